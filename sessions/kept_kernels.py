@@ -6,7 +6,6 @@ from dataclasses import dataclass
 
 from harness import Evaluation, Verdict
 
-from .catalog import journal_of
 from .errors import JournalNotReadable, NoSuchSession, StoreBroken
 from .home import Home
 from .names import split_attempt
@@ -14,7 +13,6 @@ from .state.folding import fold
 from .state.speed import timed_evaluation
 from .state.state import AttemptState, SessionState
 from .state.winners import accepted_attempt, bests_by_task
-from .store.store import Store
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +41,9 @@ class KeptKernel:
 
 def accepted_kernels(home: Home) -> list[KeptKernel]:
     """Returns the kernel of each task on the branch `accepted`, by task."""
+    # Imported here: the cockpit starts without git.
+    from .store.store import Store
+
     if not home.store.exists():
         return []
     with Store.read_only(home.store) as store:
@@ -73,6 +74,8 @@ def kept_kernel(session: str, state: SessionState, attempt: AttemptState) -> Kep
 
 
 def _readable_state(home: Home, session: str) -> SessionState | None:
+    from .catalog import journal_of
+
     try:
         return fold(journal_of(home, session).events)
     except (NoSuchSession, StoreBroken, JournalNotReadable):

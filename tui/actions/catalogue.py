@@ -301,6 +301,10 @@ _ACTIONS = (
         "sessions", Group.KEEP, "List, show, title, push, fetch and delete sessions.", module="keep.sessions"
     ),
     Action("suites", Group.KEEP, "List, show, add and check suites of tasks.", module="keep.suites"),
+    Action(
+        "export", Group.KEEP, "Write kernels with evidence, a test and a benchmark.", module="keep.export"
+    ),
+    Action("apply", Group.KEEP, "Commit a kernel to a new branch of its repository.", module="keep.apply"),
     Action("record", Group.KEEP, "Make a recording of finished sessions.", module="keep.record"),
     Action("doctor", Group.KEEP, "Check what this machine can run.", module="keep.doctor"),
     Action(

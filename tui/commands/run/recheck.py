@@ -15,12 +15,12 @@ from harness import DevicePool
 from harness.failures import first_failure
 from harness.node.selection import wait_for_devices
 from sessions.home import home_from
-from sessions.kept_kernels import KeptKernel, accepted_kernels, session_kernels
+from sessions.kept_kernels import KeptKernel, accepted_kernels
 from sessions.names import short_task
 from suites import SuiteError, Task
 from tui.commands.files import write_document
 from tui.commands.keep.recording import judged_task
-from tui.commands.opening import open_session
+from tui.commands.opening import open_kernels
 from tui.commands.options import complete_sessions, json_option, targets_option
 from tui.config import Settings, load
 from tui.diagnostics import Complaint, ExitCode, say
@@ -90,17 +90,13 @@ def _limit(fail_on: str) -> float:
 
 
 def _kernels(what: str) -> list[KeptKernel]:
-    if what == ACCEPTED:
-        kernels = accepted_kernels(home_from(os.environ))
-        missing = (
-            "no kernel is accepted; name a session, or accept a kernel with: wavedeck accept SESSION ATTEMPT"
-        )
-    else:
-        opened = open_session(what)
-        kernels = session_kernels(opened.name, opened.state)
-        missing = f"session {opened.name} has no correct attempt, so there is nothing to judge again"
+    if what != ACCEPTED:
+        return open_kernels(what)
+    kernels = accepted_kernels(home_from(os.environ))
     if not kernels:
-        raise Complaint(missing)
+        raise Complaint(
+            "no kernel is accepted; name a session, or accept one with: wavedeck accept SESSION ATTEMPT"
+        )
     return kernels
 
 
