@@ -29,6 +29,21 @@ sys.modules.update(dict.fromkeys(["suites", "harness", "sessions", "engine", "tu
 sys.path.insert(0, ".")
 runpy.run_path(sys.argv[1], run_name="__main__")
 """
+WITH_A_CLOCK = """
+import torch, triton.testing
+import test_vector_add
+test_vector_add.ON_GPU = True
+for case in test_vector_add.CASES:
+    case["gpu"] = case["cpu"]
+torch.cuda.get_device_name = lambda: "a card"
+times_ms = []
+def do_bench(function, quantiles):
+    times_ms.append(len(times_ms) % 2 * -1e-3 + 2e-3 + 0 * function().sum().item())
+    return [times_ms[-1]] * 3
+triton.testing.do_bench = do_bench
+import bench_vector_add
+"""
+"""Runs the benchmark on the CPU, with a clock that says 2 us and 1 us in turn."""
 SOFTMAX = {"starter/softmax": baseline_source(load_task("softmax"))}
 
 
@@ -51,6 +66,14 @@ def test_exported_test_runs_without_wavedeck_and_refuses_a_wrong_kernel(home: Ho
     assert wrong.returncode == 1
     assert f"AssertionError: case {cases[0]}, output out: " in wrong.stderr
     assert "no GPU: there is nothing to time" in run_alone(Path("out"), "bench_vector_add.py").stderr
+    Path("out/timed.py").write_text(WITH_A_CLOCK)
+    timed = run_alone(Path("out"), "timed.py")
+    rows = [
+        line
+        for line in timed.stdout.splitlines()
+        if "baseline 2.00 [2.00, 2.00], kernel 1.00 [1.00, 1.00], ratio 2.00x" in line
+    ]
+    assert [row.partition(" (")[0] for row in rows] == cases, timed.stderr
 
 
 @pytest.mark.judge
