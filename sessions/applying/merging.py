@@ -66,6 +66,22 @@ def merge(
     return text.replace("\n", "\r\n") if "\r\n" in original else text
 
 
+def changed_definition(original: str, text: str) -> str:
+    """Return the first name that `original` defines and `text` does not define in the same way; empty if there is none.
+
+    Comments, layout and further definitions of `text` make no difference. Raises `SyntaxError`.
+    """
+    before, now = _Module(original), _Module(text)
+    return next(
+        (
+            name
+            for name, statement in before.defined.items()
+            if name not in now.defined or ast.dump(now.defined[name]) != ast.dump(statement)
+        ),
+        "",
+    )
+
+
 class _Module:
     """The statements at the top of a Python file."""
 

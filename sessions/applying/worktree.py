@@ -12,7 +12,7 @@ from pathlib import Path
 from sessions.errors import NotApplicable
 from suites.task import Task
 
-from .merging import merge
+from .merging import changed_definition, merge
 
 OF_CALLER = ("GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_PREFIX")
 """Variables of a git hook that would lead git into another repository."""
@@ -37,7 +37,8 @@ class Repository:
         """Return the path of the file that the task was made of, relative to the root.
 
         `file` names it. Else it is the path that the task has, or the only file of HEAD with the original's text. Raises
-        `NotApplicable` if there is none, if a person has changed it, or if it has other text.
+        `NotApplicable` if there is none, if it has changes that are not committed, or if a definition of the original
+        changed.
         """
         path = self._named(file) if file else task.original or self._with_text(original)
         if not path or path not in self._files():
@@ -49,9 +50,14 @@ class Repository:
             raise NotApplicable(f"{what}; name the file of the kernel with --file PATH")
         if self._git("status", "--porcelain", "--", path):
             raise NotApplicable(f"{path} has changes that are not committed; commit or stash them")
-        if _lines(self.read(path)) != _lines(original):
+        try:
+            changed = changed_definition(original, self.read(path))
+        except (SyntaxError, ValueError) as error:
+            raise NotApplicable(f"{path} is no Python file; name another file with --file") from error
+        if changed:
             raise NotApplicable(
-                f"{path} differs from the original of {task.id}: it changed since the task was made; make the task again"
+                f"`{changed}` in {path} is not as in the original of {task.id}: the file changed since the task was made; "
+                "make the task again from it"
             )
         return path
 
@@ -167,7 +173,3 @@ def _run(command: str, folder: Path, failure: str) -> None:
         lines = done.stdout.decode("utf-8", "replace").strip().splitlines()[-SHOWN_LINES:]
         printed = f", it prints: {' | '.join(lines)}" if lines else ""
         raise NotApplicable(f"{failure} (exit code {done.returncode}); nothing is left behind{printed}")
-
-
-def _lines(text: str) -> list[str]:
-    return text.replace("\r\n", "\n").rstrip("\n").split("\n")

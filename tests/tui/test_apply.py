@@ -98,15 +98,31 @@ def test_file_is_found_by_its_text_at_any_path(home: Home, shell: Shell, reposit
 
 def test_changed_dirty_or_missing_file_is_refused(home: Home, shell: Shell, repository: Path) -> None:
     assert "is no file of HEAD" in one_line(apply(shell, repository, "--file", "ops/other.py"))
+    (repository / "README").write_text("A library.\n")
+    git(repository, "add", ".")
+    git(repository, "commit", "-qm", "text")
+    assert "README is no Python file" in one_line(apply(shell, repository, "--file", "README"))
     assert "is not a git repository" in one_line(apply(shell, repository.parent))
     (repository / PATH).write_text(f"{ORIGINAL}\nMORE = 1\n")
     dirty = apply(shell, repository)
     assert dirty.code == ExitCode.USAGE
     assert f"{PATH} has changes that are not committed" in one_line(dirty)
+    (repository / PATH).write_text(ORIGINAL.replace("x + y", "x + y + 0"))
     git(repository, "commit", "-qam", "change")
-    assert "it changed since the task was made" in one_line(apply(shell, repository, "--file", PATH))
+    changed = one_line(apply(shell, repository, "--file", PATH))
+    assert f"`old_kernel` in {PATH} is not as in the original of {TASK}: the file changed" in changed
     assert "no file of HEAD is mine/vector_add's original" in one_line(apply(shell, repository))
     assert_untouched(repository, home)
+
+
+def test_function_is_replaced_in_a_file_that_has_more_than_the_original(
+    home: Home, shell: Shell, repository: Path
+) -> None:
+    (repository / PATH).write_text(f"{ORIGINAL}\n\ndef add_one(x):\n    return vector_add(x, x * 0 + 1)\n")
+    git(repository, "commit", "-qam", "add a function")
+    assert apply(shell, repository, "--file", PATH).code == ExitCode.DONE
+    text = git(repository, "show", f"{BRANCH}:{PATH}")
+    assert ("fast_kernel" in text, "def add_one" in text) == (True, True)
 
 
 @pytest.mark.parametrize(
