@@ -185,6 +185,7 @@ def solved(
         name = f"{short_task(task)}#1/1"
         recorder.record(ev.InstanceStarted(task=task, instance=1))
         recorder.record(ev.AttemptStarted(attempt=name, origin=ev.Origin.FRESH))
+        call(recorder, name, ev.Role.GENERATOR, f"```python\n{source}```\n")
         recorder.record(ev.CandidateProposed(attempt=name, source=source, strategy="one pass over each row"))
         correct = judged(Verdict.CORRECT, 6 if latency else 5, task=task, latency=latency, **fields)
         recorder.record(ev.AttemptJudged(attempt=name, evaluation=correct))

@@ -80,7 +80,7 @@ def test_pull_request_has_the_worst_shape_on_top_and_says_who_wrote_it(
         "MI300X, driver 6.12, torch 2.10.0, triton 3.7.1, clock up to 2100 MHz",
         "Clock during the timing: 1980 to 2050 MHz.",
         "The tests of this repository were not run.",
-        "A language model wrote this kernel.",
+        "A language model (openai:m) wrote this kernel. The person who submits it checks it",
         "hidden cases",
         "git commit --amend -s",
     ):

@@ -31,7 +31,7 @@ from .plain import json_document, tables_markdown
 
 HOW = (
     "The judge ran the kernel in a sandboxed process. Outside of that process it compared the outputs with the task's "
-    "oracle, in float64 or integers, by the tolerances below. It added hidden cases with other sizes and values, "
+    "oracle, in float64 or integers, by the task's tolerances. It added hidden cases with other sizes and values, "
     "and checked that Triton kernels do the work. Times, if there are any, are of recorded launches that were played in "
     "turn with the baseline's, in several pairs of processes; an interval covers 95 %."
 )

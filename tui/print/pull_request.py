@@ -7,7 +7,9 @@ from collections.abc import Sequence
 from harness import Evaluation, Latency
 from sessions.kept_kernels import KeptKernel
 from sessions.state.speed import attempt_speed, baseline_names, missing_speed
+from sessions.store.attempt_commits import code_call
 from suites import Task
+from tui.facts.attempt import origin_words
 from tui.facts.evaluation.counted import case_sizes
 from tui.facts.evaluation.task_cases import sizes_words
 from tui.facts.evaluation.times import case_speedup, side_us
@@ -16,7 +18,7 @@ from tui.facts.tables import Column, Field, table_of
 from .export_files import HOW, facts
 from .plain import tables_markdown
 
-SIGN_OFF = "A language model wrote this kernel. The person who submits it checks it and signs it off (`git commit --amend -s`)."
+SIGN_OFF = "The person who submits it checks it and signs it off: `git commit --amend -s`."
 
 
 def subject(kernel: KeptKernel, task: Task) -> str:
@@ -31,7 +33,17 @@ def subject(kernel: KeptKernel, task: Task) -> str:
 def commit_message(kernel: KeptKernel, task: Task) -> str:
     """Return the message of the commit."""
     origin = f"Attempt {kernel.attempt} of the Wavedeck session {kernel.session}, task {kernel.task}."
-    return f"{subject(kernel, task)}\n\n{origin}\n{SIGN_OFF}\n"
+    return f"{subject(kernel, task)}\n\n{origin}\n{author_words(kernel)} {SIGN_OFF}\n"
+
+
+def author_words(kernel: KeptKernel) -> str:
+    """Return who wrote the kernel, in a sentence."""
+    attempt = kernel.attempt_state
+    call = code_call(attempt.calls) if attempt is not None else None
+    if call is not None:
+        return f"A language model ({call.model}) wrote this kernel."
+    made = f" ({origin_words(attempt)})" if attempt is not None else ""
+    return f"No call of a language model wrote this kernel itself{made}."
 
 
 def pull_request(kernel: KeptKernel, task: Task, path: str, *, test: str) -> str:
@@ -48,7 +60,7 @@ def pull_request(kernel: KeptKernel, task: Task, path: str, *, test: str) -> str
     parts = [
         f"# {subject(kernel, task)}",
         f"Replaces `{task.entry_points[0].name}` in `{path}`. {tests}",
-        SIGN_OFF,
+        f"{author_words(kernel)} {SIGN_OFF}",
         "## Times",
         *_times(timed, task),
         "## How it was judged",
