@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from xml.etree import ElementTree
 
 import msgspec
@@ -20,7 +21,8 @@ from tests.support.command_line import Shell, one_line
 from tests.support.evaluations import failed, judged
 from tests.support.measured_sessions import latency
 from tui.diagnostics import ExitCode
-from tui.print.recheck_pages import recheck_text, versions
+from tui.print.plain import json_document
+from tui.print.recheck_pages import recheck_rows, recheck_text, versions
 
 VECTOR_ADD = baseline_source(load_task("vector_add"))
 THEN = Provenance(product="MI300X", partition="SPX/NPS1", driver="6.12", torch="2.9.0", triton="3.6.0")
@@ -93,6 +95,14 @@ def test_versions_of_then_and_now_stand_above_the_kernels(home: Home) -> None:
     assert lines.index(triton) < next(place for place, line in enumerate(lines) if "softmax#1/1" in line)
 
 
+def test_document_has_the_change_and_both_evaluations(home: Home) -> None:
+    done = rechecked(home, timed(latency("fp32", 200.0, 100.0)), latency("fp32", 200.0, 100.0))
+    [row] = json.loads(json_document(recheck_rows([done]), indented=False))
+    assert (row["attempt"], row["result"], row["why"]) == ("softmax#1/1", "unchanged", None)
+    assert (row["change"]["value"], [change["case"] for change in row["changes"]]) == (1.0, ["fp32"])
+    assert [row[when]["provenance"]["triton"] for when in ("then", "now")] == ["3.6.0", "3.7.1"]
+
+
 def test_kernel_that_was_accepted_although_wrong_did_not_break(home: Home) -> None:
     wrong = failed(Verdict.WRONG)
     stored.stopped(home)
@@ -116,7 +126,9 @@ def test_kernel_that_uses_a_name_that_is_gone_exits_with_1(home: Home, shell: Sh
     broken = baseline_source(load_task("softmax")).replace("tl.exp(", "tl.exp_of_an_older_triton(")
     unknown = "other/gone"
     stored.solved(home, {"starter/vector_add": VECTOR_ADD, "starter/softmax": broken, unknown: "x = 1\n"})
-    done = shell("recheck", stored.FIRST, "--device", "cpu", "--junit", "junit.xml")
+    for attempt in ("vector_add#1/1", "softmax#1/1", f"{unknown}#1/1"):
+        assert shell("accept", stored.FIRST, attempt).code == ExitCode.DONE
+    done = shell("recheck", "--device", "cpu", "--junit", "junit.xml")
     assert done.code == ExitCode.NO
     rows = [line for line in done.out.splitlines() if "#1/1" in line]
     assert [row.split()[0] for row in rows] == ["softmax", "vector_add", unknown], "the worst first"
@@ -134,5 +146,7 @@ def test_nothing_to_recheck_and_a_wrong_limit_are_one_line(home: Home, shell: Sh
     empty = shell("recheck")
     assert empty.code == ExitCode.USAGE
     assert "no kernel is accepted; name a session" in one_line(empty)
+    stored.stopped(home)
+    assert "has no correct attempt" in one_line(shell("recheck", stored.FIRST))
     for limit in ("3%", "slower=3", "slower=0%", "faster=3%"):
         assert "slower=3%" in one_line(shell("recheck", "--fail-on", limit))
