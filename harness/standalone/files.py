@@ -29,11 +29,17 @@ FORMULAS = {
 def standalone_files(task: Task, source: str) -> dict[str, str]:
     """Return the texts by file name: `softmax_kernel.py`, `softmax_baseline.py`, `softmax_problem.py`, test and bench.
 
-    Raises `HarnessError` for a task whose cases are calls of a script: these inputs cannot be made again without it.
+    Raises `HarnessError` if the cases are calls of a script, whose inputs cannot be made again without it, and if the kernel
+    imports from its package.
     """
     if task.script is not None:
         raise HarnessError(
             f"{task.id} has no test and benchmark of its own: its cases are calls that a script of the benchmark makes"
+        )
+    if task.package is not None:
+        raise HarnessError(
+            f"{task.id} has no test and benchmark of its own: its kernel is the module {task.package.module} of a package; "
+            "test it in its repository, with `wavedeck apply --test`"
         )
     name = file_stem(task)
     named = {"name": name, "task": task.id}

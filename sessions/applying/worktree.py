@@ -19,6 +19,15 @@ OF_CALLER = ("GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_PREFIX")
 SHOWN_LINES = 5
 
 
+def original_path(task: Task) -> str:
+    """Return the path of the task's original file from the root of its repository; empty if the task does not say it."""
+    if task.original or task.package is None:
+        return task.original
+    file = task.package.file.resolve()
+    root = next((folder for folder in file.parents if (folder / ".git").exists()), None)
+    return "" if root is None else file.relative_to(root).as_posix()
+
+
 class Repository:
     """A person's git repository."""
 
@@ -40,7 +49,7 @@ class Repository:
         `NotApplicable` if there is none, if it has changes that are not committed, or if a definition of the original
         changed.
         """
-        path = self._named(file) if file else task.original or self._with_text(original)
+        path = self._named(file) if file else original_path(task) or self._with_text(original)
         if not path or path not in self._files():
             what = (
                 f"{file or path} is no file of HEAD"

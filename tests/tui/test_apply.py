@@ -12,10 +12,12 @@ from harness.wire.provenance import Provenance
 from sessions import Home
 from sessions.applying.merging import merge
 from sessions.errors import NotApplicable
+from suites import baseline_source
 from tests.support import stored_sessions as stored
 from tests.support.command_line import Done, Shell, one_line
 from tests.support.kernel_repositories import ORIGINAL, PATH, TASK, WINNER, add_task, kernel_repository
 from tests.support.measured_sessions import latency
+from tests.support.packaged_task import write_packaged_task
 from tests.support.story import git
 from tui.diagnostics import ExitCode
 
@@ -94,6 +96,28 @@ def test_file_is_found_by_its_text_at_any_path(home: Home, shell: Shell, reposit
     assert git(repository, "diff", "--name-only", "main", BRANCH).split() == ["moved.py"]
     again = apply(shell, repository)
     assert f"the branch {BRANCH} exists already" in one_line(again)
+
+
+def test_kernel_of_a_package_goes_back_into_its_module(home: Home, shell: Shell, tmp_path: Path) -> None:
+    task = write_packaged_task(tmp_path)
+    repository = tmp_path / "repo"
+    # The kernel's file has a copy, so that its text alone does not say where it goes.
+    git(repository, "init", "-q", "-b", "main", ".")
+    git(repository, "config", "user.name", "Ada")
+    git(repository, "config", "user.email", "ada@example.org")
+    git(repository, "add", ".")
+    git(repository, "commit", "-q", "-m", "first")
+    assert shell("suites", "add", "mine", str(task.folder.parent)).code == ExitCode.DONE
+    stored.solved(home, {"mine/scale": baseline_source(task).replace("_scale_kernel", "_fast_kernel")})
+    done = shell("apply", "mine/scale#1/1", "--to", str(repository))
+    assert done.code == ExitCode.DONE, done.err
+    assert git(repository, "diff", "--name-only", "main", "wavedeck/scale-1-1-aaaa").split() == [
+        "src/ops/scale.py"
+    ]
+    assert shell("export", "mine/scale#1/1", "out", "--patch").code == ExitCode.DONE
+    assert "+++ b/src/ops/scale.py\n" in Path("out/scale.patch").read_text()
+    assert not Path("out/test_scale.py").exists()
+    assert "its kernel is the module ops.scale of a package" in Path("out/evidence.md").read_text()
 
 
 def test_changed_dirty_or_missing_file_is_refused(home: Home, shell: Shell, repository: Path) -> None:
