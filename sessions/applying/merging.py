@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence, Set
 from itertools import chain
 
 from sessions.errors import NotApplicable
@@ -15,13 +15,13 @@ def merge(
     kernel: str,
     entry_points: Sequence[str],
     *,
-    is_used_elsewhere: Callable[[str], bool] = lambda _: False,
+    is_used_elsewhere: Callable[[str], bool] = lambda _: True,
 ) -> str:
     """Return the original text with the kernel's definitions.
 
     Definitions that the kernel has too are removed. All statements of the kernel take the place of the first entry point,
-    and its further imports follow the original's imports. Docstring, comments at the top and other functions stay. Triton
-    kernels that nothing uses any more are removed too, unless `is_used_elsewhere` says that another file uses the name.
+    and its further imports follow the original's imports. Docstring, comments at the top and other functions stay. Helpers
+    that nothing uses any more are removed too, unless another file may use them, which `is_used_elsewhere` says.
 
     Raises `NotApplicable` if the original lacks an entry point, or if what stays uses a helper that the kernel changes.
     """
@@ -36,9 +36,10 @@ def merge(
         for statement in before.body
         if (names := set(_defined_names(statement))) and names <= after.defined.keys()
     ]
-    replaced += _orphans(before, after, replaced, is_used_elsewhere)
+    changed = _changed_names(before, after) - set(entry_points)
+    replaced += _orphans(before, after, replaced, changed, is_used_elsewhere)
     staying = [statement for statement in before.body if statement not in replaced]
-    _check_uses(before, after, staying, entry_points)
+    _check_uses(before, after, staying, changed)
     place = min(before.lines_of(before.defined[name]).start for name in entry_points)
     removed = {number for statement in replaced for number in before.lines_of(statement)}
     imports = [line for line in after.imports if line not in before.imports]
@@ -154,9 +155,16 @@ def _defined_names(statement: ast.stmt) -> Iterator[str]:
 
 
 def _orphans(
-    before: _Module, after: _Module, replaced: Sequence[ast.stmt], is_used_elsewhere: Callable[[str], bool]
+    before: _Module,
+    after: _Module,
+    replaced: Sequence[ast.stmt],
+    changed: Set[str],
+    is_used_elsewhere: Callable[[str], bool],
 ) -> list[ast.stmt]:
-    """Return the Triton kernels that only replaced statements and other orphans use."""
+    """Return the helpers of replaced statements that nothing else uses.
+
+    A helper is a Triton kernel, has a private name, or uses a name that the kernel changes.
+    """
     orphans: list[ast.stmt] = []
     while True:
         gone = [*replaced, *orphans]
@@ -165,34 +173,40 @@ def _orphans(
             statement
             for statement in before.body
             if statement not in gone
-            and isinstance(statement, ast.FunctionDef)
-            and any("jit" in ast.dump(decorator) for decorator in statement.decorator_list)
-            and statement.name in used_by_gone
+            and (names := set(_defined_names(statement)))
+            and names & used_by_gone
+            and (
+                any("jit" in ast.dump(decorator) for decorator in getattr(statement, "decorator_list", ()))
+                or all(name.startswith("_") for name in names)
+                or _used_names(statement) & changed
+            )
             and not any(
-                statement.name in _used_names(other)
+                names & _used_names(other)
                 for other in (*before.body, *after.body)
                 if other not in gone and other is not statement
             )
-            and not is_used_elsewhere(statement.name)
+            and not any(map(is_used_elsewhere, names))
         ]
         if not more:
             return orphans
         orphans += more
 
 
+def _changed_names(before: _Module, after: _Module) -> set[str]:
+    """Return the names that both define, in different ways."""
+    return {
+        name
+        for name in before.defined.keys() & after.defined.keys()
+        if ast.dump(before.defined[name]) != ast.dump(after.defined[name])
+    }
+
+
 def _used_names(statement: ast.stmt) -> set[str]:
     return {node.id for node in ast.walk(statement) if isinstance(node, ast.Name)}
 
 
-def _check_uses(
-    before: _Module, after: _Module, staying: Sequence[ast.stmt], entry_points: Sequence[str]
-) -> None:
+def _check_uses(before: _Module, after: _Module, staying: Sequence[ast.stmt], changed: Set[str]) -> None:
     """Raise `NotApplicable` if a statement that stays uses a name whose meaning the kernel changes."""
-    changed = {
-        name
-        for name in before.defined.keys() & after.defined.keys() - set(entry_points)
-        if ast.dump(before.defined[name]) != ast.dump(after.defined[name])
-    }
     for statement in staying:
         used = _used_names(statement) & changed
         if used:

@@ -190,6 +190,18 @@ def test_helper_that_other_functions_use_is_not_changed_behind_their_back() -> N
     assert merge(original, same, ["entry"]) == original.replace("return scale(x)", "return scale(x) + 0", 1)
 
 
+def test_helpers_that_nothing_uses_any_more_are_removed() -> None:
+    original = (
+        "import triton\n\n\n@triton.jit\ndef kernel(x):\n    pass\n\n\ndef launch(x):\n    kernel[(1,)](x)\n\n\n"
+        "def _check(x):\n    pass\n\n\ndef public(x):\n    pass\n\n\ndef entry(x):\n    _check(x), public(x), launch(x)\n"
+    )
+    winner = "import triton\n\n\n@triton.jit\ndef kernel(x, y):\n    pass\n\n\ndef entry(x):\n    kernel[(2,)](x, 1)\n"
+    merged = merge(original, winner, ["entry"], is_used_elsewhere=lambda _: False)
+    assert merged == winner.replace("@triton.jit", "def public(x):\n    pass\n\n\n@triton.jit", 1)
+    with pytest.raises(NotApplicable, match="line 9 of the file uses `kernel`"):
+        merge(original, winner, ["entry"], is_used_elsewhere={"launch"}.__contains__)
+
+
 def test_merged_file_keeps_its_line_ends_and_gets_imports_of_the_future_first() -> None:
     original = '"""Ops."""\r\n\r\nimport os\r\n\r\n\r\ndef entry(x):\r\n    return x\r\n'
     kernel = "from __future__ import annotations\n\nimport math\n\nPI = math.pi\n\n\ndef entry(x):\n    return x * PI\n"

@@ -18,7 +18,7 @@ from sessions.state.speed import attempt_speed
 from sessions.state.state import AttemptState, SessionState
 from sessions.store.attempt_commits import code_call
 from suites import Task, baseline_source
-from tui.diagnostics import Complaint
+from tui.diagnostics import Complaint, printable
 from tui.facts.attempt import dated_decision, origin_words
 from tui.facts.evaluation.certainty import exam_sentence
 from tui.facts.evaluation.page import evaluation_tables
@@ -89,7 +89,7 @@ def facts(kernel: KeptKernel, state: SessionState, attempt: AttemptState) -> Ite
     yield "written by", f"the language model {call.model}" if call is not None else "no model call"
     yield "origin", origin_words(attempt)
     yield "idea, in the model's words", " ".join(attempt.strategy.split())
-    yield "judged", f"{moment(attempt.judged_wall)} UTC"
+    yield "judged", f"{moment(attempt.judged_wall)} UTC" if attempt.judged_wall else ""
     yield "hardware and software", provenance_words(timed.provenance if timed is not None else None)
     yield "seed of the judge's inputs", str(started.seed) if started is not None else ""
     yield "sha256 of the kernel", _digest(kernel.source)
@@ -110,7 +110,7 @@ def evidence_page(kernel: KeptKernel, task: Task, missing: str = "") -> str:
         if evaluation is not None:
             parts += [f"## {title}", tables_markdown(evaluation_tables(evaluation), level=3)]
     parts.append(tables_markdown(spread_tables(attempt)))
-    return "\n\n".join(filter(None, parts)) + "\n"
+    return printable("\n\n".join(filter(None, parts))) + "\n"
 
 
 def evidence(kernel: KeptKernel, task: Task) -> dict[str, object]:

@@ -9,6 +9,7 @@ from sessions.kept_kernels import KeptKernel
 from sessions.state.speed import attempt_speed, baseline_names, missing_speed
 from sessions.store.attempt_commits import code_call
 from suites import Task
+from tui.diagnostics import printable
 from tui.facts.attempt import origin_words
 from tui.facts.evaluation.counted import case_sizes
 from tui.facts.evaluation.task_cases import sizes_words
@@ -67,7 +68,7 @@ def pull_request(kernel: KeptKernel, task: Task, path: str, *, test: str) -> str
         HOW,
         listed,
     ]
-    return "\n\n".join(parts) + "\n"
+    return printable("\n\n".join(parts)) + "\n"
 
 
 def _times(timed: Evaluation, task: Task) -> list[str]:

@@ -49,8 +49,8 @@ class ComparedCase(NamedTuple):
 
 def versions(rechecked: Sequence[Rechecked]) -> list[Version]:
     """Return hardware and software then and now, a row for each part that is known on one side."""
-    then = _provenances([done.kernel.judged for done in rechecked])
-    now = _provenances([done.now for done in rechecked])
+    then = _provenances([entry.kernel.judged for entry in rechecked])
+    now = _provenances([entry.now for entry in rechecked])
     names = [name for name in Provenance.__struct_fields__ if name not in DETAILS]
     rows = (Version(name, _values(then, name), _values(now, name)) for name in names)
     return [row for row in rows if row.then or row.now]
@@ -95,16 +95,16 @@ def change_words(change: Change | None) -> str:
 
 
 KERNELS: tuple[Field[Rechecked], ...] = (
-    Field(Column("task", keep=True), lambda done: short_task(done.kernel.task)),
-    Field(Column("attempt", keep=True), lambda done: done.kernel.attempt),
-    Field(Column("result", keep=True), lambda done: str(done.result)),
-    Field(Column("then", keep=True, drop=1), lambda done: _verdict(done.kernel.judged)),
-    Field(Column("now", keep=True), lambda done: _verdict(done.now)),
-    Field(Column("speedup then", right=True, if_known=True), lambda done: _speed(done.kernel.judged)),
-    Field(Column("speedup now", right=True, if_known=True), lambda done: _speed(done.now)),
-    Field(Column("change", right=True, if_known=True), lambda done: change_words(done.mean)),
-    Field(Column("why", least=30, if_known=True), lambda done: done.why),
-    Field(Column("session", keep=True, drop=2), lambda done: done.kernel.session),
+    Field(Column("task", keep=True), lambda entry: short_task(entry.kernel.task)),
+    Field(Column("attempt", keep=True), lambda entry: entry.kernel.attempt),
+    Field(Column("result", keep=True), lambda entry: str(entry.result)),
+    Field(Column("then", keep=True, drop=1), lambda entry: _verdict(entry.kernel.judged)),
+    Field(Column("now", keep=True), lambda entry: _verdict(entry.now)),
+    Field(Column("speedup then", right=True, if_known=True), lambda entry: _speed(entry.kernel.judged)),
+    Field(Column("speedup now", right=True, if_known=True), lambda entry: _speed(entry.now)),
+    Field(Column("change", right=True, if_known=True), lambda entry: change_words(entry.mean)),
+    Field(Column("why", least=30, if_known=True), lambda entry: entry.why),
+    Field(Column("session", keep=True, drop=2), lambda entry: entry.kernel.session),
 )
 CASES: tuple[Field[ComparedCase], ...] = (
     Field(Column("attempt", keep=True), lambda case: case.attempt),
@@ -122,18 +122,18 @@ ORDER = tuple(Result)
 
 def in_order(rechecked: Sequence[Rechecked]) -> list[Rechecked]:
     """Return the worst results first."""
-    return sorted(rechecked, key=lambda done: (ORDER.index(done.result), done.kernel.task))
+    return sorted(rechecked, key=lambda entry: (ORDER.index(entry.result), entry.kernel.task))
 
 
 def compared_cases(rechecked: Sequence[Rechecked]) -> list[ComparedCase]:
     """Return the cases that were timed then and now, by kernel; the greatest loss first, then cases without a change."""
     rows = []
-    for done in in_order(rechecked):
-        then, now = done.kernel.judged, done.now
-        changes = {change.case: change for change in done.changes}
+    for entry in in_order(rechecked):
+        then, now = entry.kernel.judged, entry.now
+        changes = {change.case: change for change in entry.changes}
         earlier = {latency.case: latency for latency in then.latency} if then is not None else {}
         cases = [
-            ComparedCase(done.kernel.attempt, earlier[latency.case], latency, changes.get(latency.case))
+            ComparedCase(entry.kernel.attempt, earlier[latency.case], latency, changes.get(latency.case))
             for latency in (now.latency if now is not None else ())
             if latency.case in earlier
         ]
@@ -157,17 +157,17 @@ def recheck_rows(rechecked: Sequence[Rechecked]) -> list[dict[str, object]]:
     """Return one record for each kernel, with both evaluations."""
     return [
         {
-            "session": done.kernel.session,
-            "task": done.kernel.task,
-            "attempt": done.kernel.attempt,
-            "result": done.result,
-            "why": done.why or None,
-            "change": _ends(done.mean),
-            "changes": [_ends(change) for change in done.changes],
-            "then": done.kernel.judged,
-            "now": done.now,
+            "session": entry.kernel.session,
+            "task": entry.kernel.task,
+            "attempt": entry.kernel.attempt,
+            "result": entry.result,
+            "why": entry.why or None,
+            "change": _ends(entry.mean),
+            "changes": [_ends(change) for change in entry.changes],
+            "then": entry.kernel.judged,
+            "now": entry.now,
         }
-        for done in in_order(rechecked)
+        for entry in in_order(rechecked)
     ]
 
 
@@ -188,21 +188,21 @@ def junit(rechecked: Sequence[Rechecked], *, fail_slower: bool) -> bytes:
                 properties, "property", name=f"{version.part} {when}", value=value or NOT_KNOWN
             )
     counts = {"failure": 0, "error": 0}
-    for done in in_order(rechecked):
+    for entry in in_order(rechecked):
         case = ElementTree.SubElement(
             suite,
             "testcase",
-            classname=done.kernel.task,
-            name=f"{done.kernel.attempt} of {done.kernel.session}",
-            time=f"{done.seconds:.3f}",
+            classname=entry.kernel.task,
+            name=f"{entry.kernel.attempt} of {entry.kernel.session}",
+            time=f"{entry.seconds:.3f}",
         )
-        failed = done.result is Result.BROKE or (fail_slower and done.result is Result.SLOWER)
-        tag = "failure" if failed else "error" if done.result is Result.NOT_JUDGED else ""
+        failed = entry.result is Result.BROKE or (fail_slower and entry.result is Result.SLOWER)
+        tag = "failure" if failed else "error" if entry.result is Result.NOT_JUDGED else ""
         if tag:
             counts[tag] += 1
-            message = ": ".join(filter(None, (str(done.result), change_words(done.mean), done.why)))
-            ElementTree.SubElement(case, tag, type=str(done.result), message=printable(message))
-        trace = done.now.error.trace if done.now is not None and done.now.error is not None else ""
+            message = ": ".join(filter(None, (str(entry.result), change_words(entry.mean), entry.why)))
+            ElementTree.SubElement(case, tag, type=str(entry.result), message=printable(message))
+        trace = entry.now.error.trace if entry.now is not None and entry.now.error is not None else ""
         if trace:
             ElementTree.SubElement(case, "system-out").text = printable(trace)
     suite.set("failures", str(counts["failure"]))
