@@ -114,15 +114,11 @@ class _Module:
     def definition_lines(self) -> list[str]:
         """The lines without docstring and imports."""
         rest = [statement for statement in self.body if not _is_import(statement)]
-        first = self.lines_of(rest[0]).start if rest else len(self.lines)
+        numbers = range(self.lines_of(rest[0]).start, self.lines_of(rest[-1]).stop) if rest else range(0)
         imported = {
             number for statement in self.body if _is_import(statement) for number in self.lines_of(statement)
         }
-        return [
-            line
-            for number, line in enumerate(self.lines, start=1)
-            if number >= first and number not in imported
-        ]
+        return [self.lines[number - 1] for number in numbers if number not in imported]
 
     @property
     def after_docstring(self) -> int:

@@ -203,11 +203,11 @@ def test_helpers_that_nothing_uses_any_more_are_removed() -> None:
 
 
 def test_merged_file_keeps_its_line_ends_and_gets_imports_of_the_future_first() -> None:
-    original = '"""Ops."""\r\n\r\nimport os\r\n\r\n\r\ndef entry(x):\r\n    return x\r\n'
-    kernel = "from __future__ import annotations\n\nimport math\n\nPI = math.pi\n\n\ndef entry(x):\n    return x * PI\n"
+    original = '"""Ops."""\r\n\r\nimport os\r\n\r\n\r\ndef entry(x):\r\n    return x\r\n\r\n\r\nLAST = 1\r\n'
+    kernel = "from __future__ import annotations\n\nimport math\n\nPI = math.pi\n\n\ndef entry(x):\n    return x * PI\n\n\n"
     merged = merge(original, kernel, ["entry"])
     assert merged.replace("\r\n", "\n") == (
         '"""Ops."""\n\nfrom __future__ import annotations\n\nimport os\nimport math\n\n\nPI = math.pi\n\n\n'
-        "def entry(x):\n    return x * PI\n"
+        "def entry(x):\n    return x * PI\n\n\nLAST = 1\n"
     )
     assert merged.count("\n") == merged.count("\r\n")
