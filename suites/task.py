@@ -239,7 +239,7 @@ class Task(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     @property
     def package_view(self) -> PackageView | None:
-        """What workers see of the package, as its folders are now; `None` without a package."""
+        """The part of the package that workers see, as its folders are now; `None` without a package."""
         return None if self.package is None else self.package.view(self.folder)
 
     @property
