@@ -117,7 +117,7 @@ class PackageView(msgspec.Struct, frozen=True):
     task_folder: str
 
     def readable(self) -> list[Path]:
-        """Return what a candidate may read: entries of the import folders, without hidden ones and the one with the task's folder.
+        """Return the paths that a candidate may read: entries of the import folders, but for hidden ones and that of the task.
 
         A folder that is gone, or that this user may not open, has no entries: the sandbox must hold without it.
         """

@@ -169,6 +169,12 @@ class RecordedScript(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """It was recorded on a GPU, with the benchmark's inputs for timing."""
     hides_baseline: bool = False
     """The baseline is the answer that the benchmark asks for: prompts do not show its source."""
+    multiplies: bool = False
+    """The reference multiplies matrices in some call."""
+    signatures: tuple[str, ...] = ()
+    """How the script calls the entry points, with annotations and every default; empty: as in `entry_points`."""
+    examples: tuple[str, ...] = ()
+    """Some values of a call, one line per tensor. Only for references that prompts do not show."""
 
 
 class Task(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
