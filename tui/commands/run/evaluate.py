@@ -22,7 +22,6 @@ from harness import (
     Verdict,
     evaluate,
 )
-from harness.hardware.targets import DEFAULT_TARGET
 from harness.node.selection import targets_for, wait_for_devices
 from harness.processes.nursery import Nursery
 from harness.processes.quarantine import DeviceEvent, LeaseAwaited, NodeBack, NodeDown, Quarantined
@@ -49,6 +48,7 @@ from tui.commands.options import (
     json_option,
     own_options,
     predictions_options,
+    say_default_target,
     targets_option,
 )
 from tui.commands.own import own_task
@@ -206,17 +206,9 @@ def eval_command(
         emit(tables_text(evaluation_tables(evaluation, baseline=loaded.baseline, file=name)))
     if refused is None:
         say(f"seed {drawn}; judge these inputs again with --seed {drawn}")
-        if evaluation.device == "cpu" and is_about_default_target(evaluation, settings):
-            say(
-                f"this is about {DEFAULT_TARGET}, the default target; judge a kernel for NVIDIA with --targets sm_90"
-            )
+        if evaluation.device == "cpu" and evaluation.error is not None:
+            say_default_target([evaluation.error.message], settings.targets)
     return EXIT_CODES.get(evaluation.verdict, ExitCode.NO)
-
-
-def is_about_default_target(evaluation: Evaluation, settings: Settings) -> bool:
-    """Return whether the kernel fails only in the compile for the default target, which the user did not name."""
-    error = evaluation.error
-    return not settings.targets and error is not None and error.message.startswith(f"{DEFAULT_TARGET}: ")
 
 
 async def judged(
