@@ -5,7 +5,8 @@ SuiteError
 |- UnknownTask    no task of this name
 |- UnknownCase    the task has no open case of this name
 |- BadSuite       a registered suite, or the file that registers them, cannot be used
-`- BadTask        a task folder breaks the format
+|- BadTask        a task folder breaks the format
+`- BadKernelFile  a kernel of one's own cannot become a task
 """
 
 from __future__ import annotations
@@ -62,6 +63,10 @@ class BadTask(SuiteError):
         where = f"{file}: `{key}`" if key else f"{file}"
         super().__init__(f"{where}: {problem}")
         self.file, self.key, self.problem = file, key, problem
+
+
+class BadKernelFile(SuiteError):
+    """A file cannot become a task: its entry point, its reference or its inputs."""
 
 
 def nearest(name: str, names: Iterable[str]) -> str:
