@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
-from harness.wire.script_messages import RunScript
+from harness.wire.script_messages import RunCall, RunScript
 from suites.task import QuantizationTolerance
 
 
@@ -78,6 +78,6 @@ class Compared(msgspec.Struct, frozen=True, tag="compared"):
     """Empty if the results are equal by the rule."""
 
 
-SCRIPT_REQUESTS: msgspec.msgpack.Decoder[RunScript | RunProgram | Compare] = msgspec.msgpack.Decoder(
-    RunScript | RunProgram | Compare
+SCRIPT_REQUESTS: msgspec.msgpack.Decoder[RunScript | RunCall | RunProgram | Compare] = (
+    msgspec.msgpack.Decoder(RunScript | RunCall | RunProgram | Compare)
 )

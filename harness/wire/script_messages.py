@@ -168,4 +168,20 @@ class RanScript(msgspec.Struct, frozen=True, tag="ran_script"):
         return self.input_bytes + outputs + truths
 
 
-SCRIPT_REPORTS: msgspec.msgpack.Decoder[RanScript] = msgspec.msgpack.Decoder(RanScript)
+class RunCall(msgspec.Struct, frozen=True, tag="run_call"):
+    """Make one call of the function in `calls.py` with these arguments."""
+
+    source: str
+    """The reference with the text of `calls.py` behind it."""
+    target: str
+    arguments: dict[str, TensorData | int]
+
+
+class RanCall(msgspec.Struct, frozen=True, tag="ran_call"):
+    """The outputs of one call."""
+
+    outputs: tuple[TensorData, ...]
+    """Empty if the call raised an exception or returned something else than tensors."""
+
+
+SCRIPT_REPORTS: msgspec.msgpack.Decoder[RanScript | RanCall] = msgspec.msgpack.Decoder(RanScript | RanCall)

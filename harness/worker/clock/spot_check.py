@@ -115,7 +115,15 @@ def find_mismatch(
     whole = truth.to(fetched.dtype, copy=True).flatten()
     whole[start : start + fetched.numel()] = fetched
     got = values.settled(number, whole.reshape(truth.shape))
-    compare = partial(compare_output, task, output, values.case, sizes=values.problem.sizes(case), tf32=tf32)
+    compare = partial(
+        compare_output,
+        task,
+        output,
+        values.case,
+        sizes=values.problem.sizes(case),
+        tf32=tf32,
+        noise=partial(values.noise, number),
+    )
     part, right = (tensor.flatten()[start : start + fetched.numel()] for tensor in (got, truth))
     _, quantization = judged_by(task, output, values.case)
     if quantization is None or _size(right) < LEAST_SIZE * _size(truth):

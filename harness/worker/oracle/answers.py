@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
+
 import torch
 
 from harness.cases.judged_case import JudgedCase
@@ -53,6 +56,7 @@ class Answers:
                 expected,
                 sizes=run.given.problem.sizes(run.case),
                 tf32=self._tf32,
+                noise=partial(run.given.noise, number),
             )
             for margin in compared.margins:
                 self._keep(margin)
@@ -92,10 +96,12 @@ def compare_output(
     *,
     sizes: dict[str, int],
     tf32: bool = False,
+    noise: Callable[[], torch.Tensor | None],
 ) -> Comparison:
-    """Compare one output of a case with the oracle's."""
+    """Compare one output of a case with the oracle's. `noise` measures the oracle's own rounding, if that may decide."""
     tolerance, quantization = judged_by(task, output, case)
-    return compare(
+    compare_here = partial(
+        compare,
         got,
         expected,
         case=case.name,
@@ -106,6 +112,11 @@ def compare_output(
         terms=bounds.terms_of(tolerance, sizes),
         tf32=tf32,
     )
+    compared = compare_here()
+    if compared.mismatch is None or quantization is not None or not compared.is_near:
+        return compared
+    changes = noise()
+    return compared if changes is None else compare_here(changes=changes)
 
 
 def judged_by(task: Task, output: Output, case: JudgedCase) -> tuple[Tolerance, QuantizationTolerance | None]:

@@ -205,6 +205,10 @@ class Problem:
                 raise BadProblem(f"oracle of {self._task.id}, case {case.name}, `{output.name}`: {wrong}")
         return outputs
 
+    def noise(self, case: Case, inputs: Mapping[str, Value]) -> tuple[torch.Tensor | None, ...]:
+        """Return the changes of `reference_noise` for each output; empty if the oracle does not round."""
+        return ()
+
     def specifications(self, cases: Iterable[Case]) -> tuple[CaseSpec, ...]:
         """Return the argument specifications of the cases at `gpu` sizes, without allocating memory."""
         return tuple(CaseSpec(case=case.name, arguments=self._specify(case)) for case in cases)

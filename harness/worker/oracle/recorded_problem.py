@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping
+from functools import partial
 
 import msgspec
 import torch
@@ -13,6 +14,7 @@ from harness.cases.judged_case import JudgedCase
 from harness.wire.case_specs import CaseSpec
 from harness.wire.script_messages import (
     CALL,
+    CALLS_FILE,
     DRAW_SEED,
     EXPRESSIONS_FILE,
     LIKE_RESULTS,
@@ -24,11 +26,12 @@ from harness.wire.script_messages import (
     TensorData,
 )
 from harness.worker.kit import place
-from harness.worker.kit.arena import Value
+from harness.worker.kit.arena import Value, dtype_name, storage_bytes
 from suites.dtypes import ITEM_BYTES
 from suites.task import Case, Task
 
 from .problem import BadProblem, Inputs, Problem, specified, torch_dtype
+from .reference_noise import measure_noise
 from .script_runs import ScriptRuns
 
 SLOW_S, LARGE_BYTES = 3.0, 64 << 20
@@ -42,6 +45,10 @@ class RecordedInputs(dict[str, Value]):
     truth: tuple[torch.Tensor, ...] = ()
     unsettled: tuple[torch.Tensor | None, ...] = ()
     """By output, which elements depend on memory that the reference never wrote; `None` if there are none."""
+    seed: int = 0
+    """The seed of the recording."""
+    noise: tuple[torch.Tensor | None, ...] | None = None
+    """The changes of `reference_noise` by output; `None` before they are measured."""
 
 
 class RecordedProblem(Problem):
@@ -54,6 +61,7 @@ class RecordedProblem(Problem):
             self._expressions = msgspec.json.decode(
                 (task.folder / EXPRESSIONS_FILE).read_bytes(), type=dict[int, tuple[int, str]]
             )
+            self._calls = (task.folder / CALLS_FILE).read_text(encoding="utf-8")
         except (OSError, msgspec.DecodeError) as error:
             raise BadProblem(f"{task.folder}: {error}; record the task again") from error
         self._runs = runs
@@ -75,6 +83,24 @@ class RecordedProblem(Problem):
             raise BadProblem(f"case {case.name}: the script's outputs are known for its own inputs only")
         return inputs.truth
 
+    def noise(self, case: Case, inputs: Mapping[str, Value]) -> tuple[torch.Tensor | None, ...]:
+        """Return the changes of the reference's outputs if its inputs move, where its own outputs are the truth."""
+        if self._script.oracle or not isinstance(inputs, RecordedInputs):
+            return ()
+        if inputs.noise is None:
+            source = f"{self._script.reference.rstrip()}\n\n\n{self._calls}"
+            generator = place.generator(inputs.seed)
+            call = partial(self._repeated, source)
+            inputs.noise = measure_noise(call, inputs, inputs.truth, source=source, generator=generator)
+        return inputs.noise
+
+    def _repeated(self, source: str, inputs: Mapping[str, Value]) -> list[torch.Tensor]:
+        arguments = {
+            name: data_of(value) if isinstance(value, torch.Tensor) else int(value)
+            for name, value in inputs.items()
+        }
+        return [_comparable(tensor_of(output)) for output in self._runs.call(source, arguments).outputs]
+
     def group(self, case: Case) -> str:
         """Return the callee: many scripts have calls with constants beside calls with drawn values."""
         return self._expressions[case.cpu[CALL]][1].partition("(")[0]
@@ -85,6 +111,7 @@ class RecordedProblem(Problem):
 
     def _call(self, case: Case, seed: int) -> Inputs:
         inputs = self._inputs(case, self._same_call(case, seed, poison=NAN))
+        inputs.seed = seed
         if self._script.unsettled:
             repeated = self._inputs(case, self._same_call(case, seed, poison=LIKE_RESULTS))
             inputs.unsettled = tuple(map(_differing, inputs.truth, repeated.truth))
@@ -141,6 +168,12 @@ def _differing(first: torch.Tensor, second: torch.Tensor) -> torch.Tensor | None
         else first != second
     )
     return apart if bool(apart.any()) else None
+
+
+def data_of(tensor: torch.Tensor) -> TensorData:
+    """Return a tensor as data, with its strides."""
+    data = storage_bytes(tensor) if tensor.numel() else b""
+    return TensorData(dtype_name(tensor.dtype), tuple(tensor.shape), tensor.stride(), data)
 
 
 def tensor_of(data: TensorData) -> torch.Tensor:

@@ -1,0 +1,135 @@
+"""How far the rounding inside a reference moves its outputs: the reference runs again on inputs that are moved up and down.
+
+The sum of both changes is free of the response to the inputs themselves: to first order, the changes cancel. The rest is the
+rounding of three calls, which is independent if the inputs move by a unit in the last place of the coarsest format inside. So
+a reference that does not round has no noise, and a format that is coarser than the reference's does no harm.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+
+import torch
+
+from harness.worker.kit.arena import Value
+
+PAIRS = 4
+"""Pairs of moved calls."""
+FACTOR = 3.0
+"""A right output may differ by the tolerance and so many times the noise."""
+MOST = 64.0
+"""Bound of an element's noise by its own changes, in tolerances: a step of an 8-bit quantization has about 40."""
+MOST_IN_ROW = 4.0
+"""The same by the changes of its row."""
+REACH = 1.0 + FACTOR * MOST
+"""Tolerances above which an error is wrong with any noise."""
+_THREE_ROUNDINGS = 6.0**0.5
+"""Standard deviation of `up + down - 2 * base`, in standard deviations of one call."""
+_COARSE = re.compile(r"\b(?:(bfloat16)|float16|half)\b")
+"""Names in a reference's text. A cast to 8 bits is a quantization, which candidates have to do as well."""
+
+Outputs = Sequence[torch.Tensor]
+
+
+def measure_noise(
+    call: Callable[[Mapping[str, Value]], Outputs],
+    inputs: Mapping[str, Value],
+    truth: Outputs,
+    *,
+    source: str,
+    generator: torch.Generator,
+) -> tuple[torch.Tensor | None, ...]:
+    """Return the changes of each output. Of a float, `[2, PAIRS, *shape]`: by rounding, and by the moves. Of an 8-bit integer,
+    `[PAIRS, *shape]`: whether it changed at all.
+
+    `call` makes the call of the reference with the text `source`. `None` for other outputs, and for all outputs if the same
+    inputs do not give `truth` again.
+    """
+    if not _are_equal(call(inputs), truth):
+        return (None,) * len(truth)
+    coarse = _coarse_dtype(source)
+    pairs = []
+    for _ in range(PAIRS):
+        moves = {
+            name: _moves(value, coarse, generator)
+            for name, value in inputs.items()
+            if isinstance(value, torch.Tensor) and _is_float(value)
+        }
+        pair = []
+        for sign in (1.0, -1.0):
+            moved = {
+                name: (inputs[name].double() + sign * move).to(inputs[name].dtype)
+                for name, move in moves.items()
+            }
+            outputs = call({**inputs, **moved})
+            if [output.shape for output in outputs] != [output.shape for output in truth]:
+                return (None,) * len(truth)
+            pair.append(outputs)
+        pairs.append(pair)
+    return tuple(
+        _changes(base, [(up[number], down[number]) for up, down in pairs])
+        for number, base in enumerate(truth)
+    )
+
+
+def noise_of(changes: torch.Tensor, bound: torch.Tensor) -> torch.Tensor:
+    """Return the noise of each element of a float output, the largest of three estimates: a few calls may miss an element.
+
+    The estimates: its own largest change by rounding; the root mean square of these changes in its row; and its own change by
+    the moves, times the ratio of both changes in the whole output. In row and ratio a change counts up to `MOST_IN_ROW` times
+    `bound`: one element must not hide the errors of the others.
+    """
+    rounding, response = changes
+    kept, kept_response = (torch.minimum(change, MOST_IN_ROW * bound) for change in changes)
+    mean = kept.square().mean(dim=0)
+    row = mean.mean(dim=-1, keepdim=True) if mean.dim() else mean
+    units = bound.clamp_min(torch.finfo(bound.dtype).tiny)
+    ratio = (kept / units).norm() / (kept_response / units).norm().clamp_min(1e-30)
+    own = torch.maximum(rounding.amax(dim=0), ratio.clamp(max=1) * response.square().mean(dim=0).sqrt())
+    return torch.maximum(torch.minimum(own, MOST * bound), row.sqrt())
+
+
+def _changes(base: torch.Tensor, pairs: Sequence[tuple[torch.Tensor, torch.Tensor]]) -> torch.Tensor | None:
+    if base.dtype in (torch.int8, torch.uint8):
+        return torch.stack([(up != base) | (down != base) for up, down in pairs])
+    if not _is_float(base):
+        return None
+    wide = base.double()
+    rounding = [(up.double() + down.double() - 2 * wide).abs() / _THREE_ROUNDINGS for up, down in pairs]
+    response = [(up.double() - down.double()).abs() / 2 for up, down in pairs]
+    return torch.stack([torch.stack(rounding), torch.stack(response)]).nan_to_num(nan=0.0, posinf=0.0)
+
+
+def _moves(value: torch.Tensor, coarse: torch.dtype | None, generator: torch.Generator) -> torch.Tensor:
+    """Return moves of about one unit in the last place of the coarser dtype; 0 stays 0, so that padding stays padding."""
+    wide = value.double()
+    eps = torch.finfo(value.dtype).eps
+    is_coarser = coarse is not None and torch.finfo(coarse).eps > eps
+    unit = torch.ldexp(torch.ones_like(wide), torch.frexp(wide.abs())[1] - 1)
+    unit = torch.where(wide.isfinite() & (wide != 0), unit, 0.0)
+    drawn = torch.rand(value.shape, generator=generator, dtype=torch.float64, device=value.device) * 2 - 1
+    if coarse is not None and is_coarser:
+        # Never close to 0: a value that stays where it is rounds as before.
+        return unit * torch.finfo(coarse).eps * (drawn + drawn.sign()) / 2
+    return unit * eps * drawn.sign()
+
+
+def _coarse_dtype(source: str) -> torch.dtype | None:
+    names = [match[1] for match in _COARSE.finditer(source)]
+    return None if not names else torch.bfloat16 if any(names) else torch.float16
+
+
+def _is_float(value: torch.Tensor) -> bool:
+    return value.is_floating_point() and value.itemsize > 1
+
+
+def _are_equal(outputs: Outputs, truth: Outputs) -> bool:
+    if [(output.shape, output.dtype) for output in outputs] != [
+        (right.shape, right.dtype) for right in truth
+    ]:
+        return False
+    return all(
+        bool(((output == right) | ((output != output) & (right != right))).all())
+        for output, right in zip(outputs, truth, strict=True)
+    )
