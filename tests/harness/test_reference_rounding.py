@@ -38,3 +38,12 @@ async def test_a_wrong_kernel_is_refused_beside_a_reference_that_rounds(
     assert evaluation.verdict is Verdict.WRONG
     assert evaluation.error is not None
     assert evaluation.error.mismatch is not None
+
+
+@pytest.mark.parametrize("name", ROUNDINGS)
+async def test_a_kernel_that_is_more_exact_than_its_reference_is_right(
+    pool: DevicePool, recorded: dict[str, Task], name: str
+) -> None:
+    rounding = ROUNDINGS[name]
+    evaluation = await judge_task(pool, with_replacements(rounding.reference, rounding.exact), recorded[name])
+    assert (evaluation.verdict, evaluation.error) == (Verdict.CORRECT, None)

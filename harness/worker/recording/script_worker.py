@@ -152,7 +152,7 @@ class _Worker:
             file = self._lay(script)
             _replace_reference(script, test, vars(module) | recorded)
             sys.modules[TEST] = test
-            with log.fresh_memory():
+            with log.fresh_memory(), log.passing_checks():
                 nodes, notes = self._run_test(test, file, request, log)
         except EndsHere:
             ended_after = len(log.calls)
