@@ -61,6 +61,8 @@ class Script(msgspec.Struct, frozen=True):
     performance: str = ""
     """Module with a class `performance_metrics`, the benchmark's inputs for timing; or text that makes the call for timing
     itself, in the reference's namespace. Only GPUs run it."""
+    widths: dict[str, int] = {}
+    """Bits of the quantized `weight` and `activation`, where the truth is the result without quantization."""
     oracle: str = ""
     """PyTorch function in `test` that takes an entry point's arguments and returns the truth; empty: the entry point's
     own outputs are the truth."""

@@ -17,6 +17,8 @@ from .reference_noise import FACTOR, REACH, noise_of
 
 _DIGITS = (6, 9, 17)
 EXACT = Tolerance()
+SLACK = 1.25
+"""Where quantized inputs alone miss a metric's limit, so many times their error is right: another rounding or granularity."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +55,8 @@ def compare(
     """Compare `got` with `expected`, and measure how much of the tolerance it uses.
 
     `expected` is the oracle's output (float64 or integer); `dtype` is the dtype that `got` must have. `terms` is the length
-    of the tolerance's reduction. `tf32` is true if the device rounds to TF32. `changes`: of `reference_noise`, for `expected`.
+    of the tolerance's reduction. `tf32` is true if the device rounds to TF32. `changes`: of `reference_noise`, for `expected`;
+    with `quantization` the outputs for quantized inputs.
 
     NaN and infinities must be where the oracle has them. A value beyond the range of `dtype` is expected as infinity; if
     the tolerance reaches across that limit, a finite value is right as well. With `quantization`, its metrics judge the
@@ -84,6 +87,17 @@ def compare(
     else:
         metrics = quantization_metrics(wide[finite], reference[finite], dtype)
         shares = _shares(metrics, quantization)
+        if changes is not None:
+            least = [
+                _shares(
+                    quantization_metrics(quantized.double()[finite], reference[finite], dtype), quantization
+                )
+                for quantized in changes
+            ]
+            shares = {
+                name: share / max(1.0, SLACK * max(used[name] for used in least))
+                for name, share in shares.items()
+            }
         if all(share <= 1 for share in shares.values()):
             right |= finite
         margins = tuple(

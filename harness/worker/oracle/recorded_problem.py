@@ -31,7 +31,7 @@ from suites.dtypes import ITEM_BYTES
 from suites.task import Case, Task
 
 from .problem import BadProblem, Inputs, Problem, specified, torch_dtype
-from .reference_noise import measure_noise
+from .reference_noise import measure_noise, quantize_outputs
 from .script_runs import CannotJudge, ScriptRuns
 
 SLOW_S, LARGE_BYTES = 3.0, 64 << 20
@@ -97,14 +97,22 @@ class RecordedProblem(Problem):
         return inputs.truth
 
     def noise(self, case: Case, inputs: Mapping[str, Value]) -> tuple[torch.Tensor | None, ...]:
-        """Return the changes of the reference's outputs if its inputs move, where its own outputs are the truth."""
-        if self._script.oracle or not isinstance(inputs, RecordedInputs):
+        """Return the changes of the reference's outputs if its inputs move, where its own outputs are the truth.
+
+        Of a quantization task, return the outputs with quantized inputs.
+        """
+        widths, is_quantized = self._script.widths, self._task.quantization is not None
+        if self._script.oracle or not isinstance(inputs, RecordedInputs) or (is_quantized and not widths):
             return ()
         if inputs.noise is None:
             source = f"{self._script.reference.rstrip()}\n\n\n{self._calls}"
             generator = place.generator(inputs.seed)
             call = partial(self._repeated, source)
-            inputs.noise = measure_noise(call, inputs, inputs.truth, source=source, generator=generator)
+            inputs.noise = (
+                quantize_outputs(call, inputs, inputs.truth, widths=widths, generator=generator)
+                if is_quantized
+                else measure_noise(call, inputs, inputs.truth, source=source, generator=generator)
+            )
         return inputs.noise
 
     def _repeated(self, source: str, inputs: Mapping[str, Value]) -> list[torch.Tensor]:

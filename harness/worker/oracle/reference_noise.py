@@ -73,6 +73,46 @@ def measure_noise(
     )
 
 
+def quantize_outputs(
+    call: Callable[[Mapping[str, Value]], Outputs],
+    inputs: Mapping[str, Value],
+    truth: Outputs,
+    *,
+    widths: Mapping[str, int],
+    generator: torch.Generator,
+) -> tuple[torch.Tensor | None, ...]:
+    """Return each output with quantized inputs, `[2 * PAIRS, *shape]`; `None` if the call fails.
+
+    Symmetric, with one scale for each index of the first axis. `widths` are the bits of `weight` and of every other input, the
+    `activation`; inputs without width and with one axis stay as they are. Of the draws, the first rounds to the nearest level.
+    The others shift the levels at random: the errors of a small output depend on chance.
+    """
+    draws = []
+    for draw in range(2 * PAIRS):
+        quantized = {
+            name: _quantized(value, bits, generator, shifts=draw > 0)
+            for name, value in inputs.items()
+            if (bits := widths.get("weight" if name == "weight" else "activation", 0))
+            and isinstance(value, torch.Tensor)
+            and _is_float(value)
+            and value.dim() > 1
+        }
+        outputs = call({**inputs, **quantized})
+        if [output.shape for output in outputs] != [output.shape for output in truth]:
+            return (None,) * len(truth)
+        draws.append(outputs)
+    return tuple(torch.stack(outputs) for outputs in zip(*draws, strict=True))
+
+
+def _quantized(value: torch.Tensor, bits: int, generator: torch.Generator, *, shifts: bool) -> torch.Tensor:
+    wide, levels = value.double(), 2 ** (bits - 1) - 1
+    step = wide.abs().amax(dim=tuple(range(1, wide.dim())), keepdim=True) / levels
+    step = torch.where(step == 0, 1.0, step)
+    shift = torch.rand(value.shape, generator=generator, dtype=torch.float64, device=value.device) - 0.5
+    shift = shift * shifts
+    return (((wide / step + shift).round() - shift) * step).to(value.dtype)
+
+
 def noise_of(changes: torch.Tensor, bound: torch.Tensor) -> torch.Tensor:
     """Return the noise of each element of a float output, the largest of three estimates: a few calls may miss an element.
 
