@@ -2,14 +2,24 @@
 
 from __future__ import annotations
 
+import msgspec
 import pytest
 import pytest_asyncio
 
 from harness import DevicePool, Verdict, target
 from harness.recording.recorder import record_task
 from suites import Task
+from suites.public.task import ReferenceKind
+from suites.task import QuantizationTolerance
 from tests.support.judging import judge_task
-from tests.support.rounding_references import ROUNDINGS, with_replacements
+from tests.support.rounding_references import (
+    QUANTIZED_WEIGHTS,
+    QUANTIZED_WEIGHTS_MUTANTS,
+    ROUNDINGS,
+    WEIGHTS,
+    WEIGHTS_TEST,
+    with_replacements,
+)
 from tests.support.scripts import public_task
 
 pytestmark = [pytest.mark.judge, pytest.mark.asyncio(loop_scope="session")]
@@ -47,3 +57,31 @@ async def test_a_kernel_that_is_more_exact_than_its_reference_is_right(
     rounding = ROUNDINGS[name]
     evaluation = await judge_task(pool, with_replacements(rounding.reference, rounding.exact), recorded[name])
     assert (evaluation.verdict, evaluation.error) == (Verdict.CORRECT, None)
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="session")
+async def quantized(pool: DevicePool, tmp_path_factory: pytest.TempPathFactory) -> Task:
+    folder = tmp_path_factory.mktemp("quantized")
+    public = msgspec.structs.replace(
+        public_task(WEIGHTS, "import torch\n" + WEIGHTS_TEST, folder, "linear_w4"),
+        reference_kind=ReferenceKind.TORCH,
+        quantization=QuantizationTolerance(cosine_min=0.9, relative_l1_max=0.1, rmse_max=0.15),
+        widths={"weight": 4},
+    )
+    return await record_task(public, folder / "linear_w4", pool=pool, target=target("gfx942"))
+
+
+async def test_a_quantization_as_stated_is_right_even_if_its_width_misses_the_limits(
+    pool: DevicePool, quantized: Task
+) -> None:
+    evaluation = await judge_task(pool, QUANTIZED_WEIGHTS, quantized)
+    assert (evaluation.verdict, evaluation.error) == (Verdict.CORRECT, None)
+    assert len(quantized.cases) == 2
+
+
+@pytest.mark.parametrize("mutant", QUANTIZED_WEIGHTS_MUTANTS)
+async def test_a_wrong_quantization_is_refused_where_limits_are_widened(
+    pool: DevicePool, quantized: Task, mutant: str
+) -> None:
+    source = with_replacements(QUANTIZED_WEIGHTS, QUANTIZED_WEIGHTS_MUTANTS[mutant])
+    assert (await judge_task(pool, source, quantized)).verdict is Verdict.WRONG

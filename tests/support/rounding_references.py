@@ -221,6 +221,59 @@ ROUNDINGS = {
 }
 
 
+WEIGHTS = """import torch
+
+
+def linear_w4(input, weight, bias):
+    return torch.nn.functional.linear(input, weight, bias)
+"""
+"""The reference of a task that asks for weights of 4 bits: it has no quantization. KernelBench-X's tasks have this form."""
+WEIGHTS_TEST = """
+def test_linear():
+    x = torch.randn(16, 256, device="cuda", dtype=torch.float16)
+    w = torch.randn(64, 256, device="cuda", dtype=torch.float16)
+    one = torch.ones(1, 4, device="cuda", dtype=torch.float16)
+    corner = torch.tensor([[7.0, -8.0, 3.5, -3.5]], device="cuda", dtype=torch.float16)
+    zero = torch.zeros(1, device="cuda", dtype=torch.float16)
+    return [linear_w4(x, w, torch.randn(64, device="cuda", dtype=torch.float16)), linear_w4(one, corner, zero)]
+
+
+test_results = test_linear()
+"""
+QUANTIZED_WEIGHTS = (
+    HEADER
+    + """
+
+@triton.jit
+def linear_kernel(x_ptr, w_ptr, b_ptr, out_ptr, COUNT: tl.constexpr, SIZE: tl.constexpr):
+    terms, columns = tl.arange(0, COUNT), tl.arange(0, SIZE)
+    x = tl.load(x_ptr + tl.program_id(0) * COUNT + terms).to(tl.float32)
+    w = tl.load(w_ptr + columns[:, None] * COUNT + terms[None, :]).to(tl.float32)
+    step = tl.max(tl.abs(w), axis=1) / 7.0
+    levels = tl.floor(w / step[:, None] + 0.5)
+    weights = (tl.clamp(levels, -8.0, 7.0) * step[:, None]).to(tl.float16).to(tl.float32)
+    out = tl.sum(x[None, :] * weights, axis=1) + tl.load(b_ptr + columns).to(tl.float32)
+    tl.store(out_ptr + tl.program_id(0) * SIZE + columns, out.to(tl.float16))
+
+
+def linear_w4(input, weight, bias):
+    (rows, count), size = input.shape, weight.shape[0]
+    out = torch.empty(rows, size, device=input.device, dtype=torch.float16)
+    linear_kernel[(rows,)](input, weight, bias, out, COUNT=count, SIZE=size)
+    return out
+"""
+)
+"""Follows the scheme to the letter: its relative L1 error is above 0.1, the limit that KernelBench-X states for 4 bits."""
+QUANTIZED_WEIGHTS_MUTANTS = {
+    "weights of 3 bits": {"axis=1) / 7.0": "axis=1) / 3.0", "-8.0, 7.0": "-4.0, 3.0"},
+    "values are rounded down": {"+ 0.5": ""},
+    "lost terms": {"x[None, :] * weights": "tl.where(terms < COUNT - 8, x, 0.0)[None, :] * weights"},
+    "one scale for all weights and a lost digit": {
+        "tl.max(tl.abs(w), axis=1) / 7.0": "tl.max(tl.abs(w), axis=1) / 8.0 + 0.3"
+    },
+}
+
+
 def with_replacements(text: str, replacements: dict[str, str]) -> str:
     """Return the text with all replacements; each must occur in it."""
     for old, new in replacements.items():
