@@ -64,7 +64,7 @@ class Phases(NamedTuple):
     """A recorder that ends."""
     contexts: int = 2
     """The guest's and the recorder's."""
-    context: float = 0.3
+    context: float = 0.2
     start: float = 6.0
     """Start of the servers, which import torch."""
 
