@@ -49,6 +49,13 @@ def measure_noise(
     if not _are_equal(call(inputs), truth):
         return (None,) * len(truth)
     coarse = _coarse_dtype(source)
+    wide = {
+        name: value.float()
+        for name, value in inputs.items()
+        if isinstance(value, torch.Tensor) and _is_float(value) and value.itemsize < torch.float32.itemsize
+    }
+    if wide and _are_equal(call({**inputs, **wide}), truth):
+        inputs = {**inputs, **wide}  # the reference computes in float32: finer moves show its rounding
     pairs = []
     for _ in range(PAIRS):
         moves = {
@@ -152,8 +159,10 @@ def _moves(value: torch.Tensor, coarse: torch.dtype | None, generator: torch.Gen
     if coarse is not None and is_coarser:
         # Never close to 0: a value that stays where it is rounds as before.
         return unit * torch.finfo(coarse).eps * (drawn + drawn.sign()) / 2
-    # One or two units: two values with equal digits, such as an element and its row's largest, rarely move alike in all pairs.
-    return unit * eps * drawn.sign() * (1 + (drawn.abs() > 0.5))
+    # Two sizes: two values with equal digits, such as an element and its row's largest, rarely move alike in all pairs. In
+    # float32 the moves are larger than the rounding of a few operations.
+    units = 2 if value.itemsize >= torch.float32.itemsize else 1
+    return unit * eps * units * drawn.sign() * (1 + (drawn.abs() > 0.5))
 
 
 def _coarse_dtype(source: str) -> torch.dtype | None:
