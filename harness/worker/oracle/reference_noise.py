@@ -49,25 +49,19 @@ def measure_noise(
     if not _are_equal(call(inputs), truth):
         return (None,) * len(truth)
     coarse = _coarse_dtype(source)
-    wide = {
-        name: value.float()
-        for name, value in inputs.items()
-        if isinstance(value, torch.Tensor) and _is_float(value) and value.itemsize < torch.float32.itemsize
+    floats = {
+        name: value for name, value in inputs.items() if isinstance(value, torch.Tensor) and _is_float(value)
     }
+    wide = {name: value.float() for name, value in floats.items() if value.itemsize < torch.float32.itemsize}
     if wide and _are_equal(call({**inputs, **wide}), truth):
-        inputs = {**inputs, **wide}  # the reference computes in float32: finer moves show its rounding
+        floats |= wide  # the reference computes in float32: finer moves show its rounding
     pairs = []
     for _ in range(PAIRS):
-        moves = {
-            name: _moves(value, coarse, generator)
-            for name, value in inputs.items()
-            if isinstance(value, torch.Tensor) and _is_float(value)
-        }
+        moves = {name: _moves(value, coarse, generator) for name, value in floats.items()}
         pair = []
         for sign in (1.0, -1.0):
             moved = {
-                name: (inputs[name].double() + sign * move).to(inputs[name].dtype)
-                for name, move in moves.items()
+                name: (value.double() + sign * moves[name]).to(value.dtype) for name, value in floats.items()
             }
             outputs = call({**inputs, **moved})
             if [output.shape for output in outputs] != [output.shape for output in truth]:
@@ -127,6 +121,7 @@ def noise_of(changes: torch.Tensor, bound: torch.Tensor) -> torch.Tensor:
     the moves, times the ratio of both changes in the whole output. In row and ratio a change counts up to `MOST_IN_ROW` times
     `bound`: one element must not hide the errors of the others.
     """
+    bound = bound.nan_to_num(nan=0.0).to(changes.dtype)
     rounding, response = changes
     kept, kept_response = (torch.minimum(change, MOST_IN_ROW * bound) for change in changes)
     mean = kept.square().mean(dim=0)
@@ -143,8 +138,8 @@ def _changes(base: torch.Tensor, pairs: Sequence[tuple[torch.Tensor, torch.Tenso
     if not _is_float(base):
         return None
     wide = base.double()
-    rounding = [(up.double() + down.double() - 2 * wide).abs() / _THREE_ROUNDINGS for up, down in pairs]
-    response = [(up.double() - down.double()).abs() / 2 for up, down in pairs]
+    rounding = [((up.double() + down - 2 * wide).abs() / _THREE_ROUNDINGS).float() for up, down in pairs]
+    response = [((up.double() - down).abs() / 2).float() for up, down in pairs]
     return torch.stack([torch.stack(rounding), torch.stack(response)]).nan_to_num(nan=0.0, posinf=0.0)
 
 
