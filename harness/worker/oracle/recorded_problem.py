@@ -97,12 +97,12 @@ class RecordedProblem(Problem):
         return inputs.truth
 
     def noise(self, case: Case, inputs: Mapping[str, Value]) -> tuple[torch.Tensor | None, ...]:
-        """Return the changes of the reference's outputs if its inputs move, where its own outputs are the truth.
+        """Return the changes of the reference's outputs if its inputs move.
 
         Of a quantization task, return the outputs with quantized inputs.
         """
         widths, is_quantized = self._script.widths, self._task.quantization is not None
-        if self._script.oracle or not isinstance(inputs, RecordedInputs) or (is_quantized and not widths):
+        if not isinstance(inputs, RecordedInputs) or (is_quantized and not widths):
             return ()
         if inputs.noise is None:
             source = f"{self._script.reference.rstrip()}\n\n\n{self._calls}"
@@ -111,7 +111,14 @@ class RecordedProblem(Problem):
             inputs.noise = (
                 quantize_outputs(call, inputs, inputs.truth, widths=widths, generator=generator)
                 if is_quantized
-                else measure_noise(call, inputs, inputs.truth, source=source, generator=generator)
+                else measure_noise(
+                    call,
+                    inputs,
+                    inputs.truth,
+                    source=source,
+                    generator=generator,
+                    has_oracle=bool(self._script.oracle),
+                )
             )
         return inputs.noise
 

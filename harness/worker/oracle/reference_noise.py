@@ -39,21 +39,29 @@ def measure_noise(
     *,
     source: str,
     generator: torch.Generator,
+    has_oracle: bool,
 ) -> tuple[torch.Tensor | None, ...]:
     """Return the changes of each output. Of a float, `[2, PAIRS, *shape]`: by rounding, and by the moves. Of an 8-bit integer,
     `[PAIRS, *shape]`: whether it changed at all.
 
-    `call` makes the call of the reference with the text `source`. `None` for other outputs, and for all outputs if the same
-    inputs do not give `truth` again.
+    `call` makes the call of the reference with the text `source`. `None` for other outputs; for floats if an oracle gives the
+    truth, as it does not round; and for all outputs if the reference does not repeat its own.
     """
-    if not _are_equal(call(inputs), truth):
-        return (None,) * len(truth)
+    wanted = [_is_quantized(right) or (_is_float(right) and not has_oracle) for right in truth]
+    none = (None,) * len(truth)
+    if not any(wanted):
+        return none
+    base = call(inputs)
+    if not _are_equal(call(inputs), base) or not _are_alike(base, truth):
+        return none
+    if not has_oracle and not _are_equal(base, truth):
+        return none
     coarse = _coarse_dtype(source)
     floats = {
         name: value for name, value in inputs.items() if isinstance(value, torch.Tensor) and _is_float(value)
     }
     wide = {name: value.float() for name, value in floats.items() if value.itemsize < torch.float32.itemsize}
-    if wide and _are_equal(call({**inputs, **wide}), truth):
+    if wide and _are_equal(call({**inputs, **wide}), base):
         floats |= wide  # the reference computes in float32: finer moves show its rounding
     pairs = []
     for _ in range(PAIRS):
@@ -64,13 +72,15 @@ def measure_noise(
                 name: (value.double() + sign * moves[name]).to(value.dtype) for name, value in floats.items()
             }
             outputs = call({**inputs, **moved})
-            if [output.shape for output in outputs] != [output.shape for output in truth]:
-                return (None,) * len(truth)
+            if not _are_alike(outputs, truth):
+                return none
             pair.append(outputs)
         pairs.append(pair)
     return tuple(
-        _changes(base, [(up[number], down[number]) for up, down in pairs])
-        for number, base in enumerate(truth)
+        _changes(base[number], truth[number], [(up[number], down[number]) for up, down in pairs])
+        if wanted[number]
+        else None
+        for number in range(len(truth))
     )
 
 
@@ -99,7 +109,7 @@ def quantize_outputs(
             and value.dim() > 1
         }
         outputs = call({**inputs, **quantized})
-        if [output.shape for output in outputs] != [output.shape for output in truth]:
+        if not _are_alike(outputs, truth):
             return (None,) * len(truth)
         draws.append(outputs)
     return tuple(torch.stack(outputs) for outputs in zip(*draws, strict=True))
@@ -132,15 +142,24 @@ def noise_of(changes: torch.Tensor, bound: torch.Tensor) -> torch.Tensor:
     return torch.maximum(torch.minimum(own, MOST * bound), row.sqrt())
 
 
-def _changes(base: torch.Tensor, pairs: Sequence[tuple[torch.Tensor, torch.Tensor]]) -> torch.Tensor | None:
-    if base.dtype in (torch.int8, torch.uint8):
-        return torch.stack([(up != base) | (down != base) for up, down in pairs])
-    if not _is_float(base):
-        return None
+def _changes(
+    base: torch.Tensor, truth: torch.Tensor, pairs: Sequence[tuple[torch.Tensor, torch.Tensor]]
+) -> torch.Tensor:
+    if _is_quantized(base):
+        changed = torch.stack([(up != base) | (down != base) for up, down in pairs])
+        return changed | (base != truth) | _in_open_class(base, changed.any(dim=0))
     wide = base.double()
     rounding = [((up.double() + down - 2 * wide).abs() / _THREE_ROUNDINGS).float() for up, down in pairs]
     response = [((up.double() - down).abs() / 2).float() for up, down in pairs]
     return torch.stack([torch.stack(rounding), torch.stack(response)]).nan_to_num(nan=0.0, posinf=0.0)
+
+
+def _in_open_class(base: torch.Tensor, changed: torch.Tensor) -> torch.Tensor:
+    """Return the elements with a value of which most elements changed: a row's largest is 127 or 126.99, whatever the moves."""
+    values = base.flatten().long() + 128
+    counts = torch.bincount(values, minlength=384)
+    changes = torch.bincount(values[changed.flatten()], minlength=384)
+    return (2 * changes > counts)[values].view(base.shape)
 
 
 def _moves(value: torch.Tensor, coarse: torch.dtype | None, generator: torch.Generator) -> torch.Tensor:
@@ -154,10 +173,10 @@ def _moves(value: torch.Tensor, coarse: torch.dtype | None, generator: torch.Gen
     if coarse is not None and is_coarser:
         # Never close to 0: a value that stays where it is rounds as before.
         return unit * torch.finfo(coarse).eps * (drawn + drawn.sign()) / 2
-    # Two sizes: two values with equal digits, such as an element and its row's largest, rarely move alike in all pairs. In
-    # float32 the moves are larger than the rounding of a few operations.
-    units = 2 if value.itemsize >= torch.float32.itemsize else 1
-    return unit * eps * units * drawn.sign() * (1 + (drawn.abs() > 0.5))
+    # Several sizes: two values with equal digits, such as an element and its row's largest, rarely move alike in all pairs. In
+    # float32 enough units that a quotient rounds as if at random.
+    most = 64 if value.itemsize >= torch.float32.itemsize else 2
+    return unit * eps * drawn.sign() * (drawn.abs() * most).ceil()
 
 
 def _coarse_dtype(source: str) -> torch.dtype | None:
@@ -169,12 +188,18 @@ def _is_float(value: torch.Tensor) -> bool:
     return value.is_floating_point() and value.itemsize > 1
 
 
+def _is_quantized(value: torch.Tensor) -> bool:
+    """True for the levels of a quantization: integers of 8 bits."""
+    return value.dtype in (torch.int8, torch.uint8)
+
+
+def _are_alike(outputs: Outputs, truth: Outputs) -> bool:
+    return [output.shape for output in outputs] == [right.shape for right in truth]
+
+
 def _are_equal(outputs: Outputs, truth: Outputs) -> bool:
-    if [(output.shape, output.dtype) for output in outputs] != [
-        (right.shape, right.dtype) for right in truth
-    ]:
-        return False
-    return all(
-        bool(((output == right) | ((output != output) & (right != right))).all())
+    return _are_alike(outputs, truth) and all(
+        output.dtype == right.dtype
+        and bool(((output == right) | ((output != output) & (right != right))).all())
         for output, right in zip(outputs, truth, strict=True)
     )
