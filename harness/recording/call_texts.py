@@ -1,10 +1,9 @@
-"""Texts about recorded calls: the function in `calls.py` that makes them, and their list in the instruction."""
+"""The function in `calls.py` that makes recorded calls, and the signatures that `task.toml` holds."""
 
 from __future__ import annotations
 
 import ast
 import re
-from collections import Counter
 from collections.abc import Sequence
 
 from harness.wire.script_messages import (
@@ -16,15 +15,30 @@ from harness.wire.script_messages import (
     RESULT,
     RecordedCall,
 )
-from suites.public.task import EntryKind, EntryPoint, PublicTask
+from suites.public.task import EntryKind, EntryPoint
 from suites.python_source import parse_python
 from suites.signature import parse_signature
 
-from .tensor_words import INTEGERS, tensor_words
-
-_PART = re.compile(rf"{RESULT}\[\d+\]")
-"""An output that is, or lies within, a part of the returned tuple or list."""
-_BUILD, _LOAD, _MODELS = "wavedeck_build", "wavedeck_load", "wavedeck_models"
+_PART = re.compile(rf"{RESULT}\[(\d+|'.*?'|\".*?\")\]")
+"""An output that is, or lies within, a part of the returned tuple, list or dictionary."""
+_COUNT = re.compile(r"a (?:tuple|list) of (\d+)")
+_BUILD, _LOAD, _MODELS, _CHECK = "wavedeck_build", "wavedeck_load", "wavedeck_models", "wavedeck_check"
+_CHECK_FUNCTION = f"""def {_CHECK}(result, keys, expected):
+    \"\"\"Raise if a result does not have these parts; `expected` is the reference's result in words.\"\"\"
+    is_sequence = isinstance(result, (tuple, list))
+    if is_sequence and all(type(key) is int and key < len(result) for key in keys):
+        return
+    if isinstance(result, dict) and all(key in result for key in keys):
+        return
+    name = type(result).__name__.lower()
+    got = "None (no return statement?)" if result is None else f"{{'an' if name[0] in 'aeiou' else 'a'}} {{name}}"
+    if isinstance(result, dict):
+        got += f" with the keys {{', '.join(map(repr, result))}}"
+    if is_sequence:
+        unit = "tensor" if all(hasattr(part, "data_ptr") for part in result) else "value"
+        got += f" of {{len(result)}} {{unit}}{{'' if len(result) == 1 else 's'}}"
+    raise TypeError(f"expected {{expected}}, got {{got}}")
+"""
 _MODEL_FUNCTIONS = f"""def {_BUILD}(model):
     \"\"\"Build a model as the reference was built.\"\"\"
     import torch
@@ -42,54 +56,6 @@ def {_LOAD}(model, state):
         model.load_state_dict(kept, assign=True)
     return model
 """
-
-
-def instruction(public: PublicTask, runs: Sequence[Sequence[RecordedCall]]) -> str:
-    """Return the suite's instruction and the list of calls that are judged.
-
-    `runs`: the same calls with the values of different seeds.
-    """
-    lines = [public.instruction.strip(), "", "The judge makes these calls:", ""]
-    has_state = any(call.state for call in runs[0])
-    for place, call_runs in enumerate(zip(*runs, strict=True), 1):
-        call = call_runs[0]
-        state = {name for _, name in call.state}
-        changed = [output.name for output in call.outputs if output.is_input]
-        data = {
-            name: [run.inputs[name] for run in call_runs if name in run.inputs]
-            for name in call.inputs
-            if name not in state
-        }
-        tensors = ", ".join(
-            f"{name}: {tensor_words(sets, with_values=name not in changed)}" for name, sets in data.items()
-        )
-        facts = [f"`{call.expression}` with {tensors or 'no tensor'}", *_repeated_words(call)]
-        facts += [f"returns {call.returns}"] * bool(call.returns)
-        facts += [f"changes {_quoted(changed)} in place"] * bool(changed)
-        if call.differentiated:
-            facts.append(f"the gradients of {_quoted(call.differentiated)} are judged too")
-        facts += ["multiplies matrices, which *at least* does not count"] * call.multiplies
-        facts += ["for timing"] * call.for_timing
-        if has_state and call.for_timing and not call.state:
-            facts.append("its parameters come from the seed alone")
-        lines.append(f"- call-{place}: {'; '.join(facts)}")
-    if any(tensor.dtype in INTEGERS for call in runs[0] for tensor in call.inputs.values()):
-        lines += [
-            "",
-            "Values and ranges of integers are those of two sets of inputs. Other sets may have others.",
-        ]
-    return "\n".join(lines).strip() + "\n"
-
-
-def _quoted(names: Sequence[str]) -> str:
-    return ", ".join(f"`{name}`" for name in names)
-
-
-def _repeated_words(call: RecordedCall) -> list[str]:
-    """Return which tensors the call passes several times, in words."""
-    names = (node.id for node in ast.walk(parse_python(call.expression)) if isinstance(node, ast.Name))
-    counts = Counter(name for name in names if name in call.inputs)
-    return [f"`{name}` is one tensor in {count} places" for name, count in counts.items() if count > 1]
 
 
 def plain_signature(entry: EntryPoint) -> str:
@@ -131,11 +97,13 @@ def adapter_signature(calls: Sequence[RecordedCall]) -> str:
 def adapter(calls: Sequence[RecordedCall]) -> str:
     """Return the text of `calls.py`."""
     lines = _models(calls)
+    by_call = [_statements(place, call) for place, call in enumerate(calls, 1)]
+    if any(_CHECK in line for statements in by_call for line in statements):
+        lines += [*_CHECK_FUNCTION.splitlines(), "", ""]
     lines += [
         f"def {adapter_signature(calls)}:",
         '    """Make one of the calls that are judged; return its outputs."""',
     ]
-    by_call = [_statements(place, call) for place, call in enumerate(calls, 1)]
     if any("triton." in line for statements in by_call for line in statements):
         lines.append("    import triton.language")
     if any("torch." in line for statements in by_call for line in statements):
@@ -177,9 +145,15 @@ def _statements(place: int, call: RecordedCall) -> list[str]:
         lines.append(
             f"{GRADIENTS} = torch.autograd.grad([{outputs}], [{wanted}], [{drawn}], allow_unused=True)"
         )
-    parts = {part[0] for output in call.outputs if (part := _PART.match(output.path))}
+    parts = dict.fromkeys(part[1] for output in call.outputs if (part := _PART.match(output.path)))
     if parts:
-        tensors = "tensor" if len(parts) == 1 else "tensors"
-        message = f"returned a tensor, expected a tuple of {len(parts)} {tensors}"
-        lines += [f"if hasattr({RESULT}, 'data_ptr'):", f"    raise TypeError({message!r})"]
+        lines.append(f"{_CHECK}({RESULT}, [{', '.join(parts)}], {_expected_words(call, list(parts))!r})")
     return [*lines, f"return {', '.join(output.path for output in call.outputs)}"]
+
+
+def _expected_words(call: RecordedCall, parts: list[str]) -> str:
+    """Return the reference's result in words: `a tuple of 1 tensor` if all its parts are judged, else each part."""
+    count = _COUNT.match(call.returns)
+    if call.returns and (count is None or int(count[1]) != len(parts)):
+        return call.returns
+    return f"{count[0] if count else f'a tuple of {len(parts)}'} {'tensor' if len(parts) == 1 else 'tensors'}"

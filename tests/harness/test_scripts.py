@@ -29,14 +29,17 @@ async def scale(pool: DevicePool, tmp_path_factory: pytest.TempPathFactory) -> T
 
 
 def expressions(task: Task) -> list[str]:
+    """Return the call of each line about calls."""
     return [
-        line.partition("`")[2].partition("`")[0] for line in task.instruction.splitlines() if "call-" in line
+        line.partition("`")[2].partition("`")[0]
+        for line in task.instruction.splitlines()
+        if line.startswith("- call-")
     ]
 
 
 async def test_different_calls_become_cases(scale: Task) -> None:
+    assert "- call-1, call-2: `scale(x)`" in scale.instruction
     assert expressions(scale) == [
-        "scale(x)",
         "scale(x)",
         "scale(x, factor=0.5)",
         "scale_into(x, out, 4.0)",
@@ -95,6 +98,24 @@ async def test_a_wrong_variant_is_refused(
     assert evaluation.verdict in (Verdict.WRONG, Verdict.CALL_ERROR, Verdict.COMPILE_ERROR)
     assert evaluation.error is not None
     assert case in evaluation.error.message
+
+
+async def test_causes_in_different_calls_are_all_named(pool: DevicePool, scale: Task) -> None:
+    source = SCALE.replace("return scale(x, 3.0)", "return scale(x, 3.1)")
+    source = source.replace('{"out": out, "count"', '{"result": out, "count"')
+    source = source.replace(
+        "    launch(x, out, factor)\n\n\ndef scale_noise",
+        "    launch(x.to(torch.int8).float(), out, factor)\n\n\ndef scale_noise",
+    )
+    evaluation = await judge_task(pool, source, scale)
+    assert evaluation.error.line is None, "the line is in the judge's own text"
+    first, cast, formula, structure, cases = evaluation.error.message.split("\n")
+    assert "expected a dict: {'out': float32[108]" in first
+    assert cast.startswith("case call-4: output `out` is wrong")
+    assert "a cast to an integer?" in cast
+    assert formula.startswith("case call-5: output `out` is wrong")
+    assert structure.startswith("case call-6: TypeError: expected a dict")
+    assert cases.startswith("fails: 3 of 9 cases (call-4, call-5, call-6)")
 
 
 async def test_other_seeds_give_other_values_so_that_known_answers_are_refused(

@@ -115,6 +115,12 @@ _ACTIONS = (
     Action("resume", Group.RUN, "Resume a session after a crash or a stop.", module="run.resume"),
     Action("eval", Group.RUN, "Judge one kernel file.", module="run.evaluate"),
     Action(
+        "recheck",
+        Group.RUN,
+        "Judge accepted kernels again after an upgrade, and compare.",
+        module="run.recheck",
+    ),
+    Action(
         "ablate",
         Group.RUN,
         "Run geak with modules switched off; report what each module adds.",
@@ -295,6 +301,10 @@ _ACTIONS = (
         "sessions", Group.KEEP, "List, show, title, push, fetch and delete sessions.", module="keep.sessions"
     ),
     Action("suites", Group.KEEP, "List, show, add and check suites of tasks.", module="keep.suites"),
+    Action(
+        "export", Group.KEEP, "Write kernels with evidence, a test and a benchmark.", module="keep.export"
+    ),
+    Action("apply", Group.KEEP, "Commit a kernel to a new branch of its repository.", module="keep.apply"),
     Action("record", Group.KEEP, "Make a recording of finished sessions.", module="keep.record"),
     Action("doctor", Group.KEEP, "Check what this machine can run.", module="keep.doctor"),
     Action(

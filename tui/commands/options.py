@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
 import click
 from click.shell_completion import CompletionItem
+
+from harness.hardware.targets import DEFAULT_TARGET
+from harness.wire.compile_report import HOST_RAISED
+from tui.diagnostics import say
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -61,7 +65,11 @@ SETTINGS = {
     "instances": ("N", "Independent chains on each task. [4, or as recorded]"),
     "iterations": ("N", "Attempts of each chain. [10, or as recorded]"),
     "tune": (None, "geak: also sweep the launch parameters of each correct attempt."),
-    "without": ("MODULES", "Modules to switch off: knowledge,one-shot,optimizer,reflection."),
+    "without": ("MODULES", "Modules to switch off: knowledge,one-shot,examples,optimizer,reflection."),
+    "show-reference": (
+        None,
+        "Show models the reference kernel of benchmarks that hide it: for speed, not for the benchmark's score.",
+    ),
     "workers": ("N", "kernelagent: number of parallel workers. [4]"),
     "descendants": ("N", "geak-evolve: candidates per round. [8]"),
     "prompt-style": ("NAME", "Prompt format of the model: chat, kernelllm or autotriton. [chat]"),
@@ -116,6 +124,18 @@ def setting_options(*keys: str, **other_words: str) -> Callable[[F], F]:
 
 
 targets_option = setting_options("targets")
+
+
+def say_default_target(errors: Iterable[str], targets: Sequence[str]) -> None:
+    """Say how to judge for NVIDIA, if the compiler for the default target, which nobody named, is the only one to refuse.
+
+    `errors` are whole messages: lines after the first are about values. Host code raises for every target.
+    """
+    refusals = [error for error in errors if error.startswith(f"{DEFAULT_TARGET}: ") and "\n" not in error]
+    if not targets and any(f": {HOST_RAISED}" not in error for error in refusals):
+        say(
+            f"this is about {DEFAULT_TARGET}, the default target; judge kernels for NVIDIA with --targets sm_90"
+        )
 
 
 def json_option(function: F) -> F:
