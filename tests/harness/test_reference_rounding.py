@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import msgspec
 import pytest
 import pytest_asyncio
@@ -85,3 +87,18 @@ async def test_a_wrong_quantization_is_refused_where_limits_are_widened(
 ) -> None:
     source = with_replacements(QUANTIZED_WEIGHTS, QUANTIZED_WEIGHTS_MUTANTS[mutant])
     assert (await judge_task(pool, source, quantized)).verdict is Verdict.WRONG
+
+
+async def test_a_reference_that_ends_its_process_for_other_inputs_has_no_noise(
+    pool: DevicePool, tmp_path: Path
+) -> None:
+    rounding = ROUNDINGS["linear"]
+    ends = "    if not torch.equal(x, x.half().float()):\n        import os\n        os._exit(1)\n"
+    reference = rounding.reference.replace("    out = torch.empty(", f"{ends}    out = torch.empty(")
+    test = rounding.test.replace("return linear(x, w, b)", "return linear(x.half().float(), w, b)")
+    public = public_task(reference, test, tmp_path, "linear")
+    task = await record_task(public, tmp_path / "linear", pool=pool, target=target("gfx942"))
+    exact = with_replacements(rounding.reference, rounding.exact)
+    assert (
+        await judge_task(pool, exact.replace("out += tl.dot", "out += 1.002 * tl.dot"), task)
+    ).verdict is Verdict.WRONG

@@ -32,7 +32,7 @@ from suites.task import Case, Task
 
 from .problem import BadProblem, Inputs, Problem, specified, torch_dtype
 from .reference_noise import measure_noise, quantize_outputs
-from .script_runs import CannotJudge, ScriptRuns
+from .script_runs import CannotJudge, ScriptRuns, SlowScript
 
 SLOW_S, LARGE_BYTES = 3.0, 64 << 20
 """A script that takes longer, or has larger inputs, is recorded for `FEW` seeds only."""
@@ -108,18 +108,24 @@ class RecordedProblem(Problem):
             source = f"{self._script.reference.rstrip()}\n\n\n{self._calls}"
             generator = place.generator(inputs.seed)
             call = partial(self._repeated, source)
-            inputs.noise = (
-                quantize_outputs(call, inputs, inputs.truth, widths=widths, generator=generator)
-                if is_quantized
-                else measure_noise(
-                    call,
-                    inputs,
-                    inputs.truth,
-                    source=source,
-                    generator=generator,
-                    has_oracle=bool(self._script.oracle),
-                )
-            )
+            try:
+                if is_quantized:
+                    inputs.noise = quantize_outputs(
+                        call, inputs, inputs.truth, widths=widths, generator=generator
+                    )
+                else:
+                    inputs.noise = measure_noise(
+                        call,
+                        inputs,
+                        inputs.truth,
+                        source=source,
+                        generator=generator,
+                        has_oracle=bool(self._script.oracle),
+                    )
+            except SlowScript:
+                raise
+            except BadProblem:  # the reference may end its process if its inputs move
+                inputs.noise = ()
         return inputs.noise
 
     def _repeated(self, source: str, inputs: Mapping[str, Value]) -> list[torch.Tensor]:
