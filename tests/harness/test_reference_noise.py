@@ -8,6 +8,7 @@ import pytest
 import torch
 
 from harness.worker.oracle.reference_noise import measure_noise, noise_of
+from suites.task import Tolerance
 
 Reference = Callable[[torch.Tensor], torch.Tensor]
 
@@ -38,7 +39,7 @@ def changes_of(
 def noise(reference: Reference, x: torch.Tensor, bound: float = 1e-3) -> torch.Tensor:
     changes = changes_of(reference, x)
     assert changes is not None
-    return noise_of(changes, torch.full(x.shape, bound, dtype=torch.float64))
+    return noise_of(changes, torch.full(x.shape, bound, dtype=torch.float64), Tolerance(rtol=1e-3))
 
 
 def test_the_noise_is_about_the_rounding_error() -> None:

@@ -130,7 +130,7 @@ def compare_output(
         inputs=inputs,
     )
     compared = compare_here()
-    if compared.mismatch is None or not compared.is_near:
+    if compared.mismatch is None or not compared.is_near(tolerance, quantization):
         return compared
     changes = noise()
     return compared if changes is None else compare_here(changes=changes)

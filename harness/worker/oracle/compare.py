@@ -15,7 +15,7 @@ from suites.task import QuantizationTolerance, Tolerance
 
 from . import bounds
 from .error_pattern import describe_pattern, inputs_at
-from .reference_noise import FACTOR, REACH, noise_of
+from .reference_noise import FACTOR, QUANTIZED_REACH, noise_of, reach
 
 _DIGITS = (6, 9, 17)
 EXACT = Tolerance()
@@ -33,11 +33,11 @@ class Comparison:
     """Used share of each tolerance; none if there is no such share: wrong dtype or shape, NaN, Inf, integers."""
     elements: int
 
-    @property
-    def is_near(self) -> bool:
-        """True if the errors are so small that the oracle's own rounding may explain them."""
+    def is_near(self, tolerance: Tolerance, quantization: QuantizationTolerance | None) -> bool:
+        """Return whether the errors are so small that the oracle's own rounding, or a quantization, may explain them."""
         if self.margins:
-            return all(margin.used <= REACH for margin in self.margins)
+            limit = reach(tolerance) if quantization is None else QUANTIZED_REACH
+            return all(margin.used <= limit for margin in self.margins)
         return self.mismatch is not None and self.mismatch.max_abs == 1
 
 
@@ -79,7 +79,7 @@ def compare(
     if quantization is None:
         bound = bounds.allowed(truth, dtype, tolerance, terms=terms, tf32=tf32)
         if changes is not None:
-            bound = bound + FACTOR * noise_of(changes, bound)
+            bound = bound + FACTOR * noise_of(changes, bound, tolerance)
         error = (wide - truth).abs()
         near = truth.isfinite() & (truth.abs() + bound >= limit)
         right |= wide.isfinite() & truth.isfinite() & (error <= bound)

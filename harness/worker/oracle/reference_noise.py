@@ -13,17 +13,19 @@ from collections.abc import Callable, Mapping, Sequence
 import torch
 
 from harness.worker.kit.arena import Value
+from suites.task import Tolerance
 
 PAIRS = 5
 """Pairs of moved calls."""
 FACTOR = 3.0
 """A right output may differ by the tolerance and so many times the noise."""
-MOST = 64.0
-"""Bound of an element's noise by its own changes, in tolerances: a step of an 8-bit quantization has about 40."""
+MOST, MOST_RELATIVE = 64.0, 0.064
+"""Bounds of an element's noise by its own changes: in tolerances, and relative to the value. A step of an 8-bit quantization has
+about 40 tolerances of 1e-3."""
 MOST_IN_ROW = 4.0
 """The same by the changes of its row."""
-REACH = 1.0 + FACTOR * MOST
-"""Tolerances above which an error is wrong with any noise."""
+QUANTIZED_REACH = 5.0
+"""Limits of a quantization above which an error is wrong whatever the widths cost."""
 _THREE_ROUNDINGS = 6.0**0.5
 """Standard deviation of `up + down - 2 * base`, in standard deviations of one call."""
 _COARSE = re.compile(r"\b(?:(bfloat16)|float16|half)\b")
@@ -124,7 +126,16 @@ def _quantized(value: torch.Tensor, bits: int, generator: torch.Generator, *, sh
     return (((wide / step + shift).round() - shift) * step).to(value.dtype)
 
 
-def noise_of(changes: torch.Tensor, bound: torch.Tensor) -> torch.Tensor:
+def reach(tolerance: Tolerance) -> float:
+    """Return the tolerances above which an error is wrong with any noise."""
+    return 1.0 + FACTOR * _most(tolerance)
+
+
+def _most(tolerance: Tolerance) -> float:
+    return min(MOST, MOST_RELATIVE / tolerance.rtol) if tolerance.rtol else MOST
+
+
+def noise_of(changes: torch.Tensor, bound: torch.Tensor, tolerance: Tolerance) -> torch.Tensor:
     """Return the noise of each element of a float output, the largest of three estimates: a few calls may miss an element.
 
     The estimates: its own largest change by rounding; the root mean square of these changes in its row; and its own change by
@@ -139,7 +150,7 @@ def noise_of(changes: torch.Tensor, bound: torch.Tensor) -> torch.Tensor:
     units = bound.clamp_min(torch.finfo(bound.dtype).tiny)
     ratio = (kept / units).norm() / (kept_response / units).norm().clamp_min(1e-30)
     own = torch.maximum(rounding.amax(dim=0), ratio.clamp(max=1) * response.square().mean(dim=0).sqrt())
-    return torch.maximum(torch.minimum(own, MOST * bound), row.sqrt())
+    return torch.maximum(torch.minimum(own, _most(tolerance) * bound), row.sqrt())
 
 
 def _changes(
