@@ -23,6 +23,7 @@ from harness.stages.compilation import Compiler, CompileResults
 from harness.stages.timing.conclusions import Timing
 from harness.wire.device import Device
 from suites import baseline_source, load_task
+from suites.package import PackageView
 from tests.support.engines import until
 from tests.support.gpu import small
 
@@ -57,7 +58,7 @@ class Guests:
     def __init__(self, pool: DevicePool) -> None:
         self.pool, self.taken, self.take_started = pool, 0, asyncio.Event()
 
-    async def take(self, role: str, _device: Device) -> Worker:
+    async def take(self, role: str, _device: Device, _package: PackageView | None = None) -> Worker:
         self.taken += 1
         self.take_started.set()
         return Worker(*await self.pool.interpreting.spawn_for_another(role, cpu_limit_s=60, sandboxed=True))
