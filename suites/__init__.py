@@ -10,6 +10,7 @@ What a `task.toml` may hold:
     tolerances.py   the rules of tolerances, and the tolerance of an output
     signature.py    parses the signatures of entry points
     dtypes.py       names and sizes of dtypes
+    package.py      the package of an own kernel: `find_package` from its file, and the table `[package]`
 Public benchmarks:
     public/         reads clones of public benchmarks, one module a format
 Others:
@@ -32,6 +33,7 @@ from suites.loader import (
     public_suite_names,
     suite_names,
 )
+from suites.package import Package, find_package
 from suites.registry import add_suite
 from suites.task import (
     Allowance,
@@ -58,6 +60,7 @@ __all__ = [
     "Distribution",
     "EntryPoint",
     "Output",
+    "Package",
     "QuantizationTolerance",
     "SuiteError",
     "Task",
@@ -67,6 +70,7 @@ __all__ = [
     "add_suite",
     "baseline_source",
     "check_suite",
+    "find_package",
     "find_public_task",
     "item_bytes",
     "load_public_suite",

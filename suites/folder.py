@@ -9,6 +9,7 @@ from pathlib import Path
 import msgspec
 
 from suites.errors import BadTask, nearest
+from suites.package import Package
 from suites.task import (
     Allowance,
     Axis,
@@ -38,6 +39,9 @@ def read_task(folder: Path, *, suite: str) -> Task:
             raise BadTask(folder / name, "", f"is missing; a task folder has {', '.join(FILES)}")
     file = folder / TASK_FILE
     task = msgspec.structs.replace(_decode(file), suite=suite, folder=folder.resolve())
+    if task.package is not None:
+        root = str((task.folder / task.package.root).resolve())
+        task = msgspec.structs.replace(task, package=msgspec.structs.replace(task.package, root=root))
     for key, problem in task_problems(task):
         raise BadTask(file, key, problem)
     return task
@@ -70,7 +74,7 @@ def _explained(file: Path, message: str) -> BadTask:
     field = unknown["field"]
     names = {
         name
-        for kind in (Task, Axis, Case, EntryPoint, Output, Tolerance, QuantizationTolerance)
+        for kind in (Task, Axis, Case, EntryPoint, Output, Package, Tolerance, QuantizationTolerance)
         for name in kind.__struct_fields__
         if name not in _FILLED_IN
     }

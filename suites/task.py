@@ -10,6 +10,7 @@ from typing import NamedTuple
 import msgspec
 
 from .errors import UnknownCase
+from .package import Package, PackageView
 
 
 class Distribution(StrEnum):
@@ -196,7 +197,7 @@ class Task(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     allowed_operators: tuple[str, ...] = ()
     """Tensor operators that may compute outside the candidate's kernels. Allocation and views are always allowed."""
     in_place: tuple[str, ...] = ()
-    """Inputs that the kernel must change."""
+    """Inputs that the kernel must change. Those among the outputs need not be returned."""
     allows: tuple[Allowance, ...] = (Allowance.OFFSET,)
     """Kinds of inputs in hidden cases beyond dense, finite inputs."""
     strict: tuple[str, ...] = ()
@@ -205,6 +206,8 @@ class Task(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Sizes of hidden cases by axis. An axis without entry stays in the range of the open cases."""
     script: RecordedScript | None = None
     """Set if the cases are calls of a script and not made by `problem.py`."""
+    package: Package | None = None
+    """The package that a candidate is a module of; `None`: a candidate is one module."""
     suite: str = ""
     folder: Path = Path()
 
@@ -217,6 +220,11 @@ class Task(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         """Return the outputs of a case: its own, else the task's."""
         return case.outputs or self.outputs
 
+    def changed_inputs_of(self, case: Case) -> tuple[str, ...]:
+        """Return by output the name of the input that becomes this output, or an empty string; empty if no output is an input."""
+        names = tuple(output.name if output.name in self.in_place else "" for output in self.outputs_of(case))
+        return names if any(names) else ()
+
     def with_cases(self, names: Sequence[str]) -> Task:
         """Return the task with only these of its open cases; `UnknownCase` if it has no such case."""
         cases = [case.name for case in self.open_cases]
@@ -226,6 +234,11 @@ class Task(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         return msgspec.structs.replace(
             self, cases=tuple(case for case in self.open_cases if case.name in names)
         )
+
+    @property
+    def package_view(self) -> PackageView | None:
+        """What workers see of the package, as its folders are now; `None` without a package."""
+        return None if self.package is None else self.package.view(self.folder)
 
     @property
     def open_cases(self) -> tuple[Case, ...]:

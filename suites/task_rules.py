@@ -67,6 +67,8 @@ def task_problems(task: Task) -> Iterator[Problem]:
     yield from _case_problems(task)
     yield from _allowance_problems(task)
     yield from tolerance_problems(task)
+    if task.package is not None and (problem := task.package.problem(task.folder)):
+        yield "package", problem
 
 
 def _interface_problems(task: Task) -> Iterator[Problem]:

@@ -129,13 +129,13 @@ def build_corpus(loaded: Sequence[Task], under_test: Sequence[Task], further: Pa
     """Returns the baselines of `loaded` and the kernels in `further`, of which no search finds an overlap with a task under test.
 
     A kernel overlaps if it has the name of a task under test, defines one of its entry points, or nearly copies a
-    kernel of its baseline (`engine.corpus.overlap`). Answers of a public benchmark are no examples. Raises `UsageProblem` if
-    `further` is neither a folder nor a JSON array.
+    kernel of its baseline (`engine.corpus.overlap`). Answers of a public benchmark are no examples, nor are modules of a
+    package. Raises `UsageProblem` if `further` is neither a folder nor a JSON array.
     """
     tested = Tested(under_test)
     documents = []
     for task in loaded:
-        if task.script is not None and task.script.hides_baseline:
+        if task.package is not None or (task.script is not None and task.script.hides_baseline):
             continue
         source = baseline_source(task)
         if not tested.overlap_reason(task.name, _functions(source)):

@@ -14,7 +14,7 @@ from msgspec.structs import replace
 from harness import Evaluation, Target, Traffic, Verdict
 from harness.hardware.product import Product
 from harness.stages.estimates.roofline import estimate
-from suites import Case, Output, Task, task_cost
+from suites import Case, Output, Task, baseline_source, task_cost
 from suites.python_source import source_lines
 
 from .figures import achieved, achieved_beside
@@ -106,6 +106,29 @@ def outputs_of_calls(task: Task) -> tuple[Output, ...]:
         replace(output, dtype="input") if len(dtypes.get(output.name, ())) > 1 else output
         for output in task.outputs
     )
+
+
+def instruction_of(task: Task) -> str:
+    """Returns the instruction; for a task in a package also the place of the module, and what it may import from there."""
+    package = task.package
+    if package is None:
+        return task.instruction
+    original = baseline_source(task)
+    place = package.file.relative_to(package.root)
+    imports = [
+        f"`{module}`" + (f" ({', '.join(f'`{name}`' for name in names)})" if names else "")
+        for module, names in package.imports(original).items()
+    ]
+    within = f" of the package `{place.parts[0]}`" if package.parent else ""
+    words = f"The module is `{place}`{within}: it is imported as `{package.module}`, and every import of that name gets your module."
+    if imports:
+        words += (
+            f" It may import from the package what the original imports: {', '.join(imports)}. These are helpers: a kernel of "
+            "another module may not do the work."
+        )
+    if package.reads_files(original):
+        words += " It may read the package's files by paths from `__file__`, as the original does."
+    return f"{task.instruction.strip()}\n\n{words}"
 
 
 def error_facts(candidate: JudgedCandidate) -> ErrorFacts:

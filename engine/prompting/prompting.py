@@ -27,6 +27,7 @@ from engine.prompting.facts import (
     case_facts,
     error_facts,
     failure_line,
+    instruction_of,
     lost_ground,
     outputs_of_calls,
     repeats,
@@ -298,7 +299,7 @@ def prompt(setting: Setting, template: str, **facts: object) -> tuple[Message, .
         .select_template([f"profiles/{setting.profile}/{template}", template])
         .render(
             setting=setting,
-            task=replace(task, outputs=outputs_of_calls(task)),
+            task=replace(task, outputs=outputs_of_calls(task), instruction=instruction_of(task)),
             module=task_module(task),
             baseline=setting.baseline.beside(figures_of),
             cases=case_facts(task, setting.targets[0], setting.product),

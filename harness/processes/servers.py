@@ -20,6 +20,7 @@ from harness.wire.device import Device
 from harness.wire.encoding import ENCODER
 from harness.wire.errors import WorkerDied
 from harness.wire.server_messages import SERVER_REPORTS, End, Ended, Ready, Spawn, Started
+from suites.package import PackageView
 
 from .nursery import Born, Nursery
 
@@ -130,10 +131,19 @@ class ForkServer:
         sandboxed: bool = False,
         device: Device | None = None,
         sharers: int = 1,
+        package: PackageView | None = None,
     ) -> tuple[Child, AsyncChannel]:
-        """Start a worker; return it with our end of its channel. `device` and `sharers` matter only for a GPU."""
+        """Start a worker; return it with our end of its channel. `device` and `sharers` matter only for a GPU.
+
+        `package`: what the worker may import and read besides installed packages.
+        """
         child, theirs, ours = await self.spawn_for_another(
-            role, cpu_limit_s=cpu_limit_s, sandboxed=sandboxed, device=device, sharers=sharers
+            role,
+            cpu_limit_s=cpu_limit_s,
+            sandboxed=sandboxed,
+            device=device,
+            sharers=sharers,
+            package=package,
         )
         del theirs
         return child, AsyncChannel(ours)
@@ -146,6 +156,7 @@ class ForkServer:
         sandboxed: bool = False,
         device: Device | None = None,
         sharers: int = 1,
+        package: PackageView | None = None,
     ) -> tuple[Child, int, socket.socket]:
         """Start a worker; return it with its pid and the socket for the process that will talk to it."""
         scratch = Path(tempfile.mkdtemp(prefix="wavedeck-guest-")) if sandboxed else None
@@ -175,6 +186,7 @@ class ForkServer:
             cpu_limit_s=cpu_limit_s,
             device=device if device is not None and device.kind != "cpu" else None,
             sharers=sharers,
+            package=package,
         )
         try:
             socket.send_fds(self._born.control, [ENCODER.encode(spawn)], [theirs.fileno(), printed_to])

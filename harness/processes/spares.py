@@ -13,6 +13,7 @@ from typing import NamedTuple
 from harness.failures import first_failure
 from harness.wire import limits
 from harness.wire.device import Device
+from suites.package import PackageView
 
 from .servers import Child, ForkServer
 
@@ -36,8 +37,13 @@ class Spares:
         self._starting: dict[int, asyncio.Event] = {}
         """Spares that are not ready yet, by pid; set when a spare is ready, taken or dropped."""
 
-    async def take(self, role: str, device: Device) -> Worker:
-        """Return a spare, a ready one first, or a new worker. Raises `WorkerDied` if none can be started."""
+    async def take(self, role: str, device: Device, package: PackageView | None = None) -> Worker:
+        """Return a spare, a ready one first, or a new worker. Raises `WorkerDied` if none can be started.
+
+        A worker with a package is always new: the sandbox of a spare hides the package.
+        """
+        if package is not None:
+            return await self._start(role, device, package)
         waiting = self._waiting.get((role, device.name), [])
         while waiting:
             worker = next((spare for spare in waiting if spare.pid not in self._starting), waiting[0])
@@ -94,10 +100,14 @@ class Spares:
         self._waiting.setdefault((role, device.name), []).append(worker)
         started.append(worker)
 
-    async def _start(self, role: str, device: Device) -> Worker:
+    async def _start(self, role: str, device: Device, package: PackageView | None = None) -> Worker:
         return Worker(
             *await self._server.spawn_for_another(
-                role, cpu_limit_s=limits.GPU_WORKER_CPU_S, sandboxed=True, device=device
+                role,
+                cpu_limit_s=limits.GPU_WORKER_CPU_S,
+                sandboxed=True,
+                device=device,
+                package=package,
             )
         )
 

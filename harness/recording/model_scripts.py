@@ -16,6 +16,7 @@ from suites.public.model_sizes import (
     CAPS,
     DIVISIONS,
     FOR_TIMING,
+    MOST_TIMED_BYTES,
     OWN,
     Odd,
     Shrinking,
@@ -29,13 +30,13 @@ from .errors import NotRecorded
 
 MOST_BYTES = 512 << 10
 """Bound for inputs and outputs of a call, without parameters. A model that needs more gets the smallest sizes that run."""
-MOST_TIMED_BYTES = 192 << 20
-"""Bound for the call for timing: inputs, outputs, and the parameters that a recording holds."""
 MOST_MODEL_BYTES = 640 << 20
 """Bound for all parameters of its model. Each guest and each timer of an evaluation builds the model."""
 TIMED_TRIALS_S = 60.0
 """Seconds after which no further sizes for timing are tried."""
 _MODEL = "ModelNew"
+_MASK = "-inf"
+"""In the text of a model that writes this value on purpose."""
 SMALL_BATCH = 4
 """Cap of the batch of a model that does not run at the smallest sizes."""
 SLOW_S, SLOW_FAILURE_S = 2.0, 10.0
@@ -50,7 +51,9 @@ _SIZE_CHECK = """
 def wavedeck_check(what, most_bytes, make):
     try:
         with torch.device("meta"):
-            size_bytes = sum(value.nbytes for value in make() if isinstance(value, torch.Tensor))
+            made = make()
+            values = made.values() if isinstance(made, dict) else made
+            size_bytes = sum(value.nbytes for value in values if isinstance(value, torch.Tensor))
     except Exception:
         return
     if size_bytes > most_bytes:
@@ -93,8 +96,10 @@ async def choose_model_script(
     assert public.reference is not None
     text = public.test.text if public.test is not None else f"{public.reference.text}\n{_CALL}"
 
+    masked = _MASK in public.reference.text
+
     async def try_statements(statements: str) -> _Trial:
-        return _trial_of(await ask(_script(public, statements), 1))
+        return _trial_of(await ask(_script(public, statements), 1), masked=masked)
 
     shrinking = await _choose_shrinking(text, try_statements)
     largest = largest_size(text)
@@ -219,13 +224,13 @@ def _script(public: PublicTask, *statements: str) -> Script:
     )
 
 
-def _trial_of(recorded: RanScript) -> _Trial:
+def _trial_of(recorded: RanScript, *, masked: bool) -> _Trial:
     calls = recorded.calls
     outputs = [output.tensor for call in calls for output in call.outputs]
     problem = recorded.error or ("" if calls else "it makes no call")
     for call in calls:
         problem = problem or call.unsupported or ("" if call.outputs else "it computes no tensor")
-    if not (problem or all(map(_is_finite, outputs))):
+    if not (problem or all(_is_finite(output, masked=masked) for output in outputs)):
         problem = "its outputs are not finite"
     state_bytes = sum(len(call.inputs[name].data) for call in calls for name in dict(call.state).values())
     size_bytes = recorded.input_bytes - state_bytes + sum(len(tensor.data) for tensor in outputs)
@@ -239,5 +244,6 @@ def _is_constant(tensor: TensorData) -> bool:
     return len(tensor.data) > size and tensor.data == tensor.data[:size] * (len(tensor.data) // size)
 
 
-def _is_finite(tensor: TensorData) -> bool:
-    return tensor.dtype != "float32" or math.isfinite(sum(array("f", tensor.data)))
+def _is_finite(tensor: TensorData, *, masked: bool) -> bool:
+    total = sum(array("f", tensor.data)) if tensor.dtype == "float32" else 0.0
+    return math.isfinite(total) or (masked and total == -math.inf)

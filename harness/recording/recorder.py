@@ -181,20 +181,28 @@ def for_target(script: Script, target: Target) -> Script:
 
 
 def helpers_of(public: PublicTask) -> dict[str, str]:
-    """Return the modules of the benchmark that the test names: texts by file name.
+    """Return the modules of the benchmark that the test names, and all that they name: texts by file name.
 
-    The first folder that has a module gives it.
+    The first folder that has a module gives it. AgentKernelArena's `aka_benchmark.py` is `_aka_benchmark` in its tests.
     """
-    words = set(re.findall(r"\w+", public.script))
-    imported = re.findall(r"^\s*(?:from|import) ([\w.]+)", public.script, re.MULTILINE)
     helpers: dict[str, str] = {}
-    for folder in public.search_paths:
-        files = [file for file in sorted(folder.glob("*.py")) if file.stem in words]
-        files += [folder / f"{name.replace('.', '/')}.py" for name in imported if "." in name]
-        for file in files:
-            name = str(file.relative_to(folder))
-            if name not in helpers and file.is_file():
-                helpers[name] = file.read_text(encoding="utf-8", errors="replace")
+    texts = [public.script]
+    for text in texts:
+        words = set(re.findall(r"\w+", text))
+        imported = re.findall(r"^\s*(?:from|import) ([\w.]+)", text, re.MULTILINE)
+        for folder in public.search_paths:
+            files = {
+                f"{name}.py": file
+                for file in sorted(folder.glob("*.py"))
+                for name in (file.stem, f"_{file.stem}")
+                if name in words
+            }
+            paths = [f"{name.replace('.', '/')}.py" for name in imported if "." in name]
+            files |= {path: folder / path for path in paths}
+            for name, file in files.items():
+                if name not in helpers and file.is_file():
+                    helpers[name] = file.read_text(encoding="utf-8", errors="replace")
+                    texts.append(helpers[name])
     return helpers
 
 

@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from harness.linux import syscalls
+from suites.package import PackageView
 
 from . import landlock
 
@@ -21,18 +22,22 @@ class Absent(Exception):
     """A layer does not apply here; the message says why."""
 
 
-def leave_user(scratch: Path, *, run_programs: bool, gpu: bool) -> str:
+def leave_user(scratch: Path, *, run_programs: bool, gpu: bool, package: PackageView | None = None) -> str:
     """Become a user that owns only `scratch`, and return which; `Absent` if this user may not.
 
-    The groups of GPU device nodes are kept, unless all users may open the nodes. If Python's folders are closed to other users
-    (pyenv in root's home, for example), one capability is kept: to read past permissions, limited by the read allow-list.
+    The groups of GPU device nodes are kept, unless all users may open the nodes. If Python's folders or those of the package
+    are closed to other users (pyenv in root's home, for example), one capability is kept: to read past permissions, limited by
+    the read allow-list.
     """
     if os.geteuid() != 0:
         raise Absent("only root can change it; without Landlock a candidate may write wherever you may")
-    reader = unreadable([*landlock.python_folders(), scratch.parent])
+    shown = [] if package is None else [*map(Path, package.import_folders), package.package.file.parent]
+    reader = unreadable(
+        [*landlock.python_folders(), scratch.parent, *(folder for folder in shown if folder.is_dir())]
+    )
     if reader is not None and not landlock.version():
         raise Absent(
-            f"other users cannot read {reader}, which Python needs, and there is no Landlock to limit root"
+            f"other users cannot read {reader}, which a candidate needs, and there is no Landlock to limit root"
         )
     user = FIRST_UID + os.getpid() % UIDS
     groups = _device_groups() if gpu else []
@@ -77,7 +82,7 @@ def drop_capabilities() -> str:
     if kept not in (0, 1 << syscalls.CAP_DAC_READ_SEARCH):
         syscalls.set_capabilities(0)
         kept = syscalls.capabilities()
-    return "none" if kept == 0 else "reading past permissions alone, for Python's folder"
+    return "none" if kept == 0 else "reading past permissions alone, for folders on the allow-list"
 
 
 def unreadable(folders: Iterable[Path]) -> Path | None:

@@ -16,6 +16,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from harness.linux import syscalls
+from suites.package import PackageView
 
 OUR_PACKAGES = ("tui", "engine", "sessions", "harness", "suites")
 
@@ -68,7 +69,9 @@ def version() -> int:
         return 0
 
 
-def restrict(version: int, scratch: Path, *, run_programs: bool, gpu: bool) -> None:
+def restrict(
+    version: int, scratch: Path, *, run_programs: bool, gpu: bool, package: PackageView | None = None
+) -> None:
     """Apply the allow-list to this process and its descendants permanently; `OSError` if the kernel refuses."""
     handled = _ALL_FILE_RIGHTS[min(version, 5)]
     known_fields = 3 if version >= SCOPES_SINCE else 2 if version >= 4 else 1
@@ -79,6 +82,11 @@ def restrict(version: int, scratch: Path, *, run_programs: bool, gpu: bool) -> N
     try:
         for path, rights in _rules(scratch, handled, run_programs=run_programs, gpu=gpu):
             _allow(ruleset, path, rights & handled)
+        if package is not None:
+            for name in package.import_folders:
+                _allow(ruleset, Path(name), _READ_DIR)
+            for path in package.readable():
+                _allow(ruleset, path, _READ)
         syscalls.syscall(_RESTRICT_SELF, ctypes.c_int(ruleset), ctypes.c_uint(0))
     finally:
         os.close(ruleset)

@@ -16,6 +16,7 @@ from harness.linux import syscalls
 from harness.linux.process_environment import dropped_names, unexpected_names
 from harness.wire import limits
 from harness.wire.evaluation import Layer
+from suites.package import PackageView
 
 from . import identity, landlock, seccomp
 from .identity import Absent
@@ -38,16 +39,22 @@ class Failed(Exception):
 
 
 def apply(
-    scratch: Path, cpu_limit_s: int, address_space_bytes: int, *, run_programs: bool, gpu: bool = False
+    scratch: Path,
+    cpu_limit_s: int,
+    address_space_bytes: int,
+    *,
+    run_programs: bool,
+    gpu: bool = False,
+    package: PackageView | None = None,
 ) -> tuple[Layer, ...]:
     """Apply every layer to this process permanently, and report which hold.
 
     `run_programs` allows triton's own programs (assemblers and linkers). `gpu` allows the drivers' device nodes and the host's
     C compiler, with which triton builds its launchers. The address space is not limited then, because drivers reserve more
-    than any limit. The process must be single-threaded, in its own session, and must have imported all modules that the read
-    allow-list forbids.
+    than any limit. The files of `package` can be read and not written. The process must be single-threaded, in its own
+    session, and must have imported all modules that the read allow-list forbids.
     """
-    layers = _Layers(scratch, run_programs=run_programs, gpu=gpu)
+    layers = _Layers(scratch, run_programs=run_programs, gpu=gpu, package=package)
     layers.hold("session", _session)
     layers.hold("streams", _streams)
     layers.hold("descriptors", _descriptors)
@@ -85,8 +92,9 @@ def guest_environment(scratch: Path) -> dict[str, str]:
 class _Layers:
     """The layers of one process while they are applied; some depend on the state of earlier ones."""
 
-    def __init__(self, scratch: Path, *, run_programs: bool, gpu: bool) -> None:
+    def __init__(self, scratch: Path, *, run_programs: bool, gpu: bool, package: PackageView | None) -> None:
         self._scratch, self._run_programs, self._gpu = scratch, run_programs, gpu
+        self._package = package
         self._parent = os.getppid()
         self._above = syscalls.ancestors(os.getpid())
         self._layers: dict[str, Layer] = {}
@@ -122,7 +130,9 @@ class _Layers:
             self._leave(shared, "network and IPC")
         self._own_count = self.hold(
             "user",
-            lambda: identity.leave_user(self._scratch, run_programs=self._run_programs, gpu=self._gpu),
+            lambda: identity.leave_user(
+                self._scratch, run_programs=self._run_programs, gpu=self._gpu, package=self._package
+            ),
         )
         if not self._own_count:
             rest = 0 if self._namespaces else shared
@@ -149,8 +159,15 @@ class _Layers:
                 raise Absent(
                     "this kernel has no Landlock: a candidate may read all files that its user may read"
                 )
-            landlock.restrict(version, self._scratch, run_programs=self._run_programs, gpu=self._gpu)
-            return f"Landlock version {version}: Python, torch, triton and the scratch folder"
+            landlock.restrict(
+                version,
+                self._scratch,
+                run_programs=self._run_programs,
+                gpu=self._gpu,
+                package=self._package,
+            )
+            shown = f", the package in {self._package.package.root}" if self._package is not None else ""
+            return f"Landlock version {version}: Python, torch, triton and the scratch folder{shown}"
 
         if not self.hold("read-allow-list", restrict):
             syscalls.set_capabilities(0)

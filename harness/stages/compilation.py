@@ -21,7 +21,7 @@ from harness.wire.compile_report import CompileReport
 from harness.wire.device import Target
 from harness.wire.errors import WorkerDied
 from harness.wire.evaluation import ErrorReport, KernelResources, Layer
-from harness.wire.findings import patched
+from harness.wire.findings import foreign_kernel, patched
 from harness.wire.guest_messages import Alive, Broken, Compile, Failed
 from harness.wire.judge_messages import FirstCallPassed
 from harness.wire.limits import TimeLimits
@@ -73,6 +73,8 @@ class TargetReport(CompileReport, frozen=True):
                 "move them in a kernel"
             )
             return ErrorReport(kind="moved_by_host", message=message, line=work.line)
+        if work.kernel:
+            return foreign_kernel(case, work.kernel)
         if work.operator:
             message = f"{case}the tensor operator `{work.operator}` computes outside the Triton kernels"
             return ErrorReport(kind="operator", message=message, line=work.line)
@@ -216,7 +218,10 @@ class Compiler:
             return TargetReport(unsupported=str(lacking))
         async with self._pool.compiles:
             child, channel = await self._pool.compiling.spawn(
-                "compiler", cpu_limit_s=math.ceil(self._limits.compile_all_s), sandboxed=True
+                "compiler",
+                cpu_limit_s=math.ceil(self._limits.compile_all_s),
+                sandboxed=True,
+                package=self._task.package_view,
             )
             try:
                 async with patience.begin():

@@ -164,7 +164,10 @@ class SlotEvaluation:
                 try:
                     if self._on_cpu:  # launches on a GPU are not recorded, so there is nothing to verify
                         verifier = await self._slot.server.spawn_for_another(
-                            "verifier", cpu_limit_s=math.ceil(PATIENCE * cpu_s), sandboxed=True
+                            "verifier",
+                            cpu_limit_s=math.ceil(PATIENCE * cpu_s),
+                            sandboxed=True,
+                            package=self._task.package_view,
                         )
                         workers.append(Worker(*verifier))
                     await self._send(
@@ -196,9 +199,11 @@ class SlotEvaluation:
 
     async def _start_guest(self, cpu_limit_s: int) -> Worker:
         if self._on_cpu:
-            worker = await self._slot.server.spawn_for_another(GUEST, cpu_limit_s=cpu_limit_s, sandboxed=True)
+            worker = await self._slot.server.spawn_for_another(
+                GUEST, cpu_limit_s=cpu_limit_s, sandboxed=True, package=self._task.package_view
+            )
             return Worker(*worker)
-        return await self._pool.spares.take(GUEST, self._slot.device)
+        return await self._pool.spares.take(GUEST, self._slot.device, self._task.package_view)
 
     def _begin(self, workers: list[Worker]) -> Begin:
         guest, *verifiers = workers

@@ -18,6 +18,8 @@ class HostWorkFound(msgspec.Struct, frozen=True):
     """The host made more copies into parts of tensors than the judge allows; `operator` is the last of them."""
     reads: bool = False
     """Python read elements of tensors in that call. Tensors have no real values here, so the result may mean nothing."""
+    kernel: str = ""
+    """A launched kernel that the candidate does not define, with its module."""
 
 
 class CompileReport(msgspec.Struct, frozen=True, tag="compiled"):

@@ -46,6 +46,12 @@ def missed_stores(traffic: CaseTraffic) -> ErrorReport | None:
     )
 
 
+def foreign_kernel(lead: str, kernel: str) -> ErrorReport:
+    """Return the error report for a launched kernel that the candidate does not define."""
+    message = f"{lead}the kernel {kernel} was launched; kernels that the candidate's own module defines must do the work"
+    return ErrorReport(kind="foreign_kernel", message=message)
+
+
 def patched(*names: str) -> ErrorReport:
     """Return the error report for functions and settings of libraries that the candidate changed."""
     changed = ", ".join(names[:5])

@@ -77,6 +77,8 @@ class Call(msgspec.Struct, frozen=True, tag="call"):
     arena_bytes: int
     hold: bool = False
     """Keep the tensors; the next call may use the same ones."""
+    changed_inputs: tuple[str, ...] = ()
+    """By output: the input that becomes it, or an empty string. They need not be returned."""
     again: bool = False
     """Use the tensors of the call before, which were held. Their memory has new values."""
     parameters: tuple[str, ...] = ()
@@ -120,7 +122,7 @@ GPU_FAULT: Final = "gpu_fault"
 OUT_OF_MEMORY: Final = "out_of_memory"
 NOT_COMPILED: Final = "compile"
 """Kinds of `Failed` on a GPU only: it lost the process's work, is out of memory, or Triton does not compile the kernel for it."""
-FailedKind = Literal["exception", "missing_entry_point", "gpu_fault", "out_of_memory", "compile"]
+FailedKind = Literal["exception", "missing_entry_point", "files", "gpu_fault", "out_of_memory", "compile"]
 """All kinds of `Failed`. A verdict follows from the kind, so foreign code can choose no other."""
 
 
@@ -219,6 +221,8 @@ class Returned(msgspec.Struct, frozen=True, tag="returned"):
     """The call's effects on memory, for a replay in a clean process; `None` if not requested."""
     unrecorded: str = ""
     """Why there is no record; empty if not requested."""
+    foreign_kernels: tuple[str, ...] = ()
+    """Launched kernels that the candidate does not define, with their modules."""
 
 
 class LeftBehind(msgspec.Struct, frozen=True, tag="left_behind"):
@@ -227,3 +231,5 @@ class LeftBehind(msgspec.Struct, frozen=True, tag="left_behind"):
     patched: tuple[str, ...]
     threads: int
     children: int
+    foreign_kernels: tuple[str, ...] = ()
+    """Of a timer: kernels that were launched and that the candidate does not define."""

@@ -58,12 +58,14 @@ class Language(msgspec.Struct, frozen=True, tag="language"):
 
 
 class Function(msgspec.Struct, frozen=True, tag="function"):
-    """A `@triton.jit` function of the candidate's module."""
+    """A `@triton.jit` function of the candidate's module, or a helper of another module of its package."""
 
     name: str
     line: int
     twin: int = 0
     """Number among the functions of this line whose names have different values, as a factory makes them."""
+    module: str = ""
+    """Name of the other module of the package; empty for the candidate's module."""
 
 
 class Descriptor(msgspec.Struct, frozen=True, tag="descriptor"):

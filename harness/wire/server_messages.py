@@ -7,6 +7,8 @@ import signal
 
 import msgspec
 
+from suites.package import PackageView
+
 from .device import Device
 
 _SIGNALS: dict[int, str] = {number.value: number.name for number in signal.Signals}
@@ -28,6 +30,8 @@ class Spawn(msgspec.Struct, frozen=True, tag="spawn"):
     """The only GPU that the worker sees; `None`: it sees no GPU."""
     sharers: int = 1
     """Judges that share the GPU's memory; each may keep its part."""
+    package: PackageView | None = None
+    """The package that the candidate is a module of."""
 
 
 class End(msgspec.Struct, frozen=True, tag="end"):

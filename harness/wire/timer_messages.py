@@ -71,6 +71,8 @@ class Prepare(msgspec.Struct, frozen=True, tag="prepare"):
     chosen: dict[str, str]
     ahead: bool
     """Compile every launch in every config, but run none; inputs are not read."""
+    changed_inputs: tuple[str, ...] = ()
+    """See `Call.changed_inputs`."""
     releases_lines: bool = False
     """A kernel may ask the L2 cache to keep lines: make them normal lines again before each sample."""
 

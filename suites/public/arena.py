@@ -1,4 +1,4 @@
-"""AgentKernelArena: one folder a task. Only its Triton tasks are loaded; the others are listed with their language."""
+"""AgentKernelArena: one folder a task. Only its Triton tasks are loaded; the others are listed with the reason."""
 
 from __future__ import annotations
 
@@ -16,19 +16,13 @@ from suites.public.loading import Loading
 from suites.public.separated import separated_task, task_name, unsupported
 from suites.public.task import Part, PublicTask, ReferenceKind, TestForm
 
-_OTHER_LANGUAGES = {
-    "hip2hip": "its kernels are HIP",
-    "torch2hip": "its candidates are HIP",
-    "flydsl2flydsl": "its kernels are FlyDSL",
-    "torch2flydsl": "its candidates are FlyDSL",
-    "triton2flydsl": "its candidates are FlyDSL",
-    "image_kernel": "its kernels are inside a container image",
-    "repository": "it changes a whole repository that it downloads",
-}
 RUNNER = "run_correctness"
 """Function of a script that tests correctness."""
 _PERFORMANCE = "src/tools/perf"
-"""Folder of the module that tests in pytest's form import; beside a test lies a stub that raises an error."""
+"""Folder of the modules for timing that tests import. In a task's folder they are missing, or stubs that raise an error."""
+_TIMER = "_aka_benchmark"
+"""Module for timing in the workspaces of AgentKernelArena: `aka_benchmark.py` of that folder."""
+_TASK_RUNNER = "scripts/task_runner.py"
 _SHORT = {"triton2triton": "", "instruction2triton": "instruction"}
 
 
@@ -58,23 +52,26 @@ def _task(clone: Clone, root: Path, folder: Path) -> PublicTask:
         category=" ".join((family, *parts[1:-1])),
         tolerances=ARENA,
     )
-    if family in _OTHER_LANGUAGES:
-        return unsupported(task, _OTHER_LANGUAGES[family])
     try:
         config = read_config(folder / "config.yaml")
     except (OSError, ValueError) as error:
         return unsupported(task, f"{folder.relative_to(clone.folder)}/config.yaml cannot be read: {error}")
-    task = msgspec.structs.replace(task, gives_reference=family == "triton2triton")
-    if family not in _SHORT:
-        return unsupported(task, f"its type is {config.task_type or 'not given'}")
-    return triton_task(task, folder, config)
+    if config.problem:
+        return unsupported(task, config.problem)
+    return triton_task(msgspec.structs.replace(task, gives_reference=config.gives_reference), folder, config)
+
+
+def find_program(folder: Path) -> str:
+    """Return the test program of a task's folder: `scripts/task_runner.py` or `*harness*.py`; empty if there is none."""
+    programs = sorted(path.name for path in folder.glob("*harness*.py"))
+    return _TASK_RUNNER if (folder / _TASK_RUNNER).is_file() else next(iter(programs), "")
 
 
 def triton_task(task: PublicTask, folder: Path, config: ArenaConfig) -> PublicTask:
     """Return the task of a folder with its reference, its test and its instruction; with `unsupported` if a file is missing."""
     source = folder / (config.sources[0] if config.sources else f"{folder.name}.py")
-    runner = folder / (config.harness or "scripts/task_runner.py")
-    if not runner.is_file():
+    program = config.harness or find_program(folder)
+    if not program:
         clone = Clone(task.suite, task.kind, task.folder)
         loaded = separated_task(
             clone,
@@ -90,7 +87,7 @@ def triton_task(task: PublicTask, folder: Path, config: ArenaConfig) -> PublicTa
             loaded, title=task.title, category=task.category, gives_reference=task.gives_reference
         )
     else:
-        loaded = _runner_task(task, source, runner, config)
+        loaded = _runner_task(task, source, folder / program, config)
     return msgspec.structs.replace(loaded, instruction=config.instructions or reference_instruction(loaded))
 
 
@@ -100,7 +97,8 @@ def _runner_task(task: PublicTask, source: Path, runner: Path, config: ArenaConf
         calls = test_calls(reference, test, TestForm.RUNNER, source.stem)
     except (OSError, UnicodeDecodeError, SyntaxError, ValueError, RecursionError) as error:
         return unsupported(task, f"{runner.relative_to(task.folder)} cannot be read: {error}")
-    arguments = config.correctness[-1].split()[2:] if config.correctness else []
+    usual = "correctness" if runner == source.parents[1] / _TASK_RUNNER else "--correctness"
+    arguments = config.correctness[-1].split()[2:] if config.correctness else [usual]
     task = msgspec.structs.replace(
         task,
         reference=Part(source, reference),
@@ -111,8 +109,8 @@ def _runner_task(task: PublicTask, source: Path, runner: Path, config: ArenaConf
         entry_points=calls.entry_points,
         oracles=calls.oracles,
         modules=calls.modules,
-        packages=calls.packages,
-        search_paths=(source.parent,),
+        packages=tuple(package for package in calls.packages if package != _TIMER),
+        search_paths=(source.parent, *([task.folder / _PERFORMANCE] if _TIMER in test else [])),
         vendor=vendor_of(reference),
         issues=issues_of(task, reference, calls.code),
     )

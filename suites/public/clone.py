@@ -21,6 +21,7 @@ MARKERS = {
     SuiteKind.AGENTKERNELARENA: "tasks/triton2triton",
     SuiteKind.GPU_MODE: "problems/pmpp_v2",
     SuiteKind.AITER: "op_tests/triton_tests",
+    SuiteKind.ATREX_BENCH: "data/unified_attention/shapes.json",
     SuiteKind.GEAK_TASKS: "*/kernel.py",
     SuiteKind.TRITONPARSE: "*/repro_*.py",
 }
@@ -37,6 +38,7 @@ COMMITS = {
     SuiteKind.AGENTKERNELARENA: "d6f7c8a",
     SuiteKind.GPU_MODE: "f83cb92",
     SuiteKind.AITER: "e404860",
+    SuiteKind.ATREX_BENCH: "eb8697d",
 }
 """Commit that the loader was written for; none for folders that a person makes."""
 

@@ -35,9 +35,7 @@ def reference_instruction(task: PublicTask) -> str:
 def module_instruction(source: str) -> str:
     """Return the instruction of a task with a class `Model` as its reference."""
     return (
-        "Write a class `ModelNew(nn.Module)` with the constructor and the `forward` of `Model` below. In `forward`, Triton "
-        "kernels compute everything; allocations, views, copies and casts are free.\n\n"
-        f"```python\n{source.strip()}\n```\n\n"
+        f"{_quoted_module(source)}"
         "How `ModelNew` is called:\n\n"
         "- It is built like `Model`: `torch.manual_seed(0)`, `ModelNew(*get_init_inputs())`, `.cuda()`. It may compute on "
         "the host then.\n"
@@ -46,6 +44,22 @@ def module_instruction(source: str) -> str:
         "the order of `Model`'s constructor.\n"
         "- It is called without gradients, in training mode. A call changes no parameter; running statistics are not judged.\n"
         f"- {_RESIZED}"
+    )
+
+
+def shaped_instruction(source: str) -> str:
+    """Return the instruction of a task with a class `Model` without parameters, and `_make_inputs` for its arguments."""
+    return (
+        f"{_quoted_module(source)}"
+        "`ModelNew` is built with the arguments of `Model`, and called without gradients, with the arguments of `forward` by "
+        f"name. `_make_inputs` only draws them. {_RESIZED}"
+    )
+
+
+def _quoted_module(source: str) -> str:
+    return (
+        "Write a class `ModelNew(nn.Module)` with the constructor and the `forward` of `Model` below. In `forward`, Triton "
+        f"kernels compute everything; allocations, views, copies and casts are free.\n\n```python\n{source.strip()}\n```\n\n"
     )
 
 

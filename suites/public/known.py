@@ -18,6 +18,7 @@ COUNTS = {
     SuiteKind.AGENTKERNELARENA: 426,
     SuiteKind.GPU_MODE: 42,
     SuiteKind.AITER: 108,
+    SuiteKind.ATREX_BENCH: 30,
 }
 """Tasks of a whole clone at the commit that the loader was written for; a person's own folder has any number."""
 
@@ -59,6 +60,10 @@ ARENA = {
     "bfloat16": Tolerance(rtol=1e-2, atol=1e-2),
 }
 """AgentKernelArena: each script has its own limits; these are the usual ones."""
+
+ATREX = {dtype: {"float32": Tolerance(rtol=1e-2, scale=1e-2)} for dtype in ("bf16", "fp16", "fp8_e4m3")}
+"""Atrex-bench, by an operator's dtype: production kernels round what leads to a float32 output to this dtype. Its own limits,
+1e-2 and 5 %, accept zeros for many outputs."""
 
 ROUNDED_ONCE = 1.01
 """Units in the last place for outputs of 16 bits of GPU MODE, because its usual 1e-5 is less than one rounding."""

@@ -11,6 +11,7 @@ import msgspec
 from suites.errors import BadSuite
 from suites.public.aiter_tests import load_aiter
 from suites.public.arena import load_arena
+from suites.public.atrex import load_atrex
 from suites.public.clone import MARKERS, Clone, commit_problem, holds
 from suites.public.geak_folders import load_geak
 from suites.public.gpu_mode import load_gpu_mode
@@ -36,6 +37,7 @@ _LOADERS: dict[SuiteKind, Callable[[Loading], Iterable[PublicTask]]] = {
     SuiteKind.AGENTKERNELARENA: load_arena,
     SuiteKind.GPU_MODE: load_gpu_mode,
     SuiteKind.AITER: load_aiter,
+    SuiteKind.ATREX_BENCH: load_atrex,
     SuiteKind.GEAK_TASKS: load_geak,
     SuiteKind.TRITONPARSE: load_tritonparse,
 }

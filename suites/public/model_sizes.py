@@ -15,11 +15,13 @@ import msgspec
 
 from suites.python_source import parse_python
 
+MOST_TIMED_BYTES = 192 << 20
+"""Bound for the call for timing: inputs, outputs, and the parameters that a recording holds."""
 SMALL = 8
 """Integers up to this value are no sizes: kernels, strides, dimensions, classes."""
 _FIXED = re.compile(r"kernel|stride|padding|dilation|patch|window|divisor|scal|dropout|eps|seed")
 """Names of integers that are no sizes, however large."""
-_PARTS = re.compile(r"group|head")
+_PARTS = re.compile(r"(?<!per_)(?:group|head)(?!_(?:size|dim))")
 """Names of numbers of parts of a size. Their cap is smaller, so that each part keeps several elements."""
 _PARTS_SHARE = 4
 """A cap for sizes is this many times the cap for numbers of parts."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ast
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
@@ -13,15 +12,13 @@ from suites.public.clone import Clone
 from suites.public.instructions import differentiable_instruction, resized_instruction
 from suites.public.known import ROBUST_KBENCH, issues_of
 from suites.public.loading import Loading
+from suites.public.model_calls import Arguments, call_configs
 from suites.public.outline import Outline
 from suites.public.separated import unsupported
 from suites.public.signatures import entry_point
 from suites.public.task import Issue, Part, PublicTask, ReferenceKind, TestForm
-from suites.python_source import parse_python
 
 _NEEDED = ("forward_fn", "Model", "get_inputs")
-MOST_CONFIGS = 3
-"""Configs of one task that are judged, in the order of its file."""
 _FILTERS = ("filter_output_range", "filter_output_std", "filter_output_axes", "filter_input_impact")
 _ON_GPU = """def on_gpu(values):
     return [value.cuda() if isinstance(value, torch.Tensor) else value for value in values]"""
@@ -29,8 +26,6 @@ _CALL = """
 with torch.{mode}_grad():
     {call}
 """
-
-Arguments = dict[str, Any]
 
 
 class _Configs(msgspec.Struct):
@@ -129,41 +124,9 @@ def _is_degenerate(folder: Path) -> bool:
 
 def _test(outline: Outline, configs: _Configs, *, backward: bool) -> str:
     """Return statements that call `forward_fn` once for each config, through `Model` with its parameters."""
-    init_parameters = _parameters(entry_point(outline, "Model").signature or "Model()")
-    input_parameters = _parameters(entry_point(outline, "get_inputs").signature)
-    blocks = [outline.pieces["get_inputs"].strip()]
-    pairs = [
-        (_arguments(init_parameters, init), _arguments(input_parameters, inputs))
-        for init, inputs in configs.combined()
-    ]
-    different = [pair for place, pair in enumerate(pairs) if pair not in pairs[:place]]
-    for init, inputs in different[:MOST_CONFIGS]:
-        renamed = {name: f"input_{name}" for name in inputs if name in init and init[name] != inputs[name]}
-        constants = init | {renamed.get(name, name): value for name, value in inputs.items()}
-        lines = [f"{name} = {value!r}" for name, value in constants.items()]
-        input_arguments = ", ".join(f"{name}={renamed.get(name, name)}" for name in inputs)
-        init_arguments = ", ".join(f"{name}={name}" for name in init)
-        call = f"Model(**get_init_inputs()).cuda().forward(*on_gpu(get_inputs({input_arguments})), fn=forward_fn)"
-        lines += ["", "", "def get_init_inputs():", f"    return dict({init_arguments})", ""]
-        mode = "enable" if backward else "no"
-        lines.append(_CALL.format(mode=mode, call=f"{call}.sum().backward()" if backward else call))
-        blocks.append("\n".join(lines))
-    return "\n\n\n".join(["import torch", _ON_GPU, *blocks])
-
-
-def _parameters(signature: str) -> dict[str, Any]:
-    """Return the parameters of a signature with their defaults; `None` if the default is no plain value."""
-    function = parse_python(f"def {signature}: ...").body[0]
-    assert isinstance(function, ast.FunctionDef)
-    arguments = function.args
-    names = [argument.arg for argument in (*arguments.posonlyargs, *arguments.args)]
-    defaults = [None] * (len(names) - len(arguments.defaults)) + [
-        default.value if isinstance(default, ast.Constant) else None for default in arguments.defaults
-    ]
-    return dict(zip(names, defaults, strict=True))
-
-
-def _arguments(parameters: dict[str, Any], config: Arguments) -> Arguments:
-    """Return the config's arguments that have a parameter, and defaults that are integers, because they are sizes too."""
-    sizes = {name: value for name, value in parameters.items() if type(value) is int}
-    return sizes | {name: value for name, value in config.items() if name in parameters}
+    call = "Model(**get_init_inputs()).cuda().forward(*on_gpu(get_inputs({inputs})), fn=forward_fn)"
+    statement = _CALL.format(
+        mode="enable" if backward else "no", call=f"{call}.sum().backward()" if backward else call
+    )
+    blocks = call_configs(outline, "get_inputs", configs.combined(), statement)
+    return "\n\n\n".join(["import torch", _ON_GPU, outline.pieces["get_inputs"].strip(), *blocks])

@@ -18,6 +18,6 @@ def read_yaml(path: Path) -> dict[str, Any]:
 
 
 def texts_of(value: object) -> tuple[str, ...]:
-    """Return the texts of a scalar or of a list of scalars; none for `null`."""
+    """Return the texts of a scalar or of a list; none for `null` and for maps."""
     items = value if isinstance(value, list) else [value]
-    return tuple(str(item) for item in items if item is not None)
+    return tuple(str(item) for item in items if item is not None and not isinstance(item, dict))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from pathlib import Path
 
 import jinja2
 import msgspec
@@ -36,6 +37,7 @@ from sessions.events import Message
 from suites import CATEGORIES, Task, Tolerance, load_suite, load_task
 from suites.task import Output, RecordedScript
 from tests.support.judged_candidates import failing, mismatch, passing
+from tests.support.packaged_task import write_packaged_task
 from tests.support.programs import python
 
 SETTING = Setting(load_task("softmax"), (target("gfx942"),))
@@ -457,6 +459,15 @@ def test_long_facts_are_shortened_with_a_remark() -> None:
     prompt = text(repair_prompt(SETTING, failed=failed, failures=1, trap=5))
     assert "characters left out" in prompt
     assert prompt.count("frame") == 40
+
+
+def test_prompt_of_a_kernel_in_a_package_says_where_it_lives(tmp_path: Path) -> None:
+    setting = Setting(write_packaged_task(tmp_path), SETTING.targets)
+    prompt = text(first_prompt(setting))
+    assert "The module is `ops/scale.py` of the package `ops`: it is imported as `ops.scale`" in prompt
+    assert "imports: `ops.utils` (`cfg`, `scaled`)" in prompt
+    assert "paths from `__file__`" in prompt
+    assert "of the package" not in text(first_prompt(SETTING))
 
 
 @given(st.text(st.characters(blacklist_categories=("Cs", "Cc")) | st.sampled_from("`~\n"), max_size=80))

@@ -97,14 +97,25 @@ def test_baseline_outputs_are_not_compared() -> None:
     assert (measured.error, measured.problem) == (None, "")
 
 
-def test_patched_library_rejects_candidate_but_not_baseline() -> None:
+@pytest.mark.parametrize(
+    ("left", "says"),
+    [
+        (LeftBehind(patched=("torch.sum",), threads=0, children=0), "torch.sum"),
+        (
+            LeftBehind((), 0, 0, foreign_kernels=("`k` of ops.sibling",)),
+            "timed: the kernel `k` of ops.sibling was",
+        ),
+    ],
+    ids=["patch", "foreign-kernel"],
+)
+def test_patch_or_foreign_kernel_rejects_candidate_but_not_baseline(left: LeftBehind, says: str) -> None:
     def patched(_timer: FakeSeat, request: Farewell) -> WorkerAnswer:
-        return LeftBehind(patched=("torch.sum",), threads=0, children=0)
+        return left
 
     measured = bench(behaviours={CANDIDATE: on(Farewell, patched)}).measure()
     assert conclude(measured.error) is Verdict.REJECTED
     assert measured.error is not None
-    assert "torch.sum" in measured.error.message
+    assert says in measured.error.message
     assert bench(behaviours={BASELINE: on(Farewell, patched)}).measure().error is None
 
 

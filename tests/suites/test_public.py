@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from harness.recording.recorder import helpers_of
 from suites import (
     BadSuite,
     SuiteError,
@@ -28,6 +29,7 @@ from suites.public.task import (
     ReferenceKind,
     SuiteKind,
     TestForm,
+    WeightedTask,
 )
 from tests.suites import clones
 from tests.suites.folders import write_folder
@@ -160,7 +162,69 @@ def test_arena_lists_other_languages_with_the_reason(tmp_path: Path, registry: P
     written = tasks["instruction-rocmbench-test_scale"]
     assert (written.test_form, written.entry_points[0].name) == (TestForm.PYTEST, "_scale_kernel")
     assert written.instruction == "Complete the kernel `_scale_kernel`.\n  Then stop."
-    assert tasks["hip2hip-others-scale"].unsupported == "its kernels are HIP"
+    assert tasks["hip2hip-others-scale"].unsupported == "its candidates are HIP"
+
+
+def test_both_schemas_of_arena_give_the_same_task(tmp_path: Path, registry: Path) -> None:
+    first = loaded(registry, "first", clones.arena(tmp_path / "first"))["vllm-triton_scale"]
+    tasks = loaded(registry, "second", clones.arena_of_schema_2(tmp_path / "second"))
+    second = tasks["vllm-triton_scale"]
+    for name in (
+        "kind",
+        "entry_points",
+        "test_form",
+        "runner",
+        "oracles",
+        "arguments",
+        "gives_reference",
+        "unsupported",
+    ):
+        assert getattr(first, name) == getattr(second, name), name
+    assert second.instruction.startswith("Make `scale` faster.\n\n# scale\n\n- Keep its signature.")
+    assert "_arena_eval" not in second.instruction, "that runner judges nothing here"
+    assert second.instruction.endswith("Small.")
+    pytest_task = tasks["rocmbench-easy-test_scale"]
+    assert (pytest_task.test_form, pytest_task.unsupported) == (TestForm.PYTEST, "")
+    assert helpers_of(pytest_task).keys() >= {
+        "_arena_reference.py",
+        "performance_utils_pytest.py",
+        "_aka_benchmark.py",
+    }
+    program = tasks["geak_eval-l1-scale"]
+    assert (program.arguments, program.packages, program.unsupported) == (("--correctness",), (), "")
+    assert "_aka_benchmark.py" in helpers_of(program), "the benchmark copies it beside the test"
+
+
+def test_tasks_of_schema_2_without_a_triton_kernel_say_so(tmp_path: Path, registry: Path) -> None:
+    tasks = loaded(registry, "arena", clones.arena_of_schema_2(tmp_path / "arena"))
+    assert {name: task.unsupported for name, task in tasks.items() if task.unsupported} == {
+        "hip2hip-scale": "its candidates are HIP",
+        "image_kernel-scale": "its kernels are inside a container image",
+        "sikl-empty": "it gives no Triton kernel to begin with",
+        "sikl-python": "it gives no Triton kernel to begin with",
+        "sikl-outside": "tasks/sikl/outside/config.yaml cannot be read: ../../../secret.md is outside of its folder",
+        "sikl-later": "tasks/sikl/later/config.yaml cannot be read: its schema_version is 3, and this Wavedeck reads 1 "
+        "and 2",
+    }
+
+
+def test_atrex_judges_the_shapes_with_the_most_gpu_time(tmp_path: Path, registry: Path) -> None:
+    tasks = loaded(registry, "atrex-bench", clones.atrex(tmp_path / "atrex-bench"))
+    task = tasks["unified_attention"]
+    assert isinstance(task, WeightedTask)
+    assert task.weight == pytest.approx(0.25)
+    weights = [(shape.time_us, shape.calls) for shape in task.shapes]
+    assert weights == [(20.0, 9), (10.0, 3), (50.0, None), (900.0, None)], "the last is too large to time"
+    assert task.test.text.count("get_inputs(num_seqs=num_seqs,") == 3
+    assert task.test.text.index("[64, 64") < task.test.text.index("[32, 32") < task.test.text.index("[16, 16")
+    assert "num_seqs = len(lengths)" in task.test.text, (
+        "a count of items must not become smaller than the list"
+    )
+    assert task.entry_points == (EntryPoint("ModelNew", EntryKind.CLASS, "ModelNew(block: int=32)"),)
+    assert "def _make_inputs" in task.instruction
+    assert "float32" in task.tolerances, "production kernels round to bfloat16 before the last cast"
+    assert (tasks["stripped"].weight, tasks["stripped"].unsupported) == (None, "")
+    assert "input.py" in tasks["broken"].unsupported
 
 
 def test_test_that_copies_the_entry_point_calls_the_candidate(tmp_path: Path, registry: Path) -> None:

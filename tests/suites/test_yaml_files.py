@@ -11,7 +11,6 @@ from suites.public.config import read_config
 CONFIG = """\
 task_type: "triton2triton"  # the family
 source_file_path: [source/scale.py]  # one file
-target_kernel_functions: scale, shift
 correctness_command:
   - python3 run.py '#1'  # quoted
 prompt:
@@ -25,8 +24,8 @@ def test_comments_are_no_part_of_a_value(tmp_path: Path) -> None:
     path = tmp_path / "config.yaml"
     path.write_text(CONFIG)
     config = read_config(path)
-    assert (config.task_type, config.sources) == ("triton2triton", ("source/scale.py",))
-    assert config.functions == ("scale", "shift")
+    assert (config.problem, config.gives_reference) == ("", True)
+    assert config.sources == ("source/scale.py",)
     assert config.correctness == ("python3 run.py '#1'",)
     assert config.instructions == "Make `scale` faster."
 

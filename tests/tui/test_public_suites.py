@@ -20,7 +20,7 @@ def test_clone_is_added_listed_and_shown(shell: Shell, tmp_path: Path) -> None:
     assert {task["task"]: task["unsupported"] for task in tasks} == {
         "arena/instruction-rocmbench-test_scale": None,
         "arena/vllm-triton_scale": None,
-        "arena/hip2hip-others-scale": "its kernels are HIP",
+        "arena/hip2hip-others-scale": "its candidates are HIP",
     }
     everything = json.loads(shell("suites", "list", "--json").out)
     assert {"starter/softmax", "arena/vllm-triton_scale"} <= {task["task"] for task in everything}
@@ -29,7 +29,7 @@ def test_clone_is_added_listed_and_shown(shell: Shell, tmp_path: Path) -> None:
     judged, others = table.split("\n\n")
     assert "arena/vllm-triton_scale" in judged
     assert others.splitlines()[0].split("  ")[-1] == "why it cannot be judged"
-    assert "its kernels are HIP" in others
+    assert "its candidates are HIP" in others
     assert "wavedeck suites list arena" in shell("suites").out
 
     page = shell("suites", "show", "arena/vllm-triton_scale").out
@@ -37,11 +37,20 @@ def test_clone_is_added_listed_and_shown(shell: Shell, tmp_path: Path) -> None:
     assert "oracle: reference_scale" in page
     assert "- Keep its signature." in page
     assert (
-        "It cannot be judged: its kernels are HIP."
+        "It cannot be judged: its candidates are HIP."
         in shell("suites", "show", "arena/hip2hip-others-scale").out
     )
     shown = json.loads(shell("suites", "show", "arena/vllm-triton_scale", "--json").out)
     assert shown["public_task"]["runner"] == "run_correctness"
+
+
+def test_weights_of_production_are_shown(shell: Shell, tmp_path: Path) -> None:
+    shell("suites", "add", "atrex", str(clones.atrex(tmp_path / "atrex-bench")))
+    page = shell("suites", "show", "atrex/unified_attention").out
+    assert "weight: 25.0% of the benchmark" in page
+    assert "lengths=9 sizes, width=64: 20 us, 9 calls" in page
+    listed = json.loads(shell("suites", "list", "atrex", "--json").out)
+    assert {task["task"]: task["weight"] for task in listed}["atrex/stripped"] is None
 
 
 def test_clone_of_two_benchmarks_needs_its_kind(shell: Shell, tmp_path: Path) -> None:

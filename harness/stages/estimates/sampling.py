@@ -65,7 +65,7 @@ async def sample_cases(
     )
     try:
         async with asyncio.timeout(SAMPLE_S):
-            async for report in _receive_samples(pool, request, names):
+            async for report in _receive_samples(pool, task, request, names):
                 samples[report.case] = report
     except TimeoutError:
         why = f"not sampled within {SAMPLE_S:g} s"
@@ -75,9 +75,11 @@ async def sample_cases(
 
 
 async def _receive_samples(
-    pool: DevicePool, request: SampleCases, names: Sequence[str]
+    pool: DevicePool, task: Task, request: SampleCases, names: Sequence[str]
 ) -> AsyncIterator[CaseSampled]:
-    child, channel = await pool.interpreting.spawn("sampler", cpu_limit_s=math.ceil(SAMPLE_S), sandboxed=True)
+    child, channel = await pool.interpreting.spawn(
+        "sampler", cpu_limit_s=math.ceil(SAMPLE_S), sandboxed=True, package=task.package_view
+    )
     try:
         conversation = Conversation(channel)
         await conversation.sandbox()

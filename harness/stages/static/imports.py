@@ -5,6 +5,8 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
+from suites.package import Package, absolute_name
+
 IMPORT_MODULE = "importlib.import_module"
 _FIND, _MAKE = "importlib.util.find_spec", "importlib.util.module_from_spec"
 _KERNEL_FUNCTIONS = "triton.language."
@@ -12,17 +14,21 @@ _KERNEL_FUNCTIONS = "triton.language."
 _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 
 
-def imported_names(tree: ast.Module) -> dict[str, str]:
-    """Imported names with their meaning: `tl` -> `triton.language`; follows plain aliases (`F = torch.nn.functional`)."""
+def imported_names(tree: ast.Module, package: Package | None = None) -> dict[str, str]:
+    """Imported names with their meaning: `tl` -> `triton.language`; follows plain aliases (`F = torch.nn.functional`).
+
+    Relative imports are those of a module of `package`.
+    """
+    parent = package.parent if package is not None else ""
     meaning: dict[str, str] = {}
     for node in ast.walk(tree):
         if isinstance(node, ast.Import):
             for alias in node.names:
                 top = alias.name.partition(".")[0]
                 meaning[alias.asname or top] = alias.name if alias.asname else top
-        elif isinstance(node, ast.ImportFrom) and node.module:
+        elif isinstance(node, ast.ImportFrom) and (module := absolute_name(node, parent)):
             for alias in node.names:
-                meaning[alias.asname or alias.name] = f"{node.module}.{alias.name}"
+                meaning[alias.asname or alias.name] = f"{module}.{alias.name}"
     for node in ast.walk(tree):
         if isinstance(node, ast.Assign) and len(node.targets) == 1 and isinstance(node.targets[0], ast.Name):
             path = dotted(node.value, meaning)

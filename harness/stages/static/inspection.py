@@ -55,7 +55,7 @@ def inspect_source(source: str, task: Task) -> StaticReport:
     if problem is not None:
         return StaticReport(problem)
     entry_names = {entry.name for entry in task.entry_points}
-    refusals = find_refusals(tree, module.own_names, entry_names)
+    refusals = find_refusals(tree, module.own_names, entry_names, task.package)
     refusal = min(refusals, key=lambda refusal: refusal.unsupported, default=None)
     if refusal is not None:
         kind = "unsupported" if refusal.unsupported else "refused"

@@ -4,7 +4,11 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Collection, Iterator
+from contextlib import suppress
 from typing import NamedTuple, TypeGuard
+
+from suites.package import Package, absolute_name
+from suites.python_source import parse_python
 
 from .imports import IMPORT_MODULE, dotted, followed_imports, imported_names, module_of_call
 from .reachability import own_nodes, reachable_statements
@@ -58,6 +62,7 @@ _MEMBERS = {
     "threading": ("Lock", "RLock", "local"),
     "importlib": ("util.find_spec", "metadata.version", "metadata.PackageNotFoundError"),
     "io": ("StringIO", "BytesIO"),
+    "pkgutil": ("get_data",),
 }  # fmt: skip
 """The only members of these modules that the judge can watch."""
 
@@ -94,6 +99,8 @@ _BUILTINS = {
     "memoryview": "the judge cannot watch memory that is reached without torch",
 }  # fmt: skip
 """Builtins with honest uses that the judge cannot watch, with the reason."""
+_OF_PACKAGES = frozenset({"open", "pathlib", "glob", "importlib.resources", "pkgutil.get_data"})
+"""What reads files. A module of a package may use it."""
 _ATTRIBUTES = frozenset({
     "__globals__", "__builtins__", "__code__", "__closure__", "__subclasses__", "__bases__", "__mro__", "__loader__",
     "__spec__", "__import__", "__reduce__", "__reduce_ex__", "__getattribute__", "f_back", "f_locals", "f_globals",
@@ -113,10 +120,18 @@ _INTERPRETER_VARIABLE = "TRITON_INTERPRET"
 
 
 def find_refusals(
-    tree: ast.Module, own_names: frozenset[str], entry_points: Collection[str]
+    tree: ast.Module,
+    own_names: frozenset[str],
+    entry_points: Collection[str],
+    package: Package | None = None,
 ) -> Iterator[Refusal]:
-    """Each refused construct that may run, in no particular order. `own_names` are bound by the module itself."""
-    imported = imported_names(tree)
+    """Each refused construct that may run, in no particular order. `own_names` are bound by the module itself.
+
+    A module of a `package` may import from it and read files: the sandbox opens no others.
+    """
+    imported = imported_names(tree, package)
+    allowed = _OF_PACKAGES if package is not None else frozenset()
+    launched = _Launched(package)
     followed = _parameters_read(tree) | followed_imports(tree, imported)
     # A `__main__` block at the end never runs, because the module is imported.
     body = (
@@ -128,19 +143,21 @@ def find_refusals(
     for node in (node for statement in statements for node in own_nodes(statement)):
         match node:
             case ast.Name(id=name, ctx=ast.Load()) if node not in followed:
-                yield from _check_name(node, name, imported, own_names)
+                yield from _check_name(node, name, imported, own_names, allowed)
+                yield from launched.check(node, imported)
             case ast.Attribute() if node not in followed:
-                yield from _check_attribute(node, imported)
+                yield from _check_attribute(node, imported, allowed)
+                yield from launched.check(node, imported)
                 if isinstance(node.ctx, (ast.Store, ast.Del)):
                     yield from _check_patch(node, imported)
             case ast.Call() if module := module_of_call(node, imported):
-                yield from _check_module(node.lineno, module)
+                yield from _check_module(node.lineno, module, allowed)
             case ast.ImportFrom():
-                yield from _check_import_from(node)
-            case ast.Import(names=names) if any(alias.name == MODULE for alias in names):
+                yield from _check_import_from(node, package)
+            case ast.Import(names=names) if any(alias.name == _name_of(package) for alias in names):
                 yield Refusal(node.lineno, "the candidate imports itself")
             case ast.Call(func=ast.Name(id="setattr" | "delattr" | "getattr"), args=[target, name, *_]):
-                yield from _check_reflection(node, target, name, imported)
+                yield from _check_reflection(node, target, name, imported, allowed)
             case ast.Subscript(ctx=ast.Store() | ast.Del()) if dotted(node.value, imported) == "os.environ":
                 if _constant(node.slice) in (None, _INTERPRETER_VARIABLE):
                     yield Refusal(node.lineno, "it changes how the judge runs the module")
@@ -148,6 +165,41 @@ def find_refusals(
                 yield Refusal(
                     node.lineno, f"{_INTERPRETER_VARIABLE}: a kernel must not behave differently when judged"
                 )
+
+
+class _Launched:
+    """Finds kernels of the package's other modules: functions that their own module launches. Helpers of kernels are none."""
+
+    def __init__(self, package: Package | None) -> None:
+        self._package = package
+        self._by_module: dict[str, frozenset[str]] = {}
+
+    def check(self, node: ast.Name | ast.Attribute, imported: dict[str, str]) -> Iterator[Refusal]:
+        """A refusal if an expression names such a kernel."""
+        path = dotted(node, imported)
+        module, _, name = (path or "").rpartition(".")
+        if self._package is not None and module and name in self._launched_by(self._package, module):
+            why = f"`{name}` is a kernel of {module}; kernels of the candidate must do the work, and may use only helpers of the package"
+            yield Refusal(node.lineno, why)
+
+    def _launched_by(self, package: Package, module: str) -> frozenset[str]:
+        if module not in self._by_module:
+            file = package.file_of(module)
+            names: set[str] = set()
+            if file is not None and file.is_file() and module != package.module:
+                with suppress(OSError, SyntaxError, ValueError):  # the import itself says what is wrong
+                    for node in ast.walk(parse_python(file.read_text(encoding="utf-8"), str(file))):
+                        match node:
+                            case ast.Call(func=ast.Subscript(value=ast.Name(id=name))):
+                                names.add(name)
+                            case _:
+                                pass
+            self._by_module[module] = frozenset(names)
+        return self._by_module[module]
+
+
+def _name_of(package: Package | None) -> str:
+    return MODULE if package is None else package.module
 
 
 def _is_main_block(statement: ast.stmt) -> TypeGuard[ast.If]:
@@ -188,23 +240,23 @@ def _parameters_read(tree: ast.Module) -> frozenset[ast.AST]:
 
 
 def _check_name(
-    node: ast.Name, name: str, imported: dict[str, str], own: frozenset[str]
+    node: ast.Name, name: str, imported: dict[str, str], own: frozenset[str], allowed: frozenset[str]
 ) -> Iterator[Refusal]:
-    if name in _BUILTINS and name not in own and name not in imported:
+    if name in _BUILTINS and name not in allowed and name not in own and name not in imported:
         yield Refusal(node.lineno, f"`{name}` is used: {_BUILTINS[name]}", unsupported=True)
     if name in _ATTRIBUTES - _BUILTINS.keys() and name.startswith("__"):
         yield _reaching(node.lineno, name)
     module = imported.get(name)
     if module is not None:
-        yield from _check_module(node.lineno, module)
-        yield from _check_path(node.lineno, module)
+        yield from _check_module(node.lineno, module, allowed)
+        yield from _check_path(node.lineno, module, allowed)
 
 
-def _check_module(line: int, module: str) -> Iterator[Refusal]:
+def _check_module(line: int, module: str, allowed: frozenset[str]) -> Iterator[Refusal]:
     top = module.partition(".")[0]
     if top in _MODULES:
         yield Refusal(line, f"`{module}` is used: {_MODULES[top]}")
-    if top in _UNWATCHED:
+    if top in _UNWATCHED and not any(_leads_to(module, name) for name in allowed):
         yield Refusal(line, f"`{module}` is used: {_UNWATCHED[top]}", unsupported=True)
 
 
@@ -212,7 +264,9 @@ def _reaching(line: int, name: str) -> Refusal:
     return Refusal(line, f"`{name}` reaches objects of Python that do not belong to the candidate")
 
 
-def _check_attribute(node: ast.Attribute, imported: dict[str, str]) -> Iterator[Refusal]:
+def _check_attribute(
+    node: ast.Attribute, imported: dict[str, str], allowed: frozenset[str]
+) -> Iterator[Refusal]:
     path = dotted(node, imported)
     is_harmless = path is not None and _is_harmless(path)
     if node.attr in _MODULE_ONLY_ATTRIBUTES:
@@ -223,12 +277,17 @@ def _check_attribute(node: ast.Attribute, imported: dict[str, str]) -> Iterator[
         why = f"`.{_NEW_TEXT}` gives a kernel another text, which the judge cannot read"
         yield Refusal(node.lineno, why, unsupported=True)
     if path is not None:
-        yield from _check_path(node.lineno, path)
+        yield from _check_path(node.lineno, path, allowed)
 
 
-def _check_path(line: int, path: str) -> Iterator[Refusal]:
+def _check_path(line: int, path: str, allowed: frozenset[str]) -> Iterator[Refusal]:
     top, _, member = path.partition(".")
-    if member and not any(_leads_to(member, allowed) for allowed in _MEMBERS.get(top, (member,))):
+    permitted = any(_leads_to(path, name) for name in allowed)
+    if (
+        member
+        and not permitted
+        and not any(_leads_to(member, known) for known in _MEMBERS.get(top, (member,)))
+    ):
         why = f"the judge cannot watch it; of `{top}` a candidate may use {', '.join(_MEMBERS[top])}"
         if path == IMPORT_MODULE:
             why = "the judge cannot follow a module that is named at run time; import it by its name"
@@ -264,12 +323,18 @@ def _check_patch(node: ast.Attribute, imported: dict[str, str]) -> Iterator[Refu
         yield Refusal(node.lineno, f"`{path}` is replaced; leave libraries as they are")
 
 
-def _check_import_from(node: ast.ImportFrom) -> Iterator[Refusal]:
-    if node.level:
-        yield Refusal(node.lineno, "a relative import: the candidate is one module")
-    if node.module == MODULE:
+def _check_import_from(node: ast.ImportFrom, package: Package | None) -> Iterator[Refusal]:
+    module = absolute_name(node, package.parent if package is not None else "")
+    if node.level and not module:
+        why = (
+            "is one module"
+            if package is None
+            else f"is the module {package.module}, and the import begins above its package"
+        )
+        yield Refusal(node.lineno, f"a relative import: the candidate {why}")
+    if module == _name_of(package):
         yield Refusal(node.lineno, "the candidate imports itself")
-    top = (node.module or "").partition(".")[0]
+    top = module.partition(".")[0]
     for alias in node.names:
         if alias.name == "*" and top in {*_MODULES, *_UNWATCHED, *_MEMBERS}:
             yield Refusal(
@@ -278,7 +343,11 @@ def _check_import_from(node: ast.ImportFrom) -> Iterator[Refusal]:
 
 
 def _check_reflection(
-    node: ast.Call, target: ast.expr, name: ast.expr, imported: dict[str, str]
+    node: ast.Call,
+    target: ast.expr,
+    name: ast.expr,
+    imported: dict[str, str],
+    allowed: frozenset[str],
 ) -> Iterator[Refusal]:
     assert isinstance(node.func, ast.Name)
     path, attribute = dotted(target, imported), _constant(name)
@@ -294,7 +363,7 @@ def _check_reflection(
     if attribute is not None and attribute in _ATTRIBUTES:
         yield _reaching(node.lineno, attribute)
     if library and attribute is not None:
-        yield from _check_path(node.lineno, f"{path}.{attribute}")
+        yield from _check_path(node.lineno, f"{path}.{attribute}", allowed)
     if library and attribute is None and node.func.id == "getattr" and _hides(path or "", name):
         yield Refusal(node.lineno, f"a member of `{path}` is named by an expression; name it plainly")
 

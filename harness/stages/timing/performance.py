@@ -335,7 +335,7 @@ class Performance:
 
     async def _take_timer(self, side: str, source: str) -> Worker:
         """A timer with the compiled kernels of its source."""
-        worker = await self._pool.spares.take(TIMER, self._slot.device)
+        worker = await self._pool.spares.take(TIMER, self._slot.device, self._task.package_view)
         self._children.append((side, worker.child))
         try:
             if worker.child.scratch is not None:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import importlib
 import importlib.util
 import inspect
 import sys
 import traceback
 from collections.abc import Callable
+from importlib.machinery import ModuleSpec, SourceFileLoader
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -20,9 +22,12 @@ from harness.wire.guest_messages import Broken, Failed, FailedKind
 from harness.wire.server_messages import Spawn
 from harness.wire.signatures import Parameter
 from harness.worker.kit import candidate_trace
+from suites.package import Package, PackageView
 
 _imports: list[Path] = []
 """The candidate's file, once its import has begun."""
+_views: list[PackageView] = []
+"""The package of this worker's candidates, if their task has one."""
 
 
 def confine(spawn: Spawn, address_space_bytes: int, *, run_programs: bool = False) -> tuple[Layer, ...]:
@@ -30,12 +35,16 @@ def confine(spawn: Spawn, address_space_bytes: int, *, run_programs: bool = Fals
     syscalls.keep_undumpable()
     torch.set_num_threads(1)
     close_doors()
+    if spawn.package is not None:
+        _views.append(spawn.package)
+        sys.path[:0] = [folder for folder in spawn.package.import_folders if folder not in sys.path]
     return sandbox.apply(
         Path(spawn.scratch),
         spawn.cpu_limit_s,
         address_space_bytes,
         run_programs=run_programs,
         gpu=spawn.device is not None,
+        package=spawn.package,
     )
 
 
@@ -48,25 +57,91 @@ def close_doors() -> None:
 
 
 def import_candidate(file: Path, source: str) -> ModuleType:
-    """The candidate's module, imported from a file so that tracebacks and `inspect` find its lines."""
+    """The candidate's module, imported from a file so that tracebacks and `inspect` find its lines.
+
+    With a package, the candidate takes the place of the package's own module: every import of that name gets the candidate.
+    """
     file.write_text(source, encoding="utf-8")
+    if hasattr(torch.library, "wrap_triton"):
+        # torch's own wraps a kernel for tracing: slow, and no mode of the judge has a rule for such a call.
+        torch.library.wrap_triton = _itself
+    _imports.append(file)
+    if _views:
+        package = _views[0].package
+        sys.meta_path[:] = [
+            Replacement(package, file),
+            *(f for f in sys.meta_path if not isinstance(f, Replacement)),
+        ]
+        sys.modules.pop(package.module, None)
+        return importlib.import_module(package.module)
     spec = importlib.util.spec_from_file_location(file.stem, file)
     assert spec is not None
     assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
     sys.modules[spec.name] = module
-    if hasattr(torch.library, "wrap_triton"):
-        # torch's own wraps a kernel for tracing: slow, and no mode of the judge has a rule for such a call.
-        torch.library.wrap_triton = _itself
-    _imports.append(file)
     spec.loader.exec_module(module)
     return module
+
+
+class Replacement:
+    """Finds the candidate's text under the name of the module that it replaces."""
+
+    def __init__(self, package: Package, file: Path) -> None:
+        self._package = package
+        self._file = file
+
+    def find_spec(self, name: str, path: object = None, target: object = None) -> ModuleSpec | None:
+        """The spec of the replaced module; `None` for all other modules."""
+        if name != self._package.module:
+            return None
+        original = self._package.file
+        folders = [str(original.parent)] if self._package.parent == name else None
+        return importlib.util.spec_from_file_location(
+            name,
+            self._file,
+            loader=_Loader(name, str(self._file), original),
+            submodule_search_locations=folders,
+        )
+
+
+class _Loader(SourceFileLoader):
+    """Loads the candidate's text. `__file__` is the replaced file, so that files beside it are found."""
+
+    def __init__(self, name: str, path: str, original: Path) -> None:
+        super().__init__(name, path)
+        self._original = str(original)
+
+    def exec_module(self, module: ModuleType) -> None:
+        """Run the module."""
+        module.__file__ = self._original
+        super().exec_module(module)
+
+
+def foreign_module(code_file: str) -> str:
+    """The module of the candidate's package that a function's code comes from, by name; empty for any other file."""
+    for view in _views:
+        file, root = Path(code_file), Path(view.package.root)
+        if file.is_relative_to(root):
+            return ".".join(file.relative_to(root).with_suffix("").parts).removesuffix(".__init__")
+    return ""
+
+
+def package_file(module: str) -> Path | None:
+    """The file of another module of the candidate's package; `None` if there is none, or if the candidate replaces it."""
+    file = None if not _views or module == _views[0].package.module else _views[0].package.file_of(module)
+    return file if file is not None and file.is_file() else None
 
 
 def failed(error: BaseException, file: Path, kind: FailedKind = "exception") -> Failed:
     """The report on an exception of the candidate."""
     explained = candidate_trace.explain(error, file)
-    return Failed(kind=kind, message=explained.message, trace=explained.trace, line=explained.line)
+    message = explained.message
+    if _views and isinstance(error, PermissionError):
+        message += (
+            f": a candidate may only read files, and only those of its package in {_views[0].package.root}"
+        )
+        kind = "files"
+    return Failed(kind=kind, message=message, trace=explained.trace, line=explained.line)
 
 
 def broken(error: Exception) -> Broken:

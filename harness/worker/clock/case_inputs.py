@@ -126,6 +126,7 @@ class CaseInputs:
             chosen=dict(chosen or {}),
             handles=handles(laid_out),
             ahead=not laid_out,
+            changed_inputs=measure.task.changed_inputs_of(case),
             releases_lines=any(PERSISTING in source for source in measure.sources.values()),
         )
         timer.send(prepare, descriptors(laid_out), wall_s=measure.limits.call_s)

@@ -49,6 +49,8 @@ class CompiledLaunch:
     log: str = ""
     seconds: float = 0.0
     notes: tuple[str, ...] = ()
+    function: Any = None
+    """Triton's jit function."""
 
 
 _recording: list[CompiledLaunch] | None = None
@@ -99,7 +101,10 @@ def record() -> Iterator[list[CompiledLaunch]]:
 
 def _compile_instead(launch: Launch, target: Target) -> Any:
     made = CompiledLaunch(
-        launch.kernel.fn.__name__, int(launch.kernel.fn.__code__.co_firstlineno), autotune_index=policy.index
+        launch.kernel.fn.__name__,
+        int(launch.kernel.fn.__code__.co_firstlineno),
+        autotune_index=policy.index,
+        function=launch.kernel,
     )
     if launch.warmup or _recording is None:
         _compile(launch, made)
@@ -130,6 +135,7 @@ def _check_compiled(kernel: Any, grid: Sequence[Any], target: Target) -> None:
     made = CompiledLaunch(
         function.fn.__name__,
         int(function.fn.__code__.co_firstlineno),
+        function=function,
         grid=sizes(grid),
         config={name: _printed(constants[name]) for name in function.arg_names if name in constants},
         compiled=kernel,

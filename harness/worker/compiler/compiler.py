@@ -18,6 +18,8 @@ from harness.wire import limits
 from harness.wire.case_specs import ArgumentSpec, CaseSpec
 from harness.wire.compile_report import CompileReport, HostWorkFound
 from harness.wire.device import Target
+from harness.worker.candidate.foreign_kernels import foreign_kernel
+from harness.worker.kit.candidate_trace import file_of
 from harness.worker.triton_hooks.autotuning import policy
 
 from . import ahead, capture
@@ -81,6 +83,7 @@ def compile_candidate(
 
     if side_by_side:
         ahead.compile_ahead(module, call_all, target)
+    file = file_of(module)
     wording = FailureWording(module, target)
     launches: list[tuple[str, CompiledLaunch]] = []
     error: tuple[str, int | None] | None = None
@@ -89,8 +92,8 @@ def compile_candidate(
     host_work: HostWorkFound | None = None
     partial_cases: list[str] = []
     for case in cases:
-        work = HostWork(module.__file__ or "", allowed)
-        host_time = HostTime(module.__file__ or "", host_cpu_s)
+        work = HostWork(file, allowed)
+        host_time = HostTime(file, host_cpu_s)
         with capture.record() as made, work:
             try:
                 with host_time:
@@ -134,7 +137,10 @@ def compile_candidate(
         launches.extend((case.case, launch) for launch in made)
         if error or unsupported:
             break
-        if work.operator:
+        foreign = next((name for launch in made if (name := foreign_kernel(launch.function, file))), "")
+        if foreign:
+            host_work = host_work or HostWorkFound(case.case, kernel=foreign)
+        elif work.operator:
             host_work = host_work or HostWorkFound(
                 case.case, work.operator, work.line, moves=work.copies > limits.COPIES
             )

@@ -13,6 +13,7 @@ from typing import NamedTuple
 from triton import CompilationError, OutOfResources
 
 from harness.wire.device import Target
+from harness.worker.kit.candidate_trace import file_of
 from harness.worker.triton_hooks.autotuning import is_static
 from harness.worker.triton_hooks.launches import jit_function
 
@@ -41,7 +42,7 @@ class FailureWording(NamedTuple):
 
     def slow_host(self, cpu_s: float, case: str, line: int | None) -> str:
         """Words for host code that did not end within `cpu_s` CPU seconds, with the line that ran last."""
-        text = linecache.getline(self.module.__file__ or "", line or 0).strip()
+        text = linecache.getline(file_of(self.module), line or 0).strip()
         return (
             f"the host code of case {case} did not end within {cpu_s:g} s of CPU time at its gpu sizes, compiling not "
             f"counted; it last ran line {line}: `{text}`"
@@ -68,7 +69,7 @@ class FailureWording(NamedTuple):
         diagnostic = _DIAGNOSTIC.search(launch.log)
         if diagnostic is None:
             return _with_type(error), None
-        is_own = Path(diagnostic["file"]).name == Path(self.module.__file__ or "").name
+        is_own = Path(diagnostic["file"]).name == Path(file_of(self.module)).name
         return shorten(diagnostic["message"]), int(diagnostic["line"]) if is_own else None
 
     def _too_large(self, error: OutOfResources) -> str:
@@ -112,7 +113,7 @@ class FailureWording(NamedTuple):
         """Line of the innermost frame in the candidate's module."""
         frames = traceback.extract_tb(error.__traceback__)
         return next(
-            (frame.lineno for frame in reversed(frames) if frame.filename == self.module.__file__), None
+            (frame.lineno for frame in reversed(frames) if frame.filename == file_of(self.module)), None
         )
 
 

@@ -25,6 +25,7 @@ from harness.wire.guest_messages import (
 from harness.wire.requests import RequestMessage, WorkerAnswer
 from harness.wire.server_messages import Spawn
 from harness.worker.candidate import global_state, outputs
+from harness.worker.candidate.foreign_kernels import ForeignKernels
 from harness.worker.candidate.loading import (
     confine,
     failed,
@@ -37,6 +38,7 @@ from harness.worker.candidate.serving import serve
 from harness.worker.interpreter.case_traffic import case_traffic
 from harness.worker.interpreter.traffic import Observation
 from harness.worker.kit import arena, candidate_trace
+from harness.worker.kit.in_place import with_changed_inputs
 from harness.worker.kit.poison import KINDS
 from harness.worker.replay.call_recorder import Recorder
 from harness.worker.triton_hooks import warm
@@ -75,6 +77,7 @@ class Guest:
         self._sampler = StackSampler(scratch, in_driver=isinstance(runner, GpuRunner))
         self._runner = runner
         self._recorder = Recorder(str(self._file))
+        self._foreign_kernels = ForeignKernels(str(self._file))
         self._module: ModuleType | None = None
         self._snapshot: Snapshot | None = None
         self._kept = outputs.Kept()
@@ -97,6 +100,7 @@ class Guest:
     def _load(self, request: Load) -> Loaded | Failed:
         watch.count_host_elements()
         self._runner.prepare(request)
+        self._foreign_kernels.watch()
         not_reached = self._runner.reach(request.reach) if request.reach is not None else ""
         self._snapshot = Snapshot()
         try:
@@ -134,6 +138,7 @@ class Guest:
         entry: Callable[..., Any] = getattr(self._module, request.entry_point)
         value = None
         changed_state: tuple[str, ...] = ()
+        self._foreign_kernels.take()
         with self._runner.observe(inputs) as observation:
             observation.zero_lanes = request.zero_lanes
             operators = watch.OperatorWatch(
@@ -147,6 +152,7 @@ class Guest:
                     state = global_state.read()
                     value = entry(*(arguments[name] for name in request.positional), **named)
                     changed_state = global_state.changed(state)
+                    value = with_changed_inputs(value, request.changed_inputs, inputs)
                 observation.unfinished = self._runner.settle(outputs.plain(outputs.parts_of(value)[1]))
             except SystemExit:  # the judge sees the exit status
                 raise
@@ -173,6 +179,7 @@ class Guest:
             unfinished=run.observation.unfinished,
             record=record,
             unrecorded=unrecorded,
+            foreign_kernels=self._foreign_kernels.take(),
         )
 
     def _output(self, part: Any, run: EntryRun) -> OutputData:

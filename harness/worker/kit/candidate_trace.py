@@ -9,6 +9,7 @@ from __future__ import annotations
 import sys
 import traceback
 from pathlib import Path
+from types import ModuleType
 from typing import NamedTuple
 
 NAME = "kernel.py"
@@ -24,6 +25,12 @@ class Explained(NamedTuple):
     trace: str
     line: int | None
     """The innermost line of the candidate's own module."""
+
+
+def file_of(module: ModuleType) -> str:
+    """The file with the candidate's text. `__file__` of a candidate in a package is the file that it replaces."""
+    origin = module.__spec__.origin if module.__spec__ is not None else None
+    return origin or module.__file__ or ""
 
 
 def explain(error: BaseException, module: Path) -> Explained:

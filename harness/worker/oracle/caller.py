@@ -145,6 +145,7 @@ class Caller:
                     case=step.case.name,
                     arguments=arena.arguments,
                     arena_bytes=arena.size_bytes,
+                    changed_inputs=self._task.changed_inputs_of(step.case.case),
                     hold=step.hold,
                     config=step.config,
                     poison=step.poison,

@@ -58,6 +58,8 @@ def of_call(run: Run, task: Task) -> ErrorReport | None:
             kind="no_launch",
             message=f"{lead}no Triton kernel was launched; the kernels must do the work in every case",
         )
+    if returned.foreign_kernels:
+        return findings.foreign_kernel(lead, returned.foreign_kernels[0])
     for operator in returned.operators:
         if not operators.is_allowed(operator.name, task.allowed_operators):
             return ErrorReport(
@@ -137,7 +139,9 @@ def changed_input(lead: str, name: str) -> ErrorReport:
 
 
 def of_farewell(left: LeftBehind) -> ErrorReport | None:
-    """Return the error of patches, threads or processes that a candidate leaves behind."""
+    """Return the error of patches, threads or processes that a candidate leaves behind, or of what it launched when timed."""
+    if left.foreign_kernels:
+        return findings.foreign_kernel("in a call that was timed: ", left.foreign_kernels[0])
     if left.patched:
         return findings.patched(*left.patched)
     if left.threads or left.children:

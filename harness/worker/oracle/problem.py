@@ -18,6 +18,7 @@ from harness.cases.judged_case import FAR, JudgedCase, RowKind
 from harness.wire.case_specs import ArgumentSpec, CaseSpec
 from harness.worker.kit import arena, place
 from harness.worker.kit.arena import Value
+from harness.worker.kit.in_place import with_changed_inputs
 from suites.task import Case, Distribution, Task, Tolerance
 from suites.tolerances import dtype_of, tolerance_of
 
@@ -45,6 +46,8 @@ class Problem:
         self._oracle: Callable[..., Any] = _function(module, "oracle", task)
         named = inspect.signature(self._oracle).parameters
         self._wants_dtypes = OUTPUT_DTYPES in named and OUTPUT_DTYPES not in task.entry_points[0].signature
+        self._answers_in_place = False
+        """True once the oracle returned nothing and left its outputs in its arguments."""
         settle = getattr(module, "settle_inputs", None)
         self._settle_inputs: Callable[[Inputs], Inputs] | None = settle if callable(settle) else None
         self._far: dict[str, tuple[RowKind, ...]] = {}
@@ -183,19 +186,19 @@ class Problem:
         )
 
     def oracle(self, case: Case, inputs: Mapping[str, Value]) -> tuple[torch.Tensor, ...]:
-        """Return the oracle's outputs, in the order of the task's outputs; does not change `inputs`."""
-        copies: dict[str, Any] = {
-            k: place.here(v.clone()) if isinstance(v, torch.Tensor) else v for k, v in inputs.items()
-        }
-        declared = self._task.outputs_of(case)
-        if self._wants_dtypes:
-            copies[OUTPUT_DTYPES] = {output.name: torch_dtype(dtype_of(output, case)) for output in declared}
-        try:
-            result = self._oracle(**copies)
-        except torch.OutOfMemoryError:
-            raise
-        except Exception as error:
-            raise BadProblem(f"oracle of {self._task.id}, case {case.name}: {error}") from error
+        """Return the oracle's outputs, in the order of the task's outputs; does not change `inputs`.
+
+        An oracle that changes inputs in place may return nothing. It gets these inputs in float64, if its code accepts that.
+        """
+        declared, changed = self._task.outputs_of(case), self._task.changed_inputs_of(case)
+        result, copies = self._answer(case, inputs, wide=changed if self._answers_in_place else ())
+        if result is None and changed and not self._answers_in_place:
+            self._answers_in_place = True
+            result, copies = self._answer(case, inputs, wide=changed)
+        if result is None and not changed:
+            what = "list the inputs that it changes in `in_place` and among the outputs"
+            raise BadProblem(f"oracle of {self._task.id} returns nothing; {what}")
+        result = with_changed_inputs(result, changed, copies)
         outputs = tuple(result) if isinstance(result, (tuple, list)) else (result,)
         if len(outputs) != len(declared):
             raise BadProblem(f"oracle of {self._task.id} returns {len(outputs)}, not {len(declared)} outputs")
@@ -204,6 +207,29 @@ class Problem:
             if wrong:
                 raise BadProblem(f"oracle of {self._task.id}, case {case.name}, `{output.name}`: {wrong}")
         return outputs
+
+    def _answer(
+        self, case: Case, inputs: Mapping[str, Value], *, wide: tuple[str, ...]
+    ) -> tuple[Any, dict[str, Any]]:
+        """Call the oracle on copies; return its result and the copies. Inputs in `wide` are float64 if the oracle allows it."""
+        copies: dict[str, Any] = {
+            k: place.here(v.clone()) if isinstance(v, torch.Tensor) else v for k, v in inputs.items()
+        }
+        for name in wide:
+            if isinstance(copies.get(name), torch.Tensor) and copies[name].is_floating_point():
+                copies[name] = copies[name].double()
+        named = {}
+        if self._wants_dtypes:
+            declared = self._task.outputs_of(case)
+            named[OUTPUT_DTYPES] = {output.name: torch_dtype(dtype_of(output, case)) for output in declared}
+        try:
+            return self._oracle(**copies, **named), copies
+        except torch.OutOfMemoryError:
+            raise
+        except Exception as error:
+            if wide:
+                return self._answer(case, inputs, wide=())
+            raise BadProblem(f"oracle of {self._task.id}, case {case.name}: {error}") from error
 
     def specifications(self, cases: Iterable[Case]) -> tuple[CaseSpec, ...]:
         """Return the argument specifications of the cases at `gpu` sizes, without allocating memory."""

@@ -112,13 +112,17 @@ class Functions:
         """The notes of all functions, in the order of their first use."""
         return tuple(self._notes.values())
 
-    def add(self, kernel: Any, function_of: FunctionOf) -> Function:
+    def add(self, kernel: Any, function_of: FunctionOf, module: str) -> Function:
         """The function's name in the record: its place, and a number where functions at one place have different notes."""
         if id(kernel.fn) in self._by_identity:
             return self._by_identity[id(kernel.fn)][1]
         name, line = kernel.fn.__code__.co_name, int(kernel.fn.__code__.co_firstlineno)
-        twins = [function for function in self._notes if (function.name, function.line) == (name, line)]
-        function = Function(name=name, line=line, twin=len(twins))
+        twins = [
+            function
+            for function in self._notes
+            if (function.name, function.line, function.module) == (name, line, module)
+        ]
+        function = Function(name=name, line=line, twin=len(twins), module=module)
         self._by_identity[id(kernel.fn)] = kernel.fn, function
         self._notes[function] = FunctionNotes(function, {}, (), ())  # it may call itself
         notes = _notes_on(function, kernel, function_of)

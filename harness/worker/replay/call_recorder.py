@@ -16,6 +16,7 @@ import torch
 
 from harness.wire import limits, operators, records
 from harness.wire.records import LOWEST_ADDRESS, MAX_STEPS, Address, Function, Record, Value, View
+from harness.worker.candidate.loading import foreign_module
 from harness.worker.kit.arena import dtype_name
 from harness.worker.kit.storages import NUMPY, WORDS, addresses, holder, plain_tensors, read_bytes
 from harness.worker.triton_hooks.autotuning import is_static, policy
@@ -173,11 +174,12 @@ class Recorder:
         return call_encoding.encode(value, self.view, self.function)
 
     def function(self, kernel: Any) -> Function:
-        """A jit function of the candidate as its name in the record."""
+        """A jit function of the candidate or its package as its name in the record."""
         code = kernel.fn.__code__
-        if code.co_filename != self._file:
+        module = "" if code.co_filename == self._file else foreign_module(code.co_filename)
+        if code.co_filename != self._file and not module:
             raise CannotEncode(f"the kernel `{code.co_name}` of another module")
-        return self._functions.add(kernel, self.function)
+        return self._functions.add(kernel, self.function, module)
 
     def _values(self, arguments: Mapping[str, Any]) -> dict[str, Value]:
         return {name: self.value(value) for name, value in arguments.items()}

@@ -15,13 +15,14 @@ import sys
 import warnings
 from collections.abc import Callable
 from types import CodeType, FunctionType
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 import triton
 import triton.language as tl
 
 from harness.wire.records import Constexpr, Dtype, Function, FunctionNotes, Language, Value
+from harness.worker.candidate.loading import package_file
 from harness.worker.interpreter.expressions import names, rewrite_definition
 from harness.worker.interpreter.interpreted_launches import adopt_kernel
 from harness.worker.kit import candidate_trace
@@ -50,22 +51,22 @@ class NotAKernel(Exception):
         self.line = line
 
 
+class _Text(NamedTuple):
+    """The text of a module, parsed."""
+
+    file: str
+    definitions: dict[tuple[str, int], ast.FunctionDef]
+
+
 class Kernels:
     """Builds the jit functions of one candidate on demand."""
 
     def __init__(self, source: str, file: str, decode: Callable[[Value], Any]) -> None:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # the static stage reported invalid escapes already
-            tree = ast.parse(source)
         # Triton reads the source of a function by `linecache`, and the verifier has no such file.
         linecache.cache[file] = (len(source), None, [f"{line}\n" for line in source_lines(source)], file)
-        self._file = file
         self._decode = decode
-        self._definitions = {
-            (node.name, min([node.lineno, *(decorator.lineno for decorator in node.decorator_list)])): node
-            for node in ast.walk(tree)
-            if isinstance(node, ast.FunctionDef)
-        }
+        self._texts = {"": _Text(file, _definitions(source))}
+        """By name of the module; helpers of the package are read when a record names them."""
         self._codes: dict[Function, tuple[CodeType, CodeType]] = {}
         self._built: dict[bytes, dict[Function, Any]] = {}
 
@@ -99,13 +100,14 @@ class Kernels:
 
     def _function(self, notes: FunctionNotes) -> tuple[Any, dict[str, Any]]:
         if notes.function not in self._codes:
-            name, line = notes.function.name, notes.function.line
-            if (name, line) not in self._definitions:
+            name, line, module = notes.function.name, notes.function.line, notes.function.module
+            text = self._texts.get(module) or self._texts.setdefault(module, _package_text(module))
+            if (name, line) not in text.definitions:
                 raise NotAKernel(f"no function `{name}` begins on line {line}", None)
-            bare = _bare(self._definitions[name, line])
-            plain = self._code(bare)
+            bare = _bare(text.definitions[name, line])
+            plain = _code(bare, text.file)
             # The interpreter's transformer changes the definition itself.
-            self._codes[notes.function] = plain, self._code(rewrite_definition(bare))
+            self._codes[notes.function] = plain, _code(rewrite_definition(bare), text.file)
         plain, rewritten = self._codes[notes.function]
         scope: dict[str, Any] = {"__builtins__": BUILTINS, "tl": tl, **dict.fromkeys(notes.names), **names()}
         body = self._defined(plain, scope, notes)
@@ -114,10 +116,6 @@ class Kernels:
         fn = triton.jit(body)
         adopt_kernel(fn, self._defined(rewritten, scope, notes), notes.unspecialised)
         return fn, scope
-
-    def _code(self, node: ast.FunctionDef) -> CodeType:
-        module = ast.fix_missing_locations(ast.Module(body=[node], type_ignores=[]))
-        return compile(module, self._file, "exec")
 
     def _defined(self, code: CodeType, scope: dict[str, Any], notes: FunctionNotes) -> FunctionType:
         """The function of a bare definition. Running the definition runs nothing of its body."""
@@ -128,6 +126,31 @@ class Kernels:
         function.__defaults__ = tuple(map(self._decode, notes.defaults)) or None
         function.__module__ = candidate_trace.NAME.removesuffix(".py")
         return function
+
+
+def _definitions(source: str) -> dict[tuple[str, int], ast.FunctionDef]:
+    """The functions of a module by name and first line, decorators included."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # the static stage reported invalid escapes already
+        tree = ast.parse(source)
+    return {
+        (node.name, min([node.lineno, *(decorator.lineno for decorator in node.decorator_list)])): node
+        for node in ast.walk(tree)
+        if isinstance(node, ast.FunctionDef)
+    }
+
+
+def _package_text(module: str) -> _Text:
+    """Another module of the candidate's package, as its file holds it."""
+    file = package_file(module)
+    if file is None:
+        raise NotAKernel(f"the candidate's package has no module {module}", None)
+    return _Text(str(file), _definitions(file.read_text(encoding="utf-8")))
+
+
+def _code(node: ast.FunctionDef, file: str) -> CodeType:
+    module = ast.fix_missing_locations(ast.Module(body=[node], type_ignores=[]))
+    return compile(module, file, "exec")
 
 
 def _is_constant(value: Value) -> bool:

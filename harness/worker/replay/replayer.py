@@ -24,7 +24,7 @@ from . import shadow
 from .call_recorder import digest
 from .host_operators import HostOperators
 from .kernels_only import Kernels, NotAKernel, language
-from .replay_endings import Diverged, ProgramsWait
+from .replay_endings import Diverged, ProgramsWait, Refused
 from .replay_memory import Memory, dtype_named
 
 
@@ -134,6 +134,9 @@ class Replayer:
                     raise Diverged
 
     def _launch(self, step: Launch, observation: Observation) -> None:
+        if step.kernel.module:
+            kernel = f"`{step.kernel.name}` of {step.kernel.module}"
+            raise Refused(f"the kernel {kernel} was launched", "foreign_kernel")
         kernel = self.decode(step.kernel)
         arguments = {name: self.decode(value) for name, value in step.arguments.items()}
         options = {name: self.decode(value) for name, value in step.options.items()}

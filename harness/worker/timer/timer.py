@@ -55,6 +55,7 @@ from harness.wire.timer_messages import (
     Sampled,
     count_copies,
 )
+from harness.worker.candidate.foreign_kernels import ForeignKernels
 from harness.worker.candidate.loading import (
     confine,
     failed,
@@ -66,6 +67,7 @@ from harness.worker.candidate.patches import Snapshot
 from harness.worker.candidate.serving import serve
 from harness.worker.kit import candidate_trace, device_memory, gpu
 from harness.worker.kit.call_graph import CallGraph, NotCaptured
+from harness.worker.kit.in_place import with_changed_inputs
 from harness.worker.kit.stopwatch import Stopwatch, host_ms
 from harness.worker.replay.player import NotPlayed, Player
 from harness.worker.replay.taping import NotTaped, taped
@@ -126,6 +128,7 @@ class Timer:
 
     def __init__(self, scratch: Path, device: Device) -> None:
         self._file = scratch / candidate_trace.NAME
+        self._foreign_kernels = ForeignKernels(str(self._file))
         self._device = device
         self._source = ""
         self._module: ModuleType | None = None
@@ -188,7 +191,12 @@ class Timer:
                 case Farewell():
                     patched = self._snapshot.differences() if self._snapshot is not None else ()
                     self._count_threads()
-                    return LeftBehind(patched=patched, threads=self._threads, children=0)
+                    return LeftBehind(
+                        patched=patched,
+                        threads=self._threads,
+                        children=0,
+                        foreign_kernels=self._foreign_kernels.take(),
+                    )
                 case other:
                     raise AssertionError(f"a timer has no answer to {type(other).__name__}")
         except (SystemExit, AssertionError):
@@ -228,6 +236,7 @@ class Timer:
         policy.mode = Mode.FIXED
         policy.install()
         handle_launches(_launch_or_compile)
+        self._foreign_kernels.watch()
         self._snapshot = Snapshot()
         self._source = request.source
         self._module = import_candidate(self._file, self._source)
@@ -247,7 +256,12 @@ class Timer:
             if not request.ahead and not self._fresh:
                 self._import_again()
             entry = getattr(self._module, request.entry_point)
+            changed = request.changed_inputs
             self._run = lambda at: entry(**self._copies.arguments[at])
+            if changed:
+                self._run = lambda at: with_changed_inputs(
+                    entry(**self._copies.arguments[at]), changed, self._copies.arguments[at]
+                )
         if request.ahead:
             self._compile(request, descriptors)
             return Prepared(call_ms=0.0, peak_bytes=0, configs={})

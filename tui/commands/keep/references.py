@@ -65,7 +65,7 @@ async def judge_all(
 
     if missing:
         pool = DevicePool([device.name], case_bytes=RECORDED_CASE_BYTES, timed=False)
-        async with _stopping(), pool, asyncio.TaskGroup() as group:
+        async with _stopping(again=again), pool, asyncio.TaskGroup() as group:
             for number in range(pool.slots):
                 group.create_task(judge_next(), name=f"references/{number}")
     judged = (lost.get(task.id) or results.find(keys[task.id]) for task in tasks)
@@ -73,12 +73,13 @@ async def judge_all(
 
 
 @asynccontextmanager
-async def _stopping() -> AsyncIterator[None]:
+async def _stopping(*, again: bool) -> AsyncIterator[None]:
     """Say what stays if a person stops the block."""
+    rest = "the others keep their earlier ones" if again else "the same command judges the rest"
     try:
         yield
     except asyncio.CancelledError:
-        say("stopped; the results so far are kept, and the same command without --again judges the rest")
+        say(f"stopped; the results so far are kept, and {rest}")
         raise
 
 

@@ -122,6 +122,7 @@ def entry(task: Task) -> dict[str, object]:
         "exam_cases": [case.name for case in task.exam_cases],
         "baseline": task.baseline,
         "folder": str(task.folder),
+        "package": task.package,
     }
 
 
@@ -140,8 +141,9 @@ def show_command(task: str, *, instruction: str, as_json: bool) -> None:
         return
     emit(f"{shown.id}: {shown.title}")
     emit(
-        f"{shown.category}, difficulty {shown.difficulty} of 5, baseline {shown.baseline}, in {shown.folder}\n"
+        f"{shown.category}, difficulty {shown.difficulty} of 5, baseline {shown.baseline}, in {shown.folder}"
     )
+    emit(f"module {shown.package.module} of the package in {shown.package.root}\n" if shown.package else "")
     emit(wrapped(paragraphs(shown.instruction.strip())) + "\n")
     for entry_point in shown.entry_points:
         emit(f"def {entry_point.signature}")
