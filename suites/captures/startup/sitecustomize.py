@@ -9,7 +9,7 @@ import sys
 FOLDER = os.path.dirname(os.path.abspath(__file__))
 
 try:
-    import wavedeck_capture_hook
+    import wavedeck_capture_hook  # type: ignore[import-not-found]  # PYTHONPATH holds its folder
 
     wavedeck_capture_hook.start(os.environ)
 except Exception as error:  # the program must run without the hook, too

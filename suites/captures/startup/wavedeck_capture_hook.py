@@ -15,7 +15,7 @@ import os
 import sys
 import threading
 import time
-from collections import deque
+from collections import defaultdict, deque
 from collections.abc import Callable, Hashable, Iterable, Mapping
 from importlib.machinery import ModuleSpec
 from types import ModuleType
@@ -113,7 +113,9 @@ class Row:
 
     def as_data(self) -> dict[str, Any]:
         """Return the row as plain data."""
-        numbers = {name: getattr(self, name) for name in ("calls", "warm_up", "timed", "graph_calls", "total_us")}
+        numbers = {
+            name: getattr(self, name) for name in ("calls", "warm_up", "timed", "graph_calls", "total_us")
+        }
         return {**self.description, "clock": self.clock, **numbers, "indices": self.indices}
 
 
@@ -135,7 +137,7 @@ class Recorder:
         self.lock = threading.RLock()
         self.rows: dict[Hashable, Row] = {}
         self.pending: deque[tuple[Any, Callable[[], None]]] = deque()
-        self.spare_events: list[Any] = []
+        self.spare_events: defaultdict[int, list[Any]] = defaultdict(list)
         self.others = self.missed = self.compiled = 0
         self.error = ""
         self.device = ""
@@ -221,7 +223,7 @@ class Recorder:
         return recorded
 
     def _compile_hooks(self) -> tuple[Callable[[], bool], Callable[[], bool]]:
-        compiler = getattr(sys.modules.get("torch"), "compiler", None)
+        compiler: Any = getattr(sys.modules.get("torch"), "compiler", None)
         if not hasattr(compiler, "is_compiling"):
             return bool, bool
 
@@ -229,8 +231,8 @@ class Recorder:
             self.compiled += 1
             return True
 
-        # As torch.compiler.assume_constant_result does, without the import of Dynamo, which takes seconds: Dynamo then calls the
-        # function while it traces, and leaves it out of the compiled program.
+        # As torch.compiler.assume_constant_result does, without the import of Dynamo, which takes seconds. Dynamo then calls the
+        # function while it traces, and the compiled program does not contain the call.
         note_compiled._dynamo_marked_constant = True  # type: ignore[attr-defined]
         return compiler.is_compiling, note_compiled
 
@@ -254,30 +256,34 @@ class Recorder:
             self.compiled += 1
             return None
         key = (arguments, *aliases(tensors))
-        on_gpu = any(tensor.is_cuda for _, tensor in tensors)
-        is_capturing = on_gpu and torch.cuda.is_current_stream_capturing()
+        device = next((tensor.device for _, tensor in tensors if tensor.is_cuda), None)
+        is_capturing = device is not None and torch.cuda.is_current_stream_capturing()
         with self.lock:
             row = self.rows.get(key)
             if row is None:
                 if len(self.rows) >= MOST_SIGNATURES:
                     self.others += 1
                     return None
-                row = self.rows[key] = Row(described(key), "gpu" if on_gpu else "wall")
+                row = self.rows[key] = Row(described(key), "wall" if device is None else "gpu")
             if is_capturing:
                 row.graph_calls += 1
                 return None
             row.calls += 1
             if row.calls & (row.calls - 1) == 0:  # the calls 1, 2, 4, 8, ...
-                self._read_indices(row, tensors, torch)
+                try:
+                    self._read_indices(row, tensors, torch)
+                except Exception as error:
+                    self._miss(error)
             if row.calls == 1:
                 row.warm_up += 1
-                self._begin_process(torch, on_gpu)
+                self._begin_process(torch, device)
                 return None
-        if not on_gpu:
+        if device is None:
             return row, time.perf_counter(), None
-        opened = self._event(torch)
-        opened.record()
-        return row, 0.0, opened
+        stream = torch.cuda.current_stream(device)
+        opened = self._event(stream)
+        opened.record(stream)
+        return row, opened, stream
 
     def _arguments(
         self, args: tuple[Any, ...], kwargs: dict[str, Any], tensors: list[tuple[str, Any]], torch: Any
@@ -299,19 +305,19 @@ class Recorder:
 
     def end(self, call: Any) -> None:
         """Add the duration of a call to its row."""
-        row, started, opened = call
+        row, opened, stream = call
         try:
-            if opened is None:
+            if stream is None:
                 ended = time.perf_counter()
                 with self.lock:
-                    row.add_time((ended - started) * 1e6)
+                    row.add_time((ended - opened) * 1e6)
             else:
-                closed = self._event(sys.modules["torch"])
-                closed.record()
+                closed = self._event(stream)
+                closed.record(stream)
 
                 def resolve() -> None:
                     row.add_time(opened.elapsed_time(closed) * 1e3)
-                    self.spare_events += (opened, closed)
+                    self.spare_events[stream.device_index] += (opened, closed)
 
                 self.pending.append((closed, resolve))
                 if len(self.pending) >= PENDING:
@@ -321,8 +327,9 @@ class Recorder:
         except Exception as error:
             self._miss(error)
 
-    def _event(self, torch: Any) -> Any:
-        return self.spare_events.pop() if self.spare_events else torch.cuda.Event(enable_timing=True)
+    def _event(self, stream: Any) -> Any:
+        spare = self.spare_events[stream.device_index]
+        return spare.pop() if spare else sys.modules["torch"].cuda.Event(enable_timing=True)
 
     def _resolve(self) -> None:
         """Take the timings and values that the GPU has completed, without waiting for it."""
@@ -347,7 +354,7 @@ class Recorder:
 
             if tensor.is_cuda:
                 copied = torch.cuda.Event()
-                copied.record()
+                copied.record(torch.cuda.current_stream(tensor.device))
                 self.pending.append((copied, add))
             else:
                 add()
@@ -358,9 +365,9 @@ class Recorder:
 
     # The file of the process
 
-    def _begin_process(self, torch: Any, on_gpu: bool) -> None:
-        if on_gpu and not self.device:
-            self.device = torch.cuda.get_device_name()
+    def _begin_process(self, torch: Any, device: Any) -> None:
+        if device is not None and not self.device:
+            self.device = torch.cuda.get_device_name(device)
         if not self.has_begun:
             self.has_begun = True
             util = sys.modules.get("multiprocessing.util")
@@ -517,7 +524,9 @@ def aliases(tensors: list[tuple[str, Any]]) -> tuple[Hashable, Hashable]:
         firsts.setdefault(id(tensor), (path, tensor))
     same = groups((id(tensor), path) for path, tensor in tensors)
     # An empty storage has the address 0, and shares nothing.
-    shared = groups((tensor.untyped_storage().data_ptr() or -id(tensor), path) for path, tensor in firsts.values())
+    shared = groups(
+        (tensor.untyped_storage().data_ptr() or -id(tensor), path) for path, tensor in firsts.values()
+    )
     return same, shared
 
 
