@@ -13,6 +13,8 @@ What a `task.toml` may hold:
     package.py      the package of an own kernel: `find_package` from its file, and the table `[package]`
 Public benchmarks:
     public/         reads clones of public benchmarks, one module a format
+People's programs:
+    captures/       records the calls of a function in a program, and chooses cases from them
 Others:
     costs.py        runs a task's `cost.py`
     check.py        only for `wavedeck suites check`: the Python files of a folder, and the bytes of its cost model

@@ -217,6 +217,8 @@ torch.capturing = True
 for _ in range(3):
     run(x, y, 2.0)
 torch.capturing = False
+class FakeTensor(torch.Tensor): ...
+run(FakeTensor(64), y, 3.0)
 torch.done = torch.now
 """
 GPU_OPS = """
@@ -234,6 +236,7 @@ def test_gpu_times_come_from_events_that_nobody_waits_for(program: Program) -> N
     assert (timed.clock, timed.calls, timed.timed, timed.mean_us) == ("gpu", 1000, 999, 1000.0)
     assert (captured.calls, captured.graph_calls, captured.is_frequency_known) == (0, 3, False)
     assert "frequency unknown: 1 signature captured in a CUDA graph" in said
+    assert program.calls.compiled == 1, "a compiler calls with tensors without values"
     assert program.calls.processes[0].device == "a GPU"
     program.write(
         bench="import torch, ops\ntorch.compiling = True\nops.run(torch.Tensor(64), torch.Tensor(128), 1.0)"

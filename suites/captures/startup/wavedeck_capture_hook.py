@@ -126,7 +126,7 @@ class Recorder:
         self.module, self.function, self.folder = module, function, folder
         self.kind, self.file, self.problem = "function", "", ""
         self.parameters: list[str] = []
-        self.defaults: dict[str, Any] = {}
+        self.defaults: dict[str, Hashable] = {}
         self.is_found = False
         self.reset()
         os.register_at_fork(after_in_child=self.reset)
@@ -155,9 +155,17 @@ class Recorder:
             self.is_found = not self.problem
         except Exception as error:
             self.problem = f"{self.module}:{self.function} cannot be recorded: {error!r}"
-        if self.problem:
-            sys.stderr.write(f"wavedeck capture: {self.problem}\n")
         self.write()
+        if self.problem:
+            self._say_problem()
+
+    def _say_problem(self) -> None:
+        """Print the problem at once, so that a person can stop a long program; one process prints it for all."""
+        try:
+            os.close(os.open(os.path.join(self.folder, "said"), os.O_CREAT | os.O_EXCL))
+        except OSError:
+            return
+        sys.stderr.write(f"wavedeck capture: {self.problem}\n")
 
     def _wrap(self, module: ModuleType) -> str:
         """Return why the function cannot be recorded; nothing if it is replaced."""
@@ -203,7 +211,12 @@ class Recorder:
             return
         named = [each for each in parameters if each.kind not in (each.VAR_POSITIONAL, each.VAR_KEYWORD)]
         self.parameters = [each.name for each in named]
-        self.defaults = {each.name: each.default for each in named if each.default is not each.empty}
+        torch = sys.modules.get("torch")
+        self.defaults = {
+            each.name: key_of(each.default, each.name, [], torch)
+            for each in named
+            if each.default is not each.empty
+        }
 
     def recording(self, function: Callable[..., Any]) -> Callable[..., Any]:
         """Return a function that calls `function` and records the call. torch.compile sees the plain call alone."""
@@ -244,6 +257,9 @@ class Recorder:
             return None
         try:
             return self._begin(args, kwargs)
+        except TracedCall:
+            self.compiled += 1
+            return None
         except Exception as error:
             self._miss(error)
             return None
@@ -252,11 +268,12 @@ class Recorder:
         torch: Any = sys.modules.get("torch")
         tensors: list[tuple[str, Any]] = []
         arguments = self._arguments(args, kwargs, tensors, torch)
-        if any(type(tensor).__name__ in TRACED for _, tensor in tensors):
-            self.compiled += 1
-            return None
         key = (arguments, *aliases(tensors))
-        device = next((tensor.device for _, tensor in tensors if tensor.is_cuda), None)
+        device = None
+        for _, tensor in tensors:
+            if tensor.is_cuda:
+                device = tensor.device
+                break
         is_capturing = device is not None and torch.cuda.is_current_stream_capturing()
         with self.lock:
             row = self.rows.get(key)
@@ -290,17 +307,21 @@ class Recorder:
     ) -> Hashable:
         """Return what the arguments of a call are, in the order of the parameters, and add the tensors to `tensors`."""
         names = self.parameters
+        if not kwargs and len(args) <= len(names):
+            given = [(name, key_of(value, name, tensors, torch)) for name, value in zip(names, args)]
+            given += [(name, self.defaults[name]) for name in names[len(args) :] if name in self.defaults]
+            return tuple(given)
         values = dict(zip(names, args))
         for place in range(len(names), len(args)):
             values[f"args[{place}]"] = args[place]
         values.update(kwargs)
         if self.kind == "kernel":
             values.pop("warmup", None)
-        ordered = [name for name in names if name in values or name in self.defaults]
-        ordered += sorted(name for name in values if name not in names)
-        return tuple(
-            (name, key_of(values[name] if name in values else self.defaults[name], name, tensors, torch))
-            for name in ordered
+        keys = {name: key_of(value, name, tensors, torch) for name, value in values.items()}
+        given = [(name, keys.pop(name, self.defaults.get(name))) for name in names]
+        return (
+            *(pair for pair in given if pair[1] is not None),
+            *sorted(keys.items(), key=lambda pair: pair[0]),
         )
 
     def end(self, call: Any) -> None:
@@ -441,6 +462,10 @@ class Recorder:
         }
 
 
+class TracedCall(Exception):
+    """A compiler calls the function, with tensors that hold no values."""
+
+
 class Replacement:
     """Stands for a callable object: records its calls, and has its attributes."""
 
@@ -459,13 +484,15 @@ class Replacement:
 
 def key_of(value: Any, path: str, tensors: list[tuple[str, Any]], torch: Any) -> Hashable:
     """Return a hashable description of a value, and add its tensors to `tensors`. `described` makes plain data of it."""
-    if value is None or value is True or value is False:
-        return ("scalar", type(value), value)
     kind = type(value)
     if torch is not None and isinstance(value, torch.Tensor):
+        if kind.__name__ in TRACED:
+            raise TracedCall
         tensors.append((path, value))
-        shape, strides = tuple(value.shape), value.stride()
-        return ("tensor", shape, strides, value.dtype, value.device.type, value.requires_grad)
+        device = "cuda" if value.is_cuda else value.device.type
+        return ("tensor", value.shape, value.stride(), value.dtype, device, value.requires_grad)
+    if value is None or kind is bool:
+        return ("scalar", kind, value)
     if kind is int and -(2**63) <= value < 2**63:
         return ("scalar", kind, value)
     if kind is float and value - value == 0:  # finite
@@ -519,15 +546,15 @@ def aliases(tensors: list[tuple[str, Any]]) -> tuple[Hashable, Hashable]:
     """Return the paths that are one tensor, and the paths of different tensors in one storage."""
     if len(tensors) < 2:
         return (), ()
-    firsts: dict[int, tuple[str, Any]] = {}
-    for path, tensor in tensors:
-        firsts.setdefault(id(tensor), (path, tensor))
+    storages = [tensor.untyped_storage().data_ptr() for _, tensor in tensors]
+    if len(set(storages)) == len(storages):
+        return (), ()
+    firsts: dict[int, tuple[str, int]] = {}
+    for (path, tensor), storage in zip(tensors, storages):
+        # An empty storage has the address 0, and shares nothing.
+        firsts.setdefault(id(tensor), (path, storage or -id(tensor)))
     same = groups((id(tensor), path) for path, tensor in tensors)
-    # An empty storage has the address 0, and shares nothing.
-    shared = groups(
-        (tensor.untyped_storage().data_ptr() or -id(tensor), path) for path, tensor in firsts.values()
-    )
-    return same, shared
+    return same, groups((storage, path) for path, storage in firsts.values())
 
 
 def groups(pairs: Iterable[tuple[int, str]]) -> tuple[tuple[str, ...], ...]:
