@@ -17,7 +17,9 @@ class MethodOptions(msgspec.Struct, frozen=True, kw_only=True, rename={"prompt_s
     """
 
     without: tuple[str, ...] = ()
-    """Modules that are off: `knowledge`, `one-shot`, `optimizer`, `reflection`."""
+    """Modules that are off: `knowledge`, `one-shot`, `examples`, `optimizer`, `reflection`."""
+    show_reference: bool = False
+    """Prompts show the reference of a benchmark that hides it."""
     tune: bool = False
     """Sweep the launch parameters of each correct attempt."""
     start: str = ""

@@ -57,7 +57,7 @@ class Package(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         return self.module if self.file.name == "__init__.py" else self.module.rpartition(".")[0]
 
     def view(self, task_folder: Path) -> PackageView:
-        """What the workers of a task see of the package, and of PYTHONPATH now."""
+        """Return the folders of the package and of PYTHONPATH that the workers of a task see now."""
         on_path = [folder for folder in _python_path() if folder.is_dir() and not _is_shared(folder)]
         folders = [Path(self.root), *(on_path if Path(self.root) in on_path else ())]
         return PackageView(self, tuple(map(str, dict.fromkeys(folders))), str(task_folder))
@@ -117,7 +117,7 @@ class PackageView(msgspec.Struct, frozen=True):
     task_folder: str
 
     def readable(self) -> list[Path]:
-        """What a candidate may read: entries of the import folders, without hidden ones and the one with the task's folder.
+        """Return the paths that a candidate may read: entries of the import folders, but for hidden ones and that of the task.
 
         A folder that is gone, or that this user may not open, has no entries: the sandbox must hold without it.
         """

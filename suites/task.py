@@ -169,6 +169,12 @@ class RecordedScript(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """It was recorded on a GPU, with the benchmark's inputs for timing."""
     hides_baseline: bool = False
     """The baseline is the answer that the benchmark asks for: prompts do not show its source."""
+    multiplies: bool = False
+    """The reference multiplies matrices in some call."""
+    signatures: tuple[str, ...] = ()
+    """How the script calls the entry points, with annotations and every default; empty: as in `entry_points`."""
+    examples: tuple[str, ...] = ()
+    """Some values of a call, one line per tensor. Only for references that prompts do not show."""
 
 
 class Task(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -237,7 +243,7 @@ class Task(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     @property
     def package_view(self) -> PackageView | None:
-        """What workers see of the package, as its folders are now; `None` without a package."""
+        """The part of the package that workers see, as its folders are now; `None` without a package."""
         return None if self.package is None else self.package.view(self.folder)
 
     @property

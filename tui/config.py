@@ -42,7 +42,9 @@ Names = Annotated[tuple[str, ...], Meta(min_length=1)]
 COMMAS = "names with commas between them"
 Devices = Annotated[Names, Meta(description=f"{COMMAS}, for example idle or 0,1")]
 Targets = Annotated[Names, Meta(description=f"{COMMAS}, for example gfx942,sm_90")]
-Modules = Annotated[Names, Meta(description=f"{COMMAS}, of knowledge, one-shot, optimizer and reflection")]
+Modules = Annotated[
+    Names, Meta(description=f"{COMMAS}, of knowledge, one-shot, examples, optimizer and reflection")
+]
 Frames = Annotated[int, Meta(ge=1, le=10, description="a whole number from 1 to 10")]
 Notify = Annotated[Literal["bell", "osc9", "off"], Meta(description="bell, osc9 or off")]
 Columns = Annotated[
@@ -82,6 +84,7 @@ class Settings(msgspec.Struct, frozen=True, rename="kebab"):
     against: str = "task"
     spread: Flag = False
     without: Modules = ()
+    show_reference: Flag = False
     workers: Count = 4
     descendants: Count = 8
     prompt_style: str = "chat"

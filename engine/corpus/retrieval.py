@@ -20,8 +20,10 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from engine.corpus.further_kernels import Unfit, further_kernels
 from engine.corpus.overlap import WORD, Form, code_tokens, function_names, kernel_forms, overlaps
+from engine.knowledge import Subject, pages_for
 from engine.prompting.profiles import bound_module, task_module
 from engine.prompting.prompting import Example
+from engine.prompting.subject import named_subject, spaced
 from engine.reply.module_text import parse_module
 from suites import Task, baseline_source
 
@@ -47,6 +49,8 @@ class Document(NamedTuple):
     module: str = ""
     bound: str = ""
     """See `Example`."""
+    topics: frozenset[str] = frozenset()
+    """See `topics_of`."""
 
 
 class Index:
@@ -98,21 +102,36 @@ class Corpus:
         self._code.build()
 
     def by_instruction(self, task: Task) -> Example | None:
-        """Returns the example whose instruction is most similar to the task's by BM25; `None` if none shares a word with it."""
-        return self._most_similar(self._words.scores(_task_words(task)))
+        """Returns the example that is most similar to the task; `None` if none shares a word with its instruction.
+
+        Common topics come first, then few other topics, then the instruction by BM25: a long instruction shares words
+        with every task.
+        """
+        topics = topics_of(named_subject(task))
+        return self._most_similar(
+            [
+                (len(topics & document.topics), -len(document.topics - topics), score) if score > 0 else ()
+                for score, document in zip(
+                    self._words.scores(_task_words(task)), self.documents, strict=False
+                )
+            ]
+        )
 
     def by_code(self, source: str) -> Example | None:
         """Returns the example whose code is most similar to `source` by BM25; `None` if none shares a token with it."""
-        return self._most_similar(self._code.scores(code_tokens(source)))
+        return self._most_similar(
+            [(score,) if score > 0 else () for score in self._code.scores(code_tokens(source))]
+        )
 
     def remarks(self) -> tuple[str, ...]:
         """Returns `skipped`, shortened for people."""
         reported, more = self.skipped[:MOST_REPORTED], len(self.skipped) - MOST_REPORTED
         return (*reported, f"{more} more kernels of the corpus were skipped") if more > 0 else reported
 
-    def _most_similar(self, scores: Sequence[float]) -> Example | None:
-        for place in heapq.nlargest(MOST_COMPARED, range(len(scores)), key=scores.__getitem__):
-            if scores[place] <= 0:
+    def _most_similar(self, ranks: Sequence[tuple[float, ...]]) -> Example | None:
+        """Return the example with the highest rank; an empty rank is none."""
+        for place in heapq.nlargest(MOST_COMPARED, range(len(ranks)), key=ranks.__getitem__):
+            if not ranks[place]:
                 return None
             if not self._is_copy(place):
                 document = self.documents[place]
@@ -129,8 +148,8 @@ def build_corpus(loaded: Sequence[Task], under_test: Sequence[Task], further: Pa
     """Returns the baselines of `loaded` and the kernels in `further`, of which no search finds an overlap with a task under test.
 
     A kernel overlaps if it has the name of a task under test, defines one of its entry points, or nearly copies a
-    kernel of its baseline (`engine.corpus.overlap`). Answers of a public benchmark are no examples, nor are modules of a
-    package. Raises `UsageProblem` if `further` is neither a folder nor a JSON array.
+    kernel of its baseline (`engine.corpus.overlap`). No examples are answers of a public benchmark, PyTorch references, and
+    modules of a package. Raises `UsageProblem` if `further` is neither a folder nor a JSON array.
     """
     tested = Tested(under_test)
     documents = []
@@ -138,10 +157,13 @@ def build_corpus(loaded: Sequence[Task], under_test: Sequence[Task], further: Pa
         if task.package is not None or (task.script is not None and task.script.hides_baseline):
             continue
         source = baseline_source(task)
+        if not kernel_forms(source):
+            continue  # PyTorch code shows no style of kernels
         if not tested.overlap_reason(task.name, _functions(source)):
             module = task_module(task) if len(task.entry_points) == 1 else ""
             bound = bound_module(task.entry_points[0]) if module else ""
-            documents.append(Document(task.id, task.title, _task_words(task), source, module, bound))
+            topics = topics_of(named_subject(task))
+            documents.append(Document(task.id, task.title, _task_words(task), source, module, bound, topics))
     skipped: list[str] = []
     for name, kernel in further_kernels(further) if further else ():
         if isinstance(kernel, Unfit):
@@ -149,7 +171,10 @@ def build_corpus(loaded: Sequence[Task], under_test: Sequence[Task], further: Pa
         elif why := tested.overlap_reason(Path(name).stem, kernel.functions):
             skipped.append(f"{name} is left out: {why}")
         else:
-            documents.append(Document(name, kernel.title or name, kernel.words, kernel.source))
+            subject = Subject("", spaced(Path(name).stem), "tl.dot" in kernel.source)
+            documents.append(
+                Document(name, kernel.title or name, kernel.words, kernel.source, topics=topics_of(subject))
+            )
     references = [form for task in under_test for form in kernel_forms(baseline_source(task))]
     return Corpus(documents, skipped, references)
 
@@ -168,6 +193,11 @@ class Tested:
         if same := sorted(functions & self._entry_points):
             return f"it defines {', '.join(same)}, which a task under test asks for"
         return ""
+
+
+def topics_of(subject: Subject) -> frozenset[str]:
+    """Returns the names of the knowledge pages that are about a subject; none for a subject without a page of its own."""
+    return frozenset(page.name for page in pages_for(subject) if page.categories or page.products)
 
 
 def _functions(source: str) -> frozenset[str]:

@@ -14,28 +14,32 @@ from harness.stages.timing.baselines import Baseline
 from sessions.events import BaselineMeasured, BaselineStageStarted, Notice
 from sessions.state.speed import are_comparable
 from sessions.state.state import SessionState
-from suites import Task
+from suites import Task, baseline_source
 
 KERNEL_MARK = "@triton.jit"
 """Text without which a baseline is no Triton kernel. The judge can then only time it beside a candidate."""
 
 
-async def known_baseline(bench: Bench, task: Task) -> BaselineFacts:
+async def known_baseline(bench: Bench, task: Task, *, show_reference: bool) -> BaselineFacts:
     """Returns the baseline of a task; on a GPU with its times, if it is a Triton kernel.
+
+    Without `show_reference` its source is left out where it is the answer that a benchmark asks for.
 
     The first instance of a task times it, and the others wait. A result in the journal is repeated only if an attempt of the
     task was judged later with another provenance.
     """
     baseline = await asyncio.to_thread(bench.judge.baseline, task)
-    shown = "" if task.script is not None and task.script.hides_baseline else baseline.source
+    hidden = task.script is not None and task.script.hides_baseline and not show_reference
+    reference = baseline_source(task) if task.script is not None and not hidden else ""
+    shown = "" if hidden or baseline.source == reference else baseline.source
     if bench.judge.devices[0].kind == "cpu" or KERNEL_MARK not in baseline.source:
-        return baseline_facts(baseline.name, shown, None)
+        return baseline_facts(baseline.name, shown, None, reference)
     async with bench.timing_baselines.setdefault(task.id, asyncio.Lock()):
         evaluation = bench.recorder.state.baselines.get(task.id)
         if evaluation is None or not are_comparable(evaluation, _newest_timed(bench.recorder.state, task)):
             evaluation = await _evaluate(bench, task, baseline)
     timed = evaluation if evaluation.verdict is Verdict.CORRECT else None
-    return baseline_facts(baseline.name, shown, timed)
+    return baseline_facts(baseline.name, shown, timed, reference)
 
 
 def _newest_timed(state: SessionState, task: Task) -> Evaluation | None:

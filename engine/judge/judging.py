@@ -21,6 +21,7 @@ from harness.hardware.recognition import product_of
 from harness.stages.modes import Attempt, Exam, Mode, Rough
 from harness.stages.survey import Survey
 from harness.stages.timing.baselines import USUAL, Against, Baseline, timing_baseline
+from harness.wire.server_messages import Language
 from suites import Task
 
 OnStage = Callable[[StageEntered | StageLeft], None]
@@ -30,6 +31,11 @@ class Judge(Protocol):
     """Gives verdicts. Calls beyond its capacity wait."""
 
     devices: Sequence[Device]
+
+    @property
+    def language(self) -> Language | None:
+        """Names that the installed Triton has and lacks; `None` if unknown."""
+        ...
 
     def baseline(self, task: Task) -> Baseline:
         """Returns the kernel that candidates are timed against. Reads files."""
@@ -96,6 +102,11 @@ class PoolJudge:
         if self._against_source:
             return Against(Baseline(self._against, self._against_source))
         return Against(timing_baseline(task, self._against)) if self._against else USUAL
+
+    @property
+    def language(self) -> Language | None:
+        """See `Judge`."""
+        return self._pool.language
 
     def baseline(self, task: Task) -> Baseline:
         """See `Judge`."""

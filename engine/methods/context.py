@@ -18,11 +18,12 @@ from engine.prompting.baseline_facts import BaselineFacts
 from engine.tuning.rungs import PlannedRung
 from harness import Evaluation, Target
 from harness.hardware.product import Product
+from harness.wire.server_messages import Language
 from sessions.events import AttemptSwept, EndReason, Message, Origin, Role, SweepRung, SweptVariant
 from sessions.settings import MethodOptions
 from suites import Task
 
-MODULES = ("knowledge", "one-shot", "optimizer", "reflection")
+MODULES = ("knowledge", "one-shot", "examples", "optimizer", "reflection")
 """Modules that `--without` can switch off in the methods that have them."""
 
 
@@ -54,6 +55,8 @@ class Context(Protocol):
     """The device on which candidates are judged."""
     product: Product | None
     """The product of all devices; `None` for `cpu`, or if unknown."""
+    language: Language | None
+    """Names that the installed Triton has and lacks; `None` if unknown."""
     corpus: Corpus
     """Kernels that may be shown as an example."""
     iterations: int

@@ -22,9 +22,9 @@ class Direct:
 
     name = "direct"
     asks_model = True
-    takes = frozenset({"without", "prompt_style", "corpus", "start"})
+    takes = frozenset({"without", "show_reference", "prompt_style", "corpus", "start"})
     roles = frozenset({Role.GENERATOR})
-    modules = frozenset({"knowledge", "one-shot"})
+    modules = frozenset({"knowledge", "one-shot", "examples"})
     iterations: int | None = 1
 
     async def run(self, context: Context) -> EndReason:

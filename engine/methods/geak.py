@@ -13,6 +13,7 @@ Each module can be switched off (`--without`), as in the paper's ablation. Witho
 
 - knowledge: the system message has no knowledge page.
 - one-shot: no prompt shows an example.
+- examples: no prompt shows values of a call, where the instruction leaves open what is computed.
 - reflection: no call asks why a candidate failed; a repair sees only code and error.
 - optimizer: the first correct candidate ends the instance.
 
@@ -48,7 +49,7 @@ class Geak:
 
     name = "geak"
     asks_model = True
-    takes = frozenset({"without", "tune", "corpus", "start"})
+    takes = frozenset({"without", "show_reference", "tune", "corpus", "start"})
     roles = frozenset(Role)
     modules = frozenset(MODULES)
     iterations: int | None = None

@@ -77,9 +77,9 @@ class GeakEvolve:
 
     name = "geak-evolve"
     asks_model = True
-    takes = frozenset({"without", "descendants", "corpus", "start"})
+    takes = frozenset({"without", "show_reference", "descendants", "corpus", "start"})
     roles = frozenset(Role)
-    modules = frozenset({"knowledge", "one-shot", "reflection"})
+    modules = frozenset({"knowledge", "one-shot", "examples", "reflection"})
     iterations: int | None = None
 
     async def run(self, context: Context) -> EndReason:

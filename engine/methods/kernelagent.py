@@ -28,9 +28,9 @@ class KernelAgent:
 
     name = "kernelagent"
     asks_model = True
-    takes = frozenset({"without", "workers", "corpus", "start"})
+    takes = frozenset({"without", "show_reference", "workers", "corpus", "start"})
     roles = frozenset({Role.GENERATOR})
-    modules = frozenset({"knowledge", "one-shot"})
+    modules = frozenset({"knowledge", "one-shot", "examples"})
     iterations: int | None = None
 
     async def run(self, context: Context) -> EndReason:

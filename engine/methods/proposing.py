@@ -29,7 +29,9 @@ async def setting_of(context: Context) -> Setting:
         context.targets,
         context.device if context.product is None else context.product.name,
         product=context.product,
+        language=context.language,
         knowledge="knowledge" not in context.options.without,
+        examples="examples" not in context.options.without,
         profile=profile,
         baseline=await context.baseline() if profile == CHAT else BaselineFacts(),
     )

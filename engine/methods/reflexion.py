@@ -21,9 +21,9 @@ class Reflexion:
 
     name = "reflexion"
     asks_model = True
-    takes = frozenset({"without", "prompt_style", "corpus", "start"})
+    takes = frozenset({"without", "show_reference", "prompt_style", "corpus", "start"})
     roles = frozenset({Role.GENERATOR, Role.REFLECTOR})
-    modules = frozenset({"knowledge", "one-shot", "reflection"})
+    modules = frozenset({"knowledge", "one-shot", "examples", "reflection"})
     iterations: int | None = None
 
     async def run(self, context: Context) -> EndReason:

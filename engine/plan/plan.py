@@ -217,6 +217,10 @@ def _options(options: MethodOptions, method: Method, tasks: Sequence[Task]) -> M
     _at_least("--workers", options.workers, 1)
     _at_least("--descendants", options.descendants, 1)
     check_profile(options.prompt_style, method.name, tasks)
+    if options.show_reference and options.prompt_style != MethodOptions().prompt_style:
+        raise UsageProblem(
+            f"--show-reference does not go with --prompt-style {options.prompt_style}, which shows no kernel"
+        )
     options = msgspec.structs.replace(options, without=tuple(sorted(set(options.without))))
     if options.corpus:
         corpus = Path(options.corpus).absolute()

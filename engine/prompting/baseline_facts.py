@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from harness import Evaluation
+from harness.hardware.product import Product
 from harness.wire.provenance import Provenance, same_provenance
 
 from .figures import launch_words, roof_words
@@ -19,7 +20,9 @@ class BaselineFacts:
     name: str = ""
     """`triton`, `eager`, or the name of a file: as beside every speedup."""
     source: str = ""
-    """Empty if prompts do not show it."""
+    """Empty if prompts do not show it, or show it as the reference."""
+    reference: str = ""
+    """The code that says what a recorded task computes; empty if prompts do not show it."""
     times: Mapping[str, str] = field(default_factory=dict)
     """Time by case, with its share of the practical roof; empty if it was not timed."""
     roofs: str = ""
@@ -30,9 +33,13 @@ class BaselineFacts:
     provenance: Provenance | None = None
     """Hardware and software of the times."""
 
-    def beside(self, best: Evaluation | None) -> BaselineFacts:
-        """Returns these facts, without times if the times of `best` come from another provenance."""
-        if best is None or same_provenance(self.provenance, best.provenance):
+    def beside(self, best: Evaluation | None, product: Product | None) -> BaselineFacts:
+        """Returns these facts, without times if they come from another provenance than the times of `best`, or from another
+        product than the bounds of the cases.
+        """
+        measured_on = self.provenance.product if self.provenance is not None else ""
+        is_same_product = product is None or not measured_on or measured_on == product.name
+        if is_same_product and (best is None or same_provenance(self.provenance, best.provenance)):
             return self
         return replace(self, times={}, roofs="", launches=())
 
@@ -42,12 +49,15 @@ class BaselineFacts:
         return bool(self.times)
 
 
-def baseline_facts(name: str, source: str, evaluation: Evaluation | None) -> BaselineFacts:
+def baseline_facts(
+    name: str, source: str, evaluation: Evaluation | None, reference: str = ""
+) -> BaselineFacts:
     """Returns the facts of a baseline that was judged like a candidate; without an evaluation only its source."""
     latencies = () if evaluation is None else evaluation.latency
     return BaselineFacts(
         name=name,
         source=source,
+        reference=reference,
         times={
             latency.case: f"{number(latency.candidate_ms * 1e3)}{f' ({roof})' if (roof := roof_words(latency)) else ''}"
             for latency in latencies

@@ -14,6 +14,7 @@ from msgspec.structs import replace
 from harness import Evaluation, Target, Traffic, Verdict
 from harness.hardware.product import Product
 from harness.stages.estimates.roofline import estimate
+from sessions.state.ranking import LAUNCH_BOUND_US
 from suites import Case, Output, Task, baseline_source, task_cost
 from suites.python_source import source_lines
 
@@ -38,6 +39,16 @@ class CaseFacts:
     """Lower roofline bound without the launch; `None` if the target has no peak for the dtype."""
     limit: str
     """`memory` or `compute`: the resource that bounds it; empty if unknown."""
+
+    @property
+    def is_long(self) -> bool:
+        """True if it is known to take longer than its launch."""
+        return self.at_least_us is not None and self.at_least_us >= LAUNCH_BOUND_US
+
+    @property
+    def is_short(self) -> bool:
+        """True if it is known to move less than a launch takes."""
+        return self.at_least_us is not None and not self.is_long
 
 
 @dataclass(frozen=True, slots=True)

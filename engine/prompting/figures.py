@@ -49,7 +49,7 @@ class EstimatedRow:
 
 
 def timed_rows(evaluation: Evaluation) -> tuple[TimedRow, ...]:
-    """Returns the timed cases of the evaluation's own device."""
+    """Returns the timed cases of the evaluation's own device that have a ratio to the baseline."""
     return tuple(
         TimedRow(
             case=latency.case,
@@ -58,14 +58,23 @@ def timed_rows(evaluation: Evaluation) -> tuple[TimedRow, ...]:
             roof=roof_words(latency),
         )
         for latency in evaluation.latency
-        if latency.device == evaluation.device
+        if latency.device == evaluation.device and latency.speedup is not None
     )
 
 
+def too_short_cases(evaluation: Evaluation) -> list[str]:
+    """Returns the timed cases in which both sides take about as long as an empty kernel."""
+    return [
+        latency.case
+        for latency in evaluation.latency
+        if latency.device == evaluation.device and latency.speedup is None
+    ]
+
+
 def speedup_words(latency: Latency) -> str:
-    """Returns the speedup of a case: `1.29x (1.27 to 1.31)`, `>= 37x`, or `too short`."""
+    """Returns the speedup of a case that has one: `1.29x (1.27 to 1.31)`, or `>=37.0x`."""
     if latency.speedup is None:
-        return latency.outcome.value
+        raise ValueError(f"{latency.case} has no speedup: {latency.outcome}")
     ratio = f"{latency.bound.sign}{times(latency.speedup)}"
     if latency.ci is None or latency.bound is not Bound.NONE:
         return ratio
@@ -197,7 +206,9 @@ class Measurements:
     summary: str
     """One line."""
     timed: Sequence[TimedRow]
-    """Empty if nothing was timed."""
+    """Empty if no case has a ratio."""
+    too_short: Sequence[str]
+    """Timed cases without a ratio."""
     device_state: str
     """Clock and power during timing; empty if unknown."""
     launches: Sequence[str]
@@ -216,14 +227,15 @@ class Measurements:
 
 def measurements(evaluation: Evaluation) -> Measurements:
     """Returns the figures on a correct candidate's performance."""
-    timed = timed_rows(evaluation)
+    timed, too_short = timed_rows(evaluation), too_short_cases(evaluation)
     return Measurements(
         summary=achieved(evaluation),
         timed=timed,
+        too_short=too_short,
         device_state=device_words(evaluation),
         launches=launch_lines(evaluation),
-        estimated=() if timed else estimated_rows(evaluation),
-        launch_bound=() if timed else launch_bound_cases(evaluation),
+        estimated=() if timed or too_short else estimated_rows(evaluation),
+        launch_bound=() if timed or too_short else launch_bound_cases(evaluation),
         resources=resource_lines(evaluation, RESOURCE_LINES),
         compile_errors=evaluation.compile_errors,
         standouts=standouts(evaluation),

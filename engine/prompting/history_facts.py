@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from engine.prompting.comparison import better_elsewhere, changed_functions, code_difference
 from engine.prompting.facts import lost_ground
-from engine.prompting.figures import achieved_beside, measurements
+from engine.prompting.figures import achieved_beside, measurements, too_short_cases
 from engine.prompting.judged import JudgedCandidate
 from sessions.state.ranking import rank
 from sessions.state.speed import speed_of
@@ -79,7 +79,7 @@ def optimizer_facts(
         "better": better,
         "others": other_kernels(shown, best, needed),
         "left_out": len(others) - len(shown),
-        "timed": speed_of(best.evaluation) is not None,
+        "timed": speed_of(best.evaluation) is not None or bool(too_short_cases(best.evaluation)),
         "lost_ground": lost_ground(best, last) if last and last.attempt != best.attempt else "",
         "change_strategy": without_gain >= ROUNDS_BEFORE_CHANGE,
         "without_gain": without_gain,

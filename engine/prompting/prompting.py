@@ -10,6 +10,7 @@ These functions get no oracle, no seed and no exam case, so none can reach a pro
 from __future__ import annotations
 
 import hashlib
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cache, partial
@@ -36,16 +37,18 @@ from engine.prompting.facts import (
 from engine.prompting.figures import achieved_beside
 from engine.prompting.history_facts import optimizer_facts
 from engine.prompting.judged import JudgedCandidate
-from engine.prompting.markdown import fenced, number, quoted, sizes, tidy
+from engine.prompting.markdown import fenced, least, number, quoted, sizes, tidy
 from engine.prompting.profiles import CHAT, task_module
+from engine.prompting.subject import subject_of
 from engine.prompting.tolerance_words import tolerance_words
 from engine.reply.candidate import Unusable
 from harness import Target, TimeLimits, Verdict
 from harness.hardware.product import Product
 from harness.hardware.targets import hardware
 from harness.stages.static.inspection import SLOW_IN_INTERPRETER
+from harness.wire.server_messages import Language
 from sessions.events import Message
-from suites import Task, task_cost
+from suites import Task
 
 REQUEST = "\n# Request\n"
 """The heading before which a person's words are quoted."""
@@ -66,15 +69,25 @@ class Setting:
     product: Product | None = None
     """Product of that device; `None` for `cpu` or if unknown. Prompts then show the reference products of the
     targets."""
+    language: Language | None = None
+    """Names that the installed Triton has and lacks; `None` if unknown."""
     profile: str = CHAT
     """The prompt format (`engine.prompting.profiles`)."""
     short: bool = False
     """Shorten the prompt for a small context: no example, and only the best and the latest of the history."""
     knowledge: bool = True
     """True if the system message has knowledge pages; it always has the judge's rules."""
+    examples: bool = True
+    """True if prompts may show values of a call, where the instruction leaves open what is computed."""
     baseline: BaselineFacts = field(default_factory=BaselineFacts)
     words: tuple[str, ...] = ()
     """What a person says to this attempt, one line each."""
+
+    @property
+    def is_open(self) -> bool:
+        """True if prompts do not show the code that says what is computed, though the benchmark has no other definition."""
+        script = self.task.script
+        return script is not None and script.hides_baseline and not self.baseline.reference
 
 
 @dataclass(frozen=True, slots=True)
@@ -292,6 +305,7 @@ def prompt(setting: Setting, template: str, **facts: object) -> tuple[Message, .
     A missing fact raises `jinja2.UndefinedError`. Figures with another provenance than those of the fact `best` are left out.
     """
     task = setting.task
+    cases = case_facts(task, setting.targets[0], setting.product)
     best = facts.get("best")
     figures_of = best.evaluation if isinstance(best, JudgedCandidate) else None
     request = (
@@ -301,8 +315,12 @@ def prompt(setting: Setting, template: str, **facts: object) -> tuple[Message, .
             setting=setting,
             task=replace(task, outputs=outputs_of_calls(task), instruction=instruction_of(task)),
             module=task_module(task),
-            baseline=setting.baseline.beside(figures_of),
-            cases=case_facts(task, setting.targets[0], setting.product),
+            baseline=setting.baseline.beside(figures_of, setting.product),
+            signatures=signatures_of(task),
+            cases=cases,
+            is_long=any(case.is_long for case in cases),
+            all_long=all(case.is_long for case in cases),
+            is_short=all(case.is_short for case in cases),
             reference=hardware(setting.targets[0], setting.product),
             precision=tuple(tolerance_words(task)),
             achieved=partial(achieved_beside, best=figures_of),
@@ -333,6 +351,8 @@ def system_text(setting: Setting) -> str:
             knowledge=knowledge_for(setting) if setting.knowledge else [],
             targets=setting.targets,
             device=setting.device,
+            language=setting.language,
+            is_open=setting.is_open,
             recorded=setting.task.script is not None,
             slow=sorted(SLOW_IN_INTERPRETER),
             case_cpu_s=TimeLimits().case_cpu_s,
@@ -341,10 +361,13 @@ def system_text(setting: Setting) -> str:
 
 
 def knowledge_for(setting: Setting) -> list[str]:
-    """Returns the rendered knowledge pages for this task and these targets."""
-    shared = {"device": setting.device, "targets": setting.targets}
+    """Returns the rendered knowledge pages for this task and these targets; without pages of which only headings remain."""
+    subject = subject_of(setting.task, setting.targets[0], setting.product)
+    shared = {"device": setting.device, "targets": setting.targets, "subject": subject}
     texts: list[str] = []
-    for page in pages_for(setting.task.category, flops_per_byte(setting.task)):
+    for page in pages_for(subject):
+        if page.targets and subject.short and not subject.products:
+            continue  # no resource of a device limits a launch that does next to nothing
         template = _compile_page(page.text)
         if page.targets:
             targets = [target for target in setting.targets if target.name in page.targets]
@@ -354,13 +377,13 @@ def knowledge_for(setting: Setting) -> list[str]:
             ]
         else:
             texts.append(template.render(shared))
-    return [text.strip() for text in texts]
+    return [text.strip() for text in texts if re.search(r"^(- |\d\. |\|)", text, re.MULTILINE)]
 
 
-def flops_per_byte(task: Task) -> float:
-    """Returns the most FLOPs per byte of all open cases, by the task's cost model."""
-    costs = (task_cost(task, case.gpu, case.dtype) for case in task.open_cases)
-    return max(cost.flops / max(1, cost.minimal_bytes) for cost in costs)
+def signatures_of(task: Task) -> tuple[str, ...]:
+    """Returns the signatures of the entry points; of a recorded task as its script calls them."""
+    recorded = task.script.signatures if task.script is not None else ()
+    return recorded or tuple(entry.signature for entry in task.entry_points)
 
 
 @cache
@@ -384,6 +407,7 @@ def templates() -> Environment:
         "fenced": fenced,
         "sizes": sizes,
         "number": number,
+        "least": least,
         "quoted": quoted,
     }
     return environment

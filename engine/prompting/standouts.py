@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 
 from harness import Evaluation, KernelResources
 from harness.wire.evaluation import GridFit
-from sessions.state.ranking import long_estimates, own_kernels
+from sessions.state.ranking import LAUNCH_BOUND_US, long_estimates, own_kernels
 
 NARROW_BITS = 64
 """Loads with fewer bits per lane waste bandwidth."""
@@ -68,7 +68,8 @@ def narrow_loads(evaluation: Evaluation) -> list[str]:
 def idle_units(evaluation: Evaluation) -> list[str]:
     """Returns a sentence about the grid that leaves most of the device without work, if that costs much.
 
-    Small grids count only in cases that make up much of the time, and in launches that make up much of their call.
+    Small grids count only in cases that take longer than their launch and make up much of the time, and in launches that
+    make up much of their call.
     """
     costs = {estimate.case: estimate.low_us for estimate in long_estimates(evaluation)}
     total = sum(costs.values())
@@ -77,7 +78,7 @@ def idle_units(evaluation: Evaluation) -> list[str]:
         for kernel in own_kernels(evaluation)
         for fit in kernel.fits
         if min(fit.idle, fit.idle_units / fit.compute_units if fit.rounds == 1 else 1.0) >= MUCH_IDLE
-        and costs.get(fit.case, 0.0) >= MUCH_COST * total
+        and costs.get(fit.case, 0.0) >= max(LAUNCH_BOUND_US, MUCH_COST * total)
         and share_of_call(evaluation, kernel.kernel, fit.case) >= MUCH_TIME
     ]
     if not wasteful:

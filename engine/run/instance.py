@@ -68,6 +68,7 @@ class InstanceContext:
         self.corpus = shared.corpus
         self.device = shared.judge.devices[0].name
         self.product = own_product(shared.judge.devices)
+        self.language = shared.judge.language
         self.options = shared.plan.options
         self.words: tuple[str, ...] = ()
         self.key = instance_key(task.id, instance)
@@ -249,7 +250,7 @@ class InstanceContext:
 
     async def baseline(self) -> BaselineFacts:
         """See `Context`."""
-        return await known_baseline(self._shared, self.task)
+        return await known_baseline(self._shared, self.task, show_reference=self.options.show_reference)
 
     def start(self) -> Start | None:
         """See `Context`. `UsageProblem` if the named file is gone and the journal does not have its source."""

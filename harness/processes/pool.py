@@ -31,6 +31,7 @@ from harness.wire.errors import (
 from harness.wire.evaluation import Evaluation, Verdict
 from harness.wire.limits import END_S, ON_CPU, ON_GPU, STARTS_AT_ONCE, TimeLimits
 from harness.wire.provenance import Provenance, runtime_of
+from harness.wire.server_messages import Language
 from suites.task import Task
 
 from .baseline_calls import BaselineCalls
@@ -151,6 +152,11 @@ class DevicePool:
         versions = {**self.interpreting.versions, "linux": platform.release()}
         versions["runtime"] = runtime_of(versions.get("torch", ""))
         return msgspec.convert(versions, Provenance)
+
+    @property
+    def language(self) -> Language | None:
+        """Names that the installed Triton has and lacks; `None` if the servers do not fork."""
+        return self.interpreting.language
 
     async def provenance(self, device: Device) -> Provenance:
         """Return the hardware and software of evaluations on this device. Its driver is asked once."""

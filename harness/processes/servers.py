@@ -19,7 +19,7 @@ from harness.wire.async_channel import AsyncChannel, Tail
 from harness.wire.device import Device
 from harness.wire.encoding import ENCODER
 from harness.wire.errors import WorkerDied
-from harness.wire.server_messages import SERVER_REPORTS, End, Ended, Ready, Spawn, Started
+from harness.wire.server_messages import SERVER_REPORTS, End, Ended, Language, Ready, Spawn, Started
 from suites.package import PackageView
 
 from .nursery import Born, Nursery
@@ -73,6 +73,7 @@ class ForkServer:
         self.why_not = ""
         """Why forking is not used; empty if it is."""
         self.versions: dict[str, str] = {}
+        self.language: Language | None = None
         self.processes = self.contexts = 0
         """Processes started so far, with their wardens; and those of them that have a context on a GPU."""
         self._interpret = interpret
@@ -105,7 +106,7 @@ class ForkServer:
             if self.forks:
                 ready = await self._launch()
                 self.why_not = ready.problem or await self._self_test()
-                self.versions = ready.versions
+                self.versions, self.language = ready.versions, ready.language
                 if not self.why_not:
                     return
                 self.forks = False

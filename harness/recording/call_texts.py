@@ -1,10 +1,9 @@
-"""Texts about recorded calls: the function in `calls.py` that makes them, and their list in the instruction."""
+"""The function in `calls.py` that makes recorded calls, and the signatures that `task.toml` holds."""
 
 from __future__ import annotations
 
 import ast
 import re
-from collections import Counter
 from collections.abc import Sequence
 
 from harness.wire.script_messages import (
@@ -16,11 +15,9 @@ from harness.wire.script_messages import (
     RESULT,
     RecordedCall,
 )
-from suites.public.task import EntryKind, EntryPoint, PublicTask
+from suites.public.task import EntryKind, EntryPoint
 from suites.python_source import parse_python
 from suites.signature import parse_signature
-
-from .tensor_words import INTEGERS, tensor_words
 
 _PART = re.compile(rf"{RESULT}\[\d+\]")
 """An output that is, or lies within, a part of the returned tuple or list."""
@@ -42,54 +39,6 @@ def {_LOAD}(model, state):
         model.load_state_dict(kept, assign=True)
     return model
 """
-
-
-def instruction(public: PublicTask, runs: Sequence[Sequence[RecordedCall]]) -> str:
-    """Return the suite's instruction and the list of calls that are judged.
-
-    `runs`: the same calls with the values of different seeds.
-    """
-    lines = [public.instruction.strip(), "", "The judge makes these calls:", ""]
-    has_state = any(call.state for call in runs[0])
-    for place, call_runs in enumerate(zip(*runs, strict=True), 1):
-        call = call_runs[0]
-        state = {name for _, name in call.state}
-        changed = [output.name for output in call.outputs if output.is_input]
-        data = {
-            name: [run.inputs[name] for run in call_runs if name in run.inputs]
-            for name in call.inputs
-            if name not in state
-        }
-        tensors = ", ".join(
-            f"{name}: {tensor_words(sets, with_values=name not in changed)}" for name, sets in data.items()
-        )
-        facts = [f"`{call.expression}` with {tensors or 'no tensor'}", *_repeated_words(call)]
-        facts += [f"returns {call.returns}"] * bool(call.returns)
-        facts += [f"changes {_quoted(changed)} in place"] * bool(changed)
-        if call.differentiated:
-            facts.append(f"the gradients of {_quoted(call.differentiated)} are judged too")
-        facts += ["multiplies matrices, which *at least* does not count"] * call.multiplies
-        facts += ["for timing"] * call.for_timing
-        if has_state and call.for_timing and not call.state:
-            facts.append("its parameters come from the seed alone")
-        lines.append(f"- call-{place}: {'; '.join(facts)}")
-    if any(tensor.dtype in INTEGERS for call in runs[0] for tensor in call.inputs.values()):
-        lines += [
-            "",
-            "Values and ranges of integers are those of two sets of inputs. Other sets may have others.",
-        ]
-    return "\n".join(lines).strip() + "\n"
-
-
-def _quoted(names: Sequence[str]) -> str:
-    return ", ".join(f"`{name}`" for name in names)
-
-
-def _repeated_words(call: RecordedCall) -> list[str]:
-    """Return which tensors the call passes several times, in words."""
-    names = (node.id for node in ast.walk(parse_python(call.expression)) if isinstance(node, ast.Name))
-    counts = Counter(name for name in names if name in call.inputs)
-    return [f"`{name}` is one tensor in {count} places" for name, count in counts.items() if count > 1]
 
 
 def plain_signature(entry: EntryPoint) -> str:

@@ -24,8 +24,9 @@ from suites.python_source import parse_python
 from suites.task import Case, EntryPoint, Output, RecordedScript, Task, Tolerance
 from suites.task_rules import CATEGORIES, SCHEMA
 
-from .call_texts import adapter_signature, instruction, plain_signature
+from .call_texts import adapter_signature, plain_signature
 from .errors import NotRecorded
+from .instruction_text import Runs, example_words, instruction, shown_signature
 from .recorded_files import write_files
 
 DEFAULTS = {
@@ -80,9 +81,7 @@ def write_task(
     script = msgspec.structs.replace(script, oracle=oracle, unsettled=unsettled)
     runs = [[call for _, call in calls]]
     runs += [[repeat.calls[number] for number, _ in calls] for repeat in repeats]
-    task = _task(
-        public, calls, instruction(public, runs), (*notes, *own_notes), oracle or "baseline", on_gpu=on_gpu
-    )
+    task = _task(public, calls, runs, (*notes, *own_notes), oracle or "baseline", on_gpu=on_gpu)
     if public.reference_kind is ReferenceKind.TRITON:
         operators = fallback_operators(parse_python(script.reference), task)
         task = msgspec.structs.replace(task, allowed_operators=(*task.allowed_operators, *operators))
@@ -176,7 +175,7 @@ def _oracle(script: Script, calls: list[tuple[int, RecordedCall]]) -> str:
 def _task(
     public: PublicTask,
     calls: list[tuple[int, RecordedCall]],
-    words: str,
+    runs: Runs,
     notes: tuple[str, ...],
     oracle: str,
     *,
@@ -211,7 +210,7 @@ def _task(
         title=public.title or public.name,
         category=public.category if public.category in CATEGORIES else "Fusion",
         difficulty=public.difficulty or 3,
-        instruction=words,
+        instruction=instruction(public, runs),
         entry_points=tuple(EntryPoint(entry.name, plain_signature(entry)) for entry in public.entry_points),
         outputs=cases[0].outputs,
         cases=tuple(cases),
@@ -228,5 +227,8 @@ def _task(
             notes=notes,
             on_gpu=on_gpu,
             hides_baseline=public.asks_for_reference,
+            multiplies=any(call.multiplies for _, call in calls),
+            signatures=tuple(map(shown_signature, public.entry_points)),
+            examples=example_words(runs) if public.asks_for_reference else (),
         ),
     )

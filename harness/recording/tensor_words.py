@@ -1,4 +1,4 @@
-"""Describes an input of a recorded call: dtype, shape, strides, and what the values of integers have in common."""
+"""Describes a tensor of a recorded call: dtype, shape, strides, what integers have in common, and its first values."""
 
 from __future__ import annotations
 
@@ -16,6 +16,8 @@ LEAST_ORDERED = 6
 """Elements from which an order is no accident."""
 UNLIKELY = 14
 """Square of the number of elements over the number of values from which a draw without equal values is no accident."""
+WHOLE, CORNER = 12, (2, 4)
+"""Most elements of a tensor that is shown in full; else rows and columns of the shown corner."""
 INTEGERS = frozenset({"int8", "uint8", "int16", "uint16", "int32", "uint32", "int64", "uint64", "bool"})
 
 
@@ -65,6 +67,41 @@ def _values_words(runs: Sequence[TensorData]) -> str:
     return f"{low} to {high}{order}"
 
 
+def corner_words(name: str, data: TensorData, row: int | None = None) -> str:
+    """Return the first values of a tensor: `x[:2, :4] = [[0.5, ...], ...]`; empty if there are no values to show.
+
+    With `row`, the first values of this row of its first dimension.
+    Without a finite value it is memory that nothing wrote. 8-bit and complex floats are not shown.
+    """
+    if 0 in data.shape or data.dtype.startswith(("float8", "complex")):
+        return ""
+    values = _values(data)
+    if values.size > WHOLE:
+        rank = values.ndim
+        corner: list[int | slice] = [0] * (rank - 2) + [slice(side) for side in CORNER if rank > 1]
+        corner = corner or [slice(WHOLE)]
+        if row is not None:
+            corner = [row, *[0] * (rank - 2), slice(CORNER[1])]
+        values = values[tuple(corner)]
+        name += f"[{', '.join(f':{at.stop}' if isinstance(at, slice) else str(at) for at in corner)}]"
+    if values.dtype.kind == "f" and not (abs(values) < float("inf")).any():
+        return ""
+    return f"{name} = {_nested(values.tolist())}"
+
+
+def first_index(data: TensorData) -> int | None:
+    """Return the first value of a tensor of integers, which may be an index; `None` for other tensors."""
+    if data.dtype not in INTEGERS - {"bool"} or 0 in data.shape:
+        return None
+    return int(_values(data).flat[0])
+
+
+def _nested(values: object) -> str:
+    if isinstance(values, list):
+        return f"[{', '.join(map(_nested, values))}]"
+    return f"{values:.5g}" if isinstance(values, float) else str(values)
+
+
 def _is_unique(values: NDArray[Any]) -> bool:
     import numpy as np
 
@@ -72,10 +109,12 @@ def _is_unique(values: NDArray[Any]) -> bool:
 
 
 def _values(data: TensorData) -> NDArray[Any]:
-    """Return the tensor's values; each run has its own shape of strides."""
+    """Return the tensor's values, of bfloat16 as float32; each run has its own shape of strides."""
     import numpy as np  # here, so that commands that judge nothing start without it
 
-    dtype = np.dtype(data.dtype)
-    flat = np.frombuffer(data.data, dtype)
-    strides = tuple(stride * dtype.itemsize for stride in data.strides)
+    if data.dtype == "bfloat16":
+        flat = (np.frombuffer(data.data, np.uint16).astype(np.uint32) << 16).view(np.float32)
+    else:
+        flat = np.frombuffer(data.data, np.dtype(data.dtype))
+    strides = tuple(stride * flat.itemsize for stride in data.strides)
     return np.lib.stride_tricks.as_strided(flat, data.shape, strides, writeable=False)

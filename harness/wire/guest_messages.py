@@ -78,7 +78,7 @@ class Call(msgspec.Struct, frozen=True, tag="call"):
     hold: bool = False
     """Keep the tensors; the next call may use the same ones."""
     changed_inputs: tuple[str, ...] = ()
-    """By output: the input that becomes it, or an empty string. They need not be returned."""
+    """For each output the input that becomes it, or an empty string. A call need not return such outputs."""
     again: bool = False
     """Use the tensors of the call before, which were held. Their memory has new values."""
     parameters: tuple[str, ...] = ()
@@ -232,4 +232,4 @@ class LeftBehind(msgspec.Struct, frozen=True, tag="left_behind"):
     threads: int
     children: int
     foreign_kernels: tuple[str, ...] = ()
-    """Of a timer: kernels that were launched and that the candidate does not define."""
+    """Kernels that a timer saw launched and that the candidate does not define."""

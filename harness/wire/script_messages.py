@@ -21,6 +21,8 @@ MODEL_SEED = 0
 NAN, LIKE_RESULTS = 0, 2
 """Kinds of fresh memory in two runs with the same values, see `harness/worker/kit/poison.py`. Elements that differ are not
 judged. Very large values do not fit: a sum with them overflows, and then both runs give NaN."""
+NUMBER = "\0"
+"""Place of a number in `RecordedCall.returns`."""
 RESERVED = frozenset({RESULT, GRADIENTS, DRAW_SEED, "torch"})
 """Names in `calls.py` that no input may have."""
 
@@ -127,7 +129,9 @@ class RecordedCall(msgspec.Struct, frozen=True):
     state: tuple[tuple[str, str], ...] = ()
     """Names in the model's `state_dict`, and the input with each value."""
     returns: str = ""
-    """The returned value in words; empty for a launch."""
+    """The returned value in words, with a `NUMBER` after the type of each number; empty for a launch."""
+    numbers: tuple[str, ...] = ()
+    """The returned numbers in order."""
     moved_bytes: int | None = None
     """Bytes that the reference reads of the inputs, returns and changes, each once: an estimate of what every kernel must move.
     `None`: not known."""

@@ -40,6 +40,18 @@ class End(msgspec.Struct, frozen=True, tag="end"):
     worker: int
 
 
+class Language(msgspec.Struct, frozen=True):
+    """Names that the installed Triton has and lacks, where models know other versions."""
+
+    version: str
+    functions: tuple[str, ...]
+    """Elementary functions of `triton.language`."""
+    libdevice: dict[str, tuple[str, ...]]
+    """Further elementary functions, which only `triton.language.extra.libdevice` has, by back end."""
+    absent: tuple[str, ...]
+    """Names of `triton.language` in other versions that this one lacks."""
+
+
 class Ready(msgspec.Struct, frozen=True, tag="ready"):
     """The server has imported everything and may fork."""
 
@@ -47,6 +59,8 @@ class Ready(msgspec.Struct, frozen=True, tag="ready"):
     threads: int
     """Threads of the server; with more than one, a fork is unsafe."""
     problem: str = ""
+    language: Language | None = None
+    """`None` in the start message of a server that does not fork."""
     pid: int = 0
 
 

@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
-import msgspec
+from types import SimpleNamespace
+from typing import cast
 
+import msgspec
+import pytest
+
+from engine.judge.baseline_timing import known_baseline
+from engine.judge.bench import Bench
 from engine.judge.judging import OnStage
 from harness import Device, Evaluation, Latency
 from sessions import Home, fold
 from sessions.events import BaselineMeasured, CallStarted, Event, Notice
 from suites import Task, baseline_source, load_task
+from suites.task import RecordedScript
 from tests.support.engines import ScriptedJudge, failed, plan, play, scripted_model
 from tests.support.evaluations import correct
 
@@ -77,3 +84,14 @@ async def test_nothing_is_timed_on_cpu(home: Home) -> None:
     events = await play(home, scripted_model("correct"), session_plan=plan(iterations=1), judge=judge)
     assert BASELINE not in judge.evaluated
     assert all(BASELINE.strip() in prompt for prompt in first_prompts(events))
+
+
+@pytest.mark.parametrize(
+    ("hides", "shows", "seen"), [(True, False, ""), (True, True, BASELINE), (False, False, BASELINE)]
+)
+async def test_a_hidden_reference_is_shown_on_request(*, hides: bool, shows: bool, seen: str) -> None:
+    script = RecordedScript("wavedeck_call(call, x=None)", hides_baseline=hides)
+    task = msgspec.structs.replace(load_task("vector_add"), script=script)
+    bench = cast("Bench", SimpleNamespace(judge=ScriptedJudge()))
+    facts = await known_baseline(bench, task, show_reference=shows)
+    assert (facts.reference, facts.source) == (seen, ""), "shown once, as what is computed"

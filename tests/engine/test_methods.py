@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from engine.errors import UsageProblem
 from engine.methods import METHODS, Start, open_method
 from engine.methods.progress import TRAP
+from engine.methods.proposing import setting_of
 from harness import Verdict
 from harness.wire.ratios import TIE
 from sessions.events import EndReason, Origin, Role
@@ -137,6 +138,13 @@ def test_without_knowledge_the_system_message_contains_no_page(method: str) -> N
     assert "num_warps" in with_knowledge
     assert "num_warps" not in without_knowledge
     assert "## Strategy" in without_knowledge
+
+
+@pytest.mark.parametrize("without", [(), ("examples",)])
+async def test_without_examples_prompts_show_no_values_of_a_call(without: tuple[str, ...]) -> None:
+    context = ScriptedContext("wrong", options=MethodOptions(without=without))
+    setting = await setting_of(context)
+    assert setting.examples is not bool(without)
 
 
 def test_workers_run_in_parallel_with_their_own_history_until_the_first_success() -> None:

@@ -7,7 +7,7 @@ import re
 import msgspec
 import pytest
 
-from engine.knowledge import pages_for
+from engine.knowledge import Subject, pages_for
 from engine.prompting import markdown
 from engine.prompting.judged import JudgedCandidate
 from engine.prompting.prompting import (
@@ -25,7 +25,7 @@ from engine.prompting.standouts import standouts
 from harness import Verdict, target
 from harness.hardware.product_tables import find_product
 from harness.wire.evaluation import Estimate, GridFit, SampledTraffic
-from harness.wire.latency import Bound, Efficiency, LaunchTime, Window
+from harness.wire.latency import Bound, Efficiency, LaunchTime, Outcome, Window
 from sessions.events import Message
 from suites import CATEGORIES, load_task, task_cost
 from tests.support.judged_candidates import failing, passing
@@ -125,6 +125,28 @@ def test_timed_row_tells_roof_clock_and_time_by_launch() -> None:
     assert "- fp32: this kernel partial 3.2 us, combine 1.1 us" in prompt
     bound = msgspec.structs.replace(row, bound=Bound.AT_LEAST)
     assert "| >=1.25x |" in text(optimize_prompt(SETTING, history=[changed(judged, latency=(bound,))]))
+
+
+def test_cases_that_are_too_short_are_named_once() -> None:
+    judged = passing(speedup=1.25)
+    (row,) = judged.evaluation.latency
+    short = [
+        msgspec.structs.replace(row, case=case, speedup=None, ci=None, outcome=Outcome.TOO_SHORT)
+        for case in ("fp32-one-row", "fp16")
+    ]
+    prompt = text(optimize_prompt(SETTING, history=[changed(judged, latency=(row, *short))]))
+    assert prompt.count("oo short") == 1
+    assert "Too short to compare any two kernels, here and in further attempts: fp32-one-row, fp16." in prompt
+    prompt = text(optimize_prompt(SETTING, history=[changed(judged, latency=tuple(short))]))
+    assert "No latency can be measured here" not in prompt, "a GPU timed them"
+    assert prompt.count("oo short") == 1
+
+
+def test_grid_of_a_launch_bound_case_is_no_standout() -> None:
+    few = fitted(passing(), fit(workgroups=1, rounds=1, idle=0.99, idle_units=303))
+    tiny = Estimate("gfx942", "fp32", SIZES, 0.01, 0.02, "memory", "memory", "MI300X")
+    assert "have no work" in " ".join(standouts(few.evaluation))
+    assert not standouts(changed(few, estimate=(tiny,)).evaluation)
 
 
 def test_prompt_for_a_known_device_names_its_product() -> None:
@@ -261,7 +283,23 @@ def test_short_prompt_keeps_only_the_best_and_the_latest_source() -> None:
 
 @pytest.mark.parametrize("category", CATEGORIES)
 def test_every_category_has_a_page_or_the_fallback(category: str) -> None:
-    named = [page for page in pages_for(category, 1e9) if page.categories]
-    fallback = [page for page in pages_for(category, 1e9) if page.fallback]
-    assert bool(named) != bool(fallback)
-    assert [page.name for page in pages_for("SomethingNew", 0) if page.fallback] == ["general.md"]
+    pages = [page for page in pages_for(Subject(category, "x")) if page.has_topic]
+    assert pages
+    assert len({page.fallback for page in pages}) == 1
+    assert [page.name for page in pages_for(Subject("SomethingNew", "x")) if page.has_topic] == ["general.md"]
+
+
+@pytest.mark.parametrize(
+    ("name", "products", "expected"),
+    [
+        ("fused attention", True, ["matmul.md", "general.md"]),
+        ("rms norm fused", False, ["reductions.md"]),
+        ("embedding lookup", False, ["indexing.md"]),
+        ("gelu and mul", False, ["elementwise.md"]),
+    ],
+)
+def test_topics_follow_from_the_name_where_the_category_says_little(
+    name: str, *, products: bool, expected: list[str]
+) -> None:
+    pages = pages_for(Subject("Fusion", name, products))
+    assert [page.name for page in pages if page.has_topic] == expected

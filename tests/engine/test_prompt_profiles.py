@@ -6,6 +6,7 @@ import ast
 import asyncio
 import re
 from pathlib import Path
+from typing import Any
 
 import msgspec
 import pytest
@@ -182,7 +183,7 @@ def test_methods_use_the_format_of_their_profile(method: str, profile: str) -> N
     assert not [messages for messages in prompts if "# Triton, in short" in messages[0].content]
 
 
-def plan_with(home: Path, method: str, **options: str) -> MethodOptions:
+def plan_with(home: Path, method: str, **options: Any) -> MethodOptions:
     run_plan = RunPlan(
         model="anthropic:test", tasks=("softmax",), method=method, options=MethodOptions(**options)
     )
@@ -196,6 +197,8 @@ def test_run_with_a_wrong_profile_or_corpus_is_an_error(tmp_path: Path) -> None:
         plan_with(tmp_path, "geak", prompt_style="kernelllm")
     with pytest.raises(UsageProblem, match="no prompt style is called 'gpt'"):
         plan_with(tmp_path, "reflexion", prompt_style="gpt")
+    with pytest.raises(UsageProblem, match="--show-reference does not go with --prompt-style kernelllm"):
+        plan_with(tmp_path, "direct", prompt_style="kernelllm", show_reference=True)
     missing = re.escape(str(tmp_path / "missing"))
     with pytest.raises(UsageProblem, match=f"--corpus {missing} cannot be read"):
         plan_with(tmp_path, "geak", corpus=str(tmp_path / "missing"))

@@ -6,6 +6,7 @@ import ast
 import json
 import os
 import re
+import shutil
 import sys
 import threading
 from pathlib import Path
@@ -24,7 +25,8 @@ from engine.errors import UsageProblem
 from engine.methods import Context
 from engine.methods.proposing import examples_of
 from sessions.settings import MethodOptions
-from suites import Task, baseline_source, load_suite, load_task
+from suites import EntryPoint, Task, baseline_source, load_suite, load_task
+from suites.task import RecordedScript
 from tests.support.programs import python
 from tests.test_imports import loaded_by
 
@@ -227,6 +229,41 @@ def test_corpus_has_no_example_if_every_task_is_under_test(starter: tuple[Task, 
     corpus = build_corpus(starter, starter)
     assert corpus.by_instruction(starter[0]) is None
     assert corpus.by_code(baseline_source(starter[0])) is None
+
+
+@pytest.mark.parametrize(
+    ("name", "category", "multiplies", "expected"),
+    [
+        ("erf", "Math", False, "Sum of two vectors"),
+        ("scatter", "Index", False, "Rows reversed"),
+        ("attention", "Fusion", True, "Matrix product in half precision"),
+    ],
+)
+def test_example_has_the_topic_of_the_task_whatever_words_its_instruction_shares(
+    name: str, category: str, *, multiplies: bool, expected: str, starter: tuple[Task, ...]
+) -> None:
+    script = RecordedScript("wavedeck_call(call, x=None)", multiplies=multiplies)
+    wordy = load_task("matmul_w8a8").instruction
+    task = msgspec.structs.replace(
+        load_task("flip" if name != "scatter" else "softmax"),
+        name=name,
+        suite="own",
+        category=category,
+        instruction=wordy,
+        script=script,
+        entry_points=(EntryPoint(name, f"{name}(x)"),),
+    )
+    example = Corpus(build_corpus(starter, []).documents).by_instruction(task)
+    assert example is not None
+    assert example.task == expected
+
+
+def test_pytorch_reference_is_no_example(tmp_path: Path) -> None:
+    folder = tmp_path / "double"
+    shutil.copytree(load_task("vector_add").folder, folder)
+    (folder / "baseline.py").write_text("def vector_add(x, y):\n    return x + y\n")
+    task = msgspec.structs.replace(load_task("vector_add"), name="double", suite="own", folder=folder)
+    assert not build_corpus([task], [load_task("softmax")]).documents
 
 
 def test_search_by_code_finds_the_most_similar_kernel(starter: tuple[Task, ...]) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import re
 from pathlib import Path
 
@@ -12,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from engine import knowledge
-from engine.prompting.baseline_facts import baseline_facts
+from engine.prompting.baseline_facts import BaselineFacts, baseline_facts
 from engine.prompting.prompting import (
     PROMPTS,
     Example,
@@ -30,9 +31,11 @@ from engine.prompting.prompting import (
 )
 from engine.prompting.tolerance_words import tolerance_words
 from engine.reply.candidate import fenced_blocks, read_reply
-from harness import ErrorReport, Verdict, target, targets
+from harness import ErrorReport, Target, Verdict, target, targets
+from harness.hardware.product_tables import find_product
 from harness.hardware.targets import hardware
 from harness.wire.provenance import Provenance
+from harness.wire.server_messages import Language
 from sessions.events import Message
 from suites import CATEGORIES, Task, Tolerance, load_suite, load_task
 from suites.task import Output, RecordedScript
@@ -67,7 +70,77 @@ def test_a_task_of_a_script_promises_no_hidden_sizes_and_no_float64_reference() 
     assert "makes the calls that the request lists" in system.content
     assert "Hidden cases" not in system.content
     assert "float64" not in system.content.partition("# Triton")[0] + user.content
-    assert "| call | at least, us |" in user.content
+    assert "| case | dtype |" not in user.content
+    assert "**Returns**: by call, in the list above." in user.content
+
+
+def recorded(**fields: object) -> Task:
+    """Return a task of recorded calls with this `[script]`."""
+    script = msgspec.structs.replace(RecordedScript("wavedeck_call(call, x=None)"), **fields)
+    return msgspec.structs.replace(load_task("softmax"), script=script)
+
+
+def test_a_hidden_reference_leaves_the_meaning_open_and_values_help() -> None:
+    task = recorded(hides_baseline=True, examples=("call-2: `x = [1, 2]`", "call-2: `out = [3]` (returned)"))
+    setting = Setting(task, SETTING.targets)
+    system, user = first_prompt(setting)
+    assert "do not guess" not in system.content
+    assert "**What is computed** is open" in user.content
+    assert "Check it with these values; the judge draws others:\n\n- call-2: `x = [1, 2]`\n" in user.content
+    without = text(first_prompt(dataclasses.replace(setting, examples=False)))
+    assert "**What is computed** is open" in without
+    assert "x = [1, 2]" not in without
+    shown = dataclasses.replace(
+        setting, baseline=BaselineFacts("triton", reference="@triton.jit\n# answer\n")
+    )
+    system, user = first_prompt(shown)
+    assert "do not guess" in system.content
+    assert "# answer" in user.content
+    assert "**What is computed**" not in user.content
+    assert "# answer" in text(repair_prompt(shown, failed=failing(), failures=1, trap=5))
+    assert "# answer" not in text(optimize_prompt(shown, history=[passing()])), "a correct kernel is there"
+
+
+def test_a_pytorch_reference_is_no_kernel_to_build_on() -> None:
+    task = msgspec.structs.replace(recorded(), quantization=load_task("matmul_w8a8").quantization)
+    facts = BaselineFacts("eager", reference="return torch.mm(x, y)\n")
+    on_cpu = Setting(task, SETTING.targets, baseline=facts)
+    prompt = text(repair_prompt(on_cpu, failed=failing(), failures=1, trap=5))
+    assert "return torch.mm(x, y)" in prompt, "a repair needs the meaning, too"
+    assert "Its operators are refused outside kernels. Its code does not quantize" in prompt
+    assert "build on it" not in prompt
+    assert "peedups are against" not in prompt + first_prompt(on_cpu)[1].content
+    on_gpu = text(first_prompt(dataclasses.replace(on_cpu, device="MI300X")))
+    assert "Speedups are against it (eager)." in on_gpu
+    allowing = dataclasses.replace(on_cpu, task=msgspec.structs.replace(task, allowed_operators=("mm",)))
+    prompt = text(first_prompt(allowing))
+    assert "refused outside kernels, unless they are allowed below" in prompt
+    assert "may use them outside its kernels too, also for what it returns: `mm`." in prompt
+
+
+def test_baseline_times_of_another_product_are_left_out() -> None:
+    evaluation = passing(speedup=1.0).evaluation
+    h200, facts = find_product("H200 SXM"), Provenance(product="H100 SXM5", triton="3.7.1")
+    measured = msgspec.structs.replace(evaluation, provenance=facts)
+    setting = Setting(
+        SETTING.task,
+        (target("sm_90"),),
+        h200.name,
+        product=h200,
+        baseline=baseline_facts("triton", "# the baseline\n", measured),
+    )
+    assert "baseline, us" not in text(first_prompt(setting))
+    same = dataclasses.replace(setting, product=find_product("H100 SXM5"))
+    assert "baseline, us" in text(first_prompt(same))
+
+
+def test_rules_name_the_installed_triton() -> None:
+    language = Language("3.9.0", ("exp", "log"), {"hip": ("tanh",), "cuda": ("pow",)}, ("any",))
+    rules = first_prompt(Setting(SETTING.task, SETTING.targets, language=language))[0].content
+    assert (
+        "- **Triton 3.9.0**. Elementary functions of `tl`: exp, log. Only `from triton.language.extra import libdevice` "
+        "has tanh. `tl` has no any.\n" in rules
+    )
 
 
 def test_dtypes_that_differ_between_calls_are_not_told_as_one() -> None:
@@ -158,7 +231,7 @@ def test_first_prompt_shows_the_bound_of_each_case_at_full_size() -> None:
 
 
 def test_first_prompt_shows_the_baseline_with_its_times() -> None:
-    timed = baseline_facts("triton", "# the baseline\n", passing(speedup=1.0).evaluation)
+    timed = baseline_facts("triton", "# the baseline\n@triton.jit\n", passing(speedup=1.0).evaluation)
     setting = Setting(SETTING.task, SETTING.targets, device="MI300X", baseline=timed)
     prompt = text(first_prompt(setting))
     assert "# The kernel to beat" in prompt
@@ -495,12 +568,34 @@ def test_knowledge_fits_every_category_and_target(category: str) -> None:
         pages = "\n".join(knowledge_for(Setting(task, (gpu,))))
         assert hardware(gpu).name in pages
         assert "{{" not in pages
-        assert ("MFMA" in pages) == (gpu.backend == "hip")
-        assert ("FNUZ kind" in pages) == (gpu.name == "gfx942")
-        assert ("XCDs**: workgroups" in pages) == (hardware(gpu).dies > 1)
+        assert "{%" not in pages
         assert ("# Quantization contracts" in pages) == (category == "Quantization")
-        assert "# Matrix products" not in pages, "softmax multiplies no matrices"
         assert len([gpu for gpu in targets() if hardware(gpu).name in pages]) == 1
+
+
+@pytest.mark.parametrize("gpu", targets(), ids=lambda gpu: gpu.name)
+def test_only_tasks_that_multiply_matrices_get_advice_on_products(gpu: Target) -> None:
+    of_products = ("MFMA", "XCD", "Infinity Cache", "tensor core", "input_precision", "matrix peak", "tl.dot")
+    softmax = "\n".join(knowledge_for(Setting(SETTING.task, (gpu,))))
+    assert not [words for words in of_products if words in softmax]
+    assert not [words for words in ("FNUZ", "8-bit", "int8") if words in softmax]
+    pages = "\n".join(knowledge_for(Setting(load_task("matmul"), (gpu,))))
+    assert "# Matrix products" in pages
+    assert ("MFMA" in pages) == (gpu.backend == "hip")
+    assert ("XCDs**: workgroups" in pages) == (hardware(gpu).dies > 1)
+    for option in ("waves_per_eu", "kpack", "matrix_instr_nonkdim"):
+        assert gpu.backend == "hip" or option not in pages
+
+
+def test_advice_on_bandwidth_is_left_out_where_every_case_is_shorter_than_its_launch() -> None:
+    task = load_task("vector_add")
+    tiny = tuple(msgspec.structs.replace(case, gpu=case.cpu) for case in task.open_cases)
+    short = "\n".join(knowledge_for(Setting(msgspec.structs.replace(task, cases=tiny), SETTING.targets)))
+    full = "\n".join(knowledge_for(Setting(task, SETTING.targets)))
+    for words in ("aligned interior", "Wide loads", "many times 304 workgroups"):
+        assert words in full
+        assert words not in short
+    assert "Launches cost more than the memory traffic here" in short
 
 
 def test_knowledge_pages_are_short_and_name_their_sources() -> None:
@@ -514,7 +609,7 @@ def test_hardware_figures_come_from_the_table() -> None:
     about = [page for page in knowledge.pages() if "gfx942" in page.targets]
     facts = hardware(target("gfx942"))
     bandwidth = f"{facts.memory_bytes_per_s / 1e12:.1f} TB/s"
-    filled = "\n".join(knowledge_for(SETTING))
+    filled = "\n".join(knowledge_for(Setting(load_task("matmul"), SETTING.targets)))
     for figure in (
         f"compute units | {facts.compute_units}",
         f"{facts.last_level_bytes >> 20} MiB",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import shutil
 import struct
@@ -15,9 +16,10 @@ from engine.prompting.facts import case_facts
 from engine.prompting.figures import achieved, requested_by_case
 from harness import DevicePool, Verdict, target
 from harness.hardware.targets import hardware
+from harness.recording.instruction_text import example_words
 from harness.recording.recorder import record_task
 from harness.recording.tensor_words import tensor_words
-from harness.wire.script_messages import TensorData
+from harness.wire.script_messages import OutputData, RecordedCall, TensorData
 from suites import Task, baseline_source, task_cost
 from suites.public.task import ReferenceKind
 from tests.support.judging import judge_task
@@ -126,15 +128,17 @@ async def test_calls_say_what_they_pass_return_and_change(recorded: Task) -> Non
         "`total(x, workspace)` with x: float32[64, 96], workspace: float32[1000]; returns a tuple of 1: float32[64]",
         "`total(x)` with x: float16[64, 96]; returns a tuple of 1: float16[64]",
         "`total(x)` with x: float32[64, 96] with strides (1, 64); returns a tuple of 1: float32[64]",
-        "; returns a dict: {'rows': float32[4, 32], 'count': int, 'index': `index` itself}",
+        "; returns a dict: {'rows': float32[4, 32], 'count': int 4, 'index': `index` itself}",
         "`total_lookup(table, index)` with table: float32[512, 32], index: int64[2] ([7, 5]); returns",
         "`total_add(x, y=y)` with x: float32[128], y: float32[128]; returns None; changes `x` in place",
         "`total_row(cache, row, 3)` with cache: float32[64, 64], row: float32[64]; returns None; changes `cache` in place",
         "`total_copy(x)` with x: float32[64, 96]; returns a tuple of 1: float16[64]",
         "`total_add(x, y=x)` with x: float32[128]; `x` is one tensor in 2 places; returns None; changes `x` in place",
-        "`total_product(x)` with x: float32[16, 16]; returns float32[16, 16]; multiplies matrices, which",
+        "`total_product(x)` with x: float32[16, 16]; returns float32[16, 16]; multiplies matrices",
     ]
     assert all(words in line for words, line in zip(expected, lines, strict=True))
+    assert recorded.script is not None
+    assert recorded.script.multiplies
     assert re.search(r"index: int64\[4\] \(\d+ to \d+\)", lines[3])
     assert "are those of two sets of inputs. Other sets may have others." in recorded.instruction
 
@@ -235,3 +239,69 @@ async def test_moved_bytes_of_a_pytorch_reference(
     [case] = task.cases
     assert task_cost(task, case.gpu, case.dtype).moved_bytes == moved
     assert ("multiplies matrices" in task.instruction) is ("mm" in reference)
+
+
+OPEN = (
+    HEADER
+    + """
+LIMIT = 64 // 4
+MODES = {"sum": 0}
+
+
+@triton.jit
+def double_kernel(x_ptr, out_ptr, count, BLOCK: tl.constexpr):
+    offsets = tl.arange(0, BLOCK)
+    tl.store(out_ptr + offsets, 2 * tl.load(x_ptr + offsets, mask=offsets < count), mask=offsets < count)
+
+
+def double(x: torch.Tensor, kind=tl.float32, *, limit: int = LIMIT):
+    out = torch.empty_like(x)
+    double_kernel[(1,)](x, out, x.numel(), BLOCK=triton.next_power_of_2(x.numel()))
+    return out, limit, float(x[0])
+"""
+)
+OPEN_TEST = """
+import torch
+
+result_gold = [double(torch.randn(size, device="cuda")) for size in (40, 3, 40)]
+result_gold.append(double(torch.ones(2, device="cuda")))
+"""
+
+
+async def test_what_a_hidden_reference_leaves_open_is_said(pool: DevicePool, tmp_path: Path) -> None:
+    public = public_task(OPEN, OPEN_TEST, tmp_path, name="double")
+    public = replace(public, instruction="Double up to MODES, by `double`.")
+    task = await record_task(public, tmp_path / "double", pool=pool, target=target("gfx942"))
+    assert "Constants of the module: `LIMIT = 64 // 4`, `MODES = {'sum': 0}`." in task.instruction
+    # A number that depends on the values is named by its type.
+    [equal, *_] = lines_of(task)
+    assert equal == "`double(x)` with x: float32[40]; returns a tuple of 3: float32[40], int 16, float"
+    assert "- call-1, call-3: `double(x)`" in task.instruction
+    assert task.script is not None
+    assert task.script.signatures == ("double(x, kind=tl.float32, *, limit: int=LIMIT)",)
+    # The call with constants is smaller, but would give its results away.
+    passed, returned = task.script.examples
+    assert passed.startswith("call-2: `x = ")
+    values = [json.loads(line.partition(" = ")[2].partition("`")[0]) for line in (passed, returned)]
+    assert values[1] == pytest.approx([2 * value for value in values[0]], rel=1e-3)
+
+
+async def test_example_shows_the_row_that_an_index_selects() -> None:
+    def floats(*values: float, shape: tuple[int, ...]) -> TensorData:
+        strides = (shape[-1], 1) if len(shape) == 2 else (1,)
+        return TensorData("float32", shape, strides, struct.pack(f"{len(values)}f", *values))
+
+    table = floats(*range(24), shape=(8, 3))
+    index = TensorData("int64", (1,), (1,), struct.pack("q", 5))
+    result = OutputData("out", "result", floats(15, 16, 17, shape=(1, 3)))
+    call = RecordedCall("f(table, index)", {"table": table, "index": index}, (result,))
+    repeat = replace(
+        call, inputs=call.inputs | {"index": TensorData("int64", (1,), (1,), struct.pack("q", 2))}
+    )
+    assert example_words([[call], [repeat]]) == (
+        "call-1: `table[:2, :4] = [[0, 1, 2], [3, 4, 5]]`",
+        "call-1: `index = [5]`",
+        "call-1: `out = [[15, 16, 17]]` (returned)",
+        "call-1: `table[5, :4] = [15, 16, 17]`",
+    )
+    assert example_words([[call], [call]]) == (), "constants would give the results away"

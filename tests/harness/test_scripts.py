@@ -29,14 +29,17 @@ async def scale(pool: DevicePool, tmp_path_factory: pytest.TempPathFactory) -> T
 
 
 def expressions(task: Task) -> list[str]:
+    """Return the call of each line about calls."""
     return [
-        line.partition("`")[2].partition("`")[0] for line in task.instruction.splitlines() if "call-" in line
+        line.partition("`")[2].partition("`")[0]
+        for line in task.instruction.splitlines()
+        if line.startswith("- call-")
     ]
 
 
 async def test_different_calls_become_cases(scale: Task) -> None:
+    assert "- call-1, call-2: `scale(x)`" in scale.instruction
     assert expressions(scale) == [
-        "scale(x)",
         "scale(x)",
         "scale(x, factor=0.5)",
         "scale_into(x, out, 4.0)",

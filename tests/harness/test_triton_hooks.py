@@ -12,6 +12,7 @@ from triton.compiler.compiler import CompiledKernel
 from triton.runtime.autotuner import Autotuner
 from triton.runtime.jit import JITFunction
 
+from harness import DevicePool
 from harness.worker.triton_hooks.autotuning import Mode, Policy
 from harness.worker.triton_hooks.launches import Launch, handle_compiled_launches, handle_launches
 
@@ -151,3 +152,15 @@ def test_handler_of_compiled_launches_ends(monkeypatch: pytest.MonkeyPatch) -> N
     assert seen == [(kernel, (1, 2, 3), ("x", 5))]
     end()
     assert CompiledKernel.launch_metadata is own
+
+
+@pytest.mark.asyncio(loop_scope="session")
+async def test_the_pool_says_what_the_installed_triton_offers(pool: DevicePool) -> None:
+    language = pool.language
+    assert language is not None
+    assert language.version == triton.__version__ == pool.software.triton
+    assert {"exp", "sqrt", "erf"} <= {*language.functions}
+    assert all(hasattr(triton.language, name) for name in language.functions)
+    assert not [name for name in language.absent if hasattr(triton.language, name)]
+    assert "tanh" in language.libdevice["cuda"]
+    assert "tanh" in language.libdevice["hip"]

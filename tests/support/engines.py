@@ -54,6 +54,8 @@ def answer_of(verdict: str, mark: str) -> str:
 class ScriptedJudge:
     """Judge whose verdict comes from the first line of a candidate; `evaluated` holds all judged sources."""
 
+    language = None
+
     def __init__(self) -> None:
         self.devices: Sequence[Device] = (Device(name="cpu", kind="cpu", description="scripted"),)
         self.evaluated: list[str] = []

@@ -80,6 +80,7 @@ class ScriptedContext:
         self.targets: tuple[Target, ...] = (target("gfx942"),)
         self.device = "cpu"
         self.product: Product | None = None
+        self.language = None
         self.corpus = Corpus(())
         self.iterations = len(verdicts)
         self.phases: tuple[int, ...] = (len(verdicts),)

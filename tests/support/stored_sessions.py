@@ -13,6 +13,7 @@ from sessions import Home
 from sessions import events as ev
 from sessions.journal.journal import Clock
 from sessions.recording import write_recording
+from sessions.settings import MethodOptions
 from sessions.store.recorder import Recorder
 from tests.support import story
 from tests.support.command_line import ROOT
@@ -43,10 +44,19 @@ def evaluation(verdict: Verdict, *, speedup: float | None = None, message: str =
     )
 
 
-def begin(home: Home, session: str = FIRST, *, model: str = "recorded:starter") -> Recorder:
+def begin(
+    home: Home, session: str = FIRST, *, model: str = "recorded:starter", options: MethodOptions | None = None
+) -> Recorder:
     """Begin a session on softmax with one started instance."""
     started = story.started(
-        session, model=model, instances=1, iterations=2, seed=7, versions={}, templates={}
+        session,
+        model=model,
+        instances=1,
+        iterations=2,
+        seed=7,
+        versions={},
+        templates={},
+        options=options or MethodOptions(),
     )
     recorder = Recorder.begin(home, started, clock=ticking())
     recorder.record(ev.EngineStarted(host="node", pid=1))

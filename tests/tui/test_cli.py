@@ -14,6 +14,7 @@ import pytest
 from harness import Verdict
 from sessions import Home, Store, fold
 from sessions.catalog import journal_of
+from sessions.settings import MethodOptions
 from tests.support import stored_sessions as stored
 from tests.support.command_line import ROOT, Shell, one_line
 from tui.actions.run_plan import model_of
@@ -137,6 +138,23 @@ def test_attempt_is_shown_as_verdict_kernel_changes_or_prompt(shell: Shell, home
     assert prompt == f"=== {message.role}\n{message.content}\n"
     assert "no attempt 'softmax#1/9'" in one_line(shell("show", "softmax#1/9"))
     assert "exclude each other" in one_line(shell("show", "softmax#1/1", "--source", "--prompt"))
+
+
+def test_session_whose_prompts_showed_the_reference_says_so_everywhere(shell: Shell, home: Home) -> None:
+    recorder = stored.begin(home, options=MethodOptions(show_reference=True))
+    for number, verdict in ((1, Verdict.WRONG), (2, Verdict.CORRECT)):
+        stored.attempt(recorder, number, verdict)
+    stored.finish(recorder)
+    stored.finished(home, stored.SECOND)
+    words = "prompts showed it where the benchmark hides it"
+    for arguments in (("show", stored.FIRST, "softmax#1/2"), ("report", stored.FIRST)):
+        assert words in shell(*arguments).out
+        assert (
+            words not in shell(*(stored.SECOND if word == stored.FIRST else word for word in arguments)).out
+        )
+    assert json.loads(shell("show", stored.FIRST, "softmax#1/2", "--json").out)["reference_shown"] is True
+    assert json.loads(shell("show", stored.SECOND, "softmax#1/2", "--json").out)["reference_shown"] is False
+    assert "reference shown" in shell("report", stored.FIRST, "--format", "csv").out
 
 
 def test_shell_completes_names_titles_and_the_latest(shell: Shell, home: Home) -> None:

@@ -61,7 +61,11 @@ SETTINGS = {
     "instances": ("N", "Independent chains on each task. [4, or as recorded]"),
     "iterations": ("N", "Attempts of each chain. [10, or as recorded]"),
     "tune": (None, "geak: also sweep the launch parameters of each correct attempt."),
-    "without": ("MODULES", "Modules to switch off: knowledge,one-shot,optimizer,reflection."),
+    "without": ("MODULES", "Modules to switch off: knowledge,one-shot,examples,optimizer,reflection."),
+    "show-reference": (
+        None,
+        "Show models the reference kernel of benchmarks that hide it: for speed, not for the benchmark's score.",
+    ),
     "workers": ("N", "kernelagent: number of parallel workers. [4]"),
     "descendants": ("N", "geak-evolve: candidates per round. [8]"),
     "prompt-style": ("NAME", "Prompt format of the model: chat, kernelllm or autotriton. [chat]"),

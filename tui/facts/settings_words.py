@@ -10,6 +10,9 @@ from sessions.names import short_task
 from sessions.settings import MethodOptions, RunSettings
 
 DEFAULTS = MethodOptions()
+REFERENCE_SHOWN = "prompts showed it where the benchmark hides it, so results are not the benchmark's score"
+SWITCHES = {"show_reference": "reference shown"}
+"""Switches that have other words than their names."""
 
 
 def option_words(options: MethodOptions) -> str:
@@ -21,7 +24,7 @@ def option_words(options: MethodOptions) -> str:
         if isinstance(value, tuple):
             words.append(f"{name} {', '.join(value)}")
         else:
-            words.append(name if value is True else f"{name} {value}")
+            words.append(SWITCHES.get(name, name) if value is True else f"{name} {value}")
     return "; ".join(words)
 
 

@@ -100,7 +100,7 @@ _BUILTINS = {
 }  # fmt: skip
 """Builtins with honest uses that the judge cannot watch, with the reason."""
 _OF_PACKAGES = frozenset({"open", "pathlib", "glob", "importlib.resources", "pkgutil.get_data"})
-"""What reads files. A module of a package may use it."""
+"""Names that read files. A module of a package may use them."""
 _ATTRIBUTES = frozenset({
     "__globals__", "__builtins__", "__code__", "__closure__", "__subclasses__", "__bases__", "__mro__", "__loader__",
     "__spec__", "__import__", "__reduce__", "__reduce_ex__", "__getattribute__", "f_back", "f_locals", "f_globals",

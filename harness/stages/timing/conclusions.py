@@ -113,10 +113,13 @@ def conclude_timing(
         for latency in latencies
         if latency.efficiency and latency.efficiency.suspect
     ]
+    between_events: dict[str, list[str]] = {}
+    for latency in latencies:
+        if latency.case in measured.why_events:
+            between_events.setdefault(measured.why_events[latency.case], []).append(latency.case)
     notes += [
-        f"{latency.case}: timed between events, which add some microseconds to each call: {measured.why_events[latency.case]}"
-        for latency in latencies
-        if latency.case in measured.why_events
+        f"{', '.join(names)}: timed between events, which add some microseconds to each call: {reason}"
+        for reason, names in between_events.items()
     ]
     if measured.not_shared:
         notes.append(f"timers' inputs went through host memory: {measured.not_shared}")

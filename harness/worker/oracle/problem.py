@@ -196,8 +196,8 @@ class Problem:
             self._answers_in_place = True
             result, copies = self._answer(case, inputs, wide=changed)
         if result is None and not changed:
-            what = "list the inputs that it changes in `in_place` and among the outputs"
-            raise BadProblem(f"oracle of {self._task.id} returns nothing; {what}")
+            remedy = "list the inputs that it changes in `in_place` and among the outputs"
+            raise BadProblem(f"oracle of {self._task.id} returns nothing; {remedy}")
         result = with_changed_inputs(result, changed, copies)
         outputs = tuple(result) if isinstance(result, (tuple, list)) else (result,)
         if len(outputs) != len(declared):

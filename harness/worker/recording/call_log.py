@@ -20,7 +20,7 @@ from .gradients import Gradients, with_gradients
 from .guard_zones import guard_zones
 from .host_operators import FreshMemory, HostOperators
 from .moved_bytes import ReadBytes, moved_bytes, reads_of_kernels
-from .results import outputs_of, returned_words, truths_of
+from .results import outputs_of, returned_numbers, returned_words, truths_of
 from .seeding import set_seed
 
 MOST_CALLS = 32
@@ -185,6 +185,7 @@ class CallLog:
             gradients=gradients.drawn,
             multiplies=reads is not None and reads.multiplies,
             returns="" if is_launch else returned_words(value, tensors),
+            numbers=() if is_launch else tuple(map(repr, returned_numbers(value))),
             # Of the gradients' inputs, it is not known what the reference reads.
             moved_bytes=None if gradients.outputs else moved_bytes(reads, inputs, outputs),
             unjudged=(*unjudged, *gradients.problems),

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import torch
 
-from harness.wire.script_messages import OutputData, TensorData
+from harness.wire.script_messages import NUMBER, OutputData, TensorData
 from harness.worker.kit import arena
 
 from .expressions import data_of, parts_of, plain_name, tensor_problem, tensors_of
@@ -62,7 +62,10 @@ def outputs_of(
 
 
 def returned_words(value: Any, arguments: Mapping[str, torch.Tensor]) -> str:
-    """Return a result in words: `float32[4, 8]`, `None`, `a tuple of 1: (float32[4],)`. An argument is its name."""
+    """Return a result in words: `float32[4, 8]`, `None`, `a tuple of 1: float32[4]`. An argument is its name.
+
+    A `NUMBER` follows the type of each number.
+    """
     match value:
         case torch.Tensor():
             for name, tensor in arguments.items():
@@ -85,8 +88,20 @@ def returned_words(value: Any, arguments: Mapping[str, torch.Tensor]) -> str:
             parts = [f"{key!r}: {returned_words(part, arguments)}" for key, part in items]
             parts += ["..."] * (len(value) > MOST_WORDS)
             return f"a dict: {{{', '.join(parts)}}}"
+        case int() | float():
+            return f"{type(value).__name__}{NUMBER}"
         case _:
             return "None" if value is None else type(value).__name__
+
+
+def returned_numbers(value: Any) -> Iterator[int | float]:
+    """Yield the numbers of a result in the order in which `returned_words` has them."""
+    if isinstance(value, (int, float)):
+        yield value
+    elif isinstance(value, (tuple, list, dict)):
+        parts = value.values() if isinstance(value, dict) else value
+        for part in list(parts)[:MOST_WORDS]:
+            yield from returned_numbers(part)
 
 
 def truths_of(

@@ -66,7 +66,7 @@ class Kernels:
         linecache.cache[file] = (len(source), None, [f"{line}\n" for line in source_lines(source)], file)
         self._decode = decode
         self._texts = {"": _Text(file, _definitions(source))}
-        """By name of the module; helpers of the package are read when a record names them."""
+        """Texts by module name; helpers of the package are read when a record names them."""
         self._codes: dict[Function, tuple[CodeType, CodeType]] = {}
         self._built: dict[bytes, dict[Function, Any]] = {}
 

@@ -337,6 +337,8 @@ def import_all() -> Ready:
     import torch
     import triton
 
+    from harness.worker.triton_hooks.language import installed_language
+
     from . import roles
 
     _warm_up(compiling=not triton.knobs.runtime.interpret)
@@ -359,6 +361,7 @@ def import_all() -> Ready:
         },
         threads=threads,
         problem=problem,
+        language=installed_language(),
     )
 
 

@@ -1,4 +1,4 @@
-"""What all small clones share: writing files, and a Triton kernel of our own."""
+"""Writes the files of small clones; holds the Triton kernel that they share."""
 
 from __future__ import annotations
 

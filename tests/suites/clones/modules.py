@@ -1,4 +1,4 @@
-"""Small clones of benchmarks whose references are classes `Model`."""
+"""Small clones of benchmarks with classes `Model` as references."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Small clones of benchmarks whose tasks are a reference and a script in one file."""
+"""Small clones of benchmarks with reference and script of a task in one file."""
 
 from __future__ import annotations
 

@@ -9,7 +9,7 @@ import click
 from click.shell_completion import CompletionItem
 
 from sessions.catalog import LATEST
-from sessions.state.state import AttemptState, InstanceState
+from sessions.state.state import AttemptState, InstanceState, SessionState
 from sessions.store.attempt_commits import code_call
 from sessions.store.decidable import find_attempt
 from tui.commands.keep.sessions import attempt_row
@@ -20,6 +20,7 @@ from tui.facts.attempt import decided_words, origin_words
 from tui.facts.evaluation.certainty import exam_sentence
 from tui.facts.evaluation.page import evaluation_tables
 from tui.facts.evaluation.spread import spread_lines
+from tui.facts.settings_words import REFERENCE_SHOWN
 from tui.print.plain import emit, emit_exactly, emit_json, tables_text
 
 
@@ -61,10 +62,22 @@ def show_command(
     elif prompt:
         emit_exactly(prompt_of(attempt))
     elif as_json:
-        more = {"source": attempt.source, "evaluation": attempt.evaluation, "exam_evaluation": attempt.exam}
+        more = {
+            "reference_shown": shows_reference(state),
+            "source": attempt.source,
+            "evaluation": attempt.evaluation,
+            "exam_evaluation": attempt.exam,
+        }
         emit_json({"session": opened.name, **attempt_row(attempt), **more})
     else:
         emit("\n".join(verdict_lines(opened.name, attempt, instance)))
+        if shows_reference(state):
+            emit(f"reference: {REFERENCE_SHOWN}")
+
+
+def shows_reference(state: SessionState) -> bool:
+    """Return whether the session's prompts show the reference where a benchmark hides it."""
+    return state.started is not None and state.started.options.show_reference
 
 
 def verdict_lines(session: str, attempt: AttemptState, instance: InstanceState) -> Iterator[str]:

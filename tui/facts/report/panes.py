@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from tui.facts.endings import session_ending
 from tui.facts.evaluation.provenance import verification_words
-from tui.facts.settings_words import method_words
+from tui.facts.settings_words import REFERENCE_SHOWN, method_words
 from tui.facts.spending import device_words, session_spent_words
 from tui.facts.vocabulary import NO_GPU, counted, duration, grouped, money, percent
 
@@ -57,6 +57,7 @@ def facts_of(report: SessionReport) -> dict[str, str]:
     facts = {
         "title": state.title,
         "session": f"{report.session}, {session_ending(state)}",
+        "reference": REFERENCE_SHOWN if started and started.options.show_reference else "",
         "method": f"{method_words(started.method, started.options)} with {started.model}" if started else "",
         "tasks": f"{solved} of {len(started.tasks) if started else 0} solved{exams}",
         "speed": timing if report.has_gpu else NO_GPU,
