@@ -24,7 +24,7 @@ class TensorValue(msgspec.Struct, frozen=True, tag_field="kind", tag="tensor"):
 
 
 class ScalarValue(msgspec.Struct, frozen=True, tag_field="kind", tag="scalar"):
-    """A number, a short text, a truth value, `None`, or the name of a dtype or device."""
+    """A number, a short text, a truth value, or `None`."""
 
     value: bool | int | float | str | None
 
@@ -45,18 +45,19 @@ class ObjectValue(msgspec.Struct, frozen=True, tag_field="kind", tag="object"):
     """Any other value, of which only the type is known."""
 
     type: str
+    """The type's full name; for a dtype or a device its own name."""
 
 
 Value = TensorValue | ScalarValue | ListValue | DictValue | ObjectValue
 
 
 class IndexValues(msgspec.Struct, frozen=True):
-    """Values of an integer tensor, from the calls 1, 2, 4, 8, ... of a signature."""
+    """Values of an integer tensor, read in the calls 1, 2, 4, 8, ... of a signature."""
 
     low: int
     high: int
     values: object = None
-    """Nested lists: the values in the first of these calls, if they are few."""
+    """Nested lists: the values in the first of these calls, if they are few and index."""
 
 
 class Signature(msgspec.Struct, frozen=True):
@@ -226,7 +227,7 @@ def _text(name: str, value: Value, signature: Signature) -> str:
         case TensorValue():
             return _tensor_text(value, signature.indices.get(name))
         case ScalarValue(value=scalar):
-            return str(scalar)
+            return repr(scalar)
         case ListValue(items=items):
             return f"[{' '.join(_text(f'{name}[{place}]', item, signature) for place, item in enumerate(items))}]"
         case DictValue(items=named):

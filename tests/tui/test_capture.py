@@ -333,7 +333,7 @@ add(1), add(1, 1), add(y=1, x=1), add(1.0), add(True)
     assert code == 0, said
     assert "can only concatenate str" in errors.read_text()
     counts = {signature_text(row): row.calls for row in program.calls.signatures}
-    assert counts == {"x=1, y=1": 3, "x=a, y=1": 1, "x=1.0, y=1": 1, "x=True, y=1": 1}
+    assert counts == {"x=1, y=1": 3, "x='a', y=1": 1, "x=1.0, y=1": 1, "x=True, y=1": 1}
     assert "1 call not recorded in whole: RuntimeError: no length" in said
     assert program.capture("ops:Ops.twice", *bench)[0] == 0
     assert program.calls.signatures[0].calls == 2

@@ -26,13 +26,15 @@ ENVIRONMENT = "_WAVEDECK_CAPTURE"
 MOST_SIGNATURES = 2000
 """Further signatures of a process are only counted."""
 MOST_VALUES = 256
-"""Integer tensors with at most so many elements are stored with their values."""
+"""Tensors that index are stored with their values if they have at most so many elements."""
 MOST_ITEMS = 64
 """Longer lists and dicts are described by their type alone."""
 MOST_CHARACTERS = 64
 """Longer texts are described by their type alone."""
-INTEGERS = ("torch.int64", "torch.int32")
-"""Dtypes of tensors that index. Smaller integers are quantized values, of which nothing is stored."""
+INDICES = ("torch.int64", "torch.int32")
+"""Dtypes of tensors that index."""
+QUANTIZED = ("torch.int16", "torch.int8", "torch.uint8")
+"""Dtypes of which only the range is stored: they may hold weights."""
 PENDING = 32
 """Timings on a GPU that may wait before the hook looks which of them are complete."""
 WRITE_EVERY_S = 1.0
@@ -359,12 +361,13 @@ class Recorder:
                 self.pending.popleft()[1]()
 
     def _read_indices(self, row: Row, tensors: list[tuple[str, Any]], torch: Any) -> None:
-        """Read the range, and if there are few the values, of tensors that index. A GPU copies them on its own."""
+        """Read the range of integer tensors, and few values of those that index. A GPU copies them on its own."""
         for path, tensor in tensors:
-            if str(tensor.dtype) not in INTEGERS or not tensor.numel():
+            dtype = str(tensor.dtype)
+            if dtype not in INDICES + QUANTIZED or not tensor.numel():
                 continue
             seen = tensor.detach()
-            is_small = tensor.numel() <= MOST_VALUES
+            is_small = dtype in INDICES and tensor.numel() <= MOST_VALUES
             if not is_small:
                 seen = torch.stack(seen.aminmax())
             copy = seen.to("cpu", non_blocking=True) if tensor.is_cuda else seen
@@ -500,7 +503,7 @@ def key_of(value: Any, path: str, tensors: list[tuple[str, Any]], torch: Any) ->
     if kind is str and len(value) <= MOST_CHARACTERS:
         return ("scalar", kind, value)
     if torch is not None and kind in (torch.dtype, torch.device):
-        return ("scalar", kind, str(value))
+        return ("object", str(value))
     if isinstance(value, (list, tuple)) and len(value) <= MOST_ITEMS:
         items = (key_of(item, f"{path}[{place}]", tensors, torch) for place, item in enumerate(value))
         return ("list", *items)
