@@ -69,7 +69,7 @@ class Recording:
             capture, command=tuple(command), exit_code=exit_code, started=started
         )
         temporary = self.parts / "whole"
-        temporary.write_bytes(msgspec.json.format(msgspec.json.encode(capture), indent=1) + b"\n")
+        temporary.write_bytes(msgspec.json.encode(capture) + b"\n")
         temporary.replace(self.out)
         shutil.rmtree(self.parts)
         return capture
