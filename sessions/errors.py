@@ -115,6 +115,10 @@ class NotDecidable(SessionsError):
     """The attempt is not judged, or there is no decision to undo."""
 
 
+class NotApplicable(SessionsError):
+    """A kernel cannot be put into a repository; nothing was changed there."""
+
+
 class RemoteUnusable(SessionsError):
     """Another git repository cannot be reached, or refuses."""
 

@@ -65,7 +65,9 @@ def on_target(dtype: str, target: str) -> str:
     if dtype not in BY_TARGET:
         return dtype
     if target in WITHOUT_FP8:
-        raise NoSuchDtype(f"{target} has no 8-bit floating point ({dtype})")
+        raise NoSuchDtype(
+            f"{target} has no 8-bit floating point ({dtype}); judge the task for gfx942 or sm_90 (--targets)"
+        )
     return BY_TARGET[dtype][target in FNUZ_TARGETS]
 
 

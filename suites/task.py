@@ -196,6 +196,8 @@ class Task(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     cases: tuple[Case, ...]
     baseline: str = "triton"
     """Language of `baseline.py`; shown with every speedup."""
+    original: str = ""
+    """Path of the file that `baseline.py` is a copy of, from the root of its repository; empty if it is not known."""
     tolerances: dict[str, Tolerance] = {}
     """Tolerances by the output's dtype. Integers and booleans are compared exactly."""
     quantization: QuantizationTolerance | None = None

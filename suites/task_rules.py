@@ -90,6 +90,8 @@ def _interface_problems(task: Task) -> Iterator[Problem]:
         if not signature.parameters and task.script is None:
             yield f"entry_points[{place}].signature", "has no parameter; a kernel needs an input"
     yield from _repeated("entry_points", [entry.name for entry in task.entry_points])
+    if task.original.startswith("/") or ".." in task.original.split("/"):
+        yield "original", f"{task.original!r} is no path from the root of a repository"
     if not task.outputs:
         yield "outputs", "is empty; name at least one tensor to judge"
     for place, output in enumerate(task.outputs):

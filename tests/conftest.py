@@ -46,6 +46,7 @@ LONG_FILES = (
     "test_main_job.py",
     "tui/test_ablate.py",
     "tui/test_eval.py",
+    "tui/test_export.py",
     "tui/test_fleet.py",
     "tui/test_opening.py",
     "tui/test_replay_screen.py",

@@ -110,6 +110,7 @@ def code_of(error: BaseException) -> ExitCode | None:
         sessions.AmbiguousSession,
         sessions.NoSuchAttempt,
         sessions.NotDecidable,
+        sessions.NotApplicable,
         sessions.BadRecording,
         sessions.RemoteUnusable,
         sessions.BranchDiffers,

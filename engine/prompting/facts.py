@@ -22,7 +22,7 @@ from .figures import achieved, achieved_beside
 from .judged import JudgedCandidate
 
 TRACE_LINES = 40
-MESSAGE_CHARACTERS = 3000
+MESSAGE_CHARACTERS = 4000
 LINE_CHARACTERS = 240
 """Longest message of an earlier failure."""
 SAME = 80

@@ -12,6 +12,7 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cache, partial
 from pathlib import Path
@@ -49,6 +50,7 @@ from harness.stages.static.inspection import SLOW_IN_INTERPRETER
 from harness.wire.server_messages import Language
 from sessions.events import Message
 from suites import Task
+from suites.dtypes import NoSuchDtype, task_on
 
 REQUEST = "\n# Request\n"
 """The heading before which a person's words are quoted."""
@@ -305,6 +307,8 @@ def prompt(setting: Setting, template: str, **facts: object) -> tuple[Message, .
     A missing fact raises `jinja2.UndefinedError`. Figures with another provenance than those of the fact `best` are left out.
     """
     task = setting.task
+    with suppress(NoSuchDtype):  # the judge says so
+        task = task_on(task, setting.targets[0].name)
     cases = case_facts(task, setting.targets[0], setting.product)
     best = facts.get("best")
     figures_of = best.evaluation if isinstance(best, JudgedCandidate) else None

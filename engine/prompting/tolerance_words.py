@@ -8,7 +8,14 @@ from collections.abc import Iterator
 from suites import Case, Output, Task
 from suites.tolerances import dtype_of, tolerance_of
 
-EPSILON = {"float16": 2.0**-10, "bfloat16": 2.0**-7, "float32": 2.0**-23, "float64": 2.0**-52}
+EPSILON = {
+    "float16": 2.0**-10,
+    "bfloat16": 2.0**-7,
+    "float32": 2.0**-23,
+    "float64": 2.0**-52,
+    **dict.fromkeys(("float8_e4m3fn", "float8_e4m3fnuz"), 2.0**-3),
+    **dict.fromkeys(("float8_e5m2", "float8_e5m2fnuz"), 2.0**-2),
+}
 """Distance from 1 to the next value of a dtype."""
 ACCUMULATED_IN = 2.0**-24
 """Rounding error of a float32 sum's terms; `accumulation` is a multiple of it."""

@@ -19,9 +19,26 @@ from suites.public.task import EntryKind, EntryPoint
 from suites.python_source import parse_python
 from suites.signature import parse_signature
 
-_PART = re.compile(rf"{RESULT}\[\d+\]")
-"""An output that is, or lies within, a part of the returned tuple or list."""
-_BUILD, _LOAD, _MODELS = "wavedeck_build", "wavedeck_load", "wavedeck_models"
+_PART = re.compile(rf"{RESULT}\[(\d+|'.*?'|\".*?\")\]")
+"""An output that is, or lies within, a part of the returned tuple, list or dictionary."""
+_COUNT = re.compile(r"a (?:tuple|list) of (\d+)")
+_BUILD, _LOAD, _MODELS, _CHECK = "wavedeck_build", "wavedeck_load", "wavedeck_models", "wavedeck_check"
+_CHECK_FUNCTION = f"""def {_CHECK}(result, keys, expected):
+    \"\"\"Raise if a result does not have these parts; `expected` is the reference's result in words.\"\"\"
+    is_sequence = isinstance(result, (tuple, list))
+    if is_sequence and all(type(key) is int and key < len(result) for key in keys):
+        return
+    if isinstance(result, dict) and all(key in result for key in keys):
+        return
+    name = type(result).__name__.lower()
+    got = "None (no return statement?)" if result is None else f"{{'an' if name[0] in 'aeiou' else 'a'}} {{name}}"
+    if isinstance(result, dict):
+        got += f" with the keys {{', '.join(map(repr, result))}}"
+    if is_sequence:
+        unit = "tensor" if all(hasattr(part, "data_ptr") for part in result) else "value"
+        got += f" of {{len(result)}} {{unit}}{{'' if len(result) == 1 else 's'}}"
+    raise TypeError(f"expected {{expected}}, got {{got}}")
+"""
 _MODEL_FUNCTIONS = f"""def {_BUILD}(model):
     \"\"\"Build a model as the reference was built.\"\"\"
     import torch
@@ -80,11 +97,13 @@ def adapter_signature(calls: Sequence[RecordedCall]) -> str:
 def adapter(calls: Sequence[RecordedCall]) -> str:
     """Return the text of `calls.py`."""
     lines = _models(calls)
+    by_call = [_statements(place, call) for place, call in enumerate(calls, 1)]
+    if any(_CHECK in line for statements in by_call for line in statements):
+        lines += [*_CHECK_FUNCTION.splitlines(), "", ""]
     lines += [
         f"def {adapter_signature(calls)}:",
         '    """Make one of the calls that are judged; return its outputs."""',
     ]
-    by_call = [_statements(place, call) for place, call in enumerate(calls, 1)]
     if any("triton." in line for statements in by_call for line in statements):
         lines.append("    import triton.language")
     if any("torch." in line for statements in by_call for line in statements):
@@ -126,9 +145,15 @@ def _statements(place: int, call: RecordedCall) -> list[str]:
         lines.append(
             f"{GRADIENTS} = torch.autograd.grad([{outputs}], [{wanted}], [{drawn}], allow_unused=True)"
         )
-    parts = {part[0] for output in call.outputs if (part := _PART.match(output.path))}
+    parts = dict.fromkeys(part[1] for output in call.outputs if (part := _PART.match(output.path)))
     if parts:
-        tensors = "tensor" if len(parts) == 1 else "tensors"
-        message = f"returned a tensor, expected a tuple of {len(parts)} {tensors}"
-        lines += [f"if hasattr({RESULT}, 'data_ptr'):", f"    raise TypeError({message!r})"]
+        lines.append(f"{_CHECK}({RESULT}, [{', '.join(parts)}], {_expected_words(call, list(parts))!r})")
     return [*lines, f"return {', '.join(output.path for output in call.outputs)}"]
+
+
+def _expected_words(call: RecordedCall, parts: list[str]) -> str:
+    """Return the reference's result in words: `a tuple of 1 tensor` if all its parts are judged, else each part."""
+    count = _COUNT.match(call.returns)
+    if call.returns and (count is None or int(count[1]) != len(parts)):
+        return call.returns
+    return f"{count[0] if count else f'a tuple of {len(parts)}'} {'tensor' if len(parts) == 1 else 'tensors'}"

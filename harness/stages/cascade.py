@@ -85,7 +85,11 @@ async def evaluate(
                 again=again,
             )
             evaluation = await _judge_in_slot(sheet, pool, slot, request)
-            return msgspec.structs.replace(evaluation, provenance=await pool.provenance(slot.device))
+            return msgspec.structs.replace(
+                evaluation,
+                provenance=await pool.provenance(slot.device),
+                error=_without_own_line(evaluation.error, candidate),
+            )
 
     try:
         try:
@@ -100,6 +104,12 @@ async def evaluate(
     except (WorkerDied, SuiteError, BadFrame, msgspec.DecodeError, OSError) as error:
         sheet.leave_open_stages("not judged", ok=None)
         return sheet.conclude(ErrorReport(kind="infra", message=str(error)))
+
+
+def _without_own_line(error: ErrorReport | None, candidate: str) -> ErrorReport | None:
+    """Return the error without its line if that is in the judge's text behind the candidate's."""
+    is_own = error is not None and (error.line or 0) > len(candidate.rstrip().splitlines())
+    return msgspec.structs.replace(error, line=None) if error is not None and is_own else error
 
 
 def refuse_text(candidate: str, task: Task, mode: Mode) -> Evaluation | None:

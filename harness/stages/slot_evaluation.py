@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import math
 from collections.abc import Awaitable, Callable, Sequence
+from contextlib import suppress
 from functools import cached_property
 
 import msgspec
@@ -56,6 +57,7 @@ from .judged_task import resolve_task, script_worker
 from .modes import Cases, Exam, Mode, Rough
 from .sheet import Sheet
 from .task_questions import MOST_REPORT_BYTES
+from .verdicts import conclude
 
 _LEAVE_S = 5.0
 """Time for a guest to end by itself after its last answer."""
@@ -241,9 +243,11 @@ class SlotEvaluation:
                         await self._send(channel, Proceed())
                     failure = await self._compile(report)
                     if failure is not None:
-                        self._slot.discard()  # its judge may still run the candidate
+                        judged = await self._wait_for_values(channel, failure)
+                        if judged is None:
+                            self._slot.discard()  # its judge may still run the candidate
                         await self._finish_guest(guest, kill=True)
-                        return self._sheet.conclude(failure)
+                        return self._sheet.conclude(_with_values(failure, judged))
                     if not self._on_cpu:
                         await self._send(channel, Proceed())
                 case FirstCaseRight():
@@ -257,6 +261,18 @@ class SlotEvaluation:
                     continue
                 case Weighed() | Specified():
                     raise WorkerDied("the judge answered a question that was not asked")
+
+    async def _wait_for_values(self, channel: AsyncChannel, failure: ErrorReport) -> Judged | None:
+        """Return what the judge, which went on during the compile, says of the values; `None` if it does not end soon."""
+        if not self._on_cpu or self._request.exam or not conclude(failure).is_failure:
+            return None
+        with suppress(TimeoutError, WorkerDied):
+            async with asyncio.timeout(limits.REST_S):
+                while True:
+                    report = await self._receive(channel)
+                    if isinstance(report, Judged):
+                        return report
+        return None
 
     async def _give_turn(self, channel: AsyncChannel, guest: Child) -> None:
         """Let the judge make its next call on the GPU. Before the first call: wait for the compiled kernels."""
@@ -448,3 +464,11 @@ class SlotEvaluation:
             return DeviceFull("the judge ended: the GPU is out of memory")
         last_line = printed.rpartition("\n")[2]
         return WorkerDied(f"the judge is gone: {last_line or 'it was killed'}")
+
+
+def _with_values(failure: ErrorReport, judged: Judged | None) -> ErrorReport:
+    """Return the error of the compile, with lines for the cases that are wrong as well."""
+    error = None if judged is None else judged.error
+    if error is None or not conclude(error).is_failure:
+        return failure
+    return failure.with_further((error.in_one_line, *error.further), error.cases)

@@ -6,6 +6,9 @@ import msgspec
 
 from .evaluation import KernelResources
 
+HOST_RAISED = "the entry point raised"
+"""Begins the error of a candidate whose host code raises while its kernels are compiled."""
+
 
 class HostWorkFound(msgspec.Struct, frozen=True):
     """A call at `gpu` sizes whose work the host did."""

@@ -12,6 +12,10 @@ from .provenance import Provenance
 
 SCHEMA = 1
 STAGES = ("static", "call", "compile", "execution", "integrity", "performance")
+_MOST_CHARACTERS = 400
+"""Length of an error in one line."""
+_MANY_TIMES = 1e6
+"""A larger error in units of the tolerance says no more: the tolerance of a tiny value is tiny."""
 
 
 class Verdict(StrEnum):
@@ -74,8 +78,7 @@ class Mismatch(msgspec.Struct, frozen=True):
     got: str
     """Both values with enough digits to see the difference; text, so that NaN and Inf survive JSON."""
     max_abs: float | None
-    max_rel: float | None
-    """Over elements that are finite on both sides; `None` if there are none."""
+    """The largest error of elements that are finite on both sides; `None` if there are none."""
     wrong_share: float
     nan_got: int
     nan_expected: int
@@ -86,8 +89,33 @@ class Mismatch(msgspec.Struct, frozen=True):
     dtype: str
     expected_dtype: str
     metrics: dict[str, float] = {}
+    used: float | None = None
+    """The largest error of finite elements, or the worst of the metrics, in units of its tolerance; `None` if exact values are
+    expected."""
     pattern: tuple[str, ...] = ()
-    """Where the wrong elements are, and one of them with its neighbours, a sentence each."""
+    """What the wrong elements have in common, where they are, and one of them with its neighbours and inputs, a sentence each."""
+
+    @property
+    def common(self) -> str:
+        """What the wrong elements have in common, if anything: the first sentence of the pattern, unless it shows an element."""
+        first = self.pattern[0] if self.pattern else ""
+        return "" if first.startswith("at [") else first
+
+    @property
+    def largest_error(self) -> str:
+        """The largest error in words: `10.24, 12.4 times the tolerance`; empty if NaN and Inf alone are wrong."""
+        if self.used is not None and self.used <= 1:
+            return ""  # NaN and Inf alone are wrong
+        over = "" if self.used is None else f"{_times(self.used)} times the tolerance"
+        if self.metrics:
+            return f"the worst of its metrics is {over}" if over else ""
+        return ", ".join(filter(None, ("" if self.max_abs is None else f"{self.max_abs:.4g}", over)))
+
+
+def _times(factor: float) -> str:
+    if factor >= _MANY_TIMES:
+        return "over a million"
+    return f"{factor:,.0f}" if factor >= 100 else f"{factor:.3g}"
 
 
 class ErrorReport(msgspec.Struct, frozen=True):
@@ -99,6 +127,8 @@ class ErrorReport(msgspec.Struct, frozen=True):
     trace: str = ""
     line: int | None = None
     mismatch: Mismatch | None = None
+    further: tuple[str, ...] = ()
+    """A line for each other output and case that fails; similar ones are grouped if there are many."""
     cases: str = ""
     """Which cases fail and which pass, and what only the failing ones have in common; empty if unknown."""
 
@@ -106,6 +136,18 @@ class ErrorReport(msgspec.Struct, frozen=True):
     def first_line(self) -> str:
         """The first line of the message, for places that have one line."""
         return self.message.partition("\n")[0]
+
+    @property
+    def in_one_line(self) -> str:
+        """The first line of the message, and what the wrong elements of a wrong output have in common."""
+        common = "" if self.mismatch is None else self.mismatch.common
+        line = "; ".join(filter(None, (self.first_line, common)))
+        return line if len(line) <= _MOST_CHARACTERS else f"{line[:_MOST_CHARACTERS]}..."
+
+    def with_further(self, further: tuple[str, ...], cases: str) -> ErrorReport:
+        """Return the error with lines for other outputs and cases that fail, and a last line that says which cases fail."""
+        message = "\n".join(filter(None, (self.message, *further, cases)))
+        return msgspec.structs.replace(self, message=message, further=further, cases=cases)
 
 
 _LINE = re.compile(r"line (\d+)")

@@ -201,7 +201,7 @@ class Returned(msgspec.Struct, frozen=True, tag="returned"):
     """The entry point returned."""
 
     structure: str
-    """`tensor`, `tuple`, or the name of any other returned type."""
+    """`tensor`, `tuple`, `list`, or the name of any other returned type."""
     outputs: tuple[OutputData, ...]
     operators: tuple[Operator, ...]
     host_elements: int

@@ -61,7 +61,7 @@ GUEST_START_S = 200.0
 worker that dies is seen at once."""
 
 REST_S = 3.0
-"""For the open cases after the first wrong one, whose outcome only explains the error."""
+"""For the cases after the first wrong one, and the values of a candidate that does not compile. They only explain the error."""
 FAREWELL_S = 10.0
 """For the report on what was left behind; the candidate's code no longer runs then."""
 INTERPRETER_S = 10.0

@@ -43,6 +43,14 @@ def same_provenance(first: Provenance | None, second: Provenance | None) -> bool
     return compared_values(first) == compared_values(second)
 
 
+def same_hardware(first: Provenance | None, second: Provenance | None) -> bool:
+    """Return whether two speedups, each against a baseline in its own run, may be compared after a change of software.
+
+    Product and partition must be equal, and the product known. The times themselves are not compared.
+    """
+    return bool(compared_values(first)[0]) and compared_values(first)[:2] == compared_values(second)[:2]
+
+
 def runtime_of(torch: str) -> str:
     """Return the GPU runtime in torch's version: `2.8.0+rocm7.0` gives `ROCm 7.0`, `2.8.0+cu128` gives `CUDA 12.8`."""
     local = torch.partition("+")[2]

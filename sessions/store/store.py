@@ -262,6 +262,12 @@ class Store:
         head = self._head("accepted")
         return self._accepted_at(head) if head else {}
 
+    def accepted_source(self, task: str) -> str:
+        """Returns the accepted kernel of a task (full name); `KeyError` if there is none."""
+        head = self._head("accepted")
+        tree = self.repository.read_tree(head) if head else {}
+        return self.repository.read_file(tree[f"{task}/kernel.py"]).decode("utf-8", "replace")
+
     def _accepted_at(self, commit: str) -> dict[str, AcceptedKernel]:
         kernels = {}
         for path, sha in self.repository.read_tree(commit).items():

@@ -270,6 +270,27 @@ def test_precision_words_cover_ulps_and_long_sums() -> None:
     ]
 
 
+@pytest.mark.parametrize(
+    ("declared", "target_name", "shown"),
+    [
+        ("fp8_e4m3", "gfx942", "float8_e4m3fnuz"),
+        ("fp8_e4m3", "sm_90", "float8_e4m3fn"),
+        ("float8_e4m3fn", "sm_90", "float8_e4m3fn"),
+    ],
+)
+def test_prompt_names_the_eight_bit_dtype_of_an_output_on_the_target(
+    declared: str, target_name: str, shown: str
+) -> None:
+    task = load_task("matmul")
+    output = msgspec.structs.replace(
+        task.outputs[0], dtype=declared, tolerances={declared: Tolerance(ulps=0.51)}
+    )
+    setting = Setting(msgspec.structs.replace(task, outputs=(output,)), (target(target_name),))
+    prompt = text(first_prompt(setting))
+    assert f"**Returns** one tensor: `{output.name}` (`{shown}`)" in prompt
+    assert f"as exact as one final rounding to `{shown}`" in prompt
+
+
 def test_prompts_do_not_change_with_an_added_exam_case() -> None:
     task = load_task("softmax")
     hidden = msgspec.structs.replace(
@@ -398,7 +419,7 @@ def test_weights_of_cases_and_the_time_weighted_speedup_are_named() -> None:
     )
     messages = optimize_prompt(
         Setting(task, SETTING.targets, device="MI300X"),
-        history=[msgspec.structs.replace(attempt, evaluation=weighted)],
+        history=[dataclasses.replace(attempt, evaluation=weighted)],
     )
     assert f"by case: `{first.name}` {300 / (2 + len(task.open_cases)):.1f} %, `" in messages[0].content
     assert "the baseline by time-weighted mean" in text(messages)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import pytest
@@ -11,27 +12,50 @@ from harness.recording.call_texts import adapter
 from harness.wire.script_messages import ADAPTER, OutputData, RecordedCall, TensorData
 
 
-def made_call(*paths: str) -> Any:
+def made_call(*paths: str, returns: str = "") -> Any:
     data = TensorData("float32", (3, 4), (4, 1), b"")
     outputs = tuple(OutputData("out", path, data) for path in paths)
     space: dict[str, Any] = {"double": lambda x: x}
-    exec(adapter((RecordedCall("double(x)", {"x": data}, outputs),)), space)  # noqa: S102 (our own text)
+    call = RecordedCall("double(x)", {"x": data}, outputs, returns=returns)
+    exec(adapter((call,)), space)  # noqa: S102 (our own text)
     return space[ADAPTER]
 
 
+PAIR = ("result[0]", "result[1][0]", "result[1][1]")
+X = torch.ones(3, 4)
+
+
 @pytest.mark.parametrize(
-    ("paths", "expected"),
+    ("paths", "returns", "value", "problem"),
     [
-        (("result[0]",), "a tuple of 1 tensor"),
-        (("result[0]", "result[1][0]", "result[1][1]"), "a tuple of 2 tensors"),
+        (("result[0]",), "a tuple of 1: float32[3, 4]", X, "expected a tuple of 1 tensor, got a tensor"),
+        (PAIR, "", X, "expected a tuple of 2 tensors, got a tensor"),
+        (PAIR, "", None, "expected a tuple of 2 tensors, got None (no return statement?)"),
+        (PAIR, "", 1, "expected a tuple of 2 tensors, got an int"),
+        (PAIR, "", [X], "expected a tuple of 2 tensors, got a list of 1 tensor"),
+        (
+            ("result[0]",),
+            "a tuple of 2: float32[3, 4], `x` itself",
+            X,
+            "expected a tuple of 2: float32[3, 4], `x` itself, got a tensor",
+        ),
+        (
+            ("result['y']",),
+            "a dict: {'y': float32[3, 4]}",
+            (X, 1),
+            "expected a dict: {'y': float32[3, 4]}, got a tuple of 2 values",
+        ),
+        (("result['y']",), "a dict: {'y': float32[3, 4]}", {"z": X}, "got a dict with the keys 'z'"),
     ],
 )
-def test_tensor_instead_of_tuple_is_named(paths: tuple[str, ...], expected: str) -> None:
-    with pytest.raises(TypeError, match=f"returned a tensor, expected {expected}$"):
-        made_call(*paths)(1, x=torch.ones(3, 4))
+def test_result_of_another_structure_is_named(
+    paths: tuple[str, ...], returns: str, value: object, problem: str
+) -> None:
+    with pytest.raises(TypeError, match=f"{re.escape(problem)}$"):
+        made_call(*paths, returns=returns)(1, x=value)
 
 
-def test_tuple_and_tensor_are_passed_on() -> None:
-    x = torch.ones(3, 4)
-    assert made_call("result")(1, x=x) is x
-    assert torch.equal(made_call("result[0]")(1, x=(x,)), x)
+def test_tuple_tensor_and_dictionary_are_passed_on() -> None:
+    assert made_call("result")(1, x=X) is X
+    assert torch.equal(made_call("result[0]")(1, x=(X,)), X)
+    assert torch.equal(made_call("result['y']")(1, x={"y": X}), X)

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from harness import Mismatch
 from harness.worker.kit.arena import Arena, open_arguments
+from harness.worker.oracle import mismatch_wording
 from harness.worker.oracle.compare import compare, quantization_metrics
 from suites import QuantizationTolerance, Tolerance
 
@@ -78,8 +79,15 @@ def test_mismatch_names_first_wrong_element_and_largest_errors() -> None:
     mismatch = mismatch_of(got, expected)
     assert (mismatch.index, mismatch.expected, mismatch.got) == ((1, 2), "6", "6.5")
     assert mismatch.max_abs == 2.0
-    assert mismatch.max_rel == pytest.approx(2 / 11)
+    assert mismatch.used == pytest.approx(2 / (1e-3 + 1e-3 * 11))
+    assert mismatch.largest_error == "2, 167 times the tolerance"
     assert mismatch.wrong_share == pytest.approx(2 / 12)
+
+
+def test_right_finite_values_have_no_largest_error_beside_a_nan() -> None:
+    mismatch = mismatch_of(floats(1.0001, NAN), torch.ones(2, dtype=torch.float64))
+    assert mismatch.largest_error == ""
+    assert "1.0001" not in mismatch_wording.mismatch(mismatch).message.partition("\n")[0]
 
 
 def test_integers_must_be_equal_and_dtype_and_shape_must_match() -> None:

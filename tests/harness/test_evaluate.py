@@ -143,13 +143,67 @@ async def test_wrong_output_says_where_and_which_cases_fail(pool: DevicePool) ->
     evaluation = await judge(pool, with_value("tl.where((n % 8 != 0) & (offsets >= n - 3), x - x, x + y)"))
     error = evaluation.error
     assert evaluation.verdict is Verdict.WRONG, error
-    first, place, near, cases = error.message.split("\n")
+    first, place, near, inputs, *further, cases = error.message.split("\n")
     assert first == error.first_line
     assert re.fullmatch(r"wrong elements: the last 3 of 9973 elements \(9970..9972\)", place)
     assert near.endswith("0 0 0")
+    assert re.fullmatch(r"inputs at \[9970\]: x = \S+, y = \S+", inputs)
+    assert tuple(further) == error.further
     assert cases == error.cases
     assert re.match(r"fails: \d of \d cases, (all )?with n % \d+ != 0 \(", cases)
     assert "passes: fp32" in cases
+
+
+async def test_two_causes_in_two_calls_are_both_seen(pool: DevicePool) -> None:
+    value = "tl.where(n == 9973, x - y, tl.where(n == 12289, (x + y).to(tl.int8).to(x.dtype), x + y))"
+    evaluation = await judge(pool, with_value(value))
+    formula = evaluation.error.mismatch
+    assert (formula.case, "cast" in formula.pattern[0]) == ("fp32-ragged", False)
+    [cast] = evaluation.error.further
+    assert cast.startswith("case fp16-ragged: output `out` is wrong at index [0]: expected ")
+    assert "times the tolerance; " in cast
+    assert cast.endswith("a cast to an integer?")
+    assert cast in evaluation.error.message.split("\n")
+
+
+async def test_wrong_first_output_hides_no_other(pool: DevicePool) -> None:
+    source = baseline_source(load_task("rms_norm_residual")).replace("total * total", "total * x")
+    source = source.replace("tl.store(sum_ptr + places, total", "tl.store(sum_ptr + places, x")
+    evaluation = await judge(pool, source, "rms_norm_residual", cases=2)
+    assert evaluation.error.mismatch.output == "normed"
+    assert [line.partition(" is wrong")[0] for line in evaluation.error.further] == [
+        "case fp32: output `sum`",
+        "case fp32-ragged: output `normed`",
+        "case fp32-ragged: output `sum`",
+    ]
+
+
+async def test_exception_in_the_first_call_hides_no_wrong_value(pool: DevicePool) -> None:
+    source = adding(
+        before="assert x.numel() != 16384, 'no whole blocks'", kernel=KERNEL.replace("x + y", "x - y")
+    )
+    evaluation = await judge(pool, source, cases=2)
+    assert (evaluation.verdict, evaluation.call) == (Verdict.CALL_ERROR, False)
+    assert "no whole blocks" in evaluation.error.first_line
+    [wrong] = evaluation.error.further
+    assert wrong.startswith("case fp32-ragged: output `out` is wrong")
+
+
+async def test_all_failing_hidden_cases_are_named_if_open_ones_pass(pool: DevicePool) -> None:
+    value = "tl.where((n % 16 == 0) & (n != 16384) | (n > 1) & (n < 100), x - y, x + y)"
+    evaluation = await judge(pool, with_value(value), hidden=True)
+    named = {line.partition(",")[0] for line in (evaluation.error.first_line, *evaluation.error.further)}
+    assert {"case hidden: small", "case hidden: multiples of 16"} <= named
+    assert "passes: fp32, fp32-ragged, fp32-one" in evaluation.error.cases
+
+
+async def test_all_operators_outside_kernels_are_named_at_once(pool: DevicePool) -> None:
+    evaluation = await judge(pool, adding(after="out = out.mul(1.0); out = out.add(0.0)"), cases=1)
+    assert evaluation.verdict is Verdict.REJECTED
+    assert re.search(
+        r"the tensor operators `mul` \(line \d+\), `add` \(line \d+\) compute outside",
+        evaluation.error.message,
+    )
 
 
 async def test_nan_is_wrong_and_counted(pool: DevicePool) -> None:
@@ -164,8 +218,12 @@ async def test_nan_is_wrong_and_counted(pool: DevicePool) -> None:
         ("out.double()", "dtype", "float64, expected float32"),
         ("out[:-1]", "shape", "[16383], expected [16384]"),
         ("None", "structure", "no return statement"),
-        ("(out, out)", "structure", "a tuple of 2"),
-        pytest.param("float(out[0])", "structure", "returned a float", marks=pytest.mark.soak),
+        ("(out, out)", "structure", "expected one tensor, got a tuple of 2 tensors"),
+        ("[out]", "structure", "expected one tensor, got a list of 1 tensor"),
+        pytest.param("(out, 1)", "structure", "got a tuple of 2 values", marks=pytest.mark.soak),
+        pytest.param(
+            "float(out[0])", "structure", "expected one tensor, got a float", marks=pytest.mark.soak
+        ),
         ("torch.empty(x.shape, device='meta')", "structure", "on the device meta"),
         ("out.to(torch.float8_e4m3fn)", "dtype", "float8_e4m3fn, expected float32"),
         pytest.param("out.to(torch.complex64)", "structure", "dtype complex64", marks=pytest.mark.soak),

@@ -74,7 +74,7 @@ async def test_namespace_package_and_modules_beside_a_script_are_found(
             "    block = cfg",
             "    from .reference import scale_ as reference\n    reference(x, y)\n    x, y = x.clone(), y.clone()\n    block = cfg",
             Verdict.REJECTED,
-            "operator `mul_` computes outside",
+            "operators `mul_` (line 31), `add_` (line 31) compute outside",
         ),
         (
             "    _scale_kernel[",

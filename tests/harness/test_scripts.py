@@ -100,6 +100,24 @@ async def test_a_wrong_variant_is_refused(
     assert case in evaluation.error.message
 
 
+async def test_causes_in_different_calls_are_all_named(pool: DevicePool, scale: Task) -> None:
+    source = SCALE.replace("return scale(x, 3.0)", "return scale(x, 3.1)")
+    source = source.replace('{"out": out, "count"', '{"result": out, "count"')
+    source = source.replace(
+        "    launch(x, out, factor)\n\n\ndef scale_noise",
+        "    launch(x.to(torch.int8).float(), out, factor)\n\n\ndef scale_noise",
+    )
+    evaluation = await judge_task(pool, source, scale)
+    assert evaluation.error.line is None, "the line is in the judge's own text"
+    first, cast, formula, structure, cases = evaluation.error.message.split("\n")
+    assert "expected a dict: {'out': float32[108]" in first
+    assert cast.startswith("case call-4: output `out` is wrong")
+    assert "a cast to an integer?" in cast
+    assert formula.startswith("case call-5: output `out` is wrong")
+    assert structure.startswith("case call-6: TypeError: expected a dict")
+    assert cases.startswith("fails: 3 of 9 cases (call-4, call-5, call-6)")
+
+
 async def test_other_seeds_give_other_values_so_that_known_answers_are_refused(
     pool: DevicePool, tmp_path: Path
 ) -> None:

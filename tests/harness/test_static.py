@@ -13,6 +13,7 @@ from harness.stages.static.inspection import inspect_source
 from harness.stages.verdicts import conclude
 from harness.wire.signatures import definition_parameters, signature_error
 from suites import load_task
+from suites.task import EntryPoint
 from tests.support.candidates import IMPORTS, KERNEL, adding
 
 TASK = load_task("vector_add")
@@ -167,6 +168,33 @@ def test_all_missing_entry_points_are_named_at_once() -> None:
     assert report.error.message == (
         f"`vector_add`, `layer_norm` are not defined; define vector_add(x, y), {second.signature}"
     )
+
+
+def test_all_refused_constructs_are_named_at_once() -> None:
+    report = inspect_source(adding(before="open('a')\n    eval('1')"), TASK)
+    lines = report.error.message.split("\n")
+    assert [("open" in line, "eval" in line) for line in lines] == [(True, False), (False, True)]
+
+
+@pytest.mark.parametrize(
+    ("statement", "why"),
+    [
+        ("torch.jit.script(vector_add)", "it runs code that is no kernel of this module"),
+        ("torch.save(x, 'x.pt')", "candidates run without files and network"),
+        ("triton.knobs.runtime.debug", "it changes how Triton compiles and launches kernels"),
+    ],
+)
+def test_refusal_of_a_library_part_says_the_reason(statement: str, why: str) -> None:
+    assert f"is used: {why}" in inspect_source(adding(before=statement), TASK).error.message
+
+
+def test_all_wrong_signatures_are_named_at_once() -> None:
+    task = msgspec.structs.replace(TASK, entry_points=(*TASK.entry_points, EntryPoint("scale", "scale(x)")))
+    report = inspect_source(adding().replace("(x, y):", "(a, b):") + "\ndef scale(z):\n    return z\n", task)
+    assert [line.partition(":")[0] for line in report.error.message.split("\n")] == [
+        "`vector_add`",
+        "`scale`",
+    ]
 
 
 def test_own_function_named_as_builtin_passes() -> None:

@@ -45,7 +45,7 @@ def mismatch(**changes: object) -> Mismatch:
         "expected": "0.00128",
         "got": "0.5",
         "max_abs": 0.49,
-        "max_rel": 389.0,
+        "used": 389.0,
         "wrong_share": 0.5,
         "nan_got": 0,
         "nan_expected": 0,

@@ -42,7 +42,7 @@ def head(evaluation: Evaluation) -> list[str]:
 def test_verdict_page_has_the_facts_of_a_mismatch_and_says_how_to_get_to_the_line() -> None:
     shown = page("verdict", wrong_at_line(13))
     for fact in (
-        "kernel.py line 13   e goes there", "0.9821 absolute", "1 relative", "1,000 of 16k elements wrong", "1,000, expected 0",
+        "kernel.py line 13   e goes there", "0.9821, 981 times the tolerance", "1,000 of 16k elements wrong", "1,000, expected 0",
         "[16, 1000]", "float16", "masked lanes count in the sum",
     ):  # fmt: skip
         assert fact in shown

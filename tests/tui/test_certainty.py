@@ -11,7 +11,6 @@ from sessions.events import Origin, WinnerMeasured
 from sessions.state.state import AttemptState
 from suites import Case, Distribution, Tolerance, load_task
 from tests.support.evaluations import correct, failed
-from tui.commands.keep.suites import allowed, tolerance
 from tui.facts.evaluation.certainty import (
     confirmed_words,
     exam_sentence,
@@ -22,6 +21,7 @@ from tui.facts.evaluation.certainty import (
 )
 from tui.facts.evaluation.page import evaluation_tables
 from tui.facts.evaluation.spread import measured_words
+from tui.facts.evaluation.task_cases import allowed, tolerances_of
 from tui.facts.evaluation.verdict import headline
 from tui.print.plain import tables_text
 
@@ -100,9 +100,9 @@ def test_tolerance_words_list_each_key_and_differing_outputs() -> None:
         task.outputs[0], name="loose", tolerances={"float32": Tolerance(atol=0.5)}
     )
     case = Case("c", "float32", {"rows": 1}, {"rows": 1}, Distribution.STANDARD)
-    assert tolerance(task, case) == "exact"
+    assert tolerances_of(task, case) == "exact"
     both = msgspec.structs.replace(task, outputs=(*task.outputs, loose))
-    assert tolerance(both, case) == f"{task.outputs[0].name}: exact; loose: atol 0.5"
+    assert tolerances_of(both, case) == f"{task.outputs[0].name}: exact; loose: atol 0.5"
 
 
 def in_part() -> Evaluation:

@@ -12,6 +12,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
+from engine.prompting.facts import error_facts
 from harness import (
     STAGES,
     Device,
@@ -28,14 +29,15 @@ from harness.stages.cascade import refuse_text
 from harness.stages.modes import Attempt, Cases, Exam
 from harness.wire.limits import SOURCE_BYTES
 from harness.worker.oracle import mismatch_wording
+from harness.worker.oracle.mismatch_wording import CaseError
 from suites import baseline_source, load_task
 from tests.support.command_line import Done, Shell, run_script
 from tests.support.evaluations import correct as correct_evaluation
 from tests.support.evaluations import failed
-from tests.support.judged_candidates import mismatch
+from tests.support.judged_candidates import failing, mismatch
+from tui.commands.options import say_default_target
 from tui.commands.run import evaluate
 from tui.commands.run.evaluate import EXIT_CODES, read_candidate
-from tui.config import Settings
 from tui.diagnostics import ExitCode, say
 from tui.facts.evaluation.page import evaluation_tables
 from tui.facts.evaluation.verdict import headline
@@ -192,7 +194,7 @@ def judged(verdict: Verdict, **facts: object) -> Evaluation:
 
 
 def test_wrong_output_report_has_index_and_size_of_the_error_once() -> None:
-    wrong = mismatch(expected="0.25", got="nan", max_abs=None, max_rel=None, wrong_share=0.125, nan_got=7)
+    wrong = mismatch(expected="0.25", got="nan", max_abs=None, wrong_share=0.125, nan_got=7)
     text = page(judged(Verdict.WRONG, error=mismatch_wording.mismatch(wrong)))
     first, *details = text.splitlines()
     assert first.startswith(
@@ -202,6 +204,48 @@ def test_wrong_output_report_has_index_and_size_of_the_error_once() -> None:
         assert text.count(fact) == 1
         assert fact in first
     assert "  shape  [37, 781]" in details
+
+
+def failing_cases(count: int) -> Evaluation:
+    """An evaluation in which `count` cases have a wrong sum, and the last one raises."""
+    wrong = [
+        mismatch(case=f"fp32-{n}", pattern=(f"wrong elements: the last {n} columns",)) for n in range(count)
+    ]
+    errors = [CaseError(one.case, mismatch_wording.mismatch(one)) for one in wrong]
+    raised = ErrorReport("exception", "case fp16: TypeError: no half")
+    further = mismatch_wording.further_lines(errors[0], (*errors[1:], CaseError("fp16", raised)))
+    cases = "fails: all cases that were judged"
+    return judged(Verdict.WRONG, error=errors[0].error.with_further(further, cases))
+
+
+def test_every_failing_case_has_a_line_in_the_report_and_in_the_prompt() -> None:
+    few = failing_cases(3)
+    prompt = error_facts(failing(error=few.error)).message
+    for text in (page(few), prompt):
+        for line in (
+            "case fp32-1: output `out` is wrong",
+            "case fp32-2: output `out` is wrong",
+            "TypeError: no half",
+        ):
+            assert text.count(line) == 1
+
+
+def test_cases_that_fail_in_the_same_way_share_a_line() -> None:
+    lines = failing_cases(10).error.further
+    assert lines == (
+        "9 more cases fail in the same way: fp32-1, fp32-2, fp32-3, fp32-4, ...",
+        "case fp16: TypeError: no half",
+    )
+
+
+def test_cases_with_the_same_message_share_a_line() -> None:
+    errors = [
+        CaseError(case, ErrorReport("structure", f"case {case}: expected one tensor, got None"))
+        for case in ("fp32", "fp16", "bf16")
+    ]
+    assert mismatch_wording.further_lines(errors[0], errors[1:]) == (
+        "2 more cases fail in the same way: fp16, bf16",
+    )
 
 
 def test_error_is_printed_once_under_the_name_of_the_file() -> None:
@@ -287,11 +331,23 @@ def test_help_states_the_default_targets(shell: Shell, command: str) -> None:
     assert "[the devices' own; gfx942 on cpu]" in " ".join(shell(command, "--help").out.split())
 
 
-def test_refusal_by_the_default_target_is_told_apart() -> None:
-    error = ErrorReport("compile", "gfx942: needs 98304 bytes of LDS a workgroup")
-    refused = judged(Verdict.COMPILE_ERROR, error=error)
-    assert evaluate.is_about_default_target(refused, Settings())
-    assert not evaluate.is_about_default_target(refused, Settings(targets=("gfx942",)))
-    assert not evaluate.is_about_default_target(
-        judged(Verdict.WRONG, error=ErrorReport("mismatch", "no")), Settings()
-    )
+@pytest.mark.parametrize(
+    ("errors", "targets", "hinted"),
+    [
+        (["gfx942: needs 98304 bytes of LDS a workgroup"], (), True),
+        (["gfx942: needs 98304 bytes of LDS a workgroup"], ("gfx942",), False),
+        (
+            ["no kernel", "gfx942: Implicit conversion of CUDA __nv_rsqrtf device function has been dropped"],
+            (),
+            True,
+        ),
+        (["case fp32: output `out` is wrong"], (), False),
+        (["gfx942: does not compile\ncase fp32: output `out` is wrong"], (), False),
+        (["gfx942: the entry point raised ValueError: odd columns"], (), False),
+    ],
+)
+def test_refusal_by_the_default_target_names_the_option_for_nvidia(
+    capsys: pytest.CaptureFixture[str], errors: list[str], targets: tuple[str, ...], *, hinted: bool
+) -> None:
+    say_default_target(errors, targets)
+    assert ("--targets sm_90" in capsys.readouterr().err) is hinted

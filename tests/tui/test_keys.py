@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import msgspec
 import pytest
 from textual import events
@@ -145,6 +147,20 @@ async def test_key_copies_a_line_that_runs_the_attempt_again(home: Home) -> None
         await until(pilot, lambda: isinstance(app.screen, AgentScreen), "Agent")
         await pilot.press("Y")
         await until(pilot, lambda: "wavedeck eval" in app._clipboard, "the line")
+
+
+async def test_key_exports_the_attempt_into_a_new_folder(
+    home: Home, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    app = Cockpit(home, session=stored.finished(home), mode="live")
+    async with app.run_test(size=WIDE) as pilot:
+        await until(pilot, lambda: isinstance(app.screen, FleetScreen), "Fleet")
+        await pilot.press("enter")
+        await until(pilot, lambda: isinstance(app.screen, AgentScreen), "Agent")
+        await pilot.press("O")
+        await until(pilot, (tmp_path / "softmax-1-2" / "evidence.json").exists, "the export")
+    assert (tmp_path / "softmax-1-2" / "softmax_kernel.py").read_text() == stored.FAST
 
 
 async def test_home_reads_again_and_goes_to_matches_in_both_directions() -> None:

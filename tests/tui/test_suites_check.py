@@ -40,3 +40,20 @@ def test_suites_check_judges_every_task(shell: Shell, tmp_path: Path) -> None:
     assert report["baseline"] == "wrong"
     assert {weakness["control"] for weakness in report["weaknesses"]} >= {"zeros", "input x"}
     assert "did you mean 'mine/double'" in one_line(shell("suites", "check", "mine/doubl"))
+
+
+def test_suites_check_calls_no_unsupported_baseline_sound(shell: Shell, tmp_path: Path) -> None:
+    suite = tmp_path / "mine"
+    for name in ("first", "second"):
+        task = TASK.replace('"double"', f'"{name}"', 1).replace("float32", "float8_e4m3fn")
+        write_folder(suite, name=name, task=task, baseline=BASELINE)
+    assert shell("suites", "add", "mine", str(suite)).code == 0
+    checked = shell("suites", "check", "mine")
+    assert checked.code == ExitCode.NO
+    assert "checking 2 tasks, 2 at a time" in checked.err
+    assert "2 of 2 tasks: " in checked.err
+    assert "sound" not in checked.out + checked.err
+    lines = [line for line in checked.out.splitlines() if line.startswith("mine/first:")]
+    assert lines == [
+        "mine/first: the baseline is unsupported: gfx942 has no float8_e4m3fn; judge the task for gfx950 or sm_90 (--targets)"
+    ]

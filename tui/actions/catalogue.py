@@ -116,6 +116,12 @@ _ACTIONS = (
     Action("eval", Group.RUN, "Judge one kernel file.", module="run.evaluate"),
     Action("capture", Group.RUN, "Record the calls of a function in your program.", module="run.capture"),
     Action(
+        "recheck",
+        Group.RUN,
+        "Judge accepted kernels again after an upgrade, and compare.",
+        module="run.recheck",
+    ),
+    Action(
         "ablate",
         Group.RUN,
         "Run geak with modules switched off; report what each module adds.",
@@ -296,6 +302,10 @@ _ACTIONS = (
         "sessions", Group.KEEP, "List, show, title, push, fetch and delete sessions.", module="keep.sessions"
     ),
     Action("suites", Group.KEEP, "List, show, add and check suites of tasks.", module="keep.suites"),
+    Action(
+        "export", Group.KEEP, "Write kernels with evidence, a test and a benchmark.", module="keep.export"
+    ),
+    Action("apply", Group.KEEP, "Commit a kernel to a new branch of its repository.", module="keep.apply"),
     Action("record", Group.KEEP, "Make a recording of finished sessions.", module="keep.record"),
     Action("doctor", Group.KEEP, "Check what this machine can run.", module="keep.doctor"),
     Action(

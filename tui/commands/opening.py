@@ -1,13 +1,22 @@
-"""The session that a command is about, opened from the home."""
+"""The session or the kernels that a command is about, opened from the home."""
 
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from typing import NamedTuple
 
+import click
+from click.shell_completion import CompletionItem
+
 from sessions import Journal, SessionState, fold
-from sessions.catalog import find_session, journal_of
+from sessions.catalog import LATEST, find_session, journal_of
 from sessions.home import Home, home_from
+from sessions.kept_kernels import KeptKernel, kept_kernel, session_kernels
+from sessions.store.decidable import find_attempt
+from tui.diagnostics import Complaint
+
+from .options import complete_sessions
 
 
 class OpenedSession(NamedTuple):
@@ -32,3 +41,34 @@ def open_session(wanted: str) -> OpenedSession:
     """Return the session that a person names; raises as `find_session`."""
     home = home_from(os.environ)
     return OpenedSession(home, find_session(home, wanted))
+
+
+def open_kernel(words: Sequence[str]) -> KeptKernel:
+    """Return the kernel of `[SESSION] ATTEMPT`, by default of the latest session. Raises `Complaint` if it has none."""
+    opened = open_session(words[0] if len(words) == 2 else LATEST)
+    state = opened.state
+    attempt, _ = find_attempt(state, words[-1])
+    if not attempt.source:
+        raise Complaint(f"{attempt.attempt} has no kernel; choose an attempt that has one")
+    return kept_kernel(opened.name, state, attempt)
+
+
+def open_kernels(session: str) -> list[KeptKernel]:
+    """Return the accepted or best kernel of each solved task of a session. Raises `Complaint` if there is none."""
+    opened = open_session(session)
+    kernels = session_kernels(opened.name, opened.state)
+    if not kernels:
+        raise Complaint(f"session {opened.name} has no correct attempt")
+    return kernels
+
+
+def complete_words(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
+    """Return sessions for the first word, and attempts for the second."""
+    words = list(ctx.params.get(param.name or "") or ())
+    if not words:
+        return complete_sessions(ctx, param, incomplete)
+    return [
+        CompletionItem(attempt.attempt, help=str(attempt.verdict or "not judged"))
+        for attempt in open_session(words[0]).state.attempts()
+        if attempt.attempt.startswith(incomplete)
+    ]

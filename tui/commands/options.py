@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
 import click
 from click.shell_completion import CompletionItem
+
+from harness.hardware.targets import DEFAULT_TARGET
+from harness.wire.compile_report import HOST_RAISED
+from tui.diagnostics import say
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -120,6 +124,18 @@ def setting_options(*keys: str, **other_words: str) -> Callable[[F], F]:
 
 
 targets_option = setting_options("targets")
+
+
+def say_default_target(errors: Iterable[str], targets: Sequence[str]) -> None:
+    """Say how to judge for NVIDIA, if the compiler for the default target, which nobody named, is the only one to refuse.
+
+    `errors` are whole messages: lines after the first are about values. Host code raises for every target.
+    """
+    refusals = [error for error in errors if error.startswith(f"{DEFAULT_TARGET}: ") and "\n" not in error]
+    if not targets and any(f": {HOST_RAISED}" not in error for error in refusals):
+        say(
+            f"this is about {DEFAULT_TARGET}, the default target; judge kernels for NVIDIA with --targets sm_90"
+        )
 
 
 def json_option(function: F) -> F:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import ast
 import io
 import tokenize
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 from harness.wire import limits, signatures
@@ -21,6 +21,8 @@ from .fallbacks import find_fallbacks
 from .reachability import statements_in
 from .refusals import find_oddities, find_refusals
 
+MOST_LINES = 8
+"""Problems of one kind that are listed."""
 SLOW_IN_INTERPRETER = frozenset({"sort", "topk"})
 """`tl` functions that take the interpreter tens of milliseconds a program."""
 
@@ -55,19 +57,30 @@ def inspect_source(source: str, task: Task) -> StaticReport:
     if problem is not None:
         return StaticReport(problem)
     entry_names = {entry.name for entry in task.entry_points}
-    refusals = find_refusals(tree, module.own_names, entry_names, task.package)
-    refusal = min(refusals, key=lambda refusal: refusal.unsupported, default=None)
-    if refusal is not None:
-        kind = "unsupported" if refusal.unsupported else "refused"
-        return _end(kind, f"line {refusal.line}: {refusal.why}", refusal.line)
-    fallback = next(find_fallbacks(tree, task), None)
-    if fallback is not None:
-        return _end("operator", fallback.message, fallback.line)
+    refusals = sorted(
+        find_refusals(tree, module.own_names, entry_names, task.package),
+        key=lambda refusal: (refusal.unsupported, refusal.line),
+    )
+    if refusals:
+        kind = "unsupported" if refusals[0].unsupported else "refused"
+        return _end(
+            kind, _lines(f"line {refusal.line}: {refusal.why}" for refusal in refusals), refusals[0].line
+        )
+    fallbacks = sorted(find_fallbacks(tree, task), key=lambda fallback: fallback.line)
+    if fallbacks:
+        return _end("operator", _lines(fallback.message for fallback in fallbacks), fallbacks[0].line)
     if not module.kernels:
         message = "no function is decorated with @triton.jit; the work must be done by Triton kernels of this module"
         return _end("no_kernel", message)
     notes = tuple(find_oddities(tree, module.kernels))
     return StaticReport(None, notes, module.kernels, module.slow_calls())
+
+
+def _lines(messages: Iterable[str]) -> str:
+    """Return messages as lines, each once; of very many only the first."""
+    lines = list(dict.fromkeys(messages))
+    more = len(lines) - MOST_LINES
+    return "\n".join(lines if more <= 0 else [*lines[:MOST_LINES], f"and {more} more"])
 
 
 class Module:
@@ -101,13 +114,18 @@ class Module:
             verb = "are" if len(missing) > 1 else "is"
             message = f"{names} {verb} not defined; define {signatures_of_missing}"
             return ErrorReport(kind="missing_entry_point", message=message)
+        wrong_lines: dict[str, int] = {}
         for entry, binding in bindings.items() if signature else ():
             if not isinstance(binding, ast.FunctionDef) or binding.args.vararg or binding.args.kwarg:
                 continue
             wrong = signatures.signature_error(entry.signature, signatures.definition_parameters(binding))
             if wrong:
                 message = f"`{entry.name}`: {wrong}; the signature is {entry.signature}"
-                return ErrorReport(kind="signature", message=message, line=binding.lineno)
+                wrong_lines[message] = binding.lineno
+        if wrong_lines:
+            return ErrorReport(
+                kind="signature", message=_lines(wrong_lines), line=next(iter(wrong_lines.values()))
+            )
         return None
 
     def slow_calls(self) -> tuple[str, ...]:

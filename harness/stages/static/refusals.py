@@ -66,15 +66,27 @@ _MEMBERS = {
 }  # fmt: skip
 """The only members of these modules that the judge can watch."""
 
-_TORCH = (
-    "torch._C", "torch.utils._python_dispatch", "torch.utils.cpp_extension", "torch.utils.dlpack", "torch.overrides",
-    "torch.hub", "torch.load", "torch.save", "torch.jit", "torch._inductor",
-    "torch._dynamo.optimize", "torch._dynamo.export", "torch._dynamo.eval_frame", "torch._dynamo.convert_frame",
-    "torch.multiprocessing", "torch.ops.load_library", "torch.from_file",
-    "triton._C", "triton.runtime.interpreter", "triton.runtime.jit.JITFunction.run", "triton.knobs.runtime",
-    "triton.runtime.driver.set_active", "torch.utils._mode_utils", "triton.knobs.compilation.listener",
-)  # fmt: skip
-"""Parts of torch and triton with which a candidate could compute outside its kernels or leave the judge's view."""
+_TORCH = {
+    **dict.fromkeys(
+        ("torch.jit", "torch._inductor", "torch._dynamo.optimize", "torch._dynamo.export", "torch._dynamo.eval_frame",
+         "torch._dynamo.convert_frame", "torch.utils.cpp_extension", "torch.ops.load_library"),
+        "it runs code that is no kernel of this module",
+    ),
+    **dict.fromkeys(
+        ("torch.overrides", "torch.utils._python_dispatch", "torch.utils._mode_utils"),
+        "it changes how torch runs operators, which the judge counts",
+    ),
+    **dict.fromkeys(
+        ("triton._C", "triton.runtime.interpreter", "triton.runtime.jit.JITFunction.run", "triton.knobs.runtime",
+         "triton.runtime.driver.set_active", "triton.knobs.compilation.listener"),
+        "it changes how Triton compiles and launches kernels, which the judge watches",
+    ),
+    **dict.fromkeys(("torch.hub", "torch.load", "torch.save", "torch.from_file"), "candidates run without files and network"),
+    "torch.utils.dlpack": "the judge cannot watch memory that is reached without torch",
+    "torch.multiprocessing": "its work runs outside the call that is judged",
+    "torch._C": "it reaches the inside of torch, where the judge cannot watch",
+}  # fmt: skip
+"""Parts of torch and triton with which a candidate could compute outside its kernels or unseen by the judge, with the reason."""
 _HARMLESS = (
     "torch.jit.is_scripting", "torch.jit.is_tracing", "torch.jit.ignore", "torch.jit.unused", "torch.jit.export", "torch.jit.Final",
     "torch._inductor.config", "torch._inductor.runtime.triton_helpers", "torch._inductor.runtime.hints",
@@ -299,9 +311,9 @@ def _check_path(line: int, path: str, allowed: frozenset[str]) -> Iterator[Refus
         yield Refusal(line, why, unsupported=True)
     if _is_harmless(path):
         return
-    for refused in _TORCH:
+    for refused, why in _TORCH.items():
         if path == refused or path.startswith(refused + "."):
-            yield Refusal(line, f"`{path}` leaves the kernels or the judge's view")
+            yield Refusal(line, f"`{path}` is used: {why}")
 
 
 def _is_harmless(path: str) -> bool:

@@ -7,7 +7,7 @@ import importlib.util
 import inspect
 import sys
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from importlib.machinery import ModuleSpec, SourceFileLoader
 from pathlib import Path
 from types import ModuleType
@@ -151,9 +151,9 @@ def broken(error: Exception) -> Broken:
     return Broken(message=message, imported=bool(_imports))
 
 
-def missing_entry_point(name: str) -> Failed:
-    """The report on a module without this entry point."""
-    message = f"kernel.py defines no function `{name}`"
+def missing_entry_points(names: Sequence[str]) -> Failed:
+    """The report on a module without these entry points."""
+    message = f"kernel.py defines no function {', '.join(f'`{name}`' for name in names)}"
     return Failed(kind="missing_entry_point", message=message, trace="", line=None)
 
 

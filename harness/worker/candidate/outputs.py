@@ -17,11 +17,11 @@ Extent = tuple[int, int]
 
 
 def parts_of(value: Any) -> tuple[str, tuple[Any, ...]]:
-    """Structure of a return value (`tensor`, `tuple` or the name of its type), and its parts."""
+    """Structure of a return value (`tensor`, `tuple`, `list` or the name of its type), and its parts."""
     if isinstance(value, torch.Tensor):
         return "tensor", (value,)
     if isinstance(value, (tuple, list)):
-        return "tuple", tuple(value)
+        return "tuple" if isinstance(value, tuple) else "list", tuple(value)
     return type(value).__name__, ()
 
 

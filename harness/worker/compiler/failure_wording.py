@@ -12,6 +12,7 @@ from typing import NamedTuple
 
 from triton import CompilationError, OutOfResources
 
+from harness.wire.compile_report import HOST_RAISED
 from harness.wire.device import Target
 from harness.worker.kit.candidate_trace import file_of
 from harness.worker.triton_hooks.autotuning import is_static
@@ -35,7 +36,7 @@ class FailureWording(NamedTuple):
         """Message and line for an exception that left the entry point."""
         launch = next((launch for launch in launches if launch.failure is error), None)
         if launch is None:
-            message = f"the entry point raised {_with_type(error)} at the gpu sizes of case {case}"
+            message = f"{HOST_RAISED} {_with_type(error)} at the gpu sizes of case {case}"
             return message, self._traceback_line(error)
         message, line = self._message(error, launch)
         return _describe(launch, case, message), self._traceback_line(error) if line is None else line

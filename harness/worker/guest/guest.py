@@ -30,7 +30,7 @@ from harness.worker.candidate.loading import (
     confine,
     failed,
     import_candidate,
-    missing_entry_point,
+    missing_entry_points,
     parameters_of,
 )
 from harness.worker.candidate.patches import Snapshot
@@ -109,12 +109,11 @@ class Guest:
             raise
         except BaseException as error:  # noqa: BLE001 (foreign code may raise anything)
             return failed(error, self._file)
-        parameters = {}
-        for name in request.entry_points:
-            entry = vars(self._module).get(name)
-            if not callable(entry):
-                return missing_entry_point(name)
-            parameters[name] = parameters_of(entry)
+        entries: dict[str, Any] = {name: vars(self._module).get(name) for name in request.entry_points}
+        missing = [name for name, entry in entries.items() if not callable(entry)]
+        if missing:
+            return missing_entry_points(missing)
+        parameters = {name: parameters_of(entry) for name, entry in entries.items()}
         return Loaded(parameters=parameters, not_reached=not_reached)
 
     def _call(self, request: Call, descriptor: int | None) -> Returned | Failed:

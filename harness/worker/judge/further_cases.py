@@ -1,4 +1,4 @@
-"""Judges the open cases after the first wrong one, to say what the failing cases have in common.
+"""Judges the cases after the first wrong one, to name all that fail and to say what they have in common.
 
 The verdict stands, so whatever goes wrong here only ends this search.
 """
@@ -10,11 +10,13 @@ from collections.abc import Callable, Iterable, Sequence
 
 from harness.cases.call_plan import Step
 from harness.wire import limits
+from harness.wire.guest_messages import GPU_FAULT, OUT_OF_MEMORY
 from harness.worker.kit import place
 from harness.worker.oracle.answers import Answers
-from harness.worker.oracle.blame import Stop
+from harness.worker.oracle.blame import Stop, blame
 from harness.worker.oracle.caller import Run
 from harness.worker.oracle.case_pattern import CaseOutcome, describe_cases, number_defaults
+from harness.worker.oracle.mismatch_wording import CaseError
 from harness.worker.oracle.problem import BadProblem
 from harness.worker.oracle.vault import Given
 from harness.worker.oracle.worker_line import CandidateRaised, GuestBroken, NoAnswer
@@ -29,10 +31,11 @@ def judge_the_rest(
     *,
     given: Callable[[Step], Given],
     call: Callable[[Step, float], Run],
-) -> str:
-    """Return the outcomes of the cases in words, after at most `limits.REST_S` more seconds.
+) -> tuple[tuple[CaseError, ...], str]:
+    """Return the failures of the cases after `failed`, and the outcomes of all cases in words.
 
-    `passed` are the calls so far, `steps` all steps in order. `call` makes one call within so many seconds.
+    `passed` are the calls so far, `steps` all steps in order. `call` makes one call within so many seconds; the calls end
+    after `limits.REST_S`. Hidden cases are judged only if all open ones are right.
     """
 
     def outcome(step: Step, *, is_right: bool) -> CaseOutcome:
@@ -48,20 +51,28 @@ def judge_the_rest(
 
     outcomes = [outcome(run.step, is_right=True) for run in passed]
     outcomes.append(outcome(failed, is_right=False))
+    failures: list[CaseError] = []
     judged = {failed.case.name, *(run.step.case.name for run in passed)}
+    rest = [
+        step
+        for step in steps
+        if step.case.name not in judged and (failed.case.hidden or not step.case.hidden)
+    ]
     answers, deadline = Answers(task, tf32=place.has_tf32()), time.monotonic() + limits.REST_S
-    for step in steps:
-        left_s = deadline - time.monotonic()
-        if left_s <= 0:
-            break
-        if step.case.hidden or step.case.name in judged:
-            continue
+    for step in rest:
+        left_s, name = deadline - time.monotonic(), step.case.name
         try:
-            run = call(step, left_s)
-            is_right = answers.unfit(run) is None and answers.mismatch(run) is None
-        except CandidateRaised:
-            is_right = False
+            if left_s <= 0:
+                break
+            of_case = answers.errors(call(step, left_s), step.case.sizes if step.case.hidden else "")
+        except CandidateRaised as raised:
+            if raised.failure.kind in (GPU_FAULT, OUT_OF_MEMORY):
+                break
+            of_case = (CaseError(name, blame(raised, name, f"case {name}: ", gpu=place.is_gpu())),)
         except (NoAnswer, GuestBroken, BadProblem, RuntimeError, Stop):
             break  # RuntimeError: the judge's device is full
-        outcomes.append(outcome(step, is_right=is_right))
-    return describe_cases(outcomes, defaults=number_defaults(task))
+        failures += of_case
+        outcomes.append(outcome(step, is_right=not of_case))
+    not_judged = len(passed) + 1 + len(rest) - len(outcomes)
+    words = describe_cases(outcomes, defaults=number_defaults(task), not_judged=not_judged)
+    return tuple(failures), words

@@ -12,7 +12,15 @@ from harness.cases.seeds import POOL
 from harness.wire import findings, limits, signatures
 from harness.wire.case_specs import CaseSpec
 from harness.wire.evaluation import Basis, ErrorReport, Fact, Finding, Layer
-from harness.wire.guest_messages import CaseTraffic, Farewell, LeftBehind, Load, Loaded
+from harness.wire.guest_messages import (
+    GPU_FAULT,
+    OUT_OF_MEMORY,
+    CaseTraffic,
+    Farewell,
+    LeftBehind,
+    Load,
+    Loaded,
+)
 from harness.wire.judge_messages import Begin, Failure, FirstCallPassed, FirstCaseRight, Judged
 from harness.worker.kit import place
 from harness.worker.oracle import integrity, mismatch_wording
@@ -20,6 +28,7 @@ from harness.worker.oracle.answers import Answers
 from harness.worker.oracle.blame import Stop, blame
 from harness.worker.oracle.caller import Caller, Run
 from harness.worker.oracle.engine_line import EngineLine
+from harness.worker.oracle.mismatch_wording import CaseError
 from harness.worker.oracle.problem import BadProblem, Problem
 from harness.worker.oracle.vault import Given, Vault
 from harness.worker.oracle.worker_line import (
@@ -35,6 +44,8 @@ from .further_cases import judge_the_rest
 from .replays import Replays
 from .trial_facts import trial_facts
 
+_ENDS_ALL = ("unsupported", "cancelled", GPU_FAULT, OUT_OF_MEMORY)
+"""Kinds of errors after which no other case can be judged."""
 CALLED_OFF = ErrorReport(kind="cancelled", message="the engine needs no verdict any more")
 
 
@@ -61,6 +72,8 @@ class Trial:
         self._sandbox: tuple[Layer, ...] = ()
         self._stage = "call"
         self._case = ""
+        self._others: tuple[CaseError, ...] = ()
+        """Failures of other outputs and cases, after a first one."""
         self._failing_cases = ""
         """Which cases fail and pass, after a first wrong one."""
         self._runs: list[Run] = []
@@ -89,7 +102,7 @@ class Trial:
             self._check_integrity()
             return self._judged(None)
         except Stop as stop:
-            error = stop.error
+            error, self._others = stop.error, (*stop.others, *self._others)
         except GuestFailed as failed:
             error, failure = ErrorReport(kind="limit", message=str(failed)), Failure.GUEST_FAILED
             detail = "the judge's code failed in the candidate's process"
@@ -130,7 +143,12 @@ class Trial:
             if wrong:
                 raise Stop(mismatch_wording.wrong_signature(entry, wrong))
         self._replays.study()
-        run = self._run(self._plan.execution[0], first=True)
+        step = self._plan.execution[0]
+        try:
+            run = self._run(step, first=True)
+        except CandidateRaised as failure:
+            self._judge_the_rest(step, failure.failure.kind)
+            raise
         detail = f"case {run.case.name}: {_launches(run.returned.traffic)}"
         self._line.leave("call", detail, ok=True)
         return run
@@ -147,15 +165,8 @@ class Trial:
                 run = self._compare(run)
             except (CandidateRaised, Stop) as failure:
                 self._look_back()
-                if not self._begin.exam and (isinstance(failure, CandidateRaised) or failure.error.mismatch):
-                    self._failing_cases = judge_the_rest(
-                        self._task,
-                        self._runs,
-                        filter(self._is_possible, self._plan.execution),
-                        step,
-                        given=self._given,
-                        call=lambda further, wall_s: self._run(further, wall_s=wall_s),
-                    )
+                error = failure.error if isinstance(failure, Stop) else failure.failure
+                self._judge_the_rest(step, error.kind)
                 raise
             self._runs.append(run)
             if step is first.step and integrity.of_call(run, self._task) is None:
@@ -167,6 +178,19 @@ class Trial:
         count, hidden = len(self._runs), sum(run.step.case.hidden for run in self._runs)
         detail = f"{count} of {count} cases match the oracle, {hidden} of them hidden"
         self._line.leave("execution", detail, ok=True)
+
+    def _judge_the_rest(self, failed: Step, kind: str) -> None:
+        """Note which other cases fail, and how; `kind` is the kind of the first error."""
+        if self._begin.exam or kind in _ENDS_ALL:
+            return
+        self._others, self._failing_cases = judge_the_rest(
+            self._task,
+            self._runs,
+            filter(self._is_possible, self._plan.execution),
+            failed,
+            given=self._given,
+            call=lambda further, wall_s: self._run(further, wall_s=wall_s),
+        )
 
     def _look_back(self) -> None:
         """Refuse by an earlier call, if the kernels did not do its work: that says more than a later wrong value."""
@@ -246,15 +270,11 @@ class Trial:
 
     def _compare(self, run: Run) -> Run:
         """Return the call, or its repeat with other undefined lanes, if it is right. Raises `Stop` if it is wrong."""
-        unfit = self._answers.unfit(run)
-        if unfit is not None:
-            raise Stop(unfit)
-        mismatch = self._answers.mismatch(run)
-        if mismatch is not None and (repeat := self._right_with_zeros(run)):
+        errors = self._answers.errors(run, ", ".join(filter(None, (_sizes(run), self._config(run)))))
+        if errors and errors[0].error.mismatch and (repeat := self._right_with_zeros(run)):
             return repeat
-        if mismatch is not None:
-            when = ", ".join(filter(None, (_sizes(run), self._config(run))))
-            raise Stop(mismatch_wording.mismatch(mismatch, when, run.returned.traffic.undefined_lanes))
+        if errors:
+            raise Stop(errors[0].error, errors[1:])
         return run
 
     def _right_with_zeros(self, run: Run) -> Run | None:
@@ -276,30 +296,25 @@ class Trial:
         return repeat
 
     def _is_right(self, run: Run) -> bool:
-        return self._answers.unfit(run) is None and self._answers.mismatch(run) is None
+        return not self._answers.errors(run)
 
     def _repeated(self, run: Run) -> None:
         """Raise `Stop` if a repeated call is wrong."""
-        unfit = self._answers.unfit(run)
-        if unfit is not None:
-            raise Stop(unfit)
-        before, stale = self._answers.was_right(run), self._answers.is_stale(run)
-        mismatch = self._answers.mismatch(run)
-        if mismatch is not None and self._right_with_zeros(run):
-            return
-        if mismatch is None:
-            if self._begin.exam and self._answers.has_other_bits(run) and not self._tuned(run):
+        before, stale, tuned = self._answers.was_right(run), self._answers.is_stale(run), self._tuned(run)
+        config = "" if run.returned.traffic.undefined_lanes else self._config(run)
+        errors = self._answers.errors(run, config if tuned else "with other values of the same shapes")
+        if not errors:
+            if self._begin.exam and self._answers.has_other_bits(run) and not tuned:
                 self._kept_findings.append(mismatch_wording.not_deterministic(run.case.name))
             return
-        if stale:
-            raise Stop(mismatch_wording.stale(run.case.name))
-        if before and not self._tuned(run):
-            raise Stop(mismatch_wording.not_repeatable(run.case.name))
-        if self._tuned(run):
-            undefined = run.returned.traffic.undefined_lanes
-            config = "" if undefined else self._config(run)
-            raise Stop(mismatch_wording.mismatch(mismatch, config, undefined))
-        raise Stop(mismatch_wording.mismatch(mismatch, "with other values of the same shapes"))
+        if errors[0].error.mismatch is not None:
+            if self._right_with_zeros(run):
+                return
+            if stale:
+                raise Stop(mismatch_wording.stale(run.case.name))
+            if before and not tuned:
+                raise Stop(mismatch_wording.not_repeatable(run.case.name))
+        raise Stop(errors[0].error, errors[1:])
 
     def _tuned(self, run: Run) -> bool:
         """True if the source autotunes and this call runs with a later config than declared cases do."""
@@ -331,7 +346,9 @@ class Trial:
 
     def _judged(self, error: ErrorReport | None, failure: Failure | None = None) -> Judged:
         if error is not None:
-            error = mismatch_wording.with_cases(error, self._failing_cases)
+            first = CaseError(self._case, error)
+            further = mismatch_wording.further_lines(first, self._others)
+            error = error.with_further(further, self._failing_cases)
         facts = [Fact("calls with right answers", str(self._answers.calls), Basis.PROOF)]
         facts += [Fact(f"{name}: left out", why, Basis.PROOF) for name, why in self._left_out.items()]
         return Judged(

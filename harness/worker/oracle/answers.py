@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import torch
 
 from harness.cases.judged_case import JudgedCase
 from harness.wire.evaluation import ErrorReport, Margin, Mismatch
+from harness.worker.kit.arena import Value
 from suites.task import Output, QuantizationTolerance, Task, Tolerance
 from suites.tolerances import dtype_of, tolerance_of
 
-from . import bounds, integrity
+from . import bounds, integrity, mismatch_wording
 from .caller import Run
 from .compare import Comparison, compare
+from .mismatch_wording import CaseError
 from .problem import torch_dtype
 
 
@@ -34,15 +38,9 @@ class Answers:
         """The smallest margin of each case, output and measure, in order of first comparison."""
         return tuple(self._margins.values())
 
-    def unfit(self, run: Run) -> ErrorReport | None:
-        """Return the error of a wrong structure or a store out of bounds: values need no comparison then."""
-        problem = integrity.structure(run.returned, self._task.outputs_of(run.case))
-        if problem:
-            return ErrorReport(kind="structure", message=f"case {run.case.name}: {problem}")
-        return integrity.out_of_bounds(run, self._task)
-
-    def mismatch(self, run: Run) -> Mismatch | None:
-        """Compare all outputs; return the first mismatch."""
+    def mismatches(self, run: Run) -> tuple[Mismatch, ...]:
+        """Compare all outputs; return the wrong ones."""
+        wrong = []
         outputs = self._task.outputs_of(run.case)
         for number, (output, expected) in enumerate(zip(outputs, run.given.expected, strict=True)):
             compared = compare_output(
@@ -53,16 +51,35 @@ class Answers:
                 expected,
                 sizes=run.given.problem.sizes(run.case),
                 tf32=self._tf32,
+                inputs=run.inputs,
             )
             for margin in compared.margins:
                 self._keep(margin)
             self.elements += compared.elements
             if compared.mismatch is not None:
-                return compared.mismatch
-        self.calls += 1
-        self._first.setdefault((run.case.name, run.step.place), run.answer)
-        self._seen.setdefault((run.case.name, run.answer), set()).add(run.step.place)
-        return None
+                wrong.append(compared.mismatch)
+        if not wrong:
+            self.calls += 1
+            self._first.setdefault((run.case.name, run.step.place), run.answer)
+            self._seen.setdefault((run.case.name, run.answer), set()).add(run.step.place)
+        return tuple(wrong)
+
+    def errors(self, run: Run, when: str = "") -> tuple[CaseError, ...]:
+        """Return every error of the call's outputs; `when` says more about the call, such as its sizes.
+
+        After a wrong structure or a store out of bounds, values need no comparison.
+        """
+        problem = integrity.structure(run.returned, self._task.outputs_of(run.case))
+        unfit = (
+            ErrorReport(kind="structure", message=f"case {run.case.name}: {problem}")
+            if problem
+            else integrity.out_of_bounds(run, self._task)
+        )
+        if unfit is not None:
+            return (CaseError(run.case.name, unfit),)
+        undefined = run.returned.traffic.undefined_lanes
+        errors = (mismatch_wording.mismatch(wrong, when, undefined) for wrong in self.mismatches(run))
+        return tuple(CaseError(run.case.name, error) for error in errors)
 
     def was_right(self, run: Run) -> bool:
         """True if an earlier call with the same inputs was right."""
@@ -92,6 +109,7 @@ def compare_output(
     *,
     sizes: dict[str, int],
     tf32: bool = False,
+    inputs: Mapping[str, Value] | None = None,
 ) -> Comparison:
     """Compare one output of a case with the oracle's."""
     tolerance, quantization = judged_by(task, output, case)
@@ -105,6 +123,7 @@ def compare_output(
         quantization=quantization,
         terms=bounds.terms_of(tolerance, sizes),
         tf32=tf32,
+        inputs=inputs,
     )
 
 

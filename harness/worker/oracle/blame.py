@@ -7,6 +7,7 @@ import re
 from harness.wire.evaluation import ErrorReport
 from harness.wire.guest_messages import OUT_OF_MEMORY
 
+from .mismatch_wording import CaseError
 from .worker_line import CandidateRaised, GuestLied, GuestSlow, NoAnswer
 
 _SENTENCE = re.compile(r"(?<=\.)\s+(?=[A-Z])")
@@ -20,9 +21,10 @@ The rest names processes and settings.
 class Stop(Exception):
     """Ends a trial or a timing with this error of the candidate."""
 
-    def __init__(self, error: ErrorReport) -> None:
+    def __init__(self, error: ErrorReport, others: tuple[CaseError, ...] = ()) -> None:
+        """`others` are further failures of the same call."""
         super().__init__(error.message)
-        self.error = error
+        self.error, self.others = error, others
 
 
 def blame(failure: NoAnswer, case: str, lead: str, *, gpu: bool) -> ErrorReport:

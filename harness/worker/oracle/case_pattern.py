@@ -40,11 +40,16 @@ def number_defaults(task: Task) -> Scalars:
     }
 
 
-def describe_cases(outcomes: Sequence[CaseOutcome], *, defaults: Scalars) -> str:
-    """Return `fails: 4 of 7 cases, all with columns % 8 != 0 (...); passes: ...`; empty if nothing passed.
+def describe_cases(outcomes: Sequence[CaseOutcome], *, defaults: Scalars, not_judged: int = 0) -> str:
+    """Return `fails: 4 of 7 cases, all with columns % 8 != 0 (...); passes: ...`; empty if only one case was judged.
 
-    `defaults` are the values of parameters that a case leaves out.
+    `defaults` are the values of parameters that a case leaves out. `not_judged` cases had no time left.
     """
+    words = _outcome_words(outcomes, defaults)
+    return f"{words}; not judged: {not_judged} more" if words and not_judged else words
+
+
+def _outcome_words(outcomes: Sequence[CaseOutcome], defaults: Scalars) -> str:
     failed = [outcome for outcome in outcomes if not outcome.passed]
     passed = [outcome for outcome in outcomes if outcome.passed]
     if not failed or not passed:

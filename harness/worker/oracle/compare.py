@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
 import torch
 
 from harness.wire.evaluation import Margin, Mismatch
+from harness.worker.kit.arena import Value
 from suites.task import QuantizationTolerance, Tolerance
 
 from . import bounds
-from .error_pattern import describe_pattern
+from .error_pattern import describe_pattern, inputs_at
 
 _DIGITS = (6, 9, 17)
 EXACT = Tolerance()
@@ -40,11 +42,13 @@ def compare(
     quantization: QuantizationTolerance | None,
     terms: int = 1,
     tf32: bool = False,
+    inputs: Mapping[str, Value] | None = None,
 ) -> Comparison:
     """Compare `got` with `expected`, and measure how much of the tolerance it uses.
 
     `expected` is the oracle's output (float64 or integer); `dtype` is the dtype that `got` must have. `terms` is the length
-    of the tolerance's reduction. `tf32` is true if the device rounds to TF32.
+    of the tolerance's reduction. `tf32` is true if the device rounds to TF32. `inputs` of the output's shape are shown beside
+    a wrong element.
 
     NaN and infinities must be where the oracle has them. A value beyond the range of `dtype` is expected as infinity; if
     the tolerance reaches across that limit, a finite value is right as well. With `quantization`, its metrics judge the
@@ -53,7 +57,7 @@ def compare(
     if got.dtype != dtype or got.shape != expected.shape:
         return Comparison(_wrong_kind(got, expected, case=case, output=output, dtype=dtype), (), 0)
     if not dtype.is_floating_point:
-        return _compare_whole(got, expected, case=case, output=output)
+        return _compare_whole(got, expected, case=case, output=output, inputs=inputs)
     wide, truth = got.double(), expected.double()
     limit = bounds.overflow(dtype)
     beyond = truth.isfinite() & (truth.abs() >= limit)
@@ -61,7 +65,6 @@ def compare(
     finite = wide.isfinite() & reference.isfinite()
     right = (wide.isnan() & truth.isnan()) | (wide == reference)
     metrics: dict[str, float] = {}
-    margins: tuple[Margin, ...] = ()
     if quantization is None:
         bound = bounds.allowed(truth, dtype, tolerance, terms=terms, tf32=tf32)
         error = (wide - truth).abs()
@@ -69,16 +72,21 @@ def compare(
         right |= wide.isfinite() & truth.isfinite() & (error <= bound)
         right |= near & wide.isinf() & (wide.sign() == truth.sign())
         measure = "exact" if tolerance == EXACT else "elementwise"
-        margins = _elementwise(error, bound, finite, right, Margin(case, output, measure, 0.0))
+        share = torch.where(finite & (error > 0), error / bound, 0.0)
+        margins = _elementwise(share, finite, right, Margin(case, output, measure, 0.0))
+        used = float(share.max()) if share.numel() else 0.0
     else:
         metrics = quantization_metrics(wide[finite], reference[finite], dtype)
         shares = _shares(metrics, quantization)
-        if all(share <= 1 for share in shares.values()):
+        used = max(shares.values())
+        if used <= 1:
             right |= finite
         margins = tuple(
             Margin(case, output, name, share) for name, share in shares.items() if math.isfinite(share)
         )
-    mismatch = _report(got, wide, reference, ~right, case=case, output=output, metrics=metrics)
+    mismatch = _report(
+        got, wide, reference, ~right, case=case, output=output, metrics=metrics, used=used, inputs=inputs
+    )
     return Comparison(mismatch, margins, got.numel())
 
 
@@ -125,21 +133,32 @@ def _share(error: float, allowed: float) -> float:
     return error / allowed if allowed else math.inf
 
 
-def _compare_whole(got: torch.Tensor, expected: torch.Tensor, *, case: str, output: str) -> Comparison:
+def _compare_whole(
+    got: torch.Tensor, expected: torch.Tensor, *, case: str, output: str, inputs: Mapping[str, Value] | None
+) -> Comparison:
     """Compare integers and booleans: equal or wrong."""
     wide, reference = got.to(torch.int64), expected.to(torch.int64)
-    mismatch = _report(got, wide, reference, wide != reference, case=case, output=output, metrics={})
+    mismatch = _report(
+        got,
+        wide,
+        reference,
+        wide != reference,
+        case=case,
+        output=output,
+        metrics={},
+        used=math.inf,
+        inputs=inputs,
+    )
     margins = () if mismatch else (Margin(case, output, "exact", 0.0),)
     return Comparison(mismatch, margins, got.numel())
 
 
 def _elementwise(
-    error: torch.Tensor, bound: torch.Tensor, finite: torch.Tensor, right: torch.Tensor, empty: Margin
+    share: torch.Tensor, finite: torch.Tensor, right: torch.Tensor, empty: Margin
 ) -> tuple[Margin, ...]:
     """Return the worst element's share of its bound; nothing if a wrong element has no such share (NaN, Inf)."""
     if bool((~right & ~finite).any()):
         return ()
-    share = torch.where(finite & (error > 0), error / bound, 0.0)
     if not share.any():
         return (empty,)
     place = int(share.argmax())
@@ -163,7 +182,6 @@ def _wrong_kind(
         expected=f"{wanted}{list(expected.shape)}",
         got=f"{dtype_got}{list(shape)}",
         max_abs=None,
-        max_rel=None,
         wrong_share=1.0,
         nan_got=int(wide.isnan().sum()),
         nan_expected=int(expected.isnan().sum()),
@@ -185,15 +203,19 @@ def _report(
     case: str,
     output: str,
     metrics: dict[str, float],
+    used: float,
+    inputs: Mapping[str, Value] | None,
 ) -> Mismatch | None:
-    """Describe the mismatch by its first wrong element; `wide` and `reference` are float64 or int64."""
+    """Describe the mismatch by its first wrong element; `wide` and `reference` are float64 or int64.
+
+    `used` is the largest share of the tolerance.
+    """
     count = int(wrong.sum())
     if count == 0:
         return None
     first = tuple(int(place) for place in wrong.nonzero()[0])
     finite = wide.isfinite() & reference.isfinite()
-    error, size = (wide.double() - reference.double()).abs()[finite], reference.double().abs()[finite]
-    relative = error[size > 0] / size[size > 0]
+    error = (wide.double() - reference.double()).abs()[finite]
     expected_text, got_text = _in_few_digits(reference[first].item(), wide[first].item())
     name = str(got.dtype).removeprefix("torch.")
     return Mismatch(
@@ -203,7 +225,7 @@ def _report(
         expected=expected_text,
         got=got_text,
         max_abs=float(error.max()) if error.numel() else None,
-        max_rel=float(relative.max()) if relative.numel() else None,
+        used=used if math.isfinite(used) else None,
         wrong_share=count / wrong.numel(),
         nan_got=int(wide.isnan().sum()),
         nan_expected=int(reference.isnan().sum()),
@@ -214,7 +236,10 @@ def _report(
         dtype=name,
         expected_dtype=name,
         metrics=metrics,
-        pattern=describe_pattern(wide, reference, wrong, first=first, dtype=got.dtype),
+        pattern=(
+            *describe_pattern(wide, reference, wrong, first=first, dtype=got.dtype),
+            *inputs_at(first, inputs or {}, got.shape),
+        ),
     )
 
 

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator, Mapping, Sequence
 
 import torch
+
+from harness.worker.kit.arena import Value
 
 _SAMPLED = 1 << 20
 """Elements of a large output that are looked at for early rounding."""
@@ -17,6 +20,9 @@ _ROUNDED_ULPS = (0.06, 3.0)
 """Median error of one or a few roundings, in units in the last place; a single rounding gives about 0.25."""
 _MOST_ULPS = 16.0
 """For 95 of 100 wrong elements; sums that cancel exceed it."""
+_LEAST_ALIKE = 8
+"""With fewer wrong elements, almost anything is common to them."""
+_MOST_INPUTS, _MOST_INDICES = 4, 6
 
 
 def describe_pattern(
@@ -27,7 +33,7 @@ def describe_pattern(
     first: tuple[int, ...],
     dtype: torch.dtype,
 ) -> tuple[str, ...]:
-    """Return one or two short sentences about the wrong elements; `got` and `expected` are float64 or int64.
+    """Return a few short sentences about the wrong elements; `got` and `expected` are float64 or int64.
 
     `wrong` marks them, and `first` is the index of the first one. `dtype` is the output's.
     """
@@ -36,8 +42,27 @@ def describe_pattern(
         values.flatten()[::step] for values in (got, expected, wrong)
     )
     rounding = early_rounding(got_sample, expected_sample, wrong_sample, dtype)
-    near = neighbours(got, expected, first)
-    return tuple(filter(None, (rounding or places(wrong), near)))
+    alike = "" if rounding else relation(got_sample[wrong_sample], expected_sample[wrong_sample])
+    kind = "; ".join(filter(None, (rounding or places(wrong), alike)))
+    return tuple(filter(None, (kind, neighbours(got, expected, first))))
+
+
+def relation(got: torch.Tensor, expected: torch.Tensor) -> str:
+    """Return what the values of the wrong elements have in common, as a hint at the cause; empty if nothing is known."""
+    if got.numel() < _LEAST_ALIKE or not bool(got.isfinite().all()) or not bool(expected.isfinite().all()):
+        return ""
+    if bool((got == got[0]).all()):
+        return f"each is {got[0].item():.4g}"
+    if not got.is_floating_point():
+        return ""
+    if bool((expected != 0).all()):
+        ratios = got / expected
+        factor = float(ratios.median())
+        if abs(factor - 1) > 1e-2 and float((ratios - factor).abs().max()) <= 1e-3 * abs(factor):
+            return f"each is {factor:.4g} times the expected value"
+    if bool((got == got.round()).all()) and float((expected != expected.round()).double().mean()) > 0.5:
+        return "each is a whole number, unlike the expected values: a cast to an integer?"
+    return ""
 
 
 def early_rounding(got: torch.Tensor, expected: torch.Tensor, wrong: torch.Tensor, dtype: torch.dtype) -> str:
@@ -77,11 +102,11 @@ def early_rounding(got: torch.Tensor, expected: torch.Tensor, wrong: torch.Tenso
 
 
 def places(wrong: torch.Tensor) -> str:
-    """Return where the wrong elements are: in words about rows and columns, the last axis being the columns."""
+    """Return where the wrong elements are, in rows and columns or in slices of each axis; empty if all are wrong."""
     if bool(wrong.all()):
-        return "every element is wrong"
-    if wrong.dim() == 0:
         return ""
+    if sum(size > 1 for size in wrong.shape) > 2:
+        return _places_in_slices(wrong)
     table = wrong.reshape(-1, wrong.shape[-1])
     rows, columns = table.any(dim=1), table.any(dim=0)
     one_row = table.shape[0] == 1
@@ -96,6 +121,49 @@ def places(wrong: torch.Tensor) -> str:
     if where_columns:
         return f"wrong elements: {where_columns}, in {in_rows}"
     return f"wrong elements: scattered columns, in {in_rows}"
+
+
+def _places_in_slices(wrong: torch.Tensor) -> str:
+    """Return which indices of which axes have wrong elements, and whether all elements with these indices are wrong."""
+    marks = [wrong.movedim(axis, 0).flatten(1).any(dim=1) for axis in range(wrong.dim())]
+    shape = f"in shape {list(wrong.shape)}"
+    slices = [words for axis, marked in enumerate(marks) if (words := _slices(axis, marked))]
+    count, box = int(wrong.sum()), math.prod(int(marked.sum()) for marked in marks)
+    if count == 1:
+        return f"one element is wrong {shape}"
+    flat = wrong.flatten().nonzero().flatten()
+    if int(flat[-1] - flat[0]) + 1 == count != box:  # such as the tail of a kernel that ignores the axes
+        return f"wrong elements: {_span(wrong.flatten(), 'element')}, counted over all axes {shape}"
+    if not slices:
+        return f"wrong elements: scattered over every slice of every axis {shape}"
+    full = "; every element there is wrong" if box == count else ""
+    return f"all wrong elements have {', '.join(slices)} {shape}{full}"
+
+
+def _slices(axis: int, marks: torch.Tensor) -> str:
+    """Return which indices of an axis are marked; empty if all are."""
+    at = marks.nonzero().flatten().tolist()
+    if len(at) == marks.numel():
+        return ""
+    if len(at) == 1:
+        return f"index {at[0]} of axis {axis}"
+    shown = ", ".join(map(str, at if len(at) <= _MOST_INDICES else [*at[: _MOST_INDICES - 1], "..."]))
+    return f"{_run(at) or f'{len(at)} indices ({shown})'} of axis {axis}"
+
+
+def _run(at: Sequence[int]) -> str:
+    """Return several places that have one distance in words; empty if the distances differ."""
+    first, last = at[0], at[-1]
+    step = at[1] - first
+    if at != list(range(first, last + 1, step)):
+        return ""
+    if step == 1:
+        return f"indices {first}..{last}"
+    return f"every {_ordinal(step)} index from {first} to {last}"
+
+
+def _ordinal(number: int) -> str:
+    return f"{number}{_ORDINALS.get(number, 'th')}"
 
 
 def _span(marks: torch.Tensor, unit: str) -> str:
@@ -113,7 +181,7 @@ def _span(marks: torch.Tensor, unit: str) -> str:
         return f"{side}{count} of {size} {unit}s ({first}..{last})"
     step = math.gcd(*(place - first for place in at))
     if step > 1 and count > 2 and count == (last - first) // step + 1:
-        return f"every {step}{_ORDINALS.get(step, 'th')} {unit} of {size}, from {first} to {last}"
+        return f"every {_ordinal(step)} {unit} of {size}, from {first} to {last}"
     return f"{count} of {size} {unit}s, the first at {first}, the last at {last}"
 
 
@@ -126,6 +194,17 @@ def neighbours(got: torch.Tensor, expected: torch.Tensor, first: tuple[int, ...]
     index = ", ".join([*map(str, row), f"{begin}..{end - 1}"])
     shown = [_short(values[tuple(row)][begin:end]) for values in (expected, got)]
     return f"at [{index}] expected {shown[0]}, got {shown[1]}"
+
+
+def inputs_at(first: Sequence[int], inputs: Mapping[str, Value], shape: torch.Size) -> Iterator[str]:
+    """Yield the values at index `first` of the inputs with the output's shape, if there are any."""
+    values = [
+        f"{name} = {_short(value[tuple(first)].reshape(1))}"
+        for name, value in inputs.items()
+        if isinstance(value, torch.Tensor) and value.shape == shape
+    ]
+    if first and values:
+        yield f"inputs at {list(first)}: {', '.join(values[:_MOST_INPUTS])}"
 
 
 def _short(values: torch.Tensor) -> str:

@@ -14,29 +14,35 @@ if TYPE_CHECKING:
     from .caller import Run
 
 
+_MOST_OPERATORS = 6
+"""Operators that one error names."""
+
+
 def structure(returned: Returned, outputs: Sequence[Output]) -> str:
     """Return why the returned value cannot be compared with the oracle; empty if it can."""
-    wanted = len(outputs)
     names = ", ".join(output.name for output in outputs)
-    expected = "one tensor" if wanted == 1 else f"a tuple of {wanted} tensors ({names})"
-    if returned.structure == ("tensor" if wanted == 1 else "tuple"):
-        if len(returned.outputs) != wanted:
-            return f"returned {len(returned.outputs)} values, expected {expected}"
-    else:
-        returned_type = (
-            f"a tuple of {len(returned.outputs)}"
-            if returned.structure == "tuple"
-            else f"a {returned.structure}"
-        )
-        if returned.structure == "NoneType":
-            returned_type = "None (no return statement?)"
-        return f"returned {returned_type}, expected {expected}"
+    expected = "one tensor" if len(outputs) == 1 else f"a tuple of {len(outputs)} tensors ({names})"
+    is_sequence = returned.structure in ("tuple", "list")
+    if is_sequence != (len(outputs) > 1) or len(returned.outputs) != len(outputs):
+        return f"expected {expected}, got {_returned_words(returned, is_sequence=is_sequence)}"
+    problems = []
     for output, data in zip(outputs, returned.outputs, strict=True):
         if data.problem:
-            return f"output `{output.name}` {data.problem}"
-        if not data.dtype:
-            return f"output `{output.name}` is a {data.type}, not a tensor"
-    return ""
+            problems.append(f"output `{output.name}` {data.problem}")
+        elif not data.dtype:
+            problems.append(f"output `{output.name}` is a {data.type}, not a tensor")
+    return "; ".join(problems)
+
+
+def _returned_words(returned: Returned, *, is_sequence: bool) -> str:
+    """Return the returned value in words: `a tuple of 1 tensor`, `None (no return statement?)`."""
+    if returned.structure == "NoneType":
+        return "None (no return statement?)"
+    if not is_sequence:
+        return f"{'an' if returned.structure[:1] in 'aeiou' else 'a'} {returned.structure}"
+    count = len(returned.outputs)
+    unit = "tensor" if all(data.dtype or data.problem for data in returned.outputs) else "value"
+    return f"a {returned.structure} of {count} {unit}{'' if count == 1 else 's'}"
 
 
 def out_of_bounds(run: Run, task: Task) -> ErrorReport | None:
@@ -60,16 +66,24 @@ def of_call(run: Run, task: Task) -> ErrorReport | None:
         )
     if returned.foreign_kernels:
         return findings.foreign_kernel(lead, returned.foreign_kernels[0])
-    for operator in returned.operators:
-        if not operators.is_allowed(operator.name, task.allowed_operators):
-            return ErrorReport(
-                kind="operator",
-                message=(
-                    f"{lead}the tensor operator `{operator.name}` computes outside the Triton kernels; "
-                    "do it in a kernel (allocations, views, copies and casts are free)"
-                ),
-                line=operator.line,
-            )
+    refused = [
+        operator
+        for operator in returned.operators
+        if not operators.is_allowed(operator.name, task.allowed_operators)
+    ]
+    if refused:
+        names = ", ".join(
+            f"`{operator.name}`" + ("" if operator.line is None else f" (line {operator.line})")
+            for operator in refused[:_MOST_OPERATORS]
+        )
+        more = f" and {len(refused) - _MOST_OPERATORS} more" if len(refused) > _MOST_OPERATORS else ""
+        subject = (
+            f"the tensor operators {names}{more} compute"
+            if len(refused) > 1
+            else f"the tensor operator `{refused[0].name}` computes"
+        )
+        message = f"{lead}{subject} outside the Triton kernels; do it in a kernel (allocations, views, copies and casts are free)"
+        return ErrorReport(kind="operator", message=message, line=refused[0].line)
     if returned.host_elements > limits.HOST_ELEMENTS:
         return ErrorReport(
             kind="host_elements",

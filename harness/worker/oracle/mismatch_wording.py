@@ -2,12 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
+import re
+from collections.abc import Hashable, Sequence
+from typing import NamedTuple
 
 import msgspec
 
 from harness.wire.evaluation import ErrorReport, Finding, Mismatch
 from suites.task import EntryPoint
+
+_MOST_LINES = 6
+"""Further failures that have a line each. More are grouped, in as many lines at most."""
+_MOST_NAMES = 4
+_SMALL_SHARE = 0.01
+"""A smaller share of wrong elements is said as a number."""
+_NUMBER = re.compile(r"-?[\d.]+(e[+-]\d+)?")
+
+
+class CaseError(NamedTuple):
+    """An error of one case; a case may have one for each of its outputs."""
+
+    case: str
+    error: ErrorReport
 
 
 def mismatch(wrong: Mismatch, when: str = "", undefined: Sequence[int] = ()) -> ErrorReport:
@@ -20,31 +37,67 @@ def mismatch(wrong: Mismatch, when: str = "", undefined: Sequence[int] = ()) -> 
         return _mismatch("shape", f"{lead} has shape {got}, expected {expected}", wrong)
     parts = [
         f"{lead} is wrong at index {list(wrong.index)}: expected {wrong.expected}, got {wrong.got}",
-        f"{wrong.wrong_share:.2%} of the elements are wrong",
+        _extent(wrong),
     ]
-    if wrong.max_abs is not None:
-        largest = f"largest absolute error {wrong.max_abs:.4g}"
-        parts.append(largest + (f", relative {wrong.max_rel:.4g}" if wrong.max_rel is not None else ""))
+    if wrong.largest_error and not wrong.metrics:
+        parts.append(f"largest error {wrong.largest_error}")
     if wrong.nan_got != wrong.nan_expected:
         parts.append(f"{wrong.nan_got} NaN where {wrong.nan_expected} are expected")
     if wrong.inf_got != wrong.inf_expected:
         parts.append(f"{wrong.inf_got} Inf where {wrong.inf_expected} are expected")
     if wrong.metrics:
-        parts.append(", ".join(f"{name} {value:.6g}" for name, value in wrong.metrics.items()))
+        metrics = ", ".join(f"{name} {value:.6g}" for name, value in wrong.metrics.items())
+        parts += filter(None, (metrics, wrong.largest_error))
     more_nan = wrong.nan_got > wrong.nan_expected
     if undefined and (more_nan or not wrong.dtype.startswith(("float", "bfloat"))):
-        parts.append(
+        hint = (
             f"the masked load in {_lines(undefined)} has no `other`: lanes that its mask leaves out may hold anything "
             f"({'NaN' if more_nan else 'a large integer'} here), so give it a value"
         )
+        wrong = msgspec.structs.replace(wrong, pattern=(*wrong.pattern, hint))
     return _mismatch("mismatch", "\n".join(["; ".join(parts), *wrong.pattern]), wrong)
 
 
-def with_cases(error: ErrorReport, cases: str) -> ErrorReport:
-    """The error, with a last line that says which cases fail and which pass."""
-    if not cases:
-        return error
-    return msgspec.structs.replace(error, message=f"{error.message}\n{cases}", cases=cases)
+def _extent(wrong: Mismatch) -> str:
+    elements = math.prod(wrong.shape)
+    count = round(wrong.wrong_share * elements)
+    if wrong.wrong_share < _SMALL_SHARE:
+        return f"{count:,} of {elements:,} elements {'is' if count == 1 else 'are'} wrong"
+    return (
+        "every element is wrong"
+        if count == elements
+        else f"{wrong.wrong_share:.2%} of the elements are wrong"
+    )
+
+
+def further_lines(first: CaseError, others: Sequence[CaseError]) -> tuple[str, ...]:
+    """A line for each of the other failures. Failures with the same message share a line.
+
+    If there are many, so do outputs that are wrong in the same way.
+    """
+    ways: dict[Hashable, list[CaseError]] = {}
+    for number, failure in enumerate((first, *others)):
+        is_alone = failure.error.kind == "mismatch" and len(others) <= _MOST_LINES
+        ways.setdefault(number if is_alone else _way(failure), []).append(failure)
+    lines: list[str] = []
+    for number, failures in enumerate(ways.values()):
+        line = [failures[0].error.in_one_line] if number else []
+        if same := list(dict.fromkeys(failure.case for failure in failures[1:])):
+            shown = ", ".join(same[:_MOST_NAMES]) + (", ..." if len(same) > _MOST_NAMES else "")
+            plural = "cases fail" if len(same) > 1 else "case fails"
+            line.append(f"{len(same)} more {plural} in the same way: {shown}")
+        lines += filter(None, ["; ".join(line)])
+    left = len(lines) - _MOST_LINES
+    return tuple(lines) if left <= 0 else (*lines[:_MOST_LINES], f"and failures of {left} more kinds")
+
+
+def _way(failure: CaseError) -> Hashable:
+    """What two failures of one cause share: for a wrong output its name and pattern, else the message; numbers aside."""
+    error, wrong = failure.error, failure.error.mismatch
+    if error.kind != "mismatch" or wrong is None:
+        return error.kind, _NUMBER.sub("#", error.first_line.replace(failure.case, ""))
+    more = (wrong.nan_got > wrong.nan_expected, wrong.inf_got > wrong.inf_expected)
+    return wrong.output, more, _NUMBER.sub("#", wrong.common)
 
 
 def wrong_signature(entry: EntryPoint, problem: str) -> ErrorReport:

@@ -60,7 +60,7 @@ from harness.worker.candidate.loading import (
     confine,
     failed,
     import_candidate,
-    missing_entry_point,
+    missing_entry_points,
     parameters_of,
 )
 from harness.worker.candidate.patches import Snapshot
@@ -243,7 +243,7 @@ class Timer:
         entries = {name: vars(self._module).get(name) for name in request.entry_points}
         missing = [name for name, entry in entries.items() if not callable(entry)]
         if missing:
-            return missing_entry_point(missing[0])
+            return missing_entry_points(missing)
         return Loaded(
             parameters={name: parameters_of(entry) for name, entry in entries.items() if callable(entry)},
         )

@@ -10,27 +10,31 @@ from typing import Any
 
 from textual.app import App
 
-from sessions.state.state import AttemptState
+from sessions.kept_kernels import KeptKernel
+from suites import Task
 from tui.cockpit.draw.lines import clean
-from tui.facts.evaluation.page import evaluation_tables
 from tui.facts.report import SessionReport
-from tui.print.plain import tables_text
+from tui.print.export_files import export_files
 from tui.print.report_pages import as_csv, as_html, as_markdown
 
 
-def write_attempt(attempt: AttemptState, folder: Path) -> list[Path]:
-    """Write an attempt's kernel, and its evaluation as text, to new files; returns them.
+def write_export(kernel: KeptKernel, task: Task, folder: Path) -> Path:
+    """Write what `wavedeck export` writes into a new folder in `folder`; returns the new folder.
 
-    An existing file is never replaced. Raises `OSError` if the folder cannot be written.
+    Raises `OSError` if the folder cannot be written, and `SuiteError` if a file of the task cannot be read.
     """
-    stem = attempt.attempt.replace("#", "-").replace("/", "-")
-    texts = {
-        f"{stem}.py": attempt.source or "",
-        f"{stem}.txt": tables_text(evaluation_tables(attempt.evaluation))
-        if attempt.evaluation is not None
-        else "",
-    }
-    return [write_new(folder / name, text) for name, text in texts.items() if text]
+    texts = export_files(kernel, task)
+    stem = kernel.attempt.replace("#", "-").replace("/", "-")
+    for number in count(1):
+        place = folder / (stem if number == 1 else f"{stem}~{number}")
+        try:
+            place.mkdir()
+        except FileExistsError:
+            continue
+        for name, text in texts.items():
+            (place / name).write_text(text, encoding="utf-8", errors="replace")
+        return place
+    raise AssertionError("there is always a further number")
 
 
 def write_new(path: Path, text: str) -> Path:

@@ -8,13 +8,16 @@ from pathlib import Path
 from textual.binding import Binding, BindingType
 from textual.message import Message
 
+from sessions.kept_kernels import kept_kernel
+from sessions.names import short_task
 from sessions.state.state import AttemptState, InstanceState
+from suites import SuiteError, load_task
 from tui.actions.catalogue import ACTIONS, Takes
 from tui.actions.line import Order, Subject
 from tui.actions.possible import is_possible
 from tui.actions.reproducers import reproducer
 from tui.cockpit.desk.messages import OpenInstance, OpenLatency
-from tui.cockpit.desk.writing import write_attempt
+from tui.cockpit.desk.writing import write_export
 from tui.cockpit.screens.base import SessionScreen
 from tui.diagnostics import Complaint
 
@@ -32,7 +35,7 @@ def action_bindings(prefix: str, names: Iterable[str]) -> list[BindingType]:
 STEERING: list[BindingType] = [
     *action_bindings("steer", STEERED),
     Binding("Y", "reproduce", "copy reproducer", id="attempt.reproduce", show=False),
-    Binding("O", "write", "write files", id="attempt.write", show=False),
+    Binding("O", "write", "export", id="attempt.write", show=False),
 ]
 """Keys of an `ActingScreen`, which it names after its own."""
 
@@ -161,13 +164,17 @@ class ActingScreen(SessionScreen):
             self.app.copy_to_clipboard(line)
 
     def action_write(self) -> None:
-        """Write the attempt's kernel and evaluation to files in the current folder."""
+        """Export the attempt into a new folder in the current folder."""
         attempt = self.steered_attempt
-        if attempt is None:
+        if attempt is None or not attempt.source:
             return
+        kernel = kept_kernel(self.feed.session, self.feed.state, attempt)
         try:
-            files = write_attempt(attempt, Path.cwd())
+            task = load_task(short_task(kernel.task), registry=self.desk.home.suites)
+            folder = write_export(kernel, task, Path.cwd())
         except OSError as error:
             self.desk.refuse("not written", f"{Path.cwd()}: {error.strerror or error}")
+        except SuiteError as error:
+            self.desk.refuse("not written", str(error))
         else:
-            self.notify(f"written: {', '.join(file.name for file in files)}", markup=False)
+            self.notify(f"written: {folder.name}/", markup=False)

@@ -11,6 +11,7 @@ from harness import DevicePool, JudgeExtraMissing, OracleReport, Target, Verdict
 from harness.node.discovery import CPU
 from harness.node.selection import targets_for
 from suites import Task
+from tui.commands.options import say_default_target
 from tui.config import load
 from tui.diagnostics import say
 from tui.facts.tables import Column, Field
@@ -22,10 +23,12 @@ def weigh(tasks: Sequence[Task], targets: str | None) -> list[OracleReport]:
     configured = load({"targets": targets}, environ=os.environ, folder=Path.cwd())
     compiled_for = targets_for((CPU,), configured.settings.targets)
     try:
-        return asyncio.run(weigh_all(tasks, compiled_for))
+        reports = asyncio.run(weigh_all(tasks, compiled_for))
     except JudgeExtraMissing as missing:
         say(f"the files have no problem; baselines and oracles were not judged: {missing}")
         return []
+    say_default_target((report.baseline_error for report in reports), configured.settings.targets)
+    return reports
 
 
 async def weigh_all(tasks: Sequence[Task], targets: Sequence[Target]) -> list[OracleReport]:
@@ -84,7 +87,7 @@ def findings(reports: Sequence[OracleReport]) -> list[str]:
     for report in reports:
         if report.baseline_error:
             lines.append(f"{report.task}: the baseline is {report.baseline}: {report.baseline_error}")
-        if report.problem:
+        if report.problem and report.problem != report.baseline_error:
             lines.append(f"{report.task}: {report.problem}")
         lines += [
             f"{report.task}: weak oracle, case {weakness.case}: {weakness.problem}"

@@ -15,6 +15,7 @@ from harness.processes.capacity import RECORDED_CASE_BYTES
 from harness.recording.references import ReferenceResult, Result, judge_reference
 from suites.public.recorded import recorded_folder, text_digest
 from suites.public.task import PublicTask
+from tui.commands.options import say_default_target
 from tui.diagnostics import say
 from tui.facts.tables import Column, Field
 from tui.print.plain import listing
@@ -69,7 +70,10 @@ async def judge_all(
             for number in range(pool.slots):
                 group.create_task(judge_next(), name=f"references/{number}")
     judged = (lost.get(task.id) or results.find(keys[task.id]) for task in tasks)
-    return [result for result in judged if result is not None]
+    all_results = [result for result in judged if result is not None]
+    if kind == "cpu":
+        say_default_target((result.why for result in all_results), targets)
+    return all_results
 
 
 @asynccontextmanager

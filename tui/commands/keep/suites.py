@@ -11,9 +11,7 @@ import click
 
 from sessions.home import home_from
 from suites import (
-    Case,
     Task,
-    Tolerance,
     add_suite,
     check_suite,
     find_public_task,
@@ -25,11 +23,11 @@ from suites import (
 from suites.public.instructions import Instruction
 from suites.public.task import SuiteKind
 from suites.registry import clones_of
-from suites.tolerances import tolerance_of
 from tui.commands.options import complete_tasks, json_option, targets_option
 from tui.diagnostics import ExitCode, say
+from tui.facts.evaluation.task_cases import cases_table
 from tui.facts.tables import Column, Field
-from tui.print.plain import emit, emit_json, listing, wrapped
+from tui.print.plain import emit, emit_json, listing, tables_text, wrapped
 
 from .public_suites import CLONES, list_public, public_entry, public_suite, show_public
 
@@ -147,16 +145,7 @@ def show_command(task: str, *, instruction: str, as_json: bool) -> None:
     emit(wrapped(paragraphs(shown.instruction.strip())) + "\n")
     for entry_point in shown.entry_points:
         emit(f"def {entry_point.signature}")
-    cases: tuple[Field[Case], ...] = (
-        Field(Column("case", keep=True), lambda case: case.name),
-        Field(Column("dtype", keep=True), lambda case: case.dtype),
-        Field(Column("values", keep=True), lambda case: f"{case.distribution}"),
-        Field(Column("on cpu"), lambda case: sizes(case.cpu)),
-        Field(Column("on a GPU"), lambda case: sizes(case.gpu)),
-        Field(Column("for", keep=True, if_known=True), lambda case: "exam" if case.exam else ""),
-        Field(Column("tolerance"), lambda case: tolerance(shown, case)),
-    )
-    emit("\n" + listing(cases, shown.cases))
+    emit("\n" + tables_text([cases_table(shown)]))
 
 
 def paragraphs(markdown: str) -> str:
@@ -172,34 +161,6 @@ def paragraphs(markdown: str) -> str:
             lines[-1] += " " + line.lstrip()
         in_code ^= fence
     return "\n".join(lines)
-
-
-def sizes(named: dict[str, int]) -> str:
-    """Return the sizes of a case on one line."""
-    return " ".join(f"{name}={value}" for name, value in named.items())
-
-
-def tolerance(task: Task, case: Case) -> str:
-    """Return the tolerances of a case's outputs; with the names of the outputs if the tolerances differ."""
-    if task.quantization is not None:
-        limits = task.quantization
-        return f"cosine {limits.cosine_min:g}, L1 {limits.relative_l1_max:g}, RMSE {limits.rmse_max:g}"
-    limits_by_output = {output.name: allowed(tolerance_of(task, output, case)) for output in task.outputs}
-    if len(set(limits_by_output.values())) == 1:
-        return next(iter(limits_by_output.values()))
-    return "; ".join(f"{name}: {words}" for name, words in limits_by_output.items())
-
-
-def allowed(limit: Tolerance) -> str:
-    """Return the keys of a tolerance that are not 0, or `exact`."""
-    parts = [
-        f"{key} {value:g}"
-        for key in ("rtol", "atol", "ulps", "scale")
-        if (value := float(getattr(limit, key)))
-    ]
-    if limit.accumulation:
-        parts.append(f"accumulation {limit.accumulation:g} over {limit.reduction}")
-    return ", ".join(parts) or "exact"
 
 
 @suites_command.command("add")

@@ -21,7 +21,6 @@ from harness import (
     Verdict,
     evaluate,
 )
-from harness.hardware.targets import DEFAULT_TARGET
 from harness.node.selection import targets_for, wait_for_devices
 from harness.processes.nursery import Nursery
 from harness.processes.quarantine import DeviceEvent, LeaseAwaited, NodeBack, NodeDown, Quarantined
@@ -41,7 +40,13 @@ from sessions.home import home_from
 from sessions.names import stage_word
 from suites import Task
 from tui.commands.keep.recording import judged_task
-from tui.commands.options import complete_tasks, json_option, predictions_options, targets_option
+from tui.commands.options import (
+    complete_tasks,
+    json_option,
+    predictions_options,
+    say_default_target,
+    targets_option,
+)
 from tui.config import Settings, load
 from tui.diagnostics import Complaint, ExitCode, say
 from tui.facts.evaluation.page import evaluation_tables
@@ -175,17 +180,9 @@ def eval_command(
         emit(tables_text(evaluation_tables(evaluation, baseline=loaded.baseline, file=name)))
     if refused is None:
         say(f"seed {drawn}; judge these inputs again with --seed {drawn}")
-        if evaluation.device == "cpu" and is_about_default_target(evaluation, settings):
-            say(
-                f"this is about {DEFAULT_TARGET}, the default target; judge a kernel for NVIDIA with --targets sm_90"
-            )
+        if evaluation.device == "cpu" and evaluation.error is not None:
+            say_default_target([evaluation.error.message], settings.targets)
     return EXIT_CODES.get(evaluation.verdict, ExitCode.NO)
-
-
-def is_about_default_target(evaluation: Evaluation, settings: Settings) -> bool:
-    """Return whether the kernel fails only in the compile for the default target, which the user did not name."""
-    error = evaluation.error
-    return not settings.targets and error is not None and error.message.startswith(f"{DEFAULT_TARGET}: ")
 
 
 async def judged(

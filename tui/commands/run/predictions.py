@@ -29,6 +29,7 @@ from sessions.state.ratio_words import times
 from suites import public_suite_names
 from suites.public.task import PublicTask
 from tui.commands.keep.public_suites import public_suite
+from tui.commands.options import say_default_target
 from tui.config import Settings
 from tui.diagnostics import Complaint, ExitCode, say
 from tui.facts.tables import Column, Field
@@ -97,6 +98,8 @@ def judge_predictions(request: PredictionsOptions, settings: Settings, *, as_jso
         )
     else:
         _print(judged, tasks, problems, written)
+    on_cpu = (result.why for result in judged.results if result.device == "cpu")
+    say_default_target(on_cpu, settings.targets)
     if judged.lost:
         say(f"the judge failed on {len(judged.lost)}; give the same command again to judge them")
         return ExitCode.FAILED

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Sequence
 from pathlib import Path
 
 import click
 
 from sessions.catalog import LATEST
-from sessions.files import write_whole
+from tui.commands.files import write_document
 from tui.commands.opening import open_session
 from tui.commands.options import complete_sessions
 from tui.diagnostics import Complaint, printable, say
@@ -78,19 +77,8 @@ def _write(file: Path, reports: Sequence[SessionReport], form: str) -> None:
         data = json_document(_metrics(reports), indented=True)
     else:
         data = printable(PAGES[form](reports)).encode("utf-8", errors="replace")
-    if file.exists() and not file.is_file():
-        raise Complaint(f"the report was not written: {file} is not a file")
-    try:
-        write_whole(file.resolve(), data + b"\n", mode=0o666 & ~_umask())
-    except OSError as error:
-        raise Complaint(f"the report was not written to {file}: {error.strerror or error}") from error
+    write_document(file, data + b"\n", "the report")
     say(f"the report is in {file}")
-
-
-def _umask() -> int:
-    mask = os.umask(0o077)
-    os.umask(mask)
-    return mask
 
 
 def _metrics(reports: Sequence[SessionReport]) -> list[object]:

@@ -6,15 +6,13 @@ import difflib
 from collections.abc import Iterator
 
 import click
-from click.shell_completion import CompletionItem
 
 from sessions.catalog import LATEST
 from sessions.state.state import AttemptState, InstanceState, SessionState
 from sessions.store.attempt_commits import code_call
 from sessions.store.decidable import find_attempt
 from tui.commands.keep.sessions import attempt_row
-from tui.commands.opening import open_session
-from tui.commands.options import complete_sessions
+from tui.commands.opening import complete_words, open_session
 from tui.diagnostics import Complaint
 from tui.facts.attempt import decided_words, origin_words
 from tui.facts.evaluation.certainty import exam_sentence
@@ -22,18 +20,6 @@ from tui.facts.evaluation.page import evaluation_tables
 from tui.facts.evaluation.spread import spread_lines
 from tui.facts.settings_words import REFERENCE_SHOWN
 from tui.print.plain import emit, emit_exactly, emit_json, tables_text
-
-
-def complete_words(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
-    """Return sessions for the first word, and attempts for the second."""
-    words = list(ctx.params.get(param.name or "") or ())
-    if not words:
-        return complete_sessions(ctx, param, incomplete)
-    return [
-        CompletionItem(attempt.attempt, help=str(attempt.verdict or "not judged"))
-        for attempt in open_session(words[0]).state.attempts()
-        if attempt.attempt.startswith(incomplete)
-    ]
 
 
 @click.command(name="show")

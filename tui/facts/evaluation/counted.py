@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 from harness import Estimate, Evaluation
 from harness.wire.evaluation import SampledTraffic, Traffic
 from sessions.state.ranking import estimated_slowdown
+from tui.facts.evaluation.task_cases import sizes_words
 from tui.facts.tables import Column, Field, Table, table_of
 from tui.facts.vocabulary import count, estimate, grouped, size
 
 TRAFFIC: tuple[Field[Traffic], ...] = (
     Field(Column("case", keep=True), lambda traffic: traffic.case),
-    Field(Column("sizes", drop=7), lambda traffic: _sizes(traffic.sizes), "dim"),
+    Field(Column("sizes", drop=7), lambda traffic: sizes_words(traffic.sizes), "dim"),
     Field(Column("requested", right=True), lambda traffic: size(_requested(traffic))),
     Field(
         Column("unique", right=True, drop=2),
@@ -29,7 +28,7 @@ TRAFFIC: tuple[Field[Traffic], ...] = (
 )
 SAMPLED: tuple[Field[SampledTraffic], ...] = (
     Field(Column("case", keep=True), lambda sample: sample.case),
-    Field(Column("sizes", drop=7), lambda sample: _sizes(sample.sizes), "dim"),
+    Field(Column("sizes", drop=7), lambda sample: sizes_words(sample.sizes), "dim"),
     Field(Column("requested", right=True), lambda sample: size(_requested(sample))),
     Field(Column("on dies at most", right=True, drop=2), lambda sample: size(sample.die_bytes)),
     Field(Column("unique at most", right=True, drop=3), lambda sample: size(sample.unique_high_bytes)),
@@ -44,7 +43,7 @@ SAMPLED: tuple[Field[SampledTraffic], ...] = (
 ESTIMATES: tuple[Field[Estimate], ...] = (
     Field(Column("target", keep=True), lambda bounds: bounds.target, "key"),
     Field(Column("case", keep=True), lambda bounds: bounds.case),
-    Field(Column("sizes", drop=4), lambda bounds: _sizes(bounds.sizes), "dim"),
+    Field(Column("sizes", drop=4), lambda bounds: sizes_words(bounds.sizes), "dim"),
     Field(Column("at best us", right=True), lambda bounds: f"{bounds.low_us:,.4g}"),
     Field(
         Column("shared on dies us", right=True, if_known=True, drop=3),
@@ -97,10 +96,6 @@ def _excess(traffic: Traffic | SampledTraffic) -> str:
     return f"{_requested(traffic) / traffic.minimal_bytes:.2f}" if traffic.minimal_bytes else ""
 
 
-def _sizes(sizes: Mapping[str, int]) -> str:
-    return " ".join(f"{name}={value}" for name, value in sizes.items())
-
-
 def case_sizes(evaluation: Evaluation) -> dict[str, str]:
     """Return the sizes at which a GPU runs each case, as far as the evaluation knows them: `rows=8192 cols=4097`."""
     estimated = {
@@ -109,4 +104,4 @@ def case_sizes(evaluation: Evaluation) -> dict[str, str]:
         if bounds.case not in evaluation.not_sampled
     }
     sampled = {sample.case: sample.sizes for sample in evaluation.sampled}
-    return {case: _sizes(sizes) for case, sizes in (sampled | estimated).items()}
+    return {case: sizes_words(sizes) for case, sizes in (sampled | estimated).items()}

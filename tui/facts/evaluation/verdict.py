@@ -160,7 +160,7 @@ def error_lines(attempt: AttemptState) -> list[int]:
 def mismatch_table(wrong: Mismatch, *, figures: bool = True) -> Table:
     """Return size and kind of an output's error; without `figures` only what the message of the error does not say."""
     sizes = (
-        ("largest error", f"{_number(wrong.max_abs)} absolute, {_number(wrong.max_rel)} relative"),
+        ("largest error", wrong.largest_error or "no finite pair"),
         ("NaN", _pair(f"{wrong.nan_got:,}", f"{wrong.nan_expected:,}")),
         ("Inf", _pair(f"{wrong.inf_got:,}", f"{wrong.inf_expected:,}")),
         *((name, f"{value:.6g}") for name, value in wrong.metrics.items()),
@@ -171,10 +171,6 @@ def mismatch_table(wrong: Mismatch, *, figures: bool = True) -> Table:
         ("dtype", _pair(wrong.dtype, wrong.expected_dtype)),
     )
     return named_values("", (*shown, *kind))
-
-
-def _number(value: float | None) -> str:
-    return "no finite pair" if value is None else f"{value:.4g}"
 
 
 def _pair(got: object, expected: object) -> str:
@@ -196,14 +192,16 @@ def _is_said(line: str, message: str) -> bool:
 
 
 def error_table(error: ErrorReport | None, file: str = FILE) -> Table:
-    """Return what the first line of an error does not say: shapes, pattern, cases and trace; empty without an error."""
+    """Return what the first line of an error does not say: shapes, pattern, other failures and trace; empty without an error."""
     if error is None:
         return Table("")
     title, trace = f"error ({error.kind})", trace_text(error, file)
     if error.mismatch is None:
         return Table(title).with_sentences(error.message.partition("\n")[2], trace)
     wrong = mismatch_table(error.mismatch, figures=False)
-    return replace(wrong.with_sentences(*error.mismatch.pattern, error.cases, trace), title=title)
+    return replace(
+        wrong.with_sentences(*error.mismatch.pattern, *error.further, error.cases, trace), title=title
+    )
 
 
 def compile_errors(evaluation: Evaluation) -> list[Table]:

@@ -123,8 +123,8 @@ def _error(subject: PageSubject, error: ErrorReport, width: int) -> list[list[Li
         further = error.message.partition("\n")[2].replace(error.cases, "").rstrip()
         message += paragraph(error.message if is_cut else further, width)
     if error.mismatch is not None:
-        patterns = () if is_cut else error.mismatch.pattern[1:]
-        mismatch = table_lines(mismatch_table(error.mismatch).with_sentences(*patterns), width)
+        sentences = () if is_cut else (*error.mismatch.pattern[1:], *error.further)
+        mismatch = table_lines(mismatch_table(error.mismatch).with_sentences(*sentences), width)
     trace = trace_text(error)
     if trace and trace.strip() not in error.message:
         for text in clean(trace).split("\n"):

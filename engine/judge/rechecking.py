@@ -1,0 +1,200 @@
+"""Judges kept kernels again, after a change of driver, ROCm, CUDA, torch or Triton, and compares with the earlier verdicts."""
+
+from __future__ import annotations
+
+import asyncio
+import math
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from functools import partial
+
+from engine.judge.evaluating import ask_twice
+from engine.judge.judging import PoolJudge
+from harness import DevicePool, Evaluation, HarnessError, Latency, Verdict
+from harness.failures import first_failure
+from harness.node.selection import targets_for
+from harness.wire.errors import NoDeviceLeft
+from harness.wire.latency import Bound
+from harness.wire.provenance import same_hardware
+from sessions.kept_kernels import KeptKernel
+from suites import Task
+
+SLOWER = 0.03
+"""Share by which a speedup must fall before the kernel counts as slower, with the whole interval."""
+
+
+class Result(StrEnum):
+    """What a recheck found about a kernel."""
+
+    BROKE = "broke"
+    SLOWER = "slower"
+    FASTER = "faster"
+    UNCHANGED = "unchanged"
+    STILL_CORRECT = "still correct"
+    """Its times are not compared."""
+    STILL_WRONG = "not correct then either"
+    NOT_JUDGED = "not judged"
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """A speedup of now over the speedup of then, with its 95 % interval; below 1 is slower."""
+
+    case: str
+    """Empty for the geometric mean over the compared cases."""
+    value: float
+    low: float
+    high: float
+
+
+@dataclass(frozen=True, slots=True)
+class Rechecked:
+    """A kernel with its verdict of now."""
+
+    kernel: KeptKernel
+    now: Evaluation | None
+    """`None` if it could not be judged."""
+    seconds: float = 0.0
+    failure: str = ""
+    """Why it could not be judged."""
+    limit: float = SLOWER
+
+    @property
+    def changes(self) -> tuple[Change, ...]:
+        """The change of each case that is compared, the greatest loss first."""
+        before, now = self.kernel.judged, self.now
+        if before is None or now is None or not same_hardware(before.provenance, now.provenance):
+            return ()
+        sizes = {sample.case: sample.sizes for sample in before.sampled}
+        resized = {
+            sample.case for sample in now.sampled if sizes.get(sample.case, sample.sizes) != sample.sizes
+        }
+        earlier = {latency.case: latency for latency in before.latency}
+        changes = (
+            _change(earlier[latency.case], latency)
+            for latency in now.latency
+            if latency.case in earlier and latency.case not in resized
+        )
+        return tuple(sorted(filter(None, changes), key=lambda change: change.value))
+
+    @property
+    def mean(self) -> Change | None:
+        """The mean change; `None` if no case is compared.
+
+        Processes time all cases, so that the errors of cases are not independent: the interval is as wide as if
+        they were equal.
+        """
+        changes = self.changes
+        if not changes:
+            return None
+        ends = ([math.log(getattr(change, end)) for change in changes] for end in ("value", "low", "high"))
+        return Change("", *(math.exp(math.fsum(logs) / len(changes)) for logs in ends))
+
+    @property
+    def result(self) -> Result:
+        """What the verdict and the times say."""
+        before, mean = self.kernel.judged, self.mean
+        if self.now is None or not self.now.verdict.counted:
+            return Result.NOT_JUDGED
+        if self.now.verdict is not Verdict.CORRECT:
+            was_wrong = before is not None and before.verdict.is_failure
+            return Result.STILL_WRONG if was_wrong else Result.BROKE
+        if mean is None:
+            return Result.STILL_CORRECT
+        if any(change.high < 1 - self.limit for change in (mean, *self.changes)):
+            return Result.SLOWER
+        return Result.FASTER if mean.low > 1 + self.limit else Result.UNCHANGED
+
+    @property
+    def why(self) -> str:
+        """Why it is not correct or not judged, or why its times are not compared; empty if they are compared."""
+        before, now = self.kernel.judged, self.now
+        if now is None:
+            return self.failure
+        if now.verdict is not Verdict.CORRECT:
+            return now.error.first_line if now.error is not None else ""
+        if self.mean is not None:
+            return ""
+        if before is None:
+            return "times not compared: its session is gone"
+        for evaluation, when in ((now, "now"), (before, "then")):
+            if not evaluation.latency:
+                return f"times not compared: not timed {when}" + (
+                    " on cpu" if evaluation.device == "cpu" else ""
+                )
+        if not same_hardware(before.provenance, now.provenance):
+            return "times not compared: other hardware"
+        return (
+            "times not compared: no case has an exact ratio then and now, against one baseline, by one method"
+        )
+
+
+def _change(before: Latency, now: Latency) -> Change | None:
+    """Return the change of a case; `None` if one of its two ratios is missing or a bound, or they mean different things."""
+    if before.ci is None or now.ci is None or not before.speedup or not now.speedup:
+        return None
+    if Bound.NONE is not before.bound or Bound.NONE is not now.bound:
+        return None
+    if (before.against, before.cache, before.method) != (now.against, now.cache, now.method):
+        return None
+    value = math.log(now.speedup / before.speedup)
+    below = math.hypot(math.log(now.speedup / now.ci[0]), math.log(before.ci[1] / before.speedup))
+    above = math.hypot(math.log(now.ci[1] / now.speedup), math.log(before.speedup / before.ci[0]))
+    return Change(now.case, math.exp(value), math.exp(value - below), math.exp(value + above))
+
+
+async def recheck(
+    kernels: Sequence[KeptKernel],
+    tasks: Mapping[str, Task | str],
+    pool: DevicePool,
+    *,
+    targets: Sequence[str],
+    limit: float = SLOWER,
+    on_done: Callable[[Rechecked], None],
+) -> list[Rechecked]:
+    """Judge every kernel again, on the inputs and against the timing baseline of its session; in their order.
+
+    `tasks` maps a full name to the task, or to why it cannot be judged. Without `targets`, kernels compile for the
+    device's own target, on `cpu` for those of their session. `on_done` is called after each kernel.
+    """
+    turns = asyncio.Semaphore(pool.slots + 1)
+
+    async def evaluate(kernel: KeptKernel, task: Task) -> Evaluation:
+        started = kernel.state.started if kernel.state is not None else None
+        on_cpu = pool.devices[0].kind == "cpu"
+        names = targets or (started.targets if started is not None and on_cpu else ())
+        judge = PoolJudge(
+            pool,
+            targets=targets_for(pool.devices, names),
+            seed=started.seed if started is not None else 0,
+            against=started.against if started is not None else "",
+            against_source=started.against_source if started is not None else "",
+        )
+        return await ask_twice(partial(judge.evaluate, kernel.source, task, on_stage=lambda _: None))
+
+    async def judge(kernel: KeptKernel) -> Rechecked:
+        task = tasks[kernel.task]
+        now, failure = None, ""
+        async with turns:
+            began = time.monotonic()
+            if isinstance(task, str):
+                failure = task
+            else:
+                try:
+                    now = await evaluate(kernel, task)
+                except NoDeviceLeft:
+                    raise
+                except HarnessError as error:
+                    failure = str(error)
+            rechecked = Rechecked(kernel, now, time.monotonic() - began, failure, limit)
+        on_done(rechecked)
+        return rechecked
+
+    try:
+        async with asyncio.TaskGroup() as group:
+            jobs = [group.create_task(judge(kernel), name=f"recheck/{kernel.task}") for kernel in kernels]
+    except ExceptionGroup as failures:
+        raise first_failure(failures) from None
+    return [job.result() for job in jobs]

@@ -1,0 +1,227 @@
+"""The text of a file after a kernel replaced the functions of a task; everything else of the file stays."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable, Iterator, Sequence, Set
+from itertools import chain
+
+from sessions.errors import NotApplicable
+from suites.python_source import parse_python, source_lines
+
+
+def merge(
+    original: str,
+    kernel: str,
+    entry_points: Sequence[str],
+    *,
+    is_used_elsewhere: Callable[[str], bool] = lambda _: True,
+) -> str:
+    """Return the original text with the kernel's definitions.
+
+    Definitions that the kernel has too are removed. All statements of the kernel take the place of the first entry point,
+    and its further imports follow the original's imports. Docstring, comments at the top and other functions stay. Helpers
+    that nothing uses any more are removed too, unless another file may use them, which `is_used_elsewhere` says.
+
+    Raises `NotApplicable` if the original lacks an entry point, or if what stays uses a helper that the kernel changes.
+    """
+    before, after = _Module(original), _Module(kernel)
+    missing = [name for name in entry_points if name not in before.defined]
+    if missing:
+        raise NotApplicable(
+            f"the file defines no `{missing[0]}` at its top level; name another file with --file"
+        )
+    replaced = [
+        statement
+        for statement in before.body
+        if (names := set(_defined_names(statement))) and names <= after.defined.keys()
+    ]
+    changed = _changed_names(before, after) - set(entry_points)
+    replaced += _orphans(before, after, replaced, changed, is_used_elsewhere)
+    staying = [statement for statement in before.body if statement not in replaced]
+    _check_uses(before, after, staying, changed)
+    place = min(before.lines_of(before.defined[name]).start for name in entry_points)
+    removed = {number for statement in replaced for number in before.lines_of(statement)}
+    imports = [line for line in after.imports if line not in before.imports]
+    future = [line for line in imports if line.startswith("from __future__")]
+    inserted = {before.after_docstring: ["", *future] if before.docstring is not None and future else future}
+    inserted.setdefault(before.after_imports, []).extend(line for line in imports if line not in future)
+    lines: list[str] = []
+    is_gap = False
+    for number, line in enumerate([*before.lines, ""], start=1):
+        lines += inserted.get(number, [])
+        if number == place:
+            while lines and not lines[-1]:
+                lines.pop()
+            lines += ["", "", *after.definition_lines, "", ""]
+        if number in removed:
+            is_gap = True
+            continue
+        is_gap = is_gap and not line
+        if not (is_gap and lines[-1:] in ([], [""])):
+            lines.append(line)
+    text = "\n".join(lines).strip("\n") + "\n"
+    merged = _Module(text)
+    if not {name for statement in staying for name in _defined_names(statement)} <= merged.defined.keys():
+        raise NotApplicable("the file has several statements on one line; merge file and kernel by hand")
+    return text.replace("\n", "\r\n") if "\r\n" in original else text
+
+
+def changed_definition(original: str, text: str) -> str:
+    """Return the first name that `original` defines and `text` does not define in the same way; empty if there is none.
+
+    Comments, layout and further definitions of `text` make no difference. Raises `SyntaxError`.
+    """
+    before, now = _Module(original), _Module(text)
+    return next(
+        (
+            name
+            for name, statement in before.defined.items()
+            if name not in now.defined or ast.dump(now.defined[name]) != ast.dump(statement)
+        ),
+        "",
+    )
+
+
+class _Module:
+    """The statements at the top of a Python file."""
+
+    def __init__(self, text: str) -> None:
+        self.lines = source_lines(text)
+        body = parse_python(text).body
+        self.docstring = body[0] if body and ast.get_docstring(ast.Module(body, [])) is not None else None
+        self.body = body[1:] if self.docstring is not None else body
+        self.defined: dict[str, ast.stmt] = {}
+        """The last statement that defines each name, without imports."""
+        for statement in self.body:
+            self.defined |= dict.fromkeys(_defined_names(statement), statement)
+        self.imports = [self.text_of(statement) for statement in self.body if _is_import(statement)]
+
+    def lines_of(self, statement: ast.stmt) -> range:
+        """Return the numbers of a statement's lines, with its decorators and the comment right above it."""
+        decorators = getattr(statement, "decorator_list", [])
+        first = min([statement.lineno, *(decorator.lineno for decorator in decorators)])
+        while statement is not self.body[0] and self.lines[first - 2].startswith("#"):
+            first -= 1
+        return range(first, (statement.end_lineno or statement.lineno) + 1)
+
+    def text_of(self, statement: ast.stmt) -> str:
+        """Return the text of these lines."""
+        numbers = self.lines_of(statement)
+        return "\n".join(self.lines[numbers.start - 1 : numbers.stop - 1])
+
+    @property
+    def definition_lines(self) -> list[str]:
+        """The lines without docstring and imports."""
+        rest = [statement for statement in self.body if not _is_import(statement)]
+        numbers = range(self.lines_of(rest[0]).start, self.lines_of(rest[-1]).stop) if rest else range(0)
+        imported = {
+            number for statement in self.body if _is_import(statement) for number in self.lines_of(statement)
+        }
+        return [self.lines[number - 1] for number in numbers if number not in imported]
+
+    @property
+    def after_docstring(self) -> int:
+        """The number of the first line behind the docstring and the comments at the top."""
+        if self.docstring is not None:
+            return (self.docstring.end_lineno or 0) + 1
+        return self.lines_of(self.body[0]).start if self.body else 1
+
+    @property
+    def after_imports(self) -> int:
+        """The number of the first line behind the imports at the top."""
+        ends = [statement.end_lineno or 0 for statement in self.body if _is_import(statement)]
+        return max(ends) + 1 if ends else self.after_docstring
+
+
+def _is_import(statement: ast.stmt) -> bool:
+    return isinstance(statement, ast.Import | ast.ImportFrom)
+
+
+def _defined_names(statement: ast.stmt) -> Iterator[str]:
+    match statement:
+        case ast.FunctionDef(name=name) | ast.AsyncFunctionDef(name=name) | ast.ClassDef(name=name):
+            yield name
+        case ast.Assign(targets=targets):
+            yield from (target.id for target in targets if isinstance(target, ast.Name))
+        case ast.AnnAssign(target=ast.Name(id=name)):
+            yield name
+        case _:
+            pass
+
+
+def _orphans(
+    before: _Module,
+    after: _Module,
+    replaced: Sequence[ast.stmt],
+    changed: Set[str],
+    is_used_elsewhere: Callable[[str], bool],
+) -> list[ast.stmt]:
+    """Return the helpers of replaced statements that nothing else uses.
+
+    A helper is a Triton kernel, has a private name, or uses a name that the kernel changes.
+    """
+    orphans: list[ast.stmt] = []
+    while True:
+        gone = [*replaced, *orphans]
+        used_by_gone = set().union(*map(_used_names, gone))
+        more = [
+            statement
+            for statement in before.body
+            if statement not in gone
+            and (names := set(_defined_names(statement)))
+            and names & used_by_gone
+            and (
+                any("jit" in ast.dump(decorator) for decorator in getattr(statement, "decorator_list", ()))
+                or all(name.startswith("_") for name in names)
+                or _used_names(statement) & changed
+            )
+            and not any(
+                names & _used_names(other)
+                for other in (*before.body, *after.body)
+                if other not in gone and other is not statement
+            )
+            and not any(map(is_used_elsewhere, names))
+        ]
+        if not more:
+            return orphans
+        orphans += more
+
+
+def _changed_names(before: _Module, after: _Module) -> set[str]:
+    """Return the names that both define, in different ways."""
+    return {
+        name
+        for name in before.defined.keys() & after.defined.keys()
+        if ast.dump(before.defined[name]) != ast.dump(after.defined[name])
+    }
+
+
+def _used_names(statement: ast.stmt) -> set[str]:
+    return {node.id for node in ast.walk(statement) if isinstance(node, ast.Name)}
+
+
+def _check_uses(before: _Module, after: _Module, staying: Sequence[ast.stmt], changed: Set[str]) -> None:
+    """Raise `NotApplicable` if a statement that stays uses a name whose meaning the kernel changes."""
+    for statement in staying:
+        used = _used_names(statement) & changed
+        if used:
+            raise NotApplicable(
+                f"line {statement.lineno} of the file uses `{min(used)}`, which the kernel changes; "
+                "merge them by hand, `wavedeck export` writes the kernel"
+            )
+    imported = set(chain.from_iterable(map(_imported, before.body)))
+    clash = sorted(
+        (imported & after.defined.keys())
+        | (set(chain.from_iterable(map(_imported, after.body))) & before.defined.keys())
+    )
+    if clash:
+        raise NotApplicable(
+            f"`{clash[0]}` is an import in one of the file and the kernel, and a definition in the other; merge them by hand"
+        )
+
+
+def _imported(statement: ast.stmt) -> Iterator[str]:
+    if isinstance(statement, ast.Import | ast.ImportFrom):
+        for alias in statement.names:
+            yield (alias.asname or alias.name).partition(".")[0]

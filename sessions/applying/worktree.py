@@ -1,0 +1,184 @@
+"""A kernel on a new branch of a repository, in a git worktree of its own. Nothing is pushed, and the person's files stay."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+from sessions.errors import NotApplicable
+from suites.task import Task
+
+from .merging import changed_definition, merge
+
+OF_CALLER = ("GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_PREFIX")
+"""Variables of a git hook that would lead git into another repository."""
+SHOWN_LINES = 5
+
+
+def original_path(task: Task) -> str:
+    """Return the path of the task's original file from the root of its repository; empty if the task does not say it."""
+    if task.original or task.package is None:
+        return task.original
+    file = task.package.file.resolve()
+    root = next((folder for folder in file.parents if (folder / ".git").exists()), None)
+    return "" if root is None else file.relative_to(root).as_posix()
+
+
+class Repository:
+    """A person's git repository."""
+
+    def __init__(self, path: Path) -> None:
+        """Raises `NotApplicable` if `path` is in no git repository, or if it has no commit."""
+        try:
+            self._root = path
+            self._root = Path(self._git("rev-parse", "--show-toplevel").strip())
+            self._git("rev-parse", "--verify", "HEAD")
+        except (OSError, NotApplicable) as error:
+            raise NotApplicable(
+                f"{path} is not a git repository with a commit; name one with --to"
+            ) from error
+
+    def find_file(self, task: Task, original: str, file: str = "") -> str:
+        """Return the path of the file that the task was made of, relative to the root.
+
+        `file` names it. Else it is the path that the task has, or the only file of HEAD with the original's text. Raises
+        `NotApplicable` if there is none, if it has changes that are not committed, or if a definition of the original
+        changed.
+        """
+        path = self._named(file) if file else original_path(task) or self._with_text(original)
+        if not path or path not in self._files():
+            what = (
+                f"{file or path} is no file of HEAD"
+                if file or path
+                else f"no file of HEAD is {task.id}'s original"
+            )
+            raise NotApplicable(f"{what}; name the file of the kernel with --file PATH")
+        if self._git("status", "--porcelain", "--", path):
+            raise NotApplicable(f"{path} has changes that are not committed; commit or stash them")
+        try:
+            changed = changed_definition(original, self.read(path))
+        except (SyntaxError, ValueError) as error:
+            raise NotApplicable(f"{path} is no Python file; name another file with --file") from error
+        if changed:
+            raise NotApplicable(
+                f"`{changed}` in {path} is not as in the original of {task.id}: the file changed since the task was made; "
+                "make the task again from it"
+            )
+        return path
+
+    def read(self, path: str) -> str:
+        """Return the text of a file at HEAD."""
+        return self._git("show", f"HEAD:{path}")
+
+    def _files(self) -> Sequence[str]:
+        return self._git("ls-tree", "-r", "-z", "--name-only", "--full-tree", "HEAD").split("\0")
+
+    def _named(self, file: str) -> str:
+        """Return the path from the root; a relative one may also begin at the current folder."""
+        if file in self._files():
+            return file
+        absolute = Path(file).resolve()
+        return absolute.relative_to(self._root).as_posix() if absolute.is_relative_to(self._root) else file
+
+    def _with_text(self, text: str) -> str:
+        """Return the only file of HEAD with this text; empty if there is none, or if several have it."""
+        blob = self._git("hash-object", "--stdin", given=text).strip()
+        entries = (
+            entry.partition("\t")
+            for entry in self._git("ls-tree", "-r", "-z", "--full-tree", "HEAD").split("\0")
+        )
+        paths = [path for facts, _, path in entries if facts.endswith(blob)]
+        return paths[0] if len(paths) == 1 else ""
+
+    def apply(
+        self, path: str, kernel: str, task: Task, *, branch: str, folder: Path, message: str, test: str = ""
+    ) -> str:
+        """Commit the merged file to a new branch, in a new worktree `folder`; return the commit.
+
+        `test` is a shell command that must end with 0 before and after the change. If anything fails, neither branch nor
+        folder is left. Raises `NotApplicable`.
+        """
+        before = self.read(path)
+        names = [entry.name for entry in task.entry_points]
+        text = merge(
+            before, kernel, names, is_used_elsewhere=lambda name: self._mentions(name, other_than=path)
+        )
+        if text == before:
+            raise NotApplicable(f"{path} has this kernel already")
+        if self._git("branch", "--list", branch):
+            raise NotApplicable(f"the branch {branch} exists already; delete it, or use it")
+        if folder.exists():
+            raise NotApplicable(
+                f"{folder} exists already; remove it with: git worktree remove --force {folder}"
+            )
+        with self._worktree(branch, folder):
+            if test:
+                _run(test, folder, f"{test!r} fails before the change")
+            with (folder / path).open("w", encoding="utf-8", newline="") as file:
+                file.write(text)
+            if test:
+                _run(test, folder, f"{test!r} passes before the change and fails after it")
+            # The person signs and checks the commit later, so no hook and no signature now.
+            commit = ("commit", "-q", "--no-verify", "--no-gpg-sign", "-F", "-", "--", path)
+            self._git(*commit, folder=folder, given=message)
+        return self._git("rev-parse", branch).strip()
+
+    def _mentions(self, name: str, *, other_than: str) -> bool:
+        """Return whether another file of HEAD has this word."""
+        return any(
+            line and line.partition(":")[2] != other_than
+            for line in self._git("grep", "-lwF", "-e", name, "HEAD", ok=(0, 1)).splitlines()
+        )
+
+    @contextmanager
+    def _worktree(self, branch: str, folder: Path) -> Iterator[None]:
+        """A new branch in a new worktree; both are removed if the block fails."""
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        try:
+            self._git("worktree", "add", "-q", "-b", branch, str(folder), "HEAD")
+            yield
+        except BaseException:
+            shutil.rmtree(folder, ignore_errors=True)
+            with suppress(OSError):
+                folder.parent.rmdir()
+            self._git("worktree", "prune")
+            if self._git("branch", "--list", branch):
+                self._git("branch", "-q", "-D", branch)
+            raise
+
+    def _git(
+        self, *arguments: str, folder: Path | None = None, given: str | None = None, ok: Sequence[int] = (0,)
+    ) -> str:
+        environ = {name: value for name, value in os.environ.items() if name not in OF_CALLER}
+        done = subprocess.run(
+            ["git", "-C", str(folder or self._root), *arguments],
+            input=None if given is None else given.encode(),
+            stdin=subprocess.DEVNULL if given is None else None,
+            capture_output=True,
+            env=environ,
+            check=False,
+        )
+        if done.returncode not in ok:
+            words = done.stderr.decode("utf-8", "replace").strip().splitlines() or ["no reason given"]
+            raise NotApplicable(f"git {arguments[0]} fails in {self._root}: {words[-1]}")
+        return done.stdout.decode("utf-8", "replace")
+
+
+def _run(command: str, folder: Path, failure: str) -> None:
+    """Run a shell command in the worktree. Raises `NotApplicable` with the end of its output if it fails."""
+    done = subprocess.run(
+        ["/bin/sh", "-c", command],
+        cwd=folder,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        check=False,
+    )
+    if done.returncode:
+        lines = done.stdout.decode("utf-8", "replace").strip().splitlines()[-SHOWN_LINES:]
+        printed = f", it prints: {' | '.join(lines)}" if lines else ""
+        raise NotApplicable(f"{failure} (exit code {done.returncode}); nothing is left behind{printed}")

@@ -1,0 +1,213 @@
+"""`wavedeck apply`: one commit on a new branch of the repository, or nothing at all."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from harness import Timed, Verdict
+from harness.wire.provenance import Provenance
+from sessions import Home
+from sessions.applying.merging import merge
+from sessions.errors import NotApplicable
+from suites import baseline_source
+from tests.support import stored_sessions as stored
+from tests.support.command_line import Done, Shell, one_line
+from tests.support.kernel_repositories import ORIGINAL, PATH, TASK, WINNER, add_task, kernel_repository
+from tests.support.measured_sessions import latency
+from tests.support.packaged_task import write_packaged_task
+from tests.support.story import git
+from tui.diagnostics import ExitCode
+
+BRANCH = "wavedeck/vector_add-1-1-aaaa"
+HARDWARE = Provenance(product="MI300X", driver="6.12", torch="2.10.0", triton="3.7.1", max_clock_mhz=2100)
+SLOW = msgspec.structs.replace(
+    latency("fp32", 50.0, 48.0), candidate=Timed(0.048, 0.047, 0.049, 90, clock_mhz=1980)
+)
+FAST = msgspec.structs.replace(
+    latency("fp16-ragged", 80.0, 40.0), candidate=Timed(0.04, 0.03, 0.05, 90, clock_mhz=2050)
+)
+
+
+@pytest.fixture
+def repository(home: Home, shell: Shell, tmp_path: Path) -> Path:
+    """Returns a repository whose kernel was made a task, which a timed attempt solved."""
+    add_task(shell, tmp_path / "mine")
+    stored.solved(home, {TASK: WINNER}, latency=(FAST, SLOW), provenance=HARDWARE)
+    return kernel_repository(tmp_path / "repository")
+
+
+def apply(shell: Shell, repository: Path, *options: str) -> Done:
+    return shell("apply", "mine/vector_add#1/1", "--to", str(repository), *options)
+
+
+def assert_untouched(repository: Path, home: Home) -> None:
+    """Assert that the repository has its first branch alone, and that no worktree is left."""
+    assert git(repository, "branch", "--format=%(refname:short)").split() == ["main"]
+    assert len(git(repository, "worktree", "list").splitlines()) == 1
+    applied = home.root / "applied"
+    assert not applied.exists() or not list(applied.iterdir())
+
+
+def test_winner_is_one_commit_on_a_new_branch_and_the_persons_files_stay(
+    home: Home, shell: Shell, repository: Path
+) -> None:
+    done = apply(shell, repository, "--test", f"grep -q vector_add {PATH}")
+    assert done.code == ExitCode.DONE, done.err
+    assert git(repository, "status", "--porcelain") == ""
+    assert (repository / PATH).read_text() == ORIGINAL
+    assert git(repository, "diff", "--name-only", "main", BRANCH).split() == [PATH]
+    assert git(repository, "rev-list", "--count", f"main..{BRANCH}").strip() == "1"
+    text = git(repository, "show", f"{BRANCH}:{PATH}")
+    assert text.startswith("# Copyright of the repository\n")
+    assert "fast_kernel" in text
+    assert "import math" in text
+    assert "old_kernel" not in text
+    assert "def add_twice" in text
+    assert (home.root / "applied/vector_add-1-1-aaaa/tree" / PATH).read_text() == text
+    assert "Signed-off-by" not in git(repository, "log", "-1", "--format=%B", BRANCH)
+
+
+def test_pull_request_has_the_worst_shape_on_top_and_says_who_wrote_it(
+    home: Home, shell: Shell, repository: Path
+) -> None:
+    assert apply(shell, repository).code == ExitCode.DONE
+    page = (home.root / "applied/vector_add-1-1-aaaa/PR.md").read_text()
+    rows = [line for line in page.splitlines() if line.startswith(("| fp32 ", "| fp16-ragged "))]
+    assert [row.split(" | ")[0] for row in rows] == ["| fp32", "| fp16-ragged"]
+    assert "50.0 | 48.0 | 1.04x [1.02, 1.06]" in rows[0]
+    for words in (
+        "MI300X, driver 6.12, torch 2.10.0, triton 3.7.1, clock up to 2100 MHz",
+        "Clock during the timing: 1980 to 2050 MHz.",
+        "The tests of this repository were not run.",
+        "A language model (openai:m) wrote this kernel. The person who submits it checks it",
+        "hidden cases",
+        "git commit --amend -s",
+    ):
+        assert words in page, words
+
+
+def test_file_is_found_by_its_text_at_any_path(home: Home, shell: Shell, repository: Path) -> None:
+    git(repository, "mv", PATH, "moved.py")
+    git(repository, "commit", "-q", "-m", "move")
+    assert apply(shell, repository).code == ExitCode.DONE
+    assert git(repository, "diff", "--name-only", "main", BRANCH).split() == ["moved.py"]
+    again = apply(shell, repository)
+    assert f"the branch {BRANCH} exists already" in one_line(again)
+
+
+def test_kernel_of_a_package_goes_back_into_its_module(home: Home, shell: Shell, tmp_path: Path) -> None:
+    task = write_packaged_task(tmp_path)
+    repository = tmp_path / "repo"
+    # The kernel's file has a copy, so that its text alone does not say where it goes.
+    git(repository, "init", "-q", "-b", "main", ".")
+    git(repository, "config", "user.name", "Ada")
+    git(repository, "config", "user.email", "ada@example.org")
+    git(repository, "add", ".")
+    git(repository, "commit", "-q", "-m", "first")
+    assert shell("suites", "add", "mine", str(task.folder.parent)).code == ExitCode.DONE
+    stored.solved(home, {"mine/scale": baseline_source(task).replace("_scale_kernel", "_fast_kernel")})
+    done = shell("apply", "mine/scale#1/1", "--to", str(repository))
+    assert done.code == ExitCode.DONE, done.err
+    assert git(repository, "diff", "--name-only", "main", "wavedeck/scale-1-1-aaaa").split() == [
+        "src/ops/scale.py"
+    ]
+    assert shell("export", "mine/scale#1/1", "out", "--patch").code == ExitCode.DONE
+    assert "+++ b/src/ops/scale.py\n" in Path("out/scale.patch").read_text()
+    assert not Path("out/test_scale.py").exists()
+    assert "its kernel is the module ops.scale of a package" in Path("out/evidence.md").read_text()
+
+
+def test_changed_dirty_or_missing_file_is_refused(home: Home, shell: Shell, repository: Path) -> None:
+    assert "is no file of HEAD" in one_line(apply(shell, repository, "--file", "ops/other.py"))
+    (repository / "README").write_text("A library.\n")
+    git(repository, "add", ".")
+    git(repository, "commit", "-qm", "text")
+    assert "README is no Python file" in one_line(apply(shell, repository, "--file", "README"))
+    assert "is not a git repository" in one_line(apply(shell, repository.parent))
+    (repository / PATH).write_text(f"{ORIGINAL}\nMORE = 1\n")
+    dirty = apply(shell, repository)
+    assert dirty.code == ExitCode.USAGE
+    assert f"{PATH} has changes that are not committed" in one_line(dirty)
+    (repository / PATH).write_text(ORIGINAL.replace("x + y", "x + y + 0"))
+    git(repository, "commit", "-qam", "change")
+    changed = one_line(apply(shell, repository, "--file", PATH))
+    assert f"`old_kernel` in {PATH} is not as in the original of {TASK}: the file changed" in changed
+    assert "no file of HEAD is mine/vector_add's original" in one_line(apply(shell, repository))
+    assert_untouched(repository, home)
+
+
+def test_function_is_replaced_in_a_file_that_has_more_than_the_original(
+    home: Home, shell: Shell, repository: Path
+) -> None:
+    (repository / PATH).write_text(f"{ORIGINAL}\n\ndef add_one(x):\n    return vector_add(x, x * 0 + 1)\n")
+    git(repository, "commit", "-qam", "add a function")
+    assert apply(shell, repository, "--file", PATH).code == ExitCode.DONE
+    text = git(repository, "show", f"{BRANCH}:{PATH}")
+    assert ("fast_kernel" in text, "def add_one" in text) == (True, True)
+
+
+@pytest.mark.parametrize(
+    ("command", "words"),
+    [
+        (
+            "echo broken; false",
+            "fails before the change (exit code 1); nothing is left behind, it prints: broken",
+        ),
+        (f"grep -q old_kernel {PATH}", "passes before the change and fails after it"),
+    ],
+)
+def test_failing_tests_of_the_repository_leave_nothing_behind(
+    home: Home, shell: Shell, repository: Path, command: str, words: str
+) -> None:
+    done = apply(shell, repository, "--test", command)
+    assert done.code == ExitCode.USAGE
+    assert words in one_line(done)
+    assert_untouched(repository, home)
+
+
+def test_attempt_that_is_not_correct_is_refused(home: Home, shell: Shell, tmp_path: Path) -> None:
+    repository = kernel_repository(tmp_path / "repository")
+    recorder = stored.begin(home)
+    stored.attempt(recorder, 1, Verdict.WRONG)
+    stored.attempt(recorder, 2, Verdict.CORRECT)
+    stored.examine(recorder, 2, Verdict.WRONG)
+    stored.finish(recorder)
+    for attempt, why in (("softmax#1/1", "is wrong"), ("softmax#1/2", "failed its exam")):
+        done = shell("apply", attempt, "--to", str(repository))
+        assert done.code == ExitCode.USAGE
+        assert why in one_line(done)
+
+
+def test_helper_that_other_functions_use_is_not_changed_behind_their_back() -> None:
+    original = "def scale(x):\n    return x\n\n\ndef entry(x):\n    return scale(x)\n\n\ndef other(x):\n    return scale(x)\n"
+    kernel = "def scale(x):\n    return 2 * x\n\n\ndef entry(x):\n    return scale(x)\n"
+    with pytest.raises(NotApplicable, match="line 9 of the file uses `scale`, which the kernel changes"):
+        merge(original, kernel, ["entry"])
+    same = kernel.replace("2 * x", "x").replace("return scale(x)", "return scale(x) + 0")
+    assert merge(original, same, ["entry"]) == original.replace("return scale(x)", "return scale(x) + 0", 1)
+
+
+def test_helpers_that_nothing_uses_any_more_are_removed() -> None:
+    original = (
+        "import triton\n\n\n@triton.jit\ndef kernel(x):\n    pass\n\n\ndef launch(x):\n    kernel[(1,)](x)\n\n\n"
+        "def _check(x):\n    pass\n\n\ndef public(x):\n    pass\n\n\ndef entry(x):\n    _check(x), public(x), launch(x)\n"
+    )
+    winner = "import triton\n\n\n@triton.jit\ndef kernel(x, y):\n    pass\n\n\ndef entry(x):\n    kernel[(2,)](x, 1)\n"
+    merged = merge(original, winner, ["entry"], is_used_elsewhere=lambda _: False)
+    assert merged == winner.replace("@triton.jit", "def public(x):\n    pass\n\n\n@triton.jit", 1)
+    with pytest.raises(NotApplicable, match="line 9 of the file uses `kernel`"):
+        merge(original, winner, ["entry"], is_used_elsewhere={"launch"}.__contains__)
+
+
+def test_merged_file_keeps_its_line_ends_and_gets_imports_of_the_future_first() -> None:
+    original = '"""Ops."""\r\n\r\nimport os\r\n\r\n\r\ndef entry(x):\r\n    return x\r\n\r\n\r\nLAST = 1\r\n'
+    kernel = "from __future__ import annotations\n\nimport math\n\nPI = math.pi\n\n\ndef entry(x):\n    return x * PI\n\n\n"
+    merged = merge(original, kernel, ["entry"])
+    assert merged.replace("\r\n", "\n") == (
+        '"""Ops."""\n\nfrom __future__ import annotations\n\nimport os\nimport math\n\n\nPI = math.pi\n\n\n'
+        "def entry(x):\n    return x * PI\n\n\nLAST = 1\n"
+    )
+    assert merged.count("\n") == merged.count("\r\n")

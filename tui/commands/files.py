@@ -1,0 +1,25 @@
+"""Documents that commands write to files that a person named."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from sessions.files import write_whole
+from tui.diagnostics import Complaint
+
+
+def write_document(file: Path, data: bytes, name: str) -> None:
+    """Write the whole document, or leave the file as it was; an existing file is replaced. Raises `Complaint`."""
+    if file.exists() and not file.is_file():
+        raise Complaint(f"{name} was not written: {file} is not a file")
+    try:
+        write_whole(file.resolve(), data, mode=0o666 & ~_umask())
+    except OSError as error:
+        raise Complaint(f"{name} was not written to {file}: {error.strerror or error}") from error
+
+
+def _umask() -> int:
+    mask = os.umask(0o077)
+    os.umask(mask)
+    return mask

@@ -1,0 +1,126 @@
+"""`wavedeck recheck`: judge and time kept kernels again after a change of driver, ROCm, CUDA, torch or Triton."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import re
+from collections.abc import Sequence
+from pathlib import Path
+
+import click
+
+from engine.judge.rechecking import SLOWER, Rechecked, Result, recheck
+from harness import DevicePool
+from harness.failures import first_failure
+from harness.node.selection import wait_for_devices
+from sessions.home import home_from
+from sessions.kept_kernels import KeptKernel, accepted_kernels
+from sessions.names import short_task
+from suites import SuiteError, Task
+from tui.commands.files import write_document
+from tui.commands.keep.recording import judged_task
+from tui.commands.opening import open_kernels
+from tui.commands.options import complete_sessions, json_option, targets_option
+from tui.config import Settings, load
+from tui.diagnostics import Complaint, ExitCode, say
+from tui.print.plain import emit, emit_json
+from tui.print.recheck_pages import junit, recheck_rows, recheck_text
+
+from .evaluate import say_busy, say_wait
+
+ACCEPTED = "accepted"
+FAIL_ON = re.compile(r"slower=(\d+(?:\.\d+)?)%")
+
+
+@click.command(name="recheck")
+@click.argument(
+    "what", required=False, default=ACCEPTED, metavar="[accepted|SESSION]", shell_complete=complete_sessions
+)
+@click.option(
+    "--fail-on",
+    metavar="slower=N%",
+    help="Also exit with 1 if a kernel, or one of its cases, is slower by more than N %, with the whole interval.",
+)
+@click.option(
+    "--junit", "junit_file", type=click.Path(path_type=Path), metavar="FILE", help="Also write JUnit's XML."
+)
+@click.option(
+    "--device", metavar="NAME", help="Device of the judge: cpu or a GPU's number. [an idle GPU, else cpu]"
+)
+@targets_option
+@json_option
+def recheck_command(
+    what: str,
+    *,
+    fail_on: str | None,
+    junit_file: Path | None,
+    device: str | None,
+    targets: str | None,
+    as_json: bool,
+) -> ExitCode:
+    """Judge every accepted kernel again, or the accepted and best kernels of SESSION; no model is called.
+
+    The versions of then and now come first, then what broke, what got slower, and what is unchanged. Speedups of then and
+    now are compared only on the same product and partition, each against the same baseline. Exit code: 1 if a kernel
+    broke, or is slower than --fail-on allows; 3 if a kernel could not be judged.
+    """
+    limit = SLOWER if fail_on is None else _limit(fail_on)
+    settings = load({"devices": device, "targets": targets}, environ=os.environ, folder=Path.cwd()).settings
+    kernels = _kernels(what)
+    tasks = {name: _task(name, settings) for name in dict.fromkeys(kernel.task for kernel in kernels)}
+    rechecked = asyncio.run(_judge(kernels, tasks, settings, limit))
+    if junit_file is not None:
+        write_document(junit_file, junit(rechecked, fail_slower=fail_on is not None), "the JUnit file")
+    if as_json:
+        emit_json(recheck_rows(rechecked))
+    else:
+        emit(recheck_text(rechecked))
+    results = {done.result for done in rechecked}
+    if Result.BROKE in results or (fail_on is not None and Result.SLOWER in results):
+        return ExitCode.NO
+    return ExitCode.FAILED if Result.NOT_JUDGED in results else ExitCode.DONE
+
+
+def _limit(fail_on: str) -> float:
+    match = FAIL_ON.fullmatch(fail_on.replace(" ", ""))
+    if match is None or not 0 < float(match[1]) < 100:
+        raise Complaint(f"--fail-on {fail_on}: write how much slower is too slow, as slower=3%")
+    return float(match[1]) / 100
+
+
+def _kernels(what: str) -> list[KeptKernel]:
+    if what != ACCEPTED:
+        return open_kernels(what)
+    kernels = accepted_kernels(home_from(os.environ))
+    if not kernels:
+        raise Complaint(
+            "no kernel is accepted; name a session, or accept one with: wavedeck accept SESSION ATTEMPT"
+        )
+    return kernels
+
+
+def _task(name: str, settings: Settings) -> Task | str:
+    """Return the task, or why it cannot be judged."""
+    try:
+        registry = home_from(os.environ).suites
+        return judged_task(short_task(name), registry, devices=settings.devices, targets=settings.targets)
+    except SuiteError as error:
+        return str(error)
+    except ExceptionGroup as failures:
+        return str(first_failure(failures))
+
+
+async def _judge(
+    kernels: Sequence[KeptKernel], tasks: dict[str, Task | str], settings: Settings, limit: float
+) -> list[Rechecked]:
+    done = 0
+
+    def report(rechecked: Rechecked) -> None:
+        nonlocal done
+        done += 1
+        say(f"{done} of {len(kernels)}: {rechecked.kernel.attempt}: {rechecked.result}")
+
+    device = (await wait_for_devices(settings.devices, on_wait=say_busy))[0]
+    async with DevicePool([device.name], on_device=say_wait) as pool:
+        return await recheck(kernels, tasks, pool, targets=settings.targets, limit=limit, on_done=report)

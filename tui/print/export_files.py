@@ -1,0 +1,155 @@
+"""A kernel as files for people without Wavedeck: kernel, changes, evidence, a test and a benchmark."""
+
+from __future__ import annotations
+
+import difflib
+import hashlib
+from collections.abc import Iterator
+
+import msgspec
+
+from harness import HarnessError
+from harness.standalone.files import file_stem, standalone_files
+from sessions.applying.merging import merge
+from sessions.applying.worktree import original_path
+from sessions.kept_kernels import KeptKernel
+from sessions.names import split_attempt
+from sessions.state.speed import attempt_speed
+from sessions.state.state import AttemptState, SessionState
+from sessions.store.attempt_commits import code_call
+from suites import Task, baseline_source
+from tui.diagnostics import Complaint, printable
+from tui.facts.attempt import dated_decision, origin_words
+from tui.facts.evaluation.certainty import exam_sentence
+from tui.facts.evaluation.page import evaluation_tables
+from tui.facts.evaluation.provenance import provenance_words
+from tui.facts.evaluation.spread import spread_tables
+from tui.facts.evaluation.task_cases import cases_table
+from tui.facts.evaluation.verdict import headline
+from tui.facts.vocabulary import moment
+
+from .plain import json_document, tables_markdown
+
+HOW = (
+    "The judge ran the kernel in a sandboxed process. Outside of that process it compared the outputs with the task's "
+    "oracle, in float64 or integers, by the task's tolerances. It added hidden cases with other sizes and values, "
+    "and checked that Triton kernels do the work. Times, if there are any, are of recorded launches that were played in "
+    "turn with the baseline's, in several pairs of processes; an interval covers 95 %."
+)
+
+
+def export_files(kernel: KeptKernel, task: Task) -> dict[str, str]:
+    """Return the texts of an export by file name. Raises `SuiteError` if a file of the task cannot be read."""
+    name, baseline = file_stem(task), baseline_source(task)
+    try:
+        files, missing = standalone_files(task, kernel.source), ""
+    except HarnessError as error:
+        files = {f"{name}_kernel.py": kernel.source, f"{name}_baseline.py": baseline}
+        missing = str(error)
+    diff = unified_diff(baseline, kernel.source, f"{name}_baseline.py", f"{name}_kernel.py")
+    return {
+        **files,
+        f"{name}.diff": diff,
+        "evidence.md": evidence_page(kernel, task, missing),
+        "evidence.json": json_document(evidence(kernel, task), indented=True).decode() + "\n",
+    }
+
+
+def patch_file(kernel: KeptKernel, task: Task) -> dict[str, str]:
+    """Return the diff of the task's original file for `git apply`, by file name. Raises `Complaint` or `NotApplicable`."""
+    path = original_path(task)
+    if not path:
+        raise Complaint(
+            f"the original file of {task.id} is not known, so there is no patch; `wavedeck apply` finds it in a repository"
+        )
+    before = baseline_source(task)
+    after = merge(before, kernel.source, [entry.name for entry in task.entry_points])
+    return {f"{file_stem(task)}.patch": unified_diff(before, after, f"a/{path}", f"b/{path}")}
+
+
+def unified_diff(old: str, new: str, old_name: str, new_name: str) -> str:
+    """Return a unified diff that `patch` and `git apply` take; empty if the texts are equal."""
+    lines = difflib.unified_diff(
+        old.splitlines(keepends=True), new.splitlines(keepends=True), old_name, new_name
+    )
+    return "".join(
+        line if line.endswith("\n") else f"{line}\n\\ No newline at end of file\n" for line in lines
+    )
+
+
+def facts(kernel: KeptKernel, state: SessionState, attempt: AttemptState) -> Iterator[tuple[str, str]]:
+    """Yield what a reader of the evidence must know first; empty values are left out."""
+    started, call = state.started, code_call(attempt.calls)
+    instance = state.instances[split_attempt(attempt.attempt).instance]
+    timed = kernel.judged
+    yield "kernel", f"{attempt.attempt} of session {kernel.session}, task {kernel.task}"
+    yield "verdict", headline(attempt.evaluation) if attempt.evaluation is not None else "not judged"
+    yield "exam", exam_sentence(attempt, instance)
+    yield "decision", dated_decision(attempt.decision) if attempt.decision is not None else ""
+    yield "written by", f"the language model {call.model}" if call is not None else "no model call"
+    yield "origin", origin_words(attempt)
+    yield "idea, in the model's words", " ".join(attempt.strategy.split())
+    yield "judged", f"{moment(attempt.judged_wall)} UTC" if attempt.judged_wall else ""
+    yield "hardware and software", provenance_words(timed.provenance if timed is not None else None)
+    yield "seed of the judge's inputs", str(started.seed) if started is not None else ""
+    yield "sha256 of the kernel", _digest(kernel.source)
+
+
+def evidence_page(kernel: KeptKernel, task: Task, missing: str = "") -> str:
+    """Return the evidence in Markdown; `missing` is why there is no test and benchmark."""
+    state, attempt = _known(kernel)
+    parts = [
+        f"# {kernel.attempt}: evidence",
+        "\n".join(f"- {name}: {value}" for name, value in facts(kernel, state, attempt) if value),
+        "## How it was judged",
+        HOW,
+        *filter(None, [missing]),
+        tables_markdown([cases_table(task, "cases and tolerances")]),
+    ]
+    for evaluation, title in ((attempt.evaluation, "Verdict"), (attempt.exam, "Exam")):
+        if evaluation is not None:
+            parts += [f"## {title}", tables_markdown(evaluation_tables(evaluation), level=3)]
+    parts.append(tables_markdown(spread_tables(attempt)))
+    return printable("\n\n".join(filter(None, parts))) + "\n"
+
+
+def evidence(kernel: KeptKernel, task: Task) -> dict[str, object]:
+    """Return the same facts for programs."""
+    state, attempt = _known(kernel)
+    started, call = state.started, code_call(attempt.calls)
+    return {
+        "schema": 1,
+        "session": kernel.session,
+        "task": kernel.task,
+        "attempt": kernel.attempt,
+        "model": call.model if call is not None else None,
+        "origin": attempt.origin,
+        "base": attempt.base,
+        "strategy": attempt.strategy,
+        "commit": attempt.commit,
+        "kernel_sha256": _digest(kernel.source),
+        "baseline_sha256": _digest(baseline_source(task)),
+        "seed": started.seed if started is not None else None,
+        "against": started.against if started is not None else "",
+        "verdict": attempt.verdict,
+        "exam": attempt.confirmation,
+        "speed": attempt_speed(attempt),
+        "accepted": attempt.decision.accepted if attempt.decision is not None else None,
+        "cases": task.cases,
+        "outputs": task.outputs,
+        "tolerances": task.tolerances,
+        "quantization": task.quantization,
+        "evaluation": attempt.evaluation,
+        "exam_evaluation": attempt.exam,
+        "spread": [msgspec.to_builtins(measured.evaluation) for measured in attempt.spread],
+    }
+
+
+def _known(kernel: KeptKernel) -> tuple[SessionState, AttemptState]:
+    if kernel.state is None:
+        raise ValueError(f"the session of {kernel.attempt} is gone")
+    return kernel.state, kernel.state.attempt(kernel.attempt)
+
+
+def _digest(text: str) -> str:
+    return hashlib.sha256(text.encode("utf-8", "replace")).hexdigest()
