@@ -11,17 +11,19 @@ What a `task.toml` may hold:
     signature.py    parses the signatures of entry points
     dtypes.py       names and sizes of dtypes
     package.py      the package of an own kernel: `find_package` from its file, and the table `[package]`
+Kernels without a task:
+    own/            makes a task of a file
 Public benchmarks:
     public/         reads clones of public benchmarks, one module a format
 People's programs:
     captures/       records the calls of a function in a program, and chooses cases from them
 Others:
     costs.py        runs a task's `cost.py`
-    check.py        only for `wavedeck suites check`: the Python files of a folder, and the bytes of its cost model
+    check.py        only for `wavedeck task check`: the Python files of a folder, and the bytes of its cost model
     errors.py       errors of suites and tasks
 """
 
-from suites.check import check_suite
+from suites.check import check_suite, check_task
 from suites.costs import task_cost
 from suites.dtypes import item_bytes
 from suites.errors import BadSuite, BadTask, SuiteError, UnknownSuite, UnknownTask
@@ -72,6 +74,7 @@ __all__ = [
     "add_suite",
     "baseline_source",
     "check_suite",
+    "check_task",
     "find_package",
     "find_public_task",
     "item_bytes",

@@ -1,4 +1,4 @@
-"""Check the files of a suite without torch: the first part of `wavedeck suites check`."""
+"""Check the files of tasks without torch: the first part of `wavedeck task check`."""
 
 from __future__ import annotations
 
@@ -38,6 +38,11 @@ def check_suite(name: str, *, registry: Path | None = None) -> tuple[BadTask, ..
         raise UnknownTask(name, known=[f"{suite}/{task}" for task in names])
     chosen = (short,) if short else names
     return tuple(problem for task in chosen for problem in _task_problems(folder / task, suite))
+
+
+def check_task(folder: Path) -> tuple[BadTask, ...]:
+    """Return the problems of the task in a folder, as `check_suite`."""
+    return tuple(_task_problems(folder, folder.resolve().parent.name))
 
 
 def _task_problems(folder: Path, suite: str) -> Iterator[BadTask]:

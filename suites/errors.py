@@ -6,7 +6,8 @@ SuiteError
 |- UnknownCase    the task has no open case of this name
 |- BadCapture     calls of a person's program cannot be recorded, or the file of a capture cannot be read
 |- BadSuite       a registered suite, or the file that registers them, cannot be used
-`- BadTask        a task folder breaks the format
+|- BadTask        a task folder breaks the format
+`- BadKernelFile  a kernel of one's own cannot become a task
 """
 
 from __future__ import annotations
@@ -67,6 +68,10 @@ class BadTask(SuiteError):
         where = f"{file}: `{key}`" if key else f"{file}"
         super().__init__(f"{where}: {problem}")
         self.file, self.key, self.problem = file, key, problem
+
+
+class BadKernelFile(SuiteError):
+    """A file cannot become a task: its entry point, its reference or its inputs."""
 
 
 def nearest(name: str, names: Iterable[str]) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import nullcontext, suppress
 from pathlib import Path
 
 from suites.errors import BadTask, UnknownSuite, UnknownTask
@@ -11,7 +12,7 @@ from suites.public.instructions import Instruction
 from suites.public.loader import PublicSuite, load_clone
 from suites.public.recorded import NeedsRecording, load_recorded, recorded_folder
 from suites.public.task import PublicTask
-from suites.registry import clones_of, suite_folder, suite_folders, task_names
+from suites.registry import OWN, clones_of, suite_folder, suite_folders, task_names
 from suites.task import Task
 
 DEFAULT_SUITE = "starter"
@@ -58,7 +59,8 @@ def find_public_task(name: str, tasks: Sequence[PublicTask]) -> PublicTask:
 def load_suite(name: str, *, registry: Path | None = None) -> tuple[Task, ...]:
     """Return all tasks of a suite, easiest first; of a clone, the tasks that were recorded.
 
-    Raises `SuiteError` at the first broken task, and if no task of a clone was recorded.
+    Raises `SuiteError` at the first broken task, and if no task of a clone was recorded. Of the suite `OWN`, tasks whose package
+    is gone are left out.
     """
     if registry is not None and name in public_suite_names(registry=registry):
         folder = recorded_folder(registry, name)
@@ -66,7 +68,10 @@ def load_suite(name: str, *, registry: Path | None = None) -> tuple[Task, ...]:
             raise NeedsRecording(name)
     else:
         folder = suite_folder(name, registry)
-    tasks = [read_task(folder / task, suite=name) for task in task_names(folder)]
+    tasks = []
+    for task in task_names(folder):
+        with suppress(BadTask) if name == OWN else nullcontext():
+            tasks.append(read_task(folder / task, suite=name))
     return tuple(sorted(tasks, key=lambda task: (task.difficulty, task.name)))
 
 

@@ -9,6 +9,8 @@ public benchmark.
     [clones.rocm]
     kind = "rocm"
     folder = "/home/me/GEAK-eval"
+
+The folder `own` beside the file is a suite too: tasks of kernels that were run or judged as files.
 """
 
 from __future__ import annotations
@@ -32,6 +34,11 @@ _HERE = Path(__file__).parent
 BUILT_IN = {"starter": _HERE / "starter", "wavedeck-bench": _HERE / "bench"}
 
 
+OWN = "own"
+"""Suite of the tasks that `run FILE` and `eval FILE` make."""
+_RESERVED = {*BUILT_IN, OWN}
+
+
 class _Clone(msgspec.Struct, forbid_unknown_fields=True):
     kind: SuiteKind
     folder: str
@@ -50,8 +57,16 @@ class _Registry(msgspec.Struct, forbid_unknown_fields=True):
 
 def suite_folders(registry: Path | None) -> dict[str, Path]:
     """Return the folder of every suite by name, built-in suites first. `registry` may be `None` or a missing file."""
-    added = _added(registry).suites if registry is not None else {}
-    return BUILT_IN | {name: Path(folder) for name, folder in added.items()}
+    if registry is None:
+        return dict(BUILT_IN)
+    own = own_folder(registry)
+    added = {name: Path(folder) for name, folder in _added(registry).suites.items()}
+    return BUILT_IN | added | ({OWN: own} if own.is_dir() else {})
+
+
+def own_folder(registry: Path) -> Path:
+    """Return the folder of the suite `OWN`, which may not exist; `registry` is the home's `suites.toml`."""
+    return registry.parent / OWN
 
 
 def clones_of(registry: Path | None) -> tuple[Clone, ...]:
@@ -98,7 +113,7 @@ def add_suite(name: str, path: Path, registry: Path, *, kind: SuiteKind | None =
         raise BadSuite(
             f"{name!r} is no name for a suite: use lower-case letters, digits, `_` and `-`, and begin with a letter"
         )
-    if name in BUILT_IN:
+    if name in _RESERVED:
         raise BadSuite(f"{name!r} is built in; choose another name")
     if not folder.is_dir():
         raise BadSuite(f"{folder} is no folder; give the folder of the task folders, or a clone")
@@ -137,7 +152,7 @@ def _added(registry: Path) -> _Registry:
     except (tomllib.TOMLDecodeError, msgspec.ValidationError) as error:
         raise BadSuite(f"{registry} is not valid: {error}; fix or remove it") from error
     for name in (*decoded.suites, *decoded.clones):
-        if name in BUILT_IN or not NAME.fullmatch(name):
+        if name in _RESERVED or not NAME.fullmatch(name):
             raise BadSuite(f"{registry}: {name!r} cannot be the name of an added suite; rename it there")
     for name in decoded.suites.keys() & decoded.clones.keys():
         raise BadSuite(f"{registry}: {name!r} is the name of a suite and of a clone; rename one")

@@ -50,7 +50,7 @@ def loaded_by(code: str) -> set[str]:
         ("tui.config", ("textual", "git", *TORCH, *SDKS)),
         ("tui.commands.run.run", ("textual", *TORCH, *SDKS)),
         (
-            "tui.commands.keep.suites",
+            "tui.commands.keep.task",
             ("textual", "git", "engine", "sessions.events", "harness.node", *TORCH, *SDKS),
         ),
         ("tui.commands.watch.cockpit", (*TORCH, *SDKS, "git")),

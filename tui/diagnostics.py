@@ -21,7 +21,7 @@ class ExitCode(IntEnum):
     DONE = 0
     """`eval`: the kernel is correct. `run`: the session ended in order, solved or not."""
     NO = 1
-    """`eval`: any other verdict. `suites check`: there are findings."""
+    """`eval`: any other verdict. `task check`: there are findings."""
     USAGE = 2
     """Wrong usage; nothing was started."""
     FAILED = 3
@@ -95,12 +95,13 @@ def code_of(error: BaseException) -> ExitCode | None:
         return error.code
     # Imported here: a command that does not fail never needs these modules.
     from engine.errors import EngineError, UsageProblem
-    from harness.wire.errors import HarnessError, UnknownDevice, UnknownTarget
+    from harness.wire.errors import HarnessError, UnknownBaseline, UnknownDevice, UnknownTarget
     from sessions import errors as sessions
     from suites.errors import SuiteError
 
     wrong_usage = (
         UsageProblem,
+        UnknownBaseline,
         UnknownDevice,
         UnknownTarget,
         SuiteError,

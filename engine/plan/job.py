@@ -25,6 +25,7 @@ from sessions.events import Role, SessionStarted
 from sessions.home import Home, LiveFiles
 from sessions.settings import RunSettings, SessionDescription
 from suites import SuiteError, Task, load_suite, load_task
+from suites.registry import OWN
 
 log = logging.getLogger(__name__)
 
@@ -89,10 +90,10 @@ async def prepare(corpus: Corpus) -> None:
 def corpus_for(tasks: Sequence[Task], home: Home, further: str = "") -> Corpus:
     """Returns the examples for these tasks, also from the folder or file `further`; the tasks themselves are left out.
 
-    A suite that cannot be loaded gives no examples and no error.
+    A suite that cannot be loaded gives no examples and no error. Nor does the suite `OWN`: a person agreed to show one file.
     """
     loaded: list[Task] = []
-    for suite in dict.fromkeys((EXAMPLES, *(task.suite for task in tasks))):
+    for suite in dict.fromkeys((EXAMPLES, *(task.suite for task in tasks if task.suite != OWN))):
         try:
             loaded += load_suite(suite, registry=home.suites)
         except SuiteError:

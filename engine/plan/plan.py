@@ -19,7 +19,7 @@ from engine.plan.prices import Price, with_shipped
 from engine.prompting.profiles import check_profile
 from harness.node.discovery import CPU
 from harness.node.selection import select_devices, targets_for
-from harness.stages.timing.baselines import KINDS, TASK, kernel_baseline, timing_baseline
+from harness.stages.timing.baselines import KINDS, TASK, other_baseline, timing_baseline
 from sessions.home import Home
 from sessions.journal.codec import MOST
 from sessions.names import short_task, title_problem
@@ -249,13 +249,11 @@ def _against(name: str, tasks: Sequence[Task]) -> tuple[str, str]:
         for task in tasks:
             timing_baseline(task, name)
         return name, ""
-    if not Path(name).exists():
-        raise UsageProblem(f"--against {name}: neither one of {', '.join(KINDS)} nor a kernel file")
     if len(tasks) > 1:
         raise UsageProblem(
             f"--against {name} is a kernel of one task, but the run has {len(tasks)} tasks; name its task"
         )
-    baseline = kernel_baseline(tasks[0], name, read_kernel(Path(name), "--against"))
+    baseline = other_baseline(tasks[0], name, lambda file: read_kernel(Path(file), "--against"))
     return baseline.name, baseline.source
 
 

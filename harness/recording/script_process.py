@@ -19,13 +19,15 @@ from harness.wire import limits
 from harness.wire.async_channel import AsyncChannel
 from harness.wire.channel import BadFrame
 from harness.wire.encoding import ENCODER, decode_message
-from harness.wire.program_messages import Compare, Compared, RanProgram, RunProgram
-from harness.wire.script_messages import RanScript, RunScript
+from harness.wire.program_messages import Compared, RanProgram, ScriptRequest
+from harness.wire.script_messages import RanScript
 from harness.wire.server_messages import status_words
+from suites.own.evidence import FirstCallSeen, InputsSeen
+from suites.package import PackageView
 
 from .errors import NoReport
 
-Answer = TypeVar("Answer", RanScript, RanProgram, Compared)
+Answer = TypeVar("Answer", RanScript, RanProgram, Compared, FirstCallSeen, InputsSeen)
 Result = TypeVar("Result")
 
 
@@ -39,7 +41,7 @@ class ScriptProcess:
         self._subject = subject
         self._again = again
 
-    async def ask(self, request: RunScript | RunProgram | Compare, kind: type[Answer]) -> Answer:
+    async def ask(self, request: ScriptRequest, kind: type[Answer]) -> Answer:
         """Send a request and return the answer. Raises `NoReport`, or as `check_end` if the end is not the text's own."""
         with suppress(EOFError):  # the process has ended: `receive` raises the reason
             await self._channel.send(ENCODER.encode(request))
@@ -66,15 +68,22 @@ class ScriptProcess:
 Start = Callable[[], AbstractAsyncContextManager[ScriptProcess]]
 
 
-async def run_in_slot(pool: DevicePool, subject: str, work: Callable[[Start], Awaitable[Result]]) -> Result:
+async def run_in_slot(
+    pool: DevicePool,
+    subject: str,
+    work: Callable[[Start], Awaitable[Result]],
+    package: PackageView | None = None,
+) -> Result:
     """Return the result of `work`, which gets a function that starts processes in a slot of the pool.
+
+    `package`: what the processes may import and read besides installed packages.
 
     If an end is unexplained (`JudgeAgain`), the work is done once more, with no other slot in use.
     """
 
     async def attempt(*, again: bool) -> Result:
         async with pool.slot(alone=again) as slot, pool.leases.using(slot):
-            return await work(partial(_start, slot, subject, again=again))
+            return await work(partial(_start, slot, subject, package, again=again))
 
     try:
         return await attempt(again=False)
@@ -83,10 +92,12 @@ async def run_in_slot(pool: DevicePool, subject: str, work: Callable[[Start], Aw
 
 
 @asynccontextmanager
-async def _start(slot: Slot, subject: str, *, again: bool) -> AsyncIterator[ScriptProcess]:
+async def _start(
+    slot: Slot, subject: str, package: PackageView | None, *, again: bool
+) -> AsyncIterator[ScriptProcess]:
     """Start a process on the slot's device; it ends with the block."""
     child, channel = await slot.server.spawn(
-        SCRIPT_ROLE, cpu_limit_s=limits.SCRIPT_CPU_S, sandboxed=True, device=gpu_of(slot)
+        SCRIPT_ROLE, cpu_limit_s=limits.SCRIPT_CPU_S, sandboxed=True, device=gpu_of(slot), package=package
     )
     process = ScriptProcess(child, channel, subject, again=again)
     try:

@@ -15,6 +15,10 @@ class UnknownTarget(HarnessError):
     """No architecture of this name is known."""
 
 
+class UnknownBaseline(HarnessError):
+    """`--against` names nothing that a task can be timed against."""
+
+
 class UnknownDevice(HarnessError):
     """No device of this name is on this machine."""
 

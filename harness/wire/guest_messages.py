@@ -50,7 +50,7 @@ class Argument(msgspec.Struct, frozen=True):
     """One argument: a scalar, or a tensor in the arena."""
 
     name: str
-    scalar: int | float | bool | None = None
+    scalar: int | float | bool | str | None = None
     dtype: str = ""
     shape: tuple[int, ...] = ()
     strides: tuple[int, ...] = ()

@@ -1,10 +1,11 @@
-"""Messages to and from a script worker that runs a benchmark's test as a program, and compares results. Torch-free."""
+"""Messages to and from a script worker that runs a program, compares results, or makes a first call. Torch-free."""
 
 from __future__ import annotations
 
 import msgspec
 
-from harness.wire.script_messages import RunScript
+from harness.wire.script_messages import RanScript, RunScript
+from suites.own.evidence import FirstCallSeen, InputsSeen
 from suites.task import QuantizationTolerance
 
 
@@ -78,6 +79,32 @@ class Compared(msgspec.Struct, frozen=True, tag="compared"):
     """Empty if the results are equal by the rule."""
 
 
-SCRIPT_REQUESTS: msgspec.msgpack.Decoder[RunScript | RunProgram | Compare] = msgspec.msgpack.Decoder(
-    RunScript | RunProgram | Compare
-)
+class FirstCall(msgspec.Struct, frozen=True, tag="first_call"):
+    """Call a kernel, and its reference with the same inputs, to see what they return and change. The answer: `FirstCallSeen`."""
+
+    kernel: str
+    """Text of the kernel's module."""
+    entry_point: str
+    inputs: str
+    """Text that defines `make_inputs`."""
+    sizes: dict[str, int]
+    dtype: str
+    parameters: tuple[str, ...]
+    """Parameters of the entry point, in order."""
+    target: str
+    reference: str = ""
+    """Text that defines `reference`, a function with the entry point's parameters; empty if there is none."""
+    widens: bool = True
+    """Find out whether the reference computes in float64."""
+
+
+class ReadInputs(msgspec.Struct, frozen=True, tag="read_inputs"):
+    """Call `get_inputs()` of a module. The answer: `InputsSeen`."""
+
+    text: str
+    target: str
+
+
+ScriptRequest = RunScript | RunProgram | Compare | FirstCall | ReadInputs
+ScriptAnswer = RanScript | RanProgram | Compared | FirstCallSeen | InputsSeen
+SCRIPT_REQUESTS: msgspec.msgpack.Decoder[ScriptRequest] = msgspec.msgpack.Decoder(ScriptRequest)

@@ -43,8 +43,8 @@ def home(isolated_home: Path) -> Home:
 def tasks_of(
     home: Home, make: Callable[[Path], Path], folder: Path, kind: SuiteKind
 ) -> tuple[PublicTask, ...]:
-    add_suite("own", make(folder), home.suites, kind=kind)
-    return load_public_suite("own", registry=home.suites).tasks
+    add_suite("mine", make(folder), home.suites, kind=kind)
+    return load_public_suite("mine", registry=home.suites).tasks
 
 
 @pytest.fixture
@@ -178,7 +178,7 @@ async def test_an_interrupted_run_goes_on_in_the_same_session(
     lines: list[str] = []
 
     async def run(judge: CannedJudge) -> list[Sample]:
-        results = ResultFile(home.suites, "own", "cpu")
+        results = ResultFile(home.suites, "mine", "cpu")
         session = PredictionSession.open(
             home, samples, file="predictions.jsonl", seed=0, device="cpu", targets=("gfx942",)
         )
@@ -192,7 +192,7 @@ async def test_an_interrupted_run_goes_on_in_the_same_session(
     running.cancel()
     with pytest.raises(asyncio.CancelledError):
         await running
-    kept = ResultFile(home.suites, "own", "cpu")
+    kept = ResultFile(home.suites, "mine", "cpu")
     with kept.path.open("ab") as file:
         file.write(b'{"key": "cut o')
     assert [sample.number for sample in await run(CannedJudge(failed(), None))] == [4]
@@ -209,13 +209,13 @@ async def test_an_interrupted_run_goes_on_in_the_same_session(
         state = fold(store.session_journal(info.name).events)
     assert state.finished
     assert {attempt.attempt: attempt.verdict for attempt in state.attempts()} == {
-        "own/scale#1/1": Verdict.CORRECT,
-        "own/scale#2/1": Verdict.WRONG,
-        "own/scale#3/1": Verdict.CORRECT,  # the same text as the first, judged once
-        "own/scale#4/1": Verdict.NO_CODE,
+        "mine/scale#1/1": Verdict.CORRECT,
+        "mine/scale#2/1": Verdict.WRONG,
+        "mine/scale#3/1": Verdict.CORRECT,  # the same text as the first, judged once
+        "mine/scale#4/1": Verdict.NO_CODE,
     }
     assert all(attempt.commit for attempt in state.attempts())
-    results = ResultFile(home.suites, "own", "cpu")
+    results = ResultFile(home.suites, "mine", "cpu")
     assert all(
         result is not None and result.session == info.name for result in map(results.find, map(KEY, samples))
     )
@@ -235,9 +235,9 @@ def test_results_in_the_format_of_geak_eval(tmp_path: Path) -> None:
     files = written(
         SuiteKind.TRITONBENCH_REVISED,
         tmp_path,
-        result_of("own/scale", correct()),
-        result_of("own/scale", failed(), sample=2),
-        result_of("own/other", failed(Verdict.UNSUPPORTED)),
+        result_of("mine/scale", correct()),
+        result_of("mine/scale", failed(), sample=2),
+        result_of("mine/other", failed(Verdict.UNSUPPORTED)),
     )
     right = {
         "pass_num": 0,
@@ -258,7 +258,7 @@ def test_results_in_the_format_of_geak_eval(tmp_path: Path) -> None:
 
 
 def test_results_in_the_format_of_tritonbench(tmp_path: Path) -> None:
-    results = (result_of("own/scale", correct()), result_of("own/twice", failed()))
+    results = (result_of("mine/scale", correct()), result_of("mine/twice", failed()))
     assert written(SuiteKind.TRITONBENCH_G, tmp_path, *results) == {
         "mine_call_acc.json": ["scale.py", "twice.py"],
         "mine_exe_acc.json": ["scale.py"],
@@ -266,7 +266,7 @@ def test_results_in_the_format_of_tritonbench(tmp_path: Path) -> None:
 
 
 def test_results_in_the_format_of_kernelbench(tmp_path: Path) -> None:
-    results = (result_of("own/level1_10", correct()), result_of("own/level1_2", failed()))
+    results = (result_of("mine/level1_10", correct()), result_of("mine/level1_2", failed()))
     assert written(SuiteKind.KERNELBENCH, tmp_path, *results) == {
         "level1/eval_results.json": {
             "2": [row(correctness=False, metadata={"error": "output 0 is wrong at [3]", "error_name": ""})],
@@ -290,8 +290,8 @@ def test_results_in_the_format_of_kernelbench_x(tmp_path: Path) -> None:
     files = written(
         SuiteKind.KERNELBENCH_X,
         tmp_path,
-        result_of("own/scale", correct(speedup=2.0)),
-        result_of("own/b", failed()),
+        result_of("mine/scale", correct(speedup=2.0)),
+        result_of("mine/b", failed()),
     )
     summary, metrics = files["summary.json"], files["metrics.json"]
     assert (summary["call_rate"], summary["exe_rate"], summary["perf_pass"]) == (100.0, 50.0, 1)
@@ -301,4 +301,4 @@ def test_results_in_the_format_of_kernelbench_x(tmp_path: Path) -> None:
 
 
 def test_a_suite_without_a_format_of_its_own_gets_no_file(tmp_path: Path) -> None:
-    assert written(SuiteKind.AGENTKERNELARENA, tmp_path, result_of("own/scale", correct())) == {}
+    assert written(SuiteKind.AGENTKERNELARENA, tmp_path, result_of("mine/scale", correct())) == {}

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import ast
 import math
+from pathlib import Path
 
 import msgspec
 import pytest
 
 from harness import Evaluation, HarnessError, Verdict
 from harness.stages.spread import merge_evaluations
-from harness.stages.timing.baselines import kernel_baseline, timing_baseline
+from harness.stages.timing.baselines import Baseline, other_baseline, timing_baseline
+from harness.wire.errors import UnknownBaseline
 from suites import baseline_source, load_suite, load_task
 from tests.support.evaluations import correct
 
@@ -41,13 +43,26 @@ def test_unknown_baseline_error_says_what_to_do() -> None:
         timing_baseline(bare, "eager")
 
 
-def test_kernel_baseline_must_define_entry_points() -> None:
+def test_other_baseline_is_a_file_a_function_of_a_file_or_of_a_package(tmp_path: Path) -> None:
     task = load_task("softmax")
-    assert kernel_baseline(task, "old/best.py", "def softmax(x):\n    return x\n").name == "best.py"
-    with pytest.raises(HarnessError, match=r"best\.py defines no function `softmax`"):
-        kernel_baseline(task, "best.py", "def other(x):\n    return x\n")
-    with pytest.raises(HarnessError, match=r"best\.py is no Python"):
-        kernel_baseline(task, "best.py", "def softmax(x:\n")
+    file = tmp_path / "best.py"
+
+    def baseline(text: str, function: str = "") -> Baseline:
+        file.write_text(text)
+        return other_baseline(task, f"{file}{function}", lambda name: Path(name).read_text())
+
+    assert baseline("def softmax(x):\n    return x\n").name == "best.py"
+    named = baseline("def fast(x):\n    return x\n", ":fast")
+    assert named == Baseline(f"{file}:fast", "def fast(x):\n    return x\n\n\nsoftmax = fast\n")
+    imported = other_baseline(task, "torch.nn.functional:softmax", Path.read_text)  # type: ignore[arg-type]
+    assert imported.source == "from torch.nn.functional import softmax as softmax\n"
+    for text, function, words in (
+        ("def other(x):\n    return x\n", "", r"best\.py defines no function `softmax`"),
+        ("def softmax(x):\n    return x\n", ":fast", r"best\.py defines no function `fast`"),
+        ("def softmax(x:\n", "", r"best\.py is no Python"),
+    ):
+        with pytest.raises(UnknownBaseline, match=words):
+            baseline(text, function)
 
 
 def evaluation(device: str, verdict: Verdict, speedup: float | None) -> Evaluation:

@@ -29,7 +29,7 @@ def get_init_inputs():
     return []
 """
 PUBLIC = PublicTask(
-    suite="own",
+    suite="mine",
     kind=SuiteKind.KERNELBENCH,
     name="copy",
     file="copy.py",

@@ -82,7 +82,7 @@ PARAMETERS = """\
 async def affine(pool: DevicePool, tmp_path_factory: pytest.TempPathFactory) -> Task:
     folder = tmp_path_factory.mktemp("recorded")
     public = PublicTask(
-        suite="own",
+        suite="mine",
         kind=SuiteKind.KERNELBENCH,
         name="affine",
         file="affine.py",

@@ -146,6 +146,10 @@ async def test_returned_values_are_the_outputs_that_are_no_inputs() -> None:
     assert with_changed_inputs(None, ("x",), arguments) == 1
     assert with_changed_inputs(None, ("y", "x"), arguments) == (2, 1)
     assert with_changed_inputs(7, ("x", "", "y"), arguments) == (1, 7, 2)
+    assert with_changed_inputs(arguments["x"], ("x", "y"), arguments) == (1, 2), (
+        "one of the changed inputs is returned"
+    )
+    assert with_changed_inputs(7, ("x", "z"), arguments) == 7, "another call has the input z"
     assert with_changed_inputs((5, 6), ("x", "y"), arguments) == (5, 6)
     assert with_changed_inputs(7, ("x", "y"), arguments) == 7
     assert with_changed_inputs(None, (), arguments) is None

@@ -16,7 +16,7 @@ from tests.support.scripts import SCALE, TEST, public_task
 
 REGISTRY = """[suites]
 
-[clones.own]
+[clones.mine]
 kind = "tritonbench-revised"
 folder = "{folder}"
 """
@@ -42,18 +42,18 @@ def write_recorded(public: PublicTask, registry: Path) -> None:
 
 
 def test_a_task_that_was_not_recorded_says_how_to_record_it(registry: Path) -> None:
-    with pytest.raises(NeedsRecording, match="wavedeck eval FILE --task own/scale"):
-        load_task("own/scale", registry=registry)
-    with pytest.raises(NeedsRecording, match="wavedeck suites references own"):
-        load_suite("own", registry=registry)
+    with pytest.raises(NeedsRecording, match="wavedeck eval FILE --task mine/scale"):
+        load_task("mine/scale", registry=registry)
+    with pytest.raises(NeedsRecording, match="wavedeck suites references mine"):
+        load_suite("mine", registry=registry)
 
 
 def test_a_recorded_task_is_found_until_its_texts_change(registry: Path, tmp_path: Path) -> None:
     public = public_task(SCALE, TEST, tmp_path)
     assert public.kind is SuiteKind.TRITONBENCH_REVISED
     write_recorded(public, registry)
-    assert load_task("own/scale", registry=registry).id == "own/scale"
-    assert [task.name for task in load_suite("own", registry=registry)] == ["scale"]
+    assert load_task("mine/scale", registry=registry).id == "mine/scale"
+    assert [task.name for task in load_suite("mine", registry=registry)] == ["scale"]
     recorded = find_recorded(public, registry, for_gpu=False)
     assert recorded.script is not None
     assert find_recorded(public_task(SCALE + "\n", TEST, tmp_path), registry, for_gpu=False) is None

@@ -165,7 +165,7 @@ def public_task(
     """A task as the loaders make it from a file with a reference and a test."""
     calls = test_calls(reference, test, form, "kernel" if form is TestForm.RUNNER else name)
     return PublicTask(
-        suite="own",
+        suite="mine",
         kind=SuiteKind.TRITONBENCH_REVISED,
         name=name,
         file=f"{name}.py",

@@ -377,17 +377,17 @@ def test_report_has_the_speedup_of_the_best_attempt(shell: Shell, home: Home) ->
 def test_suites_are_listed_shown_added_and_checked(shell: Shell, home: Home, tmp_path: Path) -> None:
     listed = json.loads(shell("suites", "--json").out)
     assert {"starter/softmax", "starter/matmul"} <= {row["task"] for row in listed}
-    assert "def softmax(x)" in shell("suites", "show", "softmax").out
-    assert json.loads(shell("suites", "show", "softmax", "--json").out)["task_file"]["name"] == "softmax"
+    assert "def softmax(x)" in shell("task", "show", "softmax").out
+    assert json.loads(shell("task", "show", "softmax", "--json").out)["task_file"]["name"] == "softmax"
     broken = tmp_path / "mine" / "thing"
     broken.mkdir(parents=True)
     (broken / "task.toml").write_text("schema = 1\n")
     assert shell("suites", "add", "mine", str(tmp_path / "mine")).code == 0
-    checked = shell("suites", "check", "mine", "--json")
+    checked = shell("task", "check", "mine", "--json")
     assert checked.code == ExitCode.NO
     problems = json.loads(checked.out)["problems"]
     assert {Path(problem["file"]).parent for problem in problems} == {broken}
-    assert "did you mean 'softmax'" in one_line(shell("suites", "show", "sofmax"))
+    assert "did you mean 'softmax'" in one_line(shell("task", "show", "sofmax"))
     assert shell("suites", "add", "none", str(tmp_path / "nowhere")).code == ExitCode.USAGE
 
 

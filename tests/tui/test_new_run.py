@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import shlex
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -21,6 +21,7 @@ from sessions import Home
 from sessions.catalog import SessionInfo, Standing
 from tests.support.cockpits import NARROW, NODE, WIDE, at_home, listed, until
 from tests.support.pictures import picture, screen_text
+from tests.tui.test_own_kernels import KERNEL, REFERENCE, RETURNS
 from tui.actions.run_estimates import Spread, estimate
 from tui.actions.run_form import check, command_line
 from tui.cli import main
@@ -274,3 +275,35 @@ async def test_leaving_asks_only_after_a_change(home: Home) -> None:
         screen._set("instances", "2")
         await pilot.press("escape")
         assert isinstance(app.screen, ConfirmDialog)
+
+
+@pytest.mark.judge
+async def test_a_kernel_file_becomes_a_task_of_the_form(home: Home, tmp_path: Path) -> None:
+    file = tmp_path / "scale.py"
+    file.write_text(KERNEL + RETURNS + REFERENCE)
+    async with on_form(home) as (pilot, app, screen):
+        screen.table.select("file")
+        await pilot.press("enter")
+        screen.query_one(Input).value = f"{file} --shapes 'x=8x64:fp16'"
+        await pilot.press("enter")
+        await until(
+            pilot,
+            lambda: "file" in errors_of(screen) and "no input" in errors_of(screen)["file"],
+            "the error",
+        )
+
+        await pilot.press("enter")
+        screen.query_one(Input).value = f"{file} --shapes 'x=8x64:fp16, weight=64:fp16'"
+        await pilot.press("enter")
+        await until(pilot, lambda: isinstance(app.screen, ConfirmDialog), "the page")
+        assert "scale_rows_ref in scale.py" in screen_text(app)
+        await pilot.press("enter")
+        await until(pilot, lambda: "file" not in screen.values, "the task")
+        (folder,) = (home.root / "own").iterdir()
+        assert screen.values == {"suite": "own", "tasks": f"own/{folder.name}"}
+        assert screen.table.source == f"wavedeck run own/{folder.name}"
+
+
+def errors_of(screen: NewRunScreen) -> Mapping[str, str]:
+    """Return the error texts by field."""
+    return screen.outlook.checked.errors if screen.outlook.checked is not None else {}

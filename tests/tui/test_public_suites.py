@@ -32,21 +32,21 @@ def test_clone_is_added_listed_and_shown(shell: Shell, tmp_path: Path) -> None:
     assert "its candidates are HIP" in others
     assert "wavedeck suites list arena" in shell("suites").out
 
-    page = shell("suites", "show", "arena/vllm-triton_scale").out
+    page = shell("task", "show", "arena/vllm-triton_scale").out
     assert "def scale(x: torch.Tensor, factor: float=2.0)" in page
     assert "oracle: reference_scale" in page
     assert "- Keep its signature." in page
     assert (
         "It cannot be judged: its candidates are HIP."
-        in shell("suites", "show", "arena/hip2hip-others-scale").out
+        in shell("task", "show", "arena/hip2hip-others-scale").out
     )
-    shown = json.loads(shell("suites", "show", "arena/vllm-triton_scale", "--json").out)
+    shown = json.loads(shell("task", "show", "arena/vllm-triton_scale", "--json").out)
     assert shown["public_task"]["runner"] == "run_correctness"
 
 
 def test_weights_of_production_are_shown(shell: Shell, tmp_path: Path) -> None:
     shell("suites", "add", "atrex", str(clones.atrex(tmp_path / "atrex-bench")))
-    page = shell("suites", "show", "atrex/unified_attention").out
+    page = shell("task", "show", "atrex/unified_attention").out
     assert "weight: 25.0% of the benchmark" in page
     assert "lengths=9 sizes, width=64: 20 us, 9 calls" in page
     listed = json.loads(shell("suites", "list", "atrex", "--json").out)
@@ -59,5 +59,5 @@ def test_clone_of_two_benchmarks_needs_its_kind(shell: Shell, tmp_path: Path) ->
     assert refused.code == ExitCode.USAGE
     assert "choose one with --kind" in refused.err
     assert shell("suites", "add", "tb", clone, "--kind", "tritonbench-g").code == 0
-    assert "Scale a vector." in shell("suites", "show", "tb/scale", "--instruction", "simple").out
+    assert "Scale a vector." in shell("task", "show", "tb/scale", "--instruction", "simple").out
     assert shell("eval", clone, "--task", "tb/scale").code == ExitCode.USAGE

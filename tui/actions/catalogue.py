@@ -301,7 +301,8 @@ _ACTIONS = (
     Action(
         "sessions", Group.KEEP, "List, show, title, push, fetch and delete sessions.", module="keep.sessions"
     ),
-    Action("suites", Group.KEEP, "List, show, add and check suites of tasks.", module="keep.suites"),
+    Action("task", Group.KEEP, "Make a task of a kernel file; show and check tasks.", module="keep.task"),
+    Action("suites", Group.KEEP, "List and add suites of tasks; judge references.", module="keep.suites"),
     Action(
         "export", Group.KEEP, "Write kernels with evidence, a test and a benchmark.", module="keep.export"
     ),

@@ -22,7 +22,7 @@ from sessions.events import Role
 from sessions.home import Home
 from sessions.names import short_task
 from suites import SuiteError, load_suite, suite_names
-from tui.actions.run_plan import RECORDED, model_of, plan
+from tui.actions.run_plan import RECORDED, from_own_kernel, model_of, plan
 from tui.config import SettingSource, checked, load
 from tui.diagnostics import Complaint
 from tui.doctor.model_checks import recordings
@@ -55,6 +55,11 @@ FIELDS = (
         has_choices=True,
         several=True,
     ),
+    FormField(
+        "file",
+        "kernel file",
+        'A kernel that no task names: rms.py --shapes "x=Mx4096:fp16, M=1,16". Enter makes a task of it.',
+    ),
     FormField("method", "method", "How attempts are made.", has_choices=True),
     FormField(
         "model",
@@ -85,7 +90,7 @@ FIELDS = (
     FormField("title", "title", "Name of the session in lists."),
 )
 BY_KEY = {entry.key: entry for entry in FIELDS}
-OPTIONS = tuple(key for key in BY_KEY if key not in ("tasks", "title", *ROLES))
+OPTIONS = tuple(key for key in BY_KEY if key not in ("tasks", "file", "title", *ROLES))
 """Fields that are settings of `wavedeck run` under the same name."""
 
 
@@ -152,6 +157,8 @@ def task_names(values: Values) -> tuple[str, ...]:
 
 def check(values: Values, *, home: Home, environ: Mapping[str, str], folder: Path) -> CheckedRun:
     """Return the checked run: every value by the settings of `wavedeck run`, then the whole plan. Blocks; sends nothing."""
+    if values.get("file"):
+        return CheckedRun(errors={"file": "it is no task yet: press enter on this field"})
     flags = {key: values[key] for key in OPTIONS if values.get(key)}
     if model := model_text(values):
         flags["model"] = model
@@ -169,7 +176,8 @@ def check(values: Values, *, home: Home, environ: Mapping[str, str], folder: Pat
     try:
         configured = load(flags, environ=environ, folder=folder)
         model, _ = model_of(configured.settings, configured.origins, environ)
-        run = plan(configured.settings, tasks, model, title=values.get("title", ""))
+        settings = from_own_kernel(configured.settings, tasks, home.suites)
+        run = plan(settings, tasks, model, title=values.get("title", ""))
         specs = parse_models(model, open_method(run.method).roles) if model else {}
         return CheckedRun(
             run, resolve(run, home=home, environ=environ), models=tuple(dict.fromkeys(specs.values()))

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import msgspec
 
 from engine.methods import open_method
 from engine.models import parse_models
@@ -10,6 +13,8 @@ from engine.models.access import PROVIDERS
 from engine.plan.plan import RunPlan
 from engine.plan.prices import SHIPPED
 from sessions.settings import MethodOptions
+from suites import load_task
+from suites.registry import OWN
 from tui.config import Settings
 
 RECORDED = "recorded:starter"
@@ -24,6 +29,16 @@ def plan(settings: Settings, tasks: tuple[str, ...], model: str, *, title: str =
     return RunPlan(
         **{**run, "model": model, "title": title, "tasks": tasks}, options=MethodOptions(**options)
     )
+
+
+def from_own_kernel(settings: Settings, tasks: Sequence[str], registry: Path) -> Settings:
+    """Return the settings of a run; on one task of the suite `OWN`, its kernel is the first attempt, unless another is named."""
+    takes = open_method(settings.method).takes
+    is_usual = not settings.start and settings.prompt_style == MethodOptions().prompt_style
+    if len(tasks) != 1 or tasks[0].partition("/")[0] != OWN or "start" not in takes or not is_usual:
+        return settings
+    baseline = load_task(tasks[0], registry=registry).folder / "baseline.py"
+    return msgspec.structs.replace(settings, start=str(baseline))
 
 
 def shipped_price_words(requested: RunPlan) -> str:

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 import click
+import msgspec
 from click.shell_completion import CompletionItem
 
 from harness.hardware.targets import DEFAULT_TARGET
@@ -36,6 +37,18 @@ def complete_tasks(_ctx: click.Context, _param: click.Parameter, incomplete: str
     ]
 
 
+def complete_files(_ctx: click.Context, _param: click.Parameter, incomplete: str) -> list[CompletionItem]:
+    """Let the shell complete files."""
+    return [CompletionItem(incomplete, type="file")]
+
+
+def complete_tasks_and_files(
+    ctx: click.Context, param: click.Parameter, incomplete: str
+) -> list[CompletionItem]:
+    """Return the tasks that start with the typed text, and let the shell complete files."""
+    return [*complete_tasks(ctx, param, incomplete), *complete_files(ctx, param, incomplete)]
+
+
 def complete_sessions(_ctx: click.Context, _param: click.Parameter, incomplete: str) -> list[CompletionItem]:
     """Return names and titles of the sessions that start with the typed text, newest first, and `latest`."""
     from sessions import SessionsError
@@ -52,6 +65,38 @@ def complete_sessions(_ctx: click.Context, _param: click.Parameter, incomplete: 
         if info.title:
             items.append(CompletionItem(info.title, help=info.name))
     return [item for item in items if item.value.startswith(incomplete)]
+
+
+class OwnOptions(msgspec.Struct, frozen=True):
+    """What a person says about a file."""
+
+    shapes: tuple[str, ...] = ()
+    reference: str = ""
+    yes: bool = False
+    dry_run: bool = False
+
+
+def own_options(function: F) -> F:
+    """Add the options about a kernel that no task names yet."""
+    options = (
+        click.option(
+            "--shapes",
+            multiple=True,
+            metavar="TEXT",
+            help='Inputs of a kernel file: "x=8192x4096:fp16, w=4096:fp16"; "x=Mx4096:fp16, M=1,16,256" sweeps a size. Repeatable: one case each.',
+        ),
+        click.option(
+            "--reference",
+            default="",
+            metavar="WHERE",
+            help="PyTorch function that says what is right: FUNCTION, FILE:FUNCTION or PACKAGE.MODULE:FUNCTION.",
+        ),
+        click.option("--yes", "-y", is_flag=True, help="Do not ask whether the assumptions are right."),
+        click.option("--dry-run", is_flag=True, help="Print what is assumed about a kernel file, and end."),
+    )
+    for option in reversed(options):
+        function = option(function)
+    return function
 
 
 MODELS = (
@@ -77,7 +122,7 @@ SETTINGS = {
     "start": ("FILE", "Kernel to start from: the first attempt of each instance; tune sweeps it."),
     "against": (
         "WHAT",
-        "Timing baseline on GPUs: task (the task's own baseline), eager, compile, or a kernel file. [task]",
+        "Timing baseline on GPUs: task, eager, compile, a file, FILE.py:FUNCTION or PACKAGE.MODULE:FUNCTION. [task]",
     ),
     "spread": (None, "Measure each instance's winner on every GPU of the session, to compare them."),
     "devices": ("NAMES", "Devices of the judge: idle, all, 0,1 or cpu. [idle]"),

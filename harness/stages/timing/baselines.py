@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import ast
+from collections.abc import Callable
 from pathlib import Path
 
 import msgspec
 
-from harness.wire.errors import HarnessError
+from harness.wire.errors import HarnessError, UnknownBaseline
+from suites.public.outline import definitions
 from suites.python_source import parse_python
 from suites.task import Task
 
@@ -65,16 +66,39 @@ def timing_baseline(task: Task, kind: str = TASK) -> Baseline:
     return Baseline(kind, source + _AS_ENTRY_POINT.format(name=task.entry_points[0].name, called=called))
 
 
-def kernel_baseline(task: Task, file: str, source: str) -> Baseline:
-    """Any kernel as a baseline, named after its file; `HarnessError` if it does not define the task's entry points."""
+def other_baseline(task: Task, where: str, read: Callable[[str], str]) -> Baseline:
+    """
+    Any callable as a baseline, named as the person names it: FILE, FILE.py:FUNCTION or PACKAGE.MODULE:FUNCTION.
+
+    `read` returns the text of a file. A FILE alone defines the task's entry points; another function is called in place of
+    the first. `UnknownBaseline` if there is no such file, or if the file does not define the function.
+    """
+    entry = task.entry_points[0].name
+    place, _, function = where.rpartition(":")
+    if (
+        place
+        and not place.endswith(".py")
+        and all(part.isidentifier() for part in (*place.split("."), function))
+    ):
+        return Baseline(where, f"from {place} import {function} as {entry}\n")
+    file, wanted = (place, (function,)) if place.endswith(".py") else (where, ())
+    if not Path(file).exists():
+        raise UnknownBaseline(
+            f"--against {where}: neither one of {', '.join(KINDS)} nor a kernel file nor PACKAGE.MODULE:FUNCTION"
+        )
+    source = read(file)
     try:
-        defined = {node.name for node in parse_python(source).body if isinstance(node, ast.FunctionDef)}
+        defined = dict(definitions(parse_python(source).body))
     except SyntaxError as error:
-        raise HarnessError(f"{file} is no Python, so nothing can be timed against it: {error.msg}") from error
-    missing = [entry.name for entry in task.entry_points if entry.name not in defined]
-    if missing:
-        raise HarnessError(f"{file} defines no function `{missing[0]}`, so nothing can be timed against it")
-    return Baseline(Path(file).name, source)
+        raise UnknownBaseline(
+            f"{file} is no Python, so nothing can be timed against it: {error.msg}"
+        ) from error
+    for name in wanted or tuple(entry_point.name for entry_point in task.entry_points):
+        if name not in defined:
+            raise UnknownBaseline(f"{file} defines no function `{name}`, so nothing can be timed against it")
+    if wanted and function != entry:
+        source = f"{source.rstrip()}\n\n\n{entry} = {function}\n"
+    return Baseline(where if wanted else Path(file).name, source)
 
 
 def _read(file: Path, task: Task, kind: str) -> str:

@@ -27,7 +27,7 @@ _GUARD = 0xFF
 _SEALS = fcntl.F_SEAL_SHRINK | fcntl.F_SEAL_GROW
 _SEAL_FUTURE_WRITE = 0x10
 """Linux 5.1; missing in Python's `fcntl`."""
-Value = torch.Tensor | int | float | bool
+Value = torch.Tensor | int | float | bool | str | None
 
 
 class GuardedInputs(ABC):

@@ -10,11 +10,15 @@ def with_changed_inputs(value: Any, changed: Sequence[str], arguments: Mapping[s
     """
     The outputs of a call that returned `value`, with the inputs that are outputs in their places.
 
-    `changed` has by output the name of the input that becomes it, or an empty string for a new tensor. A value that has already
-    all outputs, or any other number than the new tensors, stays as it is.
+    `changed` has by output the name of the input that becomes it, or an empty string for a new tensor. Inputs among the returned
+    tensors do not count. A value with any other number than that of the new tensors stays as it is.
     """
-    returned = () if value is None else tuple(value) if isinstance(value, (tuple, list)) else (value,)
-    if not any(changed) or len(returned) != sum(not name for name in changed):
+    names = [name for name in changed if name]
+    if not names or not arguments.keys() >= set(names):
+        return value
+    parts = () if value is None else tuple(value) if isinstance(value, (tuple, list)) else (value,)
+    returned = [part for part in parts if not any(part is arguments[name] for name in names)]
+    if len(returned) != len(changed) - len(names):
         return value
     new = iter(returned)
     outputs = tuple(arguments[name] if name else next(new) for name in changed)

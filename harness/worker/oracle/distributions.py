@@ -9,6 +9,7 @@ from collections.abc import Iterable, Mapping
 import torch
 
 from harness.cases.judged_case import RowKind
+from harness.worker.kit.arena import Value
 
 PROBABILITY = 0.001
 FACTOR = 50
@@ -35,9 +36,7 @@ TINY, TINY_NARROW = 2.0**-20, 2.0**-8
 SPECIAL = (math.nan, math.inf, -math.inf)
 
 
-def inject_outliers(
-    inputs: Mapping[str, torch.Tensor | int | float], names: Iterable[str], generator: torch.Generator
-) -> None:
+def inject_outliers(inputs: Mapping[str, Value], names: Iterable[str], generator: torch.Generator) -> None:
     """Multiply 0.1 % of the elements of each named input by 50, in place; never fewer than one of them.
 
     One of them lies in the last 64 elements of the last row. Each element is multiplied at most once. Empty tensors stay
@@ -52,9 +51,7 @@ def inject_outliers(
             flat[_places(flat.numel(), tensor.shape[-1] if tensor.dim() else 1, generator)] *= FACTOR
 
 
-def inject_special(
-    inputs: Mapping[str, torch.Tensor | int | float], names: Iterable[str], generator: torch.Generator
-) -> None:
+def inject_special(inputs: Mapping[str, Value], names: Iterable[str], generator: torch.Generator) -> None:
     """Put a NaN and both infinities into each named floating-point input, in place, each in its own row if there are three.
 
     The first input with several dimensions also gets one row of -Inf, if it has a fourth row. A small input gets some of
@@ -80,7 +77,7 @@ def inject_special(
             whole = True
 
 
-def inject_mask(inputs: Mapping[str, torch.Tensor | int | float], names: Iterable[str]) -> None:
+def inject_mask(inputs: Mapping[str, Value], names: Iterable[str]) -> None:
     """Set the first half of the last row of the first named floating-point matrix to -Inf, in place: a left mask.
 
     A matrix of one row stays unchanged.
@@ -95,7 +92,7 @@ def inject_mask(inputs: Mapping[str, torch.Tensor | int | float], names: Iterabl
 
 
 def inject_extremes(
-    inputs: Mapping[str, torch.Tensor | int | float],
+    inputs: Mapping[str, Value],
     names: Iterable[str],
     generator: torch.Generator,
     *,
@@ -135,7 +132,7 @@ def inject_extremes(
 
 
 def inject_degenerate(
-    inputs: Mapping[str, torch.Tensor | int | float],
+    inputs: Mapping[str, Value],
     names: Iterable[str],
     generator: torch.Generator,
     kinds: Iterable[RowKind] = tuple(RowKind),

@@ -1,4 +1,6 @@
-"""Role `script`: runs a script and reports the calls of its entry points, or runs a program and reports its results."""
+"""Role `script`: runs a script and reports the calls of its entry points, runs a program and reports its results, or makes the
+first call of a kernel.
+"""
 
 from __future__ import annotations
 
@@ -19,10 +21,21 @@ from harness.wire import limits
 from harness.wire.channel import Channel, ChannelClosed
 from harness.wire.encoding import ENCODER
 from harness.wire.guest_messages import Hello
-from harness.wire.program_messages import SCRIPT_REQUESTS, Compare, Compared, RanProgram, Results, RunProgram
+from harness.wire.program_messages import (
+    SCRIPT_REQUESTS,
+    Compare,
+    Compared,
+    FirstCall,
+    ReadInputs,
+    Results,
+    RunProgram,
+    ScriptAnswer,
+    ScriptRequest,
+)
 from harness.wire.script_messages import RanScript, RunScript, Script
 from harness.wire.server_messages import Spawn
 from harness.worker.candidate.loading import confine, import_candidate
+from harness.worker.guest.first_call import make_first_call, read_inputs
 from harness.worker.interpreter import interpreter
 from harness.worker.kit import gpu
 from harness.worker.triton_hooks import warm
@@ -44,7 +57,7 @@ globals().update({{name: value for name, value in vars({STAND_IN}).items() if no
 
 
 def main(channel: Channel, spawn: Spawn) -> None:
-    """Answer requests until the judge closes the channel: `RunScript`, or `RunProgram` and then `Compare`."""
+    """Answer requests until the judge closes the channel: `RunScript`, `RunProgram` and then `Compare`, or one `FirstCall`."""
     layers = confine(spawn, limits.ADDRESS_SPACE_BYTES)
     if spawn.device is not None:
         warm.warm_gpu(spawn.device)
@@ -67,8 +80,12 @@ class _Worker:
         self._observe: Any = None
         self._results: Results | None = None
 
-    def answer(self, request: RunScript | RunProgram | Compare) -> RanScript | RanProgram | Compared:
+    def answer(self, request: ScriptRequest) -> ScriptAnswer:
         """Return the report that a request asks for."""
+        if isinstance(request, FirstCall):
+            return make_first_call(request, self._scratch)
+        if isinstance(request, ReadInputs):
+            return read_inputs(request, self._scratch)
         if isinstance(request, Compare):
             return self._compare(request)
         if self._observe is None:

@@ -1,4 +1,4 @@
-"""The judging part of `wavedeck suites check`: baselines must be correct, and oracles must refuse wrong answers."""
+"""The judging part of `wavedeck task check`: baselines must be correct, and oracles must refuse wrong answers."""
 
 from __future__ import annotations
 

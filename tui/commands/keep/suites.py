@@ -1,4 +1,4 @@
-"""`wavedeck suites`: list, show, add and check suites of tasks."""
+"""`wavedeck suites`: list and add suites of tasks, and judge the references of public benchmarks."""
 
 from __future__ import annotations
 
@@ -13,23 +13,20 @@ from sessions.home import home_from
 from suites import (
     Task,
     add_suite,
-    check_suite,
     find_public_task,
     load_suite,
-    load_task,
     public_suite_names,
     suite_names,
 )
 from suites.public.instructions import Instruction
 from suites.public.task import SuiteKind
 from suites.registry import clones_of
-from tui.commands.options import complete_tasks, json_option, targets_option
+from tui.commands.options import json_option, targets_option
 from tui.diagnostics import ExitCode, say
-from tui.facts.evaluation.task_cases import cases_table
 from tui.facts.tables import Column, Field
-from tui.print.plain import emit, emit_json, listing, tables_text, wrapped
+from tui.print.plain import emit, emit_json, listing
 
-from .public_suites import CLONES, list_public, public_entry, public_suite, show_public
+from .public_suites import CLONES, list_public, public_entry, public_suite
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -38,7 +35,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 @json_option
 @click.pass_context
 def suites_command(ctx: click.Context, *, as_json: bool) -> None:
-    """List, show, add and check suites of tasks."""
+    """List and add suites of tasks, and judge the references of public benchmarks."""
     if ctx.invoked_subcommand is None:
         list_all(as_json=as_json)
 
@@ -124,45 +121,6 @@ def entry(task: Task) -> dict[str, object]:
     }
 
 
-@suites_command.command("show")
-@click.argument("task", shell_complete=complete_tasks)
-@instruction_option
-@json_option
-def show_command(task: str, *, instruction: str, as_json: bool) -> None:
-    """Show one task: instruction, cases and tolerances."""
-    if task.partition("/")[0] in public_suite_names(registry=registry()):
-        show_public(task, registry(), Instruction(instruction), as_json=as_json)
-        return
-    shown = load_task(task, registry=registry())
-    if as_json:
-        emit_json(entry(shown) | {"instruction": shown.instruction, "task_file": shown})
-        return
-    emit(f"{shown.id}: {shown.title}")
-    emit(
-        f"{shown.category}, difficulty {shown.difficulty} of 5, baseline {shown.baseline}, in {shown.folder}"
-    )
-    emit(f"module {shown.package.module} of the package in {shown.package.root}\n" if shown.package else "")
-    emit(wrapped(paragraphs(shown.instruction.strip())) + "\n")
-    for entry_point in shown.entry_points:
-        emit(f"def {entry_point.signature}")
-    emit("\n" + tables_text([cases_table(shown)]))
-
-
-def paragraphs(markdown: str) -> str:
-    """Return the text with each paragraph and list item on one line; code blocks stay as they are."""
-    lines: list[str] = []
-    in_code = False
-    for line in markdown.splitlines():
-        fence = line.lstrip().startswith("```")
-        begins = in_code or fence or not line or line.lstrip().startswith(("- ", "* ", "#"))
-        if begins or not lines or not lines[-1] or lines[-1].lstrip().startswith("```"):
-            lines.append(line)
-        else:
-            lines[-1] += " " + line.lstrip()
-        in_code ^= fence
-    return "\n".join(lines)
-
-
 @suites_command.command("add")
 @click.argument("name")
 @click.argument("path", type=click.Path(path_type=Path))
@@ -176,7 +134,7 @@ def add_command(name: str, path: Path, kind: str | None) -> None:
     home_from(os.environ).ensure()
     clone = add_suite(name, path, registry(), kind=SuiteKind(kind) if kind else None)
     if clone is None:
-        say(f"suite {name} added; check it with: wavedeck suites check {name}")
+        say(f"suite {name} added; check it with: wavedeck task check {name}")
         return
     suite = public_suite(name, registry())
     unsupported = sum(bool(task.unsupported) for task in suite.tasks)
@@ -184,41 +142,6 @@ def add_command(name: str, path: Path, kind: str | None) -> None:
     say(
         f"suite {name} added: {clone.kind}, {len(suite.tasks)} tasks{reasons}; list them with: wavedeck suites list {name}"
     )
-
-
-@suites_command.command("check")
-@click.argument("name")
-@targets_option
-@json_option
-def check_command(name: str, *, targets: str | None, as_json: bool) -> ExitCode:
-    """Check the tasks of the suite NAME, or one task (SUITE/TASK).
-
-    The first check reads the files. The second check needs torch and triton and runs the judge. Each baseline must be correct.
-    Wrong answers (zeros, the mean, a copy of an input, ...) must be refused. Every input must matter. The exit code is 1 if
-    there is a problem.
-    """
-    from .checking import FIELDS, findings, weigh  # needs the judge's modules, which no listing needs
-
-    problems = check_suite(name, registry=registry())
-    reports = []
-    if not problems:
-        tasks = (
-            [load_task(name, registry=registry())] if "/" in name else load_suite(name, registry=registry())
-        )
-        reports = weigh(tasks, targets)
-    if as_json:
-        files = [
-            {"file": str(problem.file), "key": problem.key, "problem": problem.problem}
-            for problem in problems
-        ]
-        emit_json({"problems": files, "oracles": reports})
-    elif problems:
-        emit("\n".join(map(str, problems)))
-    elif reports:
-        emit(listing(FIELDS, reports))
-        emit("\n" + ("\n".join(findings(reports)) or f"{name}: {len(reports)} checked, no problem found"))
-    sound = not problems and all(report.sound for report in reports)
-    return ExitCode.DONE if sound else ExitCode.NO
 
 
 @suites_command.command("references")

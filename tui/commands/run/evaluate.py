@@ -7,6 +7,7 @@ import os
 import secrets
 import sys
 from collections.abc import Callable, Coroutine
+from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -32,21 +33,25 @@ from harness.stages.timing.baselines import (
     TASK,
     Against,
     Baseline,
-    kernel_baseline,
+    other_baseline,
     timing_baseline,
 )
 from harness.wire.limits import SOURCE_BYTES
 from sessions.home import home_from
 from sessions.names import stage_word
-from suites import Task
+from suites import Task, baseline_source
 from tui.commands.keep.recording import judged_task
 from tui.commands.options import (
+    OwnOptions,
+    complete_files,
     complete_tasks,
     json_option,
+    own_options,
     predictions_options,
     say_default_target,
     targets_option,
 )
+from tui.commands.own import own_task
 from tui.config import Settings, load
 from tui.diagnostics import Complaint, ExitCode, say
 from tui.facts.evaluation.page import evaluation_tables
@@ -59,8 +64,10 @@ EXIT_CODES = {Verdict.CORRECT: ExitCode.DONE, Verdict.INFRA_ERROR: ExitCode.FAIL
 
 
 @click.command(name="eval")
-@click.argument("file", metavar="[FILE]", required=False)
-@click.option("--task", help="Task that the kernel must solve.", shell_complete=complete_tasks)
+@click.argument("file", metavar="[FILE]", required=False, shell_complete=complete_files)
+@click.option(
+    "--task", help="Task that the kernel must solve. [a task of its own]", shell_complete=complete_tasks
+)
 @predictions_options
 @click.option(
     "--device", metavar="NAME", help="Device of the judge: cpu or a GPU's number. [an idle GPU, else cpu]"
@@ -76,7 +83,7 @@ EXIT_CODES = {Verdict.CORRECT: ExitCode.DONE, Verdict.INFRA_ERROR: ExitCode.FAIL
     "--against",
     metavar="WHAT",
     default=TASK,
-    help="Timing baseline on a GPU: task (the task's own baseline), eager, compile, or a kernel file. [task]",
+    help="Timing baseline on a GPU: task (the task's own baseline), eager, compile, a kernel file, FILE.py:FUNCTION or PACKAGE.MODULE:FUNCTION. [task]",
 )
 @click.option(
     "--cache",
@@ -102,11 +109,16 @@ EXIT_CODES = {Verdict.CORRECT: ExitCode.DONE, Verdict.INFRA_ERROR: ExitCode.FAIL
 @click.option(
     "--energy", is_flag=True, help="Measure the energy of a call on GPUs that count it; about 3 s per case."
 )
+@own_options
 @json_option
 def eval_command(
     file: str | None,
     *,
     task: str | None,
+    shapes: tuple[str, ...],
+    reference: str,
+    yes: bool,
+    dry_run: bool,
     device: str | None,
     targets: str | None,
     seed: int | None,
@@ -120,6 +132,8 @@ def eval_command(
     **of_predictions: Any,
 ) -> ExitCode:
     """Judge the kernel in FILE (- is standard input), or with --predictions all kernels that a model wrote for a benchmark.
+
+    Without --task, FILE or FILE:FUNCTION becomes a task: --shapes gives its inputs, a PyTorch function in the file what is right.
 
     Exit code: 0 if it is correct, 1 with any other verdict, 3 if nothing could be judged. With --case, 0 only says that
     the chosen cases are correct. With --predictions, 0 if every prediction could be judged, whatever its verdict.
@@ -141,8 +155,8 @@ def eval_command(
         from .predictions import PredictionsOptions, judge_predictions
 
         return judge_predictions(PredictionsOptions(**prediction_flags), settings, as_json=as_json)
-    if file is None or task is None:
-        missing = "argument 'FILE'" if file is None else "option '--task'"
+    if file is None or (file == "-" and task is None):
+        missing = "argument 'FILE'" if file is None else "option '--task' for standard input"
         raise click.UsageError(f"missing {missing}", ctx=click.get_current_context())
     if prediction_flags:
         raise Complaint("--suite, --protocol, --only, --again and --out need --predictions")
@@ -150,14 +164,26 @@ def eval_command(
         raise Complaint("--exam judges on one device; leave --spread out")
     if cases and (exam or spread):
         raise Complaint("--case judges open cases on one device; leave --exam and --spread out")
-    source = read_candidate(file)  # before a recording that takes a minute
-    loaded = judged_task(
-        task, home_from(os.environ).suites, devices=settings.devices, targets=settings.targets
-    )
-    if cases:
-        loaded.with_cases(cases)  # refuses an unknown case before anything starts
+    own = OwnOptions(shapes, reference, yes, dry_run)
+    if task is not None and own != OwnOptions():
+        raise Complaint(
+            "--shapes, --reference, -y and --dry-run are for a file that no task names; leave --task out"
+        )
+    registry = home_from(os.environ).suites
+    with ExitStack() as stack:
+        if task is None:
+            made = stack.enter_context(own_task(file, own, settings.targets, registry, sends=False))
+            if made is None:
+                return ExitCode.DONE if dry_run else ExitCode.NO
+            loaded, source = made, baseline_source(made)
+        else:
+            source = read_candidate(file)  # before a recording that takes a minute
+            loaded = judged_task(task, registry, devices=settings.devices, targets=settings.targets)
+        if cases:
+            loaded.with_cases(cases)  # refuses an unknown case before anything starts
+        baseline = baseline_of(loaded, against)
     mode = Cases(cases) if cases else Exam() if exam else Attempt()
-    timing = Against(baseline_of(loaded, against), cold=cache == "cold", energy=energy)
+    timing = Against(baseline, cold=cache == "cold", energy=energy)
     drawn = secrets.randbelow(1 << 31) if settings.seed is None else settings.seed
     # The text first: an empty or broken file gets its answer before torch is loaded.
     refused = refuse_text(source, loaded, mode)
@@ -223,9 +249,7 @@ def baseline_of(task: Task, against: str) -> Baseline | None:
         return None
     if against in KINDS:
         return timing_baseline(task, against)
-    if not Path(against).exists():
-        raise Complaint(f"--against {against}: neither one of {', '.join(KINDS)} nor a kernel file")
-    return kernel_baseline(task, against, read_candidate(against))
+    return other_baseline(task, against, read_candidate)
 
 
 def say_busy(busy: str) -> None:

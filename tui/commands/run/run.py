@@ -4,33 +4,43 @@ from __future__ import annotations
 
 import asyncio
 import os
+from contextlib import AbstractContextManager, ExitStack
 from pathlib import Path
 from typing import Any
 
 import click
 import msgspec
 
-from engine.methods import METHODS
+from engine.methods import METHODS, open_method
 from engine.plan.plan import check_model
 from engine.process.environment import detach_risks
 from engine.process.keys import environment_with_keys
 from engine.process.launch import EngineStart, prepare
 from sessions.home import Home, home_from
-from suites import public_suite_names
-from tui.actions.run_plan import model_of, plan, shipped_price_words
-from tui.commands.options import SETTINGS, complete_tasks, setting_options
+from suites import Task, public_suite_names
+from suites.own.request import is_kernel_file
+from tui.actions.run_plan import from_own_kernel, model_of, plan, shipped_price_words
+from tui.commands.options import (
+    SETTINGS,
+    OwnOptions,
+    complete_tasks_and_files,
+    own_options,
+    setting_options,
+)
 from tui.commands.watch.home import prepare_home
-from tui.config import load
+from tui.config import Settings, load
 from tui.diagnostics import Complaint, ExitCode, say
 from tui.print.follow import print_until_end
 from tui.print.plain import emit, emit_json, interactive
 
+RECORDED_PREFIX = "recorded:"
 EPILOG = "\b\nMethods:\n" + "\n".join(f"  {name:<13}{words}" for name, words in METHODS.items())
 
 
 @click.command(name="run", epilog=EPILOG)
-@click.argument("tasks", nargs=-1, metavar="[TASK]...", shell_complete=complete_tasks)
+@click.argument("tasks", nargs=-1, metavar="[TASK|FILE]...", shell_complete=complete_tasks_and_files)
 @setting_options(*SETTINGS)
+@own_options
 @click.option("--title", default="", metavar="TEXT", help="Title of the session, shown in lists. [none]")
 @click.option("--detach", is_flag=True, help="Start the session and return at once.")
 @click.option("--headless", is_flag=True, help="Print progress as lines, also in a terminal.")
@@ -41,9 +51,22 @@ EPILOG = "\b\nMethods:\n" + "\n".join(f"  {name:<13}{words}" for name, words in 
     help="With --headless: one event per line. With --detach: one document.",
 )
 def run_command(
-    tasks: tuple[str, ...], *, title: str, detach: bool, headless: bool, as_json: bool, **flags: Any
+    tasks: tuple[str, ...],
+    *,
+    title: str,
+    detach: bool,
+    headless: bool,
+    as_json: bool,
+    shapes: tuple[str, ...],
+    reference: str,
+    yes: bool,
+    dry_run: bool,
+    **flags: Any,
 ) -> ExitCode:
     """Start agents on TASKs and watch them: in the cockpit, or as lines without a terminal.
+
+    A TASK may be a kernel file, FILE.py or FILE.py:FUNCTION: --shapes gives its inputs, a PyTorch function in the file what is
+    right, and the kernel itself is the first attempt.
 
     Without TASKs: the tasks of the recording, or else the whole suite. Agents keep running after you quit the cockpit;
     `wavedeck attach` comes back. With lines, Ctrl-C stops the session, and `wavedeck resume` continues it.
@@ -65,24 +88,60 @@ def run_command(
     model, remark = model_of(configured.settings, configured.origins, environment_with_keys())
     if remark:
         say(remark)
-    requested = plan(configured.settings, tasks, model, title=title)
-    public_suites = public_suite_names(registry=home.suites)
-    if any(task.partition("/")[0] in public_suites for task in tasks):
-        # Imported here: it needs the judge's modules.
-        from tui.commands.keep.recording import record_missing
+    own = OwnOptions(shapes, reference, yes, dry_run)
+    settings = configured.settings
+    with ExitStack() as stack:
+        if any(map(is_kernel_file, tasks)):
+            made = stack.enter_context(task_of_file(tasks, own, settings, model, home))
+            if made is None:
+                return ExitCode.DONE if dry_run else ExitCode.NO
+            tasks = (made.id,)
+        elif own != OwnOptions():
+            raise Complaint(
+                "--shapes, --reference, -y and --dry-run are for a kernel file: wavedeck run FILE.py"
+            )
+        settings = from_own_kernel(settings, tasks, home.suites)
+        requested = plan(settings, tasks, model, title=title)
+        public_suites = public_suite_names(registry=home.suites)
+        if any(task.partition("/")[0] in public_suites for task in tasks):
+            # Imported here: it needs the judge's modules.
+            from tui.commands.keep.recording import record_missing
 
-        check_model(requested, home=home, environ=environment_with_keys())
-        recorded = record_missing(tasks, home.suites, devices=requested.devices, targets=requested.targets)
-        requested = msgspec.structs.replace(requested, tasks=recorded)
-    if words := shipped_price_words(requested):
-        say(words)
-    engine = prepare(requested, home)
+            check_model(requested, home=home, environ=environment_with_keys())
+            recorded = record_missing(
+                tasks, home.suites, devices=requested.devices, targets=requested.targets
+            )
+            requested = msgspec.structs.replace(requested, tasks=recorded)
+        if words := shipped_price_words(requested):
+            say(words)
+        engine = prepare(requested, home)
     if not detach and not lines:
         return watched(engine)
     engine.begin_and_wait()
     if detach:
         return detached(home, engine.session, as_json=as_json)
     return asyncio.run(print_until_end(home, engine.session, as_json=as_json))
+
+
+def task_of_file(
+    tasks: tuple[str, ...], own: OwnOptions, settings: Settings, model: str, home: Home
+) -> AbstractContextManager[Task | None]:
+    """Give the task of the kernel file that a run names; `None` if the person does not want it.
+
+    Everything that could refuse the run is checked before the file becomes a task.
+    """
+    if len(tasks) > 1:
+        raise Complaint(f"a run takes one kernel file, or tasks by name; not {', '.join(tasks)} together")
+    if model.startswith(RECORDED_PREFIX):
+        raise Complaint(
+            f"{model} has replies for its own tasks only; name the model for {tasks[0]} with --model, or use --method tune"
+        )
+    check_model(plan(settings, (), model), home=home, environ=environment_with_keys())
+    # Imported here: it needs the judge's modules.
+    from tui.commands.own import own_task
+
+    sends = open_method(settings.method).asks_model
+    return own_task(tasks[0], own, settings.targets, home.suites, sends=sends)
 
 
 def watched(engine: EngineStart) -> ExitCode:

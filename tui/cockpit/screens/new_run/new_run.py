@@ -24,6 +24,11 @@ from harness import HarnessError
 from sessions.errors import SessionsError
 from sessions.home import Home
 from suites import SuiteError
+from suites.own.folder import kept_own
+from suites.own.request import KernelRequest, parse_request
+from suites.own.texts import Draft
+from suites.registry import OWN
+from tui.actions.own_kernels import assumptions, draft_of
 from tui.actions.run_estimates import estimate
 from tui.actions.run_form import (
     ANOTHER,
@@ -92,6 +97,8 @@ class RunDoors:
     """Starts the engine and returns the session's name."""
     environ: Mapping[str, str] = dataclasses.field(default_factory=environment_with_keys)
     unreachable: Callable[[ModelSpec, Mapping[str, str]], str] = unreachable_because
+    draft: Callable[[KernelRequest], Draft] = draft_of
+    """Returns the draft of a task for a kernel file; calls the kernel once."""
 
 
 class NewRunScreen(ClosesOnce, LayeredScreen[None]):
@@ -281,6 +288,13 @@ class NewRunScreen(ClosesOnce, LayeredScreen[None]):
             self._set(self._editing.key, event.value.strip())
 
     @on(Input.Submitted)
+    def _submit(self) -> None:
+        entry = self._editing
+        self._end_edit()
+        if entry is not None and entry.key == "file" and self.values.get("file"):
+            self.notify("the kernel is called once, in a sandbox", title="reading the file", timeout=4)
+            self._read_file(self.values["file"])
+
     def _end_edit(self) -> None:
         self._editing = None
         self.remove_class("-editing")
@@ -296,6 +310,33 @@ class NewRunScreen(ClosesOnce, LayeredScreen[None]):
         if key == "suite":
             self.values.pop("tasks", None)
         self._changed()
+
+    @work(thread=True, exclusive=True, exit_on_error=False, group="file", name="reading the kernel file")
+    def _read_file(self, text: str) -> None:
+        try:
+            draft = self._doors.draft(parse_request(text))
+        except (SuiteError, HarnessError) as error:
+            self.app.call_from_thread(self._show, checked=CheckedRun(errors={"file": str(error)}))
+        else:
+            self.app.call_from_thread(self._offer_task, text, draft)
+
+    def _offer_task(self, text: str, draft: Draft) -> None:
+        """Show what is assumed about the file; a yes makes the task and chooses it."""
+        if text != self.values.get("file"):
+            return
+
+        def answered(yes: bool | None) -> None:  # noqa: FBT001  # the answer of a dialog
+            if yes:
+                try:
+                    with kept_own(draft, self._doors.home.suites) as task:
+                        self.values |= {"suite": OWN, "tasks": task.id}
+                except (SuiteError, OSError) as error:
+                    self._show(checked=CheckedRun(errors={"file": str(error)}))
+                    return
+                self._set("file", "")
+
+        lines = [f"{name}: {words}" for name, words in assumptions(draft, sends=True)]
+        self.app.push_screen(ConfirmDialog("Make this task?", consequence="\n".join(lines)), answered)
 
     @work(thread=True, exclusive=True, exit_on_error=False, group="choices", name="reading the choices")
     def _read_choices(self, entry: FormField, values: Mapping[str, str]) -> None:

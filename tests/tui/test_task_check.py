@@ -1,4 +1,4 @@
-"""`wavedeck suites check` with the judge: a sound task, a weak oracle and a wrong baseline."""
+"""`wavedeck task check` with the judge: a sound task, a weak oracle and a wrong baseline."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tui.diagnostics import ExitCode
 pytestmark = pytest.mark.judge
 
 
-def test_suites_check_judges_every_task(shell: Shell, tmp_path: Path) -> None:
+def test_task_check_judges_every_task(shell: Shell, tmp_path: Path) -> None:
     suite = tmp_path / "mine"
     write_folder(suite, baseline=BASELINE)
     weak = TASK.replace('"double"', '"weak"', 1).replace("atol = 0.0", "atol = 0.5")
@@ -26,7 +26,7 @@ def test_suites_check_judges_every_task(shell: Shell, tmp_path: Path) -> None:
     write_folder(suite, name="wrong", task=TASK.replace('"double"', '"wrong"', 1), baseline=wrong)
     assert shell("suites", "add", "mine", str(suite)).code == 0
 
-    checked = shell("suites", "check", "mine")
+    checked = shell("task", "check", "mine")
     assert checked.code == ExitCode.NO
     assert "mine/weak: weak oracle, case plain: accepted as `out`: zeros" in checked.out
     assert "mine/wrong: the baseline is wrong: case plain: output `out` is wrong at index [0]" in checked.out
@@ -34,21 +34,21 @@ def test_suites_check_judges_every_task(shell: Shell, tmp_path: Path) -> None:
     assert "mine/double:" not in checked.out
     assert "double is sound" in checked.err
 
-    document = json.loads(shell("suites", "check", "mine/weak", "--json").out)
+    document = json.loads(shell("task", "check", "mine/weak", "--json").out)
     assert document["problems"] == []
     (report,) = document["oracles"]
     assert report["baseline"] == "wrong"
     assert {weakness["control"] for weakness in report["weaknesses"]} >= {"zeros", "input x"}
-    assert "did you mean 'mine/double'" in one_line(shell("suites", "check", "mine/doubl"))
+    assert "did you mean 'mine/double'" in one_line(shell("task", "check", "mine/doubl"))
 
 
-def test_suites_check_calls_no_unsupported_baseline_sound(shell: Shell, tmp_path: Path) -> None:
+def test_task_check_calls_no_unsupported_baseline_sound(shell: Shell, tmp_path: Path) -> None:
     suite = tmp_path / "mine"
     for name in ("first", "second"):
         task = TASK.replace('"double"', f'"{name}"', 1).replace("float32", "float8_e4m3fn")
         write_folder(suite, name=name, task=task, baseline=BASELINE)
     assert shell("suites", "add", "mine", str(suite)).code == 0
-    checked = shell("suites", "check", "mine")
+    checked = shell("task", "check", "mine")
     assert checked.code == ExitCode.NO
     assert "checking 2 tasks, 2 at a time" in checked.err
     assert "2 of 2 tasks: " in checked.err

@@ -1,0 +1,218 @@
+"""The first call of a kernel that no task names yet: what it returns and changes, and how far it is from its reference."""
+
+from __future__ import annotations
+
+import importlib.util
+import math
+import time
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from harness.hardware.targets import target
+from harness.wire.program_messages import FirstCall, ReadInputs
+from harness.worker.candidate.loading import failed, import_candidate
+from harness.worker.candidate.outputs import in_inputs, parts_of, problem
+from harness.worker.interpreter import interpreter
+from harness.worker.kit import arena, candidate_trace
+from harness.worker.replay import call_recorder
+from suites.own.evidence import CallSeen, FirstCallSeen, InputsSeen, OutputSeen, ValueSeen
+
+from .watch import OperatorWatch
+
+Inputs = dict[str, Any]
+_SEED = 0
+
+
+class NotJudged(Exception):
+    """The result of a call that no task can judge."""
+
+
+def make_first_call(request: FirstCall, scratch: Path) -> FirstCallSeen:
+    """Call the reference as the judge would, and the kernel in the interpreter."""
+    try:
+        make_inputs = vars(_imported(scratch / "inputs.py", request.inputs))["make_inputs"]
+
+        def make() -> Inputs:
+            drawn = make_inputs(
+                request.sizes, getattr(torch, request.dtype), torch.Generator().manual_seed(_SEED)
+            )
+            return {name: drawn[name] for name in request.parameters if name in drawn}
+
+        make()
+    except Exception as error:  # noqa: BLE001 -- foreign code
+        return FirstCallSeen(inputs_error=_words(error))
+    reference, truths, is_wide = _call_reference(request, make, scratch)
+    began = time.monotonic()
+    interpreter.prepare(target(request.target))
+    call_recorder.install()
+    file = scratch / candidate_trace.NAME
+    inputs = make()
+    tensors = _tensors(inputs)
+    try:
+        entry = vars(import_candidate(file, request.kernel))[request.entry_point]
+        with interpreter.observe(tensors) as observation:
+            watch = OperatorWatch(observation, str(file), call_recorder.Recorder(str(file)))
+            try:
+                with watch:
+                    value = entry(**inputs)
+            except Exception:
+                if observation.unsupported is not None:
+                    raise NotJudged(observation.unsupported) from None
+                raise
+        seen, results = _seen(value, tensors, _tensors(make()))
+        launched = tuple(dict.fromkeys(launch.kernel for launch in observation.launches))
+        if not launched:
+            raise NotJudged("it launches no Triton kernel")
+    except NotJudged as error:
+        return FirstCallSeen(kernel=CallSeen(error=str(error)), reference=reference)
+    except BaseException as error:  # noqa: BLE001 -- foreign code, also SystemExit
+        return FirstCallSeen(kernel=CallSeen(error=failed(error, file).message), reference=reference)
+    return FirstCallSeen(
+        kernel=seen,
+        reference=reference,
+        is_wide=is_wide,
+        errors=tuple(map(_largest_error, results, truths)) if len(truths) == len(results) else (),
+        launched=launched,
+        operators=tuple(dict.fromkeys(used.name for used in watch.operators())),
+        seconds=time.monotonic() - began,
+    )
+
+
+def read_inputs(request: ReadInputs, scratch: Path) -> InputsSeen:
+    """Return what `get_inputs()` gives, by name or in the order of the parameters."""
+    interpreter.prepare(target(request.target))
+    file = scratch / candidate_trace.NAME
+    try:
+        values = vars(import_candidate(file, request.text))["get_inputs"]()
+    except BaseException as error:  # noqa: BLE001 -- foreign code, also SystemExit
+        return InputsSeen(error=failed(error, file).message)
+    if isinstance(values, torch.Tensor) or not isinstance(values, (dict, list, tuple)):
+        return InputsSeen(error=f"it returns a {type(values).__name__}, not a list or dictionary")
+    named = values.items() if isinstance(values, dict) else (("", value) for value in values)
+    seen = []
+    for name, value in named:
+        if isinstance(value, torch.Tensor):
+            flat = value.detach().reshape(-1).double()
+            low, high = (float(flat.min()), float(flat.max())) if flat.numel() else (0.0, 0.0)
+            layout = tuple(value.shape), tuple(value.stride())
+            seen.append(ValueSeen(str(name), arena.dtype_name(value.dtype), *layout, low, high))
+        elif isinstance(value, bool | int | float | str | None):
+            seen.append(ValueSeen(str(name), scalar=value))
+        else:
+            return InputsSeen(
+                error=f"it returns a {type(value).__name__}, which no task can have as an input"
+            )
+    return InputsSeen(tuple(seen))
+
+
+def _call_reference(
+    request: FirstCall, make: Callable[[], Inputs], scratch: Path
+) -> tuple[CallSeen | None, Sequence[torch.Tensor], bool]:
+    """Return what the reference shows, its outputs, and whether they are those of a call in float64."""
+    if not request.reference:
+        return None, (), False
+    try:
+        function = vars(_imported(scratch / "reference.py", request.reference))["reference"]
+    except BaseException as error:  # noqa: BLE001 -- foreign code, also SystemExit
+        return CallSeen(error=_words(error)), (), False
+
+    def call(convert: Callable[[Any], Any]) -> tuple[CallSeen, Sequence[torch.Tensor]]:
+        inputs = {name: convert(value) for name, value in make().items()}
+        before = {name: convert(value) for name, value in make().items()}
+        value = function(**inputs)
+        return _seen(value, _tensors(inputs), _tensors(before))
+
+    try:
+        seen, results = call(lambda value: value)
+    except BaseException as error:  # noqa: BLE001 -- foreign code, also SystemExit
+        return CallSeen(error=_words(error)), (), False
+    if not request.widens:
+        return seen, results, False
+    try:
+        _, wide = call(_to_float64)
+    except BaseException:  # noqa: BLE001 -- then it cannot compute in float64
+        return seen, results, False
+    is_alike = [result.shape for result in results] == [result.shape for result in wide]
+    is_wide = all(result.dtype == torch.float64 or not result.is_floating_point() for result in wide)
+    return (seen, wide, True) if is_alike and is_wide else (seen, results, False)
+
+
+def _seen(
+    value: Any, inputs: Mapping[str, torch.Tensor], before: Mapping[str, torch.Tensor]
+) -> tuple[CallSeen, list[torch.Tensor]]:
+    """Return the outputs of a call, and their tensors. Raises `NotJudged` if no task can judge them."""
+    structure, parts = parts_of(value)
+    if structure not in ("tensor", "tuple", "NoneType"):
+        raise NotJudged(f"it returns a {structure}, not tensors")
+    results: list[torch.Tensor] = []
+    outputs: list[OutputSeen] = []
+    for place, part in enumerate(parts):
+        if not isinstance(part, torch.Tensor):
+            raise NotJudged(f"part {place} of its result is a {type(part).__name__}, not a tensor")
+        part = part.detach()
+        if why := problem(part):
+            raise NotJudged(f"part {place} of its result {why}")
+        name = in_inputs(part, inputs)
+        if name and part.shape != inputs[name].shape:
+            raise NotJudged(f"part {place} of its result is a view of its parameter {name}")
+        if name and arena.storage_bytes(inputs[name]) == arena.storage_bytes(before[name]):
+            raise NotJudged(
+                f"part {place} of its result is its parameter {name}, unchanged; call it from a function that returns only "
+                "what is computed"
+            )
+        outputs.append(OutputSeen(arena.dtype_name(part.dtype), tuple(part.shape), name))
+        results.append(part)
+    returned = {output.input for output in outputs}
+    for name, tensor in inputs.items():
+        if name not in returned and arena.storage_bytes(tensor) != arena.storage_bytes(before[name]):
+            outputs.append(
+                OutputSeen(arena.dtype_name(tensor.dtype), tuple(tensor.shape), name, is_returned=False)
+            )
+            results.append(tensor)
+    if not outputs:
+        raise NotJudged("it returns no tensor and changes none")
+    return CallSeen(tuple(outputs)), results
+
+
+def _largest_error(got: torch.Tensor, truth: torch.Tensor) -> float:
+    """Return the largest |got - truth| over |truth| + the median of |truth|; infinity if shapes or integers differ."""
+    if got.shape != truth.shape:
+        return math.inf
+    if not got.is_floating_point():
+        return 0.0 if torch.equal(got.double(), truth.double()) else math.inf
+    got, truth = got.double(), truth.double()
+    finite = truth.isfinite()
+    same = torch.where(finite, got.isfinite(), (got == truth) | (got.isnan() & truth.isnan()))
+    if not bool(same.all()):
+        return math.inf
+    sizes = truth[finite].abs()
+    others = sizes[sizes > 0]
+    if not others.numel():
+        return 0.0 if not bool(got[finite].any()) else math.inf
+    return float(((got[finite] - truth[finite]).abs() / (sizes + others.median())).max())
+
+
+def _to_float64(value: Any) -> Any:
+    is_float = isinstance(value, torch.Tensor) and value.is_floating_point()
+    return value.double() if is_float else value
+
+
+def _tensors(inputs: Mapping[str, Any]) -> dict[str, torch.Tensor]:
+    return {name: value for name, value in inputs.items() if isinstance(value, torch.Tensor)}
+
+
+def _imported(file: Path, text: str) -> Any:
+    file.write_text(text, encoding="utf-8")
+    spec = importlib.util.spec_from_file_location(file.stem, file)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def _words(error: BaseException) -> str:
+    return f"{type(error).__name__}: {str(error).partition(chr(10))[0]}"[:300]

@@ -1,0 +1,9 @@
+"""Makes a task of a kernel that no task names yet. Reads text only: nothing here imports the kernel.
+
+entry.py      finds the function that launches a kernel, and its PyTorch reference
+shapes.py     parses `--shapes`: the inputs, their sizes and dtypes
+sizes.py      names the sizes, and shrinks them for the interpreter
+evidence.py   what a first call of kernel and reference showed
+texts.py      writes the files of the task
+folder.py     the folders of such tasks in a person's home
+"""

@@ -1,0 +1,238 @@
+"""Finds the function of a file that launches a Triton kernel, and the PyTorch function beside it that says what is right."""
+
+from __future__ import annotations
+
+import ast
+import re
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from textwrap import dedent
+
+from suites.errors import BadKernelFile, nearest
+from suites.public.outline import Definition, definitions
+from suites.python_source import parse_literal, parse_python, source_lines
+
+_REFERENCE = re.compile(r"(^|_)(ref|reference|torch|pytorch|naive|eager|native|golden)(_|$)")
+_NO_ENTRY = re.compile(r"^(_|test|bench|main|run_|check|get_inputs$)")
+
+
+@dataclass(frozen=True, slots=True)
+class Function:
+    """A function of a file, with plain parameters."""
+
+    name: str
+    parameters: tuple[str, ...]
+    defaults: dict[str, str]
+    """Defaults that are plain values, as text."""
+
+    @property
+    def signature(self) -> str:
+        """The signature without annotations."""
+        words = (
+            f"{name}={self.defaults[name]}" if name in self.defaults else name for name in self.parameters
+        )
+        return f"{self.name}({', '.join(words)})"
+
+
+class KernelFile:
+    """The text of one Python file."""
+
+    def __init__(self, path: Path, text: str) -> None:
+        """Raises `BadKernelFile` if the text is no Python."""
+        self.path = path
+        self.text = text
+        try:
+            self._tree = parse_python(text, str(path))
+        except (SyntaxError, ValueError) as error:
+            line = f" line {error.lineno}" if isinstance(error, SyntaxError) else ""
+            why = error.msg if isinstance(error, SyntaxError) else error
+            raise BadKernelFile(f"{path}{line} is no Python: {why}") from error
+        self._definitions: dict[str, Definition] = dict(definitions(self._tree.body))
+        self._used = {
+            name: _names_in(node) & self._definitions.keys() for name, node in self._definitions.items()
+        }
+        self.functions = {
+            name: node
+            for name, node in self._definitions.items()
+            if isinstance(node, ast.FunctionDef) and not self.is_kernel(name)
+        }
+        """Functions at the top of the file, without kernels."""
+
+    @classmethod
+    def read(cls, path: Path) -> KernelFile:
+        """Return a file's text. Raises `BadKernelFile` if it cannot be read or is no Python."""
+        if not path.is_file():
+            raise BadKernelFile(f"there is no file {path}; give the path of one Python module")
+        try:
+            return cls(path, path.read_text(encoding="utf-8-sig"))
+        except OSError as error:
+            raise BadKernelFile(f"{path} cannot be read ({error.strerror}); fix its permissions") from error
+        except UnicodeDecodeError as error:
+            raise BadKernelFile(f"{path} is not UTF-8 text, so it is not Python") from error
+
+    def is_kernel(self, name: str) -> bool:
+        """Return whether a name is a function with a `jit` decorator, or the result of `jit(...)`."""
+        node = self._definitions.get(name)
+        if isinstance(node, ast.FunctionDef):
+            return any(_is_jit(decorator) for decorator in node.decorator_list)
+        return isinstance(node, ast.Assign) and any(map(_is_jit, ast.walk(node.value)))
+
+    def _closure(self, name: str) -> set[str]:
+        """Return the names of this file that a definition uses, directly or through others; with itself."""
+        reached, waiting = {name}, [name]
+        while waiting:
+            used = self._used[waiting.pop()] - reached
+            waiting.extend(used)
+            reached |= used
+        return reached
+
+    @cached_property
+    def _launching(self) -> set[str]:
+        """Functions and classes that launch a kernel in their own code."""
+        imported = {name for statement in ast.walk(self._tree) for name in bound_names(statement)}
+        names = set()
+        for name, node in self._definitions.items():
+            bases = [
+                call.func.value
+                for call in ast.walk(node)
+                if isinstance(call, ast.Call) and isinstance(call.func, ast.Subscript)
+            ]
+            has_kernel = any(map(self.is_kernel, self._closure(name)))
+            if any(has_kernel or (isinstance(base, ast.Name) and base.id in imported) for base in bases):
+                names.add(name)
+        return names
+
+    def launches(self, name: str) -> bool:
+        """Return whether a function launches a kernel, itself or through others."""
+        return not self._closure(name).isdisjoint(self._launching)
+
+    @property
+    def has_inputs(self) -> bool:
+        """The file has a function `get_inputs()`."""
+        return "get_inputs" in self.functions and not self.functions["get_inputs"].args.args
+
+    def function(self, name: str) -> Function:
+        """Return a function by name. Raises `BadKernelFile` if there is none, or if its parameters are not plain."""
+        node = self.functions.get(name)
+        if node is None:
+            kind = "a kernel; name the function that launches it" if self.is_kernel(name) else ""
+            raise BadKernelFile(
+                f"{self.path} has no function {name!r} at its top{nearest(name, self.functions)}"
+                if not kind
+                else f"{self.path}: {name} is {kind}"
+            )
+        arguments = node.args
+        if arguments.vararg or arguments.kwarg or arguments.kwonlyargs or arguments.posonlyargs:
+            raise BadKernelFile(
+                f"{self.path}: {name} has `*` or `/` among its parameters; write a function with plain ones that calls it"
+            )
+        names = [argument.arg for argument in arguments.args]
+        with_default = names[len(names) - len(arguments.defaults) :]
+        defaults = {}
+        for parameter, default in zip(with_default, arguments.defaults, strict=True):
+            text = ast.unparse(default)
+            try:
+                parse_literal(text)
+            except (ValueError, TypeError, SyntaxError):
+                raise BadKernelFile(
+                    f"{self.path}: the default {text} of {name}'s parameter {parameter} is no plain value; "
+                    "write a function without this parameter that calls it"
+                ) from None
+            defaults[parameter] = text
+        return Function(name, tuple(names), defaults)
+
+    def find_entry(self, name: str = "") -> Function:
+        """Return the function that launches a kernel; `name` chooses. Raises `BadKernelFile` if there is not exactly one."""
+        if name:
+            return self.function(name)
+        launching = [
+            function
+            for function in self.functions
+            if self.launches(function) and _takes_inputs(self, function)
+        ]
+        names = [function for function in launching if not _NO_ENTRY.search(function)] or launching
+        called = {other for caller in names for other in self._closure(caller) - {caller} if other in names}
+        outermost = [function for function in names if function not in called] or names
+        if not outermost:
+            raise BadKernelFile(
+                f"{self.path} has no function that launches a Triton kernel; name one as {self.path}:FUNCTION"
+            )
+        if len(outermost) > 1:
+            raise BadKernelFile(
+                f"{self.path} has {len(outermost)} functions that launch kernels: {', '.join(outermost)}; "
+                f"name one as {self.path}:{outermost[0]}"
+            )
+        return self.function(outermost[0])
+
+    def find_reference(self, entry: Function) -> Function | None:
+        """Return the PyTorch function with fitting parameters and a name such as `softmax_ref`; `None` if there is none.
+
+        Raises `BadKernelFile` if there are several.
+        """
+        found = [
+            name
+            for name in self.functions
+            if _REFERENCE.search(name) and not self.launches(name) and self._fits(name, entry)
+        ]
+        own = [name for name in found if entry.name in name] or found
+        if len(own) > 1:
+            raise BadKernelFile(
+                f"{self.path} has {len(own)} references for {entry.name}: {', '.join(own)}; name one with --reference {own[0]}"
+            )
+        return self.function(own[0]) if own else None
+
+    def _fits(self, name: str, entry: Function) -> bool:
+        try:
+            called_with(self.function(name), entry)
+        except BadKernelFile:
+            return False
+        return True
+
+    def extract(self, name: str) -> tuple[list[str], str]:
+        """Return the imports that a function needs, and its text with all that it uses of this file."""
+        names = self._closure(name)
+        lines = source_lines(self.text)
+        pieces = []
+        for node in dict.fromkeys(self._definitions[used] for used in self._definitions if used in names):
+            decorators = getattr(node, "decorator_list", [])
+            first = min([node.lineno, *(decorator.lineno for decorator in decorators)])
+            pieces.append(dedent("\n".join(lines[first - 1 : node.end_lineno])))
+        used = {word for name in names for word in _names_in(self._definitions[name])}
+        imports = [ast.unparse(node) for node in self._tree.body if not bound_names(node).isdisjoint(used)]
+        return imports, "\n\n\n".join(pieces)
+
+
+def called_with(reference: Function, entry: Function) -> tuple[str, ...]:
+    """Return the entry point's parameters with which a reference is called, in the order of the reference's parameters.
+
+    Raises `BadKernelFile` if the signatures do not fit.
+    """
+    if set(reference.parameters) <= set(entry.parameters):
+        return reference.parameters
+    if len(reference.parameters) == len(entry.parameters):
+        return entry.parameters
+    raise BadKernelFile(
+        f"the reference {reference.signature} does not take the parameters of {entry.signature}; give another one"
+    )
+
+
+def _names_in(node: ast.AST) -> set[str]:
+    return {part.id for part in ast.walk(node) if isinstance(part, ast.Name)}
+
+
+def _is_jit(node: ast.AST) -> bool:
+    function = node.func if isinstance(node, ast.Call) else node
+    return getattr(function, "attr", getattr(function, "id", "")) == "jit"
+
+
+def _takes_inputs(file: KernelFile, name: str) -> bool:
+    arguments = file.functions[name].args
+    return bool(arguments.args or arguments.kwonlyargs or arguments.vararg)
+
+
+def bound_names(statement: ast.AST) -> set[str]:
+    """Return the names that an import binds; empty for other statements."""
+    if not isinstance(statement, ast.Import | ast.ImportFrom):
+        return set()
+    return {alias.asname or alias.name.partition(".")[0] for alias in statement.names}

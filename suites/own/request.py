@@ -1,0 +1,38 @@
+"""What a person says about a kernel file."""
+
+from __future__ import annotations
+
+import shlex
+
+import msgspec
+
+from suites.errors import BadKernelFile
+
+
+class KernelRequest(msgspec.Struct, frozen=True):
+    """A kernel file, and what is not found in it."""
+
+    where: str
+    """FILE or FILE.py:FUNCTION."""
+    shapes: tuple[str, ...] = ()
+    reference: str = ""
+
+
+def is_kernel_file(text: str) -> bool:
+    """Return whether an argument names a file, as `softmax.py` or `softmax.py:softmax`, and no task."""
+    return text.endswith(".py") or ".py:" in text
+
+
+def parse_request(text: str) -> KernelRequest:
+    """Return the request in a line such as `rms.py --shapes "x=8x8:fp16"`, as typed in a shell. Raises `BadKernelFile`."""
+    form = 'write it as in a shell: rms.py --shapes "x=Mx4096:fp16, M=1,16" --reference FUNCTION'
+    try:
+        where, *words = shlex.split(text)
+    except ValueError as error:
+        raise BadKernelFile(f"{text!r} names no file; {form}") from error
+    options: dict[str, list[str]] = {"--shapes": [], "--reference": []}
+    for option, value in zip(words[::2], [*words[1::2], ""], strict=False):
+        if option not in options or not value:
+            raise BadKernelFile(f"{option!r} needs a value, or is no option here; {form}")
+        options[option].append(value)
+    return KernelRequest(where, tuple(options["--shapes"]), "".join(options["--reference"][-1:]))

@@ -1,0 +1,232 @@
+"""Parses `--shapes`: `x=Mx4096:fp16, w=4096:fp16, idx=M:int64:0..32000, eps=1e-6, M=1,16,256`."""
+
+from __future__ import annotations
+
+import itertools
+import math
+import re
+from collections.abc import Mapping, Sequence
+
+import msgspec
+
+from suites.dtypes import TASK_DTYPES, is_exact
+from suites.errors import BadKernelFile, nearest
+from suites.python_source import parse_literal
+
+from .evidence import InputsSeen
+
+SHORT_DTYPES = {
+    "fp64": "float64", "fp32": "float32", "fp16": "float16", "bf16": "bfloat16", "half": "float16", "f64": "float64",
+    "f32": "float32", "f16": "float16", "i64": "int64", "i32": "int32", "i16": "int16", "i8": "int8", "u8": "uint8",
+    "fp8": "fp8_e4m3", "fp8e4m3": "fp8_e4m3", "fp8e5m2": "fp8_e5m2",
+}  # fmt: skip
+MOST_CASES = 32
+Dim = int | str
+"""A size: a number, a name, or a multiple of a name such as `2*N`."""
+Scalar = bool | int | float | str | None
+_ENTRIES = re.compile(r"[,;]\s*(?=[A-Za-z_]\w*\s*=)")
+_DIM = re.compile(r"(?:(?P<factor>\d+)\*?)?(?P<name>[A-Za-z_]\w*)|(?P<number>\d+)")
+_RANGE = re.compile(r"(?P<low>-?[\w.]+?)\.\.(?P<high>-?[\w.]+)")
+EXAMPLE = "x=8192x4096:fp16, w=4096:fp16"
+
+
+class TensorShape(msgspec.Struct, frozen=True):
+    """One input tensor of a case."""
+
+    shape: tuple[Dim, ...]
+    dtype: str
+    """Name of a dtype of tasks."""
+    strides: tuple[Dim, ...] | None = None
+    """In elements; `None`: contiguous."""
+    transposed: bool = False
+    """The last two dimensions are swapped in memory."""
+    low: Dim | float | None = None
+    """Smallest value; `None`: normally distributed values."""
+    high: Dim | float | None = None
+    """Largest value. Integers stay below it."""
+
+
+class Inputs(msgspec.Struct, frozen=True):
+    """The inputs of one case, by name of the parameter, and the sizes that have names."""
+
+    tensors: dict[str, TensorShape]
+    scalars: dict[str, Scalar]
+    sizes: dict[str, int]
+
+
+def parse_shapes(specifications: Sequence[str]) -> tuple[Inputs, ...]:
+    """Return the inputs of each case: one case for each specification, more if it sweeps a size.
+
+    Raises `BadKernelFile` with the entry that cannot be read.
+    """
+    cases = [case for text in specifications for case in _parse(text)]
+    if len(cases) > MOST_CASES:
+        raise BadKernelFile(f"--shapes makes {len(cases)} cases; {MOST_CASES} are the most")
+    return tuple(cases)
+
+
+def inputs_of(seen: InputsSeen, parameters: Sequence[str]) -> Inputs:
+    """Return the inputs of a case like those that `get_inputs()` returned; values are drawn anew.
+
+    Raises `BadKernelFile` if they are not the inputs of an entry point with these parameters.
+    """
+    if seen.error:
+        raise BadKernelFile(f"get_inputs() fails: {seen.error}; give the inputs with --shapes")
+    if len(seen.values) > len(parameters):
+        raise BadKernelFile(
+            f"get_inputs() returns {len(seen.values)} values, but the entry point takes {', '.join(parameters)}"
+        )
+    dims = sorted({size for value in seen.values for size in value.shape})
+    tensors: dict[str, TensorShape] = {}
+    scalars: dict[str, Scalar] = {}
+    for value, parameter in zip(seen.values, parameters, strict=False):
+        name = value.name or parameter
+        if not value.dtype:
+            scalars[name] = value.scalar
+            continue
+        if value.dtype not in TASK_DTYPES:
+            raise BadKernelFile(f"get_inputs(): {name} is {value.dtype}, which no task can have")
+        low: Dim | float | None = None
+        high: Dim | float | None = None
+        if is_exact(value.dtype) and value.dtype != "bool":
+            low, high = int(value.low), int(value.high) + 1
+            # Indices seldom reach the last row: a size that is a little larger is meant.
+            high = next((size for size in dims if high <= size < 2 * high), high)
+        elif not is_exact(value.dtype) and 0 <= value.low < value.high:
+            low, high = 0.0, float(f"{value.high:.1g}") if value.high > 1 else 1.0
+        tensors[name] = _laid_out(TensorShape(value.shape, value.dtype, low=low, high=high), value.strides)
+    return Inputs(tensors, scalars, {})
+
+
+def _laid_out(tensor: TensorShape, strides: tuple[int, ...]) -> TensorShape:
+    shape = [value_of(dim, {}) for dim in tensor.shape]
+    dense = [math.prod(shape[place + 1 :]) for place in range(len(shape))]
+    if strides == tuple(dense) or len(shape) < 2:
+        return tensor
+    swapped = [*shape[:-2], shape[-1], shape[-2]]
+    in_memory = [math.prod(swapped[place + 1 :]) for place in range(len(shape))]
+    if [*strides[:-2], strides[-1], strides[-2]] == in_memory:
+        return msgspec.structs.replace(tensor, transposed=True)
+    return msgspec.structs.replace(tensor, strides=strides)
+
+
+def _parse(text: str) -> list[Inputs]:
+    tensors: dict[str, TensorShape] = {}
+    values: dict[str, str] = {}
+    for entry in _ENTRIES.split(text.strip().strip(",;")):
+        name, separator, value = (part.strip() for part in entry.partition("="))
+        if not separator or not name.isidentifier() or not value:
+            raise BadKernelFile(f"--shapes: {entry!r} is no input; write inputs as {EXAMPLE!r}")
+        if name in tensors or name in values:
+            raise BadKernelFile(f"--shapes: {name} occurs twice in {text!r}")
+        if ":" in value:
+            tensors[name] = _tensor(name, value)
+        else:
+            values[name] = value
+    used = {part for tensor in tensors.values() for part in _names(tensor)}
+    for name in used - values.keys():
+        raise BadKernelFile(f"--shapes: the size {name} has no value; add {name}=4096, or several values")
+    sweeps = {name: _size_values(name, values[name]) for name in values if name in used}
+    scalars = {name: _scalar(name, value) for name, value in values.items() if name not in used}
+    if not tensors:
+        raise BadKernelFile(f"--shapes: {text!r} has no tensor; write inputs as {EXAMPLE!r}")
+    return [
+        Inputs(tensors, scalars, dict(zip(sweeps, sizes, strict=True)))
+        for sizes in itertools.product(*sweeps.values())
+    ]
+
+
+def _tensor(name: str, value: str) -> TensorShape:
+    shape, dtype, *options = (part.strip() for part in value.split(":"))
+    full = SHORT_DTYPES.get(dtype.lower(), dtype)
+    if full not in TASK_DTYPES:
+        raise BadKernelFile(
+            f"--shapes: {name} has the unknown dtype {dtype!r}{nearest(dtype, [*SHORT_DTYPES, *TASK_DTYPES])}"
+        )
+    tensor = TensorShape(_dims(name, shape), full)
+    for option in options:
+        bounds = _RANGE.fullmatch(option)
+        if bounds:
+            tensor = msgspec.structs.replace(
+                tensor, low=_bound(name, bounds["low"]), high=_bound(name, bounds["high"])
+            )
+        elif option == "t" and len(tensor.shape) > 1:
+            tensor = msgspec.structs.replace(tensor, transposed=True)
+        elif option.startswith("strides=") and option.count("x") == len(tensor.shape) - 1:
+            tensor = msgspec.structs.replace(tensor, strides=_dims(name, option.removeprefix("strides=")))
+        else:
+            raise BadKernelFile(
+                f"--shapes: {name} has the unknown part {option!r}; write a range as 0..100, a transposed tensor as t, "
+                "other strides as strides=1x4096"
+            )
+    if is_exact(full) and full != "bool" and tensor.low is None:
+        raise BadKernelFile(
+            f"--shapes: {name} is {full} without a range; give one, for example {name}={shape}:{dtype}:0..100"
+        )
+    return tensor
+
+
+def _dims(name: str, text: str) -> tuple[Dim, ...]:
+    """Return the sizes in `4096x128`, `Mx2N` or, for a tensor without dimensions, in an empty text."""
+    dims: list[Dim] = []
+    for part in text.split("x") if text else []:
+        match = _DIM.fullmatch(part.strip())
+        if match is None or match["number"] == "0":
+            raise BadKernelFile(f"--shapes: {name} has the size {part!r}; write sizes as 8192x4096 or Mx4096")
+        if match["number"]:
+            dims.append(int(match["number"]))
+        else:
+            dims.append(f"{match['factor']}*{match['name']}" if match["factor"] else match["name"])
+    return tuple(dims)
+
+
+def _bound(name: str, text: str) -> Dim | float:
+    if text.isidentifier():
+        return text
+    try:
+        return int(text)
+    except ValueError:
+        try:
+            return float(text)
+        except ValueError:
+            raise BadKernelFile(f"--shapes: {name} has the bound {text!r}, which is no number") from None
+
+
+def _names(tensor: TensorShape) -> set[str]:
+    parts = [*tensor.shape, *(tensor.strides or ()), tensor.low, tensor.high]
+    return {part.rpartition("*")[2] for part in parts if isinstance(part, str)}
+
+
+def _size_values(name: str, text: str) -> list[int]:
+    try:
+        values = [int(part) for part in text.split(",")]
+    except ValueError:
+        raise BadKernelFile(
+            f"--shapes: {name}={text} is a size; write its values as {name}=1,16,256"
+        ) from None
+    if min(values) < 1:
+        raise BadKernelFile(f"--shapes: {name}={text}: a size must be above 0")
+    return list(dict.fromkeys(values))
+
+
+def _scalar(name: str, text: str) -> Scalar:
+    word = {"none": "None", "true": "True", "false": "False"}.get(text.lower(), text)
+    try:
+        value = parse_literal(word)
+    except (ValueError, SyntaxError):
+        raise BadKernelFile(
+            f"--shapes: {name}={text} has no dtype and is no number; write a tensor as {name}=8192x4096:fp16"
+        ) from None
+    if not isinstance(value, bool | int | float | str | None) or (
+        isinstance(value, float) and not math.isfinite(value)
+    ):
+        raise BadKernelFile(f"--shapes: {name}={text} is no plain value")
+    return value
+
+
+def value_of(dim: Dim, sizes: Mapping[str, int]) -> int:
+    """Return the number that a size stands for."""
+    if isinstance(dim, int):
+        return dim
+    factor, _, name = dim.rpartition("*")
+    return int(factor or 1) * sizes[name]

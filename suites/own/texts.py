@@ -1,0 +1,528 @@
+"""Writes the files of a task for a kernel that no task names yet."""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from suites.dtypes import BY_TARGET, is_exact
+from suites.errors import BadKernelFile
+from suites.package import Package
+from suites.task import Axis
+
+from .entry import Function, KernelFile
+from .evidence import FirstCallSeen, OutputSeen
+from .shapes import Dim, TensorShape
+from .sizes import CASE_DTYPE, Design
+
+MARGIN = 4.0
+"""A tolerance is at least this many times the error of the kernel itself."""
+TOLERANCES = {
+    "float64": (1e-12, 1e-9, 1e-6),
+    "float32": (2e-5, 1e-4, 3e-4, 1e-3, 1e-2),
+    "float16": (2e-3, 3e-3, 5e-3, 1e-2, 3e-2),
+    "bfloat16": (1e-2, 2e-2, 3e-2, 5e-2, 1e-1),
+}
+"""Values of `rtol` and `scale` by dtype of an output: the smallest fitting one is taken."""
+EIGHT_BITS = (0.15, 0.3)
+_DOT = re.compile(r"\btl\.dot(_scaled)?\(|\blanguage\.dot")
+_RESERVED = {"make_inputs", "oracle", "torch", "strided"}
+_STRIDED = '''\
+def strided(values, *strides):
+    """Return the values with these strides, in elements."""
+    memory = torch.empty_strided(values.shape, strides, dtype=values.dtype, device=values.device)
+    return memory.copy_(values)
+
+
+'''
+
+
+@dataclass(frozen=True, slots=True)
+class Reference:
+    """A function that says what is right."""
+
+    name: str
+    place: str
+    """Where it is, for people: `rms_norm_ref in rms.py`."""
+    imports: tuple[str, ...]
+    text: str
+    """Its definition; empty if it is imported."""
+    parameters: tuple[str, ...]
+    """Parameters of the entry point that it gets, by position."""
+    is_kernel: bool = False
+    """It is the kernel itself; `text` is its whole file."""
+
+    def module(self, entry: Function) -> str:
+        """Text that defines a function `reference` with the entry point's signature."""
+        signature = entry.signature.removeprefix(entry.name)
+        call = f"def reference{signature}:\n    return {self.name}({', '.join(self.parameters)})\n"
+        return "\n\n\n".join(part for part in ("\n".join(self.imports), self.text, call) if part)
+
+
+@dataclass(frozen=True, slots=True)
+class Draft:
+    """Everything that a task is made of."""
+
+    file: KernelFile
+    entry: Function
+    reference: Reference
+    design: Design
+    small: tuple[dict[str, int], ...]
+    """Sizes of each case for the interpreter."""
+    seen: dict[int, FirstCallSeen]
+    """First calls by the number of the case; the first case has one."""
+    axes: dict[str, Axis]
+    """Values that the named sizes may have."""
+    package: Package | None
+    """The package that the file needs."""
+
+    @property
+    def outputs(self) -> tuple[OutputSeen, ...]:
+        """What the kernel returns and changes."""
+        return self.seen[0].kernel.outputs
+
+    @property
+    def changed(self) -> tuple[str, ...]:
+        """Inputs that the kernel writes."""
+        return tuple(output.input for output in self.outputs if output.input)
+
+    @property
+    def output_names(self) -> tuple[str, ...]:
+        """Names of the outputs; a changed input keeps its name."""
+        new = [output for output in self.outputs if not output.input]
+        names = iter(["out"] if len(new) == 1 else [f"out_{place}" for place in range(len(new))])
+        taken = set(self.entry.parameters)
+        return tuple(
+            output.input or (f"{name}_" if (name := next(names)) in taken else name)
+            for output in self.outputs
+        )
+
+    @property
+    def errors(self) -> dict[str, float]:
+        """Largest error of the kernel itself, as `FirstCallSeen` measures it, by dtype of a floating-point output."""
+        errors: dict[str, float] = {}
+        for seen in self.seen.values():
+            for output, error in zip(seen.kernel.outputs, seen.errors, strict=True):
+                if not is_exact(output.dtype):
+                    errors[output.dtype] = max(error, errors.get(output.dtype, 0.0))
+        return errors
+
+    @property
+    def tolerances(self) -> dict[str, float]:
+        """Relative tolerance by dtype of a floating-point output."""
+        if self.reference.is_kernel:  # how far it is from the truth is not known
+            return {dtype: TOLERANCES.get(dtype, EIGHT_BITS)[1] for dtype in self.errors}
+        return {dtype: tolerance_for(dtype, error) for dtype, error in self.errors.items()}
+
+    @property
+    def multiplies(self) -> bool:
+        """The kernels use `tl.dot`."""
+        return _DOT.search(self.file.text) is not None
+
+    def dtype_of(self, output: OutputSeen) -> str:
+        """Return the dtype of an output in `task.toml`."""
+        place = self.outputs.index(output)
+        follows = all(
+            seen.kernel.outputs[place].dtype
+            in BY_TARGET.get(self.design.dtypes[case], (self.design.dtypes[case],))
+            for case, seen in self.seen.items()
+        )
+        return CASE_DTYPE if follows else output.dtype
+
+    def shape_of(self, output: OutputSeen) -> tuple[Dim, ...] | None:
+        """Return the shape of an output in named sizes; `None` if no sizes give it."""
+        if output.input:
+            return self.design.tensors[output.input].shape
+        sizes = self.small[0]
+        for name, tensor in self.design.tensors.items():
+            if self.design.shape(name, sizes) == output.shape:
+                return tensor.shape
+        dims: list[Dim] = []
+        for size in output.shape:
+            name = next((axis for axis, value in sizes.items() if value == size), "")
+            if not name and size != 1:
+                return None
+            dims.append(name or 1)
+        return tuple(dims)
+
+    def files(self, name: str) -> dict[str, str]:
+        """Return the text of each file of the task folder."""
+        return {
+            "task.toml": task_toml(self, name),
+            "problem.py": problem_text(self),
+            "cost.py": cost_text(self),
+            "baseline.py": self.file.text,
+        }
+
+
+def tolerance_for(dtype: str, error: float) -> float:
+    """Return the smallest of the dtype's tolerances that leaves `MARGIN`; the largest if none does."""
+    steps = TOLERANCES.get(dtype, EIGHT_BITS)
+    return next((step for step in steps if step >= MARGIN * error), steps[-1])
+
+
+def itself(entry: str) -> str:
+    """Return the place of a kernel that is its own reference."""
+    return f"{entry} itself"
+
+
+def check_agreement(entry: str, reference: str, seen: FirstCallSeen) -> None:
+    """Raise `BadKernelFile` if a first call failed, or if the reference does not agree with the kernel."""
+    if seen.inputs_error:
+        raise BadKernelFile(f"the inputs cannot be made: {seen.inputs_error}")
+    if seen.reference is not None and seen.reference.error:
+        advice = "; give a PyTorch function with --reference" if reference == itself(entry) else ""
+        raise BadKernelFile(f"the reference {reference} fails: {seen.reference.error}{advice}")
+    if seen.kernel.error:
+        raise BadKernelFile(f"{entry} fails with these inputs: {seen.kernel.error}")
+    if seen.reference is None:
+        return
+    if not seen.errors:
+        raise BadKernelFile(
+            f"{entry} gives {_outputs_words(seen.kernel.outputs)}, but the reference {reference} gives "
+            f"{_outputs_words(seen.reference.outputs)}; they must be the same tensors in the same order"
+        )
+    for output, truth in zip(seen.kernel.outputs, seen.reference.outputs, strict=True):
+        if output.shape != truth.shape:
+            raise BadKernelFile(
+                f"{entry} gives {_outputs_words([output])}, but the reference {reference} gives {_outputs_words([truth])}; "
+                "give inputs that fit together, or another reference"
+            )
+    for output, error in zip(seen.kernel.outputs, seen.errors, strict=True):
+        most = 0.0 if is_exact(output.dtype) else TOLERANCES.get(output.dtype, EIGHT_BITS)[-1]
+        if error > most:
+            words = "in other values" if math.isinf(error) else f"by {error:.1%} of the size of the values"
+            what = f"the changed {output.input}" if output.input else "its result"
+            raise BadKernelFile(
+                f"{entry} and the reference {reference} differ {words} in {what} ({output.dtype}, {list(output.shape)}); "
+                "nothing can be judged before one of them is fixed"
+            )
+
+
+def _outputs_words(outputs: Sequence[OutputSeen]) -> str:
+    words = [
+        f"changed {output.input}"
+        if output.input and not output.is_returned
+        else f"{output.dtype}{list(output.shape)}"
+        for output in outputs
+    ]
+    return ", ".join(words) or "nothing"
+
+
+def inputs_text(design: Design, parameters: Sequence[str]) -> str:
+    """Return the text of `make_inputs`, with its import."""
+    uses_strides = any(tensor.strides is not None for tensor in design.tensors.values())
+    lines = [
+        "import torch\n\n\n"
+        + (_STRIDED if uses_strides else "")
+        + "def make_inputs(sizes, dtype, generator):"
+    ]
+    items = []
+    for name in parameters:
+        if name in design.tensors:
+            lines.append(f"    {_local(name)} = {_drawn(design.tensors[name])}")
+            items.append(f'"{name}": {_local(name)}')
+        elif name in design.scalars:
+            items.append(f'"{name}": {design.scalars[name]!r}')
+        elif name in design.sizes[0]:
+            items.append(f'"{name}": {_size(name)}')
+    lines.append(f"    return {{{', '.join(items)}}}")
+    return "\n".join(lines) + "\n"
+
+
+def _local(name: str) -> str:
+    return f"{name}_" if name in ("sizes", "dtype", "generator", "torch") else name
+
+
+def _size(dim: Dim | float | None) -> str:
+    if not isinstance(dim, str):
+        return repr(dim)
+    factor, _, name = dim.rpartition("*")
+    return f'{factor} * sizes["{name}"]' if factor else f'sizes["{name}"]'
+
+
+def _drawn(tensor: TensorShape) -> str:
+    """Return the expression that draws a tensor."""
+    dims = [*tensor.shape]
+    if tensor.transposed:
+        dims[-2:] = reversed(dims[-2:])
+    shape = ", ".join(map(_size, dims)) or "()"
+    dtype = "dtype" if tensor.dtype == CASE_DTYPE else f"torch.{tensor.dtype}"
+    if tensor.dtype == "bool":
+        drawn = f"torch.rand({shape}, generator=generator) < 0.5"
+        drawn = f"({drawn})" if tensor.transposed else drawn
+    elif tensor.dtype != CASE_DTYPE and is_exact(tensor.dtype):
+        shape = f"({shape},)" if dims else "()"
+        drawn = f"torch.randint({_size(tensor.low)}, {_size(tensor.high)}, {shape}, generator=generator, dtype={dtype})"
+    elif tensor.low is not None:
+        drawn = f"torch.rand({shape}, generator=generator)"
+        if tensor.low == 0:
+            drawn += f" * {_size(tensor.high)}" * (tensor.high != 1)
+        else:
+            drawn += f" * ({_size(tensor.high)} - {_size(tensor.low)}) + {_size(tensor.low)}"
+        drawn = f"({drawn}).to({dtype})" if "*" in drawn else f"{drawn}.to({dtype})"
+    else:
+        drawn = f"torch.randn({shape}, generator=generator).to({dtype})"
+    if tensor.transposed:
+        return f"{drawn}.mT"
+    if tensor.strides is not None:
+        return f"strided({drawn}, {', '.join(map(_size, tensor.strides))})"
+    return drawn
+
+
+def problem_text(draft: Draft) -> str:
+    """Return `problem.py`: the inputs and the oracle."""
+    reference = draft.reference
+    if reference.name in _RESERVED:
+        raise BadKernelFile(f"the reference cannot be called {reference.name}; give it another name")
+    if reference.is_kernel:
+        make_inputs = inputs_text(draft.design, draft.entry.parameters)
+        return _joined([reference.text, make_inputs, _oracle(draft)])
+    head = f'"""Inputs and right outputs of `{draft.entry.name}`. The reference is {reference.place}."""\n'
+    make_inputs = inputs_text(draft.design, draft.entry.parameters).removeprefix("import torch\n\n\n")
+    imports = [line for line in reference.imports if line != "import torch"]
+    future = [line for line in imports if line.startswith("from __future__")]
+    others = [line for line in imports if line not in future]
+    blocks = ["\n".join(lines) for lines in (future, ["import torch", *others]) if lines]
+    return _joined([head, *blocks, reference.text, make_inputs, _oracle(draft)])
+
+
+def _oracle(draft: Draft) -> str:
+    reference, is_wide = draft.reference, all(seen.is_wide for seen in draft.seen.values())
+    outputs = draft.seen[0].reference.outputs if draft.seen[0].reference is not None else ()
+    floats = [name for name in draft.design.tensors if not draft.design.is_exact(name)]
+    changed = {output.input for output in outputs if output.input}
+    wide = [name for name in reference.parameters if name in floats] if is_wide else []
+    lines = [f"def oracle{draft.entry.signature.removeprefix(draft.entry.name)}:"]
+    lines += [f"    {name} = {name}.double()" for name in wide if name in changed]
+    arguments = [
+        f"{name}.double()" if name in wide and name not in changed else name for name in reference.parameters
+    ]
+    call = f"{reference.name}({', '.join(arguments)})"
+    returned = [output for output in outputs if output.is_returned]
+    if not changed:
+        return "\n".join([*lines, f"    return {call}", ""])
+    lines.append(f"    result = {call}" if any(not output.input for output in returned) else f"    {call}")
+    # Returned outputs come first, in their order.
+    parts = ["result"] if len(returned) == 1 else [f"result[{place}]" for place in range(len(returned))]
+    parts += [""] * (len(outputs) - len(parts))
+    truths = [output.input or part for output, part in zip(outputs, parts, strict=True)]
+    return "\n".join([*lines, f"    return {', '.join(truths)}", ""])
+
+
+def _joined(parts: Sequence[str]) -> str:
+    """Join the parts of a module; definitions are two lines apart."""
+    text = ""
+    for part in parts:
+        body = part.strip()
+        if body:
+            gap = "\n\n\n" if body.startswith(("def ", "class ", "@")) or text.count("\ndef ") else "\n\n"
+            text += (gap if text else "") + body
+    return text + "\n"
+
+
+def cost_text(draft: Draft) -> str:
+    """Return `cost.py`: each input read once, each output written once."""
+    design = draft.design
+    lines = ["from suites import Cost, item_bytes", "", "", "def cost(sizes, dtype):"]
+    bounds = {
+        tensor.high: name
+        for name, tensor in design.tensors.items()
+        if isinstance(tensor.high, str) and design.is_exact(name)
+    }
+    terms = []
+    for name, tensor in design.tensors.items():
+        if name in draft.changed:
+            continue  # whether it is also read is not known, and a figure too high praises kernels
+        factors = []
+        for dim in tensor.shape:
+            index = bounds.get(str(dim))
+            # A kernel reads the rows that indices choose, not every row.
+            factors.append(
+                f"min({_size(dim)}, {_elements(design.tensors[index].shape)})" if index else _size(dim)
+            )
+        lines.append(f"    {name}_bytes = {_product(factors, tensor.dtype)}")
+        terms.append(f"{name}_bytes")
+    first = None
+    for output, name in zip(draft.outputs, draft.output_names, strict=True):
+        shape = draft.shape_of(output)
+        if shape is None:
+            lines.append(f"    # {name} is not counted: no sizes give its shape.")
+            continue
+        first = first or shape
+        lines.append(f"    written_{name} = {_product(map(_size, shape), draft.dtype_of(output))}")
+        terms.append(f"written_{name}")
+    operations, dot_dtype = _operations(draft, first)
+    lines.append(f"    flops = {operations}")
+    dot = f", dot_dtype={dot_dtype}" if dot_dtype else ""
+    lines.append(f"    return Cost(flops=flops, minimal_bytes={' + '.join(terms)}{dot})")
+    return "\n".join(lines) + "\n"
+
+
+def _product(factors: Sequence[str] | map[str], dtype: str) -> str:
+    item = "item_bytes(dtype)" if dtype == CASE_DTYPE else f'item_bytes("{dtype}")'
+    return " * ".join([*factors, item])
+
+
+def _elements(shape: Sequence[Dim]) -> str:
+    return " * ".join(map(_size, shape)) or "1"
+
+
+def _operations(draft: Draft, output: tuple[Dim, ...] | None) -> tuple[str, str]:
+    """Return the least number of operations, and the dtype of the matrix products, if there are any."""
+    if output is None:
+        return "1  # at least", ""
+    matrices = [tensor for tensor in draft.design.tensors.values() if len(tensor.shape) > 1]
+    if draft.multiplies and len(matrices) > 1:
+        (*rows, summed), second = matrices[0].shape, [*matrices[1].shape[-2:]]
+        if summed in second:
+            second.remove(summed)
+            if output == (*rows, *second):
+                dtype = "dtype" if matrices[0].dtype == CASE_DTYPE else f'"{matrices[0].dtype}"'
+                return f"2 * {_elements(output)} * {_size(summed)}", dtype
+    return f"{_elements(output)}  # at least one for each element", ""
+
+
+def task_toml(draft: Draft, name: str) -> str:
+    """Return `task.toml`."""
+    entry, design = draft.entry, draft.design
+    dtypes = [draft.dtype_of(output) for output in draft.outputs]
+    outputs = [
+        f"{{ name = {_quoted(output)}, dtype = {_quoted(dtype)} }}"
+        for output, dtype in zip(draft.output_names, dtypes, strict=True)
+    ]
+    itself_words = ", which is its own reference" if draft.reference.is_kernel else ""
+    lines = [
+        "schema = 1",
+        f"name = {_quoted(name)}",
+        f"title = {_quoted(f'{entry.name} of {draft.file.path.name}{itself_words}')}",
+        f"category = {_quoted('MatrixMultiply' if draft.multiplies else 'Fusion')}",
+        "difficulty = 3",
+        f"instruction = {_long(instruction(draft))}",
+        f"entry_points = [{{ name = {_quoted(entry.name)}, signature = {_quoted(entry.signature)} }}]",
+        f"outputs = [{', '.join(outputs)}]",
+    ]
+    for dtype, limit in draft.tolerances.items():
+        tf32 = ", tf32 = true" if dtype == "float32" and draft.multiplies else ""
+        lines += [
+            f"tolerances.{key} = {{ rtol = {limit:g}, scale = {limit:g}{tf32} }}"
+            for key in _tolerance_keys(draft, dtype)
+        ]
+    if draft.package is not None:
+        root, module = map(_quoted, (draft.package.root, draft.package.module))
+        lines.append(f"package = {{ root = {root}, module = {module} }}")
+    if draft.changed:
+        lines.append(f"in_place = [{', '.join(map(_quoted, draft.changed))}]")
+    if draft.seen[0].operators:
+        lines.append(f"allowed_operators = [{', '.join(map(_quoted, draft.seen[0].operators))}]")
+    if any(tensor.transposed or tensor.strides is not None for tensor in design.tensors.values()):
+        lines.append("allows = []")
+    axes = {name: axis_text(draft.axes.get(name, Axis(vary=False))) for name in design.sizes[0]}
+    lines.append(f"axes = {{ {', '.join(f'{name} = {text}' for name, text in axes.items())} }}")
+    lines.append("cases = [")
+    for case, dtype, small, sizes in zip(
+        design.case_names(), design.dtypes, draft.small, design.sizes, strict=True
+    ):
+        lines.append(
+            f"    {{ name = {_quoted(case)}, dtype = {_quoted(dtype)}, cpu = {_table(small)}, gpu = {_table(sizes)} }},"
+        )
+    return "\n".join([*lines, "]", ""])
+
+
+def axis_text(axis: Axis) -> str:
+    """Return an entry of `axes`."""
+    if not axis.vary:
+        return "{ vary = false }"
+    step = f", multiple_of = {axis.multiple_of}" if axis.multiple_of > 1 else ""
+    return f"{{ min = {axis.min}{step} }}"
+
+
+def axis_words(axis: Axis | None, sizes: Sequence[int]) -> str:
+    """Return which values a size may have."""
+    shown = ", ".join(map(str, sizes))
+    if axis is None or not axis.vary:
+        return f"{shown} only" if len(sizes) > 1 else f"always {shown}"
+    step = f" and a multiple of {axis.multiple_of}" if axis.multiple_of > 1 else ""
+    return f"any number from {axis.min}{step}, such as {shown}"
+
+
+def _tolerance_keys(draft: Draft, dtype: str) -> list[str]:
+    """Return the names that `task.toml` has for a dtype: an 8-bit float may be the target's."""
+    names = [name for name, dtypes in BY_TARGET.items() if dtype in dtypes and name in draft.design.dtypes]
+    return names or [dtype]
+
+
+def instruction(draft: Draft) -> str:
+    """Return the instruction for agents: the reference's text, the inputs, the outputs and the sizes."""
+    entry, reference = draft.entry, draft.reference
+    lines = [f"Write `{entry.signature}` with Triton kernels.", ""]
+    if reference.is_kernel:
+        lines += [
+            f"It computes what `{reference.name}` of this module computes from the same arguments:",
+            "",
+            "```python",
+            reference.text.strip(),
+            "```",
+            "",
+        ]
+    elif reference.text:
+        lines += [
+            f"It computes what this PyTorch function `{reference.name}` computes from the same arguments:",
+            "",
+            "```python",
+            *[line for line in reference.imports if "__future__" not in line],
+            "",
+            reference.text.strip(),
+            "```",
+            "",
+        ]
+    else:
+        lines += [f"It computes what `{reference.place}` computes from the same arguments.", ""]
+    for name in entry.parameters:
+        if name in draft.design.tensors:
+            lines.append(f"- `{name}`: {tensor_words(draft.design, name)}.")
+        elif name in draft.design.scalars:
+            lines.append(f"- `{name}`: {draft.design.scalars[name]!r}.")
+    new = [name for name, output in zip(draft.output_names, draft.outputs, strict=True) if not output.input]
+    if draft.changed:
+        lines.append(f"- Writes the result into {', '.join(f'`{name}`' for name in draft.changed)}.")
+    if new:
+        lines.append(f"- Returns {', '.join(new)}: new {'tensor' if len(new) == 1 else 'tensors'}.")
+    elif not any(output.is_returned for output in draft.outputs):
+        lines.append("- Returns None.")
+    lines += [
+        f"- `{name}`: {axis_words(draft.axes.get(name), sizes)}."
+        for name, sizes in draft.design.values.items()
+    ]
+    lines += ["- All arithmetic happens in kernels. Other inputs stay unchanged."]
+    return "\n".join(lines) + "\n"
+
+
+def tensor_words(design: Design, name: str) -> str:
+    """Return an input in words: `float16 [M, 4096], values from 0 to 1`."""
+    tensor = design.tensors[name]
+    dtype = " or ".join(dict.fromkeys(design.dtypes)) if tensor.dtype == CASE_DTYPE else tensor.dtype
+    words = f"{dtype} [{', '.join(map(str, tensor.shape))}]"
+    if tensor.transposed:
+        words += ", the last two dimensions swapped in memory"
+    if tensor.strides is not None:
+        words += f", strides {', '.join(map(str, tensor.strides))}"
+    if tensor.low is not None:
+        words += f", values from {tensor.low} to {'below ' if design.is_exact(name) else ''}{tensor.high}"
+    return words
+
+
+def _quoted(text: str) -> str:
+    return json.dumps(text, ensure_ascii=False).replace("\x7f", "\\u007f")
+
+
+def _long(text: str) -> str:
+    plain = "'''" not in text and all(char.isprintable() or char in "\n\t" for char in text)
+    return f"'''\n{text}'''" if plain else _quoted(text)
+
+
+def _table(sizes: dict[str, int]) -> str:
+    return f"{{ {', '.join(f'{name} = {size}' for name, size in sizes.items())} }}"

@@ -1,0 +1,149 @@
+"""Kernel files as text: entry point, reference, inputs and sizes. No kernel runs."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from suites.errors import BadKernelFile
+from suites.own.entry import KernelFile, called_with
+from suites.own.evidence import InputsSeen, ValueSeen
+from suites.own.request import KernelRequest, parse_request
+from suites.own.shapes import TensorShape, inputs_of, parse_shapes
+from suites.own.sizes import CPU_ELEMENTS, design
+from suites.own.texts import inputs_text
+
+FILE = """\
+import torch
+import triton
+from functools import partial as bound
+
+HALF = 2
+
+
+@triton.autotune(configs=[], key=[])
+@triton.jit
+def kernel(x, other=0):
+    pass
+
+
+def launch(x, out):
+    kernel[(1,)](x, out)
+
+
+class Scale(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x):
+        launch(x, x)
+
+
+def scale(x, factor=2.0):
+    return Scale.apply(x)
+
+
+def helper(x):
+    return x * HALF
+
+
+def scale_ref(factor, x):
+    return helper(x) * factor
+
+
+def scale_reference_of_more(x, y, z):
+    return x
+
+
+def benchmark(x):
+    return scale(x)
+"""
+
+
+def test_entry_point_is_the_outermost_launching_function() -> None:
+    file = KernelFile(Path("scale.py"), FILE)
+    entry = file.find_entry()
+    assert entry.signature == "scale(x, factor=2.0)"
+    assert file.find_entry("launch").parameters == ("x", "out")
+    reference = file.find_reference(entry)
+    assert reference is not None
+    assert called_with(reference, entry) == ("factor", "x")
+    imports, text = file.extract(reference.name)
+    assert imports == []
+    assert (
+        text
+        == "HALF = 2\n\n\ndef helper(x):\n    return x * HALF\n\n\ndef scale_ref(factor, x):\n    return helper(x) * factor"
+    )
+    with pytest.raises(BadKernelFile, match="kernel is a kernel; name the function that launches it"):
+        file.find_entry("kernel")
+    with pytest.raises(BadKernelFile, match=r"no function 'scal' at its top \(did you mean 'scale'\?\)"):
+        file.find_entry("scal")
+
+
+def test_inputs_of_each_case_become_readable_python() -> None:
+    cases = parse_shapes(
+        ["x=Mx2D:bf16, w=D:fp32:0..1, idx=M:int64:0..D, b=8x16:fp16:t, eps=1e-6, mask=none, M=1,64, D=4096"]
+    )
+    assert [case.sizes for case in cases] == [{"M": 1, "D": 4096}, {"M": 64, "D": 4096}]
+    designed = design(cases, ("x", "w", "idx", "b", "eps", "mask"))
+    text = inputs_text(designed, ("x", "w", "idx", "b", "eps", "mask"))
+    for line in (
+        'x = torch.randn(sizes["M"], 2 * sizes["D"], generator=generator).to(dtype)',
+        'w = torch.rand(sizes["D"], generator=generator).to(torch.float32)',
+        'idx = torch.randint(0, sizes["D"], (sizes["M"],), generator=generator, dtype=torch.int64)',
+        'b = torch.randn(sizes["b_1"], sizes["b_0"], generator=generator).to(torch.float16).mT',
+        'return {"x": x, "w": w, "idx": idx, "b": b, "eps": 1e-06, "mask": None}',
+    ):
+        assert line in text
+    assert designed.case_names() == ["1x8192-bfloat16", "64x8192-bfloat16"]
+
+
+@pytest.mark.parametrize(
+    "shapes", ["x=8192x22016:fp16, out=8192x11008:fp16", "a=4096x4096:fp16, b=4096x14336:fp16"]
+)
+def test_sizes_for_the_interpreter_are_small_and_keep_ratios_of_columns(shapes: str) -> None:
+    designed = design(parse_shapes([shapes]), ("x", "out", "a", "b"))
+    small = [plan[0] for plan in designed.small_sizes()]
+    assert small
+    for sizes in small:
+        assert designed.elements(sizes) <= CPU_ELEMENTS
+        if "x_1" in sizes:
+            assert sizes["x_1"] == 2 * sizes["out_1"]
+
+
+def test_inputs_like_those_of_a_call() -> None:
+    weight = ValueSeen("weight", "float16", (32000, 64), (64, 1), -3.0, 3.0)
+    index = ValueSeen("index", "int64", (128,), (1,), 3, 31_950)
+    swapped = ValueSeen("b", "float32", (64, 8), (1, 64), 0.0, 0.99)
+    inputs = inputs_of(
+        InputsSeen((weight, index, swapped, ValueSeen("eps", scalar=1e-5))), ("weight", "index", "b", "eps")
+    )
+    assert inputs.tensors["index"] == TensorShape((128,), "int64", low=0 + 3, high=32000)
+    assert inputs.tensors["b"] == TensorShape((64, 8), "float32", transposed=True, low=0.0, high=1.0)
+    assert inputs.scalars == {"eps": 1e-5}
+
+
+@pytest.mark.parametrize(
+    ("shapes", "words"),
+    [
+        ("x=8x8:fp61", r"unknown dtype 'fp61' \(did you mean 'fp64'"),
+        ("x=8xQ:fp16", "the size Q has no value"),
+        ("x=0x8:fp16", "has the size '0'"),
+        ("idx=8:int64", "is int64 without a range"),
+        ("x=8x8:fp16:T", "unknown part 'T'"),
+        ("eps=1e-6", "has no tensor"),
+        ("x=8x8:fp16, x=8:fp16", "x occurs twice"),
+        ("x=M:fp16, M=many", "M=many is a size"),
+    ],
+)
+def test_wrong_shapes_are_one_line(shapes: str, words: str) -> None:
+    with pytest.raises(BadKernelFile, match=words) as raised:
+        parse_shapes([shapes])
+    assert "\n" not in str(raised.value)
+
+
+def test_line_of_the_form_is_read_like_a_shell_line() -> None:
+    line = "rms.py:norm --shapes 'x=8x8:fp16, M=1' --shapes \"x=4:fp16\" --reference truth.py:f"
+    assert parse_request(line) == KernelRequest("rms.py:norm", ("x=8x8:fp16, M=1", "x=4:fp16"), "truth.py:f")
+    for wrong in ("", "rms.py --shapes", "rms.py --other x", "rms.py 'open"):
+        with pytest.raises(BadKernelFile, match="write it as in a shell"):
+            parse_request(wrong)

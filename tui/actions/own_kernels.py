@@ -1,0 +1,233 @@
+"""Kernels that no task names yet: what is assumed about a file, by calling its kernel once, and in words."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from functools import partial
+from pathlib import Path
+
+from harness import DevicePool, Target
+from harness.node.discovery import discover_devices
+from harness.node.selection import targets_for
+from harness.recording.errors import NoReport, NotRecorded
+from harness.recording.script_process import Start, run_in_slot
+from harness.wire.program_messages import FirstCall, ReadInputs
+from suites import Axis
+from suites.dtypes import NoSuchDtype, on_target
+from suites.errors import BadKernelFile
+from suites.own.entry import Function, KernelFile, called_with
+from suites.own.evidence import FirstCallSeen, InputsSeen
+from suites.own.request import KernelRequest
+from suites.own.shapes import EXAMPLE, Inputs, inputs_of, parse_shapes
+from suites.own.sizes import TRIED_STEPS, Design, design
+from suites.own.texts import Draft, Reference, axis_words, check_agreement, inputs_text, itself, tensor_words
+from suites.package import Package, find_package
+
+MOST_FIRST_CALLS = 6
+"""Cases that are called before the task is written: one of each dtype, and others."""
+
+
+def draft_of(request: KernelRequest, targets: Sequence[str] = ()) -> Draft:
+    """Return the draft of a task for a kernel file. Blocks for seconds.
+
+    Runs the reference and the kernel once in a sandbox, for the first of the targets, else for that of this machine.
+    Raises `BadKernelFile` with what does not fit.
+    """
+    path, _, name = request.where.partition(".py:")
+    file = KernelFile.read(Path(f"{path}.py" if name else request.where))
+    entry = file.find_entry(name)
+    reference = find_reference(file, entry, request.reference)
+    cases = parse_shapes(request.shapes)
+    if not cases and not file.has_inputs:
+        raise BadKernelFile(
+            f'the inputs of {entry.signature} are not known; give them, for example with --shapes "{EXAMPLE}"'
+        )
+    target = targets_for(discover_devices(), targets)[0]
+    return asyncio.run(_drafted(file, entry, reference, cases, target))
+
+
+def designed_for(entry: Function, cases: Sequence[Inputs]) -> Design:
+    """Return the inputs with named sizes. Raises `BadKernelFile` if they are not those of the entry point."""
+    designed = design(cases, entry.parameters)
+    known = designed.tensors.keys() | designed.scalars.keys() | designed.sizes[0].keys()
+    for parameter in entry.parameters:
+        if parameter not in known and parameter not in entry.defaults:
+            raise BadKernelFile(
+                f"there is no input {parameter}; {entry.signature} needs it: add {parameter}=4096:fp16 to --shapes"
+            )
+    return designed
+
+
+def find_reference(file: KernelFile, entry: Function, where: str) -> Reference:
+    """Return the reference that `--reference` names, else that of the file, else the kernel itself."""
+    place, separator, name = where.rpartition(":")
+    if separator and not place.endswith(".py"):
+        return Reference(name, where, (f"from {place} import {name}",), "", entry.parameters)
+    source = KernelFile.read(Path(place)) if separator else file
+    function = source.function(name) if name else file.find_reference(entry)
+    if function is None:
+        return Reference(entry.name, itself(entry.name), (), file.text, entry.parameters, is_kernel=True)
+    parameters = called_with(function, entry)
+    imports, text = source.extract(function.name)
+    return Reference(
+        function.name, f"{function.name} in {source.path.name}", tuple(imports), text, parameters
+    )
+
+
+async def _drafted(
+    file: KernelFile, entry: Function, reference: Reference, cases: Sequence[Inputs], target: Target
+) -> Draft:
+    """Call kernel and reference at the first small sizes at which both work and agree.
+
+    Without cases, `get_inputs()` of the file gives one.
+    """
+    package = package_of(file)
+    view = package.view(Path(package.root)) if package is not None else None
+    async with DevicePool(("cpu",), timed=False) as pool:
+        if not cases:
+            try:
+                read = await run_in_slot(pool, "get_inputs()", partial(_read_inputs, file.text, target), view)
+            except NotRecorded as error:
+                raise BadKernelFile(f"{error}; give the inputs with --shapes") from error
+            cases = [inputs_of(read, entry.parameters)]
+        return await _called(pool, file, entry, reference, designed_for(entry, cases), package, target)
+
+
+def package_of(file: KernelFile) -> Package | None:
+    """Return the package that a file lives in, if it needs it."""
+    package = find_package(file.path).package
+    return package if package.is_needed(file.text) else None
+
+
+async def _read_inputs(text: str, target: Target, start: Start) -> InputsSeen:
+    async with start() as process:
+        return await process.ask(ReadInputs(text, target.name), InputsSeen)
+
+
+async def _called(
+    pool: DevicePool,
+    file: KernelFile,
+    entry: Function,
+    reference: Reference,
+    designed: Design,
+    package: Package | None,
+    target: Target,
+) -> Draft:
+    view = package.view(Path(package.root)) if package is not None else None
+    firsts = {dtype: designed.dtypes.index(dtype) for dtype in designed.dtypes}
+    numbers = list(dict.fromkeys([*firsts.values(), *range(len(designed.sizes))]))[:MOST_FIRST_CALLS]
+
+    try:
+        dtypes = [on_target(dtype, target.name) for dtype in designed.dtypes]
+    except NoSuchDtype as lacking:
+        raise BadKernelFile(str(lacking)) from lacking
+
+    async def call(start: Start, *, number: int, small: dict[str, int]) -> FirstCallSeen:
+        request = FirstCall(
+            kernel=file.text,
+            entry_point=entry.name,
+            inputs=inputs_text(designed, entry.parameters),
+            sizes=small,
+            dtype=dtypes[number],
+            parameters=entry.parameters,
+            target=target.name,
+            reference=reference.module(entry),
+            widens=not reference.is_kernel,
+        )
+        async with start() as process:
+            seen = await process.ask(request, FirstCallSeen)
+        check_agreement(entry.name, reference.place, seen)
+        return seen
+
+    async def works(sizes: dict[str, int]) -> bool:
+        try:
+            await run_in_slot(pool, entry.name, partial(call, number=0, small=sizes), view)
+        except (BadKernelFile, NotRecorded):
+            return False
+        return True
+
+    async def axis_of(name: str, small: Sequence[dict[str, int]]) -> Axis:
+        """Return the values of a size that the kernel takes, by calling it with some."""
+        shown = [*designed.values[name], *(sizes[name] for sizes in small)]
+        for step, value in TRIED_STEPS.items():
+            fits = all(size % step == 0 for size in shown)
+            if fits and await works({**small[0], name: value}):
+                is_one = step == 1 and (1 in shown or await works({**small[0], name: 1}))
+                return Axis(min=1 if is_one else min(shown), multiple_of=step)
+        return Axis(vary=False)
+
+    failure: Exception | None = None
+    for small in designed.small_sizes():
+        seen: dict[int, FirstCallSeen] = {}
+        try:
+            for number in numbers:
+                if all(
+                    (small[number], designed.dtypes[number]) != (small[other], designed.dtypes[other])
+                    for other in seen
+                ):
+                    seen[number] = await run_in_slot(
+                        pool, entry.name, partial(call, number=number, small=small[number]), view
+                    )
+        except (BadKernelFile, NotRecorded) as error:
+            failure = failure or error
+            continue
+        axes = {name: await axis_of(name, small) for name in designed.named}
+        return Draft(file, entry, reference, designed, small, seen, axes, package)
+    if failure is None:
+        raise BadKernelFile(
+            f"the inputs of {entry.name} are too large for the interpreter, and no size of them can be made smaller"
+        )
+    if isinstance(failure, NoReport):
+        raise BadKernelFile(f"{entry.name} cannot be called here: {failure}")
+    raise failure
+
+
+def assumptions(draft: Draft, *, sends: bool) -> list[tuple[str, str]]:
+    """Return what is assumed about a file, as names and words. `sends`: agents will get texts."""
+    entry, designed = draft.entry, draft.design
+    rows = [
+        ("entry point", f"{entry.signature} in {draft.file.path}"),
+        ("launches", ", ".join(draft.seen[0].launched)),
+        (
+            "reference",
+            f"{draft.reference.place}, in {'float64' if draft.seen[0].is_wide else 'the dtypes of the inputs'}",
+        ),
+    ]
+    rows += [(f"input {name}", tensor_words(designed, name)) for name in designed.tensors]
+    rows += [(f"input {name}", f"{value!r}") for name, value in designed.scalars.items()]
+    rows += [
+        (f"size {name}", axis_words(draft.axes.get(name), sizes)) for name, sizes in designed.values.items()
+    ]
+    for output, name in zip(draft.outputs, draft.output_names, strict=True):
+        what = "written in place" if output.input else "returned"
+        rows.append((f"output {name}", f"{output.dtype}, {what}"))
+    for dtype, limit in draft.tolerances.items():
+        used = (
+            "" if draft.reference.is_kernel else f"; the kernel itself uses {draft.errors[dtype] / limit:.0%}"
+        )
+        rows.append((f"tolerance {dtype}", f"{limit:g} of the value and of the median{used}"))
+    if draft.seen[0].operators:
+        rows.append(("host operators", f"{', '.join(draft.seen[0].operators)}, as in the kernel's own file"))
+    rows += [("weak", words) for words in weaknesses(draft)]
+    if sends:
+        texts = [f"{draft.file.path.name} (whole)"]
+        texts += [draft.reference.place] * (bool(draft.reference.text) and not draft.reference.is_kernel)
+        rows.append(("sent to models", ", ".join(texts)))
+    return rows
+
+
+def weaknesses(draft: Draft) -> list[str]:
+    """Return what the judge cannot find out with this task."""
+    words = []
+    if draft.reference.is_kernel:
+        words.append(
+            "the kernel itself says what is right, so its errors count as right; give a PyTorch function with --reference"
+        )
+    elif not all(seen.is_wide for seen in draft.seen.values()):
+        words.append("the reference does not compute in float64, so its own rounding errors count as right")
+    if not any(axis.vary for axis in draft.axes.values()):
+        words.append(
+            "no size varies, so kernels are judged at these sizes only; a size with a name varies: x=Mx4096:fp16, M=1,16,256"
+        )
+    return words

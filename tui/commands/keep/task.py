@@ -1,0 +1,194 @@
+"""`wavedeck task`: make a task of a kernel file, show a task, check tasks."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from pathlib import Path
+
+import click
+
+from suites import (
+    BadTask,
+    Task,
+    check_suite,
+    check_task,
+    load_suite,
+    load_task,
+    public_suite_names,
+    suite_names,
+)
+from suites.folder import TASK_FILE, read_task
+from suites.public.instructions import Instruction
+from tui.commands.options import (
+    OwnOptions,
+    complete_files,
+    complete_tasks,
+    complete_tasks_and_files,
+    json_option,
+    own_options,
+    targets_option,
+)
+from tui.diagnostics import ExitCode
+from tui.facts.evaluation.task_cases import cases_table
+from tui.facts.tables import Column
+from tui.print.plain import emit, emit_json, listing, table, tables_text, wrapped
+
+from .public_suites import show_public
+from .suites import entry, instruction_option, registry
+
+
+@click.group(name="task")
+def task_command() -> None:
+    """Make a task of a kernel file, show a task, check tasks."""
+
+
+@task_command.command("new")
+@click.argument("file", metavar="FILE[:FUNCTION]", shell_complete=complete_files)
+@click.argument("folder", metavar="[DIR]", required=False, type=click.Path(path_type=Path))
+@own_options
+@targets_option
+@json_option
+def new_command(
+    file: str,
+    folder: Path | None,
+    *,
+    shapes: tuple[str, ...],
+    reference: str,
+    yes: bool,
+    dry_run: bool,
+    targets: str | None,
+    as_json: bool,
+) -> ExitCode:
+    """Write a task for the kernel in FILE into the folder DIR, and check it. DIR is by default the function's name.
+
+    --shapes gives the inputs, a PyTorch function in the file (or --reference) what is right. The folder is an ordinary task:
+    change what you want, and check it again with `wavedeck task check DIR`.
+    """
+    from tui.commands.own import new_task
+    from tui.config import load
+
+    settings = load({"targets": targets}, environ=os.environ, folder=Path.cwd()).settings
+    options = OwnOptions(shapes, reference, yes, dry_run)
+    written = new_task(file, folder, options, settings.targets)
+    return (
+        ExitCode.DONE
+        if written is None
+        else checked([written], (), str(written.folder), targets, as_json=as_json)
+    )
+
+
+@task_command.command("show")
+@click.argument("task", shell_complete=complete_tasks)
+@instruction_option
+@json_option
+def show_command(task: str, *, instruction: str, as_json: bool) -> None:
+    """Show one task: instruction, cases and tolerances."""
+    if task.partition("/")[0] in public_suite_names(registry=registry()):
+        show_public(task, registry(), Instruction(instruction), as_json=as_json)
+        return
+    shown = load_task(task, registry=registry())
+    if as_json:
+        emit_json(entry(shown) | {"instruction": shown.instruction, "task_file": shown})
+        return
+    emit(f"{shown.id}: {shown.title}")
+    emit(
+        f"{shown.category}, difficulty {shown.difficulty} of 5, baseline {shown.baseline}, in {shown.folder}"
+    )
+    emit(f"module {shown.package.module} of the package in {shown.package.root}\n" if shown.package else "")
+    emit(wrapped(paragraphs(shown.instruction.strip())) + "\n")
+    for entry_point in shown.entry_points:
+        emit(f"def {entry_point.signature}")
+    emit("\n" + table((Column("", keep=True), Column("", least=40)), judged_by(shown)))
+    emit("\n" + tables_text([cases_table(shown)]))
+
+
+def judged_by(task: Task) -> list[tuple[str, str]]:
+    """Return what is judged, and by what, beside the cases."""
+    outputs = [
+        f"{output.name} ({'dtype of the case' if output.dtype == 'input' else output.dtype}"
+        f"{', written in place' if output.name in task.in_place else ''})"
+        for output in task.outputs
+    ]
+    oracle = f"`oracle` in problem.py; `wavedeck task check {task.short_id}` tries wrong answers on it"
+    if task.script is not None:
+        own = task.script.oracle == "baseline"
+        oracle = "weak: what the baseline gives" if own else f"the PyTorch function {task.script.oracle}"
+    varying = [
+        f"{name} from {axis.min}" + f" in steps of {axis.multiple_of}" * (axis.multiple_of > 1)
+        for name, axis in task.axes.items()
+        if axis.vary
+    ]
+    hidden = [*varying, *(f"{kind} inputs" for kind in task.allows)]
+    rows = [
+        ("outputs", ", ".join(outputs)),
+        ("oracle", oracle),
+        ("hidden cases", ", ".join(hidden) or "other values"),
+    ]
+    return rows + [("strict about", ", ".join(task.strict))] * bool(task.strict)
+
+
+def paragraphs(markdown: str) -> str:
+    """Return the text with each paragraph and list item on one line; code blocks stay as they are."""
+    lines: list[str] = []
+    in_code = False
+    for line in markdown.splitlines():
+        fence = line.lstrip().startswith("```")
+        begins = in_code or fence or not line or line.lstrip().startswith(("- ", "* ", "#"))
+        if begins or not lines or not lines[-1] or lines[-1].lstrip().startswith("```"):
+            lines.append(line)
+        else:
+            lines[-1] += " " + line.lstrip()
+        in_code ^= fence
+    return "\n".join(lines)
+
+
+@task_command.command("check")
+@click.argument("name", metavar="NAME", shell_complete=complete_tasks_and_files)
+@targets_option
+@json_option
+def check_command(name: str, *, targets: str | None, as_json: bool) -> ExitCode:
+    """Check the task NAME, all tasks of the suite NAME, or the task in the folder NAME.
+
+    The first check reads the files. The second check needs torch and triton and runs the judge. Each baseline must be correct.
+    Wrong answers (zeros, the mean, a copy of an input, ...) must be refused. Every input must matter. The exit code is 1 if
+    there is a problem.
+    """
+    folder = Path(name)
+    if (folder / TASK_FILE).is_file():
+        problems = check_task(folder)
+        tasks = [] if problems else [read_task(folder, suite=folder.resolve().parent.name)]
+        return checked(tasks, problems, name, targets, as_json=as_json)
+    is_suite = name in suite_names(registry=registry()) or name in public_suite_names(registry=registry())
+    full_name = name if is_suite or "/" in name else load_task(name, registry=registry()).id
+    problems = check_suite(full_name, registry=registry())
+    tasks = []
+    if not problems:
+        tasks = (
+            [load_task(full_name, registry=registry())]
+            if "/" in full_name
+            else [*load_suite(full_name, registry=registry())]
+        )
+    return checked(tasks, problems, name, targets, as_json=as_json)
+
+
+def checked(
+    tasks: Sequence[Task], problems: Sequence[BadTask], name: str, targets: str | None, *, as_json: bool
+) -> ExitCode:
+    """Judge tasks whose files have no problem; print what was found, and return the exit code."""
+    from .checking import FIELDS, findings, weigh  # needs the judge's modules, which no listing needs
+
+    reports = weigh(tasks, targets) if tasks else []
+    if as_json:
+        files = [
+            {"file": str(problem.file), "key": problem.key, "problem": problem.problem}
+            for problem in problems
+        ]
+        emit_json({"problems": files, "oracles": reports})
+    elif problems:
+        emit("\n".join(map(str, problems)))
+    elif reports:
+        emit(listing(FIELDS, reports))
+        emit("\n" + ("\n".join(findings(reports)) or f"{name}: {len(reports)} checked, no problem found"))
+    sound = not problems and all(report.sound for report in reports)
+    return ExitCode.DONE if sound else ExitCode.NO
