@@ -112,10 +112,13 @@ def example_words(runs: Runs) -> tuple[str, ...]:
 def _values_of(call: RecordedCall) -> Iterator[str]:
     changed = {output.name for output in call.outputs if output.is_input}
     before = [(name, " before the call" * (name in changed), data) for name, data in call.inputs.items()]
-    after = [
-        (output.name, " after the call" if output.is_input else " (returned)", output.tensor)
-        for output in call.outputs
-    ]
+    after = []
+    for output in call.outputs:
+        # A reference that returns an input unchanged is a surprise that a corner of its values does not show.
+        equal = next((name for name, data in call.inputs.items() if data == output.tensor), None)
+        words = f", equal to `{equal}` throughout" if equal else ""
+        words = f" after the call{words}" if output.is_input else f" (returned{words})"
+        after.append((output.name, words, output.tensor))
     for name, words, data in (*before, *after):
         if text := corner_words(name, data):
             yield f"`{text}`{words}"

@@ -71,6 +71,13 @@ class KernelFile:
         except UnicodeDecodeError as error:
             raise BadKernelFile(f"{path} is not UTF-8 text, so it is not Python") from error
 
+    @property
+    def path_in_repository(self) -> str:
+        """Path from the root of the git repository that holds the file; empty without one."""
+        path = self.path.resolve()
+        root = next((folder for folder in path.parents if (folder / ".git").exists()), None)
+        return path.relative_to(root).as_posix() if root is not None else ""
+
     def is_kernel(self, name: str) -> bool:
         """Return whether a name is a function with a `jit` decorator, or the result of `jit(...)`."""
         node = self._definitions.get(name)

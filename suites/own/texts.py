@@ -411,6 +411,8 @@ def task_toml(draft: Draft, name: str) -> str:
             f"tolerances.{key} = {{ rtol = {limit:g}, scale = {limit:g}{tf32} }}"
             for key in _tolerance_keys(draft, dtype)
         ]
+    if draft.file.path_in_repository:
+        lines.append(f"original = {_quoted(draft.file.path_in_repository)}")
     if draft.package is not None:
         root, module = map(_quoted, (draft.package.root, draft.package.module))
         lines.append(f"package = {{ root = {root}, module = {module} }}")

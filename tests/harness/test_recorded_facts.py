@@ -305,3 +305,16 @@ async def test_example_shows_the_row_that_an_index_selects() -> None:
         "call-1: `table[5, :4] = [15, 16, 17]`",
     )
     assert example_words([[call], [call]]) == (), "constants would give the results away"
+
+
+async def test_example_says_that_a_result_equals_an_input() -> None:
+    """A reference with a defect may return its input; a corner of the values would not show it."""
+
+    def call(*values: float) -> RecordedCall:
+        x = TensorData("float32", (2,), (1,), struct.pack("2f", *values))
+        return RecordedCall("f(x)", {"x": x}, (OutputData("out", "result", x),))
+
+    assert example_words([[call(1, 2)], [call(3, 4)]]) == (
+        "call-1: `x = [1, 2]`",
+        "call-1: `out = [1, 2]` (returned, equal to `x` throughout)",
+    )

@@ -260,6 +260,7 @@ def test_a_kernel_of_a_package_has_get_inputs_and_one_alone_is_its_own_reference
 ) -> None:
     package = Path("ops")
     package.mkdir()
+    Path(".git").mkdir()
     (package / "__init__.py").write_text("")
     (package / "sizes.py").write_text(
         "import triton\n\n\ndef block(n):\n    return triton.next_power_of_2(n)\n"
@@ -274,6 +275,7 @@ def test_a_kernel_of_a_package_has_get_inputs_and_one_alone_is_its_own_reference
     task = load_task(f"own/{folder.name}", registry=home.suites)
     assert task.package is not None
     assert task.package.module == "ops.scale"
+    assert task.original == "ops/scale.py"
 
     own = write(KERNEL + RETURNS, "alone.py")
     done = shell("eval", own, "--shapes", "x=64x256:fp16, weight=256:fp16", "-y", "--json")
