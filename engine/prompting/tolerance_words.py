@@ -27,10 +27,15 @@ CAREFUL = 1000.0
 def tolerance_words(task: Task) -> Iterator[str]:
     """Yield one sentence per dtype of the open cases; one per output if they differ."""
     if task.quantization is not None:
+        limits = task.quantization
+        truth = "of the stated quantization" if task.script is None else "without any quantization"
         yield (
-            "Whole outputs are compared with the exact result of the stated quantization: cosine similarity, relative L1 "
-            "error and root mean square error all have to hold, so every element counts a little."
+            f"Whole outputs are compared with the exact result {truth}, so every element counts a little. All have to hold: "
+            f"cosine similarity at least {limits.cosine_min:g}; relative L1 error at most {limits.relative_l1_max:g}; root mean "
+            f"square error at most {limits.rmse_max:g} times the root mean square of the result."
         )
+        if task.script is not None:
+            yield "Where inputs of the stated widths miss a limit by themselves, 1.25 times their error is the limit."
         return
     # By dtype and output, the largest error that any case allows.
     sentences: dict[str, dict[str, str]] = {}

@@ -158,6 +158,7 @@ def script_of(public: PublicTask) -> Script:
         performance=public.performance.text if public.performance is not None else "",
         oracle=next(iter(public.oracles), ""),
         has_kernels=public.reference_kind is ReferenceKind.TRITON,
+        widths=public.widths,
     )
     if public.test_form is not TestForm.RUNNER:
         return replace(script, reference=_with_imports(script.reference, script.test))

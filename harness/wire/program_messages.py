@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
-from harness.wire.script_messages import RanScript, RunScript
+from harness.wire.script_messages import RanCall, RanScript, RunCall, RunScript
 from suites.own.evidence import FirstCallSeen, InputsSeen
 from suites.task import QuantizationTolerance
 
@@ -105,6 +105,6 @@ class ReadInputs(msgspec.Struct, frozen=True, tag="read_inputs"):
     target: str
 
 
-ScriptRequest = RunScript | RunProgram | Compare | FirstCall | ReadInputs
-ScriptAnswer = RanScript | RanProgram | Compared | FirstCallSeen | InputsSeen
+ScriptRequest = RunScript | RunCall | RunProgram | Compare | FirstCall | ReadInputs
+ScriptAnswer = RanScript | RanCall | RanProgram | Compared | FirstCallSeen | InputsSeen
 SCRIPT_REQUESTS: msgspec.msgpack.Decoder[ScriptRequest] = msgspec.msgpack.Decoder(ScriptRequest)

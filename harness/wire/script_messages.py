@@ -63,6 +63,8 @@ class Script(msgspec.Struct, frozen=True):
     performance: str = ""
     """Module with a class `performance_metrics`, the benchmark's inputs for timing; or text that makes the call for timing
     itself, in the reference's namespace. Only GPUs run it."""
+    widths: dict[str, int] = {}
+    """Bits of the quantized `weight` and `activation`, where the truth is the result without quantization."""
     oracle: str = ""
     """PyTorch function in `test` that takes an entry point's arguments and returns the truth; empty: the entry point's
     own outputs are the truth."""
@@ -172,4 +174,20 @@ class RanScript(msgspec.Struct, frozen=True, tag="ran_script"):
         return self.input_bytes + outputs + truths
 
 
-SCRIPT_REPORTS: msgspec.msgpack.Decoder[RanScript] = msgspec.msgpack.Decoder(RanScript)
+class RunCall(msgspec.Struct, frozen=True, tag="run_call"):
+    """Make one call of the function in `calls.py` with these arguments."""
+
+    source: str
+    """The reference with the text of `calls.py` behind it."""
+    target: str
+    arguments: dict[str, TensorData | int]
+
+
+class RanCall(msgspec.Struct, frozen=True, tag="ran_call"):
+    """The outputs of one call."""
+
+    outputs: tuple[TensorData, ...]
+    """Empty if the call raised an exception or returned something else than tensors."""
+
+
+SCRIPT_REPORTS: msgspec.msgpack.Decoder[RanScript | RanCall] = msgspec.msgpack.Decoder(RanScript | RanCall)

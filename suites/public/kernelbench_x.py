@@ -33,6 +33,7 @@ class _Row(msgspec.Struct):
     other: str = ""
     difficulty: int | None = None
     precision_thresholds: _Thresholds | None = None
+    quantization_spec: dict[str, str] = {}
 
 
 def load_kernelbench_x(loading: Loading) -> Iterable[PublicTask]:
@@ -72,6 +73,7 @@ def _task(clone: Clone, path: Path, file: str, row: _Row | None) -> PublicTask:
         instruction=described(parts),
         difficulty=row.difficulty,
         quantization=_quantization(row.precision_thresholds),
+        widths=_widths(row.quantization_spec),
     )
 
 
@@ -81,6 +83,11 @@ def _quantization(thresholds: _Thresholds | None) -> QuantizationTolerance | Non
     return QuantizationTolerance(
         cosine_min=thresholds.cosine_sim, relative_l1_max=thresholds.l1_relative, rmse_max=thresholds.rmse
     )
+
+
+def _widths(spec: dict[str, str]) -> dict[str, int]:
+    bits = {kind: spec.get(kind, "").removeprefix("int") for kind in ("weight", "activation")}
+    return {kind: int(text) for kind, text in bits.items() if text.isdecimal()}
 
 
 def _performance(clone: Clone, stem: str) -> Part | None:

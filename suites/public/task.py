@@ -168,6 +168,8 @@ class PublicTask(msgspec.Struct, frozen=True):
     """Tolerances by the output's dtype. Other dtypes are compared exactly."""
     quantization: QuantizationTolerance | None = None
     """If set, it replaces `tolerances`."""
+    widths: dict[str, int] = {}
+    """Bits of the quantized `weight` and `activation`, if the suite states them."""
     vendor: str = ""
     """`amd` or `nvidia` if the reference runs on GPUs of this vendor only."""
     issues: tuple[Issue, ...] = ()

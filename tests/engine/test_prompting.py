@@ -254,6 +254,17 @@ def test_precision_is_described_for_output_dtypes() -> None:
     assert "`float16`" not in prompt, "its fp16 cases return fp32"
 
 
+def test_a_quantization_names_its_truth_and_its_three_limits() -> None:
+    own = load_task("matmul_w8a8")
+    public = msgspec.structs.replace(own, script=RecordedScript(signature="wavedeck_call(call)"))
+    for task, truth in ((own, "result of the stated quantization"), (public, "without any quantization")):
+        words = " ".join(tolerance_words(task))
+        assert all(
+            part in words
+            for part in (truth, "at least 0.99999", "L1 error at most 0.003", "at most 0.003 times")
+        )
+
+
 def test_precision_words_cover_ulps_and_long_sums() -> None:
     task = load_task("matmul")
     half = msgspec.structs.replace(task.outputs[0], name="half", tolerances={"float16": Tolerance(ulps=1.0)})

@@ -317,3 +317,32 @@ async def test_calls_that_need_a_gpu_are_unsupported_on_cpu(pool: DevicePool, sc
     assert evaluation.verdict is Verdict.UNSUPPORTED
     assert evaluation.error is not None
     assert "judged on a GPU only: call-1" in evaluation.error.message
+
+
+@pytest.mark.parametrize(
+    "end",
+    [
+        pytest.param(
+            "if not torch.allclose(y, y + 1): return False, 'max diff = 1'", id="its own check fails"
+        ),
+        pytest.param("if x[1] < 0: return False, 'other values'", id="half of all values end it"),
+    ],
+)
+async def test_a_test_that_ends_at_a_value_does_not_keep_its_later_calls_from_being_judged(
+    pool: DevicePool, tmp_path: Path, end: str
+) -> None:
+    test = f"""
+def test():
+    torch.manual_seed(2)
+    x = torch.randn(64, device="cuda")
+    y = scale(x)
+    {end}
+    scale(x, factor=3.0)
+test()
+"""
+    task = await record_task(
+        public_task(SCALE, test, tmp_path), tmp_path / "scale", pool=pool, target=target("gfx942")
+    )
+    assert expressions(task) == ["scale(x)", "scale(x, factor=3.0)"]
+    evaluation = await judge_task(pool, SCALE, task)
+    assert (evaluation.verdict, evaluation.error) == (Verdict.CORRECT, None)

@@ -46,7 +46,7 @@ def mismatch(
 ) -> Mismatch | None:
     """Compare a part with an output of the oracle, which this leaves as it was."""
     case = JudgedCase(next(case for case in task.open_cases if case.dtype == "float32"))
-    problem = SimpleNamespace(sizes=lambda _: {})
+    problem = SimpleNamespace(sizes=lambda _: {}, noise=lambda *_: ())
     drawn = Drawn(unsettled)
     before = truth.clone()
     result = find_mismatch(task, Given(cast(Any, problem), case, drawn, (truth,)), 0, fetched, START)

@@ -118,6 +118,7 @@ def test_kernelbench_x_reads_its_list(tmp_path: Path, registry: Path) -> None:
     )
     assert tasks["twice"].quantization is None
     assert quantized.quantization.relative_l1_max == 0.05
+    assert quantized.widths == {"weight": 4}, "an activation in float16 is not quantized"
     assert load_public_task("kernelbench-x/Math/twice.py", registry=registry) == tasks["twice"]
 
 

@@ -115,12 +115,24 @@ def find_mismatch(
     whole = truth.to(fetched.dtype, copy=True).flatten()
     whole[start : start + fetched.numel()] = fetched
     got = values.settled(number, whole.reshape(truth.shape))
-    compare = partial(compare_output, task, output, values.case, sizes=values.problem.sizes(case), tf32=tf32)
+    compare = partial(
+        compare_output,
+        task,
+        output,
+        values.case,
+        sizes=values.problem.sizes(case),
+        tf32=tf32,
+    )
     part, right = (tensor.flatten()[start : start + fetched.numel()] for tensor in (got, truth))
     _, quantization = judged_by(task, output, values.case)
     if quantization is None or _size(right) < LEAST_SIZE * _size(truth):
-        return compare(got, truth).mismatch
-    mismatch = compare(part, right).mismatch
+        return compare(got, truth, noise=partial(values.noise, number)).mismatch
+
+    def noise_in_part() -> torch.Tensor | None:
+        changes = values.noise(number)
+        return None if changes is None else changes.flatten(1)[:, start : start + fetched.numel()]
+
+    mismatch = compare(part, right, noise=noise_in_part).mismatch
     if mismatch is None:
         return None
     index = tuple(int(place) for place in np.unravel_index(start + mismatch.index[0], tuple(truth.shape)))

@@ -24,7 +24,7 @@ from harness.worker.kit import place
 from harness.worker.oracle.engine_line import EngineLine
 from harness.worker.oracle.problem import BadProblem, Problem
 from harness.worker.oracle.recorded_problem import RecordedProblem
-from harness.worker.oracle.script_runs import ScriptRuns, SlowScript
+from harness.worker.oracle.script_runs import CannotJudge, ScriptRuns
 from harness.worker.oracle.vault import Vault
 from harness.worker.oracle.worker_line import GuestBroken, VerifierLine, WorkerLine
 from suites.task import Task
@@ -101,13 +101,13 @@ class Judge:
             judged = Trial(self._line, self.vault, link, verifier, begin, self._problem(begin.task)).run()
             # Tested at the interpreter's sizes, where it is cheap.
             if judged.error is None and not place.is_gpu():
-                with suppress(SlowScript):  # the result stays without this fact
+                with suppress(CannotJudge):  # the result stays without this fact
                     judged = msgspec.structs.replace(
                         judged, facts=(*judged.facts, self._strength(begin.task))
                     )
             self._line.tell(judged)
-        except SlowScript as slow:
-            self._line.tell(Judged(ErrorReport(kind="unsupported", message=str(slow))))
+        except CannotJudge as reason:
+            self._line.tell(Judged(ErrorReport(kind="unsupported", message=str(reason))))
         except (BadProblem, GuestBroken) as error:
             self._line.tell(Judged(ErrorReport(kind="infra", message=str(error))))
         except RuntimeError as error:
@@ -144,8 +144,8 @@ class Judge:
             found = strength.weaknesses(weigh.task.cases)
             self._line.tell(Weighed(tried=strength.tried, weaknesses=found))
         except BadProblem as error:
-            slow = isinstance(error, SlowScript)
-            self._line.tell(Weighed(tried=0, weaknesses=(), problem=str(error), unsupported=slow))
+            unsupported = isinstance(error, CannotJudge)
+            self._line.tell(Weighed(tried=0, weaknesses=(), problem=str(error), unsupported=unsupported))
 
     def specify(self, specify: Specify) -> None:
         """Report the argument specifications of a task's open cases at `gpu` sizes."""

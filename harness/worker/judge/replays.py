@@ -6,6 +6,7 @@ import dataclasses
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 
 from harness.cases.call_plan import PATIENCE, Plan, Step
 from harness.cases.seeds import POOL, derive
@@ -213,6 +214,7 @@ class Replays:
                 waiting.given.settled(number, tensor_of(data)),
                 expected,
                 sizes=case.case.cpu,
+                noise=partial(waiting.given.noise, number),
             )
             for number, (output, data, expected) in enumerate(outputs)
         )

@@ -9,6 +9,7 @@ that ignore an input.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 
 import torch
 
@@ -16,7 +17,8 @@ from harness.cases.judged_case import JudgedCase
 from harness.wire.evaluation import Weakness
 from harness.worker.oracle.answers import compare_output
 from harness.worker.oracle.problem import BadProblem, Inputs, Problem, torch_dtype
-from suites.task import Case, Output, Task
+from harness.worker.oracle.vault import Given
+from suites.task import Case, Task
 from suites.tolerances import dtype_of
 
 DRAWN, OTHER = "strength", "strength, other values"
@@ -54,8 +56,9 @@ class Strength:
             if not count:
                 continue
             group = self._problem.group(case)
-            case_weaknesses = [*self._weak_truths(case, expected)]
-            case_weaknesses += self._accepted_answers(case, inputs, expected, plain=case.name in degenerate)
+            given = Given(self._problem, JudgedCase(case), inputs, expected)
+            case_weaknesses = [*self._weak_truths(given)]
+            case_weaknesses += self._accepted_answers(given, plain=case.name in degenerate)
             weaknesses += [(group, weakness) for weakness in case_weaknesses]
             if not case_weaknesses:
                 strong.add(group)
@@ -65,61 +68,63 @@ class Strength:
             weakness for group, weakness in weaknesses if group not in strong or weakness.control == TRUTH
         )
 
-    def _weak_truths(self, case: Case, expected: Outputs) -> Iterator[Weakness]:
-        for output, truth in zip(self._task.outputs_of(case), expected, strict=True):
+    def _weak_truths(self, given: Given) -> Iterator[Weakness]:
+        case = given.case.case
+        for number, truth in enumerate(given.expected):
+            output = self._task.outputs_of(case)[number]
             dtype = torch_dtype(dtype_of(output, case))
             rounded = truth.is_floating_point() and truth.dtype is not torch.float64
             if rounded and dtype.is_floating_point and self._task.script is None:
                 name = str(truth.dtype).removeprefix("torch.")
                 yield Weakness(case.name, output.name, TRUTH, f"the oracle answers in {name}, not in float64")
-            elif not self._accepts(case, output, truth.to(dtype), truth):
+            elif not self._accepts(given, number, truth.to(dtype)):
                 problem = f"the oracle's own answer, rounded to {dtype_of(output, case)}, is refused: the tolerance is below one rounding"
                 yield Weakness(case.name, output.name, TRUTH, problem)
 
-    def _accepted_answers(
-        self, case: Case, inputs: Inputs, expected: Outputs, *, plain: bool
-    ) -> Iterator[Weakness]:
+    def _accepted_answers(self, given: Given, *, plain: bool) -> Iterator[Weakness]:
+        case = given.case.case
         other_inputs = self._problem.inputs(case, self._seed, OTHER)
         other_outputs = self._problem.oracle(case, other_inputs)
         outputs = self._task.outputs_of(case)
-        for place, (output, truth) in enumerate(zip(outputs, expected, strict=True)):
+        for place, (output, truth) in enumerate(zip(outputs, given.expected, strict=True)):
             if not truth.numel():
                 continue
             answers = [("zeros", torch.zeros_like(truth)), ("ones", torch.ones_like(truth))]
             if not plain:
                 answers += _altered(truth)
-                answers += _copies(inputs, truth)
+                answers += _copies(given.inputs, truth)
                 if other_outputs[place].shape == truth.shape:
                     answers.append(("the answer to other inputs", other_outputs[place]))
             for control, answer in answers:
                 self.tried += 1
-                if self._accepts(case, output, answer, truth):
+                if self._accepts(given, place, answer):
                     problem = f"accepted as `{output.name}`: {control}"
                     yield Weakness(case.name, output.name, control, problem)
         if not plain:
-            yield from self._ignored_inputs(case, inputs, other_inputs, expected)
+            yield from self._ignored_inputs(given, other_inputs)
 
-    def _ignored_inputs(
-        self, case: Case, inputs: Inputs, other_inputs: Inputs, expected: Outputs
-    ) -> Iterator[Weakness]:
+    def _ignored_inputs(self, given: Given, other_inputs: Inputs) -> Iterator[Weakness]:
         """Yield inputs that make no difference: with other values, every output is still accepted."""
-        for name, value in inputs.items():
+        case = given.case.case
+        for name, value in given.inputs.items():
             if not isinstance(value, torch.Tensor) or not value.numel():
                 continue
             try:
-                changed = self._problem.oracle(case, {**inputs, name: other_inputs[name]})
+                changed = self._problem.oracle(case, {**given.inputs, name: other_inputs[name]})
             except BadProblem:
                 continue  # these inputs only work together
             self.tried += 1
-            pairs = zip(self._task.outputs_of(case), expected, changed, strict=True)
-            if all(self._accepts(case, output, old, new) for output, old, new in pairs):
+            if all(self._accepts(given, place, answer) for place, answer in enumerate(changed)):
                 yield Weakness(
                     case.name, "", f"input {name}", f"the values of input `{name}` make no difference"
                 )
 
-    def _accepts(self, case: Case, output: Output, answer: torch.Tensor, truth: torch.Tensor) -> bool:
+    def _accepts(self, given: Given, place: int, answer: torch.Tensor) -> bool:
+        case, truth = given.case.case, given.expected[place]
+        output = self._task.outputs_of(case)[place]
         answer = answer.to(torch_dtype(dtype_of(output, case)))
-        judged = compare_output(self._task, output, JudgedCase(case), answer, truth, sizes=case.cpu)
+        noise = partial(given.noise, place)
+        judged = compare_output(self._task, output, given.case, answer, truth, sizes=case.cpu, noise=noise)
         return judged.mismatch is None
 
 

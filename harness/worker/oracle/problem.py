@@ -208,6 +208,10 @@ class Problem:
                 raise BadProblem(f"oracle of {self._task.id}, case {case.name}, `{output.name}`: {wrong}")
         return outputs
 
+    def noise(self, case: Case, inputs: Mapping[str, Value]) -> tuple[torch.Tensor | None, ...]:
+        """Return the changes of `reference_noise` for each output; empty if the oracle does not round."""
+        return ()
+
     def _answer(
         self, case: Case, inputs: Mapping[str, Value], *, wide: tuple[str, ...]
     ) -> tuple[Any, dict[str, Any]]:

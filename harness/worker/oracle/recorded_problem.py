@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping
+from functools import partial
+from typing import cast
 
 import msgspec
 import torch
@@ -13,6 +15,7 @@ from harness.cases.judged_case import JudgedCase
 from harness.wire.case_specs import CaseSpec
 from harness.wire.script_messages import (
     CALL,
+    CALLS_FILE,
     DRAW_SEED,
     EXPRESSIONS_FILE,
     LIKE_RESULTS,
@@ -24,16 +27,25 @@ from harness.wire.script_messages import (
     TensorData,
 )
 from harness.worker.kit import place
-from harness.worker.kit.arena import Value
+from harness.worker.kit.arena import Value, dtype_name, storage_bytes
 from suites.dtypes import ITEM_BYTES
 from suites.task import Case, Task
 
 from .problem import BadProblem, Inputs, Problem, specified, torch_dtype
-from .script_runs import ScriptRuns
+from .reference_noise import measure_noise, quantize_outputs
+from .script_runs import CannotJudge, ScriptRuns, SlowScript
 
 SLOW_S, LARGE_BYTES = 3.0, 64 << 20
 """A script that takes longer, or has larger inputs, is recorded for `FEW` seeds only."""
 FEW = 2
+
+
+TRIES = 4
+"""Sets of values that are drawn until the script makes a call with one of them."""
+
+
+class OtherCall(CannotJudge):
+    """With these values the script does not make the call."""
 
 
 class RecordedInputs(dict[str, Value]):
@@ -42,6 +54,10 @@ class RecordedInputs(dict[str, Value]):
     truth: tuple[torch.Tensor, ...] = ()
     unsettled: tuple[torch.Tensor | None, ...] = ()
     """By output, which elements depend on memory that the reference never wrote; `None` if there are none."""
+    seed: int = 0
+    """The seed of the recording."""
+    noise: tuple[torch.Tensor | None, ...] | None = None
+    """The changes of `reference_noise` by output; `None` before they are measured."""
 
 
 class RecordedProblem(Problem):
@@ -54,6 +70,7 @@ class RecordedProblem(Problem):
             self._expressions = msgspec.json.decode(
                 (task.folder / EXPRESSIONS_FILE).read_bytes(), type=dict[int, tuple[int, str]]
             )
+            self._calls = (task.folder / CALLS_FILE).read_text(encoding="utf-8")
         except (OSError, msgspec.DecodeError) as error:
             raise BadProblem(f"{task.folder}: {error}; record the task again") from error
         self._runs = runs
@@ -65,15 +82,59 @@ class RecordedProblem(Problem):
         purpose = f"{'exam' if case.case.exam else 'open'} {place % self._places}"
         return self.inputs(case.case, session_seed, purpose)
 
-    def inputs(self, case: Case, session_seed: int, purpose: str) -> Inputs:
+    def inputs(self, case: Case, session_seed: int, purpose: str, tries: int = TRIES) -> Inputs:
         """Return the inputs of a call; the same seed and purpose give the same inputs."""
-        return self._call(case, seeds.derive(session_seed, self._task.id, "script", purpose))
+        try:
+            return self._call(case, seeds.derive(session_seed, self._task.id, "script", purpose))
+        except OtherCall:
+            if tries == 1:
+                raise
+            return self.inputs(case, session_seed, f"{purpose}, again", tries - 1)
 
     def oracle(self, case: Case, inputs: Mapping[str, Value]) -> tuple[torch.Tensor, ...]:
         """Return the right outputs of recorded inputs; other inputs raise `BadProblem`."""
         if not isinstance(inputs, RecordedInputs):
             raise BadProblem(f"case {case.name}: the script's outputs are known for its own inputs only")
         return inputs.truth
+
+    def noise(self, case: Case, inputs: Mapping[str, Value]) -> tuple[torch.Tensor | None, ...]:
+        """Return the changes of the reference's outputs if its inputs move.
+
+        Of a quantization task, return the outputs with quantized inputs.
+        """
+        widths, is_quantized = self._script.widths, self._task.quantization is not None
+        if not isinstance(inputs, RecordedInputs) or (is_quantized and not widths):
+            return ()
+        if inputs.noise is None:
+            source = f"{self._script.reference.rstrip()}\n\n\n{self._calls}"
+            generator = place.generator(inputs.seed)
+            call = partial(self._repeated, source)
+            try:
+                if is_quantized:
+                    inputs.noise = quantize_outputs(
+                        call, inputs, inputs.truth, widths=widths, generator=generator
+                    )
+                else:
+                    inputs.noise = measure_noise(
+                        call,
+                        inputs,
+                        inputs.truth,
+                        source=source,
+                        generator=generator,
+                        has_oracle=bool(self._script.oracle),
+                    )
+            except SlowScript:
+                raise
+            except BadProblem:  # the reference may end its process if its inputs move
+                inputs.noise = ()
+        return inputs.noise
+
+    def _repeated(self, source: str, inputs: Mapping[str, Value]) -> list[torch.Tensor]:
+        arguments = {
+            name: data_of(value) if isinstance(value, torch.Tensor) else cast(int, value)
+            for name, value in inputs.items()
+        }
+        return [_comparable(tensor_of(output)) for output in self._runs.call(source, arguments).outputs]
 
     def group(self, case: Case) -> str:
         """Return the callee: many scripts have calls with constants beside calls with drawn values."""
@@ -85,6 +146,7 @@ class RecordedProblem(Problem):
 
     def _call(self, case: Case, seed: int) -> Inputs:
         inputs = self._inputs(case, self._same_call(case, seed, poison=NAN))
+        inputs.seed = seed
         if self._script.unsettled:
             repeated = self._inputs(case, self._same_call(case, seed, poison=LIKE_RESULTS))
             inputs.unsettled = tuple(map(_differing, inputs.truth, repeated.truth))
@@ -94,8 +156,10 @@ class RecordedProblem(Problem):
         number, expression = self._expressions[case.cpu[CALL]]
         recorded = self._recorded(seed, poison)
         if number >= len(recorded.calls) or recorded.calls[number].expression != expression:
-            why = recorded.error or "other values lead to other calls"
-            raise BadProblem(f"case {case.name}: the script does not make this call again: {why}")
+            why = f": it stops with {recorded.error}" if recorded.error else ""
+            raise OtherCall(
+                f"case {case.name}: with {TRIES} sets of values the benchmark's test does not make this call{why}"
+            )
         return recorded.calls[number]
 
     def _inputs(self, case: Case, call: RecordedCall) -> RecordedInputs:
@@ -111,7 +175,9 @@ class RecordedProblem(Problem):
             # With some values a call leaves an input as it is.
             right = by_oracle.get(name) or own.get(name) or call.inputs.get(name)
             if right is None:
-                raise BadProblem(f"case {case.name}: output `{name}` is not computed with these values")
+                raise OtherCall(
+                    f"case {case.name}: with {TRIES} sets of values the reference does not compute `{name}`"
+                )
             truths.append(_comparable(tensor_of(right)))
         inputs.truth = tuple(truths)
         return inputs
@@ -141,6 +207,12 @@ def _differing(first: torch.Tensor, second: torch.Tensor) -> torch.Tensor | None
         else first != second
     )
     return apart if bool(apart.any()) else None
+
+
+def data_of(tensor: torch.Tensor) -> TensorData:
+    """Return a tensor as data, with its strides."""
+    data = storage_bytes(tensor) if tensor.numel() else b""
+    return TensorData(dtype_name(tensor.dtype), tuple(tensor.shape), tensor.stride(), data)
 
 
 def tensor_of(data: TensorData) -> torch.Tensor:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections import OrderedDict
 from collections.abc import Callable, Hashable
+from typing import TypeVar
 
 import msgspec
 
@@ -12,14 +13,27 @@ from harness.wire import limits
 from harness.wire.channel import BadFrame, Channel, ChannelClosed, ChannelTimeout
 from harness.wire.encoding import ENCODER, decode_message
 from harness.wire.guest_messages import Hello
-from harness.wire.script_messages import SCRIPT_REPORTS, RanScript, RunScript, Script
+from harness.wire.script_messages import (
+    SCRIPT_REPORTS,
+    RanCall,
+    RanScript,
+    RunCall,
+    RunScript,
+    Script,
+    TensorData,
+)
 
 from .problem import BadProblem
 
+Report = TypeVar("Report", RanScript, RanCall)
 _GREETINGS: msgspec.msgpack.Decoder[Hello] = msgspec.msgpack.Decoder(Hello)
 
 
-class SlowScript(BadProblem):
+class CannotJudge(BadProblem):
+    """The benchmark's own test keeps the task from being judged here: nobody's failure."""
+
+
+class SlowScript(CannotJudge):
     """The script did not end in time: this device, at its current load, cannot judge the task."""
 
 
@@ -68,7 +82,14 @@ class ScriptRuns:
                 return
             kept_bytes -= self._kept.pop(key).size_bytes
 
+    def call(self, source: str, arguments: dict[str, TensorData | int]) -> RanCall:
+        """Make one call of the script's reference with these arguments. Raises as `recorded`."""
+        return self._ask(RunCall(source=source, target=self._target, arguments=arguments), RanCall)
+
     def _record(self, script: Script, seed: int, poison: int) -> RanScript:
+        return self._ask(RunScript(script=script, seed=seed, target=self._target, poison=poison), RanScript)
+
+    def _ask(self, request: RunScript | RunCall, kind: type[Report]) -> Report:
         if self._channel is None:
             raise BadProblem("there is no process to run the task's script")
         self._before_run()
@@ -78,11 +99,13 @@ class ScriptRuns:
             if not self._greeted:
                 decode_message(_GREETINGS, self._channel.receive(deadline=deadline).payload)
                 self._greeted = True
-            request = RunScript(script=script, seed=seed, target=self._target, poison=poison)
             self._channel.send(ENCODER.encode(request), deadline=deadline)
             frame = self._channel.receive(deadline=deadline, limit_bytes=limits.RECORDING_BYTES)
-            return decode_message(SCRIPT_REPORTS, frame.payload)
+            report = decode_message(SCRIPT_REPORTS, frame.payload)
         except ChannelTimeout as error:
             raise SlowScript(f"the benchmark's test did not end within {limit_s:.0f} s here") from error
         except (ChannelClosed, BadFrame) as error:
             raise BadProblem(f"the script ended its process: {error}") from error
+        if not isinstance(report, kind):
+            raise BadProblem("the process of the script answered another question")
+        return report

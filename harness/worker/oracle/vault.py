@@ -45,6 +45,11 @@ class Given:
             return output
         return torch.where(mask, self.expected[number].to(output.dtype), output)
 
+    def noise(self, number: int) -> torch.Tensor | None:
+        """Return the changes of an output by the oracle's own rounding; measured once, `None` if they are not known."""
+        changes = self.problem.noise(self.case.case, self.inputs)
+        return changes[number] if changes else None
+
     @property
     def empty(self) -> bool:
         """True if an input has no element, so that a kernel may have nothing to do."""

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import Any
 
+import numpy as np
 import torch
 from msgspec.structs import replace
 
@@ -30,6 +31,14 @@ MOST_BYTES = 512 << 20
 
 MOST_STATE_BYTES = 48 << 20
 """Bound for the parameters of one model. The parameters of a larger model come from its seed alone."""
+
+_CHECKS = (
+    (torch, "allclose", True),
+    (torch.testing, "assert_close", None),
+    (np, "allclose", True),
+    (np.testing, "assert_allclose", None),
+)
+"""Functions with which tests compare results, and what they return if the results are equal."""
 
 Observe = Callable[[Mapping[str, torch.Tensor]], AbstractContextManager[Any]]
 
@@ -70,6 +79,24 @@ class CallLog:
     def fresh_memory(self) -> FreshMemory:
         """Return a context that poisons the memory which the script allocates outside of calls and of `unrecorded`."""
         return FreshMemory(self._poison, lambda: self._inside > 0)
+
+    @contextmanager
+    def passing_checks(self) -> Iterator[None]:
+        """Let comparisons of the test pass outside of calls: many tests make no further calls after the first difference."""
+        originals = [(module, name, getattr(module, name)) for module, name, _ in _CHECKS]
+        for module, name, result in _CHECKS:
+            setattr(module, name, self._passing(getattr(module, name), result))
+        try:
+            yield
+        finally:
+            for module, name, original in originals:
+                setattr(module, name, original)
+
+    def _passing(self, check: Callable[..., Any], result: Any) -> Callable[..., Any]:
+        def passing(*args: Any, **named: Any) -> Any:
+            return check(*args, **named) if self._inside else result
+
+        return passing
 
     def note_object(
         self, instance: object, name: str, kind: Any, args: Sequence[Any], named: Mapping[str, Any]

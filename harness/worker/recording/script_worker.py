@@ -1,5 +1,5 @@
-"""Role `script`: runs a script and reports the calls of its entry points, runs a program and reports its results, or makes the
-first call of a kernel.
+"""Role `script`: runs a script and reports the calls of its entry points, makes one of them again, runs a program and reports its
+results, or makes the first call of a kernel.
 """
 
 from __future__ import annotations
@@ -32,21 +32,24 @@ from harness.wire.program_messages import (
     ScriptAnswer,
     ScriptRequest,
 )
-from harness.wire.script_messages import RanScript, RunScript, Script
+from harness.wire.script_messages import ADAPTER, NAN, RanCall, RanScript, RunCall, RunScript, Script
 from harness.wire.server_messages import Spawn
 from harness.worker.candidate.loading import confine, import_candidate
 from harness.worker.guest.first_call import make_first_call, read_inputs
 from harness.worker.interpreter import interpreter
 from harness.worker.kit import gpu
+from harness.worker.kit.poison import Poison
 from harness.worker.triton_hooks import warm
 from harness.worker.triton_hooks.autotuning import Mode, policy
 
 from . import on_gpu, seeding
 from .call_log import CallLog
 from .execution import EndsHere, TimeLimit, execute, in_one_line, lay_texts, run_program
+from .expressions import data_of, tensor_problem
+from .host_operators import FreshMemory
 from .nodes import NodeRun
 from .performance_inputs import call_with_largest
-from .values import find_difference
+from .values import find_difference, tensor_of
 from .wrapping import wrap
 
 TEST, STAND_IN = "wavedeck_test", "wavedeck_recorded"
@@ -57,7 +60,9 @@ globals().update({{name: value for name, value in vars({STAND_IN}).items() if no
 
 
 def main(channel: Channel, spawn: Spawn) -> None:
-    """Answer requests until the judge closes the channel: `RunScript`, `RunProgram` and then `Compare`, or one `FirstCall`."""
+    """Answer requests until the judge closes the channel: `RunScript` and `RunCall`, `RunProgram` and then `Compare`, or one
+    `FirstCall`.
+    """
     layers = confine(spawn, limits.ADDRESS_SPACE_BYTES)
     if spawn.device is not None:
         warm.warm_gpu(spawn.device)
@@ -79,6 +84,8 @@ class _Worker:
         self._scratch = Path(spawn.scratch)
         self._observe: Any = None
         self._results: Results | None = None
+        self._repeated: tuple[str, ModuleType] | None = None
+        """The source of the last `RunCall`, and its module."""
 
     def answer(self, request: ScriptRequest) -> ScriptAnswer:
         """Return the report that a request asks for."""
@@ -92,13 +99,15 @@ class _Worker:
             self._prepare(request)
         if isinstance(request, RunScript):
             return self._record(request)
+        if isinstance(request, RunCall):
+            return self._repeat(request)
         ran = run_program(request, self._scratch)
         self._results = ran.results
         return ran
 
-    def _prepare(self, request: RunScript | RunProgram) -> None:
+    def _prepare(self, request: RunScript | RunCall | RunProgram) -> None:
         """Prepare the process for foreign code."""
-        records = isinstance(request, RunScript)
+        records = not isinstance(request, RunProgram)
         if self._device is None:
             interpreter.prepare(target(request.target))
             self._observe = interpreter.observe
@@ -120,6 +129,27 @@ class _Worker:
             difference = f"the results cannot be compared: {error}"
         return Compared(difference.partition("\n")[0][:400])
 
+    def _repeat(self, request: RunCall) -> RanCall:
+        """Make a call with the judge's inputs and return its outputs; none if it raises."""
+        seeding.keep_seeds()
+        try:
+            if self._repeated is None or self._repeated[0] != request.source:
+                module = import_candidate(self._scratch / "repeated.py", request.source)
+                self._repeated = request.source, module
+            arguments = {
+                name: value if isinstance(value, int) else tensor_of(value).to(gpu.HERE)
+                for name, value in request.arguments.items()
+            }
+            with FreshMemory(Poison(NAN), lambda: False):
+                returned = vars(self._repeated[1])[ADAPTER](**arguments)
+            outputs = returned if isinstance(returned, tuple) else (returned,)
+            if any(not isinstance(output, torch.Tensor) or tensor_problem(output) for output in outputs):
+                return RanCall(())
+            return RanCall(tuple(data_of(output.contiguous()) for output in outputs))
+        except BaseException:  # noqa: BLE001 -- the reference may raise anything
+            traceback.print_exc(file=sys.stderr)
+            return RanCall(())
+
     def _record(self, request: RunScript) -> RanScript:
         """Run the script and return its report, which includes what the script raises."""
         began = time.monotonic()
@@ -137,7 +167,7 @@ class _Worker:
             file = self._lay(script)
             _replace_reference(script, test, vars(module) | recorded)
             sys.modules[TEST] = test
-            with log.fresh_memory():
+            with log.fresh_memory(), log.passing_checks():
                 nodes, notes = self._run_test(test, file, request, log)
         except EndsHere:
             ended_after = len(log.calls)

@@ -13,8 +13,8 @@ from harness.cases.seeds import derive
 
 _NUMPY_SEEDS = 1 << 32
 _numpy_seed = np.random.seed
-_drawn = [0]
-"""The seed of the current run."""
+_drawn: list[int | None] = [0]
+"""The seed of the current run; `None`: seeds of the script are used as they are."""
 _gpu = SimpleNamespace(seed=torch.cuda.manual_seed_all)
 """`seed` sets the GPU's seed; `install` takes the function that is in place then."""
 
@@ -23,6 +23,11 @@ def set_seed(seed: int) -> None:
     """Set torch's seed on the CPU and on the GPU. `torch.manual_seed` would call the GPU's replaced function."""
     torch.default_generator.manual_seed(seed)
     _gpu.seed(seed)
+
+
+def keep_seeds() -> None:
+    """Let the script's own seeds count, until the next `draw_from`."""
+    _drawn[0] = None
 
 
 def draw_from(seed: int) -> None:
@@ -60,7 +65,7 @@ def install() -> None:
 
 
 def _derived(own: Any) -> int:
-    return derive(_drawn[0], "seed of the script", str(own))
+    return int(own) if _drawn[0] is None else derive(_drawn[0], "seed of the script", str(own))
 
 
 def _replace(module: Any, name: str, *, below: int = 1 << 63) -> None:

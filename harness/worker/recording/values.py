@@ -8,6 +8,7 @@ import numpy as np
 import torch
 
 from harness.wire.program_messages import ComparisonRule, Results, TensorValue, Value
+from harness.wire.script_messages import TensorData
 from suites.task import QuantizationTolerance
 
 from .expressions import data_of, tensor_problem
@@ -115,6 +116,14 @@ def _quantized_difference(computed: torch.Tensor, truth: torch.Tensor, limits: Q
     if cosine >= limits.cosine_min and relative_l1 <= limits.relative_l1_max and rmse <= limits.rmse_max:
         return ""
     return f"differs: cosine {cosine:.4g}, relative L1 {relative_l1:.4g}, RMSE {rmse:.4g}"
+
+
+def tensor_of(value: TensorData) -> torch.Tensor:
+    """Return data with its strides. Raises `ValueError` or `RuntimeError` if the bytes do not fill the shape."""
+    dtype = getattr(torch, value.dtype)
+    if not value.data:
+        return torch.empty(value.shape, dtype=dtype)
+    return torch.frombuffer(bytearray(value.data), dtype=dtype).as_strided(value.shape, value.strides)
 
 
 def _tensor(value: TensorValue) -> torch.Tensor:

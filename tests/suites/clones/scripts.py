@@ -132,6 +132,7 @@ def kernelbench_x(root: Path) -> Path:
             "description": "Doubles x.",
             "difficulty": 3,
             "precision_thresholds": {"cosine_sim": 0.95, "l1_relative": 0.05, "rmse": 0.1},
+            "quantization_spec": {"weight": "int4", "activation": "float16", "compute": "float16"},
         },
     ]
     test = separated(TORCH, TORCH_SCRIPT)
