@@ -15,6 +15,8 @@ Kernels without a task:
     own/            makes a task of a file
 Public benchmarks:
     public/         reads clones of public benchmarks, one module a format
+People's programs:
+    captures/       records the calls of a function in a program, and chooses cases from them
 Others:
     costs.py        runs a task's `cost.py`
     check.py        only for `wavedeck task check`: the Python files of a folder, and the bytes of its cost model

@@ -4,6 +4,7 @@ SuiteError
 |- UnknownSuite   no suite of this name
 |- UnknownTask    no task of this name
 |- UnknownCase    the task has no open case of this name
+|- BadCapture     calls of a person's program cannot be recorded, or the file of a capture cannot be read
 |- BadSuite       a registered suite, or the file that registers them, cannot be used
 |- BadTask        a task folder breaks the format
 `- BadKernelFile  a kernel of one's own cannot become a task
@@ -54,6 +55,10 @@ class UnknownCase(SuiteError):
 
 class BadSuite(SuiteError):
     """A suite that cannot be used: its folder, its name, or the file that registers it."""
+
+
+class BadCapture(SuiteError):
+    """Calls of a person's program cannot be recorded, or the file of a capture cannot be read."""
 
 
 class BadTask(SuiteError):

@@ -123,6 +123,8 @@ class Case(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """True: judged only at the end of an instance. Neither the case nor its result reaches a prompt."""
     outputs: tuple[Output, ...] = ()
     """Outputs of this case, if they differ from the task's."""
+    weight: float = 0.0
+    """Time that a program spends in such calls, in any unit: only shares count. Either every open case has one, or none."""
     only_gpu: bool = False
     """Its inputs are too large for the interpreter: judged on a GPU only."""
 
@@ -252,6 +254,12 @@ class Task(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     def open_cases(self) -> tuple[Case, ...]:
         """Cases of prompts, feedback and every evaluation except the exam."""
         return tuple(case for case in self.cases if not case.exam)
+
+    @property
+    def shares(self) -> dict[str, float]:
+        """Weight of each open case by name, as shares of 1; empty if the cases have none."""
+        whole = sum(case.weight for case in self.open_cases)
+        return {case.name: case.weight / whole for case in self.open_cases} if whole else {}
 
     @property
     def exam_cases(self) -> tuple[Case, ...]:

@@ -136,6 +136,10 @@ def _case_problems(task: Task) -> Iterator[Problem]:
             for axis, size in sizes.items():
                 if size < 0:
                     yield f"{key}.{device}.{axis}", f"is {size}; a size must not be negative"
+        if case.weight < 0 or (case.weight and case.exam):
+            yield f"{key}.weight", f"is {case.weight:g}; a weight is above 0, and exam cases have none"
+    if len({bool(case.weight) for case in task.open_cases}) > 1:
+        yield "cases", "have weights in part; give every open case a `weight`, or none"
     if any(case.distribution == "outlier" for case in task.cases) and not task.outlier_inputs:
         yield "outlier_inputs", "is empty, but a case has the distribution `outlier`"
 

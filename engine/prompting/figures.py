@@ -173,7 +173,7 @@ def achieved(evaluation: Evaluation) -> str:
     speed = speed_of(evaluation)
     if speed is not None:
         exact = f" ({speed.exact_words})" if speed.exact is not None else ""
-        return f"{speed} the baseline by geometric mean{exact}"
+        return f"{speed} the baseline by {speed.mean}{exact}"
     parts = ["no case has a ratio to the baseline"] if evaluation.latency else []
     slowdown = estimated_slowdown(evaluation)
     if slowdown is not None:

@@ -358,6 +358,7 @@ def system_text(setting: Setting) -> str:
             language=setting.language,
             is_open=setting.is_open,
             recorded=setting.task.script is not None,
+            weights=setting.task.shares,
             slow=sorted(SLOW_IN_INTERPRETER),
             case_cpu_s=TimeLimits().case_cpu_s,
         )

@@ -106,5 +106,5 @@ def _no_gain(timed: Timed, most: int) -> Stop | None:
         best = max(best, speed.value)
     if without_gain < most:
         return None
-    why = f"{without_gain} correct attempts in a row gained less than {GAIN:.0%} (geometric mean over cases)"
+    why = f"{without_gain} correct attempts in a row gained less than {GAIN:.0%} in speedup"
     return Stop(EndReason.NO_GAIN, why)

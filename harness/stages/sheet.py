@@ -120,6 +120,8 @@ class Sheet:
             speedup_ci=timing.speedup_ci if timed_all else None,
             speedup_geomean=geomean,
             speedup_geomean_ci=timing.speedup_geomean_ci if timed_all else None,
+            speedup_weighted_ci=timing.speedup_weighted_ci if timed_all else None,
+            case_weights=self._task.shares,
             not_timed=untimed,
             device_before=timing.before,
             device_after=timing.after,

@@ -88,6 +88,7 @@ def merge_evaluations(evaluations: Sequence[Evaluation]) -> Evaluation:
     speedup, geomean = mean_speedups(latencies)
     arithmetic = [(evaluation, evaluation.speedup_ci) for evaluation in ordered]
     geometric = [(evaluation, evaluation.speedup_geomean_ci) for evaluation in ordered]
+    weighted = [(evaluation, evaluation.speedup_weighted_ci) for evaluation in ordered]
     return msgspec.structs.replace(
         (failed or ordered)[0],
         latency=latencies,
@@ -95,6 +96,7 @@ def merge_evaluations(evaluations: Sequence[Evaluation]) -> Evaluation:
         speedup_ci=_join_intervals(arithmetic, float, float),
         speedup_geomean=geomean,
         speedup_geomean_ci=_join_intervals(geometric, math.log, math.exp),
+        speedup_weighted_ci=_join_intervals(weighted, math.log, math.exp),
         not_timed=missing,
         notes=tuple(notes),
     )

@@ -383,6 +383,10 @@ class Evaluation(msgspec.Struct, frozen=True):
     speedup_geomean: float | None = None
     speedup_geomean_ci: tuple[float, float] | None = None
     """The same of the geometric mean."""
+    speedup_weighted_ci: tuple[float, float] | None = None
+    """The same of the time-weighted mean; `None` if the cases have no weights."""
+    case_weights: dict[str, float] = {}
+    """Weight of each open case, if the task has weights."""
     not_timed: tuple[str, ...] = ()
     """Open cases without a latency if others have one; with several GPUs, each with its GPU."""
     device_before: DeviceState | None = None

@@ -137,9 +137,13 @@ def case_ratios(
     return CaseRatios(tuple(pairs) or tuple(range(len(both))), tuple(logs), draws)
 
 
-def mean_ratio(cases: Sequence[CaseRatios], *, arithmetic: bool = False, seed: int = 0) -> Ratio:
+def mean_ratio(
+    cases: Sequence[CaseRatios], *, arithmetic: bool = False, weights: Sequence[float] = (), seed: int = 0
+) -> Ratio:
     """
     Return the geometric (or arithmetic) mean over cases of each case's ratio, the geometric mean over its pairs.
+
+    With `weights`, the share of each case in the slow side's time, it is the ratio of the sums of times.
 
     A pair's processes time all cases, so their bias is common to the cases: pairs are resampled for all cases together. Cases
     may have different pairs.
@@ -148,8 +152,13 @@ def mean_ratio(cases: Sequence[CaseRatios], *, arithmetic: bool = False, seed: i
 
     middles = [statistics.fmean(case.logs) for case in cases]
     values = [math.exp(middle) for middle in middles]
-    shares = [value / math.fsum(values) if arithmetic else 1 / len(cases) for value in values]
-    middle = math.log(statistics.fmean(values)) if arithmetic else statistics.fmean(middles)
+    if weights:
+        fast = [weight / value for weight, value in zip(weights, values, strict=True)]
+        shares = [time / math.fsum(fast) for time in fast]
+        middle = math.log(math.fsum(weights) / math.fsum(fast))
+    else:
+        shares = [value / math.fsum(values) if arithmetic else 1 / len(cases) for value in values]
+        middle = math.log(statistics.fmean(values)) if arithmetic else statistics.fmean(middles)
     # How far each pair moves the logarithm of the mean.
     moves: dict[int, float] = {}
     for case, case_middle, share in zip(cases, middles, shares, strict=True):
@@ -159,7 +168,10 @@ def mean_ratio(cases: Sequence[CaseRatios], *, arithmetic: bool = False, seed: i
     error = math.sqrt(fewest / (fewest - 1)) * math.hypot(*moves.values())
     reach = _STUDENT[min(fewest - 1, len(_STUDENT)) - 1] * error
     drawn = _bootstrap(cases, np.random.default_rng((seed, 1)))
-    means = np.log(np.exp(drawn).mean(axis=0)) if arithmetic else drawn.mean(axis=0)
+    if weights:
+        means = math.log(math.fsum(weights)) - np.log(np.asarray(weights) @ np.exp(-drawn))
+    else:
+        means = np.log(np.exp(drawn).mean(axis=0)) if arithmetic else drawn.mean(axis=0)
     low = min(middle - reach, float(np.quantile(means, _LEVEL / 2)))
     high = max(middle + reach, float(np.quantile(means, 1 - _LEVEL / 2)))
     return Ratio(math.exp(middle), math.exp(low), math.exp(high))

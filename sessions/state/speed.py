@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 import msgspec
 
@@ -37,7 +37,7 @@ class Speed(msgspec.Struct, frozen=True):
 
     value: float
     """
-    Geometric mean over all open cases of baseline time over candidate time.
+    Geometric mean over all open cases of baseline time over candidate time; time-weighted if the cases have weights.
 
     A case without a ratio counts as 1.00, a lower bound with its value, an upper bound with at most 1.00.
     """
@@ -51,6 +51,13 @@ class Speed(msgspec.Struct, frozen=True):
     all_cases: int = 0
     exact: Exact | None = None
     """The exact cases alone; `None` if all cases are exact, or none is."""
+    weighted: bool = False
+    """True if it is the ratio of the times of all calls, of which each case has its share."""
+
+    @property
+    def mean(self) -> str:
+        """Name of the mean over the cases."""
+        return "time-weighted mean" if self.weighted else "geometric mean"
 
     @property
     def interval(self) -> tuple[float, float] | None:
@@ -85,8 +92,9 @@ class Speed(msgspec.Struct, frozen=True):
 
     @property
     def words(self) -> str:
-        """`1.81x [1.77, 1.84]`, or `>= 2.03x; 1.30x [1.27, 1.33] exact, 4 of 6`."""
-        return "; ".join(filter(None, (str(self), self.exact_words)))
+        """`1.81x [1.77, 1.84]`, or `>= 2.03x; 1.30x [1.27, 1.33] exact, 4 of 6`; `time-weighted` if it is."""
+        label = " time-weighted" if self.weighted else ""
+        return "; ".join(filter(None, (f"{self}{label}", self.exact_words)))
 
 
 def baseline_names(latencies: Iterable[Latency]) -> str:
@@ -101,8 +109,18 @@ def speed_of(evaluation: Evaluation) -> Speed | None:
         return None
     all_cases = len(evaluation.latency) + len(evaluation.not_timed)
     exact = [latency for latency in compared if latency.bound is Bound.NONE]
-    exact_ci = evaluation.speedup_geomean_ci
-    value, low, high = _geometric_mean(compared, all_cases, exact_ci)
+    weights = evaluation.case_weights
+    if weights:
+        without_ratio = [latency.case for latency in evaluation.latency if not latency.speedup]
+        without_ratio += [name.partition(" on GPU ")[0] for name in evaluation.not_timed]
+        rest = math.fsum(weights[name] for name in without_ratio)
+        weighted_ci = evaluation.speedup_weighted_ci
+        value, low, high = _weighted_mean(compared, weights, rest, weighted_ci)
+        of_exact = _weighted_mean(exact, weights, 0.0, weighted_ci) if exact else (1.0, None, None)
+    else:
+        exact_ci = evaluation.speedup_geomean_ci
+        value, low, high = _geometric_mean(compared, all_cases, exact_ci)
+        of_exact = _geometric_mean(exact, len(exact), exact_ci) if exact else (1.0, None, None)
     return Speed(
         value,
         low,
@@ -110,9 +128,8 @@ def speed_of(evaluation: Evaluation) -> Speed | None:
         joint_sign(latency.bound.sign for latency in compared),
         len(compared),
         all_cases,
-        Exact(*_geometric_mean(exact, len(exact), exact_ci), len(exact))
-        if 0 < len(exact) < all_cases
-        else None,
+        Exact(*of_exact, len(exact)) if 0 < len(exact) < all_cases else None,
+        weighted=bool(weights),
     )
 
 
@@ -229,6 +246,37 @@ def _geometric_mean(
         above.append(len(exact) * math.log(exact_ci[1]) - middle)
     low, high = math.exp(-math.hypot(*below) / cases), math.exp(math.hypot(*above) / cases)
     return value, value * low, value * high
+
+
+def _weighted_mean(
+    latencies: Sequence[Latency],
+    weights: Mapping[str, float],
+    rest: float,
+    exact_ci: tuple[float, float] | None,
+) -> tuple[float, float | None, float | None]:
+    """The baseline's time for all calls over the candidate's, with its interval; cases with the weight `rest` count as 1.00.
+
+    The ends of the interval add those of the exact cases together, `exact_ci`, and those of each bound, as if they came together.
+    """
+    whole = rest + math.fsum(weights[latency.case] for latency in latencies)
+    bounds = [latency for latency in latencies if latency.bound is not Bound.NONE]
+    exact = math.fsum(weights[latency.case] for latency in latencies if latency.bound is Bound.NONE)
+    value = whole / (
+        rest + math.fsum(weights[latency.case] / _counted_ratio(latency) for latency in latencies)
+    )
+    intervals = [latency.ci for latency in bounds if latency.ci is not None and min(latency.ci) > 0]
+    if (exact and exact_ci is None) or len(intervals) < len(bounds):
+        return value, None, None
+    ends = []
+    for end in (0, 1):
+        times = [
+            weights[latency.case] / (min(ci[end], 1.0) if latency.bound is Bound.AT_MOST else ci[end])
+            for latency, ci in zip(bounds, intervals, strict=True)
+        ]
+        ends.append(
+            whole / (rest + math.fsum(times) + (exact / exact_ci[end] if exact_ci and exact else 0.0))
+        )
+    return value, ends[0], ends[1]
 
 
 def _counted_ratio(latency: Latency) -> float:

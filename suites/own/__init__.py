@@ -2,6 +2,7 @@
 
 entry.py      finds the function that launches a kernel, and its PyTorch reference
 shapes.py     parses `--shapes`: the inputs, their sizes and dtypes
+captured.py   the inputs of recorded calls
 sizes.py      names the sizes, and shrinks them for the interpreter
 evidence.py   what a first call of kernel and reference showed
 texts.py      writes the files of the task

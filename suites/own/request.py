@@ -7,6 +7,7 @@ import shlex
 import msgspec
 
 from suites.errors import BadKernelFile
+from suites.own.shapes import Inputs
 
 
 class KernelRequest(msgspec.Struct, frozen=True):
@@ -16,6 +17,8 @@ class KernelRequest(msgspec.Struct, frozen=True):
     """FILE or FILE.py:FUNCTION."""
     shapes: tuple[str, ...] = ()
     reference: str = ""
+    calls: tuple[Inputs, ...] = ()
+    """Inputs of recorded calls, in place of `shapes`."""
 
 
 def is_kernel_file(text: str) -> bool:

@@ -52,6 +52,9 @@ class Inputs(msgspec.Struct, frozen=True):
     tensors: dict[str, TensorShape]
     scalars: dict[str, Scalar]
     sizes: dict[str, int]
+    weight: float = 0.0
+    """Share of a program's time; 0 if it is not known."""
+    exam: bool = False
 
 
 def parse_shapes(specifications: Sequence[str]) -> tuple[Inputs, ...]:

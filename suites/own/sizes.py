@@ -38,7 +38,10 @@ class Design:
     dtypes: tuple[str, ...]
     """Dtype of each case."""
     named: tuple[str, ...]
-    """Sizes that the person named: they may vary, if the kernel takes other values."""
+    """Sizes that the person named, or that differ between recorded calls: they may vary, if the kernel takes other values."""
+    weights: tuple[float, ...]
+    """Share of each case in a program's time; 0 if it is not known, and for exam cases."""
+    exams: tuple[bool, ...]
 
     def shape(self, name: str, sizes: dict[str, int]) -> tuple[int, ...]:
         """Return the shape of a tensor."""
@@ -148,7 +151,11 @@ def design(cases: Sequence[Inputs], parameters: Sequence[str]) -> Design:
             low=_bound(name, [column.low for column in columns], cases, axes),
             high=_bound(name, [column.high for column in columns], cases, axes),
         )
-    return Design(tensors, first.scalars, tuple(sizes), dtypes, tuple(first.sizes))
+    weights = tuple(case.weight for case in cases)
+    differing = [name for name in sizes[0] if len({size[name] for size in sizes}) > 1]
+    named = tuple(differing) if any(weights) else tuple(first.sizes)
+    exams = tuple(case.exam for case in cases)
+    return Design(tensors, first.scalars, tuple(sizes), dtypes, named, weights, exams)
 
 
 def _case_dtype(case: Inputs) -> str:

@@ -425,11 +425,13 @@ def task_toml(draft: Draft, name: str) -> str:
     axes = {name: axis_text(draft.axes.get(name, Axis(vary=False))) for name in design.sizes[0]}
     lines.append(f"axes = {{ {', '.join(f'{name} = {text}' for name, text in axes.items())} }}")
     lines.append("cases = [")
-    for case, dtype, small, sizes in zip(
-        design.case_names(), design.dtypes, draft.small, design.sizes, strict=True
+    for case, dtype, small, sizes, weight, is_exam in zip(
+        *(design.case_names(), design.dtypes, draft.small, design.sizes, design.weights, design.exams),
+        strict=True,
     ):
+        counts = ", exam = true" if is_exam else f", weight = {weight:.4g}" if weight else ""
         lines.append(
-            f"    {{ name = {_quoted(case)}, dtype = {_quoted(dtype)}, cpu = {_table(small)}, gpu = {_table(sizes)} }},"
+            f"    {{ name = {_quoted(case)}, dtype = {_quoted(dtype)}, cpu = {_table(small)}, gpu = {_table(sizes)}{counts} }},"
         )
     return "\n".join([*lines, "]", ""])
 

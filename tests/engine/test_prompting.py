@@ -416,6 +416,27 @@ def test_other_kernels_are_shown_as_changes_to_the_best() -> None:
     assert prompt.count("line_35 = 35") == 1
 
 
+def test_weights_of_cases_and_the_time_weighted_speedup_are_named() -> None:
+    first, *others = SETTING.task.cases
+    weights = [3.0, *(1.0 for case in others if not case.exam)]
+    cases = [
+        case if case.exam else msgspec.structs.replace(case, weight=weights.pop(0))
+        for case in SETTING.task.cases
+    ]
+    task = msgspec.structs.replace(SETTING.task, cases=tuple(cases))
+    attempt = passing(speedup=1.25)
+    weighted = msgspec.structs.replace(
+        attempt.evaluation, case_weights={latency.case: 1.0 for latency in attempt.evaluation.latency}
+    )
+    messages = optimize_prompt(
+        Setting(task, SETTING.targets, device="MI300X"),
+        history=[dataclasses.replace(attempt, evaluation=weighted)],
+    )
+    assert f"by case: `{first.name}` {300 / (2 + len(task.open_cases)):.1f} %, `" in messages[0].content
+    assert "the baseline by time-weighted mean" in text(messages)
+    assert "geometric mean" not in text(messages)
+
+
 def test_equal_figures_are_called_a_tie() -> None:
     longer = passing("softmax#1/2", source="a = 1\nb = 2\n")
     prompt = text(optimize_prompt(SETTING, history=[longer, passing("softmax#1/4", source="a = 1\n")]))

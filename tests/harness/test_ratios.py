@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import random
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -109,10 +110,17 @@ def cases_with_common_bias(seed: int) -> list[CaseRatios]:
 
 
 @pytest.mark.parametrize(
-    ("arithmetic", "truth"), [(False, math.prod(TRUTHS) ** 0.25), (True, sum(TRUTHS) / 4)]
+    ("mean", "truth"),
+    [
+        ({}, math.prod(TRUTHS) ** 0.25),
+        ({"arithmetic": True}, sum(TRUTHS) / 4),
+        ({"weights": (6, 2, 1, 1)}, 10 / (6 / 0.8 + 2 / 1.5 + 1 / 4.0 + 1 / 1.1)),
+    ],
 )
-def test_interval_of_a_mean_over_cases_covers_bias_common_to_cases(*, arithmetic: bool, truth: float) -> None:
-    means = [mean_ratio(cases_with_common_bias(seed), arithmetic=arithmetic) for seed in range(100)]
+def test_interval_of_a_mean_over_cases_covers_bias_common_to_cases(
+    mean: dict[str, Any], truth: float
+) -> None:
+    means = [mean_ratio(cases_with_common_bias(seed), **mean) for seed in range(100)]
     assert sum(mean.low <= truth <= mean.high for mean in means) >= 95
     alone = [mean_ratio([case]).half_width for case in cases_with_common_bias(0)]
     assert means[0].half_width > 0.9 * min(alone), "more cases do not make a common bias smaller"

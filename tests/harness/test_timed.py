@@ -28,8 +28,10 @@ from harness.stages.timing.conclusions import (
 )
 from harness.wire.clock_messages import BASELINE, CANDIDATE, Block, Floor, Measured, ProcessTimes, Taped
 from harness.wire.effort import WHOLE
-from harness.wire.evaluation import ErrorReport
+from harness.wire.evaluation import ErrorReport, Verdict
 from harness.wire.latency import Bound, Latency, Outcome
+from sessions.state.speed import speed_of
+from suites import Task
 from tests.support.process_times import GPU, MEASURE, QUIET, TASK, process, times
 
 
@@ -37,12 +39,13 @@ def conclude(
     *processes: ProcessTimes,
     product: str = "",
     left_out: Mapping[tuple[str, str], int] | None = None,
+    task: Task = TASK,
     **changes: Any,
 ) -> Timing:
     measured = msgspec.structs.replace(Measured(times=processes, floor=None), **changes)
     gpu_product = find_product(product) if product else None
     sides = {times.side for times in processes} | {BASELINE, CANDIDATE}
-    measure = msgspec.structs.replace(MEASURE, sources=dict.fromkeys(sorted(sides), "x"))
+    measure = msgspec.structs.replace(MEASURE, task=task, sources=dict.fromkeys(sorted(sides), "x"))
     return conclude_timing(GPU, gpu_product, measure, measured, QUIET, Counter(left_out or {}))
 
 
@@ -168,6 +171,24 @@ def test_means_over_exact_cases_have_intervals() -> None:
     assert timing.speedup_ci == pytest.approx((5.0, 5.0), rel=1e-3)
     assert timing.speedup_geomean_ci == pytest.approx((4.0, 4.0), rel=1e-3)
     assert conclude(*short, floor=Floor(empty_ms=0.002, copies=())).speedup_ci is None
+
+
+def test_weights_of_cases_give_a_time_weighted_mean() -> None:
+    cases = [msgspec.structs.replace(case, weight=2.0 if case.exam is False else 0.0) for case in TASK.cases]
+    cases[0] = msgspec.structs.replace(cases[0], weight=8.0)
+    task = msgspec.structs.replace(TASK, cases=tuple(cases))
+    first, second = (case.name for case in task.open_cases[:2])
+    sheet = Sheet(task, "0")
+    sheet.timing = conclude(
+        *times(first, baseline=1.0, candidate=0.25), *times(second, baseline=2.0, candidate=4.0), task=task
+    )
+    evaluation = sheet.conclude(None)
+    assert evaluation.speedup_weighted_ci == pytest.approx((10 / (2 + 4), 10 / (2 + 4)), rel=1e-3)
+    whole = 8 + 2 * (len(task.open_cases) - 1)
+    assert evaluation.case_weights[first] == pytest.approx(8 / whole)
+    speed = speed_of(msgspec.structs.replace(evaluation, verdict=Verdict.CORRECT))
+    assert speed is not None
+    assert speed.value == pytest.approx(whole / (2 + 4 + 2 * (len(task.open_cases) - 2)), rel=1e-3)
 
 
 @pytest.mark.parametrize(

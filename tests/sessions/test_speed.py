@@ -64,6 +64,28 @@ def test_case_without_a_ratio_counts_as_one_and_the_exact_cases_stand_beside() -
     assert found.exact_words.startswith("4.00x [3.92, 4.08] exact, 1 of 3")
 
 
+def test_cases_with_weights_count_by_their_time() -> None:
+    weights = {"decode": 0.8, "prefill": 0.1, "short": 0.1}
+    whole = msgspec.structs.replace(
+        timed(case("decode", 2.0), case("prefill", 0.5), not_timed=("short",)),
+        case_weights=weights,
+        speedup_geomean_ci=(0.9, 1.1),
+        speedup_weighted_ci=(1.4, 1.6),
+    )
+    found = speed_of(whole)
+    assert found.value == pytest.approx(1 / (0.4 + 0.2 + 0.1))
+    assert found.interval == pytest.approx((1 / (0.9 / 1.4 + 0.1), 1 / (0.9 / 1.6 + 0.1)))
+    assert found.words == "1.43x [1.35, 1.51] time-weighted; 1.50x [1.40, 1.60] exact, 2 of 3"
+    launch = msgspec.structs.replace(
+        whole,
+        latency=(case("decode", 2.0), case("prefill", 10.0, Bound.AT_LEAST, half=0.0)),
+        speedup_weighted_ci=(1.8, 2.2),
+    )
+    bounded = speed_of(launch)
+    assert bounded.figure == ">= 1.96x"
+    assert bounded.low == pytest.approx(1 / (0.8 / 1.8 + 0.01 + 0.1))
+
+
 def test_lower_bound_counts_with_its_value_and_takes_the_interval_away() -> None:
     found = speed(case("a", 1.3), case("b", 1.3), case("launch", 6.0, Bound.AT_LEAST))
     assert found.value == pytest.approx((1.3 * 1.3 * 6) ** (1 / 3))

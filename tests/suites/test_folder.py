@@ -64,6 +64,8 @@ def test_read_task_runs_no_python_of_the_folder(tmp_path: Path) -> None:
         ('dtype = "float32"\ncpu = { n = 100 }', 'dtype = "float32"\ncpu = { n = 1.5 }', "cases[0].cpu[...]", "Expected `int`"),
         ('dtype = "float32"\ncpu = { n = 100 }', 'dtype = "float32"', "cases[0]", "missing required field `cpu`"),
         ('distribution = "outlier"', 'distribution = "wild"', "cases[1].distribution", "wild"),
+        ('name = "plain"', 'name = "plain"\nweight = 0.5', "cases", "have weights in part"),
+        ('name = "plain"', 'name = "plain"\nweight = -1.0', "cases[0].weight", "is above 0"),
         ("atol = 0.0", "atol = -1.0", "tolerances.float32.atol", "must be from 0"),
         ("atol = 0.0", "atol = nan", "tolerances.float32.atol", "must be from 0"),
         ("[tolerances]", "[quantization]\ncosine_min = 2.0\nrelative_l1_max = 0.1\nrmse_max = 0.1\n[tolerances]", "quantization.cosine_min", "between -1 and 1"),

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import json
 import shlex
+import sys
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from sessions import Home
 from suites import load_task
+from suites.captures.capture import read_capture
 from suites.folder import read_task
 from tests.support.command_line import ROOT, Done, Shell, one_line
 from tests.support.model_server import Seen, model_server, says
@@ -117,6 +120,38 @@ def test_task_new_writes_an_ordinary_task_and_checks_it(shell: Shell, home: Home
     again = shell("task", "new", "scale.py", "mine/scale", "--reference", "torch:mul", "--shapes", SHAPES)
     assert "exists already" in again.err.splitlines()[-1]
     assert shell("task", "check", "mine/scale", "--json").code == ExitCode.DONE
+
+
+def test_task_of_recorded_calls_has_their_sizes_and_weights(shell: Shell, home: Home) -> None:
+    write(KERNEL + RETURNS + REFERENCE)
+    Path("bench.py").write_text("""
+import torch
+from scale import scale_rows_ref
+for rows in (512, 8, 64):
+    for _ in range(2):
+        scale_rows_ref(torch.randn(rows, 256, dtype=torch.float16), torch.randn(256, dtype=torch.float16))
+""")
+    recorded = shell("capture", "scale:scale_rows_ref", "-o", "calls", "--", sys.executable, "bench.py")
+    assert recorded.code == ExitCode.DONE, recorded.err
+    capture = read_capture(Path("calls"))
+    times_us = {512: 600.0, 8: 360.0, 64: 40.0}
+    rows = [
+        msgspec.structs.replace(row, timed=2, total_us=times_us[row.arguments["x"].shape[0]])
+        for row in capture.signatures
+    ]
+    Path("calls").write_bytes(msgspec.json.encode(msgspec.structs.replace(capture, signatures=tuple(rows))))
+    done = shell("task", "new", "scale.py", "mine/scale", "--from", "calls")
+    assert done.code == ExitCode.DONE, done.err
+    assert (
+        "open cases: 2, exam cases: 1, signatures: 3; the open cases stand for 100% of the recorded time, 96%"
+        in done.err
+    )
+    task = read_task(Path("mine/scale"), suite="mine")
+    assert {case.gpu["x_0"]: case.exam for case in task.cases} == {512: False, 8: False, 64: True}
+    assert [case.weight for case in task.open_cases] == [0.6, 0.4], "the exam case is nearer to 8 or 512"
+    assert task.axes["x_0"].vary
+    both = shell("task", "new", "scale.py", "other", "--from", "calls", "--shapes", SHAPES)
+    assert one_line(both).startswith("wavedeck: --from and --shapes both give the inputs")
 
 
 def test_run_judges_the_kernel_and_then_what_the_model_writes(

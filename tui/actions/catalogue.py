@@ -114,6 +114,7 @@ _ACTIONS = (
     Action("run", Group.RUN, "Start agents on tasks and watch them.", module="run.run"),
     Action("resume", Group.RUN, "Resume a session after a crash or a stop.", module="run.resume"),
     Action("eval", Group.RUN, "Judge one kernel file.", module="run.evaluate"),
+    Action("capture", Group.RUN, "Record the calls of a function in your program.", module="run.capture"),
     Action(
         "recheck",
         Group.RUN,

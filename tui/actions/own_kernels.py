@@ -38,7 +38,7 @@ def draft_of(request: KernelRequest, targets: Sequence[str] = ()) -> Draft:
     file = KernelFile.read(Path(f"{path}.py" if name else request.where))
     entry = file.find_entry(name)
     reference = find_reference(file, entry, request.reference)
-    cases = parse_shapes(request.shapes)
+    cases = request.calls or parse_shapes(request.shapes)
     if not cases and not file.has_inputs:
         raise BadKernelFile(
             f'the inputs of {entry.signature} are not known; give them, for example with --shapes "{EXAMPLE}"'

@@ -74,6 +74,7 @@ class OwnOptions(msgspec.Struct, frozen=True):
     reference: str = ""
     yes: bool = False
     dry_run: bool = False
+    calls: Path | None = None
 
 
 def own_options(function: F) -> F:

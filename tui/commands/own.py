@@ -11,7 +11,9 @@ import click
 import msgspec
 
 from suites import Task
+from suites.captures.capture import read_capture
 from suites.folder import read_task
+from suites.own.captured import captured_inputs
 from suites.own.folder import kept_own, own_name, write_draft
 from suites.own.request import KernelRequest
 from suites.own.texts import Draft
@@ -71,5 +73,10 @@ def _is_wanted(draft: Draft, options: OwnOptions, *, sends: bool) -> bool:
 
 
 def _draft(where: str, options: OwnOptions, targets: Sequence[str]) -> Draft:
+    request = KernelRequest(where, options.shapes, options.reference)
+    if options.calls is not None:
+        captured = captured_inputs(read_capture(options.calls))
+        say(captured.words)
+        request = msgspec.structs.replace(request, calls=captured.cases)
     with WaitingLine(f"calling the kernel of {where} once", wanted=True):
-        return draft_of(KernelRequest(where, options.shapes, options.reference), targets)
+        return draft_of(request, targets)

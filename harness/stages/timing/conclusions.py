@@ -63,6 +63,7 @@ class Timing(msgspec.Struct, frozen=True):
     """Estimates, for a rough effort."""
     speedup_ci: tuple[float, float] | None = None
     speedup_geomean_ci: tuple[float, float] | None = None
+    speedup_weighted_ci: tuple[float, float] | None = None
     """See `Evaluation`."""
 
     @property
@@ -86,7 +87,7 @@ def conclude_timing(
         return Timing((), measured.error.message, measured.error)
     cases = measure.task.open_cases
     latencies: list[Latency] = []
-    contradictions, exact = [], []
+    contradictions, exact, weights = [], [], []
     for number, case in enumerate(cases):
         latency, case_ratios = _conclude_case(device, product, measure, measured, number, window, left_out)
         contradiction = find_contradiction(latency) if latency is not None else ""
@@ -96,6 +97,7 @@ def conclude_timing(
             latencies.append(latency)
             if case_ratios is not None and latency.bound is Bound.NONE:
                 exact.append(case_ratios)
+                weights.append(case.weight)
     missing = {case.name for case in cases} - {latency.case for latency in latencies}
     unexplained = missing - {case for case, _ in contradictions}
     reasons = (explain_missing(measured, unexplained, left_out), *(words for _, words in contradictions))
@@ -132,6 +134,7 @@ def conclude_timing(
         f"{'cold' if measure.cold else 'hot'} caches: {words}",
         speedup_ci=ratios.mean_ratio(exact, arithmetic=True).interval if exact else None,
         speedup_geomean_ci=ratios.mean_ratio(exact).interval if exact else None,
+        speedup_weighted_ci=ratios.mean_ratio(exact, weights=weights).interval if any(weights) else None,
         facts=(
             Fact(
                 "outputs of timed calls compared with the oracle",

@@ -90,6 +90,7 @@ def judge_suspects(
                 notes=tuple(notes),
                 speedup_ci=None,
                 speedup_geomean_ci=None,
+                speedup_weighted_ci=None,
             )
         notes.append(
             f"{case.of}: measured again at {case.words}, {latency.candidate_ms:.4g} ms is within what the hardware can do"

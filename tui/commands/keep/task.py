@@ -29,7 +29,7 @@ from tui.commands.options import (
     own_options,
     targets_option,
 )
-from tui.diagnostics import ExitCode
+from tui.diagnostics import Complaint, ExitCode
 from tui.facts.evaluation.task_cases import cases_table
 from tui.facts.tables import Column
 from tui.print.plain import emit, emit_json, listing, table, tables_text, wrapped
@@ -47,12 +47,20 @@ def task_command() -> None:
 @click.argument("file", metavar="FILE[:FUNCTION]", shell_complete=complete_files)
 @click.argument("folder", metavar="[DIR]", required=False, type=click.Path(path_type=Path))
 @own_options
+@click.option(
+    "--from",
+    "calls",
+    metavar="CALLS",
+    type=click.Path(path_type=Path),
+    help="Take the inputs, and their weights, from a file of `wavedeck capture`.",
+)
 @targets_option
 @json_option
 def new_command(
     file: str,
     folder: Path | None,
     *,
+    calls: Path | None,
     shapes: tuple[str, ...],
     reference: str,
     yes: bool,
@@ -62,14 +70,16 @@ def new_command(
 ) -> ExitCode:
     """Write a task for the kernel in FILE into the folder DIR, and check it. DIR is by default the function's name.
 
-    --shapes gives the inputs, a PyTorch function in the file (or --reference) what is right. The folder is an ordinary task:
-    change what you want, and check it again with `wavedeck task check DIR`.
+    --shapes or --from gives the inputs, a PyTorch function in the file (or --reference) what is right. The folder is an
+    ordinary task: change what you want, and check it again with `wavedeck task check DIR`.
     """
     from tui.commands.own import new_task
     from tui.config import load
 
     settings = load({"targets": targets}, environ=os.environ, folder=Path.cwd()).settings
-    options = OwnOptions(shapes, reference, yes, dry_run)
+    if calls is not None and shapes:
+        raise Complaint("--from and --shapes both give the inputs; leave one out")
+    options = OwnOptions(shapes, reference, yes, dry_run, calls)
     written = new_task(file, folder, options, settings.targets)
     return (
         ExitCode.DONE

@@ -7,10 +7,12 @@ from collections.abc import Mapping
 from suites import Case, Task, Tolerance
 from suites.tolerances import tolerance_of
 from tui.facts.tables import Column, Field, Table, table_of
+from tui.facts.vocabulary import percent
 
 
 def cases_table(task: Task, title: str = "") -> Table:
     """Return a row for each case of a task, also those of the exam."""
+    shares = task.shares
     fields: tuple[Field[Case], ...] = (
         Field(Column("case", keep=True), lambda case: case.name),
         Field(Column("dtype", keep=True), lambda case: case.dtype),
@@ -18,6 +20,9 @@ def cases_table(task: Task, title: str = "") -> Table:
         Field(Column("on cpu"), lambda case: sizes_words(case.cpu)),
         Field(Column("on a GPU"), lambda case: sizes_words(case.gpu)),
         Field(Column("for", keep=True, if_known=True), lambda case: "exam" if case.exam else ""),
+        Field(
+            Column("share of time", right=True, if_known=True), lambda case: percent(shares.get(case.name))
+        ),
         Field(Column("tolerance"), lambda case: tolerances_of(task, case)),
     )
     return table_of(title, fields, task.cases)

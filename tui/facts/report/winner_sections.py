@@ -176,7 +176,8 @@ def _notes(report: SessionReport) -> Iterator[str]:
         return
     signs = {winner.speed.sign for winner in report.winners if winner.speed is not None}
     if signs:
-        yield "Speedup: geometric mean over all cases, with its 95 % interval. A case without a ratio counts as 1.00."
+        means = dict.fromkeys(winner.speed.mean for winner in report.winners if winner.speed is not None)
+        yield f"Speedup: {' or '.join(means)} over all cases, with its 95 % interval. A case without a ratio counts as 1.00."
     if ">=" in signs:
         yield "`>=` is a lower bound: some cases are too short for an exact time."
     if MIXED in signs:

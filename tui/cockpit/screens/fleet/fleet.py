@@ -65,8 +65,9 @@ g6C     the state, the number of the attempt, the newest verdict: of an
         in the header: how much `next` lists
 ▴ ▾ •   for 5 seconds: a better best, a worse one, another verdict
 
-best    the best speedup of the task: geometric mean and 95 % interval; green
-        only if the interval is above 1. `>=`: a lower bound.
+best    the best speedup of the task: geometric mean, or time-weighted if
+        its cases have weights, and 95 % interval; green only if the
+        interval is above 1. `>=`: a lower bound.
         `est. 1.10x roof` is an estimate, nothing was measured: 1.10 times
         the time that the roofline allows.
         ! findings, ? waits for a person, + accepted, = confirmed by the exam

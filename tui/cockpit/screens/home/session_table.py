@@ -30,7 +30,8 @@ The line at the bottom names the command that goes on with it.
 solved     tasks with a correct attempt, of all tasks
 confirmed  number of solved tasks whose best attempt passed the exam
 best       measured speedup against the baseline of its session: geometric
-           mean over cases and its 95 % interval; green if that is above 1
+           or time-weighted mean over cases and its 95 % interval; green
+           if that is above 1
 cost       spent, and the cap if there is one
 time       while an engine worked
 state      preparing: no attempt yet, the line at the bottom says what is

@@ -40,7 +40,8 @@ attempt of each task that is not solved. `enter` opens the attempt.
 Below: the columns that do not fit, why the attempt under the cursor is fast,
 where its kernel lies, and bars of all speedups; `tab` goes there.
 
-speedup  geometric mean over the cases, against the baseline
+speedup  geometric or time-weighted mean over the cases, against the
+         baseline
          >= 2.65x  a lower bound: some cases are too short for an exact time
 95 %     interval of the speedup; green: every case is faster for certain
 ! ? + =  has findings, waits for review, accepted, confirmed by the exam

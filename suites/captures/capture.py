@@ -1,0 +1,259 @@
+"""The file of `wavedeck capture`: its types, reading, and the merge of what several processes wrote."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+
+import msgspec
+
+from suites.errors import BadCapture
+
+
+class TensorValue(msgspec.Struct, frozen=True, tag_field="kind", tag="tensor"):
+    """A tensor, without its values."""
+
+    shape: tuple[int, ...]
+    strides: tuple[int, ...]
+    """In elements."""
+    dtype: str
+    """Name of a torch dtype, such as `float16`."""
+    device: str
+    """`cpu`, or `cuda` for any GPU."""
+    requires_grad: bool = False
+
+
+class ScalarValue(msgspec.Struct, frozen=True, tag_field="kind", tag="scalar"):
+    """A number, a short text, a truth value, or `None`."""
+
+    value: bool | int | float | str | None
+
+
+class ListValue(msgspec.Struct, frozen=True, tag_field="kind", tag="list"):
+    """A list or tuple."""
+
+    items: tuple[Value, ...]
+
+
+class DictValue(msgspec.Struct, frozen=True, tag_field="kind", tag="dict"):
+    """A dict with texts as keys."""
+
+    items: dict[str, Value]
+
+
+class ObjectValue(msgspec.Struct, frozen=True, tag_field="kind", tag="object"):
+    """Any other value, of which only the type is known."""
+
+    type: str
+    """The type's full name; for a dtype or a device its own name."""
+
+
+Value = TensorValue | ScalarValue | ListValue | DictValue | ObjectValue
+
+
+class IndexValues(msgspec.Struct, frozen=True):
+    """Values of an integer tensor, read in the calls 1, 2, 4, 8, ... of a signature."""
+
+    low: int
+    high: int
+    values: object = None
+    """Nested lists: the values in the first of these calls, if they are few and index."""
+
+
+class Signature(msgspec.Struct, frozen=True):
+    """Calls with equal arguments, except for the values of tensors."""
+
+    arguments: dict[str, Value]
+    """By parameter, defaults included; `args[3]` if it has no name. A launch also has `grid` and its options."""
+    same: tuple[tuple[str, ...], ...]
+    """Arguments that are one tensor."""
+    shared: tuple[tuple[str, ...], ...]
+    """Arguments that are different tensors in one storage."""
+    clock: str
+    """`gpu`: events on the GPU's stream before and after the call. `wall`: the time until the function returned."""
+    calls: int
+    """Calls outside of the captures of a CUDA graph."""
+    warm_up: int
+    """Calls without a time: the first of each process."""
+    timed: int
+    graph_calls: int
+    """Calls in captures of a CUDA graph. How often the graph ran is unknown."""
+    total_us: float
+    """Sum over the timed calls."""
+    indices: dict[str, IndexValues]
+    """By argument."""
+
+    @property
+    def is_frequency_known(self) -> bool:
+        """False if a CUDA graph repeats calls, which nobody counts."""
+        return not self.graph_calls
+
+    @property
+    def mean_us(self) -> float | None:
+        """Mean duration of a call; `None` if no call was timed."""
+        return self.total_us / self.timed if self.timed else None
+
+    @property
+    def weight_us(self) -> float | None:
+        """Time of all its calls, if each takes the mean; `None` if the mean or the frequency is unknown."""
+        return None if self.mean_us is None or not self.is_frequency_known else self.mean_us * self.calls
+
+
+class Process(msgspec.Struct, frozen=True):
+    """A process that called the function."""
+
+    pid: int
+    host: str
+    rank: str
+    """`RANK` of the environment."""
+    device: str
+    """Name of its GPU; empty without one."""
+    calls: int
+
+
+class Capture(msgspec.Struct, frozen=True):
+    """What a program did with one function; one process's part of this has the same form."""
+
+    module: str
+    function: str
+    kind: str
+    """`function`, or `kernel` for a Triton kernel, whose launches are recorded."""
+    file: str
+    parameters: tuple[str, ...]
+    versions: dict[str, str]
+    """Of `python`, `torch`, `triton`, `cuda` or `hip`, and the function's package."""
+    processes: tuple[Process, ...]
+    signatures: tuple[Signature, ...]
+    others: int
+    """Calls of further signatures, which are too many to keep."""
+    compiled: int
+    """Times that a compiler traced the function. How often its compiled form ran is unknown."""
+    missed: int
+    """Times that the hook could not read a call, or a part of it."""
+    error: str = ""
+    """Why, the first time."""
+    problem: str = ""
+    """Why the function could not be recorded at all."""
+    command: tuple[str, ...] = ()
+    exit_code: int | None = None
+    started: float | None = None
+    """Seconds since the epoch."""
+    schema: int = 1
+
+    @property
+    def target(self) -> str:
+        """The function, as `PKG.MOD:FN`."""
+        return f"{self.module}:{self.function}"
+
+    @property
+    def weight_us(self) -> float:
+        """Time of all signatures whose time is known."""
+        return sum(signature.weight_us or 0.0 for signature in self.signatures)
+
+
+CAPTURES: msgspec.json.Decoder[Capture] = msgspec.json.Decoder(Capture)
+
+
+def read_capture(path: Path) -> Capture:
+    """Return the capture in a file, or the parts in the folder of a capture that was killed. Raises `BadCapture`."""
+    try:
+        if not path.is_dir():
+            return CAPTURES.decode(path.read_bytes())
+        return merge(
+            [CAPTURES.decode(part.read_bytes()) for part in sorted(path.glob("part-*.json"))], str(path)
+        )
+    except OSError as error:
+        raise BadCapture(f"{path} cannot be read: {error.strerror}") from error
+    except msgspec.DecodeError as error:
+        raise BadCapture(f"{path} is no capture: {error}; `wavedeck capture` makes one") from error
+
+
+def merge(parts: Sequence[Capture], source: str) -> Capture:
+    """Return one capture of what several processes wrote; the signature with the longest time first.
+
+    Raises `BadCapture` if there is no part, or why no part holds the function.
+    """
+    if not parts:
+        raise BadCapture(f"{source} holds no calls")
+    found = [part for part in parts if not part.problem]
+    if not found:
+        raise BadCapture(parts[0].problem)
+    rows: dict[bytes, list[Signature]] = {}
+    for signature in (signature for part in found for signature in part.signatures):
+        key = msgspec.json.encode((signature.arguments, signature.same, signature.shared, signature.clock))
+        rows.setdefault(key, []).append(signature)
+    signatures = sorted(
+        map(_merged, rows.values()), key=lambda row: (row.weight_us or 0.0, row.calls), reverse=True
+    )
+    return msgspec.structs.replace(
+        found[0],
+        versions={name: version for part in found for name, version in part.versions.items()},
+        processes=tuple(process for part in found for process in part.processes if process.calls),
+        signatures=tuple(signatures),
+        others=sum(part.others for part in found),
+        compiled=sum(part.compiled for part in found),
+        missed=sum(part.missed for part in found),
+        error=next((part.error for part in found if part.error), ""),
+    )
+
+
+def _merged(rows: Sequence[Signature]) -> Signature:
+    return msgspec.structs.replace(
+        rows[0],
+        calls=sum(row.calls for row in rows),
+        warm_up=sum(row.warm_up for row in rows),
+        timed=sum(row.timed for row in rows),
+        graph_calls=sum(row.graph_calls for row in rows),
+        total_us=sum(row.total_us for row in rows),
+        indices=_merged_indices(row.indices for row in rows),
+    )
+
+
+def _merged_indices(rows: Iterable[Mapping[str, IndexValues]]) -> dict[str, IndexValues]:
+    merged: dict[str, IndexValues] = {}
+    for name, index in (item for row in rows for item in row.items()):
+        first = merged.setdefault(name, index)
+        merged[name] = IndexValues(min(first.low, index.low), max(first.high, index.high), first.values)
+    return merged
+
+
+def signature_text(signature: Signature) -> str:
+    """Return the arguments in the form of `--shapes`: `x=8192x4096:float16, idx=64:int64:0..32000, eps=1e-06`."""
+    return ", ".join(f"{name}={_text(name, value, signature)}" for name, value in signature.arguments.items())
+
+
+def _text(name: str, value: Value, signature: Signature) -> str:
+    match value:
+        case TensorValue():
+            return _tensor_text(value, signature.indices.get(name))
+        case ScalarValue(value=scalar):
+            return repr(scalar)
+        case ListValue(items=items):
+            return f"[{' '.join(_text(f'{name}[{place}]', item, signature) for place, item in enumerate(items))}]"
+        case DictValue(items=named):
+            texts = (f"{key}={_text(f'{name}.{key}', item, signature)}" for key, item in named.items())
+            return f"{{{' '.join(texts)}}}"
+        case ObjectValue():
+            return f"<{value.type.rpartition('.')[2]}>"
+
+
+def _tensor_text(tensor: TensorValue, index: IndexValues | None) -> str:
+    parts = ["x".join(map(str, tensor.shape)), tensor.dtype]
+    if index is not None:
+        parts.append(f"{index.low}..{index.high + 1}")  # the upper bound of a range is never reached
+    if tensor.strides != dense_strides(tensor.shape):
+        swapped = (*tensor.shape[:-2], *reversed(tensor.shape[-2:]))
+        dense = dense_strides(swapped)
+        is_transposed = len(dense) > 1 and tensor.strides == (*dense[:-2], *reversed(dense[-2:]))
+        parts.append("t" if is_transposed else f"strides={'x'.join(map(str, tensor.strides))}")
+    return ":".join(parts)
+
+
+def dense_strides(shape: Sequence[int]) -> tuple[int, ...]:
+    """Return the strides of a contiguous tensor, as torch has them: a dimension of size 0 counts as 1."""
+    strides: list[int] = []
+    step = 1
+    for size in reversed(shape):
+        strides.append(step)
+        step *= max(size, 1)
+    return tuple(reversed(strides))

@@ -1,0 +1,140 @@
+"""Chooses the cases of a task from the calls of a capture."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import msgspec
+
+from suites.captures.capture import Capture, DictValue, ListValue, ScalarValue, Signature, TensorValue, Value
+
+WANTED_COVERAGE = 0.95
+EXAM_SHARE = 4
+"""One exam case for so many open cases, but at least one."""
+OTHER_FORM = 64.0
+"""Distance of signatures that differ in more than sizes and whole numbers."""
+
+
+class ChosenCase(msgspec.Struct, frozen=True):
+    """A signature that becomes a case."""
+
+    signature: Signature
+    weight: float
+    """Its share of the covered time, with the signatures that it stands for; 0 for an exam case."""
+    exam: bool = False
+
+
+class Choice(msgspec.Struct, frozen=True):
+    """The cases of a task."""
+
+    cases: tuple[ChosenCase, ...]
+    """Open cases, whose weights sum to 1, by weight; then exam cases."""
+    exact: float
+    """Share of the time that was spent in exactly these signatures."""
+    covered: float
+    """The same, with the time of signatures of other sizes for which a case stands."""
+
+
+def choose_cases(capture: Capture, cases: int = 8) -> Choice:
+    """
+    Return at most `cases` open cases that cover at least 95 % of the recorded time, and exam cases of other signatures.
+
+    If so many signatures do not add up to 95 %, the cases are chosen far from each other, and each stands for the nearest
+    signatures that differ from it in sizes and whole numbers only. Raises `ValueError` if no signature has a known time.
+    """
+    timed = [signature for signature in capture.signatures if signature.weight_us]
+    if not timed:
+        raise ValueError(
+            f"no call of {capture.target} has a known time and frequency; let the program call it twice"
+        )
+    timed.sort(key=_time, reverse=True)
+    whole = sum(map(_time, timed))
+    chosen: list[Signature] = []
+    while len(chosen) < len(timed) and sum(map(_time, chosen)) < WANTED_COVERAGE * whole:
+        chosen.append(timed[len(chosen)])
+    if len(chosen) > cases:
+        chosen = _spread(timed, cases)
+    weights = [_time(signature) for signature in chosen]
+    rest = [signature for signature in timed if signature not in chosen]
+    for signature in rest:
+        distances = [_distance(signature, other) for other in chosen]
+        nearest = distances.index(min(distances))
+        if distances[nearest] < OTHER_FORM:
+            weights[nearest] += _time(signature)
+    covered = sum(weights)
+    opened = [
+        ChosenCase(signature, weight / covered) for signature, weight in zip(chosen, weights, strict=True)
+    ]
+    opened.sort(key=lambda case: case.weight, reverse=True)
+    held_out = [*rest, *(signature for signature in capture.signatures if not signature.weight_us)]
+    exams = [
+        ChosenCase(signature, 0.0, exam=True) for signature in held_out[: max(1, len(opened) // EXAM_SHARE)]
+    ]
+    return Choice((*opened, *exams), sum(map(_time, chosen)) / whole, covered / whole)
+
+
+def _time(signature: Signature) -> float:
+    return signature.weight_us or 0.0
+
+
+def _spread(timed: Sequence[Signature], cases: int) -> list[Signature]:
+    """Return signatures with much time that are far from each other; the first has the most time."""
+    chosen = [timed[0]]
+    distances = [_distance(signature, timed[0]) for signature in timed]
+    while len(chosen) < cases:
+        gains = [_time(signature) * distance for signature, distance in zip(timed, distances, strict=True)]
+        chosen.append(timed[gains.index(max(gains))])
+        distances = [
+            min(distance, _distance(signature, chosen[-1]))
+            for signature, distance in zip(timed, distances, strict=True)
+        ]
+    return chosen
+
+
+def _distance(first: Signature, second: Signature) -> float:
+    """Return how far the sizes of two signatures are apart, in factors of two; `OTHER_FORM` if more than sizes differ."""
+    if _form(first) != _form(second):
+        return OTHER_FORM
+    if first == second:
+        return 0.0
+    # Equal sizes with other strides still differ.
+    pairs = zip(_sizes(first), _sizes(second), strict=True)
+    return min(0.1 + sum(abs(math.log2((abs(a) + 1) / (abs(b) + 1))) for a, b in pairs), OTHER_FORM - 1)
+
+
+def _form(signature: Signature) -> object:
+    arguments = [(name, _value_form(value)) for name, value in signature.arguments.items()]
+    return arguments, signature.same, signature.shared
+
+
+def _value_form(value: Value) -> object:
+    match value:
+        case TensorValue(shape=shape, dtype=dtype):
+            return dtype, len(shape)
+        case ScalarValue(value=int(number)) if not isinstance(number, bool):
+            return "whole number"
+        case ListValue(items=items):
+            return [_value_form(item) for item in items]
+        case DictValue(items=named):
+            return [(name, _value_form(item)) for name, item in named.items()]
+        case _:
+            return value
+
+
+def _sizes(signature: Signature) -> list[int]:
+    return [size for value in signature.arguments.values() for size in _value_sizes(value)]
+
+
+def _value_sizes(value: Value) -> list[int]:
+    match value:
+        case TensorValue(shape=shape):
+            return list(shape)
+        case ScalarValue(value=int(number)) if not isinstance(number, bool):
+            return [number]
+        case ListValue(items=items):
+            return [size for item in items for size in _value_sizes(item)]
+        case DictValue(items=named):
+            return [size for item in named.values() for size in _value_sizes(item)]
+        case _:
+            return []

@@ -1,0 +1,98 @@
+"""The environment of a program whose calls are recorded, and the files that its processes write."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import msgspec
+
+from suites.captures.capture import CAPTURES, Capture, merge, read_capture
+from suites.errors import BadCapture
+
+STARTUP = Path(__file__).parent / "startup"
+ENVIRONMENT = "_WAVEDECK_CAPTURE"
+"""The same name as in the hook, which lives outside of our packages."""
+_TARGET = re.compile(r"(?P<module>[A-Za-z_][\w.]*):(?P<function>[A-Za-z_][\w.]*)")
+
+
+class Recording:
+    """A capture that is being made: the folder beside its file, into which processes write."""
+
+    def __init__(self, target: str, out: Path) -> None:
+        """Make the folder. Raises `BadCapture` if the target is no name of a function, or `out` is not free."""
+        match = _TARGET.fullmatch(target)
+        if match is None:
+            raise BadCapture(f"{target!r} names no function; write it as PACKAGE.MODULE:FUNCTION")
+        self.module, self.function = match["module"], match["function"]
+        if self.module in ("__main__", "torch.ops") or self.module.startswith("torch.ops."):
+            raise BadCapture(
+                f"{self.module} is no module that is imported; name the Python function that calls it"
+            )
+        self.out = out.absolute()
+        self.parts = self.out.with_name(f"{self.out.name}.parts")
+        if self.out.exists():
+            read_capture(self.out)  # only a capture is replaced
+        try:
+            self.parts.mkdir(parents=True)
+        except FileExistsError:
+            raise BadCapture(
+                f"{self.parts} exists: another capture runs, or was killed; "
+                f"see `wavedeck capture --show {self.parts}`, then delete the folder"
+            ) from None
+        except OSError as error:
+            raise BadCapture(f"{self.parts} cannot be made: {error.strerror}") from error
+
+    def environment(self, environ: Mapping[str, str]) -> dict[str, str]:
+        """Return the environment of the program. All its Python processes inherit the hook."""
+        path = os.pathsep.join(filter(None, (str(STARTUP), environ.get("PYTHONPATH"))))
+        return {
+            **environ,
+            "PYTHONPATH": path,
+            ENVIRONMENT: "\n".join((self.module, self.function, str(self.parts))),
+        }
+
+    def finish(self, command: Sequence[str], exit_code: int, started: float) -> Capture:
+        """Write the file of the capture, remove the folder, and return the capture.
+
+        Raises `BadCapture` with the reason if the function was never called; then there is no new file.
+        """
+        try:
+            capture = self._merged()
+        except BadCapture:
+            shutil.rmtree(self.parts)
+            raise
+        capture = msgspec.structs.replace(
+            capture, command=tuple(command), exit_code=exit_code, started=started
+        )
+        temporary = self.parts / "whole"
+        temporary.write_bytes(msgspec.json.encode(capture) + b"\n")
+        temporary.replace(self.out)
+        shutil.rmtree(self.parts)
+        return capture
+
+    def _merged(self) -> Capture:
+        target = f"{self.module}:{self.function}"
+        files = sorted(self.parts.glob("part-*.json"))
+        if not (self.parts / "followed").exists():
+            raise BadCapture(
+                "the command started no Python that can be followed: not `python -I` or `-E`, no container of its own"
+            )
+        if not files:
+            raise BadCapture(
+                f"no process imported {self.module}; check its name. A function of the script itself cannot be "
+                "recorded: move it to a module that the script imports"
+            )
+        capture = merge([CAPTURES.decode(file.read_bytes()) for file in files], str(self.parts))
+        if not capture.signatures and capture.compiled:
+            raise BadCapture(
+                f"{target} was only traced by a compiler: how often its compiled form ran is unknown; "
+                "record a run without torch.compile"
+            )
+        if not capture.signatures:
+            why = f"; {capture.missed} calls could not be recorded: {capture.error}" if capture.missed else ""
+            raise BadCapture(f"{target} was imported, but never called{why}")
+        return capture

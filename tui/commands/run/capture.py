@@ -1,0 +1,143 @@
+"""`wavedeck capture`: run a person's own program and record the calls of one function; show a capture."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+import click
+
+from suites.captures.capture import Capture, Signature, read_capture, signature_text
+from suites.captures.program import Recording
+from suites.errors import BadCapture
+from tui.diagnostics import Complaint, ExitCode, say, write_error
+from tui.facts.tables import Column, Field
+from tui.facts.vocabulary import counted, grouped, percent
+from tui.print.plain import emit, listing
+
+
+@click.command(name="capture")
+@click.argument("target", metavar="[PKG.MOD:FN", default="")
+@click.argument("command", nargs=-1, metavar="-- CMD...]", type=click.UNPROCESSED)
+@click.option(
+    "-o", "out", metavar="FILE", type=click.Path(path_type=Path), help="Where to write the capture."
+)
+@click.option(
+    "--show", "shown", metavar="FILE", type=click.Path(path_type=Path), help="Print the table of a capture."
+)
+def capture_command(target: str, command: tuple[str, ...], *, out: Path | None, shown: Path | None) -> int:
+    """Record the calls of function FN of module PKG.MOD while CMD runs, in all its Python processes.
+
+    CMD is your benchmark, test or server: wavedeck capture vllm.ops:rms_norm -o calls -- python bench.py. Recorded are
+    shapes, strides, dtypes, numbers, aliasing, the ranges of indices, and how often and how long each distinct call ran.
+    """
+    if shown is not None:
+        if target or out is not None:
+            raise Complaint("--show prints a capture and records nothing; leave out the rest")
+        emit(page(read_capture(shown)))
+        return ExitCode.DONE
+    if not target or not command or out is None:
+        raise Complaint("usage: wavedeck capture PKG.MOD:FN -o FILE -- CMD, or wavedeck capture --show FILE")
+    recording = Recording(target, out)
+    started = time.time()
+    try:
+        code = run_program(command, recording.environment(os.environ))
+    except OSError as error:
+        recording.parts.rmdir()
+        raise Complaint(f"{command[0]} cannot be started: {error.strerror}") from error
+    try:
+        capture = recording.finish(command, code, started)
+    except BadCapture as error:
+        say(str(error))
+        return code or ExitCode.NO
+    write_error(page(capture) + "\n")
+    say(f"{out}: {summary(capture)}")
+    return code
+
+
+def run_program(command: Sequence[str], environ: Mapping[str, str]) -> int:
+    """Run a program in the foreground; return its exit code, as a shell does for a program that a signal ended."""
+    program = subprocess.Popen(command, env=environ)
+    with signals_for(program):
+        code = program.wait()
+    return code if code >= 0 else 128 - code
+
+
+@contextmanager
+def signals_for(program: subprocess.Popen[bytes]) -> Iterator[None]:
+    """Leave signals to the program, so that its calls are still collected when it has ended.
+
+    A terminal sends Ctrl-C to both; other signals are passed on.
+    """
+    handlers = {signal.SIGINT: lambda *_: None, signal.SIGTERM: lambda number, _: program.send_signal(number)}
+    earlier = {number: signal.signal(number, handler) for number, handler in handlers.items()}
+    try:
+        yield
+    finally:
+        for number, handler in earlier.items():
+            signal.signal(number, handler)
+
+
+def page(capture: Capture) -> str:
+    """Return the table of a capture, and remarks about what it cannot say."""
+    return "\n\n".join(
+        filter(None, (listing(fields(capture), capture.signatures), "\n".join(remarks(capture))))
+    )
+
+
+def fields(capture: Capture) -> tuple[Field[Signature], ...]:
+    """Return the columns of the table."""
+    whole = capture.weight_us
+
+    def share(signature: Signature) -> str:
+        return percent(signature.weight_us / whole if whole and signature.weight_us is not None else None)
+
+    return (
+        Field(Column("calls", right=True), calls),
+        Field(Column("share of time", right=True), share),
+        Field(Column("mean us", right=True), lambda row: "" if row.mean_us is None else f"{row.mean_us:.1f}"),
+        Field(Column("signature", least=30), signature_text),
+        Field(Column("aliases", if_known=True, least=14), aliases),
+    )
+
+
+def calls(signature: Signature) -> str:
+    """Return how often a signature was called."""
+    return grouped(signature.calls) if signature.is_frequency_known else "unknown"
+
+
+def aliases(signature: Signature) -> str:
+    """Return the arguments that are one tensor, or that share storage: `x is out; k, v share storage`."""
+    words = [" is ".join(group) for group in signature.same]
+    return "; ".join([*words, *(f"{', '.join(group)} share storage" for group in signature.shared)])
+
+
+def remarks(capture: Capture) -> list[str]:
+    """Return what the table cannot say, a line each."""
+    signatures = capture.signatures
+    untimed = sum(signature.mean_us is None and signature.is_frequency_known for signature in signatures)
+    in_graphs = sum(not signature.is_frequency_known for signature in signatures)
+    lines = {
+        f"{counted(untimed, 'signature')} without a time: each process called it once, which is the warm-up": untimed,
+        f"frequency unknown: {counted(in_graphs, 'signature')} captured in a CUDA graph, whose runs nobody counts": in_graphs,
+        f"frequency unknown: a compiler traced {capture.target} {counted(capture.compiled, 'time')}; "
+        "calls of the compiled form are not in the table": capture.compiled,
+        f"{counted(capture.others, 'call')} of further signatures not in the table": capture.others,
+        f"{counted(capture.missed, 'call')} not recorded in whole: {capture.error}": capture.missed,
+    }
+    return [line for line, number in lines.items() if number]
+
+
+def summary(capture: Capture) -> str:
+    """Return `3 signatures, 120 calls in 2 processes`."""
+    number = sum(process.calls for process in capture.processes)
+    processes = len(capture.processes)
+    return (
+        f"{counted(len(capture.signatures), 'signature')}, {counted(number, 'call')} in "
+        f"{processes} process{'es' if processes > 1 else ''}"
+    )
