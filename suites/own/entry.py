@@ -115,6 +115,17 @@ class KernelFile:
         """Return whether a function launches a kernel, itself or through others."""
         return not self._closure(name).isdisjoint(self._launching)
 
+    def imported_from(self, name: str) -> str:
+        """Return the module that the file imports a name from, with its dots; empty if it does not."""
+        return next(
+            (
+                "." * node.level + (node.module or "")
+                for node in ast.walk(self._tree)
+                if isinstance(node, ast.ImportFrom) and name in bound_names(node)
+            ),
+            "",
+        )
+
     @property
     def has_inputs(self) -> bool:
         """The file has a function `get_inputs()`."""

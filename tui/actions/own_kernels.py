@@ -192,6 +192,12 @@ async def _called(
         except (BadKernelFile, NotRecorded) as error:
             failure = failure or error
             continue
+        for kernel in seen[0].launched:
+            if module := file.imported_from(kernel):
+                raise BadKernelFile(
+                    f"{entry.name} launches {kernel}, which {file.path} imports from {module}; "
+                    "a candidate is one module: move both into one file"
+                )
         axes = {name: await axis_of(name, small) for name in designed.named}
         return Draft(file, entry, reference, designed, small, seen, axes, package)
     if failure is None:
