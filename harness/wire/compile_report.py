@@ -11,7 +11,7 @@ HOST_RAISED = "the entry point raised"
 
 
 class HostWorkFound(msgspec.Struct, frozen=True):
-    """A call at `gpu` sizes whose work the host did."""
+    """A call at `gpu` sizes that the host computed."""
 
     case: str
     operator: str = ""
