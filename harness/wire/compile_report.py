@@ -7,7 +7,7 @@ import msgspec
 from .evaluation import KernelResources
 
 HOST_RAISED = "the entry point raised"
-"""Begins the error of a candidate whose host code raises while its kernels are compiled."""
+"""Start of the error message if a candidate's host code raises while its kernels are compiled."""
 
 
 class HostWorkFound(msgspec.Struct, frozen=True):
