@@ -34,7 +34,7 @@ class KeptKernel:
 
     @property
     def judged(self) -> Evaluation | None:
-        """The evaluation whose times count: the exam's if it timed the attempt again; `None` if it is not known."""
+        """The evaluation with the times that count: the exam's if it timed the attempt again; `None` if it is not known."""
         attempt = self.attempt_state
         return timed_evaluation(attempt) if attempt is not None else None
 

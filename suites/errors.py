@@ -7,7 +7,7 @@ SuiteError
 |- BadCapture     calls of a person's program cannot be recorded, or the file of a capture cannot be read
 |- BadSuite       a registered suite, or the file that registers them, cannot be used
 |- BadTask        a task folder breaks the format
-`- BadKernelFile  a kernel of one's own cannot become a task
+`- BadKernelFile  a person's kernel file cannot become a task
 """
 
 from __future__ import annotations

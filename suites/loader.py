@@ -59,8 +59,8 @@ def find_public_task(name: str, tasks: Sequence[PublicTask]) -> PublicTask:
 def load_suite(name: str, *, registry: Path | None = None) -> tuple[Task, ...]:
     """Return all tasks of a suite, easiest first; of a clone, the tasks that were recorded.
 
-    Raises `SuiteError` at the first broken task, and if no task of a clone was recorded. Of the suite `OWN`, tasks whose package
-    is gone are left out.
+    Raises `SuiteError` at the first broken task, and if no task of a clone was recorded. Of the suite `OWN`, tasks without
+    their package are left out.
     """
     if registry is not None and name in public_suite_names(registry=registry):
         folder = recorded_folder(registry, name)

@@ -147,9 +147,9 @@ class Corpus:
 def build_corpus(loaded: Sequence[Task], under_test: Sequence[Task], further: Path | None = None) -> Corpus:
     """Returns the baselines of `loaded` and the kernels in `further`, of which no search finds an overlap with a task under test.
 
-    A kernel overlaps if it has the name of a task under test, defines one of its entry points, or nearly copies a
-    kernel of its baseline (`engine.corpus.overlap`). No examples are answers of a public benchmark, PyTorch references, and
-    modules of a package. Raises `UsageProblem` if `further` is neither a folder nor a JSON array.
+    A kernel overlaps if it has the name of a task under test, or defines one of its entry points. A near copy of a kernel
+    of its baseline overlaps too (`engine.corpus.overlap`). No examples are answers of a public benchmark, PyTorch
+    references, and modules of a package. Raises `UsageProblem` if `further` is neither a folder nor a JSON array.
     """
     tested = Tested(under_test)
     documents = []

@@ -26,7 +26,7 @@ SLOWER = 0.03
 
 
 class Result(StrEnum):
-    """What a recheck found about a kernel."""
+    """The result of a recheck of one kernel."""
 
     BROKE = "broke"
     SLOWER = "slower"
@@ -94,7 +94,7 @@ class Rechecked:
 
     @property
     def result(self) -> Result:
-        """What the verdict and the times say."""
+        """The result by the verdict, then by the times."""
         before, mean = self.kernel.judged, self.mean
         if self.now is None or not self.now.verdict.counted:
             return Result.NOT_JUDGED

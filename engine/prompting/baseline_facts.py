@@ -34,8 +34,9 @@ class BaselineFacts:
     """Hardware and software of the times."""
 
     def beside(self, best: Evaluation | None, product: Product | None) -> BaselineFacts:
-        """Returns these facts, without times if they come from another provenance than the times of `best`, or from another
-        product than the bounds of the cases.
+        """Returns these facts, without times that cannot be compared.
+
+        Times are left out if `best` has another provenance, or if the bounds of the cases are for another product.
         """
         measured_on = self.provenance.product if self.provenance is not None else ""
         is_same_product = product is None or not measured_on or measured_on == product.name

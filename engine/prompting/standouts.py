@@ -68,8 +68,8 @@ def narrow_loads(evaluation: Evaluation) -> list[str]:
 def idle_units(evaluation: Evaluation) -> list[str]:
     """Returns a sentence about the grid that leaves most of the device without work, if that costs much.
 
-    Small grids count only in cases that take longer than their launch and make up much of the time, and in launches that
-    make up much of their call.
+    Small grids count only in cases that take longer than their launch and make up much of the time. The launch must make
+    up much of its call.
     """
     costs = {estimate.case: estimate.low_us for estimate in long_estimates(evaluation)}
     total = sum(costs.values())

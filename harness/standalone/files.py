@@ -29,8 +29,8 @@ FORMULAS = {
 def standalone_files(task: Task, source: str) -> dict[str, str]:
     """Return the texts by file name: `softmax_kernel.py`, `softmax_baseline.py`, `softmax_problem.py`, test and bench.
 
-    Raises `HarnessError` if the cases are calls of a script, whose inputs cannot be made again without it, and if the kernel
-    imports from its package.
+    Raises `HarnessError` if the cases are calls of a script: without it, their inputs cannot be made again. Also raises it if
+    the kernel imports from its package.
     """
     if task.script is not None:
         raise HarnessError(

@@ -7,11 +7,11 @@ import msgspec
 from .evaluation import KernelResources
 
 HOST_RAISED = "the entry point raised"
-"""Begins the error of a candidate whose host code raises while its kernels are compiled."""
+"""Start of the error message if a candidate's host code raises while its kernels are compiled."""
 
 
 class HostWorkFound(msgspec.Struct, frozen=True):
-    """A call at `gpu` sizes whose work the host did."""
+    """A call at `gpu` sizes that the host computed."""
 
     case: str
     operator: str = ""

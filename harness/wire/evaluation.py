@@ -93,11 +93,11 @@ class Mismatch(msgspec.Struct, frozen=True):
     """The largest error of finite elements, or the worst of the metrics, in units of its tolerance; `None` if exact values are
     expected."""
     pattern: tuple[str, ...] = ()
-    """What the wrong elements have in common, where they are, and one of them with its neighbours and inputs, a sentence each."""
+    """Sentences about the wrong elements: their common property, their places, and an example with its neighbours and inputs."""
 
     @property
     def common(self) -> str:
-        """What the wrong elements have in common, if anything: the first sentence of the pattern, unless it shows an element."""
+        """The common property of the wrong elements: the first sentence of the pattern; empty if it shows an element."""
         first = self.pattern[0] if self.pattern else ""
         return "" if first.startswith("at [") else first
 

@@ -177,9 +177,9 @@ def _orphans(
                 or _used_names(statement) & changed
             )
             and not any(
-                names & _used_names(other)
-                for other in (*before.body, *after.body)
-                if other not in gone and other is not statement
+                names & _used_names(other_statement)
+                for other_statement in (*before.body, *after.body)
+                if other_statement not in gone and other_statement is not statement
             )
             and not any(map(is_used_elsewhere, names))
         ]
@@ -202,7 +202,7 @@ def _used_names(statement: ast.stmt) -> set[str]:
 
 
 def _check_uses(before: _Module, after: _Module, staying: Sequence[ast.stmt], changed: Set[str]) -> None:
-    """Raise `NotApplicable` if a statement that stays uses a name whose meaning the kernel changes."""
+    """Raise `NotApplicable` if a statement that stays uses a name that the kernel changes."""
     for statement in staying:
         used = _used_names(statement) & changed
         if used:

@@ -51,12 +51,12 @@ class Repository:
         """
         path = self._named(file) if file else original_path(task) or self._with_text(original)
         if not path or path not in self._files():
-            what = (
+            problem = (
                 f"{file or path} is no file of HEAD"
                 if file or path
                 else f"no file of HEAD is {task.id}'s original"
             )
-            raise NotApplicable(f"{what}; name the file of the kernel with --file PATH")
+            raise NotApplicable(f"{problem}; name the file of the kernel with --file PATH")
         if self._git("status", "--porcelain", "--", path):
             raise NotApplicable(f"{path} has changes that are not committed; commit or stash them")
         try:
@@ -86,7 +86,7 @@ class Repository:
 
     def _with_text(self, text: str) -> str:
         """Return the only file of HEAD with this text; empty if there is none, or if several have it."""
-        blob = self._git("hash-object", "--stdin", given=text).strip()
+        blob = self._git("hash-object", "--stdin", standard_input=text).strip()
         entries = (
             entry.partition("\t")
             for entry in self._git("ls-tree", "-r", "-z", "--full-tree", "HEAD").split("\0")
@@ -124,7 +124,7 @@ class Repository:
                 _run(test, folder, f"{test!r} passes before the change and fails after it")
             # The person signs and checks the commit later, so no hook and no signature now.
             commit = ("commit", "-q", "--no-verify", "--no-gpg-sign", "-F", "-", "--", path)
-            self._git(*commit, folder=folder, given=message)
+            self._git(*commit, folder=folder, standard_input=message)
         return self._git("rev-parse", branch).strip()
 
     def _mentions(self, name: str, *, other_than: str) -> bool:
@@ -151,13 +151,17 @@ class Repository:
             raise
 
     def _git(
-        self, *arguments: str, folder: Path | None = None, given: str | None = None, ok: Sequence[int] = (0,)
+        self,
+        *arguments: str,
+        folder: Path | None = None,
+        standard_input: str | None = None,
+        ok: Sequence[int] = (0,),
     ) -> str:
         environ = {name: value for name, value in os.environ.items() if name not in OF_CALLER}
         done = subprocess.run(
             ["git", "-C", str(folder or self._root), *arguments],
-            input=None if given is None else given.encode(),
-            stdin=subprocess.DEVNULL if given is None else None,
+            input=None if standard_input is None else standard_input.encode(),
+            stdin=subprocess.DEVNULL if standard_input is None else None,
             capture_output=True,
             env=environ,
             check=False,

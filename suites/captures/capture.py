@@ -64,7 +64,7 @@ class Signature(msgspec.Struct, frozen=True):
     """Calls with equal arguments, except for the values of tensors."""
 
     arguments: dict[str, Value]
-    """By parameter, defaults included; `args[3]` if it has no name. A launch also has `grid` and its options."""
+    """Values by parameter, defaults included; `args[3]` if it has no name. A launch also has `grid` and its options."""
     same: tuple[tuple[str, ...], ...]
     """Arguments that are one tensor."""
     shared: tuple[tuple[str, ...], ...]
@@ -81,11 +81,11 @@ class Signature(msgspec.Struct, frozen=True):
     total_us: float
     """Sum over the timed calls."""
     indices: dict[str, IndexValues]
-    """By argument."""
+    """Values of integer tensors, by argument."""
 
     @property
     def is_frequency_known(self) -> bool:
-        """False if a CUDA graph repeats calls, which nobody counts."""
+        """False if a CUDA graph repeats calls: the hook does not see its replays."""
         return not self.graph_calls
 
     @property
@@ -112,16 +112,16 @@ class Process(msgspec.Struct, frozen=True):
 
 
 class Capture(msgspec.Struct, frozen=True):
-    """What a program did with one function; one process's part of this has the same form."""
+    """The recorded calls of one function in all processes of a program, or in one process."""
 
     module: str
     function: str
     kind: str
-    """`function`, or `kernel` for a Triton kernel, whose launches are recorded."""
+    """`function`, or `kernel` for a Triton kernel: then the rows are its launches."""
     file: str
     parameters: tuple[str, ...]
     versions: dict[str, str]
-    """Of `python`, `torch`, `triton`, `cuda` or `hip`, and the function's package."""
+    """Versions of `python`, `torch`, `triton`, `cuda` or `hip`, and the function's package."""
     processes: tuple[Process, ...]
     signatures: tuple[Signature, ...]
     others: int
@@ -147,7 +147,7 @@ class Capture(msgspec.Struct, frozen=True):
 
     @property
     def weight_us(self) -> float:
-        """Time of all signatures whose time is known."""
+        """Total time of the signatures with a known time."""
         return sum(signature.weight_us or 0.0 for signature in self.signatures)
 
 
@@ -175,25 +175,25 @@ def merge(parts: Sequence[Capture], source: str) -> Capture:
     """
     if not parts:
         raise BadCapture(f"{source} holds no calls")
-    found = [part for part in parts if not part.problem]
-    if not found:
+    recorded = [part for part in parts if not part.problem]
+    if not recorded:
         raise BadCapture(parts[0].problem)
     rows: dict[bytes, list[Signature]] = {}
-    for signature in (signature for part in found for signature in part.signatures):
+    for signature in (signature for part in recorded for signature in part.signatures):
         key = msgspec.json.encode((signature.arguments, signature.same, signature.shared, signature.clock))
         rows.setdefault(key, []).append(signature)
     signatures = sorted(
         map(_merged, rows.values()), key=lambda row: (row.weight_us or 0.0, row.calls), reverse=True
     )
     return msgspec.structs.replace(
-        found[0],
-        versions={name: version for part in found for name, version in part.versions.items()},
-        processes=tuple(process for part in found for process in part.processes if process.calls),
+        recorded[0],
+        versions={name: version for part in recorded for name, version in part.versions.items()},
+        processes=tuple(process for part in recorded for process in part.processes if process.calls),
         signatures=tuple(signatures),
-        others=sum(part.others for part in found),
-        compiled=sum(part.compiled for part in found),
-        missed=sum(part.missed for part in found),
-        error=next((part.error for part in found if part.error), ""),
+        others=sum(part.others for part in recorded),
+        compiled=sum(part.compiled for part in recorded),
+        missed=sum(part.missed for part in recorded),
+        error=next((part.error for part in recorded if part.error), ""),
     )
 
 

@@ -21,7 +21,7 @@ class ChosenCase(msgspec.Struct, frozen=True):
 
     signature: Signature
     weight: float
-    """Its share of the covered time, with the signatures that it stands for; 0 for an exam case."""
+    """Its share of the covered time, with the signatures that it represents; 0 for an exam case."""
     exam: bool = False
 
 
@@ -29,18 +29,18 @@ class Choice(msgspec.Struct, frozen=True):
     """The cases of a task."""
 
     cases: tuple[ChosenCase, ...]
-    """Open cases, whose weights sum to 1, by weight; then exam cases."""
+    """Open cases by weight, with a sum of 1; then exam cases."""
     exact: float
     """Share of the time that was spent in exactly these signatures."""
     covered: float
-    """The same, with the time of signatures of other sizes for which a case stands."""
+    """Share of the time with the other signatures that the cases represent."""
 
 
 def choose_cases(capture: Capture, cases: int = 8) -> Choice:
     """
     Return at most `cases` open cases that cover at least 95 % of the recorded time, and exam cases of other signatures.
 
-    If so many signatures do not add up to 95 %, the cases are chosen far from each other, and each stands for the nearest
+    If so many signatures do not add up to 95 %, the cases are chosen far from each other. Each then represents the nearest
     signatures that differ from it in sizes and whole numbers only. Raises `ValueError` if no signature has a known time.
     """
     timed = [signature for signature in capture.signatures if signature.weight_us]
@@ -58,7 +58,7 @@ def choose_cases(capture: Capture, cases: int = 8) -> Choice:
     weights = [_time(signature) for signature in chosen]
     rest = [signature for signature in timed if signature not in chosen]
     for signature in rest:
-        distances = [_distance(signature, other) for other in chosen]
+        distances = [_distance(signature, case) for case in chosen]
         nearest = distances.index(min(distances))
         if distances[nearest] < OTHER_FORM:
             weights[nearest] += _time(signature)

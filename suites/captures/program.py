@@ -1,4 +1,4 @@
-"""The environment of a program whose calls are recorded, and the files that its processes write."""
+"""The environment of a program under capture, and the files that its processes write."""
 
 from __future__ import annotations
 

@@ -171,7 +171,9 @@ class KernelFile:
             if self.launches(function) and _takes_inputs(self, function)
         ]
         names = [function for function in launching if not _NO_ENTRY.search(function)] or launching
-        called = {other for caller in names for other in self._closure(caller) - {caller} if other in names}
+        called = {
+            callee for caller in names for callee in self._closure(caller) - {caller} if callee in names
+        }
         outermost = [function for function in names if function not in called] or names
         if not outermost:
             raise BadKernelFile(
@@ -189,12 +191,12 @@ class KernelFile:
 
         Raises `BadKernelFile` if there are several.
         """
-        found = [
+        references = [
             name
             for name in self.functions
             if _REFERENCE.search(name) and not self.launches(name) and self._fits(name, entry)
         ]
-        own = [name for name in found if entry.name in name] or found
+        own = [name for name in references if entry.name in name] or references
         if len(own) > 1:
             raise BadKernelFile(
                 f"{self.path} has {len(own)} references for {entry.name}: {', '.join(own)}; name one with --reference {own[0]}"

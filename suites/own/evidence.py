@@ -1,4 +1,4 @@
-"""What a first call of a kernel and of its reference showed."""
+"""Facts from the first call of a kernel and of its reference."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ class CallSeen(msgspec.Struct, frozen=True):
     outputs: tuple[OutputSeen, ...] = ()
     """New tensors and changed inputs: returned ones first, in their order."""
     error: str = ""
-    """What the call raised, in one line."""
+    """The exception of the call, in one line."""
 
 
 class FirstCallSeen(msgspec.Struct, frozen=True, tag="first_call_seen"):
-    """What one call of a kernel, and of its reference with the same inputs, showed at small sizes."""
+    """Facts from one call of a kernel, and of its reference with the same inputs, at small sizes."""
 
     inputs_error: str = ""
     """Why the inputs could not be made."""
@@ -57,7 +57,7 @@ class ValueSeen(msgspec.Struct, frozen=True):
 
 
 class InputsSeen(msgspec.Struct, frozen=True, tag="inputs_seen"):
-    """What `get_inputs()` of a file returned."""
+    """The values that `get_inputs()` of a file returned."""
 
     values: tuple[ValueSeen, ...] = ()
     error: str = ""

@@ -1,4 +1,4 @@
-"""What a person says about a kernel file."""
+"""A request to make a task of a kernel file, from a person's arguments."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class KernelRequest(msgspec.Struct, frozen=True):
     shapes: tuple[str, ...] = ()
     reference: str = ""
     calls: tuple[Inputs, ...] = ()
-    """Inputs of recorded calls, in place of `shapes`."""
+    """Inputs of recorded calls; they replace `shapes`."""
 
 
 def is_kernel_file(text: str) -> bool:

@@ -228,7 +228,7 @@ def _scalar(name: str, text: str) -> Scalar:
 
 
 def value_of(dim: Dim, sizes: Mapping[str, int]) -> int:
-    """Return the number that a size stands for."""
+    """Return the value of a size."""
     if isinstance(dim, int):
         return dim
     factor, _, name = dim.rpartition("*")

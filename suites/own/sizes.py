@@ -194,7 +194,9 @@ def _named(
     return axis
 
 
-def _known(what: str, dims: Sequence[Dim], cases: Sequence[Inputs], axes: dict[tuple[int, ...], str]) -> Dim:
+def _known(
+    subject: str, dims: Sequence[Dim], cases: Sequence[Inputs], axes: dict[tuple[int, ...], str]
+) -> Dim:
     """Return the size that these numbers are, or the number itself."""
     if isinstance(dims[0], str) and len(set(dims)) == 1:
         return dims[0]
@@ -202,7 +204,7 @@ def _known(what: str, dims: Sequence[Dim], cases: Sequence[Inputs], axes: dict[t
     if values in axes:
         return axes[values]
     if len(set(values)) > 1:
-        raise BadKernelFile(f"--shapes: {what} differ between the cases, but are no size of a tensor")
+        raise BadKernelFile(f"--shapes: {subject} differ between the cases, but are no size of a tensor")
     return values[0]
 
 

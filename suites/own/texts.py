@@ -46,7 +46,7 @@ class Reference:
 
     name: str
     place: str
-    """Where it is, for people: `rms_norm_ref in rms.py`."""
+    """Location for messages: `rms_norm_ref in rms.py`."""
     imports: tuple[str, ...]
     text: str
     """Its definition; empty if it is imported."""
@@ -81,7 +81,7 @@ class Draft:
 
     @property
     def outputs(self) -> tuple[OutputSeen, ...]:
-        """What the kernel returns and changes."""
+        """Tensors that the kernel returns or changes."""
         return self.seen[0].kernel.outputs
 
     @property
@@ -195,9 +195,9 @@ def check_agreement(entry: str, reference: str, seen: FirstCallSeen) -> None:
         most = 0.0 if is_exact(output.dtype) else TOLERANCES.get(output.dtype, EIGHT_BITS)[-1]
         if error > most:
             words = "in other values" if math.isinf(error) else f"by {error:.1%} of the size of the values"
-            what = f"the changed {output.input}" if output.input else "its result"
+            result = f"the changed {output.input}" if output.input else "its result"
             raise BadKernelFile(
-                f"{entry} and the reference {reference} differ {words} in {what} ({output.dtype}, {list(output.shape)}); "
+                f"{entry} and the reference {reference} differ {words} in {result} ({output.dtype}, {list(output.shape)}); "
                 "nothing can be judged before one of them is fixed"
             )
 
@@ -285,8 +285,8 @@ def problem_text(draft: Draft) -> str:
     make_inputs = inputs_text(draft.design, draft.entry.parameters).removeprefix("import torch\n\n\n")
     imports = [line for line in reference.imports if line != "import torch"]
     future = [line for line in imports if line.startswith("from __future__")]
-    others = [line for line in imports if line not in future]
-    blocks = ["\n".join(lines) for lines in (future, ["import torch", *others]) if lines]
+    later_imports = [line for line in imports if line not in future]
+    blocks = ["\n".join(lines) for lines in (future, ["import torch", *later_imports]) if lines]
     return _joined([head, *blocks, reference.text, make_inputs, _oracle(draft)])
 
 

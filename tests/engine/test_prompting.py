@@ -417,8 +417,8 @@ def test_other_kernels_are_shown_as_changes_to_the_best() -> None:
 
 
 def test_weights_of_cases_and_the_time_weighted_speedup_are_named() -> None:
-    first, *others = SETTING.task.cases
-    weights = [3.0, *(1.0 for case in others if not case.exam)]
+    first, *remaining = SETTING.task.cases
+    weights = [3.0, *(1.0 for case in remaining if not case.exam)]
     cases = [
         case if case.exam else msgspec.structs.replace(case, weight=weights.pop(0))
         for case in SETTING.task.cases

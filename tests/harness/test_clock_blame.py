@@ -98,7 +98,7 @@ def test_baseline_outputs_are_not_compared() -> None:
 
 
 @pytest.mark.parametrize(
-    ("left", "says"),
+    ("traces", "says"),
     [
         (LeftBehind(patched=("torch.sum",), threads=0, children=0), "torch.sum"),
         (
@@ -108,9 +108,9 @@ def test_baseline_outputs_are_not_compared() -> None:
     ],
     ids=["patch", "foreign-kernel"],
 )
-def test_patch_or_foreign_kernel_rejects_candidate_but_not_baseline(left: LeftBehind, says: str) -> None:
+def test_patch_or_foreign_kernel_rejects_candidate_but_not_baseline(traces: LeftBehind, says: str) -> None:
     def patched(_timer: FakeSeat, request: Farewell) -> WorkerAnswer:
-        return left
+        return traces
 
     measured = bench(behaviours={CANDIDATE: on(Farewell, patched)}).measure()
     assert conclude(measured.error) is Verdict.REJECTED

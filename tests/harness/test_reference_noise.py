@@ -89,11 +89,11 @@ def test_a_level_may_differ_where_the_largest_of_each_row_is_cut_off() -> None:
     def reference(values: torch.Tensor) -> torch.Tensor:
         return (values / (values.abs().amax(dim=1, keepdim=True) / 127)).to(torch.int8)
 
-    other = (x * (127 / x.abs().amax(dim=1, keepdim=True))).to(torch.int8)
+    multiplied = (x * (127 / x.abs().amax(dim=1, keepdim=True))).to(torch.int8)
     for has_oracle in (False, True):
         changes = changes_of(reference, x, has_oracle=has_oracle, source="")
         assert changes is not None
-        differing, open_levels = other != reference(x), changes.any(dim=0)
+        differing, open_levels = multiplied != reference(x), changes.any(dim=0)
         assert int(differing.sum()) > 50
         assert not bool((differing & ~open_levels).any())
         assert float(open_levels.double().mean()) < 0.03

@@ -72,10 +72,10 @@ def test_cases_with_weights_count_by_their_time() -> None:
         speedup_geomean_ci=(0.9, 1.1),
         speedup_weighted_ci=(1.4, 1.6),
     )
-    found = speed_of(whole)
-    assert found.value == pytest.approx(1 / (0.4 + 0.2 + 0.1))
-    assert found.interval == pytest.approx((1 / (0.9 / 1.4 + 0.1), 1 / (0.9 / 1.6 + 0.1)))
-    assert found.words == "1.43x [1.35, 1.51] time-weighted; 1.50x [1.40, 1.60] exact, 2 of 3"
+    weighted = speed_of(whole)
+    assert weighted.value == pytest.approx(1 / (0.4 + 0.2 + 0.1))
+    assert weighted.interval == pytest.approx((1 / (0.9 / 1.4 + 0.1), 1 / (0.9 / 1.6 + 0.1)))
+    assert weighted.words == "1.43x [1.35, 1.51] time-weighted; 1.50x [1.40, 1.60] exact, 2 of 3"
     launch = msgspec.structs.replace(
         whole,
         latency=(case("decode", 2.0), case("prefill", 10.0, Bound.AT_LEAST, half=0.0)),

@@ -67,10 +67,10 @@ def write(root: Path, files: dict[str, str]) -> Path:
 )
 def test_root_is_found(tmp_path: Path, files: dict[str, str], root: str, module: str, reason: str) -> None:
     file = write(tmp_path / "repo-1", files)
-    found = find_package(file)
-    assert found.package == Package(str(tmp_path / "repo-1" / root), module)
-    assert reason in found.reason
-    assert found.package.file == file
+    result = find_package(file)
+    assert result.package == Package(str(tmp_path / "repo-1" / root), module)
+    assert reason in result.reason
+    assert result.package.file == file
 
 
 def test_namespace_package_is_found_through_pythonpath_and_an_editable_install(
@@ -87,9 +87,9 @@ def test_namespace_package_is_found_through_pythonpath_and_an_editable_install(
             "an editable install",
         )
     monkeypatch.setenv("PYTHONPATH", f"/nowhere:{Path.home()}:{tmp_path}:{tmp_path / 'repo-1/code'}")
-    found = find_package(file)
-    assert found == (Package(str(tmp_path / "repo-1/code"), "ops.softmax"), "PYTHONPATH")
-    assert found.package.view(tmp_path).import_folders == (str(tmp_path / "repo-1/code"), str(tmp_path))
+    result = find_package(file)
+    assert result == (Package(str(tmp_path / "repo-1/code"), "ops.softmax"), "PYTHONPATH")
+    assert result.package.view(tmp_path).import_folders == (str(tmp_path / "repo-1/code"), str(tmp_path))
 
 
 def test_imports_are_those_from_the_root(tmp_path: Path) -> None:

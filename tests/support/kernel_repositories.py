@@ -37,7 +37,7 @@ def kernel_repository(folder: Path, text: str = ORIGINAL) -> Path:
 
 
 def add_task(shell: Shell, folder: Path, *, original: str = "") -> None:
-    """Add the suite `mine` with a task whose baseline is `ORIGINAL`; `original` is its key in `task.toml`."""
+    """Add the suite `mine` with a task that has the baseline `ORIGINAL`; `original` is its key in `task.toml`."""
     made = load_task("vector_add").folder
     (folder / "vector_add").mkdir(parents=True)
     for file in ("task.toml", "problem.py", "cost.py"):

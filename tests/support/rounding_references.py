@@ -8,14 +8,14 @@ from tests.support.scripts import HEADER
 
 
 class Rounding(NamedTuple):
-    """A reference whose own rounding is larger than its task's tolerance."""
+    """A reference with a rounding of its own that exceeds its task's tolerance."""
 
     reference: str
     test: str
     exact: dict[str, str]
     """Replacements in the reference that give a kernel which is as right, or more exact."""
     mutants: dict[str, dict[str, str]]
-    """By name, replacements in the exact kernel that make it wrong."""
+    """Replacements in the exact kernel that make it wrong, by name."""
 
 
 ATTENTION = (

@@ -33,7 +33,7 @@ FAST = msgspec.structs.replace(
 
 @pytest.fixture
 def repository(home: Home, shell: Shell, tmp_path: Path) -> Path:
-    """Returns a repository whose kernel was made a task, which a timed attempt solved."""
+    """Returns a repository with a kernel that is a task; a timed attempt solved it."""
     add_task(shell, tmp_path / "mine")
     stored.solved(home, {TASK: WINNER}, latency=(FAST, SLOW), provenance=HARDWARE)
     return kernel_repository(tmp_path / "repository")

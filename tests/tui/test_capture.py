@@ -111,8 +111,8 @@ def program(shell: Shell, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Pr
 @pytest.mark.judge
 def test_calls_of_a_program_and_its_children_are_counted(program: Program) -> None:
     program.write(kernels=KERNELS, bench=BENCH)
-    code, said = program.capture("kernels:scale")
-    assert code == 0, said
+    code, output = program.capture("kernels:scale")
+    assert code == 0, output
     capture = program.calls
     fresh = next(row for row in capture.signatures if not (row.same or row.shared))
     assert signature_text(fresh) == "x=100:float32, out=100:float32, factor=2.0"
@@ -123,8 +123,8 @@ def test_calls_of_a_program_and_its_children_are_counted(program: Program) -> No
     assert (neighbours.calls, neighbours.same, neighbours.shared) == (1, (), (("x", "out"),))
     assert neighbours.mean_us is None, "its only call is the warm-up"
     assert sorted(process.calls for process in capture.processes) == [4, 5, 5, 6]
-    assert "3 signatures, 20 calls in 4 processes" in said
-    assert "1 signature without a time" in said
+    assert "3 signatures, 20 calls in 4 processes" in output
+    assert "1 signature without a time" in output
 
 
 @pytest.mark.judge
@@ -167,9 +167,9 @@ for _ in range(5):
 gather(torch.randn(10, 4), torch.tensor([1, 2]))
 """
     program.write(kernels=KERNELS, bench=bench)
-    code, said = program.capture("kernels:gather")
-    assert (code, program.calls.compiled, program.calls.signatures[0].calls) == (0, 1, 1), said
-    assert "frequency unknown: a compiler traced kernels:gather 1 time" in said
+    code, output = program.capture("kernels:gather")
+    assert (code, program.calls.compiled, program.calls.signatures[0].calls) == (0, 1, 1), output
+    assert "frequency unknown: a compiler traced kernels:gather 1 time" in output
 
 
 TORCH = '''
@@ -230,20 +230,20 @@ def run(x, y, ms):
 
 def test_gpu_times_come_from_events_that_nobody_waits_for(program: Program) -> None:
     program.write(torch=TORCH, ops=GPU_OPS, bench=GPU_BENCH)
-    code, said = program.capture("ops:run")
-    assert code == 0, said
+    code, output = program.capture("ops:run")
+    assert code == 0, output
     timed, captured = program.calls.signatures
     assert (timed.clock, timed.calls, timed.timed, timed.mean_us) == ("gpu", 1000, 999, 1000.0)
     assert (captured.calls, captured.graph_calls, captured.is_frequency_known) == (0, 3, False)
-    assert "frequency unknown: 1 signature captured in a CUDA graph" in said
+    assert "frequency unknown: 1 signature captured in a CUDA graph" in output
     assert program.calls.compiled == 1, "a compiler calls with tensors without values"
     assert program.calls.processes[0].device == "a GPU"
     program.write(
         bench="import torch, ops\ntorch.compiling = True\nops.run(torch.Tensor(64), torch.Tensor(128), 1.0)"
     )
-    code, said = program.capture("ops:run")
+    code, output = program.capture("ops:run")
     assert code == ExitCode.NO
-    assert one_line_of(said).startswith("wavedeck: ops:run was only traced by a compiler: how often")
+    assert one_line_of(output).startswith("wavedeck: ops:run was only traced by a compiler: how often")
 
 
 @pytest.mark.gpu
@@ -329,12 +329,12 @@ add(1), add(1, 1), add(y=1, x=1), add(1.0), add(True)
     )
     errors = program.folder / "errors"
     bench = (sys.executable, str(program.folder / "bench.py"), str(errors))
-    code, said = program.capture("ops:add", *bench)
-    assert code == 0, said
+    code, output = program.capture("ops:add", *bench)
+    assert code == 0, output
     assert "can only concatenate str" in errors.read_text()
     counts = {signature_text(row): row.calls for row in program.calls.signatures}
     assert counts == {"x=1, y=1": 3, "x='a', y=1": 1, "x=1.0, y=1": 1, "x=True, y=1": 1}
-    assert "1 call not recorded in whole: RuntimeError: no length" in said
+    assert "1 call not recorded in whole: RuntimeError: no length" in output
     assert program.capture("ops:Ops.twice", *bench)[0] == 0
     assert program.calls.signatures[0].calls == 2
 
@@ -351,24 +351,24 @@ add(1), add(1, 1), add(y=1, x=1), add(1.0), add(True)
 )
 def test_function_without_calls_is_one_line(program: Program, target: str, words: str) -> None:
     program.write(ops=PLAIN, bench="import ops\nops.add(1)")
-    code, said = program.capture(target)
+    code, output = program.capture(target)
     assert code in (ExitCode.NO, ExitCode.USAGE)
-    assert one_line_of(said).startswith(words)
+    assert one_line_of(output).startswith(words)
     assert not [path.name for path in program.folder.iterdir() if path.name.startswith("calls")]
 
 
 def test_file_that_is_no_capture_is_not_replaced(program: Program) -> None:
     program.write(ops=PLAIN, bench="open('started', 'w')")
     program.out.write_text("precious", encoding="utf-8")
-    code, said = program.capture("ops:add")
+    code, output = program.capture("ops:add")
     assert code == ExitCode.USAGE
-    assert "is no capture" in one_line_of(said)
+    assert "is no capture" in one_line_of(output)
     assert program.out.read_text() == "precious"
     assert not Path("started").exists()
 
 
-def one_line_of(said: str) -> str:
-    (line,) = said.splitlines()
+def one_line_of(output: str) -> str:
+    (line,) = output.splitlines()
     return line
 
 

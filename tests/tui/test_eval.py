@@ -211,7 +211,7 @@ def failing_cases(count: int) -> Evaluation:
     wrong = [
         mismatch(case=f"fp32-{n}", pattern=(f"wrong elements: the last {n} columns",)) for n in range(count)
     ]
-    errors = [CaseError(one.case, mismatch_wording.mismatch(one)) for one in wrong]
+    errors = [CaseError(failure.case, mismatch_wording.mismatch(failure)) for failure in wrong]
     raised = ErrorReport("exception", "case fp16: TypeError: no half")
     further = mismatch_wording.further_lines(errors[0], (*errors[1:], CaseError("fp16", raised)))
     cases = "fails: all cases that were judged"

@@ -53,9 +53,9 @@ def draft_of(request: KernelRequest, targets: Sequence[str] = ()) -> Draft:
 def designed_for(entry: Function, cases: Sequence[Inputs]) -> Design:
     """Return the inputs with named sizes. Raises `BadKernelFile` if they are not those of the entry point."""
     designed = design(cases, entry.parameters)
-    known = designed.tensors.keys() | designed.scalars.keys() | designed.sizes[0].keys()
+    inputs = designed.tensors.keys() | designed.scalars.keys() | designed.sizes[0].keys()
     for parameter in entry.parameters:
-        if parameter not in known and parameter not in entry.defaults:
+        if parameter not in inputs and parameter not in entry.defaults:
             raise BadKernelFile(
                 f"there is no input {parameter}; {entry.signature} needs it: add {parameter}=4096:fp16 to --shapes"
             )
@@ -183,8 +183,9 @@ async def _called(
         try:
             for number in numbers:
                 if all(
-                    (small[number], designed.dtypes[number]) != (small[other], designed.dtypes[other])
-                    for other in seen
+                    (small[number], designed.dtypes[number])
+                    != (small[seen_number], designed.dtypes[seen_number])
+                    for seen_number in seen
                 ):
                     seen[number] = await run_in_slot(
                         pool, entry.name, partial(call, number=number, small=small[number]), view
@@ -228,8 +229,8 @@ def assumptions(draft: Draft, *, sends: bool) -> list[tuple[str, str]]:
         (f"size {name}", axis_words(draft.axes.get(name), sizes)) for name, sizes in designed.values.items()
     ]
     for output, name in zip(draft.outputs, draft.output_names, strict=True):
-        what = "written in place" if output.input else "returned"
-        rows.append((f"output {name}", f"{output.dtype}, {what}"))
+        kind = "written in place" if output.input else "returned"
+        rows.append((f"output {name}", f"{output.dtype}, {kind}"))
     for dtype, limit in draft.tolerances.items():
         used = (
             "" if draft.reference.is_kernel else f"; the kernel itself uses {draft.errors[dtype] / limit:.0%}"

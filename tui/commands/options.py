@@ -68,7 +68,7 @@ def complete_sessions(_ctx: click.Context, _param: click.Parameter, incomplete: 
 
 
 class OwnOptions(msgspec.Struct, frozen=True):
-    """What a person says about a file."""
+    """Options about a kernel file."""
 
     shapes: tuple[str, ...] = ()
     reference: str = ""
@@ -174,7 +174,7 @@ targets_option = setting_options("targets")
 
 
 def say_default_target(errors: Iterable[str], targets: Sequence[str]) -> None:
-    """Say how to judge for NVIDIA, if the compiler for the default target, which nobody named, is the only one to refuse.
+    """Say how to judge for NVIDIA, if only the compiler for the default target refuses, and no target was named.
 
     `errors` are whole messages: lines after the first are about values. Host code raises for every target.
     """

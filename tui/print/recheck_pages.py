@@ -62,8 +62,8 @@ def _provenances(evaluations: Sequence[Evaluation | None]) -> list[Provenance | 
 
 def _values(provenances: Sequence[Provenance | None], name: str) -> str:
     """Return the different values of a field: `3.6.0, 3.7.0`."""
-    known = [str(getattr(provenance, name)) for provenance in provenances if provenance is not None]
-    return ", ".join(dict.fromkeys(value for value in known if value))
+    values = [str(getattr(provenance, name)) for provenance in provenances if provenance is not None]
+    return ", ".join(dict.fromkeys(value for value in values if value))
 
 
 VERSIONS: tuple[Field[Version], ...] = (

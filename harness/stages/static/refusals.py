@@ -298,7 +298,7 @@ def _check_path(line: int, path: str, allowed: frozenset[str]) -> Iterator[Refus
     if (
         member
         and not permitted
-        and not any(_leads_to(member, known) for known in _MEMBERS.get(top, (member,)))
+        and not any(_leads_to(member, allowed_member) for allowed_member in _MEMBERS.get(top, (member,)))
     ):
         why = f"the judge cannot watch it; of `{top}` a candidate may use {', '.join(_MEMBERS[top])}"
         if path == IMPORT_MODULE:

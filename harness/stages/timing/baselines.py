@@ -70,8 +70,8 @@ def other_baseline(task: Task, where: str, read: Callable[[str], str]) -> Baseli
     """
     Any callable as a baseline, named as the person names it: FILE, FILE.py:FUNCTION or PACKAGE.MODULE:FUNCTION.
 
-    `read` returns the text of a file. A FILE alone defines the task's entry points; another function is called in place of
-    the first. `UnknownBaseline` if there is no such file, or if the file does not define the function.
+    `read` returns the text of a file. A FILE alone defines the task's entry points; another function replaces the
+    first entry point. `UnknownBaseline` if there is no such file, or if the file does not define the function.
     """
     entry = task.entry_points[0].name
     place, _, function = where.rpartition(":")

@@ -50,7 +50,9 @@ def confine(spawn: Spawn, address_space_bytes: int, *, run_programs: bool = Fals
         package=spawn.package,
     )
     if spawn.package is not None:
-        os.environ.update(variable.split("=", 1) for variable in spawn.package.package.environment)
+        for variable in spawn.package.package.environment:
+            name, _, value = variable.partition("=")
+            os.environ[name] = value
     return layers
 
 

@@ -193,10 +193,10 @@ def _largest_error(got: torch.Tensor, truth: torch.Tensor) -> float:
     if not bool(same.all()):
         return math.inf
     sizes = truth[finite].abs()
-    others = sizes[sizes > 0]
-    if not others.numel():
+    nonzero = sizes[sizes > 0]
+    if not nonzero.numel():
         return 0.0 if not bool(got[finite].any()) else math.inf
-    return float(((got[finite] - truth[finite]).abs() / (sizes + others.median())).max())
+    return float(((got[finite] - truth[finite]).abs() / (sizes + nonzero.median())).max())
 
 
 def _to_float64(value: Any) -> Any:

@@ -72,7 +72,7 @@ class Trial:
         self._sandbox: tuple[Layer, ...] = ()
         self._stage = "call"
         self._case = ""
-        self._others: tuple[CaseError, ...] = ()
+        self._further_failures: tuple[CaseError, ...] = ()
         """Failures of other outputs and cases, after a first one."""
         self._failing_cases = ""
         """Which cases fail and pass, after a first wrong one."""
@@ -102,7 +102,7 @@ class Trial:
             self._check_integrity()
             return self._judged(None)
         except Stop as stop:
-            error, self._others = stop.error, (*stop.others, *self._others)
+            error, self._further_failures = stop.error, (*stop.further_failures, *self._further_failures)
         except GuestFailed as failed:
             error, failure = ErrorReport(kind="limit", message=str(failed)), Failure.GUEST_FAILED
             detail = "the judge's code failed in the candidate's process"
@@ -183,7 +183,7 @@ class Trial:
         """Note which other cases fail, and how; `kind` is the kind of the first error."""
         if self._begin.exam or kind in _ENDS_ALL:
             return
-        self._others, self._failing_cases = judge_the_rest(
+        self._further_failures, self._failing_cases = judge_the_rest(
             self._task,
             self._runs,
             filter(self._is_possible, self._plan.execution),
@@ -347,7 +347,7 @@ class Trial:
     def _judged(self, error: ErrorReport | None, failure: Failure | None = None) -> Judged:
         if error is not None:
             first = CaseError(self._case, error)
-            further = mismatch_wording.further_lines(first, self._others)
+            further = mismatch_wording.further_lines(first, self._further_failures)
             error = error.with_further(further, self._failing_cases)
         facts = [Fact("calls with right answers", str(self._answers.calls), Basis.PROOF)]
         facts += [Fact(f"{name}: left out", why, Basis.PROOF) for name, why in self._left_out.items()]

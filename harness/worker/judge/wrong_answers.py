@@ -56,9 +56,9 @@ class Strength:
             if not count:
                 continue
             group = self._problem.group(case)
-            given = Given(self._problem, JudgedCase(case), inputs, expected)
-            case_weaknesses = [*self._weak_truths(given)]
-            case_weaknesses += self._accepted_answers(given, plain=case.name in degenerate)
+            call = Given(self._problem, JudgedCase(case), inputs, expected)
+            case_weaknesses = [*self._weak_truths(call)]
+            case_weaknesses += self._accepted_answers(call, plain=case.name in degenerate)
             weaknesses += [(group, weakness) for weakness in case_weaknesses]
             if not case_weaknesses:
                 strong.add(group)
@@ -68,63 +68,63 @@ class Strength:
             weakness for group, weakness in weaknesses if group not in strong or weakness.control == TRUTH
         )
 
-    def _weak_truths(self, given: Given) -> Iterator[Weakness]:
-        case = given.case.case
-        for number, truth in enumerate(given.expected):
+    def _weak_truths(self, call: Given) -> Iterator[Weakness]:
+        case = call.case.case
+        for number, truth in enumerate(call.expected):
             output = self._task.outputs_of(case)[number]
             dtype = torch_dtype(dtype_of(output, case))
             rounded = truth.is_floating_point() and truth.dtype is not torch.float64
             if rounded and dtype.is_floating_point and self._task.script is None:
                 name = str(truth.dtype).removeprefix("torch.")
                 yield Weakness(case.name, output.name, TRUTH, f"the oracle answers in {name}, not in float64")
-            elif not self._accepts(given, number, truth.to(dtype)):
+            elif not self._accepts(call, number, truth.to(dtype)):
                 problem = f"the oracle's own answer, rounded to {dtype_of(output, case)}, is refused: the tolerance is below one rounding"
                 yield Weakness(case.name, output.name, TRUTH, problem)
 
-    def _accepted_answers(self, given: Given, *, plain: bool) -> Iterator[Weakness]:
-        case = given.case.case
+    def _accepted_answers(self, call: Given, *, plain: bool) -> Iterator[Weakness]:
+        case = call.case.case
         other_inputs = self._problem.inputs(case, self._seed, OTHER)
         other_outputs = self._problem.oracle(case, other_inputs)
         outputs = self._task.outputs_of(case)
-        for place, (output, truth) in enumerate(zip(outputs, given.expected, strict=True)):
+        for place, (output, truth) in enumerate(zip(outputs, call.expected, strict=True)):
             if not truth.numel():
                 continue
             answers = [("zeros", torch.zeros_like(truth)), ("ones", torch.ones_like(truth))]
             if not plain:
                 answers += _altered(truth)
-                answers += _copies(given.inputs, truth)
+                answers += _copies(call.inputs, truth)
                 if other_outputs[place].shape == truth.shape:
                     answers.append(("the answer to other inputs", other_outputs[place]))
             for control, answer in answers:
                 self.tried += 1
-                if self._accepts(given, place, answer):
+                if self._accepts(call, place, answer):
                     problem = f"accepted as `{output.name}`: {control}"
                     yield Weakness(case.name, output.name, control, problem)
         if not plain:
-            yield from self._ignored_inputs(given, other_inputs)
+            yield from self._ignored_inputs(call, other_inputs)
 
-    def _ignored_inputs(self, given: Given, other_inputs: Inputs) -> Iterator[Weakness]:
+    def _ignored_inputs(self, call: Given, other_inputs: Inputs) -> Iterator[Weakness]:
         """Yield inputs that make no difference: with other values, every output is still accepted."""
-        case = given.case.case
-        for name, value in given.inputs.items():
+        case = call.case.case
+        for name, value in call.inputs.items():
             if not isinstance(value, torch.Tensor) or not value.numel():
                 continue
             try:
-                changed = self._problem.oracle(case, {**given.inputs, name: other_inputs[name]})
+                changed = self._problem.oracle(case, {**call.inputs, name: other_inputs[name]})
             except BadProblem:
                 continue  # these inputs only work together
             self.tried += 1
-            if all(self._accepts(given, place, answer) for place, answer in enumerate(changed)):
+            if all(self._accepts(call, place, answer) for place, answer in enumerate(changed)):
                 yield Weakness(
                     case.name, "", f"input {name}", f"the values of input `{name}` make no difference"
                 )
 
-    def _accepts(self, given: Given, place: int, answer: torch.Tensor) -> bool:
-        case, truth = given.case.case, given.expected[place]
+    def _accepts(self, call: Given, place: int, answer: torch.Tensor) -> bool:
+        case, truth = call.case.case, call.expected[place]
         output = self._task.outputs_of(case)[place]
         answer = answer.to(torch_dtype(dtype_of(output, case)))
-        noise = partial(given.noise, place)
-        judged = compare_output(self._task, output, given.case, answer, truth, sizes=case.cpu, noise=noise)
+        noise = partial(call.noise, place)
+        judged = compare_output(self._task, output, call.case, answer, truth, sizes=case.cpu, noise=noise)
         return judged.mismatch is None
 
 

@@ -21,10 +21,10 @@ The rest names processes and settings.
 class Stop(Exception):
     """Ends a trial or a timing with this error of the candidate."""
 
-    def __init__(self, error: ErrorReport, others: tuple[CaseError, ...] = ()) -> None:
-        """`others` are further failures of the same call."""
+    def __init__(self, error: ErrorReport, further_failures: tuple[CaseError, ...] = ()) -> None:
+        """`further_failures` are of the same call."""
         super().__init__(error.message)
-        self.error, self.others = error, others
+        self.error, self.further_failures = error, further_failures
 
 
 def blame(failure: NoAnswer, case: str, lead: str, *, gpu: bool) -> ErrorReport:

@@ -20,7 +20,7 @@ from .reference_noise import FACTOR, QUANTIZED_REACH, noise_of, reach
 _DIGITS = (6, 9, 17)
 EXACT = Tolerance()
 SLACK = 1.25
-"""Where quantized inputs alone miss a metric's limit, so many times their error is right: another rounding or granularity."""
+"""Factor on the error of quantized inputs if they alone miss a metric's limit: allows another rounding or granularity."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,7 +21,7 @@ _ROUNDED_ULPS = (0.06, 3.0)
 _MOST_ULPS = 16.0
 """For 95 of 100 wrong elements; sums that cancel exceed it."""
 _LEAST_ALIKE = 8
-"""With fewer wrong elements, almost anything is common to them."""
+"""Fewer wrong elements have almost any property in common by chance."""
 _MOST_INPUTS, _MOST_INDICES = 4, 6
 
 

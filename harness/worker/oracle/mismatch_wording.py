@@ -70,14 +70,14 @@ def _extent(wrong: Mismatch) -> str:
     )
 
 
-def further_lines(first: CaseError, others: Sequence[CaseError]) -> tuple[str, ...]:
+def further_lines(first: CaseError, further_failures: Sequence[CaseError]) -> tuple[str, ...]:
     """A line for each of the other failures. Failures with the same message share a line.
 
     If there are many, so do outputs that are wrong in the same way.
     """
     ways: dict[Hashable, list[CaseError]] = {}
-    for number, failure in enumerate((first, *others)):
-        is_alone = failure.error.kind == "mismatch" and len(others) <= _MOST_LINES
+    for number, failure in enumerate((first, *further_failures)):
+        is_alone = failure.error.kind == "mismatch" and len(further_failures) <= _MOST_LINES
         ways.setdefault(number if is_alone else _way(failure), []).append(failure)
     lines: list[str] = []
     for number, failures in enumerate(ways.values()):
@@ -87,12 +87,12 @@ def further_lines(first: CaseError, others: Sequence[CaseError]) -> tuple[str, .
             plural = "cases fail" if len(same) > 1 else "case fails"
             line.append(f"{len(same)} more {plural} in the same way: {shown}")
         lines += filter(None, ["; ".join(line)])
-    left = len(lines) - _MOST_LINES
-    return tuple(lines) if left <= 0 else (*lines[:_MOST_LINES], f"and failures of {left} more kinds")
+    excess = len(lines) - _MOST_LINES
+    return tuple(lines) if excess <= 0 else (*lines[:_MOST_LINES], f"and failures of {excess} more kinds")
 
 
 def _way(failure: CaseError) -> Hashable:
-    """What two failures of one cause share: for a wrong output its name and pattern, else the message; numbers aside."""
+    """Key that failures of one cause share: name and pattern of a wrong output, else the message; without numbers."""
     error, wrong = failure.error, failure.error.mismatch
     if error.kind != "mismatch" or wrong is None:
         return error.kind, _NUMBER.sub("#", error.first_line.replace(failure.case, ""))

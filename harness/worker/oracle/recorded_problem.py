@@ -45,7 +45,7 @@ TRIES = 4
 
 
 class OtherCall(CannotJudge):
-    """With these values the script does not make the call."""
+    """The script does not make the call with these values."""
 
 
 class RecordedInputs(dict[str, Value]):

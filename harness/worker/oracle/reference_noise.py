@@ -1,8 +1,8 @@
 """How far the rounding inside a reference moves its outputs: the reference runs again on inputs that are moved up and down.
 
 The sum of both changes is free of the response to the inputs themselves: to first order, the changes cancel. The rest is the
-rounding of three calls, which is independent if the inputs move by a unit in the last place of the coarsest format inside. So
-a reference that does not round has no noise, and a format that is coarser than the reference's does no harm.
+rounding of three calls. It is independent if the inputs move by a unit in the last place of the coarsest format inside. So a
+reference that does not round has no noise, and a format that is coarser than the reference's does no harm.
 """
 
 from __future__ import annotations

@@ -30,7 +30,7 @@ _GREETINGS: msgspec.msgpack.Decoder[Hello] = msgspec.msgpack.Decoder(Hello)
 
 
 class CannotJudge(BadProblem):
-    """The benchmark's own test keeps the task from being judged here: nobody's failure."""
+    """The benchmark's own test keeps the task from being judged here; neither candidate nor judge failed."""
 
 
 class SlowScript(CannotJudge):

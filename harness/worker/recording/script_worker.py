@@ -1,5 +1,6 @@
-"""Role `script`: runs a script and reports the calls of its entry points, makes one of them again, runs a program and reports its
-results, or makes the first call of a kernel.
+"""Role `script`: runs a script and reports the calls of its entry points, or makes one of them again.
+
+It also runs a program and reports its results, and makes the first call of a kernel.
 """
 
 from __future__ import annotations

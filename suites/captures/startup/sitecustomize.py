@@ -1,6 +1,6 @@
 """Python imports this module when it starts, because its folder is on PYTHONPATH. It starts the hook of `wavedeck capture`.
 
-Afterwards it runs the `sitecustomize` that the program would have had. Python 3.9 and newer; standard library only.
+Then it runs the `sitecustomize` that the program would have had. Python 3.9 and newer; standard library only.
 """
 
 import os
@@ -21,8 +21,8 @@ def run_own_sitecustomize() -> None:
     from importlib.machinery import PathFinder
     from importlib.util import module_from_spec
 
-    others = [folder for folder in sys.path if os.path.abspath(folder) != FOLDER]
-    spec = PathFinder.find_spec("sitecustomize", others)
+    folders = [folder for folder in sys.path if os.path.abspath(folder) != FOLDER]
+    spec = PathFinder.find_spec("sitecustomize", folders)
     if spec is not None and spec.loader is not None:
         module = module_from_spec(spec)
         sys.modules["sitecustomize"] = module

@@ -51,7 +51,7 @@ def start(environ: Mapping[str, str]) -> None:
     if ENVIRONMENT not in environ:
         return
     module, function, folder = environ[ENVIRONMENT].split("\n")
-    # The capture can then tell a program without the module from one that Python's startup file did not reach.
+    # Without this file, the capture knows that Python's startup file did not reach the program.
     os.close(os.open(os.path.join(folder, "followed"), os.O_CREAT | os.O_WRONLY))
     recorder = Recorder(module, function, folder)
     if module in sys.modules:
@@ -179,7 +179,7 @@ class Recorder:
         for part in owners:
             owner = getattr(owner, part, None)
         if not hasattr(owner, name):
-            functions = [other for other in dir(owner) if callable(getattr(owner, other, None))]
+            functions = [member for member in dir(owner) if callable(getattr(owner, member, None))]
             close = get_close_matches(name, functions, n=1)
             hint = f" (did you mean {close[0]!r}?)" if close else ""
             return f"{self.module} has no {self.function!r}{hint}"
@@ -211,13 +211,17 @@ class Recorder:
             parameters = inspect.signature(function).parameters.values()
         except (TypeError, ValueError):  # a function in C
             return
-        named = [each for each in parameters if each.kind not in (each.VAR_POSITIONAL, each.VAR_KEYWORD)]
-        self.parameters = [each.name for each in named]
+        named = [
+            parameter
+            for parameter in parameters
+            if parameter.kind not in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD)
+        ]
+        self.parameters = [parameter.name for parameter in named]
         torch = sys.modules.get("torch")
         self.defaults = {
-            each.name: key_of(each.default, each.name, [], torch)
-            for each in named
-            if each.default is not each.empty
+            parameter.name: key_of(parameter.default, parameter.name, [], torch)
+            for parameter in named
+            if parameter.default is not parameter.empty
         }
 
     def recording(self, function: Callable[..., Any]) -> Callable[..., Any]:
@@ -310,9 +314,9 @@ class Recorder:
         """Return what the arguments of a call are, in the order of the parameters, and add the tensors to `tensors`."""
         names = self.parameters
         if not kwargs and len(args) <= len(names):
-            given = [(name, key_of(value, name, tensors, torch)) for name, value in zip(names, args)]
-            given += [(name, self.defaults[name]) for name in names[len(args) :] if name in self.defaults]
-            return tuple(given)
+            pairs = [(name, key_of(value, name, tensors, torch)) for name, value in zip(names, args)]
+            pairs += [(name, self.defaults[name]) for name in names[len(args) :] if name in self.defaults]
+            return tuple(pairs)
         values = dict(zip(names, args))
         for place in range(len(names), len(args)):
             values[f"args[{place}]"] = args[place]
@@ -320,9 +324,9 @@ class Recorder:
         if self.kind == "kernel":
             values.pop("warmup", None)
         keys = {name: key_of(value, name, tensors, torch) for name, value in values.items()}
-        given = [(name, keys.pop(name, self.defaults.get(name))) for name in names]
+        pairs = [(name, keys.pop(name, self.defaults.get(name))) for name in names]
         return (
-            *(pair for pair in given if pair[1] is not None),
+            *(pair for pair in pairs if pair[1] is not None),
             *sorted(keys.items(), key=lambda pair: pair[0]),
         )
 
@@ -470,7 +474,7 @@ class TracedCall(Exception):
 
 
 class Replacement:
-    """Stands for a callable object: records its calls, and has its attributes."""
+    """Replaces a callable object: records its calls, and has its attributes."""
 
     def __init__(self, replaced: Callable[..., Any], recorded: Callable[..., Any]) -> None:
         self.__wrapped__ = replaced

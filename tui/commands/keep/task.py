@@ -185,7 +185,7 @@ def check_command(name: str, *, targets: str | None, as_json: bool) -> ExitCode:
 def checked(
     tasks: Sequence[Task], problems: Sequence[BadTask], name: str, targets: str | None, *, as_json: bool
 ) -> ExitCode:
-    """Judge tasks whose files have no problem; print what was found, and return the exit code."""
+    """Print `problems`, or judge the tasks and print the findings if there are none; return the exit code."""
     from .checking import FIELDS, findings, weigh  # needs the judge's modules, which no listing needs
 
     reports = weigh(tasks, targets) if tasks else []

@@ -35,7 +35,11 @@ FAIL_ON = re.compile(r"slower=(\d+(?:\.\d+)?)%")
 
 @click.command(name="recheck")
 @click.argument(
-    "what", required=False, default=ACCEPTED, metavar="[accepted|SESSION]", shell_complete=complete_sessions
+    "scope",
+    required=False,
+    default=ACCEPTED,
+    metavar="[accepted|SESSION]",
+    shell_complete=complete_sessions,
 )
 @click.option(
     "--fail-on",
@@ -51,7 +55,7 @@ FAIL_ON = re.compile(r"slower=(\d+(?:\.\d+)?)%")
 @targets_option
 @json_option
 def recheck_command(
-    what: str,
+    scope: str,
     *,
     fail_on: str | None,
     junit_file: Path | None,
@@ -67,7 +71,7 @@ def recheck_command(
     """
     limit = SLOWER if fail_on is None else _limit(fail_on)
     settings = load({"devices": device, "targets": targets}, environ=os.environ, folder=Path.cwd()).settings
-    kernels = _kernels(what)
+    kernels = _kernels(scope)
     tasks = {name: _task(name, settings) for name in dict.fromkeys(kernel.task for kernel in kernels)}
     rechecked = asyncio.run(_judge(kernels, tasks, settings, limit))
     if junit_file is not None:
@@ -89,9 +93,9 @@ def _limit(fail_on: str) -> float:
     return float(match[1]) / 100
 
 
-def _kernels(what: str) -> list[KeptKernel]:
-    if what != ACCEPTED:
-        return open_kernels(what)
+def _kernels(scope: str) -> list[KeptKernel]:
+    if scope != ACCEPTED:
+        return open_kernels(scope)
     kernels = accepted_kernels(home_from(os.environ))
     if not kernels:
         raise Complaint(
