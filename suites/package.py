@@ -15,9 +15,10 @@ from __future__ import annotations
 import ast
 import keyword
 import os
+import re
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from importlib.machinery import PathFinder
 from pathlib import Path
@@ -33,6 +34,10 @@ _TAKEN = frozenset({*sys.stdlib_module_names, *_ROOMS, "torch", "triton", "numpy
 _OURS = frozenset(Path(__file__).resolve().parents[1] / room for room in _ROOMS)
 """Folders of this project, which hold the answers of built-in tasks."""
 _PROJECT_FILES = ("pyproject.toml", "setup.py", "setup.cfg")
+_VARIABLE = re.compile(r"[A-Z_][A-Z0-9_]*=")
+_NOT_OF_PACKAGES = ("TRITON_", "TORCH", "PYTHON", "PYTORCH_", "LD_", "CUDA_", "HIP_", "WAVEDECK_")
+"""Variables that change what the judge compiles and runs."""
+_SECRET = re.compile(r"KEY|TOKEN|SECRET|PASS|CREDENTIAL")
 _DATA_WORDS = ("__file__", "importlib.resources", "get_data")
 
 
@@ -43,6 +48,8 @@ class Package(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Folder that Python imports the package from; in a `task.toml` it may be relative to the task's folder."""
     module: str
     """Dotted name of the module, such as `ops.softmax`."""
+    environment: tuple[str, ...] = ()
+    """Variables that candidates see besides the judge's own, as `NAME=VALUE`."""
 
     @property
     def file(self) -> Path:
@@ -99,6 +106,9 @@ class Package(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
             return f"the root {self.root} is too large to show to candidates; move the package to a folder of its own"
         if not self.file.is_file():
             return f"the root {self.root} has no module {self.module}"
+        for variable in self.environment:
+            if not _VARIABLE.match(variable) or variable.startswith(_NOT_OF_PACKAGES):
+                return f"{variable!r} is no NAME=VALUE of a variable that only the package reads"
         if top in _TAKEN:
             return (
                 f"the package is called `{top}`, as a module that the judge has loaded; give it another name"
@@ -106,6 +116,17 @@ class Package(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         if task_folder.is_relative_to(root / top):
             return f"the package `{top}` contains the task's folder; move the suite out of the package"
         return ""
+
+
+def own_variables(package: Package, environment: Mapping[str, str]) -> tuple[str, ...]:
+    """Return the variables of a package as `NAME=VALUE`: `FLAG_` and `GEMS_` begin those of `flag_gems`. Keys stay out."""
+    top = package.module.partition(".")[0].upper()
+    starts = tuple(f"{word}_" for word in (top, top.replace("_", ""), *top.split("_")) if word)
+    return tuple(
+        f"{name}={value}"
+        for name, value in sorted(environment.items())
+        if name.startswith(starts) and not name.startswith(_NOT_OF_PACKAGES) and not _SECRET.search(name)
+    )
 
 
 class PackageView(msgspec.Struct, frozen=True):
@@ -164,7 +185,7 @@ def find_package(file: Path) -> FoundPackage:
     absolute = [module for module, _ in _imported(tree, "")]
     for root in roots:
         top = file.relative_to(root).parts[0]
-        own = (module for module in absolute if module.partition(".")[0] == top)
+        own = (module for module in absolute if module.partition(".")[0] == top and top not in _TAKEN)
         if module := next((module for module in own if Package(str(root), top).file_of(module)), ""):
             return _found(file, root, f"the file imports `{module}`")
     beside = Package(str(file.parent), file.stem)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import builtins
 import re
 from dataclasses import dataclass
 from functools import cached_property
@@ -114,6 +115,17 @@ class KernelFile:
         """Return whether a function launches a kernel, itself or through others."""
         return not self._closure(name).isdisjoint(self._launching)
 
+    def imported_from(self, name: str) -> str:
+        """Return the module that the file imports a name from, with its dots; empty if it does not."""
+        return next(
+            (
+                "." * node.level + (node.module or "")
+                for node in ast.walk(self._tree)
+                if isinstance(node, ast.ImportFrom) and name in bound_names(node)
+            ),
+            "",
+        )
+
     @property
     def has_inputs(self) -> bool:
         """The file has a function `get_inputs()`."""
@@ -224,6 +236,25 @@ def called_with(reference: Function, entry: Function) -> tuple[str, ...]:
     raise BadKernelFile(
         f"the reference {reference.signature} does not take the parameters of {entry.signature}; give another one"
     )
+
+
+def names_in_expression(text: str, entry: Function) -> tuple[str, ...]:
+    """Return the parameters of the entry point that an expression reads, besides `torch`, `F` and Python's own names.
+
+    Raises `BadKernelFile` if it is no expression or reads other names.
+    """
+    try:
+        parts = list(ast.walk(parse_python(f"({text})")))
+    except (SyntaxError, ValueError) as error:
+        raise BadKernelFile(f"the reference {text!r} is no Python expression") from error
+    used = {part.id for part in parts if isinstance(part, ast.Name) and isinstance(part.ctx, ast.Load)}
+    bound = {part.id for part in parts if isinstance(part, ast.Name) and isinstance(part.ctx, ast.Store)}
+    bound |= {part.arg for part in parts if isinstance(part, ast.arg)}
+    if other := sorted(used - bound - {*entry.parameters, "torch", "F", *dir(builtins)}):
+        raise BadKernelFile(
+            f"the reference {text} reads {other[0]}; it may read torch, F and the parameters of {entry.signature}"
+        )
+    return tuple(name for name in entry.parameters if name in used)
 
 
 def _names_in(node: ast.AST) -> set[str]:

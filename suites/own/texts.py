@@ -415,7 +415,9 @@ def task_toml(draft: Draft, name: str) -> str:
         lines.append(f"original = {_quoted(draft.file.path_in_repository)}")
     if draft.package is not None:
         root, module = map(_quoted, (draft.package.root, draft.package.module))
-        lines.append(f"package = {{ root = {root}, module = {module} }}")
+        variables = ", ".join(map(_quoted, draft.package.environment))
+        environment = f", environment = [{variables}]" if variables else ""
+        lines.append(f"package = {{ root = {root}, module = {module}{environment} }}")
     if draft.changed:
         lines.append(f"in_place = [{', '.join(map(_quoted, draft.changed))}]")
     if draft.seen[0].operators:

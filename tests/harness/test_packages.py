@@ -54,6 +54,19 @@ async def test_namespace_package_and_modules_beside_a_script_are_found(
     assert (told(evaluation), evaluation.verdict) == ("", Verdict.CORRECT)
 
 
+async def test_module_that_reads_a_variable_and_makes_a_lock_is_imported(
+    pool: DevicePool, task: Task
+) -> None:
+    utils = task.package.file.with_name("utils.py")
+    utils.write_text(
+        "import multiprocessing, os\nLOCK = multiprocessing.Lock()\nassert os.environ['OPS_KIND'] == 'a=b'\n"
+        + utils.read_text()
+    )
+    package = msgspec.structs.replace(task.package, environment=("OPS_KIND=a=b",))
+    evaluation = await judge_task(pool, KERNEL, msgspec.structs.replace(task, package=package))
+    assert (told(evaluation), evaluation.verdict) == ("", Verdict.CORRECT)
+
+
 @pytest.mark.parametrize(
     ("old", "new", "verdict", "says"),
     [

@@ -47,6 +47,7 @@ print(json.dumps({
     "arch_name": torch.cuda.get_device_properties(0).gcnArchName,
     "versions": [torch.version.hip is not None, torch.version.cuda is not None],
     "target": [driver.get_current_target().backend, driver.get_current_target().arch],
+    "active": [name for name, backend in triton.backends.backends.items() if backend.driver.is_active()],
     "warp": driver.utils.get_device_properties(0)["warpSize"],
     "active_device": str(driver.get_active_torch_device()),
     "bandwidth_gb_per_s": bandwidth,
@@ -88,6 +89,7 @@ def test_shim_answers_as_target(answers: tuple[str, Any]) -> None:
         assert (answer["capability"], answer["warp"], answer["versions"]) == ([9, 0], 32, [False, True])
         assert answer["bandwidth_gb_per_s"] == pytest.approx(3350, rel=1e-3)
     assert answer["active_device"] == "cuda:0"
+    assert answer["active"] == ["amd" if name == "gfx942" else "nvidia"]
 
 
 def test_shim_tensors_compute_on_cpu(answers: tuple[str, Any]) -> None:

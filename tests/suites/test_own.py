@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from suites.errors import BadKernelFile
-from suites.own.entry import KernelFile, called_with
+from suites.own.entry import Function, KernelFile, called_with, names_in_expression
 from suites.own.evidence import InputsSeen, ValueSeen
 from suites.own.request import KernelRequest, parse_request
 from suites.own.shapes import TensorShape, inputs_of, parse_shapes
@@ -77,6 +77,23 @@ def test_entry_point_is_the_outermost_launching_function() -> None:
         file.find_entry("kernel")
     with pytest.raises(BadKernelFile, match=r"no function 'scal' at its top \(did you mean 'scale'\?\)"):
         file.find_entry("scal")
+
+
+def test_a_kernel_of_another_module_is_known_by_its_import() -> None:
+    file = KernelFile(Path("scale.py"), "from ._kernels.scale import scale_kernel\n\n\ndef scale(x): ...\n")
+    assert (file.imported_from("scale_kernel"), file.imported_from("scale")) == ("._kernels.scale", "")
+
+
+def test_an_expression_of_the_parameters_is_a_reference() -> None:
+    entry = Function("norm", ("x", "weight", "out"), {})
+    assert names_in_expression("F.rms_norm(x, x.shape[-1:], weight)", entry) == ("x", "weight")
+    assert names_in_expression("(lambda top: (top.values, top.indices))(x.topk(8))", entry) == ("x",)
+    with pytest.raises(
+        BadKernelFile, match=r"reads w; it may read torch, F and the parameters of norm\(x, wei"
+    ):
+        names_in_expression("x * w", entry)
+    with pytest.raises(BadKernelFile, match="no Python expression"):
+        names_in_expression("F.silu(x", entry)
 
 
 def test_inputs_of_each_case_become_readable_python() -> None:

@@ -10,7 +10,7 @@ import pytest
 
 from suites import BadTask
 from suites.folder import read_task
-from suites.package import Package, PackageView, find_package
+from suites.package import Package, PackageView, find_package, own_variables
 from tests.suites.folders import TASK, write_folder
 
 
@@ -111,6 +111,23 @@ def test_view_leaves_out_hidden_files_and_the_task(tmp_path: Path) -> None:
     assert gone.readable() == view.readable()
 
 
+def test_folder_called_triton_above_a_file_is_no_package_of_its_imports(tmp_path: Path) -> None:
+    file = write(tmp_path, {"aiter/ops/triton/kernels/scale.py": "import triton\n"})
+    assert not find_package(file).package.is_needed(file.read_text())
+
+
+def test_variables_of_a_package_are_those_that_begin_with_its_name_and_no_keys() -> None:
+    shell = {
+        "GEMS_VENDOR": "nvidia",
+        "FLAGGEMS_CACHE_DIR": "/c",
+        "GEMS_TOKEN": "s",
+        "TRITON_DEBUG": "1",
+        "HOME": "/",
+    }
+    package = Package("/src", "flag_gems.ops.softmax")
+    assert own_variables(package, shell) == ("FLAGGEMS_CACHE_DIR=/c", "GEMS_VENDOR=nvidia")
+
+
 @pytest.mark.parametrize(
     ("package", "problem"),
     [
@@ -121,6 +138,10 @@ def test_view_leaves_out_hidden_files_and_the_task(tmp_path: Path) -> None:
         ('root = "../..", module = "suites.softmax"', "give it another name"),
         ('root = "../..", module = "tasks.softmax"', "move the suite out of the package"),
         ('root = "/", module = "ops.softmax"', "is too large"),
+        (
+            'root = "../..", module = "ops.softmax", environment = ["TRITON_INTERPRET=0"]',
+            "only the package reads",
+        ),
     ],
 )
 def test_wrong_package_of_a_task_is_refused(tmp_path: Path, package: str, problem: str) -> None:

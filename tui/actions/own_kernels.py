@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import os
 from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
+
+import msgspec
 
 from harness import DevicePool, Target
 from harness.node.discovery import discover_devices
@@ -16,13 +19,13 @@ from harness.wire.program_messages import FirstCall, ReadInputs
 from suites import Axis
 from suites.dtypes import NoSuchDtype, on_target
 from suites.errors import BadKernelFile
-from suites.own.entry import Function, KernelFile, called_with
+from suites.own.entry import Function, KernelFile, called_with, names_in_expression
 from suites.own.evidence import FirstCallSeen, InputsSeen
 from suites.own.request import KernelRequest
 from suites.own.shapes import EXAMPLE, Inputs, inputs_of, parse_shapes
 from suites.own.sizes import TRIED_STEPS, Design, design
 from suites.own.texts import Draft, Reference, axis_words, check_agreement, inputs_text, itself, tensor_words
-from suites.package import Package, find_package
+from suites.package import Package, find_package, own_variables
 
 MOST_FIRST_CALLS = 6
 """Cases that are called before the task is written: one of each dtype, and others."""
@@ -61,6 +64,8 @@ def designed_for(entry: Function, cases: Sequence[Inputs]) -> Design:
 
 def find_reference(file: KernelFile, entry: Function, where: str) -> Reference:
     """Return the reference that `--reference` names, else that of the file, else the kernel itself."""
+    if "(" in where and ".py:" not in where:
+        return expression(where, entry)
     place, separator, name = where.rpartition(":")
     if separator and not place.endswith(".py"):
         return Reference(name, where, (f"from {place} import {name}",), "", entry.parameters)
@@ -72,6 +77,19 @@ def find_reference(file: KernelFile, entry: Function, where: str) -> Reference:
     imports, text = source.extract(function.name)
     return Reference(
         function.name, f"{function.name} in {source.path.name}", tuple(imports), text, parameters
+    )
+
+
+def expression(text: str, entry: Function) -> Reference:
+    """Return the reference of an expression such as `F.silu(x) * y`. Raises `BadKernelFile` if it is none of the parameters."""
+    parameters = names_in_expression(text, entry)
+    name = f"{entry.name.lstrip('_')}_reference"
+    return Reference(
+        name,
+        text,
+        ("import torch", "import torch.nn.functional as F"),
+        f"def {name}({', '.join(parameters)}):\n    return {text}",
+        parameters,
     )
 
 
@@ -95,9 +113,11 @@ async def _drafted(
 
 
 def package_of(file: KernelFile) -> Package | None:
-    """Return the package that a file lives in, if it needs it."""
+    """Return the package that a file lives in, if it needs it, with the variables of this process that are the package's."""
     package = find_package(file.path).package
-    return package if package.is_needed(file.text) else None
+    if not package.is_needed(file.text):
+        return None
+    return msgspec.structs.replace(package, environment=own_variables(package, os.environ))
 
 
 async def _read_inputs(text: str, target: Target, start: Start) -> InputsSeen:
@@ -173,6 +193,12 @@ async def _called(
         except (BadKernelFile, NotRecorded) as error:
             failure = failure or error
             continue
+        for kernel in seen[0].launched:
+            if module := file.imported_from(kernel):
+                raise BadKernelFile(
+                    f"{entry.name} launches {kernel}, which {file.path} imports from {module}; "
+                    "a candidate is one module: move both into one file"
+                )
         axes = {name: await axis_of(name, small) for name in designed.named}
         return Draft(file, entry, reference, designed, small, seen, axes, package)
     if failure is None:
@@ -195,6 +221,8 @@ def assumptions(draft: Draft, *, sends: bool) -> list[tuple[str, str]]:
             f"{draft.reference.place}, in {'float64' if draft.seen[0].is_wide else 'the dtypes of the inputs'}",
         ),
     ]
+    if draft.package is not None and draft.package.environment:
+        rows.append(("environment", ", ".join(draft.package.environment)))
     rows += [(f"input {name}", tensor_words(designed, name)) for name in designed.tensors]
     rows += [(f"input {name}", f"{value!r}") for name, value in designed.scalars.items()]
     rows += [

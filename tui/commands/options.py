@@ -90,7 +90,8 @@ def own_options(function: F) -> F:
             "--reference",
             default="",
             metavar="WHERE",
-            help="PyTorch function that says what is right: FUNCTION, FILE:FUNCTION or PACKAGE.MODULE:FUNCTION.",
+            help="PyTorch function that says what is right: FUNCTION, FILE:FUNCTION or PACKAGE.MODULE:FUNCTION; or an "
+            'expression of the parameters: "F.silu(x) * y".',
         ),
         click.option("--yes", "-y", is_flag=True, help="Do not ask whether the assumptions are right."),
         click.option("--dry-run", is_flag=True, help="Print what is assumed about a kernel file, and end."),

@@ -5,7 +5,10 @@ from __future__ import annotations
 import importlib
 import importlib.util
 import inspect
+import multiprocessing
+import os
 import sys
+import threading
 import traceback
 from collections.abc import Callable, Sequence
 from importlib.machinery import ModuleSpec, SourceFileLoader
@@ -38,7 +41,7 @@ def confine(spawn: Spawn, address_space_bytes: int, *, run_programs: bool = Fals
     if spawn.package is not None:
         _views.append(spawn.package)
         sys.path[:0] = [folder for folder in spawn.package.import_folders if folder not in sys.path]
-    return sandbox.apply(
+    layers = sandbox.apply(
         Path(spawn.scratch),
         spawn.cpu_limit_s,
         address_space_bytes,
@@ -46,6 +49,11 @@ def confine(spawn: Spawn, address_space_bytes: int, *, run_programs: bool = Fals
         gpu=spawn.device is not None,
         package=spawn.package,
     )
+    if spawn.package is not None:
+        for variable in spawn.package.package.environment:
+            name, _, value = variable.partition("=")
+            os.environ[name] = value
+    return layers
 
 
 def close_doors() -> None:
@@ -65,6 +73,11 @@ def import_candidate(file: Path, source: str) -> ModuleType:
     if hasattr(torch.library, "wrap_triton"):
         # torch's own wraps a kernel for tracing: slow, and no mode of the judge has a rule for such a call.
         torch.library.wrap_triton = _itself
+    for module in (
+        multiprocessing,
+        torch.multiprocessing,
+    ):  # a semaphore is a file, which a candidate may not write
+        module.Lock, module.RLock = threading.Lock, threading.RLock  # type: ignore[attr-defined]
     _imports.append(file)
     if _views:
         package = _views[0].package
@@ -136,7 +149,7 @@ def failed(error: BaseException, file: Path, kind: FailedKind = "exception") -> 
     """The report on an exception of the candidate."""
     explained = candidate_trace.explain(error, file)
     message = explained.message
-    if _views and isinstance(error, PermissionError):
+    if _views and isinstance(error, PermissionError) and error.filename is not None:
         message += (
             f": a candidate may only read files, and only those of its package in {_views[0].package.root}"
         )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib.util
 import math
 import time
+import traceback
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -151,7 +152,10 @@ def _seen(
     outputs: list[OutputSeen] = []
     for place, part in enumerate(parts):
         if not isinstance(part, torch.Tensor):
-            raise NotJudged(f"part {place} of its result is a {type(part).__name__}, not a tensor")
+            raise NotJudged(
+                f"part {place} of its result is {'None' if part is None else f'of type {type(part).__name__}'}, not a tensor; "
+                "call it from a function that returns its tensors"
+            )
         part = part.detach()
         if why := problem(part):
             raise NotJudged(f"part {place} of its result {why}")
@@ -215,4 +219,8 @@ def _imported(file: Path, text: str) -> Any:
 
 
 def _words(error: BaseException) -> str:
-    return f"{type(error).__name__}: {str(error).partition(chr(10))[0]}"[:300]
+    """Return type and message of an error; without a message, the line that raised it."""
+    message = str(error).partition("\n")[0]
+    if not message and (frames := traceback.extract_tb(error.__traceback__)):
+        message = f"in `{frames[-1].line}`"
+    return f"{type(error).__name__}: {message}"[:300]

@@ -10,6 +10,7 @@ from typing import Any
 
 import torch
 import triton
+from triton.backends import backends
 from triton.backends.compiler import GPUTarget
 from triton.backends.driver import DriverBase
 from triton.runtime import _allocation
@@ -28,6 +29,10 @@ def install(target: Target) -> None:
     """Simulate `target` from here on, in torch and as Triton's active driver."""
     cuda_shim.install(target)
     triton.runtime.driver.set_active(StubDriver(target))
+    for name, backend in backends.items():  # vLLM disables Triton unless exactly one is active
+        backend.driver.is_active = staticmethod(
+            always(name == ("amd" if target.backend == "hip" else "nvidia"))
+        )
 
 
 def gpu_target(target: Target) -> GPUTarget:
