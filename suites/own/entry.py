@@ -250,9 +250,9 @@ def names_in_expression(text: str, entry: Function) -> tuple[str, ...]:
     used = {part.id for part in parts if isinstance(part, ast.Name) and isinstance(part.ctx, ast.Load)}
     bound = {part.id for part in parts if isinstance(part, ast.Name) and isinstance(part.ctx, ast.Store)}
     bound |= {part.arg for part in parts if isinstance(part, ast.arg)}
-    if other := sorted(used - bound - {*entry.parameters, "torch", "F", *dir(builtins)}):
+    if unknown := sorted(used - bound - {*entry.parameters, "torch", "F", *dir(builtins)}):
         raise BadKernelFile(
-            f"the reference {text} reads {other[0]}; it may read torch, F and the parameters of {entry.signature}"
+            f"the reference {text} reads {unknown[0]}; it may read torch, F and the parameters of {entry.signature}"
         )
     return tuple(name for name in entry.parameters if name in used)
 
