@@ -14,6 +14,7 @@ from harness.wire.evaluation import ErrorReport, Verdict
 from suites import load_task
 from tests.support.process_times import TASK, times
 from tests.support.scripted_clock import Pool, ScriptedClock, measure_with
+from tests.support.waiting import await_until
 
 H200 = find_product("H200 SXM")
 SIZE = next(case for case in TASK.open_cases if case.name == "fp32").gpu["n"]
@@ -77,7 +78,7 @@ async def test_impossible_time_at_larger_size_is_refused() -> None:
     assert set(first.sources) == set(again.sources) == {BASELINE, CANDIDATE}
     assert [case.gpu for case in again.task.open_cases] == [{"n": TIMES * SIZE}]
     assert (again.flush_bytes, again.cold, again.seed) == (first.flush_bytes, first.cold, first.seed)
-    assert pool.server.alive == []
+    await await_until(lambda: not pool.server.alive, "the end of all timers")
     assert pool.watch.calls == ["begin", "end", "using", "begin", "end", "used"], "never without a lease"
 
 
