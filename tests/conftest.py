@@ -35,6 +35,7 @@ settings.load_profile("soak" if SOAK else "default")
 LONG_FILES = (
     "faults/test_random_faults.py",
     "tui/test_run.py",
+    "tui/test_own_kernels.py",
     "tui/test_agent.py",
     "harness/test_compiler.py",
     "harness/test_evaluate.py",

@@ -157,6 +157,7 @@ for last in (7, 99, 3, 5):
 
 
 @pytest.mark.judge
+@pytest.mark.soak
 def test_compiled_program_stays_whole_and_its_calls_have_no_known_frequency(program: Program) -> None:
     bench = """
 import torch

@@ -77,6 +77,7 @@ def test_exported_test_runs_without_wavedeck_and_refuses_a_wrong_kernel(home: Ho
 
 
 @pytest.mark.judge
+@pytest.mark.soak
 def test_exported_test_judges_quantized_work_by_the_metrics_of_the_task(tmp_path: Path) -> None:
     task = load_task("matmul_w8a8")
     for name, text in standalone_files(task, baseline_source(task)).items():

@@ -278,6 +278,7 @@ async def test_leaving_asks_only_after_a_change(home: Home) -> None:
 
 
 @pytest.mark.judge
+@pytest.mark.soak
 async def test_a_kernel_file_becomes_a_task_of_the_form(home: Home, tmp_path: Path) -> None:
     file = tmp_path / "scale.py"
     file.write_text(KERNEL + RETURNS + REFERENCE)

@@ -89,6 +89,7 @@ def test_eval_makes_a_task_of_a_file_and_judges_it(shell: Shell, home: Home) -> 
     assert evaluated(judged)["verdict"] == "wrong"
 
 
+@pytest.mark.soak
 def test_a_named_size_is_swept_and_varies_as_documented(shell: Shell, home: Home) -> None:
     page = (ROOT / "docs" / "own-kernels.md").read_text()
     blocks = page.split("```")
@@ -122,6 +123,7 @@ def test_task_new_writes_an_ordinary_task_and_checks_it(shell: Shell, home: Home
     assert shell("task", "check", "mine/scale", "--json").code == ExitCode.DONE
 
 
+@pytest.mark.soak
 def test_task_of_recorded_calls_has_their_sizes_and_weights(shell: Shell, home: Home) -> None:
     write(KERNEL + RETURNS + REFERENCE)
     Path("bench.py").write_text("""
@@ -241,6 +243,7 @@ def scale_rows_ref(x, weight):
 """
 
 
+@pytest.mark.soak
 def test_a_kernel_that_returns_none_is_judged_by_what_it_writes(shell: Shell, home: Home) -> None:
     write(KERNEL + IN_PLACE)
     shapes = "out=64x256:fp16, x=64x256:fp16, weight=256:fp16, eps=1e-6"
@@ -255,6 +258,7 @@ def test_a_kernel_that_returns_none_is_judged_by_what_it_writes(shell: Shell, ho
     assert evaluated(judged)["verdict"] == "wrong"
 
 
+@pytest.mark.soak
 def test_a_kernel_of_a_package_has_get_inputs_and_one_alone_is_its_own_reference(
     shell: Shell, home: Home
 ) -> None:

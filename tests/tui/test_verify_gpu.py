@@ -269,6 +269,7 @@ async def test_engine_records_the_outcome_once_and_again_if_it_changes(home: Hom
 
 
 @pytest.mark.judge
+@pytest.mark.soak
 async def test_cheats_are_right_at_the_sizes_of_the_interpreter() -> None:
     cheats = load_cheats()
     assert 3 <= len(cheats) <= 5
