@@ -1,0 +1,170 @@
+"""One row of plain data for each judged attempt. Metrics, studies, reports and data files are made of rows.
+
+A row has no text of a model and no trace: thousands of rows fit into memory and into one file of a cache.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator
+
+import msgspec
+
+from harness import Evaluation, Verdict
+from harness.wire.provenance import compared_values
+from sessions.events import GIVEN
+from sessions.names import split_attempt
+from sessions.settings import SessionDescription
+from sessions.state.speed import attempt_speed, baseline_names, speed_of, timed_evaluation
+from sessions.state.state import AttemptState, Confirmation, SessionState
+
+
+class AttemptRow(msgspec.Struct, frozen=True, kw_only=True):
+    """A judged attempt. `None` and empty text mean unknown; an unknown value is never 0 or 1."""
+
+    session: str
+    series: str = ""
+    """Name of the study that the session belongs to."""
+    method: str
+    without: tuple[str, ...] = ()
+    """Modules of the method that were off."""
+    model: str
+    seed: int
+    task: str
+    """Full name, `suite/task`."""
+    instance: int
+    """1, 2, ... within the task."""
+    number: int
+    """1, 2, ... within the instance: the iteration."""
+    attempt: str
+    """`softmax#2/7`."""
+    origin: str
+    independent: bool
+    """False if a person added the instance or gave the kernel: such a row is no sample of the method."""
+    verdict: Verdict
+    error: str = ""
+    """Class of the error; empty if correct."""
+    stage: str = ""
+    """Stage of the judge that failed; empty if none did."""
+    call: bool
+    """True if it imported and ran on the first case."""
+    device: str = ""
+    provenance: tuple[str, ...] = ()
+    """Hardware and software that must be equal before two speedups share a mean (`compared_values`)."""
+    against: str = ""
+    """Names of the timing baselines."""
+    confirmation: Confirmation
+    headline: float | None = None
+    """`Speed.value`: as the exam timed it if it did, else as it was found."""
+    headline_low: float | None = None
+    """Lower end of the headline's 95 % interval."""
+    headline_high: float | None = None
+    sign: str = ""
+    """Sign of the headline: `>=`, `<=` or `~` if cases are bounds."""
+    weighted: bool = False
+    """True if the headline is weighted by the time of each case in a captured run."""
+    found: float | None = None
+    """Headline of the verdict's own timing, before any exam."""
+    confirmed: float | None = None
+    """Headline of the exam's timing; `None` if the exam did not time it."""
+    geak: float | None = None
+    """GEAK's speedup: mean over cases of the ratios of median latencies."""
+    sum_ratio: float | None = None
+    """Sum of the baseline's medians over the sum of the candidate's, over all timed cases."""
+    bandwidth: float | None = None
+    """IOU: highest share of the peak bandwidth of any case, 0 to 1."""
+    compute: float | None = None
+    """MFU: highest share of the peak of the matrix units of any case, 0 to 1."""
+    input_tokens: int | None = None
+    output_tokens: int | None = None
+    cost_usd: float | None = None
+    device_s: float = 0.0
+    """Seconds in which the judge held devices for it."""
+    wall_s: float | None = None
+    """Seconds from its start to its verdict."""
+    source_sha256: str = ""
+
+    @property
+    def counted(self) -> bool:
+        """True if the verdict is about the candidate: not unsupported, cancelled or a failure of Wavedeck."""
+        return self.verdict.counted
+
+    @property
+    def correct(self) -> bool:
+        """True if the verdict is correct."""
+        return self.verdict is Verdict.CORRECT
+
+    @property
+    def suite(self) -> str:
+        """Name of the task's suite."""
+        return self.task.rpartition("/")[0]
+
+
+def attempt_rows(state: SessionState) -> Iterator[AttemptRow]:
+    """Yields a row for each judged attempt, by instance in order of appearance, then by number."""
+    if state.started is None:
+        return
+    for key, instance in state.instances.items():
+        for attempt in instance.attempts:
+            if attempt.evaluation is not None:
+                independent = key not in state.forks and attempt.origin not in GIVEN
+                yield _row(state.started, instance.task, attempt, attempt.evaluation, independent=independent)
+
+
+def _row(
+    started: SessionDescription,
+    task: str,
+    attempt: AttemptState,
+    evaluation: Evaluation,
+    *,
+    independent: bool,
+) -> AttemptRow:
+    timed = timed_evaluation(attempt) or evaluation
+    speed, found = attempt_speed(attempt), speed_of(evaluation)
+    exam = speed_of(attempt.exam) if attempt.exam is not None and attempt.exam.exam else None
+    efficiencies = [latency.efficiency for latency in timed.latency if latency.efficiency is not None]
+    shares = [share for efficiency in efficiencies if (share := efficiency.io_utilisation) is not None]
+    computes = [share for efficiency in efficiencies if (share := efficiency.mfu) is not None]
+    candidate_ms = sum(latency.candidate_ms for latency in timed.latency)
+    usage = attempt.usage
+    return AttemptRow(
+        session=started.session,
+        series=started.series,
+        method=started.method,
+        without=started.options.without,
+        model=started.model,
+        seed=started.seed,
+        task=task,
+        instance=int(split_attempt(attempt.attempt).instance.rpartition("#")[2]),
+        number=attempt.number,
+        attempt=attempt.attempt,
+        origin=str(attempt.origin),
+        independent=independent,
+        verdict=evaluation.verdict,
+        error=evaluation.error.kind if evaluation.error is not None else "",
+        stage=next((stage.name for stage in evaluation.stages if stage.ok is False), ""),
+        call=evaluation.call,
+        device=timed.device,
+        provenance=compared_values(timed.provenance),
+        against=baseline_names(timed.latency),
+        confirmation=attempt.confirmation,
+        headline=speed.value if speed is not None else None,
+        headline_low=speed.low if speed is not None else None,
+        headline_high=speed.high if speed is not None else None,
+        sign=speed.sign if speed is not None else "",
+        weighted=speed is not None and speed.weighted,
+        found=found.value if found is not None else None,
+        confirmed=exam.value if exam is not None else None,
+        geak=timed.speedup if speed is not None else None,
+        sum_ratio=sum(latency.baseline_ms for latency in timed.latency) / candidate_ms
+        if speed is not None and candidate_ms
+        else None,
+        bandwidth=max(shares, default=None),
+        compute=max(computes, default=None),
+        input_tokens=usage.input_tokens,
+        output_tokens=usage.output_tokens,
+        cost_usd=attempt.cost_usd,
+        device_s=attempt.device_s,
+        wall_s=attempt.judged_wall - attempt.started_wall if attempt.judged_wall else None,
+        source_sha256=hashlib.sha256((attempt.source or "").encode()).hexdigest() if attempt.source else "",
+    )
