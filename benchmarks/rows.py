@@ -1,7 +1,7 @@
 """Time and memory of the rows of many sessions: `python -m benchmarks.rows [SESSIONS TASKS ATTEMPTS]`.
 
-Invents sessions (by default 20 of 184 tasks with 10 attempts each) with evaluations of a few kilobytes and no calls of a model,
-stores them, and reads their rows twice, each time in a process of its own. Prints seconds and the peak memory of each reading.
+Invents sessions, by default 20 of 184 tasks with 10 attempts each, and stores them. Evaluations have a few kilobytes, without
+calls of a model. Reads the rows twice, each time in a process of its own, and prints the seconds and the peak memory.
 """
 
 from __future__ import annotations

@@ -30,7 +30,7 @@ SCHEMA = hashlib.sha256(
 
 class _Kept(msgspec.Struct, frozen=True):
     key: str
-    """What the journal was, and the schema of the rows."""
+    """Version of the journal, and schema of the rows."""
     rows: list[AttemptRow]
 
 
