@@ -60,7 +60,7 @@ def test_totals_of_geak_follow_from_their_counts(
 ) -> None:
     """A failed first attempt of each task changes nothing: the best row counts."""
     rows = outcomes(correct, mean=mean, tasks=tasks)
-    first = [row(one.task, number=0, verdict=Verdict.CALL_ERROR) for one in rows]
+    first = [row(later.task, number=0, verdict=Verdict.CALL_ERROR) for later in rows]
     bests = best_rows([*first, *rows])
     assert f"{100 * execution_accuracy(bests):.2f}" == accuracy
     assert f"{speedup_mean(bests):.2f}" == speedup
@@ -78,7 +78,7 @@ def test_rows_by_difficulty_average_to_the_total() -> None:
     rows = outcomes(101, mean=2.59)
     levels = by_difficulty(rows, KINDS)
     assert {level: len(group) for level, group in levels.items()} == LEVELS
-    solved = {level: sum(one.correct for one in group) for level, group in levels.items()}
+    solved = {level: sum(attempt.correct for attempt in group) for level, group in levels.items()}
     weighted = sum(solved[level] * (speedup_mean(group) or 0) for level, group in levels.items())
     assert weighted / sum(solved.values()) == pytest.approx(speedup_mean(rows))
 
