@@ -26,7 +26,7 @@ class Definition(StrEnum):
     """What the speedup of one attempt is, over its cases."""
 
     HEADLINE = "headline"
-    """Geometric mean of the ratios of median latencies over all open cases, time-weighted if they have weights; it ranks attempts."""
+    """Geometric mean of the ratios of median latencies over all open cases; time-weighted if the cases have weights."""
     GEAK = "GEAK"
     """Arithmetic mean of the ratios of median latencies, over the cases that have one (GEAK's paper)."""
     SUMS = "ratio of sums"
