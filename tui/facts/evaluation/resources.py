@@ -32,8 +32,12 @@ class Binary(NamedTuple):
     @property
     def name(self) -> str:
         """The kernel's name, with the index of its config if it is autotuned."""
-        index = self.kernel.autotune_index
-        return self.kernel.kernel + ("" if index is None else f" @{index}")
+        return named_kernel(self.kernel)
+
+
+def named_kernel(kernel: KernelResources) -> str:
+    """Return a kernel's name, with the index of its config if it is autotuned: `softmax @2`."""
+    return kernel.kernel + ("" if kernel.autotune_index is None else f" @{kernel.autotune_index}")
 
 
 def binaries(kernels: Iterable[KernelResources]) -> list[Binary]:
@@ -41,7 +45,7 @@ def binaries(kernels: Iterable[KernelResources]) -> list[Binary]:
     groups: dict[str, list[KernelResources]] = {}
     for kernel in kernels:
         alike = msgspec.structs.replace(
-            kernel, case="", binary_sha256="", grid=None, compile_seconds=None, fits=()
+            kernel, case="", binary_sha256="", grid=None, compile_seconds=None, fits=(), texts={}
         )
         groups.setdefault(repr(alike), []).append(kernel)
     return [
