@@ -188,7 +188,9 @@ def _sort_amd(row: int, code: str, whole: str, line: int | None) -> Instruction:
         return Instruction(row, code, kind, line=line)
     suffix = memory[2]
     past_registers = memory[1] == "load" and (suffix.startswith("lds_") or bool(_LDS.search(operands)))
-    return Instruction(row, code, Kind(memory[1]), _amd_bits(suffix.removeprefix("lds_")), line, past_registers)
+    return Instruction(
+        row, code, Kind(memory[1]), _amd_bits(suffix.removeprefix("lds_")), line, past_registers
+    )
 
 
 def _amd_bits(suffix: str) -> int:
@@ -199,12 +201,17 @@ def _amd_bits(suffix: str) -> int:
 # PTX ---------------------------------------------------------------------------------------------------------------------
 
 _PTX_ACCESS = re.compile(r"\b(ld|st)(?:\.\w+)*\.global\S*?(?:\.v(\d))?\.[busf](\d+)\b")
-_PTX_ASYNC = re.compile(r"\bcp\.async\.c[ag]\.shared\.global\S*\s+\[[^\]]*\],\s*\[[^\]]*\],\s*(0x[0-9a-f]+|\d+)")
+_PTX_ASYNC = re.compile(
+    r"\bcp\.async\.c[ag]\.shared\.global\S*\s+\[[^\]]*\],\s*\[[^\]]*\],\s*(0x[0-9a-f]+|\d+)"
+)
 _PTX_KINDS = (
     (re.compile(r"\b(?:wgmma\.mma_async|mma\.sync|tcgen05\.mma)\b"), Kind.MATRIX),
     (re.compile(r"\bcp\.async\.bulk(?:\.tensor\.\dd)?\.shared::\w+\.global\b"), Kind.LOAD),
     (re.compile(r"\bcp\.async\.bulk(?:\.tensor\.\dd)?\.global\b"), Kind.STORE),
-    (re.compile(r"\b(?:cp\.async(?:\.bulk)?\.wait_|wgmma\.wait_group|mbarrier\.t\w+_wait|tcgen05\.wait)"), Kind.WAIT),
+    (
+        re.compile(r"\b(?:cp\.async(?:\.bulk)?\.wait_|wgmma\.wait_group|mbarrier\.t\w+_wait|tcgen05\.wait)"),
+        Kind.WAIT,
+    ),
     (re.compile(r"\b(?:bar\.sync|bar\.warp|barrier\.)"), Kind.BARRIER),
     (re.compile(r"\b(?:ld|st)\.local\b"), Kind.SPILL),
     (re.compile(r"\b(?:(?:ld|st)(?:\.\w+)*\.shared|ldmatrix|stmatrix)"), Kind.LDS),
@@ -213,7 +220,7 @@ _PTX_KINDS = (
 )
 
 
-def _sort_ptx(row: int, code: str, whole: str, line: int | None) -> Instruction:
+def _sort_ptx(row: int, code: str, _whole: str, line: int | None) -> Instruction:
     if access := _PTX_ACCESS.search(code):
         kind = Kind.LOAD if access[1] == "ld" else Kind.STORE
         return Instruction(row, code, kind, int(access[2] or 1) * int(access[3]), line)
@@ -272,4 +279,3 @@ def _wait_distance(instructions: Sequence[Instruction], *, repeats: bool) -> int
             between = [place - start - 1 for start, is_load in ended if is_load]
             shortest = min(between if shortest is None else (shortest, *between), default=None)
     return shortest
-

@@ -31,7 +31,9 @@ def normal_lines(text: str, name: str) -> list[str]:
 def _normal_assembly(text: str, *, is_ptx: bool) -> list[str]:
     listing = parse(text)
     targets = {jump_target(one.text) for one in listing.instructions if one.kind is Kind.BRANCH}
-    labels = {label: f"L{number}" for number, label in enumerate(name for name in listing.labels if name in targets)}
+    labels = {
+        label: f"L{number}" for number, label in enumerate(name for name in listing.labels if name in targets)
+    }
     starts: dict[int, list[str]] = {}
     for label, new in labels.items():
         starts.setdefault(listing.labels[label].place, []).append(f"{new}:")

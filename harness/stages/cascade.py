@@ -52,8 +52,8 @@ async def evaluate(
     - `targets`: a GPU's own target, on `cpu` the first target, can fail the candidate; the others are only reported.
     - `against`: how the candidate is timed on a GPU; `None` for no performance stage. `cpu` times nothing.
     - `on_event`: called in order, from the event loop.
-    - `keep_texts`: called in another thread with what the compiler wrote for the first target, as gzip by its SHA-256. The rows of
-      `Evaluation.resources` name the texts.
+    - `keep_texts`: called in another thread with what the compiler wrote for the first target, as gzip by its SHA-256.
+      The rows of `Evaluation.resources` name the texts.
 
     If a process of the candidate fails without a reason (`JudgeAgain`), the candidate is judged once more, with no other slot of
     the pool in use. Cancelling ends the candidate's whole process tree. Our own failures give the verdict `infra_error`. Only

@@ -196,7 +196,7 @@ class Compiler:
     ) -> None:
         """`side_by_side`: compile the kernels of the source in parallel; off where many sources compile at once.
 
-        `again`: the second try, after a `JudgeAgain`. `keep_texts`: `compile_all` returns the compiler's texts of the first target.
+        `again`: the second try, after a `JudgeAgain`. `keep_texts`: `compile_all` returns the texts of the first target.
         """
         self._pool = pool
         self._task = task

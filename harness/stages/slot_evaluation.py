@@ -82,7 +82,7 @@ class Request(msgspec.Struct, frozen=True, dict=True):
     again: bool = False
     """The second evaluation, after a `JudgeAgain`."""
     keep_texts: Callable[[Mapping[str, bytes]], None] | None = None
-    """Called in another thread with the compiler's texts of the first target, by their SHA-256; `None`: no texts are asked for."""
+    """Called in another thread with the compiler's texts of the first target, by their SHA-256; `None`: no texts are needed."""
 
     @cached_property
     def in_interpreter(self) -> tuple[Task, Plan]:

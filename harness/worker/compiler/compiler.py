@@ -8,8 +8,8 @@ forks processes that compile kernels in parallel first.
 from __future__ import annotations
 
 import mmap
-import os
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from types import ModuleType
 from typing import Any
 
@@ -161,7 +161,7 @@ def compile_candidate(
     resources, assemblies = table(launches, target, wording.failure)
     texts: dict[str, bytes] = {}
     if keep:
-        resources, texts = keep_texts(resources, assemblies, os.path.dirname(file))
+        resources, texts = keep_texts(resources, assemblies, str(Path(file).parent))
     return CompileReport(
         resources=resources,
         texts=texts,

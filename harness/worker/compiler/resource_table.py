@@ -22,7 +22,8 @@ def table(
     launches: Sequence[tuple[str, CompiledLaunch]], target: Target, failure: Callable[[CompiledLaunch], str]
 ) -> tuple[tuple[KernelResources, ...], tuple[Mapping[str, Any] | None, ...]]:
     """
-    The rows for pairs of case and launch, including configs of autotuned kernels that do not compile or fit; Triton's texts by row.
+    The rows for pairs of case and launch, including configs of autotuned kernels that do not compile or fit, and Triton's texts
+    of each row.
 
     Equal code for several cases or grids is one row. `failure` says in words why a launch failed.
     """

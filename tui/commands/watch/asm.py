@@ -21,11 +21,17 @@ from tui.visible_text import replace_invisible
 
 @click.command(name="asm")
 @click.argument("words", nargs=-1, required=True, metavar="[SESSION] ATTEMPT", shell_complete=complete_words)
-@click.option("--kernel", default="", help="This kernel alone; 'NAME @2' for a config of an autotuned kernel.")
+@click.option(
+    "--kernel", default="", help="This kernel alone; 'NAME @2' for a config of an autotuned kernel."
+)
 @click.option("--case", default="", help="The code for this case; by default for the first case.")
 @click.option("--ir", "name", type=click.Choice(TEXTS), help="Another text than the assembly.")
-@click.option("--diff", "compared", metavar="OTHER", help="The changes from attempt OTHER, as a unified diff.")
-def asm_command(words: tuple[str, ...], *, kernel: str, case: str, name: str | None, compared: str | None) -> None:
+@click.option(
+    "--diff", "compared", metavar="OTHER", help="The changes from attempt OTHER, as a unified diff."
+)
+def asm_command(
+    words: tuple[str, ...], *, kernel: str, case: str, name: str | None, compared: str | None
+) -> None:
     """Print the assembly of an ATTEMPT's kernels (of SESSION, by default the latest), for the first target.
 
     With --diff, registers and labels have no numbers, and comments and debug information are left out.
@@ -68,5 +74,7 @@ def _visible(text: CodeText) -> str:
 
 def _normal(texts: list[CodeText]) -> list[str]:
     return [
-        line for text in texts for line in (f"{text.kernel.kernel}:", *normal_lines(_visible(text), text.name))
+        line
+        for text in texts
+        for line in (f"{text.kernel.kernel}:", *normal_lines(_visible(text), text.name))
     ]

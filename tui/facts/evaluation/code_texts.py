@@ -31,11 +31,18 @@ class CodeText(NamedTuple):
     def title(self) -> str:
         """What the text is of, in one line."""
         config = " ".join(f"{name}={value}" for name, value in self.kernel.config.items())
-        return f"{named_kernel(self.kernel)}, {self.name} for {self.target}, case {self.kernel.case}: {config}"
+        return (
+            f"{named_kernel(self.kernel)}, {self.name} for {self.target}, case {self.kernel.case}: {config}"
+        )
 
 
 def code_texts(
-    evaluation: Evaluation | None, read: Callable[[str], str | None], *, kernel: str = "", case: str = "", name: str = ""
+    evaluation: Evaluation | None,
+    read: Callable[[str], str | None],
+    *,
+    kernel: str = "",
+    case: str = "",
+    name: str = "",
 ) -> list[CodeText]:
     """
     Return the texts of one case's kernels on the first target, by default the assembly for the first case.
@@ -48,7 +55,9 @@ def code_texts(
         raise NoText("no kernel of it was compiled")
     wanted = [row for row in compiled if not kernel or kernel in (row.kernel, named_kernel(row))]
     if not wanted:
-        raise NoText(f"it has no kernel {kernel}; it has {', '.join(dict.fromkeys(map(named_kernel, compiled)))}")
+        raise NoText(
+            f"it has no kernel {kernel}; it has {', '.join(dict.fromkeys(map(named_kernel, compiled)))}"
+        )
     cases = dict.fromkeys(name for row in wanted for name in _cases(row))
     case = case or next(iter(cases))
     chosen = {row.kernel: row for row in reversed(wanted) if case in _cases(row)}
@@ -68,7 +77,9 @@ def _read(row: KernelResources, target: str, read: Callable[[str], str | None], 
         raise NoText(f"{named_kernel(row)} has no {name}: {_why_missing(row, target, name)}")
     content = read(row.texts[name])
     if content is None:
-        raise NoText(f"the {name} of {named_kernel(row)} is not in the live folder or the store, or is damaged")
+        raise NoText(
+            f"the {name} of {named_kernel(row)} is not in the live folder or the store, or is damaged"
+        )
     return CodeText(target, row, name, content)
 
 
