@@ -153,13 +153,39 @@ def _loops(instructions: Sequence[Instruction], labels: dict[str, Label]) -> tup
     for place, instruction in enumerate(instructions):
         if instruction.kind is Kind.BRANCH:
             start = labels.get(jump_target(instruction.text))
-            if start is not None and start.place <= place:
+            if (
+                start is not None
+                and start.place <= place
+                and _reaches(instructions, labels, start.place, place)
+            ):
                 ends[start] = max(place, ends.get(start, 0))
     spans = sorted((first, -last, row) for (first, row), last in ends.items())
     return tuple(
         Loop(first, -last, 1 + sum(a <= first and last >= b for a, b, _ in spans[:index]), row)
         for index, (first, last, row) in enumerate(spans)
     )
+
+
+_NO_WAY_ON = re.compile(r"(?:s_branch|s_endpgm|s_setpc|bra\b|ret\b|exit\b|trap\b)")
+
+
+def _reaches(instructions: Sequence[Instruction], labels: dict[str, Label], first: int, last: int) -> bool:
+    """Whether control comes from `first` to `last` between them: a backward branch may also lead to shared code at the end."""
+    starts, seen = [first], set[int]()
+    while starts:
+        for place in range(starts.pop(), last + 1):
+            if place == last:
+                return True
+            if place in seen:
+                break
+            seen.add(place)
+            instruction = instructions[place]
+            target = labels.get(jump_target(instruction.text)) if instruction.kind is Kind.BRANCH else None
+            if target is not None and first <= target.place <= last:
+                starts.append(target.place)
+            if _NO_WAY_ON.match(instruction.text):
+                break
+    return False
 
 
 # AMDGCN ------------------------------------------------------------------------------------------------------------------

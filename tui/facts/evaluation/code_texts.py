@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import NamedTuple
 
 from harness import Evaluation, KernelResources
@@ -89,3 +90,18 @@ def _why_missing(row: KernelResources, target: str, name: str) -> str:
     if not row.texts:
         return NEVER_KEPT
     return f"for {target} there is {', '.join(row.texts)}"
+
+
+Reader = Callable[[Callable[[str], str | None]], CodeText]
+"""Reads one text with a function that returns a text by its digest; raises `NoText`."""
+
+
+def all_assembly(evaluation: Evaluation) -> list[Reader]:
+    """Return a reader for each different assembly of the first target, in the order of the launches."""
+    target, rows = next(iter(evaluation.resources.items()), ("", ()))
+    kept: dict[str, KernelResources] = {}
+    for row in rows:
+        for name in ASSEMBLY:
+            if name in row.texts:
+                kept.setdefault(row.texts[name], row)
+    return [partial(_read, row, target, name="") for row in kept.values()]
