@@ -77,7 +77,7 @@ class Listing(NamedTuple):
     loops: tuple[Loop, ...]
     """In the order of their labels."""
 
-    def count(self, loop: Loop | None = None) -> CodeCounts:
+    def counts_of(self, loop: Loop | None = None) -> CodeCounts:
         """Return what a loop has with its inner loops, or the whole kernel."""
         inside = self.instructions if loop is None else self.instructions[loop.first : loop.last + 1]
         return count(inside, depth=0 if loop is None else loop.depth)
@@ -85,7 +85,7 @@ class Listing(NamedTuple):
     @property
     def loop_counts(self) -> tuple[CodeCounts, ...]:
         """The counts of each loop."""
-        return tuple(self.count(loop) for loop in self.loops)
+        return tuple(self.counts_of(loop) for loop in self.loops)
 
 
 _AMD_COMMENT, _PTX_COMMENT = re.compile(r"\s*;.*"), re.compile(r"\s*//.*")

@@ -9,6 +9,7 @@ from .listing import Kind, jump_target, parse
 _RANGE = re.compile(r"\b([vsa])\[(\d+):(\d+)\]")
 _REGISTER = re.compile(r"\b([vsa])\d+\b")
 _PTX_REGISTER = re.compile(r"(%[a-z]+)\d+\b")
+_SASS_REGISTER = re.compile(r"\b(U?[RP])\d+\b")
 _VALUE = re.compile(r"%[\w.$-]+(?:[:#]\d+)?")
 _PLACES = re.compile(r"\s*(?:,\s*!dbg !\d+|loc\([^)]*\))")
 _NUMBERED = re.compile(r"([!#][a-z]*)\d+\b")
@@ -24,6 +25,8 @@ def normal_lines(text: str, name: str) -> list[str]:
     """
     if name in ("amdgcn", "ptx"):
         return _normal_assembly(text, is_ptx=name == "ptx")
+    if name == "sass":
+        return [_SASS_REGISTER.sub(r"\1", line) for line in text.splitlines()]
     lines = (line for line in text.splitlines() if line.strip() and not line.startswith(_DEBUG))
     return [_NUMBERED.sub(r"\1", _VALUE.sub("%", _PLACES.sub("", line))).rstrip() for line in lines]
 
@@ -37,7 +40,7 @@ def _normal_assembly(text: str, *, is_ptx: bool) -> list[str]:
     starts: dict[int, list[str]] = {}
     for label, new in labels.items():
         starts.setdefault(listing.labels[label].place, []).append(f"{new}:")
-    lines = []
+    lines: list[str] = []
     for place, instruction in enumerate(listing.instructions):
         lines += starts.get(place, ())
         code = instruction.text

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import gzip
 import hashlib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 import msgspec
@@ -21,7 +21,7 @@ TOO_MUCH = f"the texts of an attempt may take {KEPT_BYTES // 1000} KB, and this 
 class _Text(NamedTuple):
     row: int
     name: str
-    read: Callable[[], str]
+    texts: Mapping[str, Any]
 
 
 def keep_texts(
@@ -34,7 +34,7 @@ def keep_texts(
     code has equal texts. The first config of an autotuned kernel counts; of the others there is the assembly, if it fits.
     """
     texts = [
-        (is_further, NAMES.index(name), _Text(row, name, lambda texts=texts, name=name: str(texts[name])))
+        (is_further, NAMES.index(name), _Text(row, name, texts))
         for row, (is_further, texts) in enumerate(zip(_further_configs(rows), assemblies, strict=True))
         if texts is not None
         for name in (*texts, *(("sass",) if "cubin" in texts and "sass" not in texts else ()))
@@ -46,9 +46,9 @@ def keep_texts(
     room = KEPT_BYTES
     for _, _, text in sorted(texts, key=lambda entry: entry[:2]):
         try:
-            content = text.read()
+            content = str(text.texts[text.name])  # Triton disassembles `sass` here
         except Exception as error:  # noqa: BLE001 (Triton raises many kinds if its disassembler is missing or fails)
-            left_out[text.row][text.name] = f"not disassembled: {error or type(error).__name__}"[:200]
+            left_out[text.row][text.name] = f"not disassembled: {type(error).__name__}: {error}"[:200]
             continue
         content = content.replace(f"{folder}/", "").replace(folder, ".")
         packed = gzip.compress(content.encode(), mtime=0)

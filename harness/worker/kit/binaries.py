@@ -61,7 +61,7 @@ def from_hip(assembly: str, binary: bytes) -> Resources:
     listing = parse(assembly)
     return Resources(
         binary=_same_architecture(_amd_text_target(assembly), target),
-        code=listing.count(),
+        code=listing.counts_of(),
         loops=listing.loop_counts,
         threads=kernel.get(".max_flat_workgroup_size"),
         vgprs=kernel.get(".vgpr_count"),
@@ -79,7 +79,7 @@ def from_cuda(ptx: str, binary: bytes, ptxas_log: str) -> Resources:
     spills = _PTXAS_SPILLS.search(ptxas_log)
     return Resources(
         binary=_same_architecture(_first(_PTX_TARGET, ptx), _cubin_target(binary)),
-        code=listing.count(),
+        code=listing.counts_of(),
         loops=listing.loop_counts,
         registers=cubin_registers(binary),
         spill_bytes=int(spills.group(1)) + int(spills.group(2)) if spills else None,

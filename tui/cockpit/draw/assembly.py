@@ -39,7 +39,7 @@ class CodeRow(NamedTuple):
 
 def assembly_rows(listing: Listing, opened: Collection[int], *, amd: bool) -> list[CodeRow]:
     """Return the rows of a kernel; a loop that is not `opened` is one row with its facts."""
-    whole = f"{code_words(listing.count(), amd=amd)}"
+    whole = f"{code_words(listing.counts_of(), amd=amd)}"
     return [CodeRow((Span(whole, "dim"),)), *_rows(listing, opened, amd)]
 
 
@@ -67,7 +67,7 @@ def _rows(listing: Listing, opened: Collection[int], amd: bool) -> Iterator[Code
 
 
 def _loop_row(listing: Listing, loop: Loop, number: int, *, is_open: bool, amd: bool) -> CodeRow:
-    counts = listing.count(loop)
+    counts = listing.counts_of(loop)
     inside = listing.instructions[loop.first : loop.last + 1]
     sources = frozenset(one.line for one in inside if one.line is not None)
     words = f"{'-' if is_open else '+'} {loop_title(counts)}: {code_words(counts, amd=amd)}"
