@@ -13,6 +13,10 @@ SHOWN = 3
 """Most kernels whose difference is named."""
 INSTRUCTIONS = "instructions"
 TO_WAIT = "instructions from load to wait"
+LDS, SHARED, REGISTERS, WAITS = "LDS accesses", "shared memory accesses", "registers", "waits"
+MUCH = 0.2
+"""Smallest relative change that counts, of figures that vary with every change of a source."""
+_VARYING = frozenset((INSTRUCTIONS, TO_WAIT, LDS, SHARED, REGISTERS, WAITS))
 
 _SINGULAR = {
     "instructions": "instruction",
@@ -37,8 +41,8 @@ def counts_of(code: CodeCounts, *, amd: bool) -> dict[str, int]:
         "copies of tiles": code.tile_loads,
         **{f"stores of {bits} bits": times for bits, times in code.stores.items()},
         "atomics": code.atomics,
-        "LDS accesses" if amd else "shared memory accesses": code.lds,
-        "waits": code.waits,
+        LDS if amd else SHARED: code.lds,
+        WAITS: code.waits,
         "barriers": code.barriers,
         "spills": code.spills,
         TO_WAIT: code.wait_distance or 0,
@@ -70,7 +74,8 @@ def code_difference(before: Evaluation, after: Evaluation) -> str:
     """
     Return how the compiled code of two attempts differs on the first target, by kernel and loop; empty if it does not.
 
-    Only cases that take longer than their launch count. Empty too if the code of either is not known.
+    Small changes of registers, waits and numbers of instructions are left out. Only cases that take longer than their launch
+    count. Empty too if the code of either is not known.
     """
     if next(iter(before.resources), None) != next(iter(after.resources), ""):
         return ""
@@ -120,13 +125,13 @@ def _changes(old: KernelResources, new: KernelResources) -> Iterator[str]:
         pairs = [(old.code, new.code)]
     for before, after in pairs:
         words = _changed(counts_of(before, amd=amd), counts_of(after, amd=amd))
-        if words and (", " in words or not words.startswith(f"{INSTRUCTIONS} ")):
+        if words:
             yield f"{loop_title(after)}: {words}" if after.depth else words
 
 
 def _resources(row: KernelResources) -> dict[str, int | float | None]:
     return {
-        "registers": row.vgprs if row.vgprs is not None else row.registers,
+        REGISTERS: row.vgprs if row.vgprs is not None else row.registers,
         "spilled registers": row.vgpr_spills,
         "spilled scalar registers": row.sgpr_spills,
         "spilled bytes": row.spill_bytes,
@@ -136,10 +141,10 @@ def _resources(row: KernelResources) -> dict[str, int | float | None]:
 
 
 def _changed(old: Mapping[str, float | None], new: Mapping[str, float | None]) -> str:
-    """`registers 122 -> 96, occupancy 4 -> 5`; empty if nothing differs."""
-    names = dict.fromkeys((*old, *new))
+    """`registers 122 -> 96, occupancy 4 -> 5`; empty if nothing differs much."""
+    pairs = {name: (old.get(name) or 0, new.get(name) or 0) for name in (*old, *new)}
     return ", ".join(
-        f"{name} {old.get(name) or 0:g} -> {new.get(name) or 0:g}"
-        for name in names
-        if (old.get(name) or 0) != (new.get(name) or 0)
+        f"{name} {before:g} -> {after:g}"
+        for name, (before, after) in pairs.items()
+        if abs(after - before) > (MUCH * max(before, after) if name in _VARYING else 0)
     )
