@@ -56,7 +56,7 @@ def code_words(code: CodeCounts, *, amd: bool) -> str:
     counts.pop(TO_WAIT, None)
     parts = [f"{number} {_singular(name) if number == 1 else name}" for name, number in counts.items()]
     if code.wait_distance is not None:
-        parts.append(f"at least {code.wait_distance} from a load to its wait")
+        parts.append(f"at least {code.wait_distance} instructions from a load to its wait")
     return ", ".join(parts)
 
 

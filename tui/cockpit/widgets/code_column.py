@@ -104,6 +104,13 @@ class CodeColumn(LineView):
             self.show_line(self.cursor)
         self.post_message(self.Moved(self))
 
+    def go_to_match(self, direction: int) -> bool:
+        """Put the cursor on the next line with the text that was found."""
+        found = super().go_to_match(direction)
+        if found:
+            self.action_move(self._match - self.cursor)
+        return found
+
     def action_page(self, pages: int) -> None:
         """Move the cursor by the height of the window."""
         self.action_move(pages * max(1, self.size.height - 1))

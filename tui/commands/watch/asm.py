@@ -45,9 +45,9 @@ def asm_command(
     if compared is None:
         emit_exactly("".join(f"{_comment(text)}\n{_visible(text)}\n" for text in new))
         return
-    sides = [_normal(texts(compared)), _normal(new)]
-    labels = (find_attempt(state, place)[0].attempt for place in (compared, words[-1]))
-    lines = list(difflib.unified_diff(*sides, *labels, lineterm=""))
+    old_name, new_name = (find_attempt(state, place)[0].attempt for place in (compared, words[-1]))
+    before, after = _normal(texts(compared)), _normal(new)
+    lines = list(difflib.unified_diff(before, after, old_name, new_name, lineterm=""))
     emit_exactly("".join(f"{line}\n" for line in lines))
     if not lines:
         say("the same code, but for registers and labels")

@@ -56,7 +56,7 @@ class AssemblyView(Horizontal):
         self._opened: set[int] = set()
         self._read_text: _Read | None = None
 
-    def compose(self) -> list[CodeColumn]:  # type: ignore[override]  # Textual takes any iterable
+    def compose(self) -> list[CodeColumn]:
         """The two columns."""
         return [self.source, self.code]
 
