@@ -153,6 +153,12 @@ _ACTIONS = (
         when=When.WATCHING,
     ),
     Action(
+        "compare",
+        Group.WATCH,
+        "Compare two sessions at equal budget: does a difference stand?",
+        module="watch.compare",
+    ),
+    Action(
         "best", Group.WATCH, "Show the fastest attempt of each task over all sessions.", module="watch.best"
     ),
     Action(

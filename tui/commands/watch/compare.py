@@ -1,0 +1,48 @@
+"""`wavedeck compare`: two sessions at equal budget, and whether their difference stands."""
+
+from __future__ import annotations
+
+import click
+
+from sessions.metrics.equal_budget import Budget
+from tui.commands.opening import open_session
+from tui.commands.options import complete_sessions
+from tui.diagnostics import Complaint
+from tui.facts.comparison import compare_sessions, why_not_compared
+from tui.print.comparison_pages import comparison_json, comparison_markdown, comparison_text
+from tui.print.plain import emit, emit_json
+
+
+@click.command(name="compare")
+@click.argument("first", metavar="A", shell_complete=complete_sessions)
+@click.argument("second", metavar="B", shell_complete=complete_sessions)
+@click.option(
+    "--at",
+    "budget",
+    type=click.Choice([budget.value for budget in Budget]),
+    default=Budget.ATTEMPTS.value,
+    help="What is equal on both sides. [attempts]",
+)
+@click.option(
+    "--format",
+    "form",
+    type=click.Choice(("table", "md", "json")),
+    default="table",
+    help="Format of the page. [table]",
+)
+def compare_command(first: str, second: str, *, budget: str, form: str) -> None:
+    """Compare two sessions, A and B, task by task at equal budget, and say whether a difference stands.
+
+    Solved tasks are compared by McNemar's exact test. Speedups of tasks that both solved are compared by a randomization test
+    of their ratios, if the same hardware and software timed both. Each p is corrected for the number of comparisons.
+    """
+    opened = [open_session(wanted) for wanted in (first, second)]
+    if opened[0].name == opened[1].name:
+        raise Complaint(f"A and B are the same session, {opened[0].name}; name two")
+    compared = compare_sessions(opened[0].state, opened[1].state, Budget(budget))
+    if why := why_not_compared(compared.comparison):
+        raise Complaint(why)
+    if form == "json":
+        emit_json(comparison_json(compared))
+    else:
+        emit({"table": comparison_text, "md": comparison_markdown}[form](compared))
