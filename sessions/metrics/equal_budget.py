@@ -18,6 +18,7 @@ import msgspec
 from sessions.state.state import Confirmation
 
 from .attempt_row import AttemptRow
+from .selection import OTHER_PROVENANCE, by_instance, counted_rows
 
 
 class Budget(StrEnum):
@@ -72,7 +73,7 @@ class Paired(msgspec.Struct, frozen=True):
 
     pairs: tuple[TaskPair, ...]
     left_out: dict[str, int]
-    """Numbers of rows, instances or tasks that are not compared, by reason."""
+    """Numbers of rows or instances that are not compared, by reason."""
 
 
 class _Chain(NamedTuple):
@@ -83,7 +84,7 @@ class _Chain(NamedTuple):
     @property
     def solved_at(self) -> float | None:
         """Budget at the first correct row."""
-        return next((spent for row, spent in zip(self.rows, self.spent, strict=True) if solves(row)), None)
+        return next((spent for row, spent in zip(self.rows, self.spent, strict=True) if row.correct), None)
 
     def within(self, budget: float) -> list[AttemptRow]:
         """Returns the rows that the budget pays for."""
@@ -104,11 +105,6 @@ def cost_of(row: AttemptRow, budget: Budget) -> float | None:
             return row.device_s
 
 
-def solves(row: AttemptRow) -> bool:
-    """True if the row is correct and did not fail the exam."""
-    return row.correct and row.confirmation is not Confirmation.NOT_CONFIRMED
-
-
 def pair_tasks(first: Iterable[AttemptRow], second: Iterable[AttemptRow], budget: Budget) -> Paired:
     """
     Returns the tasks of both sides, each side cut at equal budget, in order of the first side.
@@ -121,7 +117,7 @@ def pair_tasks(first: Iterable[AttemptRow], second: Iterable[AttemptRow], budget
     left_out: Counter[str] = Counter()
     sides = [_chains(rows, budget, left_out) for rows in (first, second)]
     common = [key for key in sides[0] if key in sides[1]]
-    left_out["instances that only one side has"] = len(sides[0].keys() ^ sides[1].keys())
+    left_out["instance that only one side has"] = len(sides[0].keys() ^ sides[1].keys())
     by_task: dict[str, list[tuple[_Chain, _Chain]]] = defaultdict(list)
     for key in common:
         by_task[key[0]].append((sides[0][key], sides[1][key]))
@@ -134,24 +130,22 @@ def _chains(
     rows: Iterable[AttemptRow], budget: Budget, left_out: Counter[str]
 ) -> dict[tuple[str, int], _Chain]:
     """Returns the chains of one side by task and place; counts the rows that are left out."""
-    by_instance: dict[tuple[str, int, str, int], list[AttemptRow]] = defaultdict(list)
-    for row in rows:
-        if not row.counted:
-            left_out["attempts without a verdict on the candidate"] += 1
-        elif not row.independent:
-            left_out["attempts that a person gave or started"] += 1
-        else:
-            by_instance[row.task, row.seed, row.session, row.instance].append(row)
+    selection = counted_rows(rows)
+    left_out.update(selection.left_out)
+    independent = [row for row in selection.rows if row.independent]
+    left_out["instance that a person added"] += len(selection.rows) - len(independent)
+    instances = by_instance(independent)
     chains: dict[tuple[str, int], _Chain] = {}
     places = Counter[str]()
-    for name in sorted(by_instance, key=lambda name: name[1:]):
-        task, chain = name[0], by_instance[name]
+    for chain in sorted(
+        instances.values(), key=lambda chain: (chain[0].seed, chain[0].session, chain[0].instance)
+    ):
+        task = chain[0].task
         places[task] += 1
-        chain.sort(key=lambda row: row.number)
         costs = [cost_of(row, budget) for row in chain]
         known = [cost for cost in costs if cost is not None]
         if len(known) < len(costs):
-            left_out[f"instances with an unknown number of {budget.unit}"] += 1
+            left_out[f"instance with an unknown number of {budget.unit}"] += 1
         else:
             chains[task, places[task]] = _Chain(chain, list(accumulate(known)))
     return chains
@@ -179,11 +173,12 @@ def _task_pair(task: str, chains: Sequence[tuple[_Chain, _Chain]], largest: floa
 
 
 def _best(rows: Iterable[AttemptRow]) -> Best | None:
-    """Returns the fastest exactly timed row that solves its task."""
+    """Returns the fastest exactly timed row that neither a person nor the exam refused."""
     timed = [
         Best(row.attempt, row.found, row.provenance, row.against)
         for row in rows
-        if solves(row) and row.found is not None and not row.sign
+        if row.found is not None and not row.sign and not row.rejected
+        if row.confirmation is not Confirmation.NOT_CONFIRMED
     ]
     return max(timed, key=lambda best: best.speedup, default=None)
 
@@ -192,5 +187,5 @@ def _apart(first: Best | None, second: Best | None) -> str:
     if first is None or second is None:
         return ""
     if first.provenance != second.provenance:
-        return "other hardware or software"
+        return OTHER_PROVENANCE
     return "" if first.against == second.against else "another baseline"

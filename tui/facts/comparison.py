@@ -69,9 +69,13 @@ def why_not_compared(comparison: Comparison) -> str:
     """Return why no task can be compared, with the next step; empty if one can."""
     if comparison.pairs:
         return ""
-    reasons = "; ".join(f"{number:,} {reason}" for reason, number in comparison.left_out.items())
+    reasons = "; ".join(_left_out(comparison))
     other = "" if comparison.budget is Budget.ATTEMPTS else f"; compare at equal {Budget.ATTEMPTS.unit}"
     return f"no task of A and B can be compared: {reasons or 'nothing was judged'}{other}"
+
+
+def _left_out(comparison: Comparison) -> list[str]:
+    return [f"{reason}: {number:,}" for reason, number in comparison.left_out.items()]
 
 
 def comparison_sections(compared: ComparedSessions) -> list[Section]:

@@ -13,33 +13,12 @@ from sessions.metrics.attempt_row import AttemptRow
 from sessions.metrics.comparison import compare, discordant_interval, exact_mcnemar, holm, sign_flips
 from sessions.metrics.equal_budget import Budget, pair_tasks
 from sessions.state.state import Confirmation
+from tests.support.rows import row
 
-GPU = ("MI300X", "", "6.4", "2.8", "3.5")
 
-
-def row(task: str = "t", number: int = 1, *, speedup: float | None = None, **fields: object) -> AttemptRow:
-    """Return an attempt; it is correct if it has a speedup."""
-    correct = speedup is not None
-    usual: dict[str, object] = {
-        "session": "s",
-        "method": "geak",
-        "model": "m",
-        "seed": 1,
-        "task": f"suite/{task}",
-        "instance": 1,
-        "number": number,
-        "attempt": f"{task}#1/{number}",
-        "origin": "fresh",
-        "independent": True,
-        "verdict": Verdict.CORRECT if correct else Verdict.WRONG,
-        "call": True,
-        "confirmation": Confirmation.NOT_EXAMINED,
-        "found": speedup,
-        "headline": speedup,
-        "provenance": GPU,
-        "against": "triton",
-    }
-    return AttemptRow(**(usual | fields))
+def wrong(task: str = "t", number: int = 1, **fields: object) -> AttemptRow:
+    """Return a wrong attempt."""
+    return row(task, number=number, verdict=Verdict.WRONG, **fields)
 
 
 def drawn_side(
@@ -49,7 +28,10 @@ def drawn_side(
     for place, difficulty in enumerate(difficulties):
         for number in range(1, 4):
             is_correct = draw.random() < 1 / (1 + math.exp(difficulty - skill))
-            yield row(f"t{place}", number, speedup=math.exp(draw.gauss(gain, 0.2)) if is_correct else None)
+            speedup = math.exp(draw.gauss(gain, 0.2))
+            yield (
+                row(f"t{place}", number=number, speedup=speedup) if is_correct else wrong(f"t{place}", number)
+            )
 
 
 def times_different(draws: int, tasks: int, *, skill: float = 0.0, gain: float = 0.0) -> int:
@@ -112,43 +94,51 @@ def test_holm_keeps_the_order_of_the_tests() -> None:
 
 
 def test_longer_chain_is_cut_where_the_shorter_ends() -> None:
-    long = [row(number=number) for number in (1, 2, 3)] + [row(number=4, speedup=2.0)]
-    (pair,) = pair_tasks(long, [row(number=1), row(number=2)], Budget.ATTEMPTS).pairs
+    long = [wrong("t", 1), wrong("t", 2), wrong("t", 3), row("t", number=4, speedup=2.0)]
+    (pair,) = pair_tasks(long, [wrong("t", 1), wrong("t", 2)], Budget.ATTEMPTS).pairs
     assert (pair.solved, pair.budget) == ((False, False), (2, 2))
 
 
 def test_chain_that_stops_when_it_is_done_stays_solved() -> None:
-    others = [row("u", number) for number in range(1, 6)]
-    quick = [row(number=1, speedup=1.2), *others]
-    slow = [row(number=number) for number in (1, 2)] + [row(number=3, speedup=2.0), *others]
+    others = [wrong("u", number) for number in range(1, 6)]
+    quick = [row("t", speedup=1.2), *others]
+    slow = [wrong("t", 1), wrong("t", 2), row("t", number=3, speedup=2.0), *others]
     pair, _ = pair_tasks(quick, slow, Budget.ATTEMPTS).pairs
     assert pair.solved == (True, True)
     assert pair.best[1] is None, "the kernel of attempt 3 was not made within one attempt"
 
 
 def test_budget_in_tokens_counts_input_and_output() -> None:
-    cheap = [row(number=number, input_tokens=80, output_tokens=20) for number in (1, 2)]
-    dear = [
-        row(number=1, input_tokens=100, output_tokens=90),
-        row(number=2, speedup=1.5, input_tokens=100, output_tokens=90),
+    cheap = [wrong("t", number, input_tokens=80, output_tokens=20) for number in (1, 2)]
+    costly = [
+        wrong("t", 1, input_tokens=100, output_tokens=90),
+        row("t", number=2, input_tokens=100, output_tokens=90),
     ]
-    (pair,) = pair_tasks(cheap, dear, Budget.TOKENS).pairs
+    (pair,) = pair_tasks(cheap, costly, Budget.TOKENS).pairs
     assert (pair.budget, pair.solved) == ((200, 200), (False, False))
-    assert pair_tasks(cheap, [row()], Budget.TOKENS).left_out == {
-        "instances with an unknown number of tokens": 1,
-        "instances that only one side has": 1,
+    assert pair_tasks(cheap, [wrong()], Budget.TOKENS).left_out == {
+        "instance with an unknown number of tokens": 1,
+        "instance that only one side has": 1,
     }
 
 
 def test_rows_that_say_nothing_of_the_method_are_left_out() -> None:
     rows = [
-        row(number=1, verdict=Verdict.INFRA_ERROR),
-        row(number=2, speedup=2.0, confirmation=Confirmation.NOT_CONFIRMED),
-        row(number=3, speedup=3.0, independent=False),
+        row("t", number=1, verdict=Verdict.INFRA_ERROR),
+        wrong("t", 2),
+        row("t", number=3, independent=False),
     ]
-    paired = pair_tasks(rows, [row(number=1), row(number=2)], Budget.ATTEMPTS)
-    assert paired.pairs[0].solved == (False, False), "a kernel that failed its exam solves nothing"
-    assert set(paired.left_out.values()) == {1}
+    paired = pair_tasks(rows, [wrong("t", 1), wrong("t", 2)], Budget.ATTEMPTS)
+    assert paired.pairs[0].solved == (False, False)
+    assert paired.left_out == {"our failure": 1, "instance that a person added": 1}
+
+
+def test_kernel_that_failed_its_exam_gives_no_speedup() -> None:
+    failed = row("t", speedup=9.0, confirmation=Confirmation.NOT_CONFIRMED)
+    (pair,) = pair_tasks(
+        [failed, row("t", number=2, speedup=2.0)], [wrong(), wrong(number=2)], Budget.ATTEMPTS
+    ).pairs
+    assert pair.best[0].speedup == 2.0
 
 
 @pytest.mark.parametrize(
