@@ -56,7 +56,7 @@ def comparison_facts(compared: ComparedSessions) -> dict[str, str]:
     instances = counted(sum(pair.instances for pair in pairs), "pair")
     unit = compared.comparison.budget.unit
     return compared.sides | {
-        "equal budget": f"{span} {unit} in each of {instances} of instances, {counted(len(pairs), 'task')}"
+        "equal budget": f"{span} {unit} an instance; {instances} of instances of {counted(len(pairs), 'task')}"
     }
 
 
