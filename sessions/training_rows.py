@@ -98,7 +98,7 @@ class Origin(msgspec.Struct, frozen=True, kw_only=True):
     """Timing baseline of the speedups; empty without times."""
     before_hardware: Provenance | None
     after_hardware: Provenance | None
-    wavedeck: Mapping[str, str]
+    versions: Mapping[str, str]
     """Versions of the software that ran the session."""
 
 
@@ -328,5 +328,5 @@ def _provenance(
         against=baseline_names(latency for evaluation in evaluations for latency in evaluation.latency),
         before_hardware=evaluations[0].provenance,
         after_hardware=evaluations[1].provenance,
-        wavedeck=started.versions,
+        versions=started.versions,
     )
