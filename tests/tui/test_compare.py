@@ -50,7 +50,7 @@ def test_json_has_the_figures(home: Home, shell: Shell) -> None:
 
 def test_what_cannot_be_compared_is_refused(home: Home, shell: Shell) -> None:
     two_sessions(home)
-    assert "are the same session" in one_line(shell("compare", "latest", stored.SECOND))
+    assert "have the same session" in one_line(shell("compare", "latest", stored.SECOND))
     refusal = one_line(shell("compare", stored.FIRST, stored.SECOND, "--at", "usd"))
     assert "unknown number of US dollars: 2; compare at equal attempts" in refusal
 

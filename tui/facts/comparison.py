@@ -1,16 +1,16 @@
-"""The comparison of two sessions in words, as sections of a page: first whether the difference stands."""
+"""The comparison of two sides in words, as sections of a page: first whether the difference stands."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from sessions import SessionState
-from sessions.metrics.attempt_row import attempt_rows
+from sessions.metrics.attempt_row import AttemptRow
 from sessions.metrics.comparison import LEAST_TASKS, LEVEL, Comparison, Difference, compare
 from sessions.metrics.equal_budget import Budget, TaskPair
 from sessions.names import short_task
+from sessions.settings import MethodOptions
 from sessions.state.ratio_words import times
 from tui.facts.report.bars import PLAIN, share_bar
 from tui.facts.report.section import Section, section_of
@@ -24,29 +24,32 @@ HALF_CELLS = 12
 
 
 @dataclass(frozen=True, slots=True)
-class ComparedSessions:
-    """Two sessions at equal budget."""
+class ComparedSides:
+    """Two sides at equal budget."""
 
     sides: dict[str, str]
     """What each side is, in words, by its letter."""
     comparison: Comparison
 
 
-def compare_sessions(first: SessionState, second: SessionState, budget: Budget) -> ComparedSessions:
-    """Return the comparison of two sessions."""
-    sides = {letter: _side_words(state) for letter, state in zip(SIDES, (first, second), strict=True)}
-    return ComparedSessions(sides, compare(attempt_rows(first), attempt_rows(second), budget))
+def compare_sides(first: Sequence[AttemptRow], second: Sequence[AttemptRow], budget: Budget) -> ComparedSides:
+    """Return the comparison of two sides, each the rows of a session or of several."""
+    sides = {letter: _side_words(rows) for letter, rows in zip(SIDES, (first, second), strict=True)}
+    return ComparedSides(sides, compare(first, second, budget))
 
 
-def _side_words(state: SessionState) -> str:
-    started = state.started
-    if started is None:
-        return "no session"
-    method = method_words(started.method, started.options)
-    return f"{started.session}, {method}, {started.model}, seed {started.seed}"
+def _side_words(rows: Sequence[AttemptRow]) -> str:
+    if not rows:
+        return "nothing was judged"
+    sessions = dict.fromkeys(row.session for row in rows)
+    methods = dict.fromkeys(method_words(row.method, MethodOptions(without=row.without)) for row in rows)
+    models = dict.fromkeys(row.model for row in rows)
+    seeds = dict.fromkeys(str(row.seed) for row in rows)
+    name = next(iter(sessions)) if len(sessions) == 1 else f"{len(sessions)} sessions of {rows[0].series}"
+    return f"{name}, {', '.join(methods)}, {', '.join(models)}, seed {', '.join(seeds)}"
 
 
-def comparison_facts(compared: ComparedSessions) -> dict[str, str]:
+def comparison_facts(compared: ComparedSides) -> dict[str, str]:
     """Return the head of a page: the sides and their budget."""
     pairs = compared.comparison.pairs
     if not pairs:
@@ -78,7 +81,7 @@ def _left_out(comparison: Comparison) -> list[str]:
     return [f"{reason}: {number:,}" for reason, number in comparison.left_out.items()]
 
 
-def comparison_sections(compared: ComparedSessions) -> list[Section]:
+def comparison_sections(compared: ComparedSides) -> list[Section]:
     """Return the conclusion, the counts of solved tasks, the speedups by task, and what is left out."""
     comparison = compared.comparison
     if why := why_not_compared(comparison):

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import os
+
 import click
 
+from sessions.home import home_from
 from sessions.metrics.equal_budget import Budget
-from tui.commands.opening import open_session
+from sessions.metrics.row_cache import rows_of_session
+from tui.commands.opening import open_sessions
 from tui.commands.options import complete_sessions
 from tui.diagnostics import Complaint
-from tui.facts.comparison import compare_sessions, why_not_compared
+from tui.facts.comparison import compare_sides, why_not_compared
 from tui.print.comparison_pages import comparison_json, comparison_markdown, comparison_text
 from tui.print.plain import emit, emit_json
 
@@ -31,15 +35,17 @@ from tui.print.plain import emit, emit_json
     help="Format of the page. [table]",
 )
 def compare_command(first: str, second: str, *, budget: str, form: str) -> None:
-    """Compare two sessions, A and B, task by task at equal budget, and say whether a difference stands.
+    """Compare two sessions or studies, A and B, task by task at equal budget, and say whether a difference stands.
 
     Solved tasks are compared by McNemar's exact test. Speedups of tasks that both solved are compared by a randomization test
     of their ratios, if the same hardware and software timed both. Each p is corrected for the number of comparisons.
     """
-    opened = [open_session(wanted) for wanted in (first, second)]
-    if opened[0].name == opened[1].name:
-        raise Complaint(f"A and B are the same session, {opened[0].name}; name two")
-    compared = compare_sessions(opened[0].state, opened[1].state, Budget(budget))
+    names = [[opened.name for opened in open_sessions([wanted])] for wanted in (first, second)]
+    if same := set(names[0]) & set(names[1]):
+        raise Complaint(f"A and B have the same session, {min(same)}; name two")
+    home = home_from(os.environ)
+    rows = [[row for name in side for row in rows_of_session(home, name)] for side in names]
+    compared = compare_sides(rows[0], rows[1], Budget(budget))
     if why := why_not_compared(compared.comparison):
         raise Complaint(why)
     if form == "json":

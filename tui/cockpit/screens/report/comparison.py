@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import ClassVar
 
 from textual import on
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 
-from sessions import SessionState
 from sessions.errors import SessionsError
+from sessions.metrics.attempt_row import AttemptRow
 from sessions.metrics.equal_budget import Budget
 from tui.cockpit.dialogs.layers import ClosesOnce, LayeredScreen
 from tui.cockpit.draw.lines import Line, line
@@ -19,7 +19,7 @@ from tui.cockpit.screens.report.report_view import shown_rows
 from tui.cockpit.widgets.bar import Bar
 from tui.cockpit.widgets.key_bar import KeyBar
 from tui.cockpit.widgets.line_view import LineView
-from tui.facts.comparison import ComparedSessions, compare_sessions, comparison_facts, comparison_sections
+from tui.facts.comparison import ComparedSides, compare_sides, comparison_facts, comparison_sections
 from tui.facts.report import Section
 from tui.facts.tables import Table, named_values
 
@@ -41,13 +41,13 @@ class ComparisonScreen(ClosesOnce, LayeredScreen[None]):
         Binding("escape", "back", "back", id="screen.back", key_display="esc"),
     ]
 
-    def __init__(self, first: str, second: str, *, read: Callable[[str], SessionState]) -> None:
+    def __init__(self, first: str, second: str, *, read: Callable[[str], Sequence[AttemptRow]]) -> None:
         super().__init__()
         self._sessions = (first, second)
         self._read = read
-        self._states: list[SessionState] = []
+        self._sides: list[Sequence[AttemptRow]] = []
         self._budget = Budget.ATTEMPTS
-        self.compared: ComparedSessions | None = None
+        self.compared: ComparedSides | None = None
         self.head = Bar(id="header", classes="header")
         self.page = LineView(help=HELP, id="comparison")
 
@@ -65,16 +65,16 @@ class ComparisonScreen(ClosesOnce, LayeredScreen[None]):
 
     def _load(self) -> None:
         try:
-            states = [self._read(session) for session in self._sessions]
+            sides = [self._read(session) for session in self._sessions]
         except (OSError, SessionsError) as error:
             self.app.call_from_thread(self.page.show, [line(f"A session was not read: {error}", "warn")])
         else:
-            self.app.call_from_thread(self._compare, states)
+            self.app.call_from_thread(self._compare, sides)
 
-    def _compare(self, states: list[SessionState]) -> None:
-        self._states = states
-        first, second = states
-        self.compared = compare_sessions(first, second, self._budget)
+    def _compare(self, sides: list[Sequence[AttemptRow]]) -> None:
+        self._sides = sides
+        first, second = sides
+        self.compared = compare_sides(first, second, self._budget)
         self._draw()
 
     @on(LineView.Resized)
@@ -90,8 +90,8 @@ class ComparisonScreen(ClosesOnce, LayeredScreen[None]):
         """Compare at the next kind of equal budget."""
         budgets = list(Budget)
         self._budget = budgets[(budgets.index(self._budget) + 1) % len(budgets)]
-        if self._states:
-            self._compare(self._states)
+        if self._sides:
+            self._compare(self._sides)
 
     def action_back(self) -> None:
         """Go back to the list of sessions."""
