@@ -58,7 +58,7 @@ class DiffStats(msgspec.Struct, frozen=True):
 
 
 class Memory(msgspec.Struct, frozen=True, kw_only=True):
-    """What the agent had in its memory after a round; `None` for what does not exist."""
+    """The memory of an agent after a round; `None` for a text that does not exist."""
 
     temp_strategy: str | None
     """The strategy in the model's words."""
@@ -79,7 +79,7 @@ class Memories(msgspec.Struct, frozen=True):
 
 
 class Origin(msgspec.Struct, frozen=True, kw_only=True):
-    """Where a row comes from."""
+    """The source of a row: session, attempts, models, hardware and software."""
 
     session: str
     task: str
@@ -126,7 +126,7 @@ class TrainingRow(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def transitions(state: SessionState, licences: Mapping[str, str]) -> Iterator[TrainingRow]:
-    """Yields a row for each two neighbouring attempts of an instance whose result differs: see `kind_of`.
+    """Yields a row for each two neighbouring attempts of an instance with different results: see `kind_of`.
 
     `licences` are SPDX names by suite.
     """

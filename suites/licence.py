@@ -19,7 +19,7 @@ FILES = ("LICENSE*", "LICENCE*", "COPYING*")
 
 
 def suite_licences(registry: Path | None) -> dict[str, str]:
-    """Return the SPDX name of each suite's licence; a suite whose licence is not known is left out.
+    """Return the SPDX name of each suite's licence; suites with an unknown licence are left out.
 
     A folder's licence file is in it, or in the root of its git repository.
     """

@@ -10,6 +10,6 @@ bias.py          found against confirmed, rescued against started correct, round
 attribution.py   deviance that category and method explain
 code_quality.py  maintainability and complexity of a candidate
 equal_budget.py  two sides, task by task, at equal budget
-comparison.py    whether a difference of two sides stands
+comparison.py    whether a difference of two sides is proven
 intervals.py     Wilson, Newcombe, bootstrap over tasks
 """

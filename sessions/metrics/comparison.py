@@ -1,4 +1,4 @@
-"""Compares two sides, each the rows of sessions: which solves more tasks, and whose kernels are faster.
+"""Compares two sides, each the rows of sessions: which solves more tasks, and which has faster kernels.
 
 Each test is paired by task. Instances of one task are not independent, so a task counts once.
 """
@@ -20,7 +20,7 @@ from .equal_budget import Budget, TaskPair, pair_tasks
 LEVEL = 0.05
 """A difference is proven if its corrected p is at most this."""
 LEAST_TASKS = 6
-"""With fewer tasks, no pattern of signs is rare enough to prove a difference of speeds."""
+"""Least number of tasks that can prove a difference of speeds: 2 of 64 sign patterns are rare enough, 2 of 32 are not."""
 DRAWS = 2000
 """Sign patterns that are drawn where they are too many to list."""
 ALL_SIGNS = 11
@@ -38,11 +38,11 @@ class Difference(msgspec.Struct, frozen=True, kw_only=True):
     p: float
     """Chance of a difference as large or larger between equal sides."""
     p_corrected: float = 1.0
-    """By Holm, for all comparisons that were made."""
+    """Corrected by Holm for all comparisons that were made."""
 
     @property
     def is_proven(self) -> bool:
-        """True if the difference stands after the correction."""
+        """True if the corrected p is small enough."""
         return self.p_corrected <= LEVEL
 
 

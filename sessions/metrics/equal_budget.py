@@ -22,7 +22,7 @@ from .selection import OTHER_PROVENANCE, by_instance, counted_rows
 
 
 class Budget(StrEnum):
-    """What is equal on both sides."""
+    """The cost that is equal on both sides."""
 
     ATTEMPTS = "attempts"
     TOKENS = "tokens"
@@ -33,7 +33,7 @@ class Budget(StrEnum):
 
     @property
     def unit(self) -> str:
-        """What the budget counts, in words."""
+        """The unit in words."""
         return {Budget.USD: "US dollars", Budget.DEVICE_S: "device seconds"}.get(self, self.value)
 
 
@@ -97,8 +97,9 @@ def cost_of(row: AttemptRow, budget: Budget) -> float | None:
         case Budget.ATTEMPTS:
             return 1.0
         case Budget.TOKENS:
-            known = row.input_tokens is not None and row.output_tokens is not None
-            return float((row.input_tokens or 0) + (row.output_tokens or 0)) if known else None
+            if row.input_tokens is None or row.output_tokens is None:
+                return None
+            return float(row.input_tokens + row.output_tokens)
         case Budget.USD:
             return row.cost_usd
         case Budget.DEVICE_S:
@@ -143,11 +144,11 @@ def _chains(
         task = chain[0].task
         places[task] += 1
         costs = [cost_of(row, budget) for row in chain]
-        known = [cost for cost in costs if cost is not None]
-        if len(known) < len(costs):
+        known_costs = [cost for cost in costs if cost is not None]
+        if len(known_costs) < len(costs):
             left_out[f"instance with an unknown number of {budget.unit}"] += 1
         else:
-            chains[task, places[task]] = _Chain(chain, list(accumulate(known)))
+            chains[task, places[task]] = _Chain(chain, list(accumulate(known_costs)))
     return chains
 
 
@@ -155,9 +156,9 @@ def _task_pair(task: str, chains: Sequence[tuple[_Chain, _Chain]], largest: floa
     budgets, solved = [], [False, False]
     within: tuple[list[AttemptRow], list[AttemptRow]] = ([], [])
     for pair in chains:
-        known = [largest if chain.solved_at is not None else chain.spent[-1] for chain in pair]
+        ends = [largest if chain.solved_at is not None else chain.spent[-1] for chain in pair]
         spent = min(chain.spent[-1] for chain in pair)
-        budgets.append(min(*known, largest))
+        budgets.append(min(*ends, largest))
         for side, chain in enumerate(pair):
             solved[side] |= chain.solved_at is not None and chain.solved_at <= budgets[-1]
             within[side].extend(chain.within(spent))

@@ -21,7 +21,7 @@ SENTENCE = "B solved 1 task more of 1 (95 %: -0.9 to 1.0, over the 1 task that o
 
 
 def two_sessions(home: Home) -> None:
-    """Store a session with two wrong attempts, then one whose second attempt is correct."""
+    """Store a session with two wrong attempts, then a session with a correct second attempt."""
     recorder = stored.begin(home)
     for number in (1, 2):
         stored.attempt(recorder, number, Verdict.WRONG)
@@ -30,7 +30,7 @@ def two_sessions(home: Home) -> None:
 
 
 @pytest.mark.parametrize("form", ["table", "md"])
-def test_page_says_whether_the_difference_stands(home: Home, shell: Shell, form: str) -> None:
+def test_page_says_whether_the_difference_is_proven(home: Home, shell: Shell, form: str) -> None:
     two_sessions(home)
     done = shell("compare", stored.FIRST, stored.SECOND, "--format", form)
     assert done.code == 0

@@ -155,7 +155,7 @@ _ACTIONS = (
     Action(
         "compare",
         Group.WATCH,
-        "Compare two sessions at equal budget: does a difference stand?",
+        "Compare two sessions at equal budget: is a difference proven?",
         module="watch.compare",
     ),
     Action(

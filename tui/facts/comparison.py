@@ -1,4 +1,4 @@
-"""The comparison of two sides in words, as sections of a page: first whether the difference stands."""
+"""The comparison of two sides in words, as sections of a page: first whether the difference is proven."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class ComparedSides:
     """Two sides at equal budget."""
 
     sides: dict[str, str]
-    """What each side is, in words, by its letter."""
+    """Each side in words, by its letter."""
     comparison: Comparison
 
 
@@ -64,7 +64,7 @@ def comparison_facts(compared: ComparedSides) -> dict[str, str]:
 
 
 def grouped_number(value: float) -> str:
-    """Return a whole number with all digits, a smaller or broken one with three: `1,234`, `0.0125`."""
+    """Return a whole number with all digits, any other with three: `1,234`, `0.0125`."""
     return grouped(int(value)) if value == int(value) else f"{value:.3g}"
 
 
@@ -73,8 +73,8 @@ def why_not_compared(comparison: Comparison) -> str:
     if comparison.pairs:
         return ""
     reasons = "; ".join(_left_out(comparison))
-    other = "" if comparison.budget is Budget.ATTEMPTS else f"; compare at equal {Budget.ATTEMPTS.unit}"
-    return f"no task of A and B can be compared: {reasons or 'nothing was judged'}{other}"
+    next_step = "" if comparison.budget is Budget.ATTEMPTS else f"; compare at equal {Budget.ATTEMPTS.unit}"
+    return f"no task of A and B can be compared: {reasons or 'nothing was judged'}{next_step}"
 
 
 def _left_out(comparison: Comparison) -> list[str]:
@@ -88,7 +88,7 @@ def comparison_sections(compared: ComparedSides) -> list[Section]:
         return [Section("Conclusion", (why,))]
     sections = [
         Section("Conclusion", tuple(_conclusion(comparison))),
-        section_of("Solved tasks", SOLVED, _solved_counts(comparison), lambda count: count.who),
+        section_of("Solved tasks", SOLVED, _solved_counts(comparison), lambda count: count.by),
         _speed_section(comparison),
         Section("Left out", tuple(f"{number:,} {reason}." for reason, number in comparison.left_out.items())),
     ]
@@ -101,7 +101,7 @@ def _conclusion(comparison: Comparison) -> Iterator[str]:
     yield _speed_words(comparison)
     if comparison.comparisons > 1:
         yield (
-            f"p is corrected for {comparison.comparisons} comparisons (Holm); a difference stands if p is at most {LEVEL}. "
+            f"p is corrected for {comparison.comparisons} comparisons (Holm); a difference is proven if p is at most {LEVEL}. "
             "An interval is of one comparison alone."
         )
 
@@ -117,9 +117,9 @@ def _solved_words(comparison: Comparison, solved: Difference) -> str:
     interval = f"(95 %: {ends[0]:.1f} to {ends[1]:.1f}, over the {differing} that only one side solved)"
     if not difference:
         number = both + len(comparison.only(0))
-        return f"A and B solved {number} of {counted(solved.tasks, 'task')} each {interval}: {_standing(solved)}."
+        return f"A and B solved {number} of {counted(solved.tasks, 'task')} each {interval}: {_conclusion_words(solved)}."
     more = f"{counted(abs(difference), 'task')} more of {solved.tasks}"
-    return f"{SIDES[difference > 0]} solved {more} {interval}: {_standing(solved)}."
+    return f"{SIDES[difference > 0]} solved {more} {interval}: {_conclusion_words(solved)}."
 
 
 def _speed_words(comparison: Comparison) -> str:
@@ -131,17 +131,19 @@ def _speed_words(comparison: Comparison) -> str:
     if value < 1:
         value, ends = 1 / value, ends and (1 / ends[1], 1 / ends[0])
     interval = f" (95 %: {times(ends[0])} to {times(ends[1])})" if ends is not None else ""
-    standing = (
-        _standing(speed) if ends is not None else f"fewer than {LEAST_TASKS} tasks cannot prove a difference"
+    conclusion = (
+        _conclusion_words(speed)
+        if ends is not None
+        else f"fewer than {LEAST_TASKS} tasks cannot prove a difference"
     )
     tasks = f"the {speed.tasks} tasks" if speed.tasks > 1 else "the only task"
     speeds = f"the kernels of {faster} are {times(value)} as fast as those of {slower}"
-    return f"On {tasks} with a time on both sides, {speeds}{interval}: {standing}."
+    return f"On {tasks} with a time on both sides, {speeds}{interval}: {conclusion}."
 
 
-def _standing(difference: Difference) -> str:
+def _conclusion_words(difference: Difference) -> str:
     p = f"p = {difference.p_corrected:.2g}" if difference.p_corrected >= 0.001 else "p < 0.001"
-    return f"the difference {'stands' if difference.is_proven else 'is not proven'} ({p})"
+    return f"the difference is {'' if difference.is_proven else 'not '}proven ({p})"
 
 
 def _why_not_timed(comparison: Comparison) -> str:
@@ -156,9 +158,9 @@ def _why_not_timed(comparison: Comparison) -> str:
 
 @dataclass(frozen=True, slots=True)
 class SolvedCount:
-    """How many tasks are solved by whom."""
+    """Number of tasks that both sides, one side or neither side solved."""
 
-    who: str
+    by: str
     tasks: int
     share: float
     names: str
@@ -172,14 +174,14 @@ def _solved_counts(comparison: Comparison) -> list[SolvedCount]:
         "neither": [pair.task for pair in comparison.pairs if not any(pair.solved)],
     }
     return [
-        SolvedCount(who, len(tasks), len(tasks) / len(comparison.pairs), ", ".join(map(short_task, tasks)))
-        for who, tasks in rows.items()
+        SolvedCount(side, len(tasks), len(tasks) / len(comparison.pairs), ", ".join(map(short_task, tasks)))
+        for side, tasks in rows.items()
         if tasks
     ]
 
 
 SOLVED: tuple[Field[SolvedCount], ...] = (
-    Field(Column("solved by", keep=True), lambda count: count.who),
+    Field(Column("solved by", keep=True), lambda count: count.by),
     Field(Column("tasks", right=True), lambda count: grouped(count.tasks)),
     Field(Column("", 10, 24, drop=1), lambda count: share_bar(count.share), "bar"),
     Field(Column("names", 14, drop=2), lambda count: count.names, "dim"),
@@ -202,7 +204,7 @@ def _speed_section(comparison: Comparison) -> Section:
         speedup(1),
         Field(Column("B to A", right=True), lambda pair: times(math.exp(pair.log_ratio or 0.0))),
         Field(
-            Column("A faster | B faster", 25, 25, drop=1),
+            Column(f"{'A faster ':>{HALF_CELLS}}{PLAIN.baseline} B faster", 25, 25, drop=1),
             lambda pair: _bar(pair.log_ratio or 0.0, most),
             "bar",
         ),

@@ -100,9 +100,9 @@ def test_longer_chain_is_cut_where_the_shorter_ends() -> None:
 
 
 def test_chain_that_stops_when_it_is_done_stays_solved() -> None:
-    others = [wrong("u", number) for number in range(1, 6)]
-    quick = [row("t", speedup=1.2), *others]
-    slow = [wrong("t", 1), wrong("t", 2), row("t", number=3, speedup=2.0), *others]
+    unsolved = [wrong("u", number) for number in range(1, 6)]
+    quick = [row("t", speedup=1.2), *unsolved]
+    slow = [wrong("t", 1), wrong("t", 2), row("t", number=3, speedup=2.0), *unsolved]
     pair, _ = pair_tasks(quick, slow, Budget.ATTEMPTS).pairs
     assert pair.solved == (True, True)
     assert pair.best[1] is None, "the kernel of attempt 3 was not made within one attempt"

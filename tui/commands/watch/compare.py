@@ -1,4 +1,4 @@
-"""`wavedeck compare`: two sessions at equal budget, and whether their difference stands."""
+"""`wavedeck compare`: two sessions at equal budget, and whether their difference is proven."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ from tui.print.plain import emit, emit_json
     help="Format of the page. [table]",
 )
 def compare_command(first: str, second: str, *, budget: str, form: str) -> None:
-    """Compare two sessions or studies, A and B, task by task at equal budget, and say whether a difference stands.
+    """Compare two sessions or studies, A and B, task by task at equal budget, and say whether a difference is proven.
 
     Solved tasks are compared by McNemar's exact test. Speedups of tasks that both solved are compared by a randomization test
     of their ratios, if the same hardware and software timed both. Each p is corrected for the number of comparisons.

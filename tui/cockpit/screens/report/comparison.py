@@ -1,4 +1,4 @@
-"""Two sessions at equal budget: whether a difference stands, who solved what, and the speedups by task."""
+"""Two sessions at equal budget: whether a difference is proven, which tasks each solved, and the speedups by task."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ HELP = """\
 Two sessions, task by task at equal budget. `b` changes what is equal:
 attempts, tokens, US dollars, device seconds.
 
-A difference stands if its p, corrected for the number of comparisons, is at
-most 0.05. Speedups are compared if the same hardware and software timed both
+A difference is proven if its p, corrected for the number of comparisons, is
+at most 0.05. Speedups are compared if the same hardware and software timed both
 against the same baseline.
 """
 
