@@ -295,6 +295,23 @@ def test_anonymous_pack_has_no_names_and_the_same_figures(shell: Shell, home: Ho
     assert figures[0] == figures[1]
 
 
+def test_recording_of_a_study_has_chains_for_each_of_its_cells(
+    shell: Shell, home: Home, folder: Path
+) -> None:
+    home.ensure()
+    study = study_of(folder, PLAN.replace("instances = 2", "instances = 1"), "vector_add")
+    for number in range(1, 5):
+        record(home, study, number)
+    assert shell("record", study.name, "mine").code == ExitCode.DONE
+    again = shell("study", str(study.file), "vector_add", "--model", "recorded:mine", "--dry-run")
+    assert again.code == ExitCode.DONE, again.err
+    assert "cost: none, because no model is asked" in again.out
+    more = shell("study", write(folder), "vector_add", "--model", "recorded:mine", "--dry-run")
+    assert re.search(
+        r"2 is more than the 0 that recorded:mine has for vector_add from chain \d", one_line(more)
+    )
+
+
 def test_damaged_pack_is_refused(shell: Shell, folder: Path) -> None:
     pack = folder / "x.tar.gz"
     pack.write_bytes(b"no archive")

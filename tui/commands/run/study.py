@@ -258,6 +258,8 @@ def _estimate_line(name: str, spreads: Sequence[Spread | None], words: Any) -> s
     whole, unknown = total(spreads), spreads.count(None)
     if whole is None:
         return f"{name}: unknown, because no past session of this home shows it"
+    if name == "cost" and not (whole.high or unknown):
+        return "cost: none, because no model is asked"
     between = f" ({words(whole.low)} to {words(whole.high)})" if whole.low < whole.high else ""
     besides = f"; unknown for {counted(unknown, 'further cell')}" if unknown else ""
     return f"{name}: about {words(whole.median)}{between}{besides}"

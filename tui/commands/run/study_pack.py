@@ -13,6 +13,7 @@ from git import Repo
 from git.exc import InvalidGitRepositoryError
 
 from sessions.catalog import Standing, find_study
+from sessions.errors import NoSuchSession
 from sessions.home import Home, home_from
 from sessions.store.packing import SUFFIX, PackManifest, journal_bytes, pack_bytes
 from suites import SuiteError, load_task
@@ -40,7 +41,10 @@ def pack_command(study: str, *, output: Path, anonymous: bool) -> None:
     if not output.name.endswith(SUFFIX):
         raise Complaint(f"{output}: a pack is a file {SUFFIX}; name it so")
     home = home_from(os.environ)
-    name, infos = find_study(home, study)
+    try:
+        name, infos = find_study(home, study)
+    except NoSuchSession:
+        raise Complaint(f"no study {study!r}; list them with: wavedeck study") from None
     manifest = PackManifest(
         study=name,
         version=_version(),
