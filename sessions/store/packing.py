@@ -44,7 +44,7 @@ class PackManifest(msgspec.Struct, frozen=True, kw_only=True):
     templates: dict[str, str] = {}
     """sha256 of each prompt template of the first session, by file name."""
     models: dict[str, list[str]] = {}
-    """By model as it was asked for: the ids that its server gave."""
+    """The ids that servers gave, by the model that was asked for."""
     sessions: dict[str, str] = {}
     """sha256 of each journal by session, in the order of the study's cells."""
     anonymous: bool = False
@@ -55,7 +55,7 @@ class Pack(NamedTuple):
 
     manifest: PackManifest
     journals: Mapping[str, Journal]
-    """By session, in the order of the study's cells."""
+    """The journals by session, in the order of the study's cells."""
 
 
 def journal_bytes(home: Home, session: str) -> bytes:
@@ -127,12 +127,12 @@ def _events(journals: Iterable[bytes]) -> list[AnyEvent]:
 
 
 def _served(events: Iterable[AnyEvent]) -> dict[str, list[str]]:
-    asked: dict[str, str] = {}
+    models: dict[str, str] = {}
     served: dict[str, set[str]] = {}
     for event in events:
         if isinstance(event, CallStarted):
-            asked[event.call] = event.model
+            models[event.call] = event.model
             served.setdefault(event.model, set())
         elif isinstance(event, CallFinished) and event.served is not None and event.served.model:
-            served[asked[event.call]].add(event.served.model)
+            served[models[event.call]].add(event.served.model)
     return {model: sorted(ids) for model, ids in served.items()}

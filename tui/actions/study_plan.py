@@ -168,14 +168,14 @@ def _models(
     return (settings.model,)
 
 
-def _tasks(keys: StudyKeys, asked: Sequence[str], settings: Settings, registry: Path) -> tuple[str, ...]:
+def _tasks(keys: StudyKeys, arguments: Sequence[str], settings: Settings, registry: Path) -> tuple[str, ...]:
     public = public_suite_names(registry=registry)
     names = [
         # A task of a public benchmark is recorded before the study begins, and cannot be loaded before that.
         name if name.partition("/")[0] in public else load_task(name, registry=registry).id
-        for name in dict.fromkeys(asked or keys.tasks)
+        for name in dict.fromkeys(arguments or keys.tasks)
     ] or [task.id for task in load_suite(settings.suite or SUITE, registry=registry)]
-    if keys.sample is None or asked:
+    if keys.sample is None or arguments:
         return tuple(names)
     if keys.sample > len(names):
         raise Complaint(f"sample = {keys.sample} is more than the {len(names)} tasks to draw from")

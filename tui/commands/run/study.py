@@ -44,7 +44,7 @@ LOCK_WAIT_S = 120.0
 
 
 class StudyCommands(click.Group):
-    """A group whose first argument is a subcommand, or a plan to run."""
+    """A group with a first argument that is a subcommand, or a plan to run."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Insert `run` in front of a plan."""
@@ -229,12 +229,12 @@ def estimate_lines(
     plans: Sequence[SessionPlan], infos: Mapping[int, SessionInfo], past: Sequence[SessionInfo]
 ) -> list[str]:
     """Return the estimates of the cells that are not finished, in words."""
-    left = [
+    unfinished = [
         (plan, infos.get(number))
         for number, plan in enumerate(plans, start=1)
         if number not in infos or infos[number].state is not Standing.FINISHED
     ]
-    cells = [estimate_cell(plan, 0 if info is None else info.attempts, past) for plan, info in left]
+    cells = [estimate_cell(plan, 0 if info is None else info.attempts, past) for plan, info in unfinished]
     sessions = frozenset[str]().union(*(cell.sessions for cell in cells))
     foreign = sum(cell.is_foreign for cell in cells)
     lines = [
