@@ -1,31 +1,25 @@
-"""`wavedeck study`: plans, cells, estimates, runs that are interrupted and go on, and packs."""
+"""`wavedeck study`: plans, cells, estimates and packs."""
 
 from __future__ import annotations
 
+import io
 import json
 import os
 import re
-import signal
-from collections.abc import Iterator
 from pathlib import Path
 
 import msgspec
-import psutil
 import pytest
 
 from engine.plan.job import session_started
 from engine.plan.plan import resolve
 from harness import Verdict
-from sessions import Home, Recorder, journal_of, list_sessions
+from sessions import Home, Recorder, list_sessions
 from sessions import events as ev
-from sessions.catalog import study_sessions
-from sessions.engine_info import read_engine_info
 from sessions.store.packing import read_pack
 from tests.support import stored_sessions as stored
-from tests.support.command_line import Shell, one_line, scripted_judge, start
-from tests.support.live_engines import right, wrong
-from tests.support.model_server import Answer, ModelServer, Seen, hangs, model_server, refuses, says
-from tests.support.waiting import LIMIT_S, wait_until
+from tests.support.command_line import Shell, one_line, scripted_judge
+from tests.support.live_engines import right
 from tui.actions.study_plan import Study, read_study, shipped_plans
 from tui.config import load
 from tui.diagnostics import Complaint, ExitCode
@@ -239,6 +233,20 @@ def test_without_a_terminal_nothing_starts_unless_told_so(shell: Shell, home: Ho
     assert list_sessions(home) == []
 
 
+def test_person_is_asked_before_anything_starts(
+    shell: Shell, home: Home, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Terminal(io.StringIO):
+        def isatty(self) -> bool:
+            return True
+
+    monkeypatch.setattr("sys.stdin", Terminal("\n"))
+    done = shell("study", write(folder))
+    assert done.code == ExitCode.NO, "Enter alone is no"
+    assert "nothing was started" in done.err
+    assert list_sessions(home) == []
+
+
 def test_finished_study_runs_nothing_and_its_cells_are_shown(shell: Shell, home: Home, folder: Path) -> None:
     home.ensure()
     study = study_of(folder)
@@ -318,114 +326,3 @@ def test_damaged_pack_is_refused(shell: Shell, folder: Path) -> None:
     done = shell("report", str(pack))
     assert done.code == ExitCode.USAGE
     assert "is no whole pack of a study" in one_line(done)
-
-
-# With engines
-
-
-def answer(seen: Seen) -> Answer:
-    """Model that is wrong at first, and correct after its own reflection is in the prompt."""
-    if "Do not write the module" in seen.prompt:
-        return says("The sign.")
-    return says(right() if "The sign." in seen.prompt else wrong())
-
-
-def plan_for(server: ModelServer) -> str:
-    return f"""
-models = ["openai:test@{server.openai_url}"]
-sample = 6
-devices = ["cpu"]
-instances = 1
-iterations = 2
-seeds = [1, 2]
-
-[[methods]]
-method = "reflexion"
-
-[[methods]]
-method = "direct"
-iterations = 1
-"""
-
-
-@pytest.fixture
-def no_engine_left(home: Home) -> Iterator[None]:
-    yield
-    for files in home.live_sessions():
-        info = read_engine_info(files)
-        if info is not None and files.running:
-            psutil.Process(info.pid).kill()
-
-
-@pytest.mark.usefixtures("scripted_judge", "no_engine_left")
-def test_failed_cell_does_not_stop_the_next_and_the_same_command_goes_on(
-    shell: Shell, home: Home, folder: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("WAVEDECK_MODEL_KEY", "a-key")
-    refused = ["bad"]
-
-    def reply(seen: Seen) -> Answer:
-        return refuses(401, message="no such key") if seen.body["model"] in refused else answer(seen)
-
-    with model_server(answer=reply) as server:
-        models = f'models = ["openai:bad@{server.openai_url}", "openai:test@{server.openai_url}"]'
-        plan = f'{models}\ntasks = ["vector_add"]\ndevices = ["cpu"]\ninstances = 1\n[[methods]]\nmethod = "direct"\n'
-        failed = shell("study", write(folder, plan), "-y")
-        assert failed.code == ExitCode.FAILED
-        assert "no such key" in failed.err
-        assert "1 of 2 cells are finished; the same command runs the others" in failed.out
-        refused.clear()
-        done = shell("study", write(folder, plan), "-y")
-        assert done.code == ExitCode.DONE, done.err
-        requests = len(server.requests)
-        again = shell("study", write(folder, plan), "-y")
-        assert (again.code, len(server.requests)) == (ExitCode.DONE, requests), "no cell runs twice"
-    assert "so far: 2 of 2 cells, 2 attempts" in done.err
-    assert len(list_sessions(home)) == 2
-
-
-@pytest.mark.soak
-@pytest.mark.usefixtures("scripted_judge", "no_engine_left")
-def test_killed_study_goes_on_and_asks_for_no_finished_reply_again(
-    shell: Shell, home: Home, folder: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Two methods, two seeds, six tasks: killed within a call of the second cell, with its engine; interrupted; resumed."""
-    monkeypatch.setenv("WAVEDECK_MODEL_KEY", "a-key")
-    silent_after = [8]
-
-    def reply(seen: Seen) -> Answer:
-        return hangs("", after=-1) if len(server.requests) > silent_after[0] else answer(seen)
-
-    with model_server(answer=reply) as server:
-        plan = write(folder, plan_for(server))
-        running = start("study", plan, "-y")
-        wait_until(lambda: len(server.requests) > silent_after[0], "a call that hangs")
-        [live] = [files for files in home.live_sessions() if files.running]
-        info = read_engine_info(live)
-        assert info is not None
-        os.kill(running.pid, signal.SIGKILL)
-        os.kill(info.pid, signal.SIGKILL)
-        running.communicate(timeout=LIMIT_S)
-        wait_until(lambda: not live.running, "the engine to end")
-
-        silent_after[0] = len(server.requests) + 3
-        waiting = start("study", plan, "-y")
-        wait_until(lambda: len(server.requests) > silent_after[0], "a call that hangs")
-        waiting.send_signal(signal.SIGINT)
-        _, err = waiting.communicate(timeout=LIMIT_S)
-        assert waiting.returncode == ExitCode.INTERRUPTED, err
-
-        silent_after[0] = 10_000
-        done = shell("study", plan, "-y")
-        assert done.code == ExitCode.DONE, done.err
-        [cells] = study_sessions(home).values()
-        assert [cell.settings.method for cell in cells.values()] == ["reflexion", "direct"] * 2
-        assert [len(cell.settings.tasks) for cell in cells.values()] == [6] * 4
-        calls: list[str] = []
-        for cell in cells.values():
-            events = journal_of(home, cell.name).events
-            calls += [f"{cell.name} {event.call}" for event in events if isinstance(event, ev.CallFinished)]
-        assert len(calls) == len(set(calls)) == sum(cell.calls or 0 for cell in cells.values())
-        pack = str(folder / "tables.tar.gz")
-        assert shell("study", "pack", "tables", "-o", pack).code == ExitCode.DONE
-        assert shell("report", pack).out == shell("report", "tables").out

@@ -68,7 +68,7 @@ def study_command(ctx: click.Context, *, as_json: bool) -> None:
 def print_studies(*, as_json: bool) -> None:
     """Print the studies of the home with their cells, newest last, and the plans that ship."""
     rows = [
-        (name, len(infos), sum(info.state is Standing.FINISHED for info in infos.values()))
+        (name, len(infos), count_finished(infos))
         for name, infos in study_sessions(home_from(os.environ)).items()
     ]
     if as_json:
@@ -116,13 +116,18 @@ def run_command(word: str, tasks: tuple[str, ...], *, dry_run: bool, yes: bool, 
         say(remark)
     home, environ = home_from(os.environ), environment_with_keys()
     study = read_study(word, tasks, configured, registry=home.suites)
-    if not dry_run:
+    infos = study_sessions(home).get(study.name, {})
+    is_finished = count_finished(infos) == len(study.cells)
+    if not (dry_run or yes or is_finished or (sys.stdin is not None and sys.stdin.isatty())):
+        raise Complaint(
+            "there is no terminal to ask whether to begin: add -y, or --dry-run to read the cells"
+        )
+    if not (dry_run or is_finished):
         prepare_home(home)
         study = _recorded(study, home)
-    plans = [resolve(cell, home=home, environ=environ) for cell in study.cells]
-    infos = study_sessions(home).get(study.name, {})
+    plans = resolved(study.cells, home, environ)
     emit(cells_table(plans, infos))
-    if len([info for info in infos.values() if info.state is Standing.FINISHED]) == len(plans):
+    if is_finished:
         emit(f"\n{study.name} is finished; next: wavedeck report {study.name}")
         return ExitCode.DONE
     emit("")
@@ -131,19 +136,27 @@ def run_command(word: str, tasks: tuple[str, ...], *, dry_run: bool, yes: bool, 
         *estimate_lines(plans, infos, list_sessions(home)),
     ):
         emit(line)
-    if dry_run or not _is_wanted(yes=yes):
-        return ExitCode.DONE if dry_run else ExitCode.NO
+    if dry_run:
+        return ExitCode.DONE
+    if not yes and not click.confirm("Begin?", default=False, err=True):
+        say("nothing was started")
+        return ExitCode.NO
     keep_plan(study, home)
     run = StudyRun(home, study)
     code = run.run()
     emit("")
     infos = study_sessions(home).get(study.name, {})
     emit(cells_table(plans, infos, run.failed))
-    finished = sum(info.state is Standing.FINISHED for info in infos.values())
+    finished = count_finished(infos)
     if finished < len(plans):
         emit(f"\n{finished} of {len(plans)} cells are finished; the same command runs the others")
     emit(f"\nnext: wavedeck report {study.name}")
     return code
+
+
+def count_finished(infos: Mapping[int, SessionInfo]) -> int:
+    """Return the number of sessions that are finished and in the store."""
+    return sum(info.state is Standing.FINISHED for info in infos.values())
 
 
 def keep_plan(study: Study, home: Home) -> None:
@@ -151,6 +164,18 @@ def keep_plan(study: Study, home: Home) -> None:
     file = plan_file(home, study.name)
     file.parent.mkdir(mode=0o700, exist_ok=True)
     file.write_text(study.text, encoding="utf-8")
+
+
+def resolved(cells: Sequence[RunPlan], home: Home, environ: Mapping[str, str]) -> list[SessionPlan]:
+    """Return the checked plans of all cells; cells that differ in their seed are checked once. Raises as `resolve`."""
+    checked: dict[bytes, SessionPlan] = {}
+    plans = []
+    for cell in cells:
+        key = msgspec.json.encode(msgspec.structs.replace(cell, seed=0, series=""))
+        if key not in checked:
+            checked[key] = resolve(cell, home=home, environ=environ)
+        plans.append(msgspec.structs.replace(checked[key], seed=cell.seed, series=cell.series))
+    return plans
 
 
 def _recorded(study: Study, home: Home) -> Study:
@@ -166,19 +191,6 @@ def _recorded(study: Study, home: Home) -> Study:
     return msgspec.structs.replace(
         study, cells=tuple(msgspec.structs.replace(cell, tasks=names) for cell in cells)
     )
-
-
-def _is_wanted(*, yes: bool) -> bool:
-    if yes:
-        return True
-    if sys.stdin is None or not sys.stdin.isatty():
-        raise Complaint(
-            "there is no terminal to ask whether to begin: add -y, or --dry-run to read the cells"
-        )
-    if click.confirm("Begin?", default=False, err=True):
-        return True
-    say("nothing was started")
-    return False
 
 
 def cells_table(
@@ -310,14 +322,13 @@ class StudyRun:
 
     def _progress(self) -> str:
         """Return what the study did so far: `so far: 2 of 4 cells, 48 attempts, $0.31, 12 min 5 s`."""
-        infos = study_sessions(self.home).get(self.study.name, {}).values()
-        finished = sum(info.state is Standing.FINISHED for info in infos)
-        costs = [info.cost_usd for info in infos if info.cost_usd is not None]
+        infos = study_sessions(self.home).get(self.study.name, {})
+        costs = [info.cost_usd for info in infos.values() if info.cost_usd is not None]
         parts = (
-            f"so far: {finished} of {len(self.study.cells)} cells",
-            counted(sum(info.attempts for info in infos), "attempt"),
+            f"so far: {count_finished(infos)} of {len(self.study.cells)} cells",
+            counted(sum(info.attempts for info in infos.values()), "attempt"),
             money(sum(costs)) if costs else "",
-            duration(sum(info.worked_s or 0.0 for info in infos)),
+            duration(sum(info.worked_s or 0.0 for info in infos.values())),
         )
         return ", ".join(filter(None, parts))
 
