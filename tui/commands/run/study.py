@@ -97,7 +97,7 @@ study_command.add_command(pack_command)
     "devices",
     "targets",
     suite="Take the tasks of this suite. [as the plan says, else starter]",
-    model="Model of the methods for which the plan names none. [required then]",
+    model="Model in place of the plan's; a method's own models stay. [as the plan says]",
 )
 @click.option("--dry-run", is_flag=True, help="Print the cells and the estimate, and end.")
 @click.option("--yes", "-y", is_flag=True, help="Do not ask whether to begin.")
