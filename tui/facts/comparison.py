@@ -90,7 +90,7 @@ def comparison_sections(compared: ComparedSides) -> list[Section]:
         Section("Conclusion", tuple(_conclusion(comparison))),
         section_of("Solved tasks", SOLVED, _solved_counts(comparison), lambda count: count.by),
         _speed_section(comparison),
-        Section("Left out", tuple(f"{number:,} {reason}." for reason, number in comparison.left_out.items())),
+        Section("Left out", tuple(f"{reason}." for reason in _left_out(comparison))),
     ]
     return [section for section in sections if not section.is_empty]
 
@@ -109,7 +109,7 @@ def _conclusion(comparison: Comparison) -> Iterator[str]:
 def _solved_words(comparison: Comparison, solved: Difference) -> str:
     both = sum(all(pair.solved) for pair in comparison.pairs)
     if solved.interval is None:
-        return f"A and B solved the same {both} of {counted(solved.tasks, 'task')}: there is no difference."
+        return f"A and B solved the same {both} of {counted(solved.tasks, 'task')}: no difference is proven."
     ends, difference = solved.interval, round(solved.value)
     if difference < 0:
         ends = (-ends[1], -ends[0])
