@@ -8,7 +8,8 @@ from typing import Generic, TypeVar
 
 import msgspec
 
-from harness import Evaluation
+from engine.predictions.matching import Sample
+from harness import Device, Evaluation, Verdict
 from suites.private_folder import make_private_folder
 from suites.public.recorded import recorded_folder
 
@@ -40,7 +41,6 @@ class PredictionResult(msgspec.Struct, frozen=True):
     printed: str = ""
     difficulty: int | None = None
     source: str = ""
-    seconds: float = 0.0
     session: str = ""
     """The session that has the attempt; empty with the original protocol."""
     evaluation: Evaluation | None = None
@@ -93,9 +93,31 @@ class ResultLines(Generic[Kept]):
         self._is_torn = False
 
 
-class ResultFile(ResultLines[PredictionResult]):
-    """The results of one suite on one kind of device, by their keys."""
+def original_results(registry: Path, suite: str, device: Device) -> ResultLines[PredictionResult]:
+    """Returns the results of one suite by the original protocol on one kind of device, by their keys."""
+    kind = device.kind if device.kind == "cpu" else "gpu"
+    path = recorded_folder(registry, suite) / f"original-{kind}.jsonl"
+    return ResultLines(path, PredictionResult, lambda result: result.key)
 
-    def __init__(self, registry: Path, suite: str, device: str) -> None:
-        path = recorded_folder(registry, suite) / f"predictions-{device}.jsonl"
-        super().__init__(path, PredictionResult, lambda result: result.key)
+
+def judged_result(sample: Sample, seed: int, evaluation: Evaluation, session: str = "") -> PredictionResult:
+    """Returns the result of a prediction that this judge judged."""
+    error = evaluation.error
+    return PredictionResult(
+        key=sample.key(WAVEDECK, seed),
+        task=sample.public.id,
+        file=sample.public.file,
+        sample=sample.number,
+        protocol=WAVEDECK,
+        device=evaluation.device,
+        verdict=evaluation.verdict.value,
+        call=evaluation.call,
+        execution=evaluation.verdict is Verdict.CORRECT,
+        kind=error.kind if error is not None else "",
+        why=error.first_line if error is not None else "",
+        printed=evaluation.printed,
+        difficulty=sample.public.difficulty,
+        source=sample.source,
+        session=session,
+        evaluation=evaluation,
+    )

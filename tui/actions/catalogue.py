@@ -122,6 +122,12 @@ _ACTIONS = (
         module="run.recheck",
     ),
     Action(
+        "rejudge",
+        Group.RUN,
+        "Judge the attempts of a session again as a new session, and compare.",
+        module="run.rejudge",
+    ),
+    Action(
         "ablate",
         Group.RUN,
         "Run geak with modules switched off; report what each module adds.",
