@@ -124,7 +124,7 @@ _ACTIONS = (
     Action(
         "rejudge",
         Group.RUN,
-        "Judge the attempts of a session again as a new session, and compare.",
+        "Judge a session's attempts again, and compare.",
         module="run.rejudge",
     ),
     Action(
