@@ -33,8 +33,8 @@ from harness.recording.original import check_definition
 from sessions import fold
 from sessions.catalog import Standing, journal_of
 from sessions.home import Home, home_from
+from sessions.metrics.accuracy import mean_pass_at_k
 from sessions.names import attempt_name, instance_key
-from sessions.state.metrics import mean_pass_at_k
 from sessions.state.ratio_words import times
 from suites import public_suite_names
 from suites.public.task import PublicTask
