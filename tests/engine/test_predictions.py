@@ -14,13 +14,12 @@ from engine.errors import UsageProblem
 from engine.methods import Given
 from engine.plan.job import session_started
 from engine.plan.plan import SessionPlan
-from engine.predictions.formats import write_results
 from engine.predictions.matching import Sample, match
 from engine.predictions.original import judge_originals
 from engine.predictions.plans import earlier_session, plan_predictions
 from engine.predictions.reading import Reading, read_predictions
-from engine.predictions.results import WAVEDECK, PredictionResult, original_results
-from harness import Evaluation, Verdict, WorkerDied
+from engine.predictions.results import WAVEDECK, original_results
+from harness import Verdict, WorkerDied
 from harness.node.discovery import CPU
 from harness.recording.original import OriginalOutcome, OriginalVerdict
 from sessions.catalog import list_sessions
@@ -33,7 +32,6 @@ from suites import add_suite, load_public_suite
 from suites.public.task import PublicTask, SuiteKind
 from tests.suites import clones
 from tests.support.engines import ScriptedJudge, candidate, cut, plan, play, resume_to_end, scripted_model
-from tests.support.evaluations import correct, failed
 
 KEY = partial(Sample.key, protocol=WAVEDECK, seed=0)
 
@@ -139,22 +137,6 @@ def test_a_task_of_tritonbench_t_is_found_by_the_description_in_the_prompt(
     assert ([sample.public.file for sample in samples], problems) == (["twice.py"], [])
 
 
-def result_of(task: str, evaluation: Evaluation, *, key: str = "", sample: int = 1) -> PredictionResult:
-    return PredictionResult(
-        key=key,
-        task=task,
-        file=f"{task.partition('/')[2]}.py",
-        sample=sample,
-        protocol=WAVEDECK,
-        device="cpu",
-        verdict=evaluation.verdict.value,
-        call=evaluation.call,
-        execution=evaluation.verdict is Verdict.CORRECT,
-        why=evaluation.error.first_line if evaluation.error else "",
-        evaluation=evaluation,
-    )
-
-
 async def test_an_interrupted_session_of_predictions_goes_on(home: Home, tmp_path: Path) -> None:
     given = {
         f"vector_add#{number}": (Given(source),)
@@ -235,81 +217,3 @@ async def test_results_of_the_original_protocol_are_kept_at_once(
         "2 of 2: scale sample 2: lost: the judge is gone",
         "1 of 1: scale sample 2: fails: it ends early",
     ]
-
-
-def written(kind: SuiteKind, folder: Path, *results: PredictionResult) -> dict[str, object]:
-    paths = write_results(kind, results, folder, name="mine")
-    return {str(path.relative_to(folder)): json.loads(path.read_bytes()) for path in paths}
-
-
-def test_results_in_the_format_of_geak_eval(tmp_path: Path) -> None:
-    files = written(
-        SuiteKind.TRITONBENCH_REVISED,
-        tmp_path,
-        result_of("mine/scale", correct()),
-        result_of("mine/scale", failed(), sample=2),
-        result_of("mine/other", failed(Verdict.UNSUPPORTED)),
-    )
-    right = {
-        "pass_num": 0,
-        "file_name": "scale.py",
-        "call_status": 1,
-        "exec_status": 1,
-        "speedup": None,
-        "stdout": "",
-        "stderr": "",
-        "difficulty": -1,
-    }
-    wrong = right | {"pass_num": 1, "exec_status": 0, "stderr": "output 0 is wrong at [3]"}
-    assert files == {
-        "mine_results_0.json": [right],
-        "mine_results_1.json": [wrong],
-        "mine_all_passes.json": [right, wrong],
-    }
-
-
-def test_results_in_the_format_of_tritonbench(tmp_path: Path) -> None:
-    results = (result_of("mine/scale", correct()), result_of("mine/twice", failed()))
-    assert written(SuiteKind.TRITONBENCH_G, tmp_path, *results) == {
-        "mine_call_acc.json": ["scale.py", "twice.py"],
-        "mine_exe_acc.json": ["scale.py"],
-    }
-
-
-def test_results_in_the_format_of_kernelbench(tmp_path: Path) -> None:
-    results = (result_of("mine/level1_10", correct()), result_of("mine/level1_2", failed()))
-    assert written(SuiteKind.KERNELBENCH, tmp_path, *results) == {
-        "level1/eval_results.json": {
-            "2": [row(correctness=False, metadata={"error": "output 0 is wrong at [3]", "error_name": ""})],
-            "10": [row(correctness=True, metadata={})],
-        }
-    }
-
-
-def row(*, correctness: bool, metadata: dict[str, str]) -> dict[str, object]:
-    return {
-        "sample_id": 0,
-        "compiled": True,
-        "correctness": correctness,
-        "metadata": metadata | {"device": "cpu"},
-        "runtime": None,
-        "runtime_stats": {},
-    }
-
-
-def test_results_in_the_format_of_kernelbench_x(tmp_path: Path) -> None:
-    files = written(
-        SuiteKind.KERNELBENCH_X,
-        tmp_path,
-        result_of("mine/scale", correct(speedup=2.0)),
-        result_of("mine/b", failed()),
-    )
-    summary, metrics = files["summary.json"], files["metrics.json"]
-    assert (summary["call_rate"], summary["exe_rate"], summary["perf_pass"]) == (100.0, 50.0, 1)
-    assert summary["avg_speedup_per_task"] == 2.0
-    assert metrics["b.py"]["exe_ok"] is False
-    assert metrics["b.py"]["speedup"] is metrics["b.py"]["runtime_ms"] is None
-
-
-def test_a_suite_without_a_format_of_its_own_gets_no_file(tmp_path: Path) -> None:
-    assert written(SuiteKind.AGENTKERNELARENA, tmp_path, result_of("mine/scale", correct())) == {}
