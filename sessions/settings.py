@@ -35,7 +35,7 @@ class MethodOptions(msgspec.Struct, frozen=True, kw_only=True, rename={"prompt_s
     predictions: str = ""
     """Digest of the predictions that are judged; empty if a method made the candidates."""
     rejudges: str = ""
-    """The session whose attempts are judged again; empty if the candidates are new."""
+    """Name of the session that is judged again; empty if the candidates are new."""
 
 
 class StopRules(msgspec.Struct, frozen=True, kw_only=True):

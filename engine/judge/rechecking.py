@@ -114,7 +114,7 @@ class Rechecked:
 
     @property
     def changed(self) -> str:
-        """What is different: `verdict`, `error` (another kind), `speedup`, or nothing."""
+        """The difference: `verdict`, `error` (another kind), `speedup`, or nothing."""
         before, now = self.kernel.judged, self.now
         if before is None or now is None or before.verdict is not now.verdict:
             return "verdict"

@@ -6,9 +6,9 @@ from importlib import import_module
 
 from engine.errors import UsageProblem
 
-from .context import MODULES, Context, Given, Method, Review, Start
+from .context import MODULES, Context, Method, ReadyCandidate, Review, Start
 
-__all__ = ["METHODS", "MODULES", "Context", "Given", "Method", "Review", "Start", "open_method"]
+__all__ = ["METHODS", "MODULES", "Context", "Method", "ReadyCandidate", "Review", "Start", "open_method"]
 
 METHODS = {
     "geak": "generate, judge, reflect, optimize (AMD's GEAK)",
@@ -27,8 +27,8 @@ _PLACES = {
     "kernelagent": ("kernelagent", "KernelAgent"),
     "direct": ("direct", "Direct"),
     "tune": ("tune", "Tune"),
-    "predictions": ("given", "Predictions"),
-    "rejudge": ("given", "Rejudge"),
+    "predictions": ("ready", "Predictions"),
+    "rejudge": ("ready", "Rejudge"),
 }
 """Module and class of each method. The last two judge candidates that exist; their own commands start them."""
 

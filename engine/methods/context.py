@@ -45,7 +45,7 @@ class Start(msgspec.Struct, frozen=True):
     """The attempt from which it is derived."""
 
 
-class Given(msgspec.Struct, frozen=True, omit_defaults=True):
+class ReadyCandidate(msgspec.Struct, frozen=True, omit_defaults=True):
     """A candidate that exists before the session: a prediction, or an attempt of another session."""
 
     source: str
@@ -78,8 +78,8 @@ class Context(Protocol):
     phases: tuple[int, ...]
     """The same by origin: first those of the plan, then those of each extension by a person."""
     options: MethodOptions
-    given: tuple[Given, ...]
-    """The candidates that the instance judges, in a session whose candidates exist already."""
+    candidates: tuple[ReadyCandidate, ...]
+    """The candidates that the instance judges, if they exist before the session."""
     words: tuple[str, ...]
     """What a person says to the current attempt, one line each; part of its prompts."""
 

@@ -12,7 +12,7 @@ import msgspec
 
 from engine.corpus.further_kernels import check_corpus
 from engine.errors import UsageProblem
-from engine.methods import METHODS, MODULES, Given, Method, open_method
+from engine.methods import METHODS, MODULES, Method, ReadyCandidate, open_method
 from engine.models import Limits, NoModel, Pace, check_models, find_recording, recording_of
 from engine.models.spec import KNOWN
 from engine.plan.prices import Price, with_shipped
@@ -96,7 +96,7 @@ class SessionPlan(RunSettings, frozen=True, kw_only=True):
     """The known prices of its models."""
     limits: Limits
     providers: dict[str, Pace] = msgspec.field(default_factory=dict)
-    given: dict[str, tuple[Given, ...]] = msgspec.field(default_factory=dict)
+    candidates: dict[str, tuple[ReadyCandidate, ...]] = msgspec.field(default_factory=dict)
     """Candidates that exist already, by instance; empty if the method makes them."""
 
 

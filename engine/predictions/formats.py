@@ -331,8 +331,10 @@ def _by_file(results: Iterable[PredictionResult]) -> Iterator[tuple[str, list[Pr
 def _product(results: Iterable[PredictionResult]) -> str:
     """Returns the product that judged the results; `cpu` without a GPU."""
     evaluations = (result.evaluation for result in results)
-    known = (evaluation.provenance for evaluation in evaluations if evaluation is not None)
-    return next((provenance.product for provenance in known if provenance and provenance.product), "cpu")
+    provenances = (evaluation.provenance for evaluation in evaluations if evaluation is not None)
+    return next(
+        (provenance.product for provenance in provenances if provenance and provenance.product), "cpu"
+    )
 
 
 def _mark(sample: int) -> str:

@@ -26,7 +26,7 @@ class Sample:
     number: int
     """1, 2, ... among the predictions for its task, in the order of the file."""
     place: str
-    """Where the prediction is: `line 3`."""
+    """The place of the prediction: `line 3`."""
     source: str
     """The candidate; empty if the prediction has none."""
     unusable: str

@@ -1,4 +1,4 @@
-"""Plans of sessions whose candidates exist already: predictions from a file, and attempts of another session."""
+"""Plans of sessions that judge candidates that exist already: predictions from a file, and attempts of another session."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import hashlib
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 
-from engine.methods import Given
+from engine.methods import ReadyCandidate
 from engine.models import Limits
 from engine.plan.plan import SessionPlan, session_name
 from engine.predictions.matching import Sample
@@ -28,7 +28,7 @@ def plan_predictions(
         "predictions",
         {
             instance_key(sample.public.id, sample.number): (
-                Given(sample.source, strategy=f"{sample.place} of {file}", unusable=sample.unusable),
+                ReadyCandidate(sample.source, strategy=f"{sample.place} of {file}", unusable=sample.unusable),
             )
             for sample in samples
         },
@@ -68,10 +68,10 @@ def plan_rejudge(
 
     Inputs and timing baseline are those of `source`; on `cpu` also the targets, if none are named.
     """
-    given: dict[str, list[Given]] = {}
+    candidates: dict[str, list[ReadyCandidate]] = {}
     for attempt in attempts:
-        given.setdefault(split_attempt(attempt.attempt).instance, []).append(
-            Given(
+        candidates.setdefault(split_attempt(attempt.attempt).instance, []).append(
+            ReadyCandidate(
                 attempt.source or "",
                 origin=attempt.origin,
                 strategy=attempt.strategy,
@@ -81,7 +81,7 @@ def plan_rejudge(
         )
     return _plan(
         "rejudge",
-        {key: tuple(candidates) for key, candidates in given.items()},
+        {key: tuple(chain) for key, chain in candidates.items()},
         model=source.model,
         seed=source.seed,
         devices=devices,
@@ -94,23 +94,23 @@ def plan_rejudge(
 
 def _plan(
     method: str,
-    given: Mapping[str, tuple[Given, ...]],
+    candidates: Mapping[str, tuple[ReadyCandidate, ...]],
     *,
     devices: Sequence[Device],
     targets: Sequence[str],
     **settings: object,
 ) -> SessionPlan:
-    names = [split_instance(key) for key in given]
+    names = [split_instance(key) for key in candidates]
     return SessionPlan(
         session=session_name(method, datetime.now(UTC)),
         method=method,
         tasks=tuple(dict.fromkeys(name.task for name in names)),
         instances=max(name.number for name in names),
-        iterations=max(map(len, given.values())),
+        iterations=max(map(len, candidates.values())),
         devices=tuple(device.name for device in devices),
         targets=tuple(target.name for target in targets_for(devices, targets)),
         review="auto",
         limits=Limits(),
-        given=dict(given),
+        candidates=dict(candidates),
         **settings,  # type: ignore[arg-type]
     )

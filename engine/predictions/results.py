@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Mapping
 from pathlib import Path
 from typing import Generic, TypeVar
 
 import msgspec
 
-from engine.predictions.matching import Sample
+from engine.judge.evaluating import NO_VERDICT
 from harness import Device, Evaluation, Verdict
+from sessions.state.speed import timed_evaluation
+from sessions.state.state import SessionState
 from suites.private_folder import make_private_folder
 from suites.public.recorded import recorded_folder
+from suites.public.task import PublicTask
 
 Kept = TypeVar("Kept", bound=msgspec.Struct)
 WAVEDECK, ORIGINAL = "wavedeck", "original"
@@ -21,8 +24,6 @@ WAVEDECK, ORIGINAL = "wavedeck", "original"
 class PredictionResult(msgspec.Struct, frozen=True):
     """How a prediction was judged."""
 
-    key: str
-    """See `Sample.key`."""
     task: str
     file: str
     """The suite's own name of the task."""
@@ -35,6 +36,8 @@ class PredictionResult(msgspec.Struct, frozen=True):
     """True if the candidate runs."""
     execution: bool
     """True if the candidate is correct."""
+    key: str = ""
+    """See `Sample.key`; empty if a session keeps the result."""
     kind: str = ""
     why: str = ""
     """The reason in one line; empty if it is correct."""
@@ -100,14 +103,15 @@ def original_results(registry: Path, suite: str, device: Device) -> ResultLines[
     return ResultLines(path, PredictionResult, lambda result: result.key)
 
 
-def judged_result(sample: Sample, seed: int, evaluation: Evaluation, session: str = "") -> PredictionResult:
-    """Returns the result of a prediction that this judge judged."""
+def judged_result(
+    task: PublicTask, sample: int, source: str, evaluation: Evaluation, session: str = ""
+) -> PredictionResult:
+    """Returns the result of a candidate that this judge judged."""
     error = evaluation.error
     return PredictionResult(
-        key=sample.key(WAVEDECK, seed),
-        task=sample.public.id,
-        file=sample.public.file,
-        sample=sample.number,
+        task=task.id,
+        file=task.file,
+        sample=sample,
         protocol=WAVEDECK,
         device=evaluation.device,
         verdict=evaluation.verdict.value,
@@ -116,8 +120,31 @@ def judged_result(sample: Sample, seed: int, evaluation: Evaluation, session: st
         kind=error.kind if error is not None else "",
         why=error.first_line if error is not None else "",
         printed=evaluation.printed,
-        difficulty=sample.public.difficulty,
-        source=sample.source,
+        difficulty=task.difficulty,
+        source=source,
         session=session,
         evaluation=evaluation,
     )
+
+
+def session_results(state: SessionState, tasks: Mapping[str, PublicTask]) -> list[PredictionResult]:
+    """Returns the best attempt of each instance of these tasks, as the sample with the instance's number.
+
+    An exam's times replace those of the verdict. Instances without a verdict on a candidate are left out.
+    """
+    session = state.started.session if state.started is not None else ""
+    results = []
+    for instance in state.instances.values():
+        attempt = state.attempt(instance.best) if instance.best is not None else None
+        evaluation = timed_evaluation(attempt) if attempt is not None else None
+        if (
+            attempt is None
+            or evaluation is None
+            or evaluation.verdict in NO_VERDICT
+            or instance.task not in tasks
+        ):
+            continue
+        results.append(
+            judged_result(tasks[instance.task], instance.instance, attempt.source or "", evaluation, session)
+        )
+    return results

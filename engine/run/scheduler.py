@@ -62,12 +62,11 @@ async def run_instances(shared: Shared, method: Method, tasks: Sequence[Task]) -
 
 def _instances(shared: Shared, tasks: Sequence[Task]) -> dict[str, tuple[Task, int]]:
     """Returns task and number of each instance of the session, by its key."""
-    given = shared.plan.given
     planned = [
         (task, number)
         for number in range(1, shared.plan.instances + 1)
         for task in tasks
-        if not given or instance_key(task.id, number) in given
+        if not shared.plan.candidates or instance_key(task.id, number) in shared.plan.candidates
     ]
     by_name = {task.id: task for task in tasks}
     forks = [(by_name[fork.task], fork.instance) for fork in shared.recorder.state.forks.values()]

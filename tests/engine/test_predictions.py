@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from engine.errors import UsageProblem
-from engine.methods import Given
+from engine.methods import ReadyCandidate
 from engine.plan.job import session_started
 from engine.plan.plan import SessionPlan
 from engine.predictions.matching import Sample, match
@@ -138,12 +138,12 @@ def test_a_task_of_tritonbench_t_is_found_by_the_description_in_the_prompt(
 
 
 async def test_an_interrupted_session_of_predictions_goes_on(home: Home, tmp_path: Path) -> None:
-    given = {
-        f"vector_add#{number}": (Given(source),)
+    candidates = {
+        f"vector_add#{number}": (ReadyCandidate(source),)
         for number, source in enumerate((candidate("correct", "1"), candidate("wrong", "2"), ""), 1)
     }
     predictions = plan(
-        method="predictions", instances=3, given=given, options=MethodOptions(predictions="1f")
+        method="predictions", instances=3, candidates=candidates, options=MethodOptions(predictions="1f")
     )
     judge = ScriptedJudge()
     whole = await play(home, scripted_model(), session_plan=predictions, judge=judge)
@@ -176,12 +176,12 @@ def test_the_session_of_the_same_predictions_is_found_again(
         )
 
     kept = planned(3)
-    assert list(kept.given) == ["mine/scale#1", "mine/scale#2", "mine/scale#3"]
-    assert kept.given["mine/scale#2"][0].strategy == "line 2 of predictions.jsonl"
+    assert list(kept.candidates) == ["mine/scale#1", "mine/scale#2", "mine/scale#3"]
+    assert kept.candidates["mine/scale#2"][0].strategy == "line 2 of predictions.jsonl"
     Recorder.begin(home, session_started(kept)).close()
-    found = earlier_session(home, planned(3))
-    assert found is not None
-    assert found.name == kept.session
+    earlier = earlier_session(home, planned(3))
+    assert earlier is not None
+    assert earlier.name == kept.session
     assert earlier_session(home, planned(2)) is earlier_session(home, planned(3, seed=1)) is None
 
 

@@ -67,7 +67,6 @@ def results(kind: SuiteKind) -> Iterator[PredictionResult]:
         evaluation = msgspec.structs.replace(judged, device="0")
         number = numbers[name]
         yield PredictionResult(
-            key="",
             task=f"mine/level1_{number}" if kind is SuiteKind.KERNELBENCH else f"mine/{name}",
             file=NAMES[kind].format(name=name, number=number),
             sample=sample,

@@ -47,6 +47,8 @@ def test_predictions_are_judged_once_and_written(shell: Shell, home: Home, suite
     assert (session.state, session.settings.method) == ("finished", "predictions")
     results = home.root / "results" / suite / "mine" / "mine_all_passes.json"
     assert [row["exec_status"] for row in json.loads(results.read_bytes())] == [1, 0]
+    assert shell("export", session.name, "exported", "--results").code == ExitCode.DONE
+    assert Path("exported", f"{session.name}_all_passes.json").read_bytes() == results.read_bytes()
 
     again = shell(*arguments, "--only", "scale", "--out", "own", "--json")
     assert "2 of 2 have a result already" in again.err

@@ -32,7 +32,7 @@ class Pair(NamedTuple):
     then: str
     now: str
     changed: str
-    """What differs; empty if nothing does."""
+    """The difference: `verdict`, `error`, `speedup`, or nothing."""
     speedup_then: str = ""
     speedup_now: str = ""
     change: str = ""

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import msgspec
 
-from engine.judge.evaluating import NO_VERDICT, evaluation_without_stages
+from engine.judge.evaluating import evaluation_without_stages
 from engine.predictions.formats import write_results
 from engine.predictions.matching import Sample, match
 from engine.predictions.original import judge_by_definition, judge_originals
@@ -25,8 +25,9 @@ from engine.predictions.results import (
     ResultLines,
     judged_result,
     original_results,
+    session_results,
 )
-from harness import Device, DevicePool, Evaluation
+from harness import Device, DevicePool
 from harness.node.selection import targets_for, wait_for_devices
 from harness.processes.capacity import RECORDED_CASE_BYTES
 from harness.recording.original import check_definition
@@ -34,7 +35,6 @@ from sessions import fold
 from sessions.catalog import Standing, journal_of
 from sessions.home import Home, home_from
 from sessions.metrics.accuracy import mean_pass_at_k
-from sessions.names import attempt_name, instance_key
 from sessions.state.ratio_words import times
 from suites import public_suite_names
 from suites.public.task import PublicTask
@@ -47,7 +47,7 @@ from tui.facts.tables import Column, Field
 from tui.facts.vocabulary import counted
 from tui.print.plain import emit, emit_json, listing
 
-from .given import begin, go_on
+from .ready import begin, go_on
 
 SEED = 0
 """Seed of the inputs without `--seed`: the same candidate gets the same verdict."""
@@ -154,7 +154,7 @@ def _judge_as_session(
     )
     able = [sample for sample in samples if not isinstance(tasks[sample.public.id], str)]
     session, code = "", ExitCode.DONE
-    evaluations: dict[str, Evaluation | None] = {}
+    judged: dict[tuple[str, int], PredictionResult] = {}
     if able:
         plan = plan_predictions(
             able, file=request.predictions.name, seed=seed, devices=[device], targets=targets
@@ -164,21 +164,17 @@ def _judge_as_session(
             say(f"{len(able)} of {len(able)} have a result already; --again judges them again")
         session = plan.session if earlier is None else earlier.name
         code = begin(plan, home) if earlier is None else go_on(home, session)
-        attempts = fold(journal_of(home, session).events).attempts()
-        evaluations = {attempt.attempt: attempt.evaluation for attempt in attempts}
-    results, lost = [], []
+        state = fold(journal_of(home, session).events)
+        verdicts = session_results(state, {sample.public.id: sample.public for sample in able})
+        judged = {(result.task, result.sample): result for result in verdicts}
     for sample in samples:
-        reason = tasks[sample.public.id]
-        if isinstance(reason, str):
-            not_recorded = evaluation_without_stages(sample.public.id, device.name, "recording", reason)
-            results.append(judged_result(sample, seed, not_recorded))
-            continue
-        evaluation = evaluations.get(attempt_name(instance_key(sample.public.id, sample.number), 1))
-        if evaluation is None or evaluation.verdict in NO_VERDICT:
-            lost.append(sample)
-        else:
-            results.append(judged_result(sample, seed, evaluation, session))
-    return JudgedPredictions(results, lost, session, code)
+        if isinstance(reason := tasks[sample.public.id], str):
+            evaluation = evaluation_without_stages(sample.public.id, device.name, "recording", reason)
+            result = judged_result(sample.public, sample.number, sample.source, evaluation)
+            judged[result.task, result.sample] = result
+    results = [judged.get((sample.public.id, sample.number)) for sample in samples]
+    lost = [sample for sample, result in zip(samples, results, strict=True) if result is None]
+    return JudgedPredictions([result for result in results if result is not None], lost, session, code)
 
 
 def _judge_originals(
@@ -199,12 +195,12 @@ def _judge_originals(
         lost = asyncio.run(
             judge_on(device, samples, results, targets=targets, seed=seed, again=request.again)
         )
-    found = [
+    kept_results = [
         msgspec.structs.replace(result, sample=sample.number)
         for sample, key in zip(samples, keys, strict=True)
         if (result := results.find(key)) is not None
     ]
-    return JudgedPredictions(found, lost)
+    return JudgedPredictions(kept_results, lost)
 
 
 async def judge_on(

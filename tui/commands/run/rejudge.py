@@ -33,8 +33,8 @@ from tui.print.recheck_pages import verdict_words
 from tui.print.rejudge_pages import Pair, error_words, pairs_text, rejudge_document, rejudge_text
 
 from .evaluate import say_busy
-from .given import begin, go_on
 from .predictions import judge_on
+from .ready import begin, go_on
 
 
 @click.command(name="rejudge")
@@ -81,6 +81,7 @@ def rejudge_command(
         source = opened.name
         code, again = _judge_again(opened.home, state, attempts, settings)
     if code is not ExitCode.DONE:
+        say(f"{again} is not finished; this judges the rest and compares: wavedeck rejudge {again}")
         return code
     rechecked = compare_sessions(state, fold(journal_of(opened.home, again).events))
     if as_json:
@@ -114,10 +115,10 @@ def _judge_again(
 ) -> tuple[ExitCode, str]:
     """Run the new session. Return how it ended, and its name."""
     assert state.started is not None
-    found = asyncio.run(wait_for_devices(settings.devices, on_wait=say_busy))
+    selected = asyncio.run(wait_for_devices(settings.devices, on_wait=say_busy))
     names = dict.fromkeys(_task(state, attempt) for attempt in attempts)
     tasks = judged_tasks(
-        names, home.suites, devices=[device.name for device in found], targets=settings.targets
+        names, home.suites, devices=[device.name for device in selected], targets=settings.targets
     )
     for name in names:
         if isinstance(reason := tasks[name], str):
@@ -125,7 +126,7 @@ def _judge_again(
     able = [attempt for attempt in attempts if not isinstance(tasks[_task(state, attempt)], str)]
     if not able:
         raise Complaint("no task of the session can be judged here, see above")
-    plan = plan_rejudge(state.started, able, devices=found, targets=settings.targets)
+    plan = plan_rejudge(state.started, able, devices=selected, targets=settings.targets)
     return begin(plan, home), plan.session
 
 
@@ -140,8 +141,9 @@ def _by_original(
     tasks = _defined_tasks(home, {_task(state, attempt) for attempt in attempts})
     able = [attempt for attempt in attempts if _task(state, attempt) in tasks]
     if not able:
-        known = ", ".join(DEFINITIONS)
-        raise Complaint(f"the original protocol is known for {known}; the session has no task of them")
+        raise Complaint(
+            f"the original protocol is known for {', '.join(DEFINITIONS)}; the session has no task of them"
+        )
     if len(able) < len(attempts):
         say(f"not judged: {len(attempts) - len(able)} attempts of tasks without an original protocol")
     device = asyncio.run(wait_for_devices(settings.devices, on_wait=say_busy))[0]
@@ -183,7 +185,7 @@ def _by_original(
 
 
 def _defined_tasks(home: Home, names: Iterable[str]) -> dict[str, PublicTask]:
-    """Return those of the named tasks whose benchmark has an original protocol."""
+    """Return the named tasks of benchmarks with an original protocol."""
     suites = {name.partition("/")[0] for name in names} & set(public_suite_names(registry=home.suites))
     tasks = (task for suite in suites for task in load_public_suite(suite, registry=home.suites).tasks)
     return {task.id: task for task in tasks if task.kind in DEFINITIONS}

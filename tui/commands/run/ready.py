@@ -1,4 +1,4 @@
-"""Follows a session whose candidates exist already, with a line for each verdict on standard error."""
+"""Follows a session of candidates that exist already, with a line for each verdict on standard error."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def go_on(home: Home, session: str) -> ExitCode:
 
 def _follow(home: Home, session: str) -> ExitCode:
     plan = read_plan(home.live(session))
-    printer = VerdictPrinter(sum(map(len, plan.given.values())) if plan is not None else 0)
+    printer = VerdictPrinter(sum(map(len, plan.candidates.values())) if plan is not None else 0)
     printer.prime(journal_of(home, session).events)
     if printer.state.finished:
         return ExitCode.DONE
@@ -47,8 +47,6 @@ def _follow(home: Home, session: str) -> ExitCode:
     except KeyboardInterrupt:
         say(f"{session} is still running; come back with: wavedeck attach {session}")
         return ExitCode.INTERRUPTED
-    if ending is not FollowEnding.FINISHED:
-        say(f"{session} is not finished; the same command, or wavedeck resume {session}, judges the rest")
     return CODES.get(ending, ExitCode.FAILED)
 
 

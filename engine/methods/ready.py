@@ -20,10 +20,10 @@ class Rejudge:
     async def run(self, context: Context) -> EndReason:
         """See `Method`."""
         names: dict[str | None, str] = {}
-        for given in context.given:
-            names[given.attempt] = await context.attempt(given.origin, names.get(given.base))
-            await context.judge(given.source, given.strategy, unusable=given.unusable)
-        return EndReason.ANSWERED
+        for candidate in context.candidates:
+            names[candidate.attempt] = await context.attempt(candidate.origin, names.get(candidate.base))
+            await context.judge(candidate.source, candidate.strategy, unusable=candidate.unusable)
+        return EndReason.JUDGED
 
 
 class Predictions(Rejudge):
