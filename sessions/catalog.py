@@ -189,5 +189,6 @@ def delete_session(home: Home, session: str) -> None:
                 store.delete_session(session)
         if files.folder.is_dir():
             files.put_away()
+        home.rows(session).unlink(missing_ok=True)
     finally:
         lock.release()

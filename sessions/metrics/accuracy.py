@@ -58,6 +58,7 @@ def mean_pass_at_k(tasks: Sequence[tuple[int, int]], k: int) -> float | None:
 def samples_by_task(rows: Iterable[AttemptRow]) -> dict[str, tuple[int, int]]:
     """Returns (samples, correct samples) by task. A sample is one instance; it is correct if one of its attempts is.
 
+    Instances of several sessions are samples of the same task: select the rows of one method first.
     Instances that a person added are left out, because they are not independent. So is an instance without a counted verdict.
     """
     counts: dict[str, tuple[int, int]] = {}

@@ -145,7 +145,8 @@ def _row(
     independent: bool,
 ) -> AttemptRow:
     timed = timed_evaluation(attempt) or evaluation
-    speed, found = attempt_speed(attempt), speed_of(evaluation)
+    speed = attempt_speed(attempt)
+    found = speed if timed is evaluation else speed_of(evaluation)
     exam = speed_of(attempt.exam) if attempt.exam is not None and attempt.exam.exam else None
     efficiencies = [latency.efficiency for latency in timed.latency if latency.efficiency is not None]
     shares = [share for efficiency in efficiencies if (share := efficiency.io_utilisation) is not None]

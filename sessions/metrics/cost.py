@@ -7,14 +7,13 @@ from collections.abc import Callable, Sequence
 
 import msgspec
 
-from .accuracy import independent_rows
 from .attempt_row import AttemptRow
 
 
 class SolvedTaskCost(msgspec.Struct, frozen=True, kw_only=True):
-    """The cost of all independent attempts, also of failed ones, divided by the solved tasks.
+    """The cost of all independent judged attempts, also of failed and uncounted ones, divided by the solved tasks.
 
-    A figure is `None` if no task is solved, or if it is unknown for an attempt.
+    A figure is `None` if no task is solved, or if it is unknown for an attempt. Attempts without a verdict have no row.
     """
 
     tasks: int
@@ -33,7 +32,7 @@ class SolvedTaskCost(msgspec.Struct, frozen=True, kw_only=True):
 
 def solved_task_cost(rows: Sequence[AttemptRow]) -> SolvedTaskCost:
     """Returns the cost of a solved task over all sessions of the rows; the same task in two sessions counts twice."""
-    independent = independent_rows(rows)
+    independent = [row for row in rows if row.independent]
     solved = len({(row.session, row.task) for row in independent if row.correct})
 
     def of_one(figure: Callable[[AttemptRow], float | None]) -> float | None:
@@ -42,7 +41,7 @@ def solved_task_cost(rows: Sequence[AttemptRow]) -> SolvedTaskCost:
         return math.fsum(known) / solved if solved and len(known) == len(figures) else None
 
     return SolvedTaskCost(
-        tasks=len({(row.session, row.task) for row in independent}),
+        tasks=len({(row.session, row.task) for row in independent if row.counted}),
         solved=solved,
         attempts=len(independent) / solved if solved else None,
         input_tokens=of_one(lambda row: row.input_tokens),

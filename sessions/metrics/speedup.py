@@ -19,14 +19,14 @@ from .attempt_row import AttemptRow
 from .selection import by_instance
 
 FAST_P = (0.5, 0.8, 1.0, 1.2, 1.5, 2.0)
-"""The values of p in tables of fast_p; KernelBench reports 0, 0.5, 0.8, 1, 1.5 and 2."""
+"""The values of p in tables of fast_p."""
 
 
 class Definition(StrEnum):
     """What the speedup of one attempt is, over its cases."""
 
     HEADLINE = "headline"
-    """Geometric mean of the ratios of median latencies over all open cases; the number that ranks attempts."""
+    """Geometric mean of the ratios of median latencies over all open cases; time-weighted if the cases have weights."""
     GEAK = "GEAK"
     """Arithmetic mean of the ratios of median latencies, over the cases that have one (GEAK's paper)."""
     SUMS = "ratio of sums"
@@ -113,8 +113,8 @@ def share_slower(rows: Iterable[AttemptRow], definition: Definition = Definition
 def expected_best(speedups: Sequence[float], k: int) -> float:
     """Returns the expected greatest of `k` values that are drawn without replacement: an unbiased estimate.
 
-    Source: ParEval (Nichols et al., 2024), speedup_n@k: the sum of C(j - 1, k - 1) / C(n, k) times the j-th smallest value.
-    Raises `ValueError` unless 1 <= k <= number of values.
+    The j-th smallest of n values is the greatest of C(j - 1, k - 1) of the C(n, k) draws. Raises `ValueError` unless
+    1 <= k <= number of values.
     """
     if not 1 <= k <= len(speedups):
         raise ValueError(f"speedup@{k} of {len(speedups)} samples does not exist")
@@ -126,10 +126,11 @@ def expected_best(speedups: Sequence[float], k: int) -> float:
 def speedup_at_k(
     rows: Iterable[AttemptRow], k: int, definition: Definition = Definition.HEADLINE
 ) -> float | None:
-    """Returns the mean over tasks of the expected best speedup of `k` instances (source: ParEval, speedup_n@k).
+    """Returns the mean over tasks of the expected best speedup of `k` instances.
 
-    The speedup of an instance is the greatest of its attempts; an instance without a correct attempt counts as 0. `None` if a
-    task has fewer than `k` instances, if a correct instance was not timed, or with several provenances.
+    Source: ParEval (Nichols et al., 2024), speedup@k; its code leaves failed samples out, here they count as 0. The speedup of
+    an instance is the greatest of its attempts. `None` if a task has fewer than `k` instances, if a correct instance was not
+    timed, or with several provenances.
     """
     independent = independent_rows(rows)
     tasks: dict[str, list[float]] = {}

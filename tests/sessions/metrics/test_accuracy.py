@@ -116,7 +116,7 @@ def test_best_row_is_the_first_of_the_highest_rank_that_no_person_rejected() -> 
 def test_rows_of_a_smaller_run_are_those_of_its_iterations_and_instances() -> None:
     rows = [row(instance=instance, number=number) for instance in (1, 2) for number in (1, 2, 3)]
     smaller = selection.up_to_iteration(selection.of_first_instances(rows, 1), 2)
-    assert [(one.instance, one.number) for one in smaller] == [(1, 1), (1, 2)]
+    assert [(attempt.instance, attempt.number) for attempt in smaller] == [(1, 1), (1, 2)]
 
 
 def test_tasks_of_unknown_kind_have_a_group_of_their_own() -> None:

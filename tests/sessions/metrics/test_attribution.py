@@ -13,7 +13,7 @@ from sessions.metrics.attribution import explained_deviance
 from sessions.metrics.code_quality import code_quality
 from tests.support.rows import row
 
-FACTORS = {"category": lambda one: one.suite, "method": lambda one: one.method}
+FACTORS = {"category": lambda attempt: attempt.suite, "method": lambda attempt: attempt.method}
 
 
 def outcomes(shares: dict[tuple[str, str], tuple[int, int]]) -> list[AttemptRow]:

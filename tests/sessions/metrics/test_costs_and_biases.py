@@ -13,13 +13,14 @@ from tests.support.rows import row
 WRONG = Verdict.WRONG
 
 
-def test_solved_task_pays_for_the_failed_attempts_of_all_tasks() -> None:
+def test_solved_task_pays_for_the_failed_and_uncounted_attempts_of_all_tasks() -> None:
     spent = {"input_tokens": 100, "output_tokens": 10, "cost_usd": 0.5, "device_s": 2.0, "wall_s": 4.0}
     rows = [row("a/x", **spent), row("a/y", verdict=WRONG, **spent), row("a/z", **spent)]
-    cost = solved_task_cost([*rows, row("a/x", number=2, independent=False)])
-    assert (cost.tasks, cost.solved, cost.attempts) == (3, 2, 1.5)
-    assert (cost.input_tokens, cost.output_tokens, cost.cost_usd) == (150, 15, 0.75)
-    assert (cost.device_s, cost.wall_s) == (3.0, 6.0)
+    uncounted = row("a/v", verdict=Verdict.INFRA_ERROR, **spent)
+    cost = solved_task_cost([*rows, uncounted, row("a/x", number=2, independent=False)])
+    assert (cost.tasks, cost.solved, cost.attempts) == (3, 2, 2.0)
+    assert (cost.input_tokens, cost.output_tokens, cost.cost_usd) == (200, 20, 1.0)
+    assert (cost.device_s, cost.wall_s) == (4.0, 8.0)
     assert solved_task_cost([*rows, row("a/x")]).cost_usd is None, "the price of one attempt is unknown"
     assert solved_task_cost(rows[1:2]).cost_usd is None, "nothing is solved"
 

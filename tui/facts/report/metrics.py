@@ -16,6 +16,7 @@ from sessions.metrics.accuracy import (
     samples_by_task,
 )
 from sessions.metrics.attempt_row import AttemptRow, attempt_rows
+from sessions.metrics.selection import grouped
 from sessions.metrics.speedup import fast_p, speedup_geomean, speedup_mean, speedup_sign
 from sessions.state.ratio_words import signed
 from sessions.state.speed import attempt_speed, baseline_names
@@ -83,7 +84,8 @@ def task_metrics(state: SessionState) -> list[TaskMetrics]:
     """Return one row per task, in the session's order; with several tasks also a row over all of them."""
     tasks = list(state.started.tasks) if state.started else []
     bests, rows = bests_by_task(state), list(attempt_rows(state))
-    by_task = [_metrics(state, task, [task], bests, rows) for task in tasks]
+    rows_by_task = grouped(rows, lambda row: row.task)
+    by_task = [_metrics(state, task, [task], bests, rows_by_task.get(task, [])) for task in tasks]
     return [*by_task, _metrics(state, ALL, tasks, bests, rows)] if len(tasks) > 1 else by_task
 
 
@@ -96,7 +98,7 @@ def _metrics(
 ) -> TaskMetrics:
     instances = [instance for instance in state.instances.values() if instance.task in tasks]
     attempts = [attempt for instance in instances for attempt in instance.attempts]
-    rows = [row for row in all_rows if row.task in tasks and not row.given]
+    rows = [row for row in all_rows if not row.given]
     counted = sum(row.counted for row in rows)
     samples = list(samples_by_task(rows).values())
     k = state.started.instances if state.started else 0
