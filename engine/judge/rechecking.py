@@ -130,6 +130,10 @@ class Rechecked:
             return self.failure
         if now.verdict is not Verdict.CORRECT:
             return now.error.first_line if now.error is not None else ""
+        if self.result is Result.NOW_CORRECT:
+            return (
+                f"then: {before.error.first_line}" if before is not None and before.error is not None else ""
+            )
         if self.mean is not None:
             return ""
         if before is None:

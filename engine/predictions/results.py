@@ -13,7 +13,6 @@ from harness import Device, Evaluation, Verdict
 from sessions.state.speed import timed_evaluation
 from sessions.state.state import SessionState
 from suites.private_folder import make_private_folder
-from suites.public.recorded import recorded_folder
 from suites.public.task import PublicTask
 
 Kept = TypeVar("Kept", bound=msgspec.Struct)
@@ -96,11 +95,11 @@ class ResultLines(Generic[Kept]):
         self._is_torn = False
 
 
-def original_results(registry: Path, suite: str, device: Device) -> ResultLines[PredictionResult]:
-    """Returns the results of one suite by the original protocol on one kind of device, by their keys."""
+def original_results(registry: Path, device: Device) -> ResultLines[PredictionResult]:
+    """Returns the results by the original protocol on this kind of device, by `Sample.key`."""
     kind = device.kind if device.kind == "cpu" else "gpu"
-    path = recorded_folder(registry, suite) / f"original-{kind}.jsonl"
-    return ResultLines(path, PredictionResult, lambda result: result.key)
+    file = registry.parent / "recorded" / f"original-{kind}.jsonl"
+    return ResultLines(file, PredictionResult, lambda result: result.key)
 
 
 def judged_result(

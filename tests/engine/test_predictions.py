@@ -201,14 +201,14 @@ async def test_results_of_the_original_protocol_are_kept_at_once(
                 raise WorkerDied("the judge is gone")
             return verdict
 
-        results = original_results(home.suites, "mine", CPU)
+        results = original_results(home.suites, CPU)
         return await judge_originals(
             samples, results, judge, device="cpu", slots=1, seed=0, again=False, say=lines.append
         )
 
     passes = OriginalVerdict(OriginalOutcome.PASSES)
     assert [sample.number for sample in await run(passes, None)] == [2]
-    kept = original_results(home.suites, "mine", CPU)
+    kept = original_results(home.suites, CPU)
     with kept.path.open("ab") as file:
         file.write(b'{"key": "cut o')
     assert await run(OriginalVerdict(OriginalOutcome.FAILS, "it ends early")) == []

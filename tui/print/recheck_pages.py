@@ -163,6 +163,7 @@ def recheck_rows(rechecked: Sequence[Rechecked]) -> list[dict[str, object]]:
             "task": entry.kernel.task,
             "attempt": entry.kernel.attempt,
             "result": entry.result,
+            "changed": entry.changed or None,
             "why": entry.why or None,
             "change": _ends(entry.mean),
             "changes": [_ends(change) for change in entry.changes],

@@ -22,7 +22,6 @@ from engine.predictions.results import (
     ORIGINAL,
     WAVEDECK,
     PredictionResult,
-    ResultLines,
     judged_result,
     original_results,
     session_results,
@@ -185,46 +184,52 @@ def _judge_originals(
     targets: Sequence[str],
     seed: int,
 ) -> JudgedPredictions:
-    results = original_results(home.suites, request.suite, device)
-    keys = [sample.key(ORIGINAL, seed) for sample in samples]
-    kept = 0 if request.again else sum(results.find(key) is not None for key in keys)
-    if kept:
-        say(f"{kept} of {len(samples)} have a result already; --again judges them again")
-    lost: list[Sample] = []
-    if kept < len(samples):
-        lost = asyncio.run(
-            judge_on(device, samples, results, targets=targets, seed=seed, again=request.again)
-        )
-    kept_results = [
-        msgspec.structs.replace(result, sample=sample.number)
-        for sample, key in zip(samples, keys, strict=True)
-        if (result := results.find(key)) is not None
-    ]
-    return JudgedPredictions(kept_results, lost)
+    results = judge_by_original(home, samples, device, targets=targets, seed=seed, again=request.again)
+    lost = [sample for sample, result in zip(samples, results, strict=True) if result is None]
+    return JudgedPredictions([result for result in results if result is not None], lost)
 
 
-async def judge_on(
-    device: Device,
+def judge_by_original(
+    home: Home,
     samples: Sequence[Sample],
-    results: ResultLines[PredictionResult],
+    device: Device,
     *,
     targets: Sequence[str],
     seed: int = SEED,
     again: bool = False,
-) -> list[Sample]:
-    """Judge samples by the original protocol on one device. Return the samples on which the judge failed."""
-    target = targets_for([device], targets)[0]
-    async with DevicePool([device.name], case_bytes=RECORDED_CASE_BYTES) as pool:
-        return await judge_originals(
-            samples,
-            results,
-            partial(judge_by_definition, pool=pool, target=target),
-            device=device.name,
-            slots=pool.slots,
-            seed=seed,
-            again=again,
-            say=say,
-        )
+) -> list[PredictionResult | None]:
+    """Return the result of each sample by the original protocol; `None` if the judge failed on it.
+
+    A sample with a kept result is not judged, unless `again`.
+    """
+    results = original_results(home.suites, device)
+    keys = [sample.key(ORIGINAL, seed) for sample in samples]
+    kept = 0 if again else sum(results.find(key) is not None for key in keys)
+    if kept:
+        say(f"{kept} of {len(samples)} have a result already")
+
+    async def judge() -> list[Sample]:
+        async with DevicePool([device.name], case_bytes=RECORDED_CASE_BYTES) as pool:
+            by_definition = partial(judge_by_definition, pool=pool, target=targets_for([device], targets)[0])
+            return await judge_originals(
+                samples,
+                results,
+                by_definition,
+                device=device.name,
+                slots=pool.slots,
+                seed=seed,
+                again=again,
+                say=say,
+            )
+
+    lost = asyncio.run(judge()) if kept < len(samples) else []
+    kept_results = (
+        None if sample in lost else results.find(key) for sample, key in zip(samples, keys, strict=True)
+    )
+    return [
+        None if result is None else msgspec.structs.replace(result, sample=sample.number)
+        for sample, result in zip(samples, kept_results, strict=True)
+    ]
 
 
 def _entry(result: PredictionResult) -> dict[str, object]:

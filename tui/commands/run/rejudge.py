@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import asyncio
 import os
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from pathlib import Path
+from typing import NamedTuple
 
 import click
 
 from engine.judge.rechecking import compare_sessions
 from engine.predictions.matching import Sample
 from engine.predictions.plans import plan_rejudge
-from engine.predictions.results import ORIGINAL, WAVEDECK, original_results
+from engine.predictions.results import ORIGINAL, WAVEDECK, PredictionResult
 from harness.node.selection import wait_for_devices
-from harness.recording.original import DEFINITIONS, OriginalOutcome
+from harness.recording.original import DEFINITIONS
 from harness.wire.evaluation import Verdict
 from sessions import SessionState, fold
 from sessions.catalog import journal_of
@@ -28,12 +30,13 @@ from tui.commands.opening import open_session
 from tui.commands.options import json_option, session_argument, setting_options
 from tui.config import Settings, load
 from tui.diagnostics import Complaint, ExitCode, say
-from tui.print.plain import emit, emit_json
+from tui.facts.tables import Column, Field
+from tui.print.plain import emit, emit_json, listing
 from tui.print.recheck_pages import verdict_words
-from tui.print.rejudge_pages import Pair, error_words, pairs_text, rejudge_document, rejudge_text
+from tui.print.rejudge_pages import matrix_rows, matrix_text, rejudge_document, rejudge_text
 
 from .evaluate import say_busy
-from .predictions import judge_on
+from .predictions import judge_by_original
 from .ready import begin, go_on
 
 
@@ -139,49 +142,80 @@ def _by_original(
 ) -> ExitCode:
     """Judge by the benchmarks' own definitions, print, and return the exit code. Attempts of other tasks are left out."""
     tasks = _defined_tasks(home, {_task(state, attempt) for attempt in attempts})
-    able = [attempt for attempt in attempts if _task(state, attempt) in tasks]
-    if not able:
+    samples = {
+        attempt.attempt: _sample(tasks[name], attempt)
+        for attempt in attempts
+        if (name := _task(state, attempt)) in tasks
+    }
+    if not samples:
         raise Complaint(
             f"the original protocol is known for {', '.join(DEFINITIONS)}; the session has no task of them"
         )
-    if len(able) < len(attempts):
-        say(f"not judged: {len(attempts) - len(able)} attempts of tasks without an original protocol")
+    if len(samples) < len(attempts):
+        say(f"not judged: {len(attempts) - len(samples)} attempts of tasks without an original protocol")
     device = asyncio.run(wait_for_devices(settings.devices, on_wait=say_busy))[0]
-    pairs, lost, broke = [], 0, False
-    for suite in dict.fromkeys(tasks[_task(state, attempt)].suite for attempt in able):
-        results = original_results(home.suites, suite, device)
-        samples = {
-            attempt.attempt: _sample(tasks[_task(state, attempt)], attempt)
-            for attempt in able
-            if tasks[_task(state, attempt)].suite == suite
-        }
-        missing = [sample for sample in samples.values() if results.find(sample.key(ORIGINAL, 0)) is None]
-        if missing:
-            lost += len(asyncio.run(judge_on(device, missing, results, targets=settings.targets)))
-        for name, sample in samples.items():
-            result = results.find(sample.key(ORIGINAL, 0))
-            if result is None:
-                continue
-            then = state.attempt(name).evaluation
-            passes = result.verdict == OriginalOutcome.PASSES
-            was_correct = then is not None and then.verdict is Verdict.CORRECT
-            broke |= was_correct and not passes and result.counted
-            changed = "" if passes == was_correct or not result.counted else "verdict"
-            pairs.append(
-                Pair(
-                    name,
-                    verdict_words(then),
-                    result.verdict,
-                    changed,
-                    error_then=error_words(then),
-                    error_now=result.why,
-                )
-            )
+    results = judge_by_original(home, list(samples.values()), device, targets=settings.targets)
+    rows = [
+        OriginalRow(state.attempt(name), result)
+        for name, result in zip(samples, results, strict=True)
+        if result is not None
+    ]
+    counts = Counter((row.then, row.result.verdict) for row in rows)
     if as_json:
-        emit_json({"protocol": ORIGINAL, "attempts": [pair._asdict() for pair in pairs]})
+        emit_json(
+            {
+                "protocol": ORIGINAL,
+                "matrix": matrix_rows(counts),
+                "attempts": [row.document() for row in rows],
+            }
+        )
     else:
-        emit(pairs_text(pairs))
-    return ExitCode.FAILED if lost else ExitCode.NO if broke else ExitCode.DONE
+        emit(matrix_text(counts))
+        if different := [row for row in rows if row.differs]:
+            emit("\n" + listing(ORIGINAL_ROWS, different))
+    if len(rows) < len(samples):
+        return ExitCode.FAILED
+    return ExitCode.NO if any(row.differs and row.was_correct for row in rows) else ExitCode.DONE
+
+
+class OriginalRow(NamedTuple):
+    """An attempt with its verdict and its result by the original protocol."""
+
+    attempt: AttemptState
+    result: PredictionResult
+
+    @property
+    def then(self) -> str:
+        """The session's verdict in words."""
+        return verdict_words(self.attempt.evaluation)
+
+    @property
+    def was_correct(self) -> bool:
+        """True if the session's verdict is correct."""
+        return self.attempt.verdict is Verdict.CORRECT
+
+    @property
+    def differs(self) -> bool:
+        """True if one protocol accepts the attempt and the other does not."""
+        return self.result.counted and self.was_correct != self.result.execution
+
+    def document(self) -> dict[str, object]:
+        """Return the row for programs."""
+        result = self.result
+        return {
+            "attempt": self.attempt.attempt,
+            "then": self.then,
+            "now": result.verdict,
+            "why": result.why or None,
+        }
+
+
+ORIGINAL_ROWS: tuple[Field[OriginalRow], ...] = (
+    Field(Column("attempt", keep=True), lambda row: row.attempt.attempt),
+    Field(Column("then", keep=True), lambda row: row.then),
+    Field(Column("original protocol", keep=True), lambda row: row.result.verdict),
+    Field(Column("why", least=30, if_known=True), lambda row: row.result.why),
+)
 
 
 def _defined_tasks(home: Home, names: Iterable[str]) -> dict[str, PublicTask]:
@@ -192,12 +226,5 @@ def _defined_tasks(home: Home, names: Iterable[str]) -> dict[str, PublicTask]:
 
 
 def _sample(task: PublicTask, attempt: AttemptState) -> Sample:
-    unusable = "" if attempt.source else "no_code"
-    return Sample(
-        task,
-        split_attempt(attempt.attempt).number,
-        attempt.attempt,
-        attempt.source or "",
-        unusable,
-        "the reply has no code" if unusable else "",
-    )
+    missing = "" if attempt.source else "the reply has no code"
+    return Sample(task, attempt.number, attempt.attempt, attempt.source or "", missing, missing)
