@@ -107,7 +107,7 @@ def _geak_eval_row(result: PredictionResult) -> Row:
 def _geak_eval_pass_at_k(results: Sequence[PredictionResult]) -> str:
     """Returns a line for each accuracy. As the tool does, it counts a sample that a task lacks as failed.
 
-    The tool itself adds the accuracy of each k to that of the next k; these figures do not.
+    The tool itself does not begin the sum of each k at 0; these figures do.
     """
     groups = [group for _, group in _by_file(results)]
     passes = max(len(group) for group in groups)
