@@ -20,10 +20,15 @@ def write_document(file: Path, data: bytes, name: str) -> None:
         raise Complaint(f"{name} was not written to {file}: {error.strerror or error}") from error
 
 
-def write_folder(folder: Path, texts: Mapping[str, str]) -> None:
-    """Write files into a new or empty folder, by their paths in it. Raises `Complaint`."""
+def check_new_folder(folder: Path) -> None:
+    """Raise `Complaint` unless the folder is empty or does not exist."""
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
         raise Complaint(f"{folder} is not an empty folder; name a new one")
+
+
+def write_folder(folder: Path, texts: Mapping[str, str]) -> None:
+    """Write files into a new or empty folder, by their paths in it. Raises `Complaint`."""
+    check_new_folder(folder)
     for name, text in texts.items():
         file = folder / name
         try:
