@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from sessions.metrics.attempt_row import AttemptRow
 from sessions.metrics.comparison import LEAST_TASKS, LEVEL, Comparison, Difference, compare
 from sessions.metrics.equal_budget import Budget, TaskPair
-from sessions.names import short_task
+from sessions.names import short_task, split_series
 from sessions.settings import MethodOptions
 from sessions.state.ratio_words import times
 from tui.facts.report.bars import PLAIN, share_bar
@@ -45,7 +45,11 @@ def _side_words(rows: Sequence[AttemptRow]) -> str:
     methods = dict.fromkeys(method_words(row.method, MethodOptions(without=row.without)) for row in rows)
     models = dict.fromkeys(row.model for row in rows)
     seeds = dict.fromkeys(str(row.seed) for row in rows)
-    name = next(iter(sessions)) if len(sessions) == 1 else f"{len(sessions)} sessions of {rows[0].series}"
+    name = (
+        next(iter(sessions))
+        if len(sessions) == 1
+        else f"{len(sessions)} sessions of {split_series(rows[0].series).study}"
+    )
     return f"{name}, {', '.join(methods)}, {', '.join(models)}, seed {', '.join(seeds)}"
 
 
@@ -226,5 +230,5 @@ def _speed_section(comparison: Comparison) -> Section:
 def _bar(log_ratio: float, most: float) -> str:
     """Return a bar from the middle: to the left if A is faster, to the right if B is; logarithmic."""
     cells = round(abs(log_ratio) / most * HALF_CELLS) if most else 0
-    left, right = (PLAIN.bar * cells, "") if log_ratio < 0 else ("", PLAIN.bar * cells)
-    return f"{left:>{HALF_CELLS}}{PLAIN.baseline}{right}"
+    for_a, for_b = (PLAIN.bar * cells, "") if log_ratio < 0 else ("", PLAIN.bar * cells)
+    return f"{for_a:>{HALF_CELLS}}{PLAIN.baseline}{for_b}"
