@@ -5,18 +5,18 @@ from __future__ import annotations
 import os
 import shutil
 import subprocess
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from sessions.errors import NotApplicable
 from suites.task import Task
 
+from .before_after import run_shell
 from .merging import changed_definition, merge
 
 OF_CALLER = ("GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_PREFIX")
 """Variables of a git hook that would lead git into another repository."""
-SHOWN_LINES = 5
 
 
 def original_path(task: Task) -> str:
@@ -95,11 +95,21 @@ class Repository:
         return paths[0] if len(paths) == 1 else ""
 
     def apply(
-        self, path: str, kernel: str, task: Task, *, branch: str, folder: Path, message: str, test: str = ""
+        self,
+        path: str,
+        kernel: str,
+        task: Task,
+        *,
+        branch: str,
+        folder: Path,
+        message: str,
+        test: str = "",
+        compare: Callable[[tuple[Path, Path]], None] | None = None,
     ) -> str:
         """Commit the merged file to a new branch, in a new worktree `folder`; return the commit.
 
-        `test` is a shell command that must end with 0 before and after the change. If anything fails, neither branch nor
+        `test` is a shell command that must end with 0 before and after the change. `compare` gets a worktree of the original
+        commit, which exists only meanwhile, and `folder` with the change. If anything fails or raises, neither branch nor
         folder is left. Raises `NotApplicable`.
         """
         before = self.read(path)
@@ -117,11 +127,14 @@ class Repository:
             )
         with self._worktree(branch, folder):
             if test:
-                _run(test, folder, f"{test!r} fails before the change")
+                run_shell(test, folder, f"{test!r} fails before the change")
             with (folder / path).open("w", encoding="utf-8", newline="") as file:
                 file.write(text)
             if test:
-                _run(test, folder, f"{test!r} passes before the change and fails after it")
+                run_shell(test, folder, f"{test!r} passes before the change and fails after it")
+            if compare is not None:
+                with self._original(folder.with_name("original")) as original:
+                    compare((original, folder))
             # The person signs and checks the commit later, so no hook and no signature now.
             commit = ("commit", "-q", "--no-verify", "--no-gpg-sign", "-F", "-", "--", path)
             self._git(*commit, folder=folder, standard_input=message)
@@ -133,6 +146,16 @@ class Repository:
             line and line.partition(":")[2] != other_than
             for line in self._git("grep", "-lwF", "-e", name, "HEAD", ok=(0, 1)).splitlines()
         )
+
+    @contextmanager
+    def _original(self, folder: Path) -> Iterator[Path]:
+        """A worktree of HEAD, removed at the end."""
+        self._git("worktree", "add", "-q", "--detach", str(folder), "HEAD")
+        try:
+            yield folder
+        finally:
+            shutil.rmtree(folder, ignore_errors=True)
+            self._git("worktree", "prune")
 
     @contextmanager
     def _worktree(self, branch: str, folder: Path) -> Iterator[None]:
@@ -170,19 +193,3 @@ class Repository:
             words = done.stderr.decode("utf-8", "replace").strip().splitlines() or ["no reason given"]
             raise NotApplicable(f"git {arguments[0]} fails in {self._root}: {words[-1]}")
         return done.stdout.decode("utf-8", "replace")
-
-
-def _run(command: str, folder: Path, failure: str) -> None:
-    """Run a shell command in the worktree. Raises `NotApplicable` with the end of its output if it fails."""
-    done = subprocess.run(
-        ["/bin/sh", "-c", command],
-        cwd=folder,
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        check=False,
-    )
-    if done.returncode:
-        lines = done.stdout.decode("utf-8", "replace").strip().splitlines()[-SHOWN_LINES:]
-        printed = f", it prints: {' | '.join(lines)}" if lines else ""
-        raise NotApplicable(f"{failure} (exit code {done.returncode}); nothing is left behind{printed}")

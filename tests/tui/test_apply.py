@@ -168,6 +168,46 @@ def test_failing_tests_of_the_repository_leave_nothing_behind(
     assert_untouched(repository, home)
 
 
+def test_commands_before_and_after_stand_in_the_pull_request(
+    home: Home, shell: Shell, repository: Path
+) -> None:
+    numbers = f"if grep -q fast_kernel {PATH}; then echo warm; echo tok/s=1.2e3; else echo tok/s=1000; fi"
+    done = apply(
+        shell, repository, "--e2e", numbers, "--accuracy", f"cat {PATH} >&2; echo acc=0.5 stderr=0.01"
+    )
+    assert done.code == ExitCode.DONE, done.err
+    assert "after / before 1.200 [1.200, 1.200]" in done.out
+    assert "after - before +0 [-0.0393, +0.0393]" in done.out
+    assert "end to end: pair 5 of 5" in done.err
+    page = (home.root / "applied/vector_add-1-1-aaaa/PR.md").read_text()
+    assert "| tok/s | 1000 | 1200 | after / before 1.200 [1.200, 1.200] | 5 |" in page
+    assert "read the changed file is not known" not in page
+    assert not (home.root / "applied/vector_add-1-1-aaaa/original").exists()
+    assert len(git(repository, "worktree", "list").splitlines()) == 2
+
+
+@pytest.mark.parametrize(
+    ("option", "command", "code", "words"),
+    [
+        (
+            "--accuracy",
+            f"grep -q fast_kernel {PATH} && echo acc=0.4 || echo acc=0.5",
+            ExitCode.NO,
+            "acc drops beyond its noise: 0.5 before, 0.4 after; after - before -0.1 [-0.1, -0.1]; neither branch",
+        ),
+        ("--accuracy", f"cat {PATH}", ExitCode.USAGE, "must be `key=value`, with one key"),
+        ("--e2e", "echo 1", ExitCode.USAGE, f"does not read {PATH} of the worktree it runs in"),
+    ],
+)
+def test_drop_of_accuracy_or_command_that_measures_nothing_leaves_nothing_behind(
+    home: Home, shell: Shell, repository: Path, option: str, command: str, code: ExitCode, words: str
+) -> None:
+    done = apply(shell, repository, option, command)
+    assert done.code == code
+    assert words in done.err
+    assert_untouched(repository, home)
+
+
 def test_attempt_that_is_not_correct_is_refused(home: Home, shell: Shell, tmp_path: Path) -> None:
     repository = kernel_repository(tmp_path / "repository")
     recorder = stored.begin(home)

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import statistics
 from collections.abc import Sequence
 
 from harness import Evaluation, Latency
+from sessions.applying.before_after import Comparison
 from sessions.kept_kernels import KeptKernel
 from sessions.state.speed import attempt_speed, baseline_names, missing_speed
 from sessions.store.attempt_commits import code_call
@@ -47,7 +49,9 @@ def author_words(kernel: KeptKernel) -> str:
     return f"No call of a language model wrote this kernel itself{made}."
 
 
-def pull_request(kernel: KeptKernel, task: Task, path: str, *, test: str) -> str:
+def pull_request(
+    kernel: KeptKernel, task: Task, path: str, *, test: str, comparisons: Sequence[Comparison] = ()
+) -> str:
     """Return the text in Markdown; `test` is the command that passed before and after, if any."""
     attempt, state, timed = kernel.attempt_state, kernel.state, kernel.judged
     if attempt is None or state is None or timed is None:
@@ -64,6 +68,7 @@ def pull_request(kernel: KeptKernel, task: Task, path: str, *, test: str) -> str
         f"{author_words(kernel)} {SIGN_OFF}",
         "## Times",
         *_times(timed, task),
+        *_compared(comparisons),
         "## How it was judged",
         HOW,
         listed,
@@ -92,6 +97,45 @@ def _times(timed: Evaluation, task: Task) -> list[str]:
         f"`>=` and `<=` are bounds. {clocks_words(timed.latency)}".rstrip(),
         *([f"Not timed: {', '.join(timed.not_timed)}."] if timed.not_timed else []),
     ]
+
+
+def _compared(comparisons: Sequence[Comparison]) -> list[str]:
+    """Return the section of commands that ran before and after the change; empty without one."""
+    if not comparisons:
+        return []
+    fields: tuple[Field[Comparison], ...] = (
+        Field(Column("command"), lambda compared: f"`{compared.command}`"),
+        Field(Column("number"), lambda compared: compared.number),
+        Field(Column("before", right=True), lambda compared: f"{statistics.fmean(compared.before):.4g}"),
+        Field(Column("after", right=True), lambda compared: f"{statistics.fmean(compared.after):.4g}"),
+        Field(Column("change [95 %]", right=True), change_words),
+        Field(Column("runs", right=True), lambda compared: str(len(compared.before))),
+    )
+    return [
+        "## Before and after the change",
+        tables_markdown([table_of("", fields, comparisons)]),
+        "Means of runs in two worktrees, in alternation, after one run each that does not count. Intervals are Student's.",
+        *(
+            f"Whether `{compared.command}` read the changed file is not known."
+            for compared in comparisons
+            if not compared.is_read_known
+        ),
+    ]
+
+
+def comparison_words(comparison: Comparison) -> str:
+    """Return both means and the change."""
+    before, after = map(statistics.fmean, (comparison.before, comparison.after))
+    return f"{before:.4g} before, {after:.4g} after; {change_words(comparison)}"
+
+
+def change_words(comparison: Comparison) -> str:
+    """Return the ratio or difference with its interval."""
+    if comparison.is_end_to_end:
+        ratio, low, high = comparison.ratio
+        return f"after / before {ratio:.3f} [{low:.3f}, {high:.3f}]"
+    difference, low, high = comparison.difference
+    return f"after - before {difference:+.3g} [{low:+.3g}, {high:+.3g}]"
 
 
 def clocks_words(latency: Sequence[Latency]) -> str:

@@ -8,6 +8,7 @@ from pathlib import Path
 import click
 
 from harness import Verdict
+from sessions.applying.before_after import Comparison, compare_accuracy, compare_end_to_end
 from sessions.applying.worktree import Repository
 from sessions.files import write_whole
 from sessions.home import home_from
@@ -16,9 +17,9 @@ from sessions.names import short_task, split_attempt, split_instance
 from sessions.state.state import Confirmation
 from suites import baseline_source, load_task
 from tui.commands.opening import complete_words, open_kernel
-from tui.diagnostics import Complaint
+from tui.diagnostics import Complaint, ExitCode, say
 from tui.print.plain import emit
-from tui.print.pull_request import commit_message, pull_request
+from tui.print.pull_request import commit_message, comparison_words, pull_request
 
 
 @click.command(name="apply")
@@ -40,7 +41,23 @@ from tui.print.pull_request import commit_message, pull_request
     default="",
     help="Shell command that must succeed before and after the change, in the new worktree.",
 )
-def apply_command(words: tuple[str, ...], *, repository: Path, file: str, test: str) -> None:
+@click.option(
+    "--e2e",
+    metavar="CMD",
+    default="",
+    help="Shell command that is timed before and after the change, in five pairs. If its last line is key=value, this number "
+    "counts.",
+)
+@click.option(
+    "--accuracy",
+    metavar="CMD",
+    default="",
+    help="Shell command whose last line is key=value, more is better; run three times before and after. A drop beyond its "
+    "noise stops.",
+)
+def apply_command(
+    words: tuple[str, ...], *, repository: Path, file: str, test: str, e2e: str, accuracy: str
+) -> None:
     """Commit a correct ATTEMPT, by default of the latest session, to a new branch wavedeck/NAME of REPO.
 
     Your files and branches stay as they are, and nothing is pushed. The branch is checked out in a worktree of its own; the
@@ -58,10 +75,29 @@ def apply_command(words: tuple[str, ...], *, repository: Path, file: str, test: 
     name = _name(kernel)
     place, branch = home.root / "applied" / name, f"wavedeck/{name}"
     message = commit_message(kernel, task)
+    comparisons: list[Comparison] = []
+
+    def compare(trees: tuple[Path, Path]) -> None:
+        if accuracy:
+            comparisons.append(compare_accuracy(accuracy, trees, path, lambda step: say(f"accuracy: {step}")))
+            _check_accuracy(comparisons[-1])
+        if e2e:
+            comparisons.append(compare_end_to_end(e2e, trees, path, lambda step: say(f"end to end: {step}")))
+
     commit = repo.apply(
-        path, kernel.source, task, branch=branch, folder=place / "tree", message=message, test=test
+        path,
+        kernel.source,
+        task,
+        branch=branch,
+        folder=place / "tree",
+        message=message,
+        test=test,
+        compare=compare if accuracy or e2e else None,
     )
-    write_whole(place / "PR.md", pull_request(kernel, task, path, test=test).encode("utf-8", "replace"))
+    page = pull_request(kernel, task, path, test=test, comparisons=comparisons)
+    write_whole(place / "PR.md", page.encode("utf-8", "replace"))
+    for comparison in comparisons:
+        emit(f"{comparison.number:<13} {comparison_words(comparison)}")
     emit(f"branch        {branch}: commit {commit[:12]} changes {path}")
     emit(f"worktree      {place / 'tree'}")
     emit(f"pull request  {place / 'PR.md'}")
@@ -75,6 +111,14 @@ def _check_correct(kernel: KeptKernel) -> None:
         raise Complaint(f"{kernel.attempt} is {verdict}; apply a correct attempt")
     if attempt.confirmation is Confirmation.NOT_CONFIRMED:
         raise Complaint(f"{kernel.attempt} failed its exam; apply another attempt")
+
+
+def _check_accuracy(comparison: Comparison) -> None:
+    if comparison.difference[2] < 0:
+        raise Complaint(
+            f"{comparison.number} drops beyond its noise: {comparison_words(comparison)}; neither branch nor worktree is left",
+            code=ExitCode.NO,
+        )
 
 
 def _name(kernel: KeptKernel) -> str:
