@@ -82,7 +82,7 @@ def compare_end_to_end(
 def compare_accuracy(
     command: str, trees: tuple[Path, Path], path: str, on_pair: Callable[[str], None]
 ) -> Comparison:
-    """Return the numbers that the command prints as `key=value`, or `key=value stderr=value`, of three pairs. See `_alternate`."""
+    """Return the numbers that the command prints as `key=value`, or `key=value stderr=value`. See `_alternate`."""
     runs, is_read_known = _alternate(command, trees, path, REPEATS, on_pair)
     keys = {run.key for side in runs for run in side}
     if len(keys) > 1 or keys == {""}:
