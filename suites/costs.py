@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+from collections.abc import Mapping
 from importlib.machinery import SourceFileLoader
 from pathlib import Path
 from types import ModuleType
@@ -30,6 +31,19 @@ def task_cost(task: Task, sizes: dict[str, int], dtype: str) -> Cost:
     if cost.dot_dtype is not None and cost.dot_dtype not in TASK_DTYPES:
         raise BadTask(file, "dot_dtype", f"{cost.dot_dtype!r} is no dtype")
     return cost
+
+
+def is_allowed(task: Task, config: Mapping[str, int | str | None]) -> bool:
+    """Return whether the task's `constraint` is true for launch parameters at the `gpu` sizes of every open case.
+
+    True if `cost.py` defines no `constraint`. Raises `BadTask` if it fails.
+    """
+    file = task.folder / "cost.py"
+    try:
+        constraint = getattr(_module(file), "constraint", None)
+        return constraint is None or all(constraint(dict(config), dict(case.gpu)) for case in task.open_cases)
+    except Exception as error:  # an error of the author's code becomes one line
+        raise BadTask(file, "constraint", f"raised {type(error).__name__}: {error}") from error
 
 
 class _Loader(SourceFileLoader):

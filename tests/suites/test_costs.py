@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from suites import BadTask, Cost, item_bytes, load_task, task_cost
+from suites.costs import is_allowed
 from tests.suites.folders import write_task
 
 
@@ -81,3 +82,14 @@ def test_unknown_dtype_has_no_size() -> None:
     assert item_bytes("bfloat16") == 2
     with pytest.raises(ValueError, match="'half' is no dtype"):
         item_bytes("half")
+
+
+def test_constraint_is_asked_for_each_open_case(tmp_path: Path) -> None:
+    source = "def constraint(config, sizes):\n    return sizes['n'] % config['BLOCK'] == 0\n"
+    task = write_task(tmp_path, cost=source)
+    size = task.open_cases[0].gpu["n"]
+    assert is_allowed(task, {"BLOCK": size})
+    assert not is_allowed(task, {"BLOCK": size + 1})
+    with pytest.raises(BadTask, match="KeyError: 'BLOCK'"):
+        is_allowed(task, {})
+    assert is_allowed(load_task("vector_add"), {})

@@ -1,0 +1,93 @@
+"""The best configuration of each case, from the judged attempts of a session of `tune`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from harness import Estimate, Evaluation, Latency, Outcome, Verdict
+from sessions.names import split_attempt
+from sessions.state.speed import are_comparable, timed_evaluation
+from sessions.state.state import AttemptState, Confirmation, SessionState
+
+from .launch_config import Config, launch_config
+
+SAME = 0.05
+"""Estimates that differ by a smaller share are equal."""
+
+
+@dataclass(frozen=True, slots=True)
+class CaseBest:
+    """A case with the attempt whose configuration is best for it."""
+
+    case: str
+    attempt: str
+    config: Config
+    evaluation: Evaluation
+    latency: Latency | None
+    """`None` if no attempt was timed. The choice is then by estimate."""
+    estimate: Estimate | None = None
+
+    @property
+    def is_faster(self) -> bool:
+        """True if it was measured as faster than the timing baseline; else it is the start."""
+        return self.latency is not None and self.latency.outcome is Outcome.FASTER
+
+
+def best_by_case(state: SessionState, task: str) -> list[CaseBest]:
+    """Returns the best configuration of each open case of a task, in the order of the cases.
+
+    It is the start of the sweep, unless another correct attempt is faster than the baseline by its whole interval. Without
+    times it is the start, unless the roofline estimate of another attempt is lower. Empty for other methods than `tune`.
+    """
+    judged = list(_judged(state, task))
+    if not judged:
+        return []
+    start = judged[0]
+    judged = [pair for pair in judged if are_comparable(start[1], pair[1])]
+    if not any(evaluation.latency for _, evaluation in judged):
+        return list(_estimated(judged))
+    bests = []
+    for case in dict.fromkeys(latency.case for _, evaluation in judged for latency in evaluation.latency):
+        timed = [
+            CaseBest(case, attempt.attempt, launch_config(attempt.source or ""), evaluation, latency)
+            for attempt, evaluation in judged
+            for latency in evaluation.latency
+            if latency.case == case
+        ]
+        faster = [best for best in timed if best.is_faster]
+        fastest = max(faster, key=lambda best: (best.latency and best.latency.speedup) or 0.0, default=None)
+        at_start = next((best for best in timed if best.attempt == start[0].attempt), None)
+        best = fastest or at_start
+        if best is not None:
+            bests.append(best)
+    return bests
+
+
+def _judged(state: SessionState, task: str) -> Iterator[tuple[AttemptState, Evaluation]]:
+    """Yield the correct attempts of a sweep with the evaluation whose times count, the start first."""
+    if state.started is None or state.started.method != "tune":
+        return
+    for attempt in state.attempts():
+        evaluation = timed_evaluation(attempt)
+        if (
+            state.instances[split_attempt(attempt.attempt).instance].task == task
+            and evaluation is not None
+            and attempt.verdict is Verdict.CORRECT
+            and attempt.confirmation is not Confirmation.NOT_CONFIRMED
+        ):
+            yield attempt, evaluation
+
+
+def _estimated(judged: list[tuple[AttemptState, Evaluation]]) -> Iterator[CaseBest]:
+    chosen: dict[str, tuple[float, CaseBest]] = {}
+    for attempt, evaluation in judged:
+        for estimate in evaluation.estimate:
+            if estimate.target != evaluation.estimate[0].target:
+                continue
+            time_us = estimate.high_us if estimate.shared_us is None else estimate.shared_us
+            if estimate.case not in chosen or time_us < (1 - SAME) * chosen[estimate.case][0]:
+                config = launch_config(attempt.source or "")
+                best = CaseBest(estimate.case, attempt.attempt, config, evaluation, None, estimate)
+                chosen[estimate.case] = time_us, best
+    return iter(best for _, best in chosen.values())
