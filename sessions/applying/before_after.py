@@ -114,8 +114,12 @@ def _alternate(
 def _check_reads(command: str, tree: Path, path: str) -> bool:
     """Run the command once; return whether it is known that it read the file `path`.
 
-    A command that imports an installed copy of the package would compare this copy with itself.
+    A command that imports an installed copy of the package would compare this copy with itself. A file that is new is not in
+    the original tree, so that nothing can be checked there.
     """
+    if not (tree / path).exists():
+        _run(command, tree)
+        return True
     probe = tree / f"{path}.read"
     probe.touch()
     _mark_unread(probe)

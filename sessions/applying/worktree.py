@@ -94,11 +94,26 @@ class Repository:
         paths = [path for facts, _, path in entries if facts.endswith(blob)]
         return paths[0] if len(paths) == 1 else ""
 
+    def read_if_there(self, path: str) -> str | None:
+        """Return the text of a file at HEAD; `None` if it is not there. Raises `NotApplicable` if it has other changes."""
+        if self._git("status", "--porcelain", "--", path):
+            raise NotApplicable(f"{path} has changes that are not committed; commit or stash them")
+        return self.read(path) if path in self._files() else None
+
+    def merged(self, path: str, kernel: str, task: Task) -> str:
+        """Return the text of a file at HEAD with the kernel in it. Raises `NotApplicable`."""
+        names = [entry.name for entry in task.entry_points]
+        return merge(
+            self.read(path),
+            kernel,
+            names,
+            is_used_elsewhere=lambda name: self._mentions(name, other_than=path),
+        )
+
     def apply(
         self,
         path: str,
-        kernel: str,
-        task: Task,
+        text: str,
         *,
         branch: str,
         folder: Path,
@@ -106,19 +121,14 @@ class Repository:
         test: str = "",
         compare: Callable[[tuple[Path, Path]], None] | None = None,
     ) -> str:
-        """Commit the merged file to a new branch, in a new worktree `folder`; return the commit.
+        """Commit a file with a new text to a new branch, in a new worktree `folder`; return the commit.
 
         `test` is a shell command that must end with 0 before and after the change. `compare` gets a worktree of the original
         commit, which exists only meanwhile, and `folder` with the change. If anything fails or raises, neither branch nor
         folder is left. Raises `NotApplicable`.
         """
-        before = self.read(path)
-        names = [entry.name for entry in task.entry_points]
-        text = merge(
-            before, kernel, names, is_used_elsewhere=lambda name: self._mentions(name, other_than=path)
-        )
-        if text == before:
-            raise NotApplicable(f"{path} has this kernel already")
+        if path in self._files() and text == self.read(path):
+            raise NotApplicable(f"{path} has this already")
         if self._git("branch", "--list", branch):
             raise NotApplicable(f"the branch {branch} exists already; delete it, or use it")
         if folder.exists():
@@ -128,6 +138,7 @@ class Repository:
         with self._worktree(branch, folder):
             if test:
                 run_shell(test, folder, f"{test!r} fails before the change")
+            (folder / path).parent.mkdir(parents=True, exist_ok=True)
             with (folder / path).open("w", encoding="utf-8", newline="") as file:
                 file.write(text)
             if test:
@@ -135,6 +146,7 @@ class Repository:
             if compare is not None:
                 with self._original(folder.with_name("original")) as original:
                     compare((original, folder))
+            self._git("add", "--intent-to-add", "--", path, folder=folder)
             # The person signs and checks the commit later, so no hook and no signature now.
             commit = ("commit", "-q", "--no-verify", "--no-gpg-sign", "-F", "-", "--", path)
             self._git(*commit, folder=folder, standard_input=message)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import msgspec
 
 from harness import Evaluation, Latency
@@ -37,6 +39,27 @@ def gemm(a, b):
 CASES = (16, 64, 1024)
 US = ((20.0, 20.0), (30.0, 30.0), (90.0, 90.0)), ((20.0, 22.0), (30.0, 20.0), (90.0, 80.0)), ((20.0, 19.9), (30.0, 31.0), (90.0, 60.0))  # fmt: skip
 """Baseline and attempt at each case, by attempt."""
+
+
+TASK_TOML = """\
+schema = 1
+name = "gemm"
+title = "GEMM"
+instruction = "Multiply."
+category = "MatrixMultiply"
+difficulty = 2
+
+[[entry_points]]
+name = "gemm"
+signature = "gemm(a, b)"
+
+[[outputs]]
+name = "c"
+
+[tolerances]
+bfloat16 = { rtol = 0.02, atol = 0.02 }
+
+"""
 
 
 def kernel(**changes: int) -> str:
@@ -75,3 +98,19 @@ def tuned_events(
 
 def _timed(task: str, latencies: tuple[Latency, ...], provenance: Provenance) -> Evaluation:
     return msgspec.structs.replace(correct(task=task), latency=latencies, estimate=(), provenance=provenance)
+
+
+def write_gemm_task(folder: Path) -> None:
+    """Write the task of the kernel, with a case for each size M at N=512 and K=4096."""
+    folder.mkdir(parents=True)
+    cases = "".join(
+        f'[[cases]]\nname = "M{size}"\ndtype = "bfloat16"\ncpu = {{ M = {size}, N = 8, K = 16 }}\n'
+        f"gpu = {{ M = {size}, N = 512, K = 4096 }}\n"
+        for size in CASES
+    )
+    (folder / "task.toml").write_text(TASK_TOML + cases)
+    (folder / "baseline.py").write_text(SOURCES[0])
+    (folder / "problem.py").write_text("")
+    (folder / "cost.py").write_text(
+        "from suites import Cost\n\n\ndef cost(sizes, dtype):\n    return Cost(1, 1)\n"
+    )

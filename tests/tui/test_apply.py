@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import msgspec
@@ -15,10 +16,13 @@ from sessions.errors import NotApplicable
 from suites import baseline_source
 from tests.support import stored_sessions as stored
 from tests.support.command_line import Done, Shell, one_line
+from tests.support.journals import write_live
 from tests.support.kernel_repositories import ORIGINAL, PATH, TASK, WINNER, add_task, kernel_repository
 from tests.support.measured_sessions import latency
 from tests.support.packaged_task import write_packaged_task
 from tests.support.story import git
+from tests.support.tuned_sessions import SESSION as TUNED
+from tests.support.tuned_sessions import tuned_events, write_gemm_task
 from tui.diagnostics import ExitCode
 
 BRANCH = "wavedeck/vector_add-1-1-aaaa"
@@ -206,6 +210,35 @@ def test_drop_of_accuracy_or_command_that_measures_nothing_leaves_nothing_behind
     assert done.code == code
     assert words in done.err
     assert_untouched(repository, home)
+
+
+def test_tuned_rows_go_into_the_configuration_file_of_the_repository(
+    home: Home, shell: Shell, tmp_path: Path
+) -> None:
+    write_gemm_task(tmp_path / "mine" / "gemm")
+    assert shell("suites", "add", "mine", str(tmp_path / "mine")).code == ExitCode.DONE
+    write_live(home, tuned_events(task="mine/gemm"), session=TUNED)
+    repository = kernel_repository(tmp_path / "repository")
+    path = "configs/triton_3_6_0/E=8,N=512,device_name=AMD_Instinct_MI300X.json"
+    tune = ("apply", TUNED, "mine/gemm#1/1", "--to", str(repository), "--config")
+    done = shell(*tune, path, "--e2e", f"cat '{path}' >&2 || true")
+    assert done.code == ExitCode.DONE, done.err
+    name = "gemm-1-1-aaaa-E-8-N-512-device_name-AMD_Instinct_MI300X"
+    assert git(repository, "show", "--format=%s", "--name-only", f"wavedeck/{name}").splitlines() == [
+        "Tune 3 rows for gemm",
+        "",
+        path,
+    ]
+    rows = json.loads(git(repository, "show", f"wavedeck/{name}:{path}"))
+    assert [(size, row["BLOCK_SIZE_M"]) for size, row in rows.items()] == [
+        ("16", 64),
+        ("64", 32),
+        ("1024", 128),
+    ]
+    page = (home.root / "applied" / name / "PR.md").read_text()
+    assert f"Writes the rows M=16, 64, 1024 of `{path}`; all others stay." in page
+    assert "| mine/gemm#1/3 | 90.0 | 60.0 | 1.50x [1.47, 1.53] |" in page
+    assert "is for AMD Instinct MI325X" in one_line(shell(*tune, path.replace("300", "325")))
 
 
 def test_attempt_that_is_not_correct_is_refused(home: Home, shell: Shell, tmp_path: Path) -> None:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import statistics
 from collections.abc import Sequence
+from dataclasses import dataclass
 
+from engine.tuning.best_by_case import CaseBest
 from harness import Evaluation, Latency
 from sessions.applying.before_after import Comparison
 from sessions.kept_kernels import KeptKernel
@@ -13,10 +15,13 @@ from sessions.store.attempt_commits import code_call
 from suites import Task
 from tui.diagnostics import printable
 from tui.facts.attempt import origin_words
+from tui.facts.best_by_case import FIELDS as CASE_FIELDS
+from tui.facts.best_by_case import MEASURED
 from tui.facts.evaluation.counted import case_sizes
 from tui.facts.evaluation.task_cases import sizes_words
 from tui.facts.evaluation.times import case_speedup, side_us
 from tui.facts.tables import Column, Field, table_of
+from tui.facts.vocabulary import counted
 
 from .export_files import HOW, facts
 from .plain import tables_markdown
@@ -24,8 +29,24 @@ from .plain import tables_markdown
 SIGN_OFF = "The person who submits it checks it and signs it off: `git commit --amend -s`."
 
 
-def subject(kernel: KeptKernel, task: Task) -> str:
+@dataclass(frozen=True, slots=True)
+class TunedChange:
+    """A configuration file with tuned rows."""
+
+    path: str
+    text: str
+    home: str
+    """The project whose loader reads it."""
+    sizes: tuple[int, ...]
+    """M of the rows that were written."""
+    bests: tuple[CaseBest, ...]
+    """The cases of the file's problem."""
+
+
+def subject(kernel: KeptKernel, task: Task, tuned: TunedChange | None = None) -> str:
     """Return the first line of the commit and of the pull request."""
+    if tuned is not None:
+        return f"Tune {counted(len(tuned.sizes), 'row')} for {task.entry_points[0].name}"
     name = task.entry_points[0].name
     speed = attempt_speed(kernel.attempt_state) if kernel.attempt_state is not None else None
     if speed is None or not speed.is_gain:
@@ -33,10 +54,10 @@ def subject(kernel: KeptKernel, task: Task) -> str:
     return f"Replace the kernel of {name}: {speed.figure} as fast"
 
 
-def commit_message(kernel: KeptKernel, task: Task) -> str:
+def commit_message(kernel: KeptKernel, task: Task, tuned: TunedChange | None = None) -> str:
     """Return the message of the commit."""
     origin = f"Attempt {kernel.attempt} of the Wavedeck session {kernel.session}, task {kernel.task}."
-    return f"{subject(kernel, task)}\n\n{origin}\n{author_words(kernel)} {SIGN_OFF}\n"
+    return f"{subject(kernel, task, tuned)}\n\n{origin}\n{author_words(kernel)} {SIGN_OFF}\n"
 
 
 def author_words(kernel: KeptKernel) -> str:
@@ -50,7 +71,13 @@ def author_words(kernel: KeptKernel) -> str:
 
 
 def pull_request(
-    kernel: KeptKernel, task: Task, path: str, *, test: str, comparisons: Sequence[Comparison] = ()
+    kernel: KeptKernel,
+    task: Task,
+    path: str,
+    *,
+    test: str,
+    comparisons: Sequence[Comparison] = (),
+    tuned: TunedChange | None = None,
 ) -> str:
     """Return the text in Markdown; `test` is the command that passed before and after, if any."""
     attempt, state, timed = kernel.attempt_state, kernel.state, kernel.judged
@@ -63,17 +90,27 @@ def pull_request(
     )
     listed = "\n".join(f"- {name}: {value}" for name, value in facts(kernel, state, attempt) if value)
     parts = [
-        f"# {subject(kernel, task)}",
-        f"Replaces `{task.entry_points[0].name}` in `{path}`. {tests}",
+        f"# {subject(kernel, task, tuned)}",
+        f"Replaces `{task.entry_points[0].name}` in `{path}`. {tests}"
+        if tuned is None
+        else f"Writes the rows M={', '.join(map(str, tuned.sizes))} of `{path}`; all others stay. {tests}",
         f"{author_words(kernel)} {SIGN_OFF}",
         "## Times",
-        *_times(timed, task),
+        *(_times(timed, task) if tuned is None else _tuned_times(tuned)),
         *_compared(comparisons),
         "## How it was judged",
         HOW,
         listed,
     ]
     return printable("\n\n".join(parts)) + "\n"
+
+
+def _tuned_times(tuned: TunedChange) -> list[str]:
+    fields = [field for field in CASE_FIELDS if not field.column.title.startswith("estimate")]
+    return [
+        tables_markdown([table_of("", fields, tuned.bests)]),
+        f"{MEASURED} The kernel that was swept is a copy: nothing compares it with the kernel that {tuned.home} launches.",
+    ]
 
 
 def _times(timed: Evaluation, task: Task) -> list[str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from pathlib import Path
 
 import click
@@ -16,6 +17,7 @@ from sessions.kept_kernels import KeptKernel
 from sessions.names import short_task, split_attempt, split_instance
 from sessions.state.state import Confirmation
 from suites import baseline_source, load_task
+from tui.commands.keep.tuned_config import tuned_change
 from tui.commands.opening import complete_words, open_kernel
 from tui.diagnostics import Complaint, ExitCode, say
 from tui.print.plain import emit
@@ -34,6 +36,13 @@ from tui.print.pull_request import commit_message, comparison_words, pull_reques
 )
 @click.option(
     "--file", metavar="PATH", default="", help="The file of the original kernel. [the file with its text]"
+)
+@click.option(
+    "--config",
+    metavar="PATH",
+    default="",
+    help="Write what `run --method tune --by case` found into this configuration file of vLLM, SGLang or aiter, and leave the "
+    "kernel as it is.",
 )
 @click.option(
     "--test",
@@ -55,8 +64,15 @@ from tui.print.pull_request import commit_message, comparison_words, pull_reques
     help="Shell command whose last line is key=value, more is better; run three times before and after. A drop beyond its "
     "noise stops.",
 )
-def apply_command(
-    words: tuple[str, ...], *, repository: Path, file: str, test: str, e2e: str, accuracy: str
+def apply_command(  # an option each
+    words: tuple[str, ...],
+    *,
+    repository: Path,
+    file: str,
+    config: str,
+    test: str,
+    e2e: str,
+    accuracy: str,
 ) -> None:
     """Commit a correct ATTEMPT, by default of the latest session, to a new branch wavedeck/NAME of REPO.
 
@@ -71,10 +87,19 @@ def apply_command(
     home.ensure()
     task = load_task(short_task(kernel.task), registry=home.suites)
     repo = Repository(repository)
-    path = repo.find_file(task, baseline_source(task), file)
-    name = _name(kernel)
+    if config:
+        tuned = tuned_change(kernel, task, config, repo)
+        path, text, name = (
+            config,
+            tuned.text,
+            f"{_name(kernel)}-{re.sub(r'[^A-Za-z0-9_.]+', '-', Path(config).stem)}",
+        )
+    else:
+        tuned = None
+        path = repo.find_file(task, baseline_source(task), file)
+        text, name = repo.merged(path, kernel.source, task), _name(kernel)
     place, branch = home.root / "applied" / name, f"wavedeck/{name}"
-    message = commit_message(kernel, task)
+    message = commit_message(kernel, task, tuned)
     comparisons: list[Comparison] = []
 
     def compare(trees: tuple[Path, Path]) -> None:
@@ -86,15 +111,14 @@ def apply_command(
 
     commit = repo.apply(
         path,
-        kernel.source,
-        task,
+        text,
         branch=branch,
         folder=place / "tree",
         message=message,
         test=test,
         compare=compare if accuracy or e2e else None,
     )
-    page = pull_request(kernel, task, path, test=test, comparisons=comparisons)
+    page = pull_request(kernel, task, path, test=test, comparisons=comparisons, tuned=tuned)
     write_whole(place / "PR.md", page.encode("utf-8", "replace"))
     for comparison in comparisons:
         emit(f"{comparison.number:<13} {comparison_words(comparison)}")
