@@ -161,8 +161,8 @@ def with_rows(
             raise UsageProblem(
                 f"aiter does not look at {file.path} without {file.default}, which is not in the repository"
             )
-        # The loader needs `any`, and returns it as not tuned.
-        present = {name: row for name, row in _read(file.default, default).items() if name == "any"}
+        # The new file hides the default one, so other sizes keep the rows that they have today.
+        present = _read(file.default, default)
     written: list[int] = []
     for size, row in rows.items():
         name = f"M_LEQ_{size}" if file.home == "aiter" else str(size)

@@ -64,12 +64,12 @@ def test_new_file_has_a_row_for_every_case_also_where_the_start_is_best() -> Non
     assert all(name.isdigit() for name in rows), "the loader turns each key into a number"
 
 
-def test_aiter_gets_a_bound_and_a_default_that_is_not_tuned() -> None:
-    default = json.dumps({"M_LEQ_64": dict(START), "any": {**START, "kpack": 2}})
+def test_aiter_gets_a_bound_and_keeps_the_rows_of_its_default_file() -> None:
+    default = json.dumps({"M_LEQ_128": dict(START), "M_GEQ_4096": {}, "any": {**START, "kpack": 2}})
     rows, _ = written(AITER, None, row(64, BLOCK_SIZE_M=32), default=default)
-    assert list(rows) == ["M_LEQ_64", "any"]
-    assert rows["any"]["kpack"] == 2
-    assert (rows["M_LEQ_64"]["BLOCK_SIZE_M"], rows["M_LEQ_64"]["kpack"]) == (32, 1)
+    assert list(rows) == ["M_LEQ_64", "M_LEQ_128", "M_GEQ_4096", "any"]
+    assert (rows["M_LEQ_128"], rows["any"]["kpack"]) == (START, 2)
+    assert rows["M_LEQ_64"]["BLOCK_SIZE_M"] == 32
     with pytest.raises(UsageProblem, match="aiter looks for no row M_LEQ_48"):
         written(AITER, None, row(48), default=default)
     with pytest.raises(UsageProblem, match=r"without configs/gemm/gfx942-GEMM-A16W16\.json"):

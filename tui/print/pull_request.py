@@ -41,6 +41,8 @@ class TunedChange:
     """M of the rows that were written."""
     bests: tuple[CaseBest, ...]
     """The cases of the file's problem."""
+    copied_from: str = ""
+    """The file that a new file has its other rows from."""
 
 
 def subject(kernel: KeptKernel, task: Task, tuned: TunedChange | None = None) -> str:
@@ -93,7 +95,7 @@ def pull_request(
         f"# {subject(kernel, task, tuned)}",
         f"Replaces `{task.entry_points[0].name}` in `{path}`. {tests}"
         if tuned is None
-        else f"Writes the rows M={', '.join(map(str, tuned.sizes))} of `{path}`; all others stay. {tests}",
+        else f"Writes the rows M={', '.join(map(str, tuned.sizes))} of `{path}`; {_other_rows(tuned)}. {tests}",
         f"{author_words(kernel)} {SIGN_OFF}",
         "## Times",
         *(_times(timed, task) if tuned is None else _tuned_times(tuned)),
@@ -103,6 +105,12 @@ def pull_request(
         listed,
     ]
     return printable("\n\n".join(parts)) + "\n"
+
+
+def _other_rows(tuned: TunedChange) -> str:
+    if not tuned.copied_from:
+        return "all others stay"
+    return f"all others are copies from `{tuned.copied_from}`, which the loader then calls tuned, too"
 
 
 def _tuned_times(tuned: TunedChange) -> list[str]:

@@ -92,7 +92,7 @@ def apply_command(  # an option each
         path, text, name = (
             config,
             tuned.text,
-            f"{_name(kernel)}-{re.sub(r'[^A-Za-z0-9_.]+', '-', Path(config).stem)}",
+            f"{_name(kernel)}-{re.sub(r'[^A-Za-z0-9_.]+', '-', Path(config).stem).strip('-')}",
         )
     else:
         tuned = None

@@ -57,17 +57,12 @@ def tuned_change(kernel: KeptKernel, task: Task, path: str, repository: Reposito
             if best.case in sizes
         ],
     )
-    text, written = with_rows(
-        file,
-        repository.read_if_there(path),
-        rows,
-        start=launch_config(baseline),
-        target=timed_on,
-        default=repository.read_if_there(file.default) if file.default else None,
-    )
+    present = repository.read_if_there(path)
+    default = repository.read_if_there(file.default) if file.default and present is None else None
+    start = launch_config(baseline)
+    text, written = with_rows(file, present, rows, start=start, target=timed_on, default=default)
     if not written:
         raise Complaint(f"no configuration was measured as faster than those that {path} has")
     cases = {row.case for row in rows.values()}
-    return TunedChange(
-        path, text, file.home, tuple(written), tuple(best for best in bests if best.case in cases)
-    )
+    shown = tuple(best for best in bests if best.case in cases)
+    return TunedChange(path, text, file.home, tuple(written), shown, file.default if default else "")
