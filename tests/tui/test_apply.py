@@ -284,3 +284,18 @@ def test_merged_file_keeps_its_line_ends_and_gets_imports_of_the_future_first() 
         "def entry(x):\n    return x * PI\n\n\nLAST = 1\n"
     )
     assert merged.count("\n") == merged.count("\r\n")
+
+
+@pytest.mark.soak
+def test_guard_has_the_shapes_of_faster_cases_and_must_hold_judges_elsewhere(
+    home: Home, shell: Shell, repository: Path
+) -> None:
+    done = apply(shell, repository, "--guard", "--must-hold", "gfx950,sm_90")
+    assert done.code == ExitCode.DONE, done.err
+    text = git(repository, "show", f"{BRANCH}:{PATH}")
+    assert "def vector_add_tuned(" in text
+    assert "def vector_add_original(" in text
+    assert '"torch.float32"),),  # fp32' in text
+    page = (home.root / "applied/vector_add-1-1-aaaa/PR.md").read_text()
+    assert "Also compiled for gfx950, sm_90 and judged there in Triton's interpreter, but never run there." in page
+    assert "Every other call goes to the original" in page

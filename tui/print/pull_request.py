@@ -28,6 +28,11 @@ from .plain import tables_markdown
 
 SIGN_OFF = "The person who submits it checks it and signs it off: `git commit --amend -s`."
 
+GUARDED = (
+    "The kernel runs only on the architecture of these times, and only for the shapes and dtypes of cases that are faster. Every "
+    "other call goes to the original, which stays in the file."
+)
+
 
 @dataclass(frozen=True, slots=True)
 class TunedChange:
@@ -80,6 +85,8 @@ def pull_request(
     test: str,
     comparisons: Sequence[Comparison] = (),
     tuned: TunedChange | None = None,
+    guarded: bool = False,
+    targets: Sequence[str] = (),
 ) -> str:
     """Return the text in Markdown; `test` is the command that passed before and after, if any."""
     attempt, state, timed = kernel.attempt_state, kernel.state, kernel.judged
@@ -96,6 +103,14 @@ def pull_request(
         f"Replaces `{task.entry_points[0].name}` in `{path}`. {tests}"
         if tuned is None
         else f"Writes the rows M={', '.join(map(str, tuned.sizes))} of `{path}`; {_other_rows(tuned)}. {tests}",
+        *([GUARDED] if guarded else []),
+        *(
+            [
+                f"Also compiled for {', '.join(targets)} and judged there in Triton's interpreter, but never run there."
+            ]
+            if targets
+            else []
+        ),
         f"{author_words(kernel)} {SIGN_OFF}",
         "## Times",
         *(_times(timed, task) if tuned is None else _tuned_times(tuned)),

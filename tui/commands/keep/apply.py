@@ -17,6 +17,7 @@ from sessions.kept_kernels import KeptKernel
 from sessions.names import short_task, split_attempt, split_instance
 from sessions.state.state import Confirmation
 from suites import baseline_source, load_task
+from tui.commands.keep.holding import check_holds, guarded_kernel
 from tui.commands.keep.tuned_config import tuned_change
 from tui.commands.opening import complete_words, open_kernel
 from tui.diagnostics import Complaint, ExitCode, say
@@ -51,6 +52,17 @@ from tui.print.pull_request import commit_message, comparison_words, pull_reques
     help="Shell command that must succeed before and after the change, in the new worktree.",
 )
 @click.option(
+    "--guard",
+    is_flag=True,
+    help="Call the kernel only on the architecture and at the shapes where it was measured as faster, else the original.",
+)
+@click.option(
+    "--must-hold",
+    metavar="NAMES",
+    default="",
+    help="Architectures, such as gfx950,sm_90, for which the kernel must compile and be correct in the interpreter, too.",
+)
+@click.option(
     "--e2e",
     metavar="CMD",
     default="",
@@ -71,6 +83,8 @@ def apply_command(  # an option each
     file: str,
     config: str,
     test: str,
+    guard: bool,
+    must_hold: str,
     e2e: str,
     accuracy: str,
 ) -> None:
@@ -87,6 +101,9 @@ def apply_command(  # an option each
     home.ensure()
     task = load_task(short_task(kernel.task), registry=home.suites)
     repo = Repository(repository)
+    if config and (guard or must_hold or file):
+        raise Complaint("--config leaves the kernel as it is; leave --file, --guard and --must-hold out")
+    targets = tuple(filter(None, must_hold.split(",")))
     if config:
         tuned = tuned_change(kernel, task, config, repo)
         path, text, name = (
@@ -96,8 +113,10 @@ def apply_command(  # an option each
         )
     else:
         tuned = None
-        path = repo.find_file(task, baseline_source(task), file)
-        text, name = repo.merged(path, kernel.source, task), _name(kernel)
+        path, name = repo.find_file(task, baseline_source(task), file), _name(kernel)
+        source = guarded_kernel(kernel, task, repo.read(path)) if guard else kernel.source
+        text = repo.merged(path, source, task)
+        check_holds(kernel, task, targets)
     place, branch = home.root / "applied" / name, f"wavedeck/{name}"
     message = commit_message(kernel, task, tuned)
     comparisons: list[Comparison] = []
@@ -118,7 +137,9 @@ def apply_command(  # an option each
         test=test,
         compare=compare if accuracy or e2e else None,
     )
-    page = pull_request(kernel, task, path, test=test, comparisons=comparisons, tuned=tuned)
+    page = pull_request(
+        kernel, task, path, test=test, comparisons=comparisons, tuned=tuned, guarded=guard, targets=targets
+    )
     write_whole(place / "PR.md", page.encode("utf-8", "replace"))
     for comparison in comparisons:
         emit(f"{comparison.number:<13} {comparison_words(comparison)}")

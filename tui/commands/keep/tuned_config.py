@@ -5,11 +5,10 @@ from __future__ import annotations
 from engine.tuning.best_by_case import best_by_case
 from engine.tuning.config_files import TunedRow, config_file, rows_by_size, with_rows
 from engine.tuning.launch_config import launch_config
-from harness.hardware.product_tables import find_product
-from harness.hardware.targets import target
 from sessions.applying.worktree import Repository
 from sessions.kept_kernels import KeptKernel
 from suites import Task, baseline_source
+from tui.commands.keep.holding import timed_target
 from tui.diagnostics import Complaint
 from tui.print.pull_request import TunedChange
 
@@ -43,10 +42,7 @@ def tuned_change(kernel: KeptKernel, task: Task, path: str, repository: Reposito
         )
     file = config_file(path)
     provenance = bests[0].evaluation.provenance
-    try:
-        timed_on = target(find_product(provenance.product if provenance else "").target)
-    except KeyError as error:
-        raise Complaint(f"the GPU of {kernel.session} is not in the table of products") from error
+    timed_on = timed_target(provenance)
     file.check(provenance, timed_on)
     sizes = {case.name: {name.upper(): size for name, size in case.gpu.items()} for case in task.open_cases}
     rows = rows_by_size(
