@@ -29,9 +29,8 @@ def _{name}_target(device):
 
 
 def {name}({signature}):
-    arguments = ({keys},)
-    seen = tuple((tuple(x.shape), str(x.dtype)) if isinstance(x, torch.Tensor) else None for x in arguments)
-    if seen in _{name}_faster and {first}.is_cuda and _{name}_target({first}.device) == "{target}":
+    _seen = tuple((tuple(_x.shape), str(_x.dtype)) if isinstance(_x, torch.Tensor) else None for _x in ({keys},))
+    if _seen in _{name}_faster and {first}.is_cuda and _{name}_target({first}.device) == "{target}":
         return {name}_tuned({passed})
     return {name}_original({passed})
 """

@@ -17,6 +17,8 @@ from .merging import changed_definition, merge
 
 OF_CALLER = ("GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_PREFIX")
 """Variables of a git hook that would lead git into another repository."""
+CALLS = 3
+"""Most calls of a function that a message names."""
 
 
 def original_path(task: Task) -> str:
@@ -56,7 +58,11 @@ class Repository:
                 if file or path
                 else f"no file of HEAD is {task.id}'s original"
             )
-            raise NotApplicable(f"{problem}; name the file of the kernel with --file PATH")
+            calls = self._calls(task.entry_points[0].name)
+            raise NotApplicable(
+                f"{problem}; name the file of the kernel with --file PATH"
+                + (f", or wire it by hand where the function is called: {', '.join(calls)}" if calls else "")
+            )
         if self._git("status", "--porcelain", "--", path):
             raise NotApplicable(f"{path} has changes that are not committed; commit or stash them")
         try:
@@ -151,6 +157,12 @@ class Repository:
             commit = ("commit", "-q", "--no-verify", "--no-gpg-sign", "-F", "-", "--", path)
             self._git(*commit, folder=folder, standard_input=message)
         return self._git("rev-parse", branch).strip()
+
+    def _calls(self, name: str) -> list[str]:
+        """Return the first places of HEAD that call a function, as `ops/add.py:12`."""
+        lines = self._git("grep", "-nE", rf"\b{name}\(", "HEAD", "--", "*.py", ok=(0, 1)).splitlines()
+        places = [":".join(line.split(":")[1:3]) for line in lines if f"def {name}(" not in line]
+        return places[:CALLS]
 
     def _mentions(self, name: str, *, other_than: str) -> bool:
         """Return whether another file of HEAD has this word."""

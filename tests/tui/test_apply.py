@@ -139,7 +139,9 @@ def test_changed_dirty_or_missing_file_is_refused(home: Home, shell: Shell, repo
     git(repository, "commit", "-qam", "change")
     changed = one_line(apply(shell, repository, "--file", PATH))
     assert f"`old_kernel` in {PATH} is not as in the original of {TASK}: the file changed" in changed
-    assert "no file of HEAD is mine/vector_add's original" in one_line(apply(shell, repository))
+    nowhere = one_line(apply(shell, repository))
+    assert "no file of HEAD is mine/vector_add's original" in nowhere
+    assert f"wire it by hand where the function is called: {PATH}:" in nowhere
     assert_untouched(repository, home)
 
 
@@ -297,5 +299,8 @@ def test_guard_has_the_shapes_of_faster_cases_and_must_hold_judges_elsewhere(
     assert "def vector_add_original(" in text
     assert '"torch.float32"),),  # fp32' in text
     page = (home.root / "applied/vector_add-1-1-aaaa/PR.md").read_text()
-    assert "Also compiled for gfx950, sm_90 and judged there in Triton's interpreter, but never run there." in page
+    assert (
+        "Also compiled for gfx950, sm_90 and judged there in Triton's interpreter, but never run there."
+        in page
+    )
     assert "Every other call goes to the original" in page
