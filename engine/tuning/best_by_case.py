@@ -18,7 +18,7 @@ SAME = 0.05
 
 @dataclass(frozen=True, slots=True)
 class CaseBest:
-    """A case with the attempt whose configuration is best for it."""
+    """A case with the attempt that has the best configuration for it."""
 
     case: str
     attempt: str
@@ -65,7 +65,7 @@ def best_by_case(state: SessionState, task: str) -> list[CaseBest]:
 
 
 def _judged(state: SessionState, task: str) -> Iterator[tuple[AttemptState, Evaluation]]:
-    """Yield the correct attempts of a sweep with the evaluation whose times count, the start first."""
+    """Yield the correct attempts of a sweep with the evaluation with the times that count, the start first."""
     if state.started is None or state.started.method != "tune":
         return
     for attempt in state.attempts():

@@ -86,27 +86,27 @@ class ConfigFile:
 def config_file(path: str) -> ConfigFile:
     """Return what a path says. Raises `UsageProblem` if no loader would look for it."""
     name = PurePosixPath(path).name
-    if found := _SGLANG.search(path):
-        triton = found["triton"].replace("_", ".")
-        return ConfigFile(path, "SGLang", _sizes(found, E="E", N="N"), found["device"], triton=triton)
-    if "triton_" not in PurePosixPath(path).parent.name and (found := _VLLM.fullmatch(name)):
-        sizes = _sizes(found, E="E", N="N", n="N", K="K")
-        return ConfigFile(path, "vLLM", sizes, found["device"])
-    if found := _AITER.search(path):
-        default = "DEFAULT" if found["nested"] else f"{found['arch']}-{found['kernel']}"
+    if match := _SGLANG.search(path):
+        triton = match["triton"].replace("_", ".")
+        return ConfigFile(path, "SGLang", _sizes(match, E="E", N="N"), match["device"], triton=triton)
+    if "triton_" not in PurePosixPath(path).parent.name and (match := _VLLM.fullmatch(name)):
+        sizes = _sizes(match, E="E", N="N", n="N", K="K")
+        return ConfigFile(path, "vLLM", sizes, match["device"])
+    if match := _AITER.search(path):
+        default = "DEFAULT" if match["nested"] else f"{match['arch']}-{match['kernel']}"
         return ConfigFile(
             path,
             "aiter",
-            _sizes(found, N="N", K="K"),
-            target=found["nested"] or found["arch"],
+            _sizes(match, N="N", K="K"),
+            target=match["nested"] or match["arch"],
             default=str(PurePosixPath(path).with_name(f"{default}.json")),
         )
     raise UsageProblem(f"{path} is no configuration file; the names of such files are as {NAMES}")
 
 
-def _sizes(found: re.Match[str], **names: str) -> dict[str, int]:
+def _sizes(match: re.Match[str], **names: str) -> dict[str, int]:
     """Return the numbers of the groups that matched, by the name of their size."""
-    texts = found.groupdict("")
+    texts = match.groupdict("")
     return {name: int(texts[group]) for group, name in names.items() if texts[group]}
 
 
@@ -172,7 +172,7 @@ def with_rows(
             )
         if row.is_faster or name not in present:
             like = present.get(name) or next(
-                (other for other in present.values() if isinstance(other, dict)), {}
+                (values for values in present.values() if isinstance(values, dict)), {}
             )
             present[name] = _values(file, row, list(like) or list(REQUIRED), start, target)
             written.append(size)

@@ -26,7 +26,9 @@ def launch_config(source: str) -> Config:
         values: dict[str, set[int | str | None]] = {}
         for name, value in _written(kernel, tree or ast.Module([], [])):
             values.setdefault(name, set()).add(value)
-        config |= {before + name: next(iter(found)) for name, found in values.items() if len(found) == 1}
+        config |= {
+            before + name: next(iter(distinct)) for name, distinct in values.items() if len(distinct) == 1
+        }
     return config
 
 
@@ -60,14 +62,14 @@ def _plain(
 
 def _followed(value: ast.expr, scope: Scope, tree: ast.Module) -> ast.expr | None:
     """The expression that names and entries of dictionaries lead to."""
-    found: ast.expr | None = value
+    reached: ast.expr | None = value
     for _ in range(DEPTH):
-        match found:
+        match reached:
             case ast.Name(id=name):
                 home: Scope = scope if binds(scope, name) else tree
-                found, scope = constant(home, name), home
+                reached, scope = constant(home, name), home
             case ast.Subscript(value=entries, slice=ast.Constant(value=str() as key)):
-                found = (dictionary(entries, scope, tree) or {}).get(key)
+                reached = (dictionary(entries, scope, tree) or {}).get(key)
             case _:
-                return found
+                return reached
     return None

@@ -52,7 +52,7 @@ def mark_kept(entries: Sequence[RungEntry], most: int) -> tuple[RungEntry, ...]:
 
     Correct entries with an estimate come first, the fastest at the top, then correct entries without one in their
     order. An entry that is not correct is not kept. If entries have estimates by case, the best of each case comes first, then
-    the second of each case, and so on. A case whose best is no gain does not count.
+    the second of each case, and so on. A case without a gain does not count.
     """
     ranked = sorted(entries, key=_sort_key, reverse=True)
     correct = [entry for entry in ranked if entry.verdict == Verdict.CORRECT]

@@ -151,10 +151,10 @@ def _run(command: str, tree: Path) -> _Run:
     output = run_shell(command, tree, f"{command!r} fails in {tree.name}")
     seconds = time.monotonic() - began
     last = next((line for line in reversed(output.splitlines()) if line.strip()), "")
-    found = _LAST_LINE.fullmatch(last)
-    if found is None:
+    match = _LAST_LINE.fullmatch(last)
+    if match is None:
         return _Run(seconds, "", 0.0, 0.0)
-    return _Run(seconds, found["key"], float(found["value"]), float(found["stderr"] or 0))
+    return _Run(seconds, match["key"], float(match["value"]), float(match["stderr"] or 0))
 
 
 def run_shell(command: str, folder: Path, failure: str) -> str:

@@ -37,7 +37,7 @@ def {name}({signature}):
 
 
 def guarded(original: str, kernel: str, entry: str, cases: Mapping[str, Arguments], target: str) -> str:
-    """Return a module that `merge` takes in place of the kernel.
+    """Return a module that `merge` puts into the file instead of the kernel.
 
     It has the original entry point as `ENTRY_original`, the kernel's as `ENTRY_tuned`, and an `ENTRY` that chooses: the kernel on
     this target (`gfx942`) for tensors with the shapes and dtypes of a case. Names that both texts define get the end `_tuned` in
@@ -107,9 +107,9 @@ def _renamed(text: str, names: Mapping[str, str], *, bodies: bool = True) -> str
     for statement in tree.body:
         if isinstance(statement, (ast.FunctionDef, ast.ClassDef)) and statement.name in names:
             line = lines[statement.lineno - 1]
-            found = re.match(rb"\s*(def|class)\s+", line)
-            assert found is not None
-            spots.append((statement.lineno, found.end(), statement.name))
+            head = re.match(rb"\s*(def|class)\s+", line)
+            assert head is not None
+            spots.append((statement.lineno, head.end(), statement.name))
     for own in _own_names(tree) & names.keys() if bodies else ():
         raise NotApplicable(
             f"the kernel also uses `{own}` for something inside of a function; write its guard by hand"

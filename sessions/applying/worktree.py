@@ -130,7 +130,7 @@ class Repository:
         """Commit a file with a new text to a new branch, in a new worktree `folder`; return the commit.
 
         `test` is a shell command that must end with 0 before and after the change. `compare` gets a worktree of the original
-        commit, which exists only meanwhile, and `folder` with the change. If anything fails or raises, neither branch nor
+        commit, which is removed after it, and `folder` with the change. If anything fails or raises, neither branch nor
         folder is left. Raises `NotApplicable`.
         """
         if path in self._files() and text == self.read(path):

@@ -87,10 +87,10 @@ def test_change_that_the_file_cannot_hold_is_refused() -> None:
 
 def test_cases_must_fit_the_file() -> None:
     file = config_file(BLOCK_FP8)
-    other = TunedRow("other", {"M": 64, "N": 1024, "K": 4096}, START, is_faster=True)
-    assert list(rows_by_size(file, [other, row(64)])) == [64]
+    elsewhere = TunedRow("other", {"M": 64, "N": 1024, "K": 4096}, START, is_faster=True)
+    assert list(rows_by_size(file, [elsewhere, row(64)])) == [64]
     with pytest.raises(UsageProblem, match="no case of the task has the sizes of"):
-        rows_by_size(file, [other])
+        rows_by_size(file, [elsewhere])
     with pytest.raises(UsageProblem, match="the cases M64 and M64 both have M=64"):
         rows_by_size(file, [row(64), row(64)])
 

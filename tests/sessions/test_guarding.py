@@ -57,7 +57,7 @@ class Tensor:
 
 
 def module(text: str) -> dict[str, Any]:
-    """Run the text with a fake torch, whose devices are named by their architecture."""
+    """Run the text with a fake torch, which names devices by their architecture."""
     cuda = SimpleNamespace(get_device_properties=lambda device: SimpleNamespace(gcnArchName=device))
     names: dict[str, Any] = {
         "torch": SimpleNamespace(Tensor=Tensor, cuda=cuda, version=SimpleNamespace(hip="7.0"))
@@ -70,13 +70,13 @@ def test_kernel_runs_at_the_shapes_and_on_the_device_where_it_was_faster() -> No
     text = merge(ORIGINAL, guarded(ORIGINAL, KERNEL, "double", CASES, "gfx942"), ["double"])
     double = module(text)["double"]
     assert double(Tensor((4096, 8192))) == ("new", 128)
-    for other in (
+    for tensor in (
         Tensor((4096, 4096)),
         Tensor((4096, 8192), "torch.float32"),
         Tensor((4096, 8192), device="gfx950"),
         Tensor((4096, 8192), device="cpu"),
     ):
-        assert double(other) == ("old", 64)
+        assert double(tensor) == ("old", 64)
     assert module(text)["twice"]
     for kept in ("# Doubles.", 'return "old", BLOCK', "def double(x, scale=math.pi):", "# large"):
         assert kept in text

@@ -41,7 +41,7 @@ class TunedChange:
     path: str
     text: str
     home: str
-    """The project whose loader reads it."""
+    """The project that reads it."""
     sizes: tuple[int, ...]
     """M of the rows that were written."""
     bests: tuple[CaseBest, ...]

@@ -1,4 +1,4 @@
-"""Where a kernel may be used: on which other architectures it is correct, and at which shapes it was faster."""
+"""Checks of `wavedeck apply`: a kernel on other architectures, and the shapes at which it was faster."""
 
 from __future__ import annotations
 
@@ -38,8 +38,8 @@ def check_holds(kernel: KeptKernel, task: Task, names: Sequence[str]) -> None:
     async def judge() -> list[Evaluation]:
         async with DevicePool(("cpu",)) as pool:
             return [
-                await evaluate(kernel.source, task, pool, targets=(one,), seed=seed, against=None)
-                for one in targets
+                await evaluate(kernel.source, task, pool, targets=(compiled_for,), seed=seed, against=None)
+                for compiled_for in targets
             ]
 
     if targets:

@@ -1,4 +1,4 @@
-"""What `wavedeck apply --config` writes: the rows of a configuration file, from a session of `tune`."""
+"""The rows that `wavedeck apply --config` writes into a configuration file, from a session of `tune`."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from engine.tuning.config_files import TunedRow, config_file, rows_by_size, with
 from engine.tuning.launch_config import launch_config
 from sessions.applying.worktree import Repository
 from sessions.kept_kernels import KeptKernel
+from sessions.names import short_task
 from suites import Task, baseline_source
 from tui.commands.keep.holding import timed_target
 from tui.diagnostics import Complaint
@@ -29,14 +30,9 @@ def tuned_change(kernel: KeptKernel, task: Task, path: str, repository: Reposito
             f"no attempt of {kernel.session} was timed; only measured configurations are written, so run it on a GPU"
         )
     baseline = baseline_source(task)
-    if (
-        next(
-            attempt.source
-            for attempt in state.attempts()
-            if attempt.attempt.startswith(f"{kernel.attempt.partition('#')[0]}#")
-        )
-        != baseline
-    ):
+    prefix = f"{short_task(kernel.task)}#"
+    swept = next(attempt.source for attempt in state.attempts() if attempt.attempt.startswith(prefix))
+    if swept != baseline:
         raise Complaint(
             f"{kernel.session} swept another kernel than the baseline of {task.id}, so its gains are not the file's"
         )
