@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 
-from harness import Estimate, Evaluation, Latency, Outcome, Verdict
+from harness import Estimate, Evaluation, Latency, Verdict
 from sessions.names import split_attempt
 from sessions.state.speed import are_comparable, timed_evaluation
 from sessions.state.state import AttemptState, Confirmation, SessionState
@@ -27,41 +27,45 @@ class CaseBest:
     latency: Latency | None
     """`None` if no attempt was timed. The choice is then by estimate."""
     estimate: Estimate | None = None
-
-    @property
-    def is_faster(self) -> bool:
-        """True if it was measured as faster than the timing baseline; else it is the start."""
-        return self.latency is not None and self.latency.outcome is Outcome.FASTER
+    is_faster: bool = False
+    """True if it was measured as faster than the start of the sweep."""
 
 
 def best_by_case(state: SessionState, task: str) -> list[CaseBest]:
     """Returns the best configuration of each open case of a task, in the order of the cases.
 
-    It is the start of the sweep, unless another correct attempt is faster than the baseline by its whole interval. Without
+    It is the start of the sweep, unless the whole interval of another correct attempt is faster than the start's time. Without
     times it is the start, unless the roofline estimate of another attempt is lower. Empty for other methods than `tune`.
     """
     judged = list(_judged(state, task))
-    if not judged:
+    if not judged or split_attempt(judged[0][0].attempt).number != 1:  # the start failed its exam
         return []
     start = judged[0]
     judged = [pair for pair in judged if are_comparable(start[1], pair[1])]
     if not any(evaluation.latency for _, evaluation in judged):
         return list(_estimated(judged))
-    bests = []
-    for case in dict.fromkeys(latency.case for _, evaluation in judged for latency in evaluation.latency):
-        timed = [
-            CaseBest(case, attempt.attempt, launch_config(attempt.source or ""), evaluation, latency)
-            for attempt, evaluation in judged
-            for latency in evaluation.latency
-            if latency.case == case
-        ]
-        faster = [best for best in timed if best.is_faster]
-        fastest = max(faster, key=lambda best: (best.latency and best.latency.speedup) or 0.0, default=None)
-        at_start = next((best for best in timed if best.attempt == start[0].attempt), None)
-        best = fastest or at_start
-        if best is not None:
-            bests.append(best)
-    return bests
+    cases = dict.fromkeys(latency.case for _, evaluation in judged for latency in evaluation.latency)
+    return [best for case in cases if (best := _fastest(case, judged)) is not None]
+
+
+def _fastest(case: str, judged: Sequence[tuple[AttemptState, Evaluation]]) -> CaseBest | None:
+    """The fastest attempt at a case; `None` if the start was not timed there and nothing is faster."""
+    timed = [
+        (latency, CaseBest(case, attempt.attempt, launch_config(attempt.source or ""), evaluation, latency))
+        for attempt, evaluation in judged
+        for latency in evaluation.latency
+        if latency.case == case
+    ]
+    at_start = [pair for pair in timed if pair[1].attempt == judged[0][0].attempt]
+    to_beat = (at_start[0][0].speedup if at_start else None) or 1.0
+    faster = [
+        (latency.speedup or 0.0, best)
+        for latency, best in timed
+        if latency.ci is not None and latency.ci[0] > to_beat and best.attempt != judged[0][0].attempt
+    ]
+    if faster:
+        return replace(max(faster, key=lambda pair: pair[0])[1], is_faster=True)
+    return at_start[0][1] if at_start else None
 
 
 def _judged(state: SessionState, task: str) -> Iterator[tuple[AttemptState, Evaluation]]:

@@ -13,7 +13,7 @@ from tui.facts.vocabulary import UNKNOWN
 
 TITLE = "Best configuration of each case"
 MEASURED = (
-    "A case leaves the start of the sweep only for an attempt that was measured as faster, by its whole interval. "
+    "A case leaves the start of the sweep only for an attempt that is faster by its whole interval. "
     "The choice among several makes the best speedup look a little too high."
 )
 ESTIMATED = "No time was measured. The choice is by roofline estimates, which do not see every option: a guess, and not tuned."
