@@ -22,7 +22,7 @@ from harness.stages.timing.rough_estimates import estimated_ratio
 from sessions.events import AttemptSwept, RungEntry, SweepRung, SweepStarted, SweptVariant
 from sessions.state.state import AttemptState
 from suites import Task
-from suites.costs import is_allowed
+from suites.costs import constraint_of
 
 
 async def sweep_attempt(
@@ -36,8 +36,10 @@ async def sweep_attempt(
     target = own_target(bench.judge.devices, targets)
     began = time.monotonic()
     source = bench.recorder.state.attempt(attempt).source or ""
-    allowed = partial(is_allowed, task)
-    findings = await sweep(source, task.id, target, bench.judge.survey(task), most=most, is_allowed=allowed)
+    is_allowed = constraint_of(task)
+    findings = await sweep(
+        source, task.id, target, bench.judge.survey(task), most=most, is_allowed=is_allowed
+    )
     return await bench.recorder.record_durable(
         AttemptSwept(
             attempt=attempt,

@@ -82,7 +82,7 @@ class _Sweep:
     survey: Surveying
     knobs: tuple[Knob, ...]
     start: Compiled
-    is_allowed: Callable[[Config], bool]
+    is_allowed: Callable[[Config], bool] | None
     tried: int = 0
     pruned: Counter[str] = field(default_factory=Counter)
     known: set[frozenset[Code]] = field(default_factory=set)
@@ -102,9 +102,11 @@ class _Sweep:
 
     async def generation(self, batch: Sequence[Changes]) -> list[Variant]:
         """Compile and sample a generation; returns the kept variants, best first."""
-        allowed = [changes for changes in batch if self.is_allowed(launch_config(self.changed(changes)))]
-        self.pruned[FORBIDDEN] += len(batch) - len(allowed)
-        batch = allowed[: COMPILES - self.tried]
+        if self.is_allowed is not None:
+            allowed = [changes for changes in batch if self.is_allowed(launch_config(self.changed(changes)))]
+            self.pruned[FORBIDDEN] += len(batch) - len(allowed)
+            batch = allowed
+        batch = batch[: COMPILES - self.tried]
         self.tried += len(batch)
         compiled = await self.survey.compile([self.changed(changes) for changes in batch])
         results = [
@@ -152,7 +154,7 @@ async def sweep(
     survey: Surveying,
     *,
     most: int,
-    is_allowed: Callable[[Config], bool] = lambda _: True,
+    is_allowed: Callable[[Config], bool] | None = None,
 ) -> Findings:
     """Returns the variants of a candidate that look best, at most `most`; none if nothing can be varied.
 
