@@ -169,7 +169,9 @@ def launch_bound_cases(evaluation: Evaluation) -> list[str]:
 def is_at_bound(evaluation: Evaluation) -> bool:
     """True if there are estimates, and each of `estimated_rows` ties with its least time."""
     rows = estimated_rows(evaluation)
-    return bool(rows) and all((row.shared_us or row.most_us) <= row.least_us * (1 + ESTIMATE_TIE) for row in rows)
+    return bool(rows) and all(
+        (row.shared_us or row.most_us) <= row.least_us * (1 + ESTIMATE_TIE) for row in rows
+    )
 
 
 def counted_cases(evaluation: Evaluation) -> Sequence[Traffic | SampledTraffic]:

@@ -36,9 +36,9 @@ class JudgedCandidate:
         """Sort key, greater is better; without timings it uses estimates (`sessions.state.ranking.rank`)."""
         return rank(self.evaluation, self.source)
 
-    def ties_with(self, other: JudgedCandidate) -> bool:
+    def ties_with(self, best: JudgedCandidate) -> bool:
         """Returns whether no figure ranks one of two correct candidates above the other; then the shorter module ranks higher."""
-        return speed_of(other.evaluation) is None and rank(self.evaluation) == rank(other.evaluation)
+        return speed_of(best.evaluation) is None and rank(self.evaluation) == rank(best.evaluation)
 
     @property
     def failures_before(self) -> list[JudgedCandidate]:

@@ -67,7 +67,7 @@ def _words(dtype: str, allowed: float) -> str:
     if allowed > CAREFUL * epsilon:
         kind = "room for a different order of operations"
     roundings = f"about {allowed:.1e} relative, {float(f'{2 * allowed / epsilon:.2g}'):g} times one rounding to `{dtype}`"
-    coarser = next((other for other in COARSER if EPSILON[other] > max(2 * allowed, epsilon)), None)
+    coarser = next((name for name in COARSER if EPSILON[name] > max(2 * allowed, epsilon)), None)
     return f"{kind} ({roundings})" + (f"; one rounding to `{coarser}` may exceed it." if coarser else ".")
 
 

@@ -69,12 +69,18 @@ def _call_facts(call_runs: Sequence[RecordedCall], runs: Runs, *, names_products
     facts += [f"returns {_returns(call_runs)}"] * bool(call.returns)
     facts += [f"changes {_quoted(changed)} in place"] * bool(changed)
     if call.differentiated:
-        given = ", ".join(f"`{name}`: {tensor_words([call.inputs[name]])}" for _, name in call.gradients)
-        facts.append(f"the gradients of {_quoted(call.differentiated)} are judged too, from those of the results ({given})")
+        gradients = ", ".join(f"`{name}`: {tensor_words([call.inputs[name]])}" for _, name in call.gradients)
+        facts.append(
+            f"the gradients of {_quoted(call.differentiated)} are judged too, from those of the results ({gradients})"
+        )
     if call.draw_seed is not None:
         named = call.draws[:MOST_DRAWS]
         further = f" and {len(call.draws) - len(named)} more" if len(call.draws) > len(named) else ""
-        facts.append(f"draws random numbers: {_quoted(named)}{further}, in this order" if named else "draws random numbers")
+        facts.append(
+            f"draws random numbers: {_quoted(named)}{further}, in this order"
+            if named
+            else "draws random numbers"
+        )
     facts += ["multiplies matrices"] * (call.multiplies and names_products)
     facts += ["for timing"] * call.for_timing
     if any(recorded.state for recorded in runs[0]) and call.for_timing and not call.state:

@@ -30,7 +30,9 @@ def tensor_words(runs: Sequence[TensorData], *, with_values: bool = True) -> str
     text = f"{data.dtype}{list(data.shape)}"
     if not _is_dense(data):
         text += f" with strides {data.strides}"
-    is_zero = not with_values and 0 not in data.shape and all(run.data.count(0) == len(run.data) for run in runs)
+    is_zero = (
+        not with_values and 0 not in data.shape and all(run.data.count(0) == len(run.data) for run in runs)
+    )
     values = "all 0 before the call" * is_zero
     if with_values and data.dtype in INTEGERS and 0 not in data.shape:
         values = _values_words(runs)

@@ -275,11 +275,15 @@ def test_precision_words_cover_ulps_and_long_sums() -> None:
     exact = msgspec.structs.replace(task.outputs[0], name="exact", tolerances={"float16": Tolerance()})
     prompt = list(tolerance_words(msgspec.structs.replace(task, outputs=(half, single, exact))))
     assert prompt == [
-        "`half`, `float16`: as exact as careful arithmetic in `float16` throughout (about 9.8e-04 relative, 2 times one rounding to "
-        "`float16`); one rounding to `bfloat16` may exceed it.",
+        (
+            "`half`, `float16`: as exact as careful arithmetic in `float16` throughout (about 9.8e-04 relative, 2 times one rounding to "
+            "`float16`); one rounding to `bfloat16` may exceed it."
+        ),
         "`exact`, `float16`: exact.",
-        "`float32`: as exact as careful arithmetic in `float32` throughout (about 2.2e-05 relative, 360 times one rounding to "
-        "`float32`); one rounding to `float16` may exceed it.",
+        (
+            "`float32`: as exact as careful arithmetic in `float32` throughout (about 2.2e-05 relative, 360 times one rounding to "
+            "`float32`); one rounding to `float16` may exceed it."
+        ),
     ]
 
 

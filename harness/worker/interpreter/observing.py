@@ -21,8 +21,8 @@ def observe(inputs: Mapping[str, Any], *, zero_lanes: bool = False) -> Iterator[
     """
     Count what kernels do until the block ends.
 
-    `zero_lanes`: see `Observation`. Of each tensor in `inputs`, kernels may touch only its own elements, not the rest of its storage. Exceptions of the
-    candidate pass through; check `unsupported` before them.
+    Of each tensor in `inputs`, kernels may touch only its own elements, not the rest of its storage. `zero_lanes`: see
+    `Observation`. Exceptions of the candidate pass through; check `unsupported` before them.
     """
     observation = Observation(zero_lanes=zero_lanes)
     observation.admit(inputs)
