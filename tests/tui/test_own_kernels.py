@@ -281,7 +281,11 @@ def test_a_kernel_of_a_package_has_get_inputs_and_one_alone_is_its_own_reference
     assert task.package.module == "ops.scale"
     assert task.original == "ops/scale.py"
 
-    own = write(KERNEL + RETURNS, "alone.py")
+    selects = RETURNS.replace(
+        "    scale_rows_kernel[", "    with torch.cuda.device(x.device.index):\n        scale_rows_kernel["
+    )
+    assert selects != RETURNS
+    own = write(KERNEL + selects, "alone.py")
     done = shell("eval", own, "--shapes", "x=64x256:fp16, weight=256:fp16", "-y", "--json")
     assert done.code == ExitCode.DONE, done.err
     assert "the kernel itself says what is right" in done.err
