@@ -122,10 +122,10 @@ _ACTIONS = (
         module="run.recheck",
     ),
     Action(
-        "ablate",
+        "study",
         Group.RUN,
-        "Run geak with modules switched off; report what each module adds.",
-        module="run.ablate",
+        "Run methods, models and seeds of a plan; go on where it stopped.",
+        module="run.study",
     ),
     Action("attach", Group.WATCH, "Come back to a running session.", module="watch.attach"),
     Action("replay", Group.WATCH, "Replay a past session from the store.", module="watch.replay"),

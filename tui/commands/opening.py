@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
+from pathlib import Path
 from typing import NamedTuple
 
 import click
 from click.shell_completion import CompletionItem
 
 from sessions import Journal, SessionState, fold
-from sessions.catalog import LATEST, find_session, journal_of
+from sessions.catalog import LATEST, find_session, find_sessions, journal_of
 from sessions.home import Home, home_from
 from sessions.kept_kernels import KeptKernel, kept_kernel, session_kernels
 from sessions.store.decidable import find_attempt
+from sessions.store.packing import SUFFIX, read_pack
 from tui.diagnostics import Complaint
 
 from .options import complete_sessions
@@ -41,6 +43,35 @@ def open_session(wanted: str) -> OpenedSession:
     """Return the session that a person names; raises as `find_session`."""
     home = home_from(os.environ)
     return OpenedSession(home, find_session(home, wanted))
+
+
+class PackedSession(NamedTuple):
+    """A session in a pack of a study."""
+
+    name: str
+    journal: Journal
+
+    @property
+    def state(self) -> SessionState:
+        """Its state after all events."""
+        return fold(self.journal.events)
+
+
+def open_sessions(wanted: Sequence[str]) -> list[OpenedSession | PackedSession]:
+    """
+    Return the sessions that a person names, each once; a study, or the file of a packed study, gives all its sessions.
+
+    Raises as `find_sessions` and `read_pack`.
+    """
+    home = home_from(os.environ)
+    opened: dict[str, OpenedSession | PackedSession] = {}
+    for word in wanted:
+        if word.endswith(SUFFIX):
+            journals = read_pack(Path(word)).journals
+            opened |= {name: PackedSession(name, journal) for name, journal in journals.items()}
+        else:
+            opened |= {name: OpenedSession(home, name) for name in find_sessions(home, word)}
+    return list(opened.values())
 
 
 def open_kernel(words: Sequence[str]) -> KeptKernel:
