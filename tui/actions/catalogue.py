@@ -122,6 +122,12 @@ _ACTIONS = (
         module="run.recheck",
     ),
     Action(
+        "rejudge",
+        Group.RUN,
+        "Judge a session's attempts again, and compare.",
+        module="run.rejudge",
+    ),
+    Action(
         "study",
         Group.RUN,
         "Run methods, models and seeds of a plan; go on where it stopped.",
