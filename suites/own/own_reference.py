@@ -1,4 +1,4 @@
-"""The text of a kernel that is its own reference: the judge's process has no GPU, and no stand-in for one."""
+"""The text of a kernel that is its own reference. The judge's process runs it with tensors in the CPU's memory."""
 
 from __future__ import annotations
 
@@ -18,6 +18,6 @@ def _wavedeck_device(device):
 
 
 def without_gpu(text: str) -> str:
-    """Return a kernel's text whose `with torch.cuda.device(x.device)` also accepts tensors in the CPU's memory."""
+    """Return a kernel's text in which `torch.cuda.device(x.device)` also accepts tensors in the CPU's memory."""
     replaced, count = _SELECT.subn("_wavedeck_device(", text)
     return replaced.rstrip() + _HELPER if count else text
