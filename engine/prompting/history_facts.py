@@ -11,7 +11,6 @@ from engine.prompting.facts import lost_ground
 from engine.prompting.figures import achieved_beside, measurements, too_short_cases
 from engine.prompting.judged import JudgedCandidate
 from sessions.state.code_facts import code_difference
-from sessions.state.ranking import rank
 from sessions.state.speed import are_comparable, speed_of
 
 ROUNDS_BEFORE_CHANGE = 2
@@ -26,7 +25,7 @@ class OtherKernel:
     summary: str
     strategy: str
     tie: bool
-    """True if it differs from the best in no figure; then the shorter module is the best."""
+    """See `JudgedCandidate.ties_with`."""
     difference: str
     """Its code as a diff against the best; empty if the code is too different."""
     functions: str
@@ -45,7 +44,7 @@ def other_kernels(
                 attempt=other.attempt,
                 summary=achieved_beside(other.evaluation, best.evaluation),
                 strategy=other.strategy,
-                tie=speed_of(best.evaluation) is None and rank(other.evaluation) == rank(best.evaluation),
+                tie=other.ties_with(best),
                 difference=difference,
                 functions=""
                 if difference or other.attempt not in needed
