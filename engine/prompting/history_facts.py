@@ -82,15 +82,15 @@ def optimizer_facts(
     latest = last.attempt if last else ""
     shown = [candidate for candidate in others if not short or candidate.attempt == latest]
     needed = {candidate.attempt for candidate in better.values()} | {latest}
-    known = measurements(best.evaluation)
+    figures = measurements(best.evaluation)
     ground = lost_ground(best, last) if last and last.attempt != best.attempt else ""
     if not short and best.before is not None and (words := code_words(best.before, best)):
-        known = replace(known, standouts=[*known.standouts, words])
+        figures = replace(figures, standouts=[*figures.standouts, words])
     if ground and last is not None and (words := code_words(best, last)):
         ground = f"{ground} {words}"
     return {
         "best": best,
-        "known": known,
+        "known": figures,
         "better": better,
         "others": other_kernels(shown, best, needed),
         "left_out": len(others) - len(shown),

@@ -13,7 +13,7 @@ from harness.wire.code_counts import CodeCounts
 
 
 class Kind(StrEnum):
-    """The kinds of instruction that a listing tells apart; all others are `OTHER`."""
+    """The kinds of instruction that a listing has; any other instruction is `OTHER`."""
 
     LOAD = "load"
     """From global memory, also past the registers into local memory."""
@@ -60,7 +60,7 @@ class Loop(NamedTuple):
 
 
 class Label(NamedTuple):
-    """Where a label is."""
+    """The place of a label."""
 
     place: int
     """Place of the instruction behind it in `Listing.instructions`."""
@@ -262,7 +262,7 @@ _OUTSTANDING = re.compile(r"\bvmcnt\((\d+)\)")
 
 
 def count(instructions: Sequence[Instruction], *, depth: int = 0) -> CodeCounts:
-    """Return how many instructions of each kind there are; `depth` 0 stands for a whole kernel."""
+    """Return how many instructions of each kind there are; with `depth` 0, `instructions` are a whole kernel."""
     kinds = Counter(instruction.kind for instruction in instructions)
     lines = [instruction.line for instruction in instructions if instruction.line is not None]
     return CodeCounts(
@@ -284,7 +284,11 @@ def count(instructions: Sequence[Instruction], *, depth: int = 0) -> CodeCounts:
 
 
 def _widths(instructions: Iterable[Instruction], kind: Kind) -> dict[str, int]:
-    widths = Counter(one.bits for one in instructions if one.kind is kind and not one.is_tile)
+    widths = Counter(
+        instruction.bits
+        for instruction in instructions
+        if instruction.kind is kind and not instruction.is_tile
+    )
     return {str(bits): times for bits, times in sorted(widths.items(), reverse=True)}
 
 

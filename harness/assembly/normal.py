@@ -33,7 +33,11 @@ def normal_lines(text: str, name: str) -> list[str]:
 
 def _normal_assembly(text: str, *, is_ptx: bool) -> list[str]:
     listing = parse(text)
-    targets = {jump_target(one.text) for one in listing.instructions if one.kind is Kind.BRANCH}
+    targets = {
+        jump_target(instruction.text)
+        for instruction in listing.instructions
+        if instruction.kind is Kind.BRANCH
+    }
     labels = {
         label: f"L{number}" for number, label in enumerate(name for name in listing.labels if name in targets)
     }

@@ -17,7 +17,7 @@ class CodeCounts(msgspec.Struct, frozen=True, omit_defaults=True):
     """Global loads by width in bits; 0 for an unknown width."""
     stores: dict[str, int] = {}
     past_registers: int = 0
-    """Those loads that write into local memory."""
+    """Loads that write into local memory; `loads` has them too."""
     tile_loads: int = 0
     """Copies of tiles by a descriptor (TMA), not in `loads`."""
     atomics: int = 0

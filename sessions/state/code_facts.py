@@ -1,4 +1,4 @@
-"""What the assembly of a kernel has, by loop, and how it differs from that of another attempt, in words."""
+"""Words for the counts of a kernel's assembly by loop, and for its difference to another attempt's."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from harness.wire.code_counts import CodeCounts
 from .ranking import long_estimates, own_kernels
 
 SHOWN = 3
-"""Most kernels whose difference is named."""
+"""Most kernels with a named difference."""
 INSTRUCTIONS = "instructions"
 TO_WAIT = "instructions from load to wait"
 LDS, SHARED, REGISTERS, WAITS = "LDS accesses", "shared memory accesses", "registers", "waits"

@@ -324,10 +324,7 @@ def test_optimizer_learns_how_the_assembly_of_best_and_latest_differs_from_their
     last = compiled(passing("softmax#1/3", high_us=900.0), AMD.replace("dwordx4", "dwordx2"))
     best.before = base
     shown = text(optimize_prompt(SETTING, history=[last, base, best], last=last))
-    assert (
-        "Compiled code, softmax#1/1 -> softmax#1/2: In fp32 `kernel`: loop at line 5: barriers"
-        in shown
-    )
+    assert "Compiled code, softmax#1/1 -> softmax#1/2: In fp32 `kernel`: loop at line 5: barriers" in shown
     assert "Compiled code, softmax#1/2 -> softmax#1/3: In fp32 `kernel`: loop at line 5:" in shown
     best.evaluation = base.evaluation
     assert "Compiled code" not in text(optimize_prompt(SETTING, history=[base, best], last=best))

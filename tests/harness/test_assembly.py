@@ -1,4 +1,4 @@
-"""What a listing says of AMDGCN and PTX, and what is left of two texts that differ in registers alone."""
+"""Listings of AMDGCN and PTX, and the lines that are left of two texts with different registers."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def test_backward_branch_to_the_shared_end_of_a_kernel_is_no_loop() -> None:
 
 
 def test_inlined_code_belongs_to_the_line_that_calls_it() -> None:
-    lines = {one.kind: one.line for one in parse(AMD).instructions}
+    lines = {instruction.kind: instruction.line for instruction in parse(AMD).instructions}
     assert (lines[Kind.LOAD], lines[Kind.MATRIX], lines[Kind.STORE]) == (5, 6, 7)
     assert parse(AMD).instructions[-1].line is None, "line 0 is code of the compiler"
 
@@ -74,11 +74,11 @@ def test_ptx_has_the_same_counts() -> None:
 def test_registers_labels_and_lines_make_no_difference(
     name: str, text: str, renamed: tuple[tuple[str, str], ...]
 ) -> None:
-    other = text
+    renamed_text = text
     for old, new in renamed:
-        assert old in other
-        other = other.replace(old, new)
-    assert normal_lines(text, name) == normal_lines(other, name)
+        assert old in renamed_text
+        renamed_text = renamed_text.replace(old, new)
+    assert normal_lines(text, name) == normal_lines(renamed_text, name)
 
 
 def test_width_offset_and_order_make_a_difference() -> None:

@@ -137,7 +137,11 @@ def test_loads_to_shared_memory_are_counted_separately() -> None:
 	ld.shared.v4.b32 {%r8, %r9, %r10, %r11}, [ %r5 ];
 """
     resources = from_cuda(ptx, cubin(90, 32), "")
-    assert (resources.code.loads, resources.code.past_registers, resources.code.tile_loads) == ({"128": 1, "32": 1}, 1, 1)
+    assert (resources.code.loads, resources.code.past_registers, resources.code.tile_loads) == (
+        {"128": 1, "32": 1},
+        1,
+        1,
+    )
 
 
 @pytest.mark.parametrize("binary", [b"", b"\x7fELF", b"MZ" * 64, elf([(".text", 1, b"")])])

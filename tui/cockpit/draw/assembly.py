@@ -23,7 +23,7 @@ MARKS = {
     Kind.BRANCH: (" ", "dim"),
     Kind.OTHER: (" ", ""),
 }
-"""Letter and style of each kind: a colour never stands alone."""
+"""Letter and style of each kind: nothing is shown by colour alone."""
 LEGEND = "L load  S store  A atomic  D local memory  M matrix  W wait  B barrier  ! spill"
 
 
@@ -44,7 +44,11 @@ def assembly_rows(listing: Listing, opened: Collection[int], *, amd: bool) -> li
 
 
 def _rows(listing: Listing, opened: Collection[int], amd: bool) -> Iterator[CodeRow]:  # noqa: FBT001
-    targets = {jump_target(one.text) for one in listing.instructions if one.kind is Kind.BRANCH}
+    targets = {
+        jump_target(instruction.text)
+        for instruction in listing.instructions
+        if instruction.kind is Kind.BRANCH
+    }
     labels: dict[int, list[str]] = {}
     for name in targets & listing.labels.keys():
         labels.setdefault(listing.labels[name].place, []).append(name)
@@ -69,24 +73,24 @@ def _rows(listing: Listing, opened: Collection[int], amd: bool) -> Iterator[Code
 def _loop_row(listing: Listing, loop: Loop, number: int, *, is_open: bool, amd: bool) -> CodeRow:
     counts = listing.counts_of(loop)
     inside = listing.instructions[loop.first : loop.last + 1]
-    sources = frozenset(one.line for one in inside if one.line is not None)
+    sources = frozenset(instruction.line for instruction in inside if instruction.line is not None)
     words = f"{'-' if is_open else '+'} {loop_title(counts)}: {code_words(counts, amd=amd)}"
     return CodeRow((Span(words, "bold"),), frozenset() if is_open else sources, number)
 
 
-def _instruction_row(one: Instruction) -> CodeRow:
-    letter, style = MARKS[one.kind]
-    number = f"{one.line:>4}" if one.line is not None else "    "
-    spans = (Span(f"{number} ", "dim"), Span(f"{letter} {' '.join(clean(one.text).split())}", style))
-    return CodeRow(spans, frozenset() if one.line is None else frozenset((one.line,)))
+def _instruction_row(instruction: Instruction) -> CodeRow:
+    letter, style = MARKS[instruction.kind]
+    number = f"{instruction.line:>4}" if instruction.line is not None else "    "
+    spans = (Span(f"{number} ", "dim"), Span(f"{letter} {' '.join(clean(instruction.text).split())}", style))
+    return CodeRow(spans, frozenset() if instruction.line is None else frozenset((instruction.line,)))
 
 
 def source_rows(source: Sequence[Line], listing: Listing) -> list[CodeRow]:
     """Return the lines of a source, each with its number and the counts of the instructions that it became."""
     counts: dict[int, Counter[Kind]] = {}
-    for one in listing.instructions:
-        if one.line is not None:
-            counts.setdefault(one.line, Counter())[one.kind] += 1
+    for instruction in listing.instructions:
+        if instruction.line is not None:
+            counts.setdefault(instruction.line, Counter())[instruction.kind] += 1
     words = {line: _counted(kinds) for line, kinds in counts.items()}
     width = max(map(len, words.values()), default=0)
     return [

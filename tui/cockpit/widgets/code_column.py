@@ -29,7 +29,7 @@ class CodeColumn(LineView):
 
     @dataclass
     class Moved(Message):
-        """The cursor stands on another line, or the column has the focus now."""
+        """The cursor is on another line, or the column has the focus now."""
 
         column: CodeColumn
 
@@ -106,10 +106,10 @@ class CodeColumn(LineView):
 
     def go_to_match(self, direction: int) -> bool:
         """Put the cursor on the next line with the text that was found."""
-        found = super().go_to_match(direction)
-        if found:
+        is_there = super().go_to_match(direction)
+        if is_there:
             self.action_move(self._match - self.cursor)
-        return found
+        return is_there
 
     def action_page(self, pages: int) -> None:
         """Move the cursor by the height of the window."""

@@ -56,12 +56,12 @@ def asm_command(
 def _texts(
     opened: OpenedSession, state: SessionState, attempt: str, *, kernel: str, case: str, name: str
 ) -> list[CodeText]:
-    found, _ = find_attempt(state, attempt)
+    shown, _ = find_attempt(state, attempt)
     read = partial(read_text, opened.home, opened.name)
     try:
-        return code_texts(found.evaluation, read, kernel=kernel, case=case, name=name)
+        return code_texts(shown.evaluation, read, kernel=kernel, case=case, name=name)
     except NoText as why:
-        raise Complaint(f"{found.attempt}: {why}") from None
+        raise Complaint(f"{shown.attempt}: {why}") from None
 
 
 def _comment(text: CodeText) -> str:

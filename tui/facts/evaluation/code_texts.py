@@ -30,7 +30,7 @@ class CodeText(NamedTuple):
 
     @property
     def title(self) -> str:
-        """What the text is of, in one line."""
+        """The kernel, the target, the case and the configuration, in one line."""
         config = " ".join(f"{name}={value}" for name, value in self.kernel.config.items())
         return (
             f"{named_kernel(self.kernel)}, {self.name} for {self.target}, case {self.kernel.case}: {config}"
@@ -73,7 +73,7 @@ def _cases(row: KernelResources) -> list[str]:
 
 
 def _read(row: KernelResources, target: str, read: Callable[[str], str | None], name: str) -> CodeText:
-    name = name or next((known for known in ASSEMBLY if known in row.texts), ASSEMBLY[0])
+    name = name or next((assembly for assembly in ASSEMBLY if assembly in row.texts), ASSEMBLY[0])
     if name not in row.texts:
         raise NoText(f"{named_kernel(row)} has no {name}: {_why_missing(row, target, name)}")
     content = read(row.texts[name])

@@ -30,7 +30,7 @@ a line of the source:
 
 
 class _Read(NamedTuple):
-    """What the thread made of one kernel's text."""
+    """One kernel's text as the thread prepared it."""
 
     text: CodeText
     listing: Listing
