@@ -153,7 +153,7 @@ _ACTIONS = (
     Action(
         "asm",
         Group.WATCH,
-        "Show an attempt's assembly or intermediate code, or its differences.",
+        "Show an attempt's assembly, or how it differs.",
         module="watch.asm",
     ),
     Action(

@@ -244,6 +244,7 @@ class SessionScreen(ClosesOnce, LayeredScreen[None]):
 
     def tabs(self, chosen: str, names: Sequence[str]) -> Line:
         """A line that names panes with their digits, the chosen one in brackets."""
+        spans: Line = ()
         for gap in (" ", ""):  # in a narrow terminal one space between two names
             spans = tuple(
                 Span(f"[{number} {title}]", "bold key")

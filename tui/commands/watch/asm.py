@@ -32,7 +32,7 @@ from tui.visible_text import replace_invisible
 def asm_command(
     words: tuple[str, ...], *, kernel: str, case: str, name: str | None, compared: str | None
 ) -> None:
-    """Print the assembly of an ATTEMPT's kernels (of SESSION, by default the latest), for the first target.
+    """Show the assembly of an ATTEMPT's kernels for the first target; SESSION is by default the latest.
 
     With --diff, registers and labels have no numbers, and comments and debug information are left out.
     """

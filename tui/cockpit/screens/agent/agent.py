@@ -331,8 +331,8 @@ Brackets are around the attempt that all panes are about.
         """Give one pane the whole screen, or all panes their places."""
         self.zoomed = not self.zoomed
         self.set_class(self.zoomed, "-zoomed")
-        lower = dict.fromkeys((self.page, self.assembly.source, self.assembly.code), self._tab)
-        names: dict[Widget | None, str] = {self.steps: "steps", self.code: "code", **lower}
+        names: dict[Widget | None, str] = {self.steps: "steps", self.code: "code"}
+        names |= dict.fromkeys((self.page, self.assembly.source, self.assembly.code), self._tab)
         self._choose(names.get(self.focused, self._pane))
 
     def action_back(self) -> None:
