@@ -9,10 +9,14 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
+import msgspec
+
 from sessions.errors import NotApplicable
+from suites.package import Package
 from suites.task import Task
 
-from .merging import changed_definition, merge
+from .merging import changed_definition
+from .placing import Home, merge_files
 
 OF_CALLER = ("GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_PREFIX")
 """Variables of a git hook that would lead git into another repository."""
@@ -21,11 +25,52 @@ SHOWN_LINES = 5
 
 def original_path(task: Task) -> str:
     """Return the path of the task's original file from the root of its repository; empty if the task does not say it."""
-    if task.original or task.package is None:
-        return task.original
-    file = task.package.file.resolve()
-    root = next((folder for folder in file.parents if (folder / ".git").exists()), None)
-    return "" if root is None else file.relative_to(root).as_posix()
+    return task.original or ("" if task.package is None else _path_in_repository(task.package.file))
+
+
+def homes_on_disk(task: Task, original: str) -> list[Home]:
+    """Return the files that the task was made of, as they are now; of a task without further files, the original itself.
+
+    Raises `NotApplicable` if a definition of the original changed, or if a file cannot be read.
+    """
+    if task.package is None or not task.package.kernels:
+        return [Home(original_path(task), original, task.package)]
+    packages = [task.package, *_kernel_packages(task)]
+    try:
+        homes = [
+            Home(_path_in_repository(package.file), package.file.read_text(encoding="utf-8"), package)
+            for package in packages
+        ]
+    except (OSError, UnicodeDecodeError) as error:
+        raise NotApplicable(f"the package of {task.id} cannot be read: {error}") from error
+    _check_same(task, original, homes)
+    return homes
+
+
+def _kernel_packages(task: Task) -> list[Package]:
+    """Return the modules of the task's package that define kernels for its module."""
+    if task.package is None:
+        return []
+    return [msgspec.structs.replace(task.package, module=module) for module in task.package.kernels]
+
+
+def _check_same(task: Task, original: str, homes: Sequence[Home]) -> None:
+    paths = " or ".join(home.path for home in homes)
+    try:
+        changed = changed_definition(original, *(home.text for home in homes))
+    except (SyntaxError, ValueError) as error:
+        raise NotApplicable(f"{paths} is no Python file; name another file with --file") from error
+    if changed:
+        raise NotApplicable(
+            f"`{changed}` in {paths} is not as in the original of {task.id}: the file changed since the task was made; "
+            "make the task again from it"
+        )
+
+
+def _path_in_repository(file: Path) -> str:
+    resolved = file.resolve()
+    root = next((folder for folder in resolved.parents if (folder / ".git").exists()), None)
+    return "" if root is None else resolved.relative_to(root).as_posix()
 
 
 class Repository:
@@ -42,12 +87,12 @@ class Repository:
                 f"{path} is not a git repository with a commit; name one with --to"
             ) from error
 
-    def find_file(self, task: Task, original: str, file: str = "") -> str:
-        """Return the path of the file that the task was made of, relative to the root.
+    def find_files(self, task: Task, original: str, file: str = "") -> list[Home]:
+        """Return the files that the task was made of; the first one has the entry point.
 
-        `file` names it. Else it is the path that the task has, or the only file of HEAD with the original's text. Raises
-        `NotApplicable` if there is none, if it has changes that are not committed, or if a definition of the original
-        changed.
+        `file` names the first one. Else it is the path that the task has, or the only file of HEAD with the original's text.
+        Raises `NotApplicable` if there is none, if a file has changes that are not committed, or if a definition of the
+        original changed.
         """
         path = self._named(file) if file else original_path(task) or self._with_text(original)
         if not path or path not in self._files():
@@ -57,18 +102,15 @@ class Repository:
                 else f"no file of HEAD is {task.id}'s original"
             )
             raise NotApplicable(f"{problem}; name the file of the kernel with --file PATH")
-        if self._git("status", "--porcelain", "--", path):
-            raise NotApplicable(f"{path} has changes that are not committed; commit or stash them")
-        try:
-            changed = changed_definition(original, self.read(path))
-        except (SyntaxError, ValueError) as error:
-            raise NotApplicable(f"{path} is no Python file; name another file with --file") from error
-        if changed:
+        packages = [(path, task.package)]
+        packages += [(_path_in_repository(package.file), package) for package in _kernel_packages(task)]
+        homes = [Home(path, self.read(path), package) for path, package in packages]
+        if changes := self._git("status", "--porcelain", "--", *(path for path, _ in packages)):
             raise NotApplicable(
-                f"`{changed}` in {path} is not as in the original of {task.id}: the file changed since the task was made; "
-                "make the task again from it"
+                f"{changes.splitlines()[0][3:]} has changes that are not committed; commit or stash them"
             )
-        return path
+        _check_same(task, original, homes)
+        return homes
 
     def read(self, path: str) -> str:
         """Return the text of a file at HEAD."""
@@ -95,20 +137,28 @@ class Repository:
         return paths[0] if len(paths) == 1 else ""
 
     def apply(
-        self, path: str, kernel: str, task: Task, *, branch: str, folder: Path, message: str, test: str = ""
-    ) -> str:
-        """Commit the merged file to a new branch, in a new worktree `folder`; return the commit.
+        self,
+        homes: Sequence[Home],
+        kernel: str,
+        task: Task,
+        *,
+        branch: str,
+        folder: Path,
+        message: str,
+        test: str = "",
+    ) -> tuple[str, list[str]]:
+        """Commit the changed files to a new branch, in a new worktree `folder`; return the commit and their paths.
 
         `test` is a shell command that must end with 0 before and after the change. If anything fails, neither branch nor
         folder is left. Raises `NotApplicable`.
         """
-        before = self.read(path)
         names = [entry.name for entry in task.entry_points]
-        text = merge(
-            before, kernel, names, is_used_elsewhere=lambda name: self._mentions(name, other_than=path)
+        paths = [home.path for home in homes]
+        texts = merge_files(
+            homes, kernel, names, elsewhere=lambda name: self._mentions(name, other_than=paths)
         )
-        if text == before:
-            raise NotApplicable(f"{path} has this kernel already")
+        if not texts:
+            raise NotApplicable(f"{paths[0]} has this kernel already")
         if self._git("branch", "--list", branch):
             raise NotApplicable(f"the branch {branch} exists already; delete it, or use it")
         if folder.exists():
@@ -118,21 +168,20 @@ class Repository:
         with self._worktree(branch, folder):
             if test:
                 _run(test, folder, f"{test!r} fails before the change")
-            with (folder / path).open("w", encoding="utf-8", newline="") as file:
-                file.write(text)
+            for path, text in texts.items():
+                with (folder / path).open("w", encoding="utf-8", newline="") as file:
+                    file.write(text)
             if test:
                 _run(test, folder, f"{test!r} passes before the change and fails after it")
             # The person signs and checks the commit later, so no hook and no signature now.
-            commit = ("commit", "-q", "--no-verify", "--no-gpg-sign", "-F", "-", "--", path)
+            commit = ("commit", "-q", "--no-verify", "--no-gpg-sign", "-F", "-", "--", *texts)
             self._git(*commit, folder=folder, standard_input=message)
-        return self._git("rev-parse", branch).strip()
+        return self._git("rev-parse", branch).strip(), [*texts]
 
-    def _mentions(self, name: str, *, other_than: str) -> bool:
-        """Return whether another file of HEAD has this word."""
-        return any(
-            line and line.partition(":")[2] != other_than
-            for line in self._git("grep", "-lwF", "-e", name, "HEAD", ok=(0, 1)).splitlines()
-        )
+    def _mentions(self, name: str, *, other_than: Sequence[str]) -> list[str]:
+        """Return the other files of HEAD that have this word."""
+        lines = self._git("grep", "-lwF", "-e", name, "HEAD", ok=(0, 1)).splitlines()
+        return [path for line in lines if (path := line.partition(":")[2]) not in other_than]
 
     @contextmanager
     def _worktree(self, branch: str, folder: Path) -> Iterator[None]:

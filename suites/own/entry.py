@@ -5,10 +5,10 @@ from __future__ import annotations
 import ast
 import builtins
 import re
+from collections.abc import Collection
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from textwrap import dedent
 
 from suites.errors import BadKernelFile, nearest
 from suites.public.outline import Definition, definitions
@@ -115,16 +115,29 @@ class KernelFile:
         """Return whether a function launches a kernel, itself or through others."""
         return not self._closure(name).isdisjoint(self._launching)
 
-    def imported_from(self, name: str) -> str:
-        """Return the module that the file imports a name from, with its dots; empty if it does not."""
-        return next(
-            (
-                "." * node.level + (node.module or "")
-                for node in ast.walk(self._tree)
-                if isinstance(node, ast.ImportFrom) and name in bound_names(node)
-            ),
-            "",
-        )
+    @cached_property
+    def imports(self) -> dict[str, tuple[ast.ImportFrom, ast.alias]]:
+        """Names that `from ... import` binds at the top of the file."""
+        return {
+            alias.asname or alias.name: (node, alias)
+            for node in self._tree.body
+            if isinstance(node, ast.ImportFrom)
+            for alias in node.names
+        }
+
+    def imported_by_host_code(self, names: Collection[str]) -> list[str]:
+        """Return the names of `imports` that functions use outside of kernels, from these functions on."""
+        reached = {used for name in names for used in self._closure(name) if not self.is_kernel(used)}
+        used = {word for name in reached for word in _names_in(self._definitions[name])}
+        return [name for name in self.imports if name in used]
+
+    def defines(self, name: str) -> bool:
+        """Return whether the file defines a name at its top."""
+        return name in self._definitions
+
+    def has_function(self, name: str) -> bool:
+        """Return whether the file has a function of this name, also inside of others."""
+        return any(isinstance(node, ast.FunctionDef) and node.name == name for node in ast.walk(self._tree))
 
     @property
     def has_inputs(self) -> bool:
@@ -212,16 +225,30 @@ class KernelFile:
 
     def extract(self, name: str) -> tuple[list[str], str]:
         """Return the imports that a function needs, and its text with all that it uses of this file."""
-        names = self._closure(name)
+        imports, pieces = self.parts((name,))
+        plain = [node for node in imports if isinstance(node, ast.Import | ast.ImportFrom)]
+        return list(map(ast.unparse, plain)), "\n\n\n".join(pieces.values())
+
+    def parts(self, names: Collection[str]) -> tuple[list[ast.stmt], dict[ast.stmt, str]]:
+        """Return the imports that some definitions need, and the definitions with all that they use of this file, with their texts.
+
+        A definition below `if` or `try` comes with this whole statement.
+        """
+        reached = set().union(*map(self._closure, names))
         lines = source_lines(self.text)
-        pieces = []
-        for node in dict.fromkeys(self._definitions[used] for used in self._definitions if used in names):
-            decorators = getattr(node, "decorator_list", [])
-            first = min([node.lineno, *(decorator.lineno for decorator in decorators)])
-            pieces.append(dedent("\n".join(lines[first - 1 : node.end_lineno])))
-        used = {word for name in names for word in _names_in(self._definitions[name])}
-        imports = [ast.unparse(node) for node in self._tree.body if not bound_names(node).isdisjoint(used)]
-        return imports, "\n\n\n".join(pieces)
+        pieces = {}
+        for statement in self._tree.body:
+            if not reached.isdisjoint(dict(definitions([statement]))):
+                decorators = getattr(statement, "decorator_list", [])
+                first = min([statement.lineno, *(decorator.lineno for decorator in decorators)])
+                pieces[statement] = "\n".join(lines[first - 1 : statement.end_lineno])
+        used = {word for statement in pieces for word in _names_in(statement)}
+        imports = [
+            node
+            for node in self._tree.body
+            if node not in pieces and not imported_names(node).isdisjoint(used)
+        ]
+        return imports, pieces
 
 
 def called_with(reference: Function, entry: Function) -> tuple[str, ...]:
@@ -276,3 +303,10 @@ def bound_names(statement: ast.AST) -> set[str]:
     if not isinstance(statement, ast.Import | ast.ImportFrom):
         return set()
     return {alias.asname or alias.name.partition(".")[0] for alias in statement.names}
+
+
+def imported_names(statement: ast.stmt) -> set[str]:
+    """Return the names that an import binds, also below `if` and `try`; empty for other statements."""
+    if not isinstance(statement, ast.Import | ast.ImportFrom | ast.If | ast.Try):
+        return set()
+    return {name for node in ast.walk(statement) for name in bound_names(node)}

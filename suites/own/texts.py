@@ -415,9 +415,9 @@ def task_toml(draft: Draft, name: str) -> str:
         lines.append(f"original = {_quoted(draft.file.path_in_repository)}")
     if draft.package is not None:
         root, module = map(_quoted, (draft.package.root, draft.package.module))
-        variables = ", ".join(map(_quoted, draft.package.environment))
-        environment = f", environment = [{variables}]" if variables else ""
-        lines.append(f"package = {{ root = {root}, module = {module}{environment} }}")
+        lists = {"environment": draft.package.environment, "kernels": draft.package.kernels}
+        further = [f", {key} = [{', '.join(map(_quoted, words))}]" for key, words in lists.items() if words]
+        lines.append(f"package = {{ root = {root}, module = {module}{''.join(further)} }}")
     if draft.changed:
         lines.append(f"in_place = [{', '.join(map(_quoted, draft.changed))}]")
     if draft.seen[0].operators:

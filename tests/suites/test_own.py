@@ -79,11 +79,6 @@ def test_entry_point_is_the_outermost_launching_function() -> None:
         file.find_entry("scal")
 
 
-def test_a_kernel_of_another_module_is_known_by_its_import() -> None:
-    file = KernelFile(Path("scale.py"), "from ._kernels.scale import scale_kernel\n\n\ndef scale(x): ...\n")
-    assert (file.imported_from("scale_kernel"), file.imported_from("scale")) == ("._kernels.scale", "")
-
-
 def test_an_expression_of_the_parameters_is_a_reference() -> None:
     entry = Function("norm", ("x", "weight", "out"), {})
     assert names_in_expression("F.rms_norm(x, x.shape[-1:], weight)", entry) == ("x", "weight")

@@ -21,6 +21,7 @@ from suites.dtypes import NoSuchDtype, on_target
 from suites.errors import BadKernelFile
 from suites.own.entry import Function, KernelFile, called_with, names_in_expression
 from suites.own.evidence import FirstCallSeen, InputsSeen
+from suites.own.joining import join_kernels
 from suites.own.request import KernelRequest
 from suites.own.shapes import EXAMPLE, Inputs, inputs_of, parse_shapes
 from suites.own.sizes import TRIED_STEPS, Design, design
@@ -40,6 +41,8 @@ def draft_of(request: KernelRequest, targets: Sequence[str] = ()) -> Draft:
     path, _, name = request.where.partition(".py:")
     file = KernelFile.read(Path(f"{path}.py" if name else request.where))
     entry = file.find_entry(name)
+    if (package := package_of(file)) is not None:
+        file, package = join_kernels(file, entry, package)
     reference = find_reference(file, entry, request.reference)
     cases = request.calls or parse_shapes(request.shapes)
     if not cases and not file.has_inputs:
@@ -47,7 +50,7 @@ def draft_of(request: KernelRequest, targets: Sequence[str] = ()) -> Draft:
             f'the inputs of {entry.signature} are not known; give them, for example with --shapes "{EXAMPLE}"'
         )
     target = targets_for(discover_devices(), targets)[0]
-    return asyncio.run(_drafted(file, entry, reference, cases, target))
+    return asyncio.run(_drafted(file, entry, reference, cases, target, package))
 
 
 def designed_for(entry: Function, cases: Sequence[Inputs]) -> Design:
@@ -94,13 +97,17 @@ def expression(text: str, entry: Function) -> Reference:
 
 
 async def _drafted(
-    file: KernelFile, entry: Function, reference: Reference, cases: Sequence[Inputs], target: Target
+    file: KernelFile,
+    entry: Function,
+    reference: Reference,
+    cases: Sequence[Inputs],
+    target: Target,
+    package: Package | None,
 ) -> Draft:
     """Call kernel and reference at the first small sizes at which both work and agree.
 
     Without cases, `get_inputs()` of the file gives one.
     """
-    package = package_of(file)
     view = package.view(Path(package.root)) if package is not None else None
     async with DevicePool(("cpu",), timed=False) as pool:
         if not cases:
@@ -194,10 +201,10 @@ async def _called(
             failure = failure or error
             continue
         for kernel in seen[0].launched:
-            if module := file.imported_from(kernel):
+            if not file.has_function(kernel):
                 raise BadKernelFile(
-                    f"{entry.name} launches {kernel}, which {file.path} imports from {module}; "
-                    "a candidate is one module: move both into one file"
+                    f"{entry.name} launches {kernel}, which is not in {file.path} and not imported from its package by name at "
+                    "the top; a candidate is one module: import it so, or move it"
                 )
         axes = {name: await axis_of(name, small) for name in designed.named}
         return Draft(file, entry, reference, designed, small, seen, axes, package)
@@ -221,8 +228,10 @@ def assumptions(draft: Draft, *, sends: bool) -> list[tuple[str, str]]:
             f"{draft.reference.place}, in {'float64' if draft.seen[0].is_wide else 'the dtypes of the inputs'}",
         ),
     ]
-    if draft.package is not None and draft.package.environment:
-        rows.append(("environment", ", ".join(draft.package.environment)))
+    if (package := draft.package) is not None:
+        rows.append(("package", f"{package.module} in {package.root}"))
+        rows += [("kernels from", module) for module in package.kernels]
+        rows += [("environment", ", ".join(package.environment))] * bool(package.environment)
     rows += [(f"input {name}", tensor_words(designed, name)) for name in designed.tensors]
     rows += [(f"input {name}", f"{value!r}") for name, value in designed.scalars.items()]
     rows += [
@@ -241,6 +250,7 @@ def assumptions(draft: Draft, *, sends: bool) -> list[tuple[str, str]]:
     rows += [("weak", words) for words in weaknesses(draft)]
     if sends:
         texts = [f"{draft.file.path.name} (whole)"]
+        texts += [f"kernels of {module}" for module in package.kernels] if package is not None else []
         texts += [draft.reference.place] * (bool(draft.reference.text) and not draft.reference.is_kernel)
         rows.append(("sent to models", ", ".join(texts)))
     return rows

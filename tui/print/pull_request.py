@@ -47,7 +47,7 @@ def author_words(kernel: KeptKernel) -> str:
     return f"No call of a language model wrote this kernel itself{made}."
 
 
-def pull_request(kernel: KeptKernel, task: Task, path: str, *, test: str) -> str:
+def pull_request(kernel: KeptKernel, task: Task, paths: Sequence[str], *, test: str) -> str:
     """Return the text in Markdown; `test` is the command that passed before and after, if any."""
     attempt, state, timed = kernel.attempt_state, kernel.state, kernel.judged
     if attempt is None or state is None or timed is None:
@@ -60,7 +60,7 @@ def pull_request(kernel: KeptKernel, task: Task, path: str, *, test: str) -> str
     listed = "\n".join(f"- {name}: {value}" for name, value in facts(kernel, state, attempt) if value)
     parts = [
         f"# {subject(kernel, task)}",
-        f"Replaces `{task.entry_points[0].name}` in `{path}`. {tests}",
+        f"Replaces `{task.entry_points[0].name}` in {', '.join(f'`{path}`' for path in paths)}. {tests}",
         f"{author_words(kernel)} {SIGN_OFF}",
         "## Times",
         *_times(timed, task),

@@ -54,15 +54,15 @@ def apply_command(words: tuple[str, ...], *, repository: Path, file: str, test: 
     home.ensure()
     task = load_task(short_task(kernel.task), registry=home.suites)
     repo = Repository(repository)
-    path = repo.find_file(task, baseline_source(task), file)
+    homes = repo.find_files(task, baseline_source(task), file)
     name = _name(kernel)
     place, branch = home.root / "applied" / name, f"wavedeck/{name}"
     message = commit_message(kernel, task)
-    commit = repo.apply(
-        path, kernel.source, task, branch=branch, folder=place / "tree", message=message, test=test
+    commit, paths = repo.apply(
+        homes, kernel.source, task, branch=branch, folder=place / "tree", message=message, test=test
     )
-    write_whole(place / "PR.md", pull_request(kernel, task, path, test=test).encode("utf-8", "replace"))
-    emit(f"branch        {branch}: commit {commit[:12]} changes {path}")
+    write_whole(place / "PR.md", pull_request(kernel, task, paths, test=test).encode("utf-8", "replace"))
+    emit(f"branch        {branch}: commit {commit[:12]} changes {', '.join(paths)}")
     emit(f"worktree      {place / 'tree'}")
     emit(f"pull request  {place / 'PR.md'}")
     emit(f"sign it off   git -C {place / 'tree'} commit --amend -s --no-edit")

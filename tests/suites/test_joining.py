@@ -1,0 +1,111 @@
+"""Kernels in another module than the function that launches them: one text for the judge, and back into two files. No kernel runs."""
+
+from __future__ import annotations
+
+import ast
+from pathlib import Path
+
+import pytest
+
+from sessions.applying.placing import Home, merge_files
+from sessions.errors import NotApplicable
+from suites import Package, find_package
+from suites.errors import BadKernelFile
+from suites.own.entry import KernelFile
+from suites.own.joining import join_kernels
+from tests.support.packaged_task import SPLIT, SPLIT_KERNEL, write_packaged_task
+
+WRAPPER, KERNELS = "src/ops/split.py", "src/ops/_kernels/split.py"
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    write_packaged_task(tmp_path)
+    return tmp_path / "repo"
+
+
+def joined(root: Path) -> tuple[str, Package]:
+    file = KernelFile.read(root / WRAPPER)
+    text, package = join_kernels(file, file.find_entry("scale_"), find_package(root / WRAPPER).package)
+    return text.text, package
+
+
+def homes(root: Path, package: Package) -> list[Home]:
+    return [
+        Home(WRAPPER, (root / WRAPPER).read_text(), package),
+        Home(KERNELS, (root / KERNELS).read_text(), Package(package.root, package.kernels[0])),
+    ]
+
+
+def test_launched_kernel_and_its_helpers_come_into_the_launching_module(root: Path) -> None:
+    text, package = joined(root)
+    assert package.kernels == ("ops._kernels.split",)
+    names = [node.name for node in ast.parse(text).body if isinstance(node, ast.FunctionDef)]
+    assert names == ["_place", "split_kernel", "scale_", "other"]
+    assert package.imports(text) == {
+        "ops._kernels": ("unused_kernel", "warps"),
+        "ops.utils": ("cfg", "scaled"),
+    }
+    assert "LANES = tl.constexpr(1)" in text
+    own = KernelFile(root / WRAPPER, SPLIT_KERNEL + "\n\ndef scale_(x, y):\n    split_kernel[(1,)](x, y)\n")
+    assert join_kernels(own, own.find_entry(), package)[0] is own
+
+
+@pytest.mark.parametrize(
+    ("file", "old", "new", "says"),
+    [
+        (WRAPPER, "split_kernel, unused", "split_kernel as kernel, unused", "imports the kernel split_kernel as kernel"),
+        (WRAPPER, "import triton\n", "import triton\nLANES = 2\n", "LANES is not the same in"),
+        (WRAPPER, "import cfg", "import cfg, SCALE as scaled", "scaled is not the same in"),
+        (KERNELS, "constexpr(1)", "constexpr(len(__file__))", "reads files beside itself for split_kernel"),
+    ],
+)
+def test_definitions_that_one_module_cannot_hold_are_refused(root: Path, file: str, old: str, new: str, says: str) -> None:
+    path = root / file
+    path.write_text(path.read_text().replace(old, new))
+    if "kernel as kernel" in new:
+        path.write_text(path.read_text().replace("    split_kernel[", "    kernel["))
+    with pytest.raises(BadKernelFile, match=says):
+        joined(root)
+
+
+def test_each_definition_goes_back_into_its_file(root: Path) -> None:
+    text, package = joined(root)
+    files = homes(root, package)
+    assert merge_files(files, text, ["scale_"]) == {}
+    faster = text.replace("scaled(x, y), mask", "scaled(x, y) + LANES - 1, mask")
+    (changed,) = merge_files(files, faster, ["scale_"]).items()
+    expected = SPLIT_KERNEL.replace("scaled(x, y), mask", "scaled(x, y) + LANES - 1, mask")
+    assert (changed[0], ast.dump(ast.parse(changed[1]))) == (KERNELS, ast.dump(ast.parse(expected)))
+    helped = text.replace("@triton.jit\ndef split_kernel", "@triton.jit\ndef _both(x):\n    return x\n\n\n@triton.jit\ndef split_kernel")
+    helped = helped.replace("x = tl.load(x_ptr", "x = _both(tl.load(x_ptr").replace("other=0.0)\n    y =", "other=0.0))\n    y =")
+    helped = helped.replace('["BLOCK"]', '["BLOCK"] * FACTOR').replace("def scale_", "FACTOR = 1\n\n\ndef scale_")
+    both = merge_files(files, helped, ["scale_"])
+    assert [*both] == [WRAPPER, KERNELS]
+    assert "FACTOR = 1" in both[WRAPPER]
+    assert "from ._kernels import split_kernel, unused_kernel, warps" in both[WRAPPER]
+    assert "def split_kernel" not in both[WRAPPER]
+    assert "def _both" in both[KERNELS]
+    assert "def unused_kernel" in both[KERNELS]
+    renamed = merge_files(files, text.replace("split_kernel", "new_kernel"), ["scale_"])
+    assert [*renamed] == [WRAPPER]
+    assert "from ops._kernels.split import _place" in renamed[WRAPPER]
+    assert "from ops.utils import scaled" in renamed[WRAPPER]
+    for new_text in both.values():
+        ast.parse(new_text)
+
+
+def test_a_definition_that_cannot_be_placed_is_refused(root: Path) -> None:
+    text, package = joined(root)
+    files = homes(root, package)
+    faster = text.replace("scaled(x, y), mask", "scaled(y, x), mask")
+    with pytest.raises(NotApplicable, match=r"`split_kernel` of .* changes, and ops/more.py uses it too"):
+        merge_files(files, faster, ["scale_"], elsewhere=lambda _: ["ops/more.py"])
+    shared = text.replace("* LANES", "* other(1)")
+    with pytest.raises(NotApplicable, match=f"`_place` of {KERNELS} uses `other` of {WRAPPER}"):
+        merge_files(files, shared, ["scale_"])
+    helper = text.replace("* LANES", "")
+    with pytest.raises(NotApplicable, match="uses `_place`, which the kernel changes"):
+        merge_files(files, helper, ["scale_"])
+    with pytest.raises(NotApplicable, match="defines no name"):
+        merge_files(files, f"{faster}\nprint()\n", ["scale_"])
