@@ -20,6 +20,8 @@ class CallSeen(msgspec.Struct, frozen=True):
 
     outputs: tuple[OutputSeen, ...] = ()
     """New tensors and changed inputs: returned ones first, in their order."""
+    plain: dict[int, bool | int | float | None] = {}
+    """Parts of the returned tuple that are no tensors, by their places."""
     error: str = ""
     """The exception of the call, in one line."""
 

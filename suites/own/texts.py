@@ -101,6 +101,16 @@ class Draft:
         )
 
     @property
+    def returns(self) -> tuple[str, ...]:
+        """Parts of the returned tuple as in `Task.returns`; empty if all are tensors."""
+        plain = self.seen[0].kernel.plain
+        if not plain:
+            return ()
+        names = iter(self.output_names)
+        count = len(plain) + sum(output.is_returned for output in self.outputs)
+        return tuple("" if place in plain else next(names) for place in range(count))
+
+    @property
     def errors(self) -> dict[str, float]:
         """Largest error of the kernel itself, as `FirstCallSeen` measures it, by dtype of a floating-point output."""
         errors: dict[str, float] = {}
@@ -185,6 +195,10 @@ def check_agreement(entry: str, reference: str, seen: FirstCallSeen) -> None:
             f"{entry} gives {_outputs_words(seen.kernel.outputs)}, but the reference {reference} gives "
             f"{_outputs_words(seen.reference.outputs)}; they must be the same tensors in the same order"
         )
+    for place, part in seen.kernel.plain.items():
+        truth = seen.reference.plain.get(place)
+        if truth != part and not (isinstance(truth, float) and math.isclose(truth, part or 0.0, rel_tol=1e-6)):
+            raise BadKernelFile(f"{entry} returns {part} as part {place}, but the reference {reference} {truth}")
     for output, truth in zip(seen.kernel.outputs, seen.reference.outputs, strict=True):
         if output.shape != truth.shape:
             raise BadKernelFile(
@@ -303,13 +317,19 @@ def _oracle(draft: Draft) -> str:
     ]
     call = f"{reference.name}({', '.join(arguments)})"
     returned = [output for output in outputs if output.is_returned]
-    if not changed:
+    plain = draft.seen[0].reference.plain if draft.seen[0].reference is not None else {}
+    if not changed and (plain or not draft.returns):
         return "\n".join([*lines, f"    return {call}", ""])
     lines.append(f"    result = {call}" if any(not output.input for output in returned) else f"    {call}")
     # Returned outputs come first, in their order.
-    parts = ["result"] if len(returned) == 1 else [f"result[{place}]" for place in range(len(returned))]
+    count = len(returned) + len(plain)
+    places = [place for place in range(count) if place not in plain]
+    parts = ["result"] if count == 1 else [f"result[{place}]" for place in places]
     parts += [""] * (len(outputs) - len(parts))
     truths = [output.input or part for output, part in zip(outputs, parts, strict=True)]
+    for place, name in enumerate(draft.returns):
+        if not name:  # the reference has either all parts that are no tensors, or none: then they are None
+            truths.insert(place, f"result[{place}]" if plain else "None")
     return "\n".join([*lines, f"    return {', '.join(truths)}", ""])
 
 
@@ -418,6 +438,8 @@ def task_toml(draft: Draft, name: str) -> str:
         lists = {"environment": draft.package.environment, "kernels": draft.package.kernels}
         further = [f", {key} = [{', '.join(map(_quoted, words))}]" for key, words in lists.items() if words]
         lines.append(f"package = {{ root = {root}, module = {module}{''.join(further)} }}")
+    if draft.returns:
+        lines.append(f"returns = [{', '.join(map(_quoted, draft.returns))}]")
     if draft.changed:
         lines.append(f"in_place = [{', '.join(map(_quoted, draft.changed))}]")
     if draft.seen[0].operators:
@@ -495,7 +517,11 @@ def instruction(draft: Draft) -> str:
     new = [name for name, output in zip(draft.output_names, draft.outputs, strict=True) if not output.input]
     if draft.changed:
         lines.append(f"- Writes the result into {', '.join(f'`{name}`' for name in draft.changed)}.")
-    if new:
+    if draft.returns:
+        plain = iter(draft.seen[0].kernel.plain.values())
+        parts = [f"`{name}`" if name else "None" if next(plain) is None else "a number" for name in draft.returns]
+        lines.append(f"- Returns a tuple: {', '.join(parts)}.")
+    elif new:
         lines.append(f"- Returns {', '.join(new)}: new {'tensor' if len(new) == 1 else 'tensors'}.")
     elif not any(output.is_returned for output in draft.outputs):
         lines.append("- Returns None.")

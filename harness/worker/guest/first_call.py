@@ -13,6 +13,7 @@ from typing import Any
 import torch
 
 from harness.hardware.targets import target
+from harness.wire.guest_messages import Plain
 from harness.wire.program_messages import FirstCall, ReadInputs
 from harness.worker.candidate.loading import failed, import_candidate
 from harness.worker.candidate.outputs import in_inputs, parts_of, problem
@@ -150,10 +151,14 @@ def _seen(
         raise NotJudged(f"it returns a {structure}, not tensors")
     results: list[torch.Tensor] = []
     outputs: list[OutputSeen] = []
+    plain: dict[int, Plain] = {}
     for place, part in enumerate(parts):
+        if isinstance(part, Plain):
+            plain[place] = part
+            continue
         if not isinstance(part, torch.Tensor):
             raise NotJudged(
-                f"part {place} of its result is {'None' if part is None else f'of type {type(part).__name__}'}, not a tensor; "
+                f"part {place} of its result is of type {type(part).__name__}, not a tensor, None or a number; "
                 "call it from a function that returns its tensors"
             )
         part = part.detach()
@@ -176,9 +181,14 @@ def _seen(
                 OutputSeen(arena.dtype_name(tensor.dtype), tuple(tensor.shape), name, is_returned=False)
             )
             results.append(tensor)
+            if plain:
+                raise NotJudged(
+                    f"it changes {name} without returning it, and returns a tuple with None or a number; "
+                    "call it from a function that returns only tensors"
+                )
     if not outputs:
         raise NotJudged("it returns no tensor and changes none")
-    return CallSeen(tuple(outputs)), results
+    return CallSeen(tuple(outputs), plain), results
 
 
 def _largest_error(got: torch.Tensor, truth: torch.Tensor) -> float:

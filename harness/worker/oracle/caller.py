@@ -146,6 +146,7 @@ class Caller:
                     arguments=arena.arguments,
                     arena_bytes=arena.size_bytes,
                     changed_inputs=self._task.changed_inputs_of(step.case.case),
+                    returns=self._task.returns,
                     hold=step.hold,
                     config=step.config,
                     poison=step.poison,
