@@ -33,6 +33,12 @@ def merge(
         raise NotApplicable(
             f"the file defines no `{missing[0]}` at its top level; name another file with --file"
         )
+    for name in entry_points:
+        known = _parameters(after, name)
+        if lost := [parameter for parameter in _parameters(before, name) if parameter not in known]:
+            raise NotApplicable(
+                f"`{name}` of the kernel lacks the parameter `{lost[0]}` of the file's; `wavedeck export` writes the kernel"
+            )
     replaced = [
         statement
         for statement in before.body
@@ -134,6 +140,15 @@ class Module:
         """The number of the first line behind the imports at the top."""
         ends = [statement.end_lineno or 0 for statement in self.body if _is_import(statement)]
         return max(ends) + 1 if ends else self.after_docstring
+
+
+def _parameters(module: Module, name: str) -> list[str]:
+    """Return the parameters of a function; empty if the module does not define it as a function."""
+    definition = module.defined.get(name)
+    if not isinstance(definition, ast.FunctionDef):
+        return []
+    arguments = definition.args
+    return [item.arg for item in (*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs)]
 
 
 def _is_import(statement: ast.stmt) -> bool:

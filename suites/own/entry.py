@@ -8,6 +8,7 @@ import re
 from collections.abc import Collection
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import takewhile
 from pathlib import Path
 
 from suites.errors import BadKernelFile, nearest
@@ -20,19 +21,25 @@ _NO_ENTRY = re.compile(r"^(_|test|bench|main|run_|check|get_inputs$)")
 
 @dataclass(frozen=True, slots=True)
 class Function:
-    """A function of a file, with plain parameters."""
+    """A function of a file, with the parameters that are judged."""
 
     name: str
     parameters: tuple[str, ...]
     defaults: dict[str, str]
     """Defaults that are plain values, as text."""
+    by_name: tuple[str, ...] = ()
+    """The last parameters, which can only be passed by name."""
+    left_out: tuple[str, ...] = ()
+    """Parameters that always have their defaults, as text: the first one whose default is no plain value, and those behind."""
 
     @property
     def signature(self) -> str:
         """The signature without annotations."""
-        words = (
+        words = [
             f"{name}={self.defaults[name]}" if name in self.defaults else name for name in self.parameters
-        )
+        ]
+        if self.by_name:
+            words.insert(len(words) - len(self.by_name), "*")
         return f"{self.name}({', '.join(words)})"
 
 
@@ -145,7 +152,7 @@ class KernelFile:
         return "get_inputs" in self.functions and not self.functions["get_inputs"].args.args
 
     def function(self, name: str) -> Function:
-        """Return a function by name. Raises `BadKernelFile` if there is none, or if its parameters are not plain."""
+        """Return a function by name. Raises `BadKernelFile` if there is none, or if a parameter has no name for callers."""
         node = self.functions.get(name)
         if node is None:
             kind = "a kernel; name the function that launches it" if self.is_kernel(name) else ""
@@ -155,24 +162,28 @@ class KernelFile:
                 else f"{self.path}: {name} is {kind}"
             )
         arguments = node.args
-        if arguments.vararg or arguments.kwarg or arguments.kwonlyargs or arguments.posonlyargs:
+        if arguments.posonlyargs:
             raise BadKernelFile(
-                f"{self.path}: {name} has `*` or `/` among its parameters; write a function with plain ones that calls it"
+                f"{self.path}: {name} has `/` among its parameters; write a function without it that calls it"
             )
-        names = [argument.arg for argument in arguments.args]
-        with_default = names[len(names) - len(arguments.defaults) :]
-        defaults = {}
-        for parameter, default in zip(with_default, arguments.defaults, strict=True):
-            text = ast.unparse(default)
-            try:
-                parse_literal(text)
-            except (ValueError, TypeError, SyntaxError):
-                raise BadKernelFile(
-                    f"{self.path}: the default {text} of {name}'s parameter {parameter} is no plain value; "
-                    "write a function without this parameter that calls it"
-                ) from None
-            defaults[parameter] = text
-        return Function(name, tuple(names), defaults)
+        defaults: list[ast.expr | None] = [None] * (len(arguments.args) - len(arguments.defaults))
+        by_position = dict(zip((one.arg for one in arguments.args), [*defaults, *arguments.defaults], strict=True))
+        by_name = dict(zip((one.arg for one in arguments.kwonlyargs), arguments.kw_defaults, strict=True))
+        judged = dict(takewhile(lambda item: _is_plain(item[1]), by_position.items()))
+        named = {parameter: default for parameter, default in by_name.items() if _is_plain(default)}
+        texts = {
+            parameter: ast.unparse(default)
+            for parameter, default in {**by_position, **by_name}.items()
+            if default is not None
+        }
+        kept = (*judged, *named)
+        return Function(
+            name,
+            kept,
+            {parameter: text for parameter, text in texts.items() if parameter in kept},
+            tuple(named),
+            tuple(f"{parameter}={text}" for parameter, text in texts.items() if parameter not in kept),
+        )
 
     def find_entry(self, name: str = "") -> Function:
         """Return the function that launches a kernel; `name` chooses. Raises `BadKernelFile` if there is not exactly one."""
@@ -291,6 +302,16 @@ def _names_in(node: ast.AST) -> set[str]:
 def _is_jit(node: ast.AST) -> bool:
     function = node.func if isinstance(node, ast.Call) else node
     return getattr(function, "attr", getattr(function, "id", "")) == "jit"
+
+
+def _is_plain(default: ast.expr | None) -> bool:
+    """Return whether a default is a plain value; true without a default."""
+    if default is None:
+        return True
+    try:
+        return isinstance(parse_literal(ast.unparse(default)), bool | int | float | str | None)
+    except (ValueError, TypeError, SyntaxError):
+        return False
 
 
 def _takes_inputs(file: KernelFile, name: str) -> bool:

@@ -51,15 +51,24 @@ class Reference:
     text: str
     """Its definition; empty if it is imported."""
     parameters: tuple[str, ...]
-    """Parameters of the entry point that it gets, by position."""
+    """Parameters of the entry point that it gets, in the order of its own parameters."""
+    by_name: tuple[str, ...] = ()
+    """Its last parameters, which can only be passed by name."""
     is_kernel: bool = False
     """It is the kernel itself; `text` is its whole file."""
 
     def module(self, entry: Function) -> str:
         """Text that defines a function `reference` with the entry point's signature."""
         signature = entry.signature.removeprefix(entry.name)
-        call = f"def reference{signature}:\n    return {self.name}({', '.join(self.parameters)})\n"
+        call = f"def reference{signature}:\n    return {self.call(self.parameters)}\n"
         return "\n\n\n".join(part for part in ("\n".join(self.imports), self.text, call) if part)
+
+
+    def call(self, arguments: Sequence[str]) -> str:
+        """Return the text of a call with the texts of the arguments."""
+        first = len(arguments) - len(self.by_name)
+        named = [f"{name}={text}" for name, text in zip(self.by_name, arguments[first:], strict=True)]
+        return f"{self.name}({', '.join([*arguments[:first], *named])})"
 
 
 @dataclass(frozen=True, slots=True)
@@ -315,7 +324,7 @@ def _oracle(draft: Draft) -> str:
     arguments = [
         f"{name}.double()" if name in wide and name not in changed else name for name in reference.parameters
     ]
-    call = f"{reference.name}({', '.join(arguments)})"
+    call = reference.call(arguments)
     returned = [output for output in outputs if output.is_returned]
     plain = draft.seen[0].reference.plain if draft.seen[0].reference is not None else {}
     if not changed and (plain or not draft.returns):
@@ -509,6 +518,10 @@ def instruction(draft: Draft) -> str:
         ]
     else:
         lines += [f"It computes what `{reference.place}` computes from the same arguments.", ""]
+    if entry.left_out:
+        lines.append(
+            f"- Further parameters of the signature, at its end: `{', '.join(entry.left_out)}`. They always have these defaults."
+        )
     for name in entry.parameters:
         if name in draft.design.tensors:
             lines.append(f"- `{name}`: {tensor_words(draft.design, name)}.")

@@ -124,6 +124,25 @@ def test_task_new_writes_an_ordinary_task_and_checks_it(shell: Shell, home: Home
 
 
 @pytest.mark.soak
+def test_none_in_a_result_is_compared_and_parameters_by_name_are_passed(shell: Shell, home: Home) -> None:
+    kernel = KERNEL + RETURNS.replace("weight: torch.Tensor)", "*, weight, dtype=torch.half)")
+    write(kernel.replace("-> torch.Tensor", "").replace("return out", "return out, None, columns") + REFERENCE)
+    refused = shell("eval", "scale.py", "--shapes", SHAPES, "-y")
+    assert "returns 256 as part 2, but the reference scale_rows_ref in scale.py None" in one_line(refused)
+    write(kernel.replace("-> torch.Tensor", "").replace("return out", "return out, None") + REFERENCE)
+    done = shell("eval", "scale.py", "--shapes", SHAPES, "-y", "--json")
+    assert evaluated(done)["verdict"] == "correct", done.err
+    (folder,) = (home.root / "own").iterdir()
+    task = load_task(f"own/{folder.name}", registry=home.suites)
+    assert task.returns == ("out", "")
+    assert task.entry_points[0].signature == "scale_rows(x, *, weight)"
+    fewer = write(kernel.replace("-> torch.Tensor", ""), "fewer.py")
+    judged = shell("eval", fewer, "--task", task.id, "--json")
+    assert evaluated(judged)["error"]["message"].endswith("expected a tuple of 2: out, None")
+    assert shell("task", "check", str(folder), "--json").code == ExitCode.DONE
+
+
+@pytest.mark.soak
 def test_task_of_recorded_calls_has_their_sizes_and_weights(shell: Shell, home: Home) -> None:
     write(KERNEL + RETURNS + REFERENCE)
     Path("bench.py").write_text("""

@@ -75,11 +75,18 @@ def find_reference(file: KernelFile, entry: Function, where: str) -> Reference:
     source = KernelFile.read(Path(place)) if separator else file
     function = source.function(name) if name else file.find_reference(entry)
     if function is None:
-        return Reference(entry.name, itself(entry.name), (), file.text, entry.parameters, is_kernel=True)
+        return Reference(
+            entry.name, itself(entry.name), (), file.text, entry.parameters, entry.by_name, is_kernel=True
+        )
     parameters = called_with(function, entry)
     imports, text = source.extract(function.name)
     return Reference(
-        function.name, f"{function.name} in {source.path.name}", tuple(imports), text, parameters
+        function.name,
+        f"{function.name} in {source.path.name}",
+        tuple(imports),
+        text,
+        parameters,
+        function.by_name,
     )
 
 
@@ -222,6 +229,7 @@ def assumptions(draft: Draft, *, sends: bool) -> list[tuple[str, str]]:
     entry, designed = draft.entry, draft.design
     rows = [
         ("entry point", f"{entry.signature} in {draft.file.path}"),
+        *[("always default", text) for text in entry.left_out],
         ("launches", ", ".join(draft.seen[0].launched)),
         (
             "reference",
