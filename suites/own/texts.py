@@ -7,6 +7,7 @@ import math
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 from suites.dtypes import BY_TARGET, is_exact
 from suites.errors import BadKernelFile
@@ -56,6 +57,10 @@ class Reference:
     """Its last parameters, which can only be passed by name."""
     is_kernel: bool = False
     """It is the kernel itself; `text` is its whole file."""
+    file: Path | None = None
+    """The file of `text`, if it is not the kernel's."""
+    is_sent: bool = True
+    """Models may read `text`."""
 
     def module(self, entry: Function) -> str:
         """Text that defines a function `reference` with the entry point's signature."""
@@ -505,7 +510,7 @@ def instruction(draft: Draft) -> str:
             "```",
             "",
         ]
-    elif reference.text:
+    elif reference.text and reference.is_sent:
         lines += [
             f"It computes what this PyTorch function `{reference.name}` computes from the same arguments:",
             "",
@@ -517,7 +522,8 @@ def instruction(draft: Draft) -> str:
             "",
         ]
     else:
-        lines += [f"It computes what `{reference.place}` computes from the same arguments.", ""]
+        place = reference.place if reference.is_sent else reference.name
+        lines += [f"It computes what `{place}` computes from the same arguments.", ""]
     if entry.left_out:
         lines.append(
             f"- Further parameters of the signature, at its end: `{', '.join(entry.left_out)}`. They always have these defaults."

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
@@ -44,6 +45,8 @@ def draft_of(request: KernelRequest, targets: Sequence[str] = ()) -> Draft:
     if (package := package_of(file)) is not None:
         file, package = join_kernels(file, entry, package)
     reference = find_reference(file, entry, request.reference)
+    if request.send_only:
+        reference = only_sent(request.send_only, file, package, reference)
     cases = request.calls or parse_shapes(request.shapes)
     if not cases and not file.has_inputs:
         raise BadKernelFile(
@@ -51,6 +54,28 @@ def draft_of(request: KernelRequest, targets: Sequence[str] = ()) -> Draft:
         )
     target = targets_for(discover_devices(), targets)[0]
     return asyncio.run(_drafted(file, entry, reference, cases, target, package))
+
+
+def only_sent(
+    allowed: Sequence[Path], file: KernelFile, package: Package | None, reference: Reference
+) -> Reference:
+    """Return the reference, which models may read only if its file is allowed.
+
+    Raises `BadKernelFile` if a file of the kernel is not allowed, or if an allowed file is not used.
+    """
+    others = [package.file_of(module) for module in package.kernels] if package is not None else []
+    needed = [file.path, *filter(None, others)]
+    used = [*needed, *filter(None, [reference.file])]
+    paths = [path.resolve() for path in allowed]
+    for path in needed:
+        if path.resolve() not in paths:
+            raise BadKernelFile(
+                f"--send-only leaves out {path}, but models must read the kernel that they write anew: add --send-only {path}"
+            )
+    for path in allowed:
+        if path.resolve() not in [known.resolve() for known in used]:
+            raise BadKernelFile(f"--send-only {path}: this text is never sent; it may be {', '.join(map(str, used))}")
+    return replace(reference, is_sent=reference.file is None or reference.file.resolve() in paths)
 
 
 def designed_for(entry: Function, cases: Sequence[Inputs]) -> Design:
@@ -87,6 +112,7 @@ def find_reference(file: KernelFile, entry: Function, where: str) -> Reference:
         text,
         parameters,
         function.by_name,
+        file=source.path if separator else None,
     )
 
 
@@ -259,7 +285,8 @@ def assumptions(draft: Draft, *, sends: bool) -> list[tuple[str, str]]:
     if sends:
         texts = [f"{draft.file.path.name} (whole)"]
         texts += [f"kernels of {module}" for module in package.kernels] if package is not None else []
-        texts += [draft.reference.place] * (bool(draft.reference.text) and not draft.reference.is_kernel)
+        is_sent = draft.reference.text and draft.reference.is_sent and not draft.reference.is_kernel
+        texts += [draft.reference.place] * bool(is_sent)
         rows.append(("sent to models", ", ".join(texts)))
     return rows
 

@@ -73,7 +73,7 @@ def _is_wanted(draft: Draft, options: OwnOptions, *, sends: bool) -> bool:
 
 
 def _draft(where: str, options: OwnOptions, targets: Sequence[str]) -> Draft:
-    request = KernelRequest(where, options.shapes, options.reference)
+    request = KernelRequest(where, options.shapes, options.reference, send_only=options.send_only)
     if options.calls is not None:
         captured = captured_inputs(read_capture(options.calls))
         say(captured.words)

@@ -65,6 +65,7 @@ def new_command(
     reference: str,
     yes: bool,
     dry_run: bool,
+    send_only: tuple[Path, ...],
     targets: str | None,
     as_json: bool,
 ) -> ExitCode:
@@ -79,7 +80,7 @@ def new_command(
     settings = load({"targets": targets}, environ=os.environ, folder=Path.cwd()).settings
     if calls is not None and shapes:
         raise Complaint("--from and --shapes both give the inputs; leave one out")
-    options = OwnOptions(shapes, reference, yes, dry_run, calls)
+    options = OwnOptions(shapes, reference, yes, dry_run, send_only, calls)
     written = new_task(file, folder, options, settings.targets)
     return (
         ExitCode.DONE

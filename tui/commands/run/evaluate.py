@@ -119,6 +119,7 @@ def eval_command(
     reference: str,
     yes: bool,
     dry_run: bool,
+    send_only: tuple[Path, ...],
     device: str | None,
     targets: str | None,
     seed: int | None,
@@ -164,10 +165,10 @@ def eval_command(
         raise Complaint("--exam judges on one device; leave --spread out")
     if cases and (exam or spread):
         raise Complaint("--case judges open cases on one device; leave --exam and --spread out")
-    own = OwnOptions(shapes, reference, yes, dry_run)
+    own = OwnOptions(shapes, reference, yes, dry_run, send_only)
     if task is not None and own != OwnOptions():
         raise Complaint(
-            "--shapes, --reference, -y and --dry-run are for a file that no task names; leave --task out"
+            "--shapes, --reference, --send-only, -y and --dry-run are for a file that no task names; leave --task out"
         )
     registry = home_from(os.environ).suites
     with ExitStack() as stack:
