@@ -74,14 +74,18 @@ def _definition_problems(file: Path, wanted: Mapping[str, tuple[str, ...] | None
             yield BadTask(file, name, "is not defined at the top of the file")
         elif parameters is not None:
             taken, optional = _parameters(defined[name])
-            if [one for one in taken if one in parameters or one not in optional] != list(parameters):
+            if [
+                parameter for parameter in taken if parameter in parameters or parameter not in optional
+            ] != list(parameters):
                 yield BadTask(file, name, f"takes ({', '.join(taken)}), not ({', '.join(parameters)})")
 
 
 def _parameters(arguments: ast.arguments) -> tuple[list[str], set[str]]:
     """Return the names of parameters, and of those with a default."""
     by_position = [argument.arg for argument in (*arguments.posonlyargs, *arguments.args)]
-    by_name = dict(zip((argument.arg for argument in arguments.kwonlyargs), arguments.kw_defaults, strict=True))
+    by_name = dict(
+        zip((argument.arg for argument in arguments.kwonlyargs), arguments.kw_defaults, strict=True)
+    )
     optional = {name for name, default in by_name.items() if default is not None}
     optional.update(by_position[len(by_position) - len(arguments.defaults) :])
     return [*by_position, *by_name], optional

@@ -34,8 +34,8 @@ def merge(
             f"the file defines no `{missing[0]}` at its top level; name another file with --file"
         )
     for name in entry_points:
-        known = _parameters(after, name)
-        if lost := [parameter for parameter in _parameters(before, name) if parameter not in known]:
+        kept = _parameters(after, name)
+        if lost := [parameter for parameter in _parameters(before, name) if parameter not in kept]:
             raise NotApplicable(
                 f"`{name}` of the kernel lacks the parameter `{lost[0]}` of the file's; `wavedeck export` writes the kernel"
             )
@@ -101,9 +101,9 @@ class Module:
             self.defined |= dict.fromkeys(defined_names(statement), statement)
         self.imports = [self.text_of(statement) for statement in self.body if _is_import(statement)]
 
-    def has_same(self, name: str, other: Module) -> bool:
+    def has_same(self, name: str, module: Module) -> bool:
         """Return whether both define a name in the same way."""
-        return name in self.defined and ast.dump(self.defined[name]) == ast.dump(other.defined[name])
+        return name in self.defined and ast.dump(self.defined[name]) == ast.dump(module.defined[name])
 
     def lines_of(self, statement: ast.stmt) -> range:
         """Return the numbers of a statement's lines, with its decorators and the comment right above it."""
@@ -208,11 +208,7 @@ def _orphans(
 
 def _changed_names(before: Module, after: Module) -> set[str]:
     """Return the names that both define, in different ways."""
-    return {
-        name
-        for name in before.defined.keys() & after.defined.keys()
-        if not before.has_same(name, after)
-    }
+    return {name for name in before.defined.keys() & after.defined.keys() if not before.has_same(name, after)}
 
 
 def used_names(statement: ast.stmt) -> set[str]:

@@ -32,13 +32,13 @@ def merge_files(
     """Return the texts that change, by path; the first file has the entry points.
 
     `elsewhere` gives other files that have a word, if they are known.
-    A new definition goes into the file whose definitions use it, else into the first file. Raises `NotApplicable` as `merge`,
-    and if a definition cannot be placed, or changes a kernel that further files use.
+    A new definition goes into the file with the definitions that use it, else into the first file. Raises `NotApplicable` as
+    `merge`, and if a definition cannot be placed, or changes a kernel that further files use.
     """
-    first, *others = homes
+    first, *further = homes
     after = Module(kernel)
     modules = {home.path: Module(home.text) for home in homes}
-    if others:
+    if further:
         _check_blocks(after, modules.values())
     owners = _owners(after, modules)
     texts: dict[str, str] = {}
@@ -54,7 +54,7 @@ def merge_files(
         if changed:
             texts[home.path] = merge(
                 home.text,
-                _part(after, home, own, owners, homes) if others else kernel,
+                _part(after, home, own, owners, homes) if further else kernel,
                 entry_points if home is first else (),
                 places=[name for name in own if name in before.defined] if home is not first else (),
                 is_used_elsewhere=lambda name: elsewhere is None or bool(elsewhere(name)),
@@ -64,10 +64,10 @@ def merge_files(
 
 def _check_blocks(after: Module, modules: Iterable[Module]) -> None:
     """Raise `NotApplicable` if a statement of the kernel that defines no name is in no file."""
-    known = {ast.dump(statement) for module in modules for statement in module.body}
+    dumps = {ast.dump(statement) for module in modules for statement in module.body}
     for statement in after.body:
         is_import = isinstance(statement, ast.Import | ast.ImportFrom)
-        if not is_import and not [*defined_names(statement)] and ast.dump(statement) not in known:
+        if not is_import and not [*defined_names(statement)] and ast.dump(statement) not in dumps:
             raise NotApplicable(
                 f"line {statement.lineno} of the kernel defines no name, so its file is not known; merge them by hand"
             )
@@ -75,13 +75,13 @@ def _check_blocks(after: Module, modules: Iterable[Module]) -> None:
 
 def _owners(after: Module, modules: Mapping[str, Module]) -> dict[str, str]:
     """Return the file of each name that the kernel defines."""
-    first, *others = modules
+    first, *further = modules
     owners = {
         name: path
         for name in after.defined
         if (path := next((path for path, module in modules.items() if name in module.defined), ""))
     }
-    waiting = [name for name, path in owners.items() if path in others]
+    waiting = [name for name, path in owners.items() if path in further]
     while waiting:
         user = waiting.pop()
         for name in used_names(after.defined[user]) & after.defined.keys():
@@ -102,17 +102,19 @@ def _part(
     """Return the kernel's definitions of one file, with the imports that they need and the file lacks."""
     statements = [statement for statement in after.body if not set(defined_names(statement)).isdisjoint(own)]
     used = {name for statement in statements for name in used_names(statement)}
-    known = dict(_imports(Module(home.text).body, home.package))
+    imports = dict(_imports(Module(home.text).body, home.package))
     lines = []
     for name, line in _imports(after.body, homes[0].package):
-        if name.partition(".")[0] in used and known.get(name) != line:
-            if name in known:
-                raise NotApplicable(f"`{name}` is another import in {home.path} and in the kernel; merge them by hand")
+        if name.partition(".")[0] in used and imports.get(name) != line:
+            if name in imports:
+                raise NotApplicable(
+                    f"`{name}` is another import in {home.path} and in the kernel; merge them by hand"
+                )
             lines.append(line)
-    here = Module(home.text).defined.keys() | known.keys()
+    here = Module(home.text).defined.keys() | imports.keys()
     for name in sorted(used & owners.keys() - here):
         if owners[name] != home.path:
-            package = next(other.package for other in homes if other.path == owners[name])
+            package = next(origin.package for origin in homes if origin.path == owners[name])
             lines.append(f"from {package.module if package is not None else ''} import {name}")
     return "\n".join([*lines, "\n\n", "\n\n\n".join(map(after.text_of, statements)), ""])
 

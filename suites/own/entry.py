@@ -30,7 +30,7 @@ class Function:
     by_name: tuple[str, ...] = ()
     """The last parameters, which can only be passed by name."""
     left_out: tuple[str, ...] = ()
-    """Parameters that always have their defaults, as text: the first one whose default is no plain value, and those behind."""
+    """Parameters that keep their defaults, as text: the first one with a default that is no plain value, and those behind."""
 
     @property
     def signature(self) -> str:
@@ -167,8 +167,10 @@ class KernelFile:
                 f"{self.path}: {name} has `/` among its parameters; write a function without it that calls it"
             )
         defaults: list[ast.expr | None] = [None] * (len(arguments.args) - len(arguments.defaults))
-        by_position = dict(zip((one.arg for one in arguments.args), [*defaults, *arguments.defaults], strict=True))
-        by_name = dict(zip((one.arg for one in arguments.kwonlyargs), arguments.kw_defaults, strict=True))
+        by_position = dict(
+            zip((item.arg for item in arguments.args), [*defaults, *arguments.defaults], strict=True)
+        )
+        by_name = dict(zip((item.arg for item in arguments.kwonlyargs), arguments.kw_defaults, strict=True))
         judged = dict(takewhile(lambda item: _is_plain(item[1]), by_position.items()))
         named = {parameter: default for parameter, default in by_name.items() if _is_plain(default)}
         texts = {
@@ -241,7 +243,7 @@ class KernelFile:
         return list(map(ast.unparse, plain)), "\n\n\n".join(pieces.values())
 
     def parts(self, names: Collection[str]) -> tuple[list[ast.stmt], dict[ast.stmt, str]]:
-        """Return the imports that some definitions need, and the definitions with all that they use of this file, with their texts.
+        """Return the imports that some definitions need, and the text of each definition that they use in this file.
 
         A definition below `if` or `try` comes with this whole statement.
         """

@@ -24,6 +24,8 @@ class CallSeen(msgspec.Struct, frozen=True):
     """Parts of the returned tuple that are no tensors, by their places."""
     error: str = ""
     """The exception of the call, in one line."""
+    is_imported: bool = True
+    """The exception came from the call, not from the import of its file."""
 
 
 class FirstCallSeen(msgspec.Struct, frozen=True, tag="first_call_seen"):

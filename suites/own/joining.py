@@ -46,22 +46,22 @@ def join_kernels(file: KernelFile, entry: Function, package: Package) -> tuple[K
                     f"{user.file.path} imports the kernel {home.names[0]} as {local}; import it under its own name"
                 )
             moved.add(local)
-            known = modules.setdefault(
+            names = modules.setdefault(
                 home.place.module, msgspec.structs.replace(home, names=list[str]())
             ).names
-            if local not in known:
-                known.append(local)
+            if local not in names:
+                names.append(local)
                 waiting.append((home.place.module, local))
-    others = [module for name, module in modules.items() if name != package.module]
-    if not others:
+    further = [module for name, module in modules.items() if name != package.module]
+    if not further:
         return file, package
-    kernels = tuple(module.place.module for module in others)
-    text = _joined(file, package, others, moved)
+    kernels = tuple(module.place.module for module in further)
+    text = _joined(file, package, further, moved)
     return KernelFile(file.path, text), msgspec.structs.replace(package, kernels=kernels)
 
 
 def _home(user: _Module, local: str) -> _Module | None:
-    """Return the module of the package that defines an imported name; others may only import it from there."""
+    """Return the module of the package that defines an imported name; further may only import it from there."""
     place, file, name = user.place, user.file, local
     for _ in range(_MOST_REEXPORTS):
         if name not in file.imports:
@@ -76,7 +76,7 @@ def _home(user: _Module, local: str) -> _Module | None:
     return None
 
 
-def _joined(file: KernelFile, package: Package, others: Sequence[_Module], moved: Collection[str]) -> str:
+def _joined(file: KernelFile, package: Package, further: Sequence[_Module], moved: Collection[str]) -> str:
     """Return the file's text with the definitions of other modules below its first imports."""
     body = parse_python(file.text).body
     defined = {name: ast.dump(node) for name, node in definitions(body)}
@@ -88,7 +88,7 @@ def _joined(file: KernelFile, package: Package, others: Sequence[_Module], moved
     }
     imports: dict[str, None] = {}
     pieces: list[str] = []
-    for module in reversed(others):
+    for module in reversed(further):
         statements, parts = module.file.parts(module.names)
         if module.place.reads_files("\n".join(parts.values())):
             raise BadKernelFile(

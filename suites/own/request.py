@@ -21,7 +21,7 @@ class KernelRequest(msgspec.Struct, frozen=True):
     calls: tuple[Inputs, ...] = ()
     """Inputs of recorded calls; they replace `shapes`."""
     send_only: tuple[Path, ...] = ()
-    """Files whose text may reach the provider of a model; empty: all that the task is made of."""
+    """Files with a text that may reach the provider of a model; empty: all that the task is made of."""
 
 
 def is_kernel_file(text: str) -> bool:

@@ -68,7 +68,6 @@ class Reference:
         call = f"def reference{signature}:\n    return {self.call(self.parameters)}\n"
         return "\n\n\n".join(part for part in ("\n".join(self.imports), self.text, call) if part)
 
-
     def call(self, arguments: Sequence[str]) -> str:
         """Return the text of a call with the texts of the arguments."""
         first = len(arguments) - len(self.by_name)
@@ -200,6 +199,8 @@ def check_agreement(entry: str, reference: str, seen: FirstCallSeen) -> None:
     if seen.reference is not None and seen.reference.error:
         advice = "; give a PyTorch function with --reference" if reference == itself(entry) else ""
         raise BadKernelFile(f"the reference {reference} fails: {seen.reference.error}{advice}")
+    if not seen.kernel.is_imported:
+        raise BadKernelFile(f"the file of {entry} cannot be imported: {seen.kernel.error}")
     if seen.kernel.error:
         raise BadKernelFile(f"{entry} fails with these inputs: {seen.kernel.error}")
     if seen.reference is None:
@@ -210,9 +211,13 @@ def check_agreement(entry: str, reference: str, seen: FirstCallSeen) -> None:
             f"{_outputs_words(seen.reference.outputs)}; they must be the same tensors in the same order"
         )
     for place, part in seen.kernel.plain.items():
-        truth = seen.reference.plain.get(place)
-        if truth != part and not (isinstance(truth, float) and math.isclose(truth, part or 0.0, rel_tol=1e-6)):
-            raise BadKernelFile(f"{entry} returns {part} as part {place}, but the reference {reference} {truth}")
+        right = seen.reference.plain.get(place)
+        if right != part and not (
+            isinstance(right, float) and math.isclose(right, part or 0.0, rel_tol=1e-6)
+        ):
+            raise BadKernelFile(
+                f"{entry} returns {part} as part {place}, but the reference {reference} {right}"
+            )
     for output, truth in zip(seen.kernel.outputs, seen.reference.outputs, strict=True):
         if output.shape != truth.shape:
             raise BadKernelFile(
@@ -538,7 +543,9 @@ def instruction(draft: Draft) -> str:
         lines.append(f"- Writes the result into {', '.join(f'`{name}`' for name in draft.changed)}.")
     if draft.returns:
         plain = iter(draft.seen[0].kernel.plain.values())
-        parts = [f"`{name}`" if name else "None" if next(plain) is None else "a number" for name in draft.returns]
+        parts = [
+            f"`{name}`" if name else "None" if next(plain) is None else "a number" for name in draft.returns
+        ]
         lines.append(f"- Returns a tuple: {', '.join(parts)}.")
     elif new:
         lines.append(f"- Returns {', '.join(new)}: new {'tensor' if len(new) == 1 else 'tensors'}.")

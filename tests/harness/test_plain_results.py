@@ -57,9 +57,17 @@ def test_task_names_its_outputs_in_their_order(tmp_path: object) -> None:
 def test_parameters_by_name_only_may_stand_anywhere() -> None:
     wanted = "norm(x, weight, *, eps=1e-6)"
     assert parse_signature(wanted).by_position == ("x", "weight")
-    x, weight, eps, out = (Parameter("x"), Parameter("weight"), Parameter("eps", "1e-06"), Parameter("out", "None"))
+    x, weight, eps, out = (
+        Parameter("x"),
+        Parameter("weight"),
+        Parameter("eps", "1e-06"),
+        Parameter("out", "None"),
+    )
     assert signature_error(wanted, (x, weight, eps)) == ""
     assert signature_error(wanted, (x, weight, out, eps)) == ""
     assert signature_error(wanted, (x, weight)) == "parameter `eps` is missing"
-    assert signature_error(wanted, (x, weight, Parameter("eps", "2"))) == "parameter `eps` defaults to 2, not 1e-06"
+    assert (
+        signature_error(wanted, (x, weight, Parameter("eps", "2")))
+        == "parameter `eps` defaults to 2, not 1e-06"
+    )
     assert signature_error(wanted, (x, weight, eps, Parameter("y"))) == "parameter `y` is one too many"

@@ -1,4 +1,4 @@
-"""Kernels in another module than the function that launches them: one text for the judge, and back into two files. No kernel runs."""
+"""Kernels in another module than their function: one text for the judge, and back into two files. No kernel runs."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from suites import Package, find_package
 from suites.errors import BadKernelFile
 from suites.own.entry import KernelFile
 from suites.own.joining import join_kernels
-from tests.support.packaged_task import SPLIT, SPLIT_KERNEL, write_packaged_task
+from tests.support.packaged_task import SPLIT_KERNEL, write_packaged_task
 
 WRAPPER, KERNELS = "src/ops/split.py", "src/ops/_kernels/split.py"
 
@@ -54,13 +54,20 @@ def test_launched_kernel_and_its_helpers_come_into_the_launching_module(root: Pa
 @pytest.mark.parametrize(
     ("file", "old", "new", "says"),
     [
-        (WRAPPER, "split_kernel, unused", "split_kernel as kernel, unused", "imports the kernel split_kernel as kernel"),
+        (
+            WRAPPER,
+            "split_kernel, unused",
+            "split_kernel as kernel, unused",
+            "imports the kernel split_kernel as kernel",
+        ),
         (WRAPPER, "import triton\n", "import triton\nLANES = 2\n", "LANES is not the same in"),
         (WRAPPER, "import cfg", "import cfg, SCALE as scaled", "scaled is not the same in"),
         (KERNELS, "constexpr(1)", "constexpr(len(__file__))", "reads files beside itself for split_kernel"),
     ],
 )
-def test_definitions_that_one_module_cannot_hold_are_refused(root: Path, file: str, old: str, new: str, says: str) -> None:
+def test_definitions_that_one_module_cannot_hold_are_refused(
+    root: Path, file: str, old: str, new: str, says: str
+) -> None:
     path = root / file
     path.write_text(path.read_text().replace(old, new))
     if "kernel as kernel" in new:
@@ -77,9 +84,16 @@ def test_each_definition_goes_back_into_its_file(root: Path) -> None:
     (changed,) = merge_files(files, faster, ["scale_"]).items()
     expected = SPLIT_KERNEL.replace("scaled(x, y), mask", "scaled(x, y) + LANES - 1, mask")
     assert (changed[0], ast.dump(ast.parse(changed[1]))) == (KERNELS, ast.dump(ast.parse(expected)))
-    helped = text.replace("@triton.jit\ndef split_kernel", "@triton.jit\ndef _both(x):\n    return x\n\n\n@triton.jit\ndef split_kernel")
-    helped = helped.replace("x = tl.load(x_ptr", "x = _both(tl.load(x_ptr").replace("other=0.0)\n    y =", "other=0.0))\n    y =")
-    helped = helped.replace('["BLOCK"]', '["BLOCK"] * FACTOR').replace("def scale_", "FACTOR = 1\n\n\ndef scale_")
+    helped = text.replace(
+        "@triton.jit\ndef split_kernel",
+        "@triton.jit\ndef _both(x):\n    return x\n\n\n@triton.jit\ndef split_kernel",
+    )
+    helped = helped.replace("x = tl.load(x_ptr", "x = _both(tl.load(x_ptr").replace(
+        "other=0.0)\n    y =", "other=0.0))\n    y ="
+    )
+    helped = helped.replace('["BLOCK"]', '["BLOCK"] * FACTOR').replace(
+        "def scale_", "FACTOR = 1\n\n\ndef scale_"
+    )
     both = merge_files(files, helped, ["scale_"])
     assert [*both] == [WRAPPER, KERNELS]
     assert "FACTOR = 1" in both[WRAPPER]

@@ -110,7 +110,7 @@ def scale_(x, y):
 def other(x):
     unused_kernel[(1,)](x)
 """
-"""A function whose kernel is in another module of the package, which another package hands on."""
+"""A function, and its kernel in another module, which it imports from the package of that module."""
 FILES = {
     "pyproject.toml": "[project]\nname = 'ops'\n",
     "secret.txt": "SECRET",

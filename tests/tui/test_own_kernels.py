@@ -126,7 +126,9 @@ def test_task_new_writes_an_ordinary_task_and_checks_it(shell: Shell, home: Home
 @pytest.mark.soak
 def test_none_in_a_result_is_compared_and_parameters_by_name_are_passed(shell: Shell, home: Home) -> None:
     kernel = KERNEL + RETURNS.replace("weight: torch.Tensor)", "*, weight, dtype=torch.half)")
-    write(kernel.replace("-> torch.Tensor", "").replace("return out", "return out, None, columns") + REFERENCE)
+    write(
+        kernel.replace("-> torch.Tensor", "").replace("return out", "return out, None, columns") + REFERENCE
+    )
     refused = shell("eval", "scale.py", "--shapes", SHAPES, "-y")
     assert "returns 256 as part 2, but the reference scale_rows_ref in scale.py None" in one_line(refused)
     write(kernel.replace("-> torch.Tensor", "").replace("return out", "return out, None") + REFERENCE)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import re
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
@@ -29,6 +30,8 @@ from suites.own.sizes import TRIED_STEPS, Design, design
 from suites.own.texts import Draft, Reference, axis_words, check_agreement, inputs_text, itself, tensor_words
 from suites.package import Package, find_package, own_variables
 
+_NAMED = re.compile(r"\w+|.*\.py:\w+|[\w.]+:\w+")
+"""FUNCTION, FILE.py:FUNCTION or PACKAGE.MODULE:FUNCTION; all else is an expression."""
 MOST_FIRST_CALLS = 6
 """Cases that are called before the task is written: one of each dtype, and others."""
 
@@ -63,8 +66,8 @@ def only_sent(
 
     Raises `BadKernelFile` if a file of the kernel is not allowed, or if an allowed file is not used.
     """
-    others = [package.file_of(module) for module in package.kernels] if package is not None else []
-    needed = [file.path, *filter(None, others)]
+    kernel_files = [package.file_of(module) for module in package.kernels] if package is not None else []
+    needed = [file.path, *filter(None, kernel_files)]
     used = [*needed, *filter(None, [reference.file])]
     paths = [path.resolve() for path in allowed]
     for path in needed:
@@ -73,8 +76,10 @@ def only_sent(
                 f"--send-only leaves out {path}, but models must read the kernel that they write anew: add --send-only {path}"
             )
     for path in allowed:
-        if path.resolve() not in [known.resolve() for known in used]:
-            raise BadKernelFile(f"--send-only {path}: this text is never sent; it may be {', '.join(map(str, used))}")
+        if path.resolve() not in [file_used.resolve() for file_used in used]:
+            raise BadKernelFile(
+                f"--send-only {path}: this text is never sent; it may be {', '.join(map(str, used))}"
+            )
     return replace(reference, is_sent=reference.file is None or reference.file.resolve() in paths)
 
 
@@ -92,7 +97,7 @@ def designed_for(entry: Function, cases: Sequence[Inputs]) -> Design:
 
 def find_reference(file: KernelFile, entry: Function, where: str) -> Reference:
     """Return the reference that `--reference` names, else that of the file, else the kernel itself."""
-    if "(" in where and ".py:" not in where:
+    if where and not _NAMED.fullmatch(where):
         return expression(where, entry)
     place, separator, name = where.rpartition(":")
     if separator and not place.endswith(".py"):

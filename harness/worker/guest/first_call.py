@@ -53,8 +53,10 @@ def make_first_call(request: FirstCall, scratch: Path) -> FirstCallSeen:
     file = scratch / candidate_trace.NAME
     inputs = make()
     tensors = _tensors(inputs)
+    module = None
     try:
-        entry = vars(import_candidate(file, request.kernel))[request.entry_point]
+        module = import_candidate(file, request.kernel)
+        entry = vars(module)[request.entry_point]
         with interpreter.observe(tensors) as observation:
             watch = OperatorWatch(observation, str(file), call_recorder.Recorder(str(file)))
             try:
@@ -71,7 +73,8 @@ def make_first_call(request: FirstCall, scratch: Path) -> FirstCallSeen:
     except NotJudged as error:
         return FirstCallSeen(kernel=CallSeen(error=str(error)), reference=reference)
     except BaseException as error:  # noqa: BLE001 -- foreign code, also SystemExit
-        return FirstCallSeen(kernel=CallSeen(error=failed(error, file).message), reference=reference)
+        call = CallSeen(error=failed(error, file).message, is_imported=module is not None)
+        return FirstCallSeen(kernel=call, reference=reference)
     return FirstCallSeen(
         kernel=seen,
         reference=reference,
@@ -230,6 +233,8 @@ def _imported(file: Path, text: str) -> Any:
 
 def _words(error: BaseException) -> str:
     """Return type and message of an error; without a message, the line that raised it."""
+    if isinstance(error, NotJudged):
+        return str(error)
     message = str(error).partition("\n")[0]
     if not message and (frames := traceback.extract_tb(error.__traceback__)):
         message = f"in `{frames[-1].line}`"

@@ -45,8 +45,11 @@ def plain_parts(returned: Returned, truths: Sequence[Plain], returns: Sequence[s
         return f"expected a tuple of {len(returns)}: {words}"
     places = [place for place, name in enumerate(returns) if not name]
     for place, got, truth in zip(places, returned.plain, truths, strict=True):
-        is_close = isinstance(got, float) and isinstance(truth, float)
-        if not (math.isclose(got, truth, rel_tol=_PLAIN_RTOL) if is_close else (type(got), got) == (type(truth), truth)):
+        if isinstance(got, float) and isinstance(truth, float):
+            is_right = math.isclose(got, truth, rel_tol=_PLAIN_RTOL)
+        else:
+            is_right = type(got) is type(truth) and got == truth
+        if not is_right:
             return f"part {place} of the result is {got!r}, not {truth!r}"
     return ""
 

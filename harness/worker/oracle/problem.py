@@ -205,7 +205,7 @@ class Problem:
         result, plain = without_plain(result, self._task.returns)
         if plain is None:
             raise BadProblem(
-                f"oracle of {self._task.id} must return {len(self._task.returns)} parts, and None or a number where `returns` has \"\""
+                f'oracle of {self._task.id} must return {len(self._task.returns)} parts, and None or a number where `returns` has ""'
             )
         self.plain = plain
         result = with_changed_inputs(result, changed, copies)

@@ -221,7 +221,12 @@ class Recorder:
         ):
 
             def call(
-                operator: Any, /, *args: Any, plain: Any = kind.__call__, name_of: Any = name_of, **kwargs: Any
+                operator: Any,
+                /,
+                *args: Any,
+                plain: Any = kind.__call__,
+                name_of: Any = name_of,
+                **kwargs: Any,
             ) -> Any:
                 if name_of(operator) != wanted:
                     return plain(operator, *args, **kwargs)

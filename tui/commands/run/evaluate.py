@@ -20,9 +20,10 @@ from harness import (
     StageEntered,
     StageLeft,
     Verdict,
+    choose_devices,
     evaluate,
 )
-from harness.node.selection import targets_for, wait_for_devices
+from harness.node.selection import ALL, IDLE, targets_for, wait_for_devices
 from harness.processes.nursery import Nursery
 from harness.processes.quarantine import DeviceEvent, LeaseAwaited, NodeBack, NodeDown, Quarantined
 from harness.stages.cascade import refuse_text
@@ -173,6 +174,8 @@ def eval_command(
     registry = home_from(os.environ).suites
     with ExitStack() as stack:
         if task is None:
+            if not {IDLE, ALL} & {*settings.devices}:
+                choose_devices(settings.devices)  # refuses an unknown device before the task is made
             made = stack.enter_context(own_task(file, own, settings.targets, registry, sends=False))
             if made is None:
                 return ExitCode.DONE if dry_run else ExitCode.NO
