@@ -87,6 +87,13 @@ def changed_definition(original: str, *texts: str) -> str:
     )
 
 
+def uses(text: str, name: str) -> bool:
+    """Return whether the code of a text has a name, or an attribute of this name. Raises as `parse_python`."""
+    return any(
+        name in (getattr(node, "id", ""), getattr(node, "attr", "")) for node in ast.walk(parse_python(text))
+    )
+
+
 class Module:
     """The statements at the top of a Python file."""
 

@@ -27,11 +27,12 @@ def merge_files(
     kernel: str,
     entry_points: Sequence[str],
     *,
-    elsewhere: Callable[[str], Sequence[str]] | None = None,
+    is_used_elsewhere: Callable[[str], bool] = lambda _: True,
+    users: Callable[[str], Sequence[str]] = lambda _: (),
 ) -> dict[str, str]:
     """Return the texts that change, by path; the first file has the entry points.
 
-    `elsewhere` gives other files that have a word, if they are known.
+    `is_used_elsewhere` is that of `merge`; `users` gives further files with code that uses a name.
     A new definition goes into the file with the definitions that use it, else into the first file. Raises `NotApplicable` as
     `merge`, and if a definition cannot be placed, or changes a kernel that further files use.
     """
@@ -47,7 +48,7 @@ def merge_files(
         own = [name for name, path in owners.items() if path == home.path]
         changed = [name for name in own if not before.has_same(name, after)]
         for name in changed if home is not first else ():
-            if name in before.defined and elsewhere is not None and (files := elsewhere(name)):
+            if name in before.defined and (files := users(name)):
                 raise NotApplicable(
                     f"`{name}` of {home.path} changes, and {files[0]} uses it too, which was not judged; merge them by hand"
                 )
@@ -57,7 +58,7 @@ def merge_files(
                 _part(after, home, own, owners, homes) if further else kernel,
                 entry_points if home is first else (),
                 places=[name for name in own if name in before.defined] if home is not first else (),
-                is_used_elsewhere=lambda name: elsewhere is None or bool(elsewhere(name)),
+                is_used_elsewhere=is_used_elsewhere,
             )
     return {home.path: texts[home.path] for home in homes if texts.get(home.path, home.text) != home.text}
 

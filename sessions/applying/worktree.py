@@ -15,7 +15,7 @@ from sessions.errors import NotApplicable
 from suites.package import Package
 from suites.task import Task
 
-from .merging import changed_definition
+from .merging import changed_definition, uses
 from .placing import Home, merge_files
 
 OF_CALLER = ("GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_PREFIX")
@@ -155,7 +155,11 @@ class Repository:
         names = [entry.name for entry in task.entry_points]
         paths = [home.path for home in homes]
         texts = merge_files(
-            homes, kernel, names, elsewhere=lambda name: self._mentions(name, other_than=paths)
+            homes,
+            kernel,
+            names,
+            is_used_elsewhere=lambda name: bool(self._mentions(name, other_than=paths)),
+            users=lambda name: self._users(name, other_than=paths),
         )
         if not texts:
             raise NotApplicable(f"{paths[0]} has this kernel already")
@@ -182,6 +186,15 @@ class Repository:
         """Return the other files of HEAD that have this word."""
         lines = self._git("grep", "-lwF", "-e", name, "HEAD", ok=(0, 1)).splitlines()
         return [path for line in lines if (path := line.partition(":")[2]) not in other_than]
+
+    def _users(self, name: str, *, other_than: Sequence[str]) -> list[str]:
+        """Return the other Python files of HEAD that use a name. An import alone is no use."""
+        users = []
+        for path in self._mentions(name, other_than=other_than):
+            with suppress(SyntaxError, ValueError):
+                if path.endswith(".py") and uses(self.read(path), name):
+                    users.append(path)
+        return users
 
     @contextmanager
     def _worktree(self, branch: str, folder: Path) -> Iterator[None]:

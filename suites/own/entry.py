@@ -16,6 +16,7 @@ from suites.public.outline import Definition, definitions
 from suites.python_source import parse_literal, parse_python, source_lines
 
 _REFERENCE = re.compile(r"(^|_)(ref|reference|torch|pytorch|naive|eager|native|golden)(_|$)")
+_NUMBERS = ("bool", "int", "float", "str")
 _NO_ENTRY = re.compile(r"^(_|test|bench|main|run_|check|get_inputs$)")
 
 
@@ -31,6 +32,15 @@ class Function:
     """The last parameters, which can only be passed by name."""
     left_out: tuple[str, ...] = ()
     """Parameters that keep their defaults, as text: the first one with a default that is no plain value, and those behind."""
+
+    numbers: tuple[str, ...] = ()
+    """Parameters with an annotation that is no tensor, such as `float`."""
+
+    @property
+    def example(self) -> str:
+        """Inputs in the form of `--shapes`, with invented sizes and dtypes, for the parameters without a default."""
+        wanted = [name for name in self.parameters if name not in self.defaults]
+        return ", ".join(f"{name}=1" if name in self.numbers else f"{name}=8192x4096:fp16" for name in wanted)
 
     @property
     def signature(self) -> str:
@@ -185,6 +195,11 @@ class KernelFile:
             {parameter: text for parameter, text in texts.items() if parameter in kept},
             tuple(named),
             tuple(f"{parameter}={text}" for parameter, text in texts.items() if parameter not in kept),
+            tuple(
+                item.arg
+                for item in (*arguments.args, *arguments.kwonlyargs)
+                if isinstance(item.annotation, ast.Name) and item.annotation.id in _NUMBERS
+            ),
         )
 
     def find_entry(self, name: str = "") -> Function:

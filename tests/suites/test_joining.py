@@ -5,15 +5,19 @@ from __future__ import annotations
 import ast
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from sessions.applying.placing import Home, merge_files
+from sessions.applying.worktree import Repository
 from sessions.errors import NotApplicable
 from suites import Package, find_package
 from suites.errors import BadKernelFile
+from suites.folder import read_task
 from suites.own.entry import KernelFile
 from suites.own.joining import join_kernels
 from tests.support.packaged_task import SPLIT_KERNEL, write_packaged_task
+from tests.support.story import git
 
 WRAPPER, KERNELS = "src/ops/split.py", "src/ops/_kernels/split.py"
 
@@ -114,7 +118,7 @@ def test_a_definition_that_cannot_be_placed_is_refused(root: Path) -> None:
     files = homes(root, package)
     faster = text.replace("scaled(x, y), mask", "scaled(y, x), mask")
     with pytest.raises(NotApplicable, match=r"`split_kernel` of .* changes, and ops/more.py uses it too"):
-        merge_files(files, faster, ["scale_"], elsewhere=lambda _: ["ops/more.py"])
+        merge_files(files, faster, ["scale_"], users=lambda _: ["ops/more.py"])
     shared = text.replace("* LANES", "* other(1)")
     with pytest.raises(NotApplicable, match=f"`_place` of {KERNELS} uses `other` of {WRAPPER}"):
         merge_files(files, shared, ["scale_"])
@@ -123,3 +127,35 @@ def test_a_definition_that_cannot_be_placed_is_refused(root: Path) -> None:
         merge_files(files, helper, ["scale_"])
     with pytest.raises(NotApplicable, match="defines no name"):
         merge_files(files, f"{faster}\nprint()\n", ["scale_"])
+
+
+def test_branch_has_both_files_and_a_third_use_of_the_kernel_is_refused(root: Path) -> None:
+    text, package = joined(root)
+    task = msgspec.structs.replace(read_task(root.parent / "tasks" / "scale", suite="mine"), package=package)
+    for command in (("init", "-q", "-b", "main"), ("add", "."), ("commit", "-q", "-m", "first")):
+        git(root, "-c", "user.name=Ada", "-c", "user.email=ada@example.org", *command)
+    git(root, "config", "user.name", "Ada")
+    git(root, "config", "user.email", "ada@example.org")
+    repository = Repository(root)
+    files = repository.find_files(task, text)
+    assert [home.path for home in files] == [WRAPPER, KERNELS]
+    faster = text.replace("num_warps=warps()", "num_warps=8").replace("* LANES", "* LANES + 0")
+    with pytest.raises(NotApplicable, match="uses `_place`, which the kernel changes"):
+        repository.apply(files, faster, task, branch="fast", folder=root.parent / "tree", message="m")
+    faster = text.replace("num_warps=warps()", "num_warps=8").replace("x, y), mask", "x, y) + 0.0, mask")
+    commit, paths = repository.apply(
+        files, faster, task, branch="fast", folder=root.parent / "tree", message="m"
+    )
+    assert paths == [WRAPPER, KERNELS]
+    assert (
+        git(root, "show", "--stat=200", "--format=", commit).splitlines()[-1].startswith(" 2 files changed")
+    )
+    (root / "bench.py").write_text("from ops._kernels import split_kernel\n\nsplit_kernel[(1,)]()\n")
+    git(root, "add", "bench.py")
+    git(root, "commit", "-q", "-m", "second")
+    with pytest.raises(NotApplicable, match=r"`split_kernel` of .* changes, and bench.py uses it too"):
+        repository.apply(files, faster, task, branch="more", folder=root.parent / "more", message="m")
+    assert not (root.parent / "more").exists()
+    (root / KERNELS).write_text(SPLIT_KERNEL + "# edited\n")
+    with pytest.raises(NotApplicable, match="has changes that are not committed"):
+        repository.find_files(task, text)

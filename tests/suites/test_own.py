@@ -80,9 +80,10 @@ def test_entry_point_is_the_outermost_launching_function() -> None:
 
 
 def test_parameters_by_name_are_judged_and_those_behind_an_unplain_default_are_not() -> None:
-    text = "def norm(x, eps=1e-6, dtype=torch.float16, y=None, *more, scale, kind=torch.half, **rest): kernel[(1,)](x)\n"
+    text = "def norm(x, eps=1e-6, dtype=torch.float16, y=None, *more, scale: float, kind=torch.half, **rest): kernel[(1,)](x)\n"
     entry = KernelFile(Path("norm.py"), text).find_entry("norm")
     assert entry.signature == "norm(x, eps=1e-06, *, scale)"
+    assert entry.example == "x=8192x4096:fp16, scale=1"
     assert entry.left_out == ("dtype=torch.float16", "y=None", "kind=torch.half")
     reference = Reference("ref", "ref in norm.py", (), "", ("x", "scale"), by_name=("scale",))
     assert "def reference(x, eps=1e-06, *, scale):\n    return ref(x, scale=scale)" in reference.module(entry)

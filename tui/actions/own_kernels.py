@@ -25,7 +25,7 @@ from suites.own.entry import Function, KernelFile, called_with, names_in_express
 from suites.own.evidence import FirstCallSeen, InputsSeen
 from suites.own.joining import join_kernels
 from suites.own.request import KernelRequest
-from suites.own.shapes import EXAMPLE, Inputs, inputs_of, parse_shapes
+from suites.own.shapes import Inputs, inputs_of, parse_shapes
 from suites.own.sizes import TRIED_STEPS, Design, design
 from suites.own.texts import Draft, Reference, axis_words, check_agreement, inputs_text, itself, tensor_words
 from suites.package import Package, find_package, own_variables
@@ -53,7 +53,8 @@ def draft_of(request: KernelRequest, targets: Sequence[str] = ()) -> Draft:
     cases = request.calls or parse_shapes(request.shapes)
     if not cases and not file.has_inputs:
         raise BadKernelFile(
-            f'the inputs of {entry.signature} are not known; give them, for example with --shapes "{EXAMPLE}"'
+            f"the inputs of {entry.signature} are not known; give your sizes and dtypes, in this form: "
+            f'--shapes "{entry.example}"'
         )
     target = targets_for(discover_devices(), targets)[0]
     return asyncio.run(_drafted(file, entry, reference, cases, target, package))
