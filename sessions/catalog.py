@@ -11,7 +11,7 @@ from .errors import AmbiguousSession, JournalNotReadable, NoSuchSession, Session
 from .files import FileLock
 from .home import Home, LiveFiles, file_mark
 from .journal.journal import Journal, read_journal
-from .names import choose_session
+from .names import choose_session, split_series
 from .state.description import SessionSummary
 from .state.info import LiveSession, damaged_info, info_of
 from .state.info import SessionInfo as SessionInfo
@@ -129,6 +129,32 @@ def find_session(home: Home, wanted: str) -> str:
         raise
 
 
+def study_sessions(home: Home) -> dict[str, dict[int, SessionInfo]]:
+    """Returns the newest session of each cell of each study, by study and cell; cells are in order."""
+    studies: dict[str, dict[int, SessionInfo]] = {}
+    # Oldest first: a newer session of a cell replaces the older one.
+    for info in reversed(list_sessions(home)):
+        if info.settings.series:
+            study, cell = split_series(info.settings.series)
+            studies.setdefault(study, {})[cell] = info
+    return {study: dict(sorted(cells.items())) for study, cells in studies.items()}
+
+
+def find_sessions(home: Home, wanted: str) -> list[str]:
+    """Returns the session that `find_session` returns, or the sessions of the study with this name or unique prefix.
+
+    The sessions of a study are in the order of its cells. Raises as `find_session`.
+    """
+    try:
+        return [find_session(home, wanted)]
+    except NoSuchSession as error:
+        studies = study_sessions(home)
+        try:
+            return [info.name for info in studies[choose_session(wanted, list(studies))].values()]
+        except NoSuchSession:
+            raise error from None
+
+
 def journal_of(home: Home, session: str, *, most_bytes: int | None = None) -> Journal:
     """Returns a session's journal from the live folder or the store; `NoSuchSession` if there is none.
 
@@ -163,5 +189,6 @@ def delete_session(home: Home, session: str) -> None:
                 store.delete_session(session)
         if files.folder.is_dir():
             files.put_away()
+        home.rows(session).unlink(missing_ok=True)
     finally:
         lock.release()

@@ -6,6 +6,7 @@ Tags are never reused, and new fields have defaults: an older reader skips and c
 from __future__ import annotations
 
 from enum import StrEnum
+from typing import Any
 
 import msgspec
 
@@ -100,6 +101,17 @@ class Message(msgspec.Struct, frozen=True):
     role: str
     """`system`, `user` or `assistant`."""
     content: str
+
+
+class ServedModel(msgspec.Struct, frozen=True):
+    """What answered a call, as far as server and request say it."""
+
+    model: str = ""
+    """The id that the server says it served, for example with the date of a version; empty if it says none."""
+    endpoint: str = ""
+    """Protocol of the request: `messages`, `responses` or `chat`."""
+    parameters: dict[str, Any] = {}
+    """Every parameter that was sent besides the prompt: temperature, longest reply, thinking, effort."""
 
 
 class Event(msgspec.Struct, frozen=True, kw_only=True, tag_field="type"):
@@ -234,6 +246,8 @@ class CallFinished(DurableEvent, frozen=True, kw_only=True, tag="call_finished")
     seconds: float = 0.0
     temperature: float | None = None
     """The value that was sent; `None` if the model refused the parameter."""
+    served: ServedModel | None = None
+    """`None` for a recording, and in journals of older versions. The date of the call is the event's `wall`."""
 
 
 class CallFailed(DurableEvent, frozen=True, kw_only=True, tag="call_failed"):

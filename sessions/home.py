@@ -118,6 +118,10 @@ class Home:
         """The registry of suites that people added."""
         return self.root / "suites.toml"
 
+    def rows(self, session: str) -> Path:
+        """Returns the file with the kept rows of a session (`sessions.metrics.row_cache`), whether it exists or not."""
+        return self.root / "rows" / f"{session}.msgpack"
+
     def stored_mark(self, session: str) -> tuple[int, ...]:
         """Returns numbers that change when the store gets events of the session; reads no git."""
         return (

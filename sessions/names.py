@@ -58,6 +58,14 @@ def instance_key(task: str, instance: int) -> str:
     return f"{short_task(task)}#{instance}"
 
 
+class StudyCell(NamedTuple):
+    """Parts of `ablation-3f2a91/4`."""
+
+    study: str
+    cell: int
+    """1, 2, ... in the study's plan."""
+
+
 def attempt_name(instance: str, number: int) -> str:
     """Returns `softmax#2/7`, from an instance's key."""
     return f"{instance}/{number}"
@@ -94,6 +102,17 @@ def split_call(call: str) -> CallName:
     attempt, role, number = parts
     split_attempt(attempt)
     return CallName(attempt, role, int(number))
+
+
+def series_name(study: str, cell: int) -> str:
+    """Returns `ablation-3f2a91/4`: the series of the sessions of a study's fourth cell."""
+    return f"{study}/{cell}"
+
+
+def split_series(series: str) -> StudyCell:
+    """Returns study and cell of a series; a series without a cell has cell 0."""
+    study, _, cell = series.rpartition("/")
+    return StudyCell(study, int(cell)) if study and cell.isdecimal() else StudyCell(series, 0)
 
 
 def title_problem(title: str) -> str:

@@ -72,7 +72,8 @@ class RunSettings(msgspec.Struct, frozen=True, kw_only=True):
     first_chain: int = 1
     """The chain of a recording that instance 1 plays; instance n plays `first_chain + n - 1`."""
     series: str = ""
-    """Name of the ablation that the session belongs to, for example `ablation-20261121-090000-3f2a`; empty if none."""
+    """Study and cell that the session belongs to, for example `ablation-3f2a91/4` (`sessions.names.split_series`); empty if
+    none."""
     title: str = ""
     """Title by a person at the start; empty if none. `SessionTitled` replaces it."""
     options: MethodOptions = MethodOptions()

@@ -1,4 +1,4 @@
-"""Reads the bookkeeping of a reply: the token counts and the stop reason, as the server's JSON has them.
+"""Reads the bookkeeping of a reply: the token counts, the stop reason and the model's id, as the server's JSON has them.
 
 A complete reply is paid for, so it is kept whatever its bookkeeping says: nothing here raises an exception. A value
 that cannot be right is unknown.
@@ -14,6 +14,7 @@ from sessions.events import Usage
 MOST_TOKENS = 1_000_000_000
 """Largest count that a single call can have; a larger count is an error of the server."""
 STOP_WORD = re.compile(r"[A-Za-z0-9_. -]{1,60}")
+MODEL_ID = re.compile(r"[!-~]{1,200}")
 UNKNOWN = "unknown"
 """Stop reason of a model that stopped, if the server's word for the reason cannot be read."""
 
@@ -65,3 +66,8 @@ def read_stop_reason(word: object, words: Mapping[str, str]) -> str:
     if not isinstance(word, str) or not STOP_WORD.fullmatch(word):
         return UNKNOWN
     return words.get(word, word)
+
+
+def read_model(value: object) -> str:
+    """Returns the id of a model; empty if the value is none."""
+    return value if isinstance(value, str) and MODEL_ID.fullmatch(value) else ""

@@ -7,7 +7,7 @@ from typing import Annotated, Protocol, runtime_checkable
 
 import msgspec
 
-from sessions.events import Message, Role, Usage
+from sessions.events import Message, Role, ServedModel, Usage
 
 LONGEST_REPLY = 32_000
 """Tokens of output that a request allows, with reasoning."""
@@ -61,6 +61,8 @@ class Reply(msgspec.Struct, frozen=True):
     """From the request to the last piece, without the waits between tries."""
     temperature: float | None = None
     """The value that was sent; `None` if the model refused the parameter, or if unknown (a recording)."""
+    served: ServedModel | None = None
+    """`None` if no server answered (a recording)."""
 
 
 Seconds = Annotated[float, msgspec.Meta(gt=0, le=86_400)]

@@ -115,6 +115,7 @@ async def _call(
             cost_usd=budget.spend(reservation, client.model, reply.usage),
             seconds=reply.seconds,
             temperature=reply.temperature,
+            served=reply.served,
         )
     )
     # As the journal has it: a resume continues with the same reply.
@@ -130,4 +131,5 @@ def _reply_of(call: CallState) -> Reply:
         usage=call.usage,
         seconds=call.seconds or 0.0,
         temperature=call.temperature,
+        served=call.served,
     )

@@ -1,1 +1,13 @@
-"""The field's metrics: one row of plain data for each judged attempt, and each metric defined once over rows."""
+"""The field's metrics, each defined once over rows: one row of plain data for each judged attempt.
+
+attempt_row.py   `AttemptRow`, `attempt_rows`: the rows of a session's state
+selection.py     which rows a table has: reasons to leave out, best rows, iterations, instances, groups
+task_kinds.py    category and difficulty of tasks
+accuracy.py      call and execution accuracy, pass@k
+speedup.py       means, fast_p, speedup@k, utilisation
+cost.py          what a solved task costs
+bias.py          found against confirmed, rescued against started correct, rounds
+attribution.py   deviance that category and method explain
+code_quality.py  maintainability and complexity of a candidate
+intervals.py     Wilson, Newcombe, bootstrap over tasks
+"""

@@ -6,17 +6,22 @@ A row has no text of a model and no trace: thousands of rows fit into memory and
 from __future__ import annotations
 
 import hashlib
+import sys
 from collections.abc import Iterator
 
 import msgspec
 
 from harness import Evaluation, Verdict
 from harness.wire.provenance import compared_values
-from sessions.events import GIVEN
+from sessions.events import GIVEN, Origin
 from sessions.names import split_attempt
 from sessions.settings import SessionDescription
 from sessions.state.speed import attempt_speed, baseline_names, speed_of, timed_evaluation
 from sessions.state.state import AttemptState, Confirmation, SessionState
+from sessions.state.winners import place
+
+WEAK = "weak: "
+"""Start of the judge's fact about a weak oracle."""
 
 
 class AttemptRow(msgspec.Struct, frozen=True, kw_only=True):
@@ -42,6 +47,12 @@ class AttemptRow(msgspec.Struct, frozen=True, kw_only=True):
     independent: bool
     """False if a person added the instance or gave the kernel: such a row is no sample of the method."""
     verdict: Verdict
+    rejected: bool = False
+    """True if a person rejected it: it is never the best."""
+    weak_oracle: str = ""
+    """Why the task's oracle is weak, as the judge found it; empty if it is not, or if unknown."""
+    place: tuple[float, ...] = ()
+    """Sort key among the attempts at one task: `sessions.state.winners.place`, flat. Greater is better."""
     error: str = ""
     """Class of the error; empty if correct."""
     stage: str = ""
@@ -71,11 +82,14 @@ class AttemptRow(msgspec.Struct, frozen=True, kw_only=True):
     """GEAK's speedup: mean over cases of the ratios of median latencies."""
     sum_ratio: float | None = None
     """Sum of the baseline's medians over the sum of the candidate's, over all timed cases."""
+    baseline_ms: float | None = None
+    """Sum of the baseline's medians over the same cases."""
     bandwidth: float | None = None
     """IOU: highest share of the peak bandwidth of any case, 0 to 1."""
     compute: float | None = None
     """MFU: highest share of the peak of the matrix units of any case, 0 to 1."""
     input_tokens: int | None = None
+    """0 if the attempt needed no model: a sweep made it. The same holds for the output and the cost."""
     output_tokens: int | None = None
     cost_usd: float | None = None
     device_s: float = 0.0
@@ -95,6 +109,11 @@ class AttemptRow(msgspec.Struct, frozen=True, kw_only=True):
         return self.verdict is Verdict.CORRECT
 
     @property
+    def given(self) -> bool:
+        """True if a person gave the kernel: no accuracy of a model counts it."""
+        return self.origin in GIVEN
+
+    @property
     def suite(self) -> str:
         """Name of the task's suite."""
         return self.task.rpartition("/")[0]
@@ -111,6 +130,12 @@ def attempt_rows(state: SessionState) -> Iterator[AttemptRow]:
                 yield _row(state.started, instance.task, attempt, attempt.evaluation, independent=independent)
 
 
+def _flat_place(attempt: AttemptState) -> tuple[float, ...]:
+    standing, rank = place(attempt)
+    # Files of rows have no infinite numbers.
+    return (standing, *(max(-sys.float_info.max, value) for value in rank))
+
+
 def _row(
     started: SessionDescription,
     task: str,
@@ -120,13 +145,16 @@ def _row(
     independent: bool,
 ) -> AttemptRow:
     timed = timed_evaluation(attempt) or evaluation
-    speed, found = attempt_speed(attempt), speed_of(evaluation)
+    speed = attempt_speed(attempt)
+    found = speed if timed is evaluation else speed_of(evaluation)
     exam = speed_of(attempt.exam) if attempt.exam is not None and attempt.exam.exam else None
     efficiencies = [latency.efficiency for latency in timed.latency if latency.efficiency is not None]
     shares = [share for efficiency in efficiencies if (share := efficiency.io_utilisation) is not None]
     computes = [share for efficiency in efficiencies if (share := efficiency.mfu) is not None]
+    baseline_ms = sum(latency.baseline_ms for latency in timed.latency)
     candidate_ms = sum(latency.candidate_ms for latency in timed.latency)
     usage = attempt.usage
+    no_call = 0 if attempt.origin is Origin.TUNE and not attempt.calls else None
     return AttemptRow(
         session=started.session,
         series=started.series,
@@ -141,6 +169,16 @@ def _row(
         origin=str(attempt.origin),
         independent=independent,
         verdict=evaluation.verdict,
+        rejected=attempt.rejected,
+        weak_oracle=next(
+            (
+                fact.value.removeprefix(WEAK)
+                for fact in evaluation.facts
+                if fact.name == "oracle" and fact.value.startswith(WEAK)
+            ),
+            "",
+        ),
+        place=_flat_place(attempt),
         error=evaluation.error.kind if evaluation.error is not None else "",
         stage=next((stage.name for stage in evaluation.stages if stage.ok is False), ""),
         call=evaluation.call,
@@ -156,14 +194,13 @@ def _row(
         found=found.value if found is not None else None,
         confirmed=exam.value if exam is not None else None,
         geak=timed.speedup if speed is not None else None,
-        sum_ratio=sum(latency.baseline_ms for latency in timed.latency) / candidate_ms
-        if speed is not None and candidate_ms
-        else None,
+        sum_ratio=baseline_ms / candidate_ms if speed is not None and candidate_ms else None,
+        baseline_ms=baseline_ms if speed is not None and candidate_ms else None,
         bandwidth=max(shares, default=None),
         compute=max(computes, default=None),
-        input_tokens=usage.input_tokens,
-        output_tokens=usage.output_tokens,
-        cost_usd=attempt.cost_usd,
+        input_tokens=no_call if usage.input_tokens is None else usage.input_tokens,
+        output_tokens=no_call if usage.output_tokens is None else usage.output_tokens,
+        cost_usd=no_call if attempt.cost_usd is None else attempt.cost_usd,
         device_s=attempt.device_s,
         wall_s=attempt.judged_wall - attempt.started_wall if attempt.judged_wall else None,
         source_sha256=hashlib.sha256((attempt.source or "").encode()).hexdigest() if attempt.source else "",

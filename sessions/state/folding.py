@@ -354,7 +354,7 @@ def _apply_call(
             call.reasoning_words, call.text_words = Words(event.reasoning), Words(event.text)
             call.finished, call.failed, call.refused_wall, call.retry_wall = True, "", 0.0, 0.0
             call.stop_reason, call.usage, call.cost_usd = event.stop_reason, event.usage, event.cost_usd
-            call.seconds, call.temperature = event.seconds, event.temperature
+            call.seconds, call.temperature, call.served = event.seconds, event.temperature, event.served
             _set_word(instance, attempt, "wait", event.wall)
             _count(state, event)
             return dirty | {SESSION}

@@ -24,6 +24,7 @@ from sessions.events import (
     Message,
     Origin,
     Role,
+    ServedModel,
     SessionExtended,
     SweepRung,
     Usage,
@@ -130,6 +131,7 @@ class CallState:
     cost_usd: float | None = None
     seconds: float | None = None
     temperature: float | None = None
+    served: ServedModel | None = None
 
     @property
     def too_long(self) -> bool:

@@ -16,7 +16,7 @@ import msgspec
 
 from harness import Verdict
 from sessions import events as ev
-from sessions.events import Message, Role, Usage
+from sessions.events import Message, Role, ServedModel, Usage
 from sessions.settings import SCHEMA
 from sessions.state.speed import baseline_names, speed_of
 from sessions.state.state import AttemptState, CallState, InstanceState, SessionState
@@ -34,7 +34,7 @@ class CommitPiece(msgspec.Struct, frozen=True):
     text: str
 
 
-class CallRecord(msgspec.Struct, frozen=True):
+class CallRecord(msgspec.Struct, frozen=True, omit_defaults=True):
     """A line of `calls.jsonl`."""
 
     call: str
@@ -50,6 +50,8 @@ class CallRecord(msgspec.Struct, frozen=True):
     temperature: float | None
     retries: int
     failed: str
+    served: ServedModel | None = None
+    """Left out if unknown, so that an attempt of an older version keeps the id of its commit."""
 
 
 class AttemptRecord(msgspec.Struct, frozen=True, kw_only=True):

@@ -58,6 +58,20 @@ async def test_reply_streams_in_order_with_reasoning_and_usage(wire: str) -> Non
     assert received.retries == []
 
 
+async def test_reply_says_which_model_answered_and_how_it_was_asked(wire: str) -> None:
+    async with connected(wire, Answer("yes", odd={"model": "test-20261101"})) as (client, _):
+        served = (await client.reply(request("the question", system="the rules"), ignore)).served
+    assert served is not None
+    assert (served.model, served.endpoint) == (
+        "test-20261101",
+        {"anthropic": "messages", "openai": "chat", "responses": "responses"}[wire],
+    )
+    assert served.parameters["temperature"] == 1.0
+    assert 32_000 in served.parameters.values()
+    assert "the question" not in str(served.parameters)
+    assert "the rules" not in str(served.parameters)
+
+
 async def test_request_contains_the_messages_and_parameters(wire: str) -> None:
     async with connected(wire, says("yes")) as (client, server):
         await client.reply(request("the question", system="the rules"), ignore)

@@ -38,9 +38,12 @@ WAIT_S = 60.0
 Result = TypeVar("Result")
 
 
-def gates(pool: DevicePool) -> list[tuple[Child, Path]]:
+def processes(pool: DevicePool) -> list[Child]:
+    return [*pool.interpreting._children.values(), *pool.compiling._children.values()]
+
+
+def gates(children: list[Child]) -> list[tuple[Child, Path]]:
     """Return the processes that wait at a gate, with the folder of the gate."""
-    children = [*pool.interpreting._children.values(), *pool.compiling._children.values()]
     waiting = []
     for child in children:
         with suppress(OSError):  # the folder ends with its process
@@ -52,22 +55,27 @@ def gates(pool: DevicePool) -> list[tuple[Child, Path]]:
     return waiting
 
 
-async def kill_the_first(pool: DevicePool) -> None:
-    """Kill the first process that waits at a gate, and let all later ones go on."""
-    while not gates(pool):  # noqa: ASYNC110 -- a file sets no event
+async def kill_the_first(pool: DevicePool, earlier: list[Child]) -> None:
+    """Kill the first process that waits at a gate, and let all later ones go on; `earlier` processes are left alone."""
+
+    def waiting() -> list[tuple[Child, Path]]:
+        return gates([child for child in processes(pool) if child not in earlier])
+
+    while not waiting():  # noqa: ASYNC110 -- a file sets no event
         await asyncio.sleep(0.02)
-    child, _ = gates(pool)[0]
+    child, _ = waiting()[0]
     os.kill(await child.started, signal.SIGKILL)
     await asyncio.shield(child.ended)
     while True:
-        for _, folder in gates(pool):
+        for _, folder in waiting():
             with suppress(OSError):  # the folder ends with its process
                 (folder / GO).touch()
         await asyncio.sleep(0.02)
 
 
 async def with_a_kill(pool: DevicePool, work: Coroutine[Any, Any, Result]) -> Result:
-    killing = asyncio.create_task(kill_the_first(pool), name="kill")
+    earlier = processes(pool)  # a process of an earlier test may still be about to end
+    killing = asyncio.create_task(kill_the_first(pool, earlier), name="kill")
     try:
         async with asyncio.timeout(WAIT_S):
             return await work

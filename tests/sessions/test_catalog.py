@@ -18,7 +18,7 @@ from sessions import (
     list_sessions,
 )
 from sessions import events as ev
-from sessions.catalog import SessionList
+from sessions.catalog import SessionList, find_sessions
 from sessions.errors import AmbiguousSession, NoSuchAttempt, NoSuchSession, NotDecidable, SessionBusy
 from sessions.journal.codec import encode
 from sessions.store.reconcile import take_up
@@ -211,3 +211,14 @@ def test_list_that_is_read_again_equals_a_fresh_list(copied_home: Home) -> None:
     again = sessions.read()
     assert next(info for info in again if info.name == OTHER).title == "tiles"
     assert again == list_sessions(copied_home)
+
+
+def test_study_names_the_newest_session_of_each_cell_in_order(home: Home) -> None:
+    names = [f"2026010{day}-030405-geak-000{day}" for day in range(1, 5)]
+    for name, cell in zip(names, (2, 1, 2, 10), strict=True):
+        started = story.started(name, series=f"tables-3f2a91/{cell}")
+        Recorder.begin(home, started).close()
+    assert find_sessions(home, "tables") == [names[1], names[2], names[3]]
+    assert find_sessions(home, names[0]) == [names[0]]
+    with pytest.raises(NoSuchSession, match="no session 'tablet'"):
+        find_sessions(home, "tablet")

@@ -1,6 +1,8 @@
-"""Rank of untimed attempts: estimates that matter, then figures of the binaries, then the shorter module."""
+"""Rank of attempts: the verdict, the speed; without timing estimates that matter, figures of the binaries, length."""
 
 from __future__ import annotations
+
+import math
 
 import msgspec
 import pytest
@@ -70,3 +72,41 @@ def test_shorter_module_wins_a_tie_only_without_timing() -> None:
     timed = evaluation(Verdict.CORRECT, speedup=1.5)
     assert rank(timed, short) == rank(timed, long)
     assert isinstance(rank(timed, short), Rank)
+
+
+def with_estimate(high_us: float) -> Evaluation:
+    bound = Estimate("gfx942", "small", {"n": 8}, 10.0, high_us, "memory", "memory", "peaks")
+    return msgspec.structs.replace(CORRECT, estimate=(bound,))
+
+
+def with_spills(count: int) -> Evaluation:
+    kernel = msgspec.structs.replace(CORRECT.resources["gfx942"][0], vgpr_spills=count)
+    return msgspec.structs.replace(CORRECT, resources={"gfx942": (kernel,)})
+
+
+@pytest.mark.parametrize(
+    ("better", "worse"),
+    [
+        (CORRECT, evaluation(Verdict.WRONG)),
+        (evaluation(Verdict.WRONG), evaluation(Verdict.CALL_ERROR)),
+        (evaluation(Verdict.CALL_ERROR), evaluation(Verdict.INFRA_ERROR)),
+        (evaluation(Verdict.CORRECT, speedup=1.5), evaluation(Verdict.CORRECT, speedup=1.4)),
+        (evaluation(Verdict.CORRECT, speedup=0.5), CORRECT),
+        (with_estimate(20.0), with_estimate(30.0)),
+        (with_estimate(20.0), CORRECT),
+        (with_spills(0), with_spills(3)),
+    ],
+)
+def test_better_evaluation_has_a_higher_rank(better: Evaluation, worse: Evaluation) -> None:
+    assert rank(better) > rank(worse)
+
+
+def test_less_traffic_ranks_higher_without_timing() -> None:
+    lean = msgspec.structs.replace(CORRECT.traffic[0], requested_read_bytes=64)
+    assert rank(msgspec.structs.replace(CORRECT, traffic=(lean,))) > rank(CORRECT)
+
+
+def test_rank_of_unknown_facts_is_not_nan() -> None:
+    bare = msgspec.structs.replace(CORRECT, traffic=(), resources={})
+    assert not any(math.isnan(part) for part in rank(bare))
+    assert rank(bare) == rank(bare)

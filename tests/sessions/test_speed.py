@@ -11,7 +11,6 @@ from harness import Evaluation, Latency, Outcome, Verdict
 from harness.wire.latency import Bound
 from harness.wire.provenance import Provenance
 from sessions.events import Origin
-from sessions.state.metrics import fast_p, speedup_geomean, speedup_mean
 from sessions.state.ratio_words import narrow, signed
 from sessions.state.speed import Speed, gain, is_apart, missing_speed, speed_of
 from sessions.state.state import AttemptState
@@ -163,16 +162,6 @@ def test_attempts_with_another_driver_or_product_have_no_gain() -> None:
     assert gain(other, first) is None
     assert is_apart(other, first)
     assert not is_apart(attempt(story.evaluation(Verdict.WRONG)), first), "it has no figure to compare"
-
-
-def test_mean_over_tasks_is_unknown_if_they_were_timed_with_different_drivers() -> None:
-    old, new = (
-        msgspec.structs.replace(timed(case("a", 2.0)), speedup=2.0, provenance=Provenance(driver=driver))
-        for driver in ("1", "2")
-    )
-    assert speedup_geomean([old, old]) == speedup_mean([old, old]) == pytest.approx(2.0)
-    assert (speedup_geomean([old, new]), speedup_mean([old, new]), fast_p([old, new], 1.0)) == (None,) * 3
-    assert fast_p([old, new], 0) == 1.0
 
 
 def test_what_was_not_timed_has_no_speed_but_a_reason() -> None:

@@ -10,7 +10,7 @@ import click
 from click.shell_completion import CompletionItem
 
 from sessions import Journal, SessionState, fold
-from sessions.catalog import LATEST, find_session, journal_of
+from sessions.catalog import LATEST, find_session, find_sessions, journal_of
 from sessions.home import Home, home_from
 from sessions.kept_kernels import KeptKernel, kept_kernel, session_kernels
 from sessions.store.decidable import find_attempt
@@ -41,6 +41,13 @@ def open_session(wanted: str) -> OpenedSession:
     """Return the session that a person names; raises as `find_session`."""
     home = home_from(os.environ)
     return OpenedSession(home, find_session(home, wanted))
+
+
+def open_sessions(wanted: Sequence[str]) -> list[OpenedSession]:
+    """Return the sessions that a person names, each once; a study gives all its sessions. Raises as `find_sessions`."""
+    home = home_from(os.environ)
+    names = dict.fromkeys(name for word in wanted for name in find_sessions(home, word))
+    return [OpenedSession(home, name) for name in names]
 
 
 def open_kernel(words: Sequence[str]) -> KeptKernel:

@@ -11,14 +11,9 @@ from engine.plan.ablation import CONTRIBUTIONS, ROWS, Ablation
 from sessions import InstanceState, SessionState
 from sessions.catalog import Standing
 from sessions.events import METHOD_DONE
-from sessions.state.metrics import (
-    difference_interval,
-    speedup_geomean,
-    speedup_mean,
-    speedup_sign,
-    wilson_interval,
-)
-from sessions.state.speed import baseline_names, speed_of
+from sessions.metrics.attempt_row import attempt_rows
+from sessions.metrics.intervals import difference_interval, wilson_interval
+from sessions.metrics.speedup import speedup_geomean, speedup_mean, speedup_sign
 from sessions.state.state import Confirmation
 from sessions.state.tally import tally
 from sessions.state.winners import best_of
@@ -172,9 +167,8 @@ def _row(
     sampled = [instance for instance, counted in samples if counted.judged]
     solved = [instance for instance, counted in samples if counted.correct]
     called = sum(map(_called, sampled))
-    bests = [
-        best.evaluation for instance in solved if (best := best_of(instance.attempts)) and best.evaluation
-    ]
+    names = {best.attempt for instance in solved if (best := best_of(instance.attempts)) is not None}
+    bests = [row for row in attempt_rows(state) if row.attempt in names]
     low, high = wilson_interval(len(solved), len(sampled)) or (None, None)
     spent = spending_of(attempts)
     return msgspec.structs.replace(
@@ -192,11 +186,11 @@ def _row(
         attempts=counts.judged,
         attempts_correct=counts.correct,
         uncounted=counts.uncounted,
-        timed=sum(speed_of(best) is not None for best in bests),
+        timed=sum(best.headline is not None for best in bests),
         speedup_mean=speedup_mean(bests),
         speedup_geomean=speedup_geomean(bests),
         speedup_sign=speedup_sign(bests),
-        against=baseline_names(latency for best in bests for latency in best.latency),
+        against=", ".join(dict.fromkeys(best.against for best in bests if best.against)),
         input_tokens=spent.input_tokens,
         output_tokens=spent.output_tokens,
         cost_usd=spent.cost_usd,

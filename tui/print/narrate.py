@@ -13,6 +13,7 @@ from sessions.names import instance_key, short_task, stage_word
 from suites.python_source import source_lines
 from tui.diagnostics import one_line
 from tui.facts.attempt import decided_words, origin_words
+from tui.facts.calls import served_words
 from tui.facts.endings import ending_words
 from tui.facts.evaluation.certainty import exam_sentence, exam_word, is_winner
 from tui.facts.evaluation.provenance import verification_words
@@ -228,8 +229,9 @@ def _attempt(attempt: AttemptState, base: AttemptState | None, instance: Instanc
         ending = (
             f"failed: {call.failed}" if call.failed else f"{tokens}, {duration(call.seconds)}{cost}{warmth}"
         )
+        served = f" ({words})" if (words := served_words(call)) else ""
         retries = f", asked {counted(call.retries + 1, 'time')}" if call.retries else ""
-        yield f"   {call.role}: {ending if call.finished or call.failed else 'not finished'}{retries}"
+        yield f"   {call.role}: {ending if call.finished or call.failed else 'not finished'}{served}{retries}"
     if attempt.strategy:
         yield indented(f"strategy: {attempt.strategy}", 3)
     if attempt.source:

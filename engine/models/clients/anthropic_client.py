@@ -8,7 +8,7 @@ from collections.abc import AsyncGenerator, AsyncIterable, Mapping
 from typing import Any
 
 from engine.models.access import Access
-from engine.models.bookkeeping import field, read_count, read_stop_reason, read_usage
+from engine.models.bookkeeping import field, read_count, read_model, read_stop_reason, read_usage
 from engine.models.client import Limits, Piece, Request
 from engine.models.spec import ModelSpec
 from sessions.events import Usage
@@ -41,6 +41,7 @@ class AnthropicClient(SdkClient):
 
     sdk = anthropic
     broken = BROKEN
+    endpoint = "messages"
     path = "/v1/messages"
     models_path = "/v1/models"
 
@@ -97,13 +98,14 @@ async def translate_events(stream: AsyncIterable[object]) -> AsyncGenerator[Stre
     After the model reported its stop reason, a broken stream still gives the complete reply. The stream is read past
     the protocol's last event, because only then the connection is free for the next call.
     """
-    stop_reason = ""
+    stop_reason = model = ""
     counts: dict[str, object] = {}
     events = aiter(stream)
     while (event := await next_event(events, finished=bool(stop_reason), broken=BROKEN)) is not None:
         delta: Any = event.get("delta")
         match event.get("type"):
             case "message_start":
+                model = read_model(field(event, "message", "model"))
                 _update_counts(counts, field(event, "message", "usage"), INPUT_COUNTS)
             case "content_block_delta" if delta["type"] == "text_delta":
                 yield Piece("text", read_text(delta["text"]))
@@ -118,7 +120,7 @@ async def translate_events(stream: AsyncIterable[object]) -> AsyncGenerator[Stre
                 pass
         yield Beat()
     if stop_reason:
-        yield Ending(stop_reason, usage_of(counts))
+        yield Ending(stop_reason, usage_of(counts), model)
 
 
 def _update_counts(counts: dict[str, object], usage: object, names: tuple[str, ...]) -> None:

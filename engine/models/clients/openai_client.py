@@ -6,7 +6,7 @@ from collections.abc import AsyncGenerator, AsyncIterable
 from typing import Any
 
 from engine.models.access import Access
-from engine.models.bookkeeping import field, read_count, read_stop_reason, read_usage
+from engine.models.bookkeeping import field, read_count, read_model, read_stop_reason, read_usage
 from engine.models.client import Limits, Piece, Request
 from engine.models.spec import ModelSpec
 from sessions.events import Usage
@@ -20,6 +20,7 @@ STOP_REASONS = {"stop": "end", "length": "truncated"}
 class OpenAIClient(OpenAIWire):
     """One model of a server with chat completions (vLLM, SGLang, Ollama, LM Studio, Azure, Gemini)."""
 
+    endpoint = "chat"
     path = "/chat/completions"
 
     def __init__(self, spec: ModelSpec, access: Access, limits: Limits) -> None:
@@ -46,10 +47,11 @@ async def translate_chunks(stream: AsyncIterable[object]) -> AsyncGenerator[Stre
     After the model reported its stop reason, an error before the usage still gives the complete reply. A usage before
     the stop reason does not count, because servers that send it count only the tokens so far.
     """
-    stop_reason = ""
+    stop_reason = model = ""
     usage = Usage()
     chunks = aiter(stream)
     while (chunk := await next_event(chunks, finished=bool(stop_reason), broken=BROKEN)) is not None:
+        model = read_model(chunk.get("model")) or model
         choices = chunk.get("choices")
         choice = choices[0] if isinstance(choices, list) and choices else None
         delta: Any = field(choice, "delta") or {}
@@ -60,7 +62,7 @@ async def translate_chunks(stream: AsyncIterable[object]) -> AsyncGenerator[Stre
             usage = usage_of(chunk["usage"])
         yield Beat()
     if stop_reason:
-        yield Ending(stop_reason, usage)
+        yield Ending(stop_reason, usage, model)
 
 
 def reasoning_of(delta: object) -> str:

@@ -8,7 +8,7 @@ from typing import Any
 
 from engine.errors import ModelError
 from engine.models.access import Access
-from engine.models.bookkeeping import field, read_stop_reason, read_usage
+from engine.models.bookkeeping import field, read_model, read_stop_reason, read_usage
 from engine.models.client import CallKey, Limits, Piece, Request
 from engine.models.spec import ModelSpec
 from sessions.events import Usage
@@ -24,6 +24,7 @@ STOP_REASONS = {"max_output_tokens": "truncated"}
 class ResponsesClient(OpenAIWire):
     """One model of OpenAI. A model without reasoning refuses `reasoning` and is then asked without it."""
 
+    endpoint = "responses"
     path = "/responses"
 
     def __init__(self, spec: ModelSpec, access: Access, limits: Limits) -> None:
@@ -90,13 +91,14 @@ async def translate_events(
 
 def ending_of(event: dict[str, Any], secrets: Sequence[str]) -> Ending | ModelError | None:
     """Returns the end of the stream if this event is its last; else `None`."""
+    model = read_model(field(event, "response", "model"))
     match event.get("type"):
         case "response.completed":
-            return Ending("end", usage_of(field(event, "response", "usage")))
+            return Ending("end", usage_of(field(event, "response", "usage")), model)
         case "response.incomplete":
             reason = field(event, "response", "incomplete_details", "reason") or "incomplete"
             usage = usage_of(field(event, "response", "usage"))
-            return Ending(read_stop_reason(reason, STOP_REASONS), usage)
+            return Ending(read_stop_reason(reason, STOP_REASONS), usage, model)
         case "response.failed":
             error = field(event, "response", "error")
             return in_stream(field(error, "code"), None, field(error, "message"), secrets)

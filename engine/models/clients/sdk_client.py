@@ -41,6 +41,8 @@ class SdkClient(ABC):
     sdk: ModuleType
     broken: tuple[type[Exception], ...]
     """Exceptions of a stream, also of a stream that falls silent (`TimeoutError`)."""
+    endpoint: str
+    """The protocol, as `ServedModel` names it."""
     path: str
     """Path of the protocol below the server's address."""
     models_path: str = "/models"
@@ -72,7 +74,8 @@ class SdkClient(ABC):
                     self._stream(parameters),
                     limits=self._limits,
                     on_piece=on_piece,
-                    temperature=parameters.get("temperature"),
+                    endpoint=self.endpoint,
+                    parameters=parameters,
                 )
             except self._refusals as error:
                 if not self._adapt(error, parameters, self._optional - without):

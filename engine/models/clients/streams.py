@@ -11,10 +11,15 @@ from typing import Any
 
 from engine.errors import TryAgain, UselessToRetry
 from engine.models.client import Limits, Piece, Reply
-from sessions.events import Usage
+from sessions.events import ServedModel, Usage
 
 LAST_WORDS_S = 10.0
 """Time limit for token counts and the protocol's end, after the model's last piece."""
+
+NOT_SAMPLING = frozenset(
+    {"model", "messages", "input", "system", "instructions", "store", "prompt_cache_key", "stream_options"}
+)
+"""Parameters of a request that are its prompt, or do not change the reply."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,6 +28,8 @@ class Ending:
 
     stop_reason: str
     usage: Usage
+    model: str = ""
+    """The id that the server says it served."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,9 +45,10 @@ async def gather_reply(
     *,
     limits: Limits,
     on_piece: Callable[[Piece], None],
-    temperature: float | None,
+    endpoint: str,
+    parameters: dict[str, Any],
 ) -> Reply:
-    """Returns the complete reply of a stream.
+    """Returns the complete reply of a stream; `parameters` were sent to the `endpoint`.
 
     Raises `TryAgain`: `silent` if the first piece or the next item is late, `cut` if the stream ends without its
     `Ending`. Raises `UselessToRetry` (`too_slow`) if the reply takes longer than `limits.reply_s`, because a retry
@@ -74,7 +82,12 @@ async def gather_reply(
         stop_reason=ending.stop_reason,
         usage=ending.usage,
         seconds=time.monotonic() - started,
-        temperature=temperature,
+        temperature=parameters.get("temperature"),
+        served=ServedModel(
+            ending.model,
+            endpoint,
+            {name: value for name, value in parameters.items() if name not in NOT_SAMPLING},
+        ),
     )
 
 

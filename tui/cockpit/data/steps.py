@@ -16,6 +16,7 @@ from sessions.state.state import AttemptState, CallState
 from tui.cockpit.draw.lines import clean
 from tui.facts import vocabulary
 from tui.facts.attempt import decided_words
+from tui.facts.calls import served_as
 from tui.facts.evaluation.certainty import exam_of
 from tui.facts.vocabulary import speed_style, verdict_style
 from tui.print.narrate import rung_words, swept_words
@@ -95,7 +96,7 @@ def _call_facts(call: CallState) -> str:
         parts.append(vocabulary.money(call.cost_usd))
     if call.live:
         parts.append("writing" if call.reasoning_words or call.text_words else "waits for the model")
-    parts.append(call.model)
+    parts += [call.model, served_as(call)]
     if call.own_temperature:
         parts.append("its own temperature")
     return " · ".join(filter(None, parts))

@@ -24,7 +24,7 @@ from harness.node.selection import targets_for, wait_for_devices
 from harness.processes.capacity import RECORDED_CASE_BYTES
 from harness.recording.original import check_definition
 from sessions.home import Home, home_from
-from sessions.state.metrics import mean_pass_at_k
+from sessions.metrics.accuracy import mean_pass_at_k
 from sessions.state.ratio_words import times
 from suites import public_suite_names
 from suites.public.task import PublicTask

@@ -9,7 +9,7 @@ import click
 
 from sessions.catalog import LATEST
 from tui.commands.files import write_document
-from tui.commands.opening import open_session
+from tui.commands.opening import open_sessions
 from tui.commands.options import complete_sessions
 from tui.diagnostics import Complaint, printable, say
 from tui.facts.report import SessionReport, report_of
@@ -22,7 +22,7 @@ PAGES = {"table": as_text, "md": as_markdown, "html": as_html, "csv": as_csv}
 
 
 @click.command(name="report")
-@click.argument("sessions", nargs=-1, metavar="[SESSION]...", shell_complete=complete_sessions)
+@click.argument("sessions", nargs=-1, metavar="[SESSION|STUDY]...", shell_complete=complete_sessions)
 @click.option(
     "--format",
     "form",
@@ -40,15 +40,14 @@ PAGES = {"table": as_text, "md": as_markdown, "html": as_html, "csv": as_csv}
 def report_command(sessions: tuple[str, ...], *, form: str | None, output: Path | None) -> None:
     """Report what is faster in SESSIONs: the winner of each task, its cases, why it is fast, and where its kernel lies.
 
-    Without SESSION, the report is of the newest session. Then come the attempts of each instance, verdicts, decisions of
-    people, cost, and the field's metrics. Speedups are measured; without a GPU the report has estimates, in a table of
-    their own. Several sessions also get one table of all winners. `md` and `html` say the same as `table`; `json` and
-    `csv` have the metrics by task.
+    Without SESSION, the report is of the newest session; a STUDY stands for all its sessions. Then come the attempts of
+    each instance, verdicts, decisions of people, cost, and the field's metrics. Speedups are measured; without a GPU the
+    report has estimates, in a table of their own. Several sessions also get one table of all winners. `md` and `html` say
+    the same as `table`; `json` and `csv` have the metrics by task.
     """
     form = form or ("table" if output is None else _form_of(output))
     reports = []
-    for wanted in dict.fromkeys(sessions or (LATEST,)):
-        opened = open_session(wanted)
+    for opened in open_sessions(sessions or (LATEST,)):
         report = report_of(opened.state)
         if report.metrics:
             reports.append(report)

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from sessions.names import short_task
-from sessions.state.metrics import are_mixed
 from tui.facts.tables import Column, Field
 from tui.facts.vocabulary import UNKNOWN, counted, percent
 
@@ -65,7 +64,7 @@ def metric_sections(report: SessionReport) -> tuple[Section, ...]:
             notes.append(
                 f"They leave out {total.uncounted} without a verdict on the candidate (unsupported, cancelled, our failure)."
             )
-        if are_mixed(winner.evaluation for winner in report.winners):
+        if total.speedup_geomean is None and any(winner.speed is not None for winner in report.winners):
             notes.append(
                 "No mean speedup over tasks: the winners were timed with different hardware or software."
             )

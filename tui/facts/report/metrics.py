@@ -8,19 +8,18 @@ import msgspec
 
 from harness import Verdict
 from sessions import AttemptState, SessionState
-from sessions.events import GIVEN
-from sessions.state.metrics import (
+from sessions.metrics.accuracy import (
     call_accuracy,
     correct_per_compile,
     execution_accuracy,
-    fast_p,
     mean_pass_at_k,
-    speedup_geomean,
-    speedup_mean,
-    speedup_sign,
+    samples_by_task,
 )
+from sessions.metrics.attempt_row import AttemptRow, attempt_rows
+from sessions.metrics.selection import grouped
+from sessions.metrics.speedup import fast_p, speedup_geomean, speedup_mean, speedup_sign
 from sessions.state.ratio_words import signed
-from sessions.state.speed import attempt_speed, baseline_names, timed_evaluation
+from sessions.state.speed import attempt_speed, baseline_names
 from sessions.state.winners import bests_by_task, confirmed_tasks
 from tui.facts.evaluation.spread import by_gpu_words
 from tui.facts.settings_words import option_words
@@ -84,39 +83,41 @@ class TaskMetrics(msgspec.Struct, frozen=True, kw_only=True):
 def task_metrics(state: SessionState) -> list[TaskMetrics]:
     """Return one row per task, in the session's order; with several tasks also a row over all of them."""
     tasks = list(state.started.tasks) if state.started else []
-    bests = bests_by_task(state)
-    by_task = [_metrics(state, task, [task], bests) for task in tasks]
-    return [*by_task, _metrics(state, ALL, tasks, bests)] if len(tasks) > 1 else by_task
+    bests, rows = bests_by_task(state), list(attempt_rows(state))
+    rows_by_task = grouped(rows, lambda row: row.task)
+    by_task = [_metrics(state, task, [task], bests, rows_by_task.get(task, [])) for task in tasks]
+    return [*by_task, _metrics(state, ALL, tasks, bests, rows)] if len(tasks) > 1 else by_task
 
 
 def _metrics(
-    state: SessionState, name: str, tasks: Sequence[str], bests: dict[str, AttemptState]
+    state: SessionState,
+    name: str,
+    tasks: Sequence[str],
+    bests: dict[str, AttemptState],
+    all_rows: Sequence[AttemptRow],
 ) -> TaskMetrics:
     instances = [instance for instance in state.instances.values() if instance.task in tasks]
     attempts = [attempt for instance in instances for attempt in instance.attempts]
-    evaluations = [
-        attempt.evaluation
-        for attempt in attempts
-        if attempt.evaluation is not None and attempt.origin not in GIVEN
-    ]
-    counted = [evaluation for evaluation in evaluations if evaluation.verdict.counted]
-    samples = [_samples(state, task) for task in tasks]
-    sampled = [pair for pair in samples if pair[0] > 0]
+    rows = [row for row in all_rows if not row.given]
+    counted = sum(row.counted for row in rows)
+    samples = list(samples_by_task(rows).values())
     k = state.started.instances if state.started else 0
     winners = [bests[task] for task in tasks if task in bests]
-    timed = [evaluation for winner in winners if (evaluation := timed_evaluation(winner)) is not None]
+    names = {winner.attempt for winner in winners}
+    best_rows = [row for row in all_rows if row.attempt in names]
     best = winners[0] if winners and len(tasks) == 1 else None
     solved = best is not None and best.verdict is Verdict.CORRECT
     confirmed = confirmed_tasks(instances)
     spent = spending_of(attempts)
+    evaluations = [attempt.evaluation for attempt in attempts if attempt.evaluation is not None]
     return TaskMetrics(
         session=state.started.session if state.started else "",
         method=state.started.method if state.started else "",
         options=option_words(state.started.options) if state.started else "",
         model=state.started.model if state.started else "",
         task=name,
-        attempts=len(counted),
-        uncounted=len(evaluations) - len(counted),
+        attempts=counted,
+        uncounted=len(rows) - counted,
         solved=sum(correct > 0 for _, correct in samples),
         confirmed=len(confirmed) if confirmed is not None else None,
         tasks=len(tasks),
@@ -126,39 +127,21 @@ def _metrics(
         best_speedup=speed.value if best and (speed := attempt_speed(best)) else None,
         against=baseline_names(latency for evaluation in evaluations for latency in evaluation.latency),
         best_spread=by_gpu_words(best) if best and solved else "",
-        call_accuracy=call_accuracy(evaluations),
-        execution_accuracy=execution_accuracy(evaluations),
-        correct_per_compile=correct_per_compile(evaluations),
-        pass_at_1=mean_pass_at_k(sampled, 1) if len(sampled) == len(tasks) else None,
-        pass_at_k=mean_pass_at_k(sampled, k) if k and len(sampled) == len(tasks) else None,
+        call_accuracy=call_accuracy(rows),
+        execution_accuracy=execution_accuracy(rows),
+        correct_per_compile=correct_per_compile(rows),
+        pass_at_1=mean_pass_at_k(samples, 1) if len(samples) == len(tasks) else None,
+        pass_at_k=mean_pass_at_k(samples, k) if k and len(samples) == len(tasks) else None,
         k=k,
-        fast_1=fast_p(timed, 1.0),
-        fast_2=fast_p(timed, 2.0),
-        speedup_mean=speedup_mean(timed),
-        speedup_geomean=speedup_geomean(timed),
-        speedup_sign=speedup_sign(timed),
+        fast_1=fast_p(best_rows, 1.0),
+        fast_2=fast_p(best_rows, 2.0),
+        speedup_mean=speedup_mean(best_rows),
+        speedup_geomean=speedup_geomean(best_rows),
+        speedup_sign=speedup_sign(best_rows),
         input_tokens=spent.input_tokens,
         output_tokens=spent.output_tokens,
         cost_usd=spent.cost_usd,
     )
-
-
-def _samples(state: SessionState, task: str) -> tuple[int, int]:
-    """Return the instances of a task with a counted verdict, and with a correct attempt.
-
-    Instances that a person added are left out, because they are not independent.
-    """
-    verdicts = [
-        [
-            attempt.verdict
-            for attempt in instance.attempts
-            if attempt.verdict is not None and attempt.verdict.counted and attempt.origin not in GIVEN
-        ]
-        for key, instance in state.instances.items()
-        if instance.task == task and key not in state.forks
-    ]
-    samples = [by_instance for by_instance in verdicts if by_instance]
-    return len(samples), sum(Verdict.CORRECT in sample for sample in samples)
 
 
 def ratio(value: float | None, sign: str = "") -> str:

@@ -1,0 +1,116 @@
+"""Selects the rows of a table: by reason to count, the best of a task, the first iterations, some instances, groups.
+
+Every table of reports, studies and comparisons selects its rows here, so that all tables have the same rows.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from typing import NamedTuple, TypeVar
+
+from harness import Verdict
+
+from .attempt_row import AttemptRow
+from .task_kinds import TaskKind
+
+K = TypeVar("K", bound=Hashable)
+
+PERSON = "kernel of a person"
+WEAK_ORACLE = "weak oracle"
+OTHER_PROVENANCE = "other hardware or software"
+REASONS = {
+    Verdict.UNSUPPORTED: "unsupported",
+    Verdict.CANCELLED: "cancelled",
+    Verdict.INFRA_ERROR: "our failure",
+}
+"""Reasons of verdicts that are not about the candidate."""
+
+
+class Selection(NamedTuple):
+    """Rows that a table counts, and the number of rows that it leaves out, by reason."""
+
+    rows: tuple[AttemptRow, ...]
+    left_out: Mapping[str, int]
+
+
+def reason_left_out(row: AttemptRow) -> str:
+    """Returns why accuracies leave out a row; empty if they count it."""
+    if row.given:
+        return PERSON
+    return REASONS.get(row.verdict) or (WEAK_ORACLE if row.weak_oracle else "")
+
+
+def counted_rows(rows: Iterable[AttemptRow], *, weak_oracles: bool = False) -> Selection:
+    """Returns the rows that say something about a method; with `weak_oracles`, also those whose oracle is weak."""
+    kept, left_out = [], Counter[str]()
+    for row in rows:
+        reason = reason_left_out(row)
+        if not reason or (weak_oracles and reason == WEAK_ORACLE):
+            kept.append(row)
+        else:
+            left_out[reason] += 1
+    return Selection(tuple(kept), left_out)
+
+
+def comparable_rows(rows: Sequence[AttemptRow]) -> Selection:
+    """Returns the rows without a speed, and those with the provenance that most speeds have: a mean may have them all.
+
+    Of equally frequent provenances, the first is kept.
+    """
+    counts = Counter(row.provenance for row in rows if row.headline is not None)
+    kept = counts.most_common(1)[0][0] if counts else ()
+    chosen = tuple(row for row in rows if row.headline is None or row.provenance == kept)
+    apart = len(rows) - len(chosen)
+    return Selection(chosen, {OTHER_PROVENANCE: apart} if apart else {})
+
+
+def best_row(rows: Iterable[AttemptRow]) -> AttemptRow | None:
+    """Returns the best row of one task by the house's rank; `None` without a row that no person rejected.
+
+    The best may be a failed attempt. Of equal rows the first is the best.
+    """
+    return max((row for row in rows if not row.rejected), key=lambda row: row.place, default=None)
+
+
+def best_rows(
+    rows: Iterable[AttemptRow], by: Callable[[AttemptRow], Hashable] = lambda row: (row.session, row.task)
+) -> list[AttemptRow]:
+    """Returns the best row of each group, by default of each task of each session, in order of appearance."""
+    return [best for group in grouped(rows, by).values() if (best := best_row(group)) is not None]
+
+
+def grouped(rows: Iterable[AttemptRow], by: Callable[[AttemptRow], K]) -> dict[K, list[AttemptRow]]:
+    """Returns the rows by a key, for example `lambda row: row.method`, in order of appearance."""
+    groups: dict[K, list[AttemptRow]] = {}
+    for row in rows:
+        groups.setdefault(by(row), []).append(row)
+    return groups
+
+
+def by_instance(rows: Iterable[AttemptRow]) -> dict[tuple[str, str, int], list[AttemptRow]]:
+    """Returns the rows of each instance by (session, task, instance), each list by iteration."""
+    instances = grouped(rows, lambda row: (row.session, row.task, row.instance))
+    return {key: sorted(group, key=lambda row: row.number) for key, group in instances.items()}
+
+
+def by_category(rows: Iterable[AttemptRow], kinds: Mapping[str, TaskKind]) -> dict[str, list[AttemptRow]]:
+    """Returns the rows by the category of their task; unknown categories are the empty text."""
+    return grouped(rows, lambda row: kinds.get(row.task, TaskKind()).category)
+
+
+def by_difficulty(
+    rows: Iterable[AttemptRow], kinds: Mapping[str, TaskKind]
+) -> dict[int | None, list[AttemptRow]]:
+    """Returns the rows by the difficulty of their task; `None` if unknown."""
+    return grouped(rows, lambda row: kinds.get(row.task, TaskKind()).difficulty)
+
+
+def up_to_iteration(rows: Iterable[AttemptRow], iteration: int) -> list[AttemptRow]:
+    """Returns the rows of the first iterations of each instance."""
+    return [row for row in rows if row.number <= iteration]
+
+
+def of_first_instances(rows: Iterable[AttemptRow], count: int) -> list[AttemptRow]:
+    """Returns the rows of the first instances of each task of each session: a run with fewer instances."""
+    return [row for row in rows if row.instance <= count]

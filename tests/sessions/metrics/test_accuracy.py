@@ -1,0 +1,126 @@
+"""Accuracies, pass@k, and the selection of rows, against their definitions."""
+
+from __future__ import annotations
+
+import itertools
+from statistics import fmean
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from harness import Verdict
+from sessions.metrics import selection
+from sessions.metrics.accuracy import (
+    call_accuracy,
+    correct_per_compile,
+    execution_accuracy,
+    mean_pass_at_k,
+    pass_at_each_k,
+    pass_at_k,
+    samples_by_task,
+)
+from sessions.metrics.task_kinds import TaskKind
+from tests.support.rows import row
+
+VERDICTS = [Verdict.CORRECT, Verdict.CORRECT, Verdict.WRONG, Verdict.CALL_ERROR, Verdict.INFRA_ERROR]
+MIXED = [row(number=number, verdict=verdict) for number, verdict in enumerate(VERDICTS, 1)]
+
+
+@given(st.integers(1, 7), st.data())
+@settings(max_examples=30)
+def test_pass_at_k_is_the_share_of_draws_with_a_correct_sample(samples: int, data: st.DataObject) -> None:
+    correct = data.draw(st.integers(0, samples))
+    k = data.draw(st.integers(1, samples))
+    outcomes = [True] * correct + [False] * (samples - correct)
+    draws = list(itertools.combinations(outcomes, k))
+    assert pass_at_k(samples, correct, k) == pytest.approx(sum(map(any, draws)) / len(draws))
+
+
+@pytest.mark.parametrize(("samples", "correct", "k"), [(3, 1, 4), (3, 4, 1), (3, -1, 1), (3, 1, 0)])
+def test_pass_at_k_of_impossible_counts_is_an_error(samples: int, correct: int, k: int) -> None:
+    with pytest.raises(ValueError, match="does not exist"):
+        pass_at_k(samples, correct, k)
+
+
+def test_mean_pass_at_k_needs_enough_samples_of_every_task() -> None:
+    assert mean_pass_at_k([(4, 4), (4, 0)], 2) == 0.5
+    assert mean_pass_at_k([(4, 4), (1, 1)], 2) is None
+    assert mean_pass_at_k([], 1) is None
+
+
+def test_pass_at_each_k_takes_instances_as_samples() -> None:
+    solved = [[False, True], [False, False], [True, True]]
+    rows = [
+        row(task, instance, number, verdict=Verdict.CORRECT if correct else Verdict.WRONG)
+        for task in ("a/x", "a/y")
+        for instance, chain in enumerate(solved, 1)
+        for number, correct in enumerate(chain, 1)
+    ]
+    added = [row("a/x", 4, independent=False), row("a/x", 2, 3, independent=False, origin="human")]
+    unjudged = [row("a/x", 5, verdict=Verdict.INFRA_ERROR)]
+    by_k = [
+        fmean(any(draw) for draw in itertools.combinations([any(chain) for chain in solved], k))
+        for k in (1, 2, 3)
+    ]
+    assert samples_by_task([*rows, *added, *unjudged]) == {"a/x": (3, 2), "a/y": (3, 2)}
+    assert pass_at_each_k([*rows, *added, *unjudged]) == pytest.approx(by_k)
+    assert pass_at_each_k([]) == []
+
+
+def test_accuracies_ignore_uncounted_verdicts_and_kernels_of_people() -> None:
+    rows = [*MIXED, row(number=6, origin="human", independent=False)]
+    assert call_accuracy(rows) == 3 / 4
+    assert execution_accuracy(rows) == 2 / 4
+    assert correct_per_compile(rows) == 2 / 3
+    assert call_accuracy([row(verdict=Verdict.UNSUPPORTED)]) is None
+
+
+def test_rows_that_are_left_out_are_counted_by_reason() -> None:
+    rows = [
+        *MIXED,
+        row(verdict=Verdict.UNSUPPORTED),
+        row(weak_oracle="case 1: accepts zeros"),
+        row(origin="human"),
+    ]
+    kept, left_out = selection.counted_rows(rows)
+    assert list(kept) == MIXED[:4]
+    assert left_out == {"our failure": 1, "unsupported": 1, "weak oracle": 1, "kernel of a person": 1}
+    assert len(selection.counted_rows(rows, weak_oracles=True).rows) == 5
+
+
+def test_rows_of_the_rarer_hardware_are_left_out_of_a_mean() -> None:
+    rows = [row(speedup=2.0, provenance=(product,)) for product in ("MI300X", "H100", "MI300X")]
+    failed = row(verdict=Verdict.WRONG, provenance=("H100",))
+    kept, left_out = selection.comparable_rows([*rows, failed])
+    assert list(kept) == [rows[0], rows[2], failed]
+    assert left_out == {"other hardware or software": 1}
+
+
+def test_best_row_is_the_first_of_the_highest_rank_that_no_person_rejected() -> None:
+    rows = [
+        row(number=1, verdict=Verdict.WRONG),
+        row(number=2, speedup=1.5),
+        row(number=3, speedup=1.5),
+        row(number=4, speedup=9.0, rejected=True),
+    ]
+    assert selection.best_row(rows) is rows[1]
+    assert selection.best_row(rows[3:]) is None
+    assert selection.best_rows([*rows, row("a/y"), row("a/y", session="t")]) == [
+        rows[1],
+        row("a/y"),
+        row("a/y", session="t"),
+    ]
+
+
+def test_rows_of_a_smaller_run_are_those_of_its_iterations_and_instances() -> None:
+    rows = [row(instance=instance, number=number) for instance in (1, 2) for number in (1, 2, 3)]
+    smaller = selection.up_to_iteration(selection.of_first_instances(rows, 1), 2)
+    assert [(attempt.instance, attempt.number) for attempt in smaller] == [(1, 1), (1, 2)]
+
+
+def test_tasks_of_unknown_kind_have_a_group_of_their_own() -> None:
+    kinds = {"a/x": TaskKind("Math", 2)}
+    rows = [row("a/x"), row("a/y")]
+    assert selection.by_category(rows, kinds) == {"Math": rows[:1], "": rows[1:]}
+    assert selection.by_difficulty(rows, kinds) == {2: rows[:1], None: rows[1:]}

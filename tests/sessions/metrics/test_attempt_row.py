@@ -1,0 +1,73 @@
+"""Rows of a session: what they say of each judged attempt, and that they have the session's winners."""
+
+from __future__ import annotations
+
+import msgspec
+import pytest
+
+from harness import Verdict
+from harness.wire.evaluation import Basis, Fact
+from harness.wire.provenance import Provenance
+from sessions import events as ev
+from sessions.metrics.attempt_row import AttemptRow, attempt_rows
+from sessions.metrics.selection import best_rows
+from sessions.state.folding import fold
+from sessions.state.winners import bests_by_task
+from tests.support import story
+
+
+@pytest.fixture(scope="module")
+def rows() -> list[AttemptRow]:
+    return list(attempt_rows(fold([story.started(), *story.after_start()])))
+
+
+def test_each_judged_attempt_has_a_row_by_instance_and_number(rows: list[AttemptRow]) -> None:
+    first = [(row.attempt, row.verdict, row.found) for row in rows if row.instance == 1]
+    assert first == [
+        ("softmax#1/1", Verdict.WRONG, None),
+        ("softmax#1/2", Verdict.CORRECT, pytest.approx(1.2)),
+        ("softmax#1/3", Verdict.CORRECT, pytest.approx(1.42)),
+    ]
+    assert {(row.task, row.suite, row.method, row.independent) for row in rows} == {
+        ("starter/softmax", "starter", "geak", True)
+    }
+
+
+def test_best_rows_are_the_winners_of_the_session(rows: list[AttemptRow]) -> None:
+    state = fold([story.started(), *story.after_start()])
+    assert [row.attempt for row in best_rows(rows)] == [
+        best.attempt for best in bests_by_task(state).values()
+    ]
+
+
+def test_a_rejected_winner_is_no_best_row() -> None:
+    rejected = ev.DecisionMade(attempt="softmax#1/3", accepted=False, why="no", by="me")
+    state = fold([story.started(), *story.after_start(), rejected])
+    rows = list(attempt_rows(state))
+    assert next(row for row in rows if row.attempt == "softmax#1/3").rejected
+    assert [row.attempt for row in best_rows(rows)] == [
+        best.attempt for best in bests_by_task(state).values()
+    ]
+
+
+def test_weak_oracle_and_provenance_of_an_evaluation_are_in_its_row() -> None:
+    judged = msgspec.structs.replace(
+        story.evaluation(Verdict.CORRECT, speedup=2.0),
+        provenance=Provenance(product="MI300X", driver="6.4"),
+        facts=(Fact("oracle", "weak: case small: accepts zeros", Basis.PROOF),),
+    )
+    state = fold(
+        [
+            story.started(),
+            ev.InstanceStarted(task="starter/softmax", instance=1),
+            ev.AttemptStarted(attempt="softmax#1/1", origin=ev.Origin.FRESH),
+            ev.AttemptJudged(attempt="softmax#1/1", evaluation=judged),
+        ]
+    )
+    (row,) = attempt_rows(state)
+    assert row.weak_oracle == "case small: accepts zeros"
+    assert row.provenance == ("MI300X", "", "6.4", "", "")
+
+
+def test_rows_survive_a_file(rows: list[AttemptRow]) -> None:
+    assert msgspec.json.decode(msgspec.json.encode(rows), type=list[AttemptRow]) == rows

@@ -1,0 +1,89 @@
+"""Intervals against published tables, and the bootstrap against its promise."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Sequence
+from statistics import fmean
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from sessions.metrics.intervals import bootstrap_interval, difference_interval, wilson_interval
+
+
+@pytest.mark.parametrize(
+    ("successes", "trials", "low", "high"),
+    [(81, 263, 0.2553, 0.3662), (15, 148, 0.0624, 0.1605), (0, 20, 0.0, 0.1611), (1, 29, 0.0061, 0.1718)],
+)
+def test_wilson_interval_matches_newcombe(successes: int, trials: int, low: float, high: float) -> None:
+    """Newcombe, Statistics in Medicine 17, 1998, 857-872, table I, method 3."""
+    assert wilson_interval(successes, trials) == pytest.approx((low, high), abs=5e-5)
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "low", "high"),
+    [
+        ((56, 70), (48, 80), 0.0524, 0.3339),
+        ((9, 10), (3, 10), 0.1705, 0.8090),
+        ((10, 10), (0, 10), 0.6075, 1.0),
+    ],
+)
+def test_difference_interval_matches_newcombe(
+    first: tuple[int, int], second: tuple[int, int], low: float, high: float
+) -> None:
+    """Newcombe, Statistics in Medicine 17, 1998, 873-890, table II, method 10."""
+    assert difference_interval(first, second) == pytest.approx((low, high), abs=5e-5)
+
+
+@given(st.integers(1, 50), st.data())
+def test_intervals_contain_the_estimate_and_are_symmetric(trials: int, data: st.DataObject) -> None:
+    first, second = (data.draw(st.integers(0, trials)) for _ in range(2))
+    wilson = wilson_interval(first, trials)
+    assert 0 <= wilson[0] <= first / trials <= wilson[1] <= 1
+    forward = difference_interval((first, trials), (second, trials))
+    backward = difference_interval((second, trials), (first, trials))
+    assert forward[0] <= (first - second) / trials <= forward[1]
+    assert forward == pytest.approx((-backward[1], -backward[0]))
+
+
+def test_zero_trials_give_no_interval() -> None:
+    assert wilson_interval(0, 0) is None
+    assert difference_interval((0, 0), (1, 2)) is None
+    with pytest.raises(ValueError, match="is not a share"):
+        wilson_interval(3, 2)
+
+
+def test_bootstrap_of_a_skewed_mean_covers_it_as_often_as_promised() -> None:
+    generator = random.Random(1)
+    covered = 0
+    for _ in range(120):
+        sample = [generator.expovariate(1.0) for _ in range(40)]
+        low, high = bootstrap_interval(sample, fmean, draws=200)
+        covered += low <= 1.0 <= high
+    assert 0.88 <= covered / 120 <= 0.99
+
+
+def test_bootstrap_of_few_tasks_is_the_share_of_all_draws() -> None:
+    """All 27 draws of three tasks: the 2.5 % and 97.5 % quantiles of their means are the extremes."""
+    low, high = bootstrap_interval([1.0, 2.0, 3.0], fmean, draws=4000)
+    assert (low, high) == (1.0, 3.0)
+
+
+def test_bootstrap_depends_on_its_seed_alone() -> None:
+    generator = random.Random(3)
+    values = [generator.random() for _ in range(20)]
+    assert bootstrap_interval(values, fmean, seed=5) == bootstrap_interval(values, fmean, seed=5)
+    assert bootstrap_interval(values, fmean, seed=5) != bootstrap_interval(values, fmean, seed=6)
+
+
+def test_bootstrap_of_an_unknown_statistic_or_of_one_task_has_no_interval() -> None:
+    assert bootstrap_interval([1.0], fmean) is None
+
+    def of_different(values: Sequence[float]) -> float | None:
+        return fmean(values) if len(set(values)) > 1 else None
+
+    assert bootstrap_interval([1.0, 1.0], of_different) is None
+    assert bootstrap_interval([1.0, 2.0], of_different) is None, "half of the draws have one task twice"
+    assert bootstrap_interval([1.0, 1.0], fmean) == (1.0, 1.0)
