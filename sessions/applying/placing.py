@@ -9,6 +9,7 @@ import msgspec
 
 from sessions.errors import NotApplicable
 from suites.package import Package, absolute_name
+from suites.python_source import source_lines
 
 from .merging import Module, defined_names, merge, used_names
 
@@ -37,6 +38,8 @@ def merge_files(
     `merge`, and if a definition cannot be placed, or changes a kernel that further files use.
     """
     first, *further = homes
+    if further:
+        kernel = without_aliases(kernel, homes)
     after = Module(kernel)
     modules = {home.path: Module(home.text) for home in homes}
     if further:
@@ -61,6 +64,28 @@ def merge_files(
                 is_used_elsewhere=is_used_elsewhere,
             )
     return {home.path: texts[home.path] for home in homes if texts.get(home.path, home.text) != home.text}
+
+
+def without_aliases(text: str, homes: Sequence[Home]) -> str:
+    """Return a text without assignments `local = name` for what a file imports as `from MODULE import name as local`."""
+    imported = {
+        (alias.asname, alias.name)
+        for home in homes
+        for statement in Module(home.text).body
+        if isinstance(statement, ast.ImportFrom)
+        for alias in statement.names
+    }
+    lines = source_lines(text)
+    for statement in Module(text).body:
+        match statement:
+            case ast.Assign(targets=[ast.Name(id=local)], value=ast.Name(id=name)) if (
+                local,
+                name,
+            ) in imported:
+                lines[statement.lineno - 1] = ""
+            case _:
+                pass
+    return "\n".join([*lines, ""])
 
 
 def _check_blocks(after: Module, modules: Iterable[Module]) -> None:

@@ -16,7 +16,7 @@ from suites.package import Package
 from suites.task import Task
 
 from .merging import changed_definition, uses
-from .placing import Home, merge_files
+from .placing import Home, merge_files, without_aliases
 
 OF_CALLER = ("GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_PREFIX")
 """Variables of a git hook that would lead git into another repository."""
@@ -57,7 +57,7 @@ def _kernel_packages(task: Task) -> list[Package]:
 def _check_same(task: Task, original: str, homes: Sequence[Home]) -> None:
     paths = " or ".join(home.path for home in homes)
     try:
-        changed = changed_definition(original, *(home.text for home in homes))
+        changed = changed_definition(without_aliases(original, homes), *(home.text for home in homes))
     except (SyntaxError, ValueError) as error:
         raise NotApplicable(f"{paths} is no Python file; name another file with --file") from error
     if changed:

@@ -103,6 +103,14 @@ class KernelFile:
             return any(_is_jit(decorator) for decorator in node.decorator_list)
         return isinstance(node, ast.Assign) and any(map(_is_jit, ast.walk(node.value)))
 
+    def is_gluon(self, name: str) -> bool:
+        """Return whether a name is a kernel in Gluon, which Triton's interpreter cannot run."""
+        node = self._definitions.get(name)
+        decorators = node.decorator_list if isinstance(node, ast.FunctionDef) else []
+        return any(
+            getattr(part, "id", "") == "gluon" for decorator in decorators for part in ast.walk(decorator)
+        )
+
     def _closure(self, name: str) -> set[str]:
         """Return the names of this file that a definition uses, directly or through others; with itself."""
         reached, waiting = {name}, [name]

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from functools import lru_cache
+from pathlib import Path
 
 import msgspec
 
@@ -29,39 +31,52 @@ def join_kernels(file: KernelFile, entry: Function, package: Package) -> tuple[K
     """Return the file with the kernels of other modules that an entry point launches, and the package with these modules.
 
     Functions of other modules that launch kernels come too, and so do the helpers that their modules define for them. All
-    else stays an import. Raises `BadKernelFile` if one module cannot hold the definitions.
+    else stays an import, also kernels in Gluon. Raises `BadKernelFile` if one module cannot hold the definitions.
     """
-    modules = {package.module: _Module(package, file, [entry.name])}
+    first = _Module(package, file, [entry.name])
+    modules = {package.module: first}
     waiting = [(package.module, entry.name)]
-    moved: set[str] = set()
     while waiting:
         module, name = waiting.pop()
-        user = modules[module]
-        for local in user.file.imported_by_host_code([name]):
-            home = _home(user, local)
-            if home is None or not (home.file.is_kernel(home.names[0]) or home.file.launches(home.names[0])):
+        for local in modules[module].file.imported_by_host_code([name]):
+            home = _home(modules[module], local)
+            if home is None or not _has_launched(home):
                 continue
-            if local != home.names[0]:
-                raise BadKernelFile(
-                    f"{user.file.path} imports the kernel {home.names[0]} as {local}; import it under its own name"
-                )
-            moved.add(local)
-            names = modules.setdefault(
+            known_home = modules.setdefault(
                 home.place.module, msgspec.structs.replace(home, names=list[str]())
-            ).names
-            if local not in names:
-                names.append(local)
-                waiting.append((home.place.module, local))
+            )
+            if home.names[0] not in known_home.names:
+                known_home.names.append(home.names[0])
+                waiting.append((home.place.module, home.names[0]))
     further = [module for name, module in modules.items() if name != package.module]
     if not further:
         return file, package
+    held = {
+        (module.place.module, name)
+        for module in further
+        for name in dict(definitions(list(module.file.parts(module.names)[1])))
+    }
+    moved: dict[str, str] = {}
+    for user in modules.values():
+        for local in user.file.imports:
+            home = _home(user, local)
+            if home is None or (home.place.module, home.names[0]) not in held:
+                continue
+            if moved.setdefault(local, home.names[0]) != home.names[0]:
+                raise _clash(local, file, user)
     kernels = tuple(module.place.module for module in further)
     text = _joined(file, package, further, moved)
     return KernelFile(file.path, text), msgspec.structs.replace(package, kernels=kernels)
 
 
+def _has_launched(home: _Module) -> bool:
+    """Return whether a definition is a Triton kernel, or launches one."""
+    file, name = home.file, home.names[0]
+    return not file.is_gluon(name) if file.is_kernel(name) else file.launches(name)
+
+
 def _home(user: _Module, local: str) -> _Module | None:
-    """Return the module of the package that defines an imported name; further may only import it from there."""
+    """Return the module of the package that defines an imported name; others may only import it from there."""
     place, file, name = user.place, user.file, local
     for _ in range(_MOST_REEXPORTS):
         if name not in file.imports:
@@ -70,14 +85,23 @@ def _home(user: _Module, local: str) -> _Module | None:
         place = msgspec.structs.replace(place, module=absolute_name(node, place.parent))
         if not place.module or not place.file.is_file():
             return None
-        file, name = KernelFile.read(place.file), alias.name
+        file, name = _read(place.file, place.file.stat().st_mtime_ns), alias.name
         if file.defines(name):
             return _Module(place, file, [name])
     return None
 
 
-def _joined(file: KernelFile, package: Package, further: Sequence[_Module], moved: Collection[str]) -> str:
-    """Return the file's text with the definitions of other modules below its first imports."""
+@lru_cache(maxsize=64)
+def _read(path: Path, _changed_ns: int) -> KernelFile:
+    """Return a file as it is since its last change."""
+    return KernelFile.read(path)
+
+
+def _joined(file: KernelFile, package: Package, further: Sequence[_Module], moved: Mapping[str, str]) -> str:
+    """Return the file's text with the definitions of other modules below its first imports.
+
+    `moved` has the imported names of these definitions, by the names in their own modules.
+    """
     body = parse_python(file.text).body
     defined = {name: ast.dump(node) for name, node in definitions(body)}
     imported = {
@@ -113,7 +137,11 @@ def _joined(file: KernelFile, package: Package, further: Sequence[_Module], move
                 if name not in imported:
                     imports[line] = None
                     imported[name] = line
-    return _with_parts(file, body, [*imports], pieces, moved)
+    for local, name in moved.items():
+        if local != name and local in defined:
+            raise _clash(local, file, further[0])
+    aliases = [f"{local} = {name}" for local, name in moved.items() if local != name]
+    return _with_parts(file, body, [*imports], [*pieces, *filter(None, ["\n".join(aliases)])], moved)
 
 
 def _with_parts(

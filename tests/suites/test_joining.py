@@ -58,12 +58,6 @@ def test_launched_kernel_and_its_helpers_come_into_the_launching_module(root: Pa
 @pytest.mark.parametrize(
     ("file", "old", "new", "says"),
     [
-        (
-            WRAPPER,
-            "split_kernel, unused",
-            "split_kernel as kernel, unused",
-            "imports the kernel split_kernel as kernel",
-        ),
         (WRAPPER, "import triton\n", "import triton\nLANES = 2\n", "LANES is not the same in"),
         (WRAPPER, "import cfg", "import cfg, SCALE as scaled", "scaled is not the same in"),
         (KERNELS, "constexpr(1)", "constexpr(len(__file__))", "reads files beside itself for split_kernel"),
@@ -74,8 +68,6 @@ def test_definitions_that_one_module_cannot_hold_are_refused(
 ) -> None:
     path = root / file
     path.write_text(path.read_text().replace(old, new))
-    if "kernel as kernel" in new:
-        path.write_text(path.read_text().replace("    split_kernel[", "    kernel["))
     with pytest.raises(BadKernelFile, match=says):
         joined(root)
 
@@ -111,6 +103,32 @@ def test_each_definition_goes_back_into_its_file(root: Path) -> None:
     assert "from ops.utils import scaled" in renamed[WRAPPER]
     for new_text in both.values():
         ast.parse(new_text)
+
+
+def test_kernel_under_another_name_and_helper_of_its_module_are_the_same_definitions(root: Path) -> None:
+    wrapper = root / WRAPPER
+    text = wrapper.read_text().replace("import split_kernel,", "import split_kernel as kernel, _place as at,")
+    wrapper.write_text(
+        text.replace("    split_kernel[", "    kernel[").replace("._kernels import", "._kernels.split import")
+    )
+    text, package = joined(root)
+    assert "at = _place" in text
+    assert package.imports(text)["ops._kernels.split"] == ("unused_kernel", "warps")
+    files = homes(root, package)
+    assert merge_files(files, text, ["scale_"]) == {}
+    changed = merge_files(
+        files, text.replace("x, y), mask", "x, y) + 0.0, mask").replace("warps()", "8"), ["scale_"]
+    )
+    assert [*changed] == [WRAPPER, KERNELS]
+    assert "split_kernel as kernel" in changed[WRAPPER]
+    assert "kernel = split_kernel" not in changed[WRAPPER]
+
+
+def test_kernel_in_gluon_stays_an_import(root: Path) -> None:
+    kernels = root / KERNELS
+    text = kernels.read_text().replace("@triton.jit\ndef split", "@gluon.jit\ndef split")
+    kernels.write_text(text)
+    assert joined(root)[1].kernels == ()
 
 
 def test_a_definition_that_cannot_be_placed_is_refused(root: Path) -> None:
