@@ -6,6 +6,7 @@ Lists read summaries; they do not fold whole journals.
 from __future__ import annotations
 
 import threading
+from typing import NamedTuple
 
 from .errors import AmbiguousSession, JournalNotReadable, NoSuchSession, SessionBusy, StoreBroken
 from .files import FileLock
@@ -21,6 +22,13 @@ from .store.store import Store, damaged_branch, journal_branch
 
 LATEST = "latest"
 """Names the session that was started last."""
+
+
+class StudySessions(NamedTuple):
+    """A study and its sessions, in the order of its cells."""
+
+    study: str
+    sessions: tuple[SessionInfo, ...]
 
 
 class SessionList:
@@ -140,6 +148,13 @@ def study_sessions(home: Home) -> dict[str, dict[int, SessionInfo]]:
     return {study: dict(sorted(cells.items())) for study, cells in studies.items()}
 
 
+def find_study(home: Home, wanted: str) -> StudySessions:
+    """Returns the study with this name or unique prefix. Raises `NoSuchSession` or `AmbiguousSession`."""
+    studies = study_sessions(home)
+    name = choose_session(wanted, list(studies))
+    return StudySessions(name, tuple(studies[name].values()))
+
+
 def find_sessions(home: Home, wanted: str) -> list[str]:
     """Returns the session that `find_session` returns, or the sessions of the study with this name or unique prefix.
 
@@ -148,9 +163,8 @@ def find_sessions(home: Home, wanted: str) -> list[str]:
     try:
         return [find_session(home, wanted)]
     except NoSuchSession as error:
-        studies = study_sessions(home)
         try:
-            return [info.name for info in studies[choose_session(wanted, list(studies))].values()]
+            return [info.name for info in find_study(home, wanted).sessions]
         except NoSuchSession:
             raise error from None
 

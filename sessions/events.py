@@ -50,6 +50,8 @@ class EndReason(StrEnum):
     """A candidate is correct, and the method does not look for a better one."""
     ANSWERED = "answered"
     """The method asks for one answer, and that answer was judged."""
+    JUDGED = "judged"
+    """All candidates that existed before the session are judged."""
     NOTHING_LEFT = "nothing_left"
     """A sweep has no variant left that is worth judging."""
     START_FAILED = "start_failed"
@@ -77,6 +79,7 @@ METHOD_DONE = frozenset(
         EndReason.ITERATIONS,
         EndReason.SOLVED,
         EndReason.ANSWERED,
+        EndReason.JUDGED,
         EndReason.NOTHING_LEFT,
         EndReason.EDITED,
     }

@@ -34,6 +34,8 @@ class MethodOptions(msgspec.Struct, frozen=True, kw_only=True, rename={"prompt_s
     """Folder of kernels that may be shown as examples, besides baselines of tasks that are not under test."""
     predictions: str = ""
     """Digest of the predictions that are judged; empty if a method made the candidates."""
+    rejudges: str = ""
+    """Name of the session that is judged again; empty if the candidates are new."""
 
 
 class StopRules(msgspec.Struct, frozen=True, kw_only=True):

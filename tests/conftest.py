@@ -45,7 +45,6 @@ LONG_FILES = (
     "faults/test_endurance.py",
     "faults/test_engine_kill.py",
     "test_main_job.py",
-    "tui/test_ablate.py",
     "tui/test_eval.py",
     "tui/test_export.py",
     "tui/test_fleet.py",

@@ -8,12 +8,13 @@ from __future__ import annotations
 import difflib
 import re
 import tomllib
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal, get_args
 
 import msgspec
 from msgspec import Meta
+from msgspec.structs import FieldInfo
 
 from engine.errors import UsageProblem
 from engine.models import Limits, Pace
@@ -178,12 +179,12 @@ def load(flags: Mapping[str, object], *, environ: Mapping[str, str], folder: Pat
     return Configuration(settings, origins, remarks)
 
 
-def checked(source: SettingSource, key: str, value: Any) -> Any:
+def checked(source: SettingSource, key: str, value: Any, fields: Mapping[str, FieldInfo] = FIELDS) -> Any:
     """Return the value with the type of its field. Text from flags and variables is converted to numbers and lists."""
-    if key not in FIELDS:
-        raise Complaint(f"{source.at(key)}: unknown key {key!r}; {nearest(key)}")
+    if key not in fields:
+        raise Complaint(f"{source.at(key)}: unknown key {key!r}; {nearest(key, fields)}")
     refuse_secret_urls(source, key, value)
-    field_type = FIELDS[key].type
+    field_type = fields[key].type
     if field_type in (Devices, Targets, Modules) and isinstance(value, str):
         value = tuple(name for name in (part.strip() for part in value.split(",")) if name)
     try:
@@ -193,33 +194,33 @@ def checked(source: SettingSource, key: str, value: Any) -> Any:
         where = f" ({inside})" if inside and inside != "0" else ""
         shown = ",".join(value) if isinstance(value, tuple) else value
         place = f"{source.at(key)}: {key}" if source.text else source.name
-        raise Complaint(f"{place}{where} must be {wish(key)}, not {shown!r}") from error
+        raise Complaint(f"{place}{where} must be {wish(field_type)}, not {shown!r}") from error
 
 
-def wish(key: str) -> str:
+def wish(field_type: Any) -> str:
     """Return the accepted values of a key in words: the description of its type."""
-    parts = (FIELDS[key].type, *get_args(FIELDS[key].type))
+    parts = (field_type, *get_args(field_type))
     metas = [meta for part in parts for meta in getattr(part, "__metadata__", ()) if meta.description]
     return metas[-1].description if metas else "text"
 
 
 def refuse_secret_urls(source: SettingSource, key: str, value: Any) -> None:
     """Raise `Complaint` if a URL in the names of models or providers can hold a key; no message shows the URL."""
-    if key in ("model", "prices", "providers"):
+    if key in ("model", "models", "prices", "providers"):
         try:
-            for name in value if isinstance(value, dict) else (str(value),):
-                refuse_secrets(name)
+            for name in value if isinstance(value, dict | list) else (value,):
+                refuse_secrets(str(name))
         except UsageProblem as error:
             raise Complaint(f"{source.at(key)}: {error}") from None
 
 
-def nearest(key: str) -> str:
+def nearest(key: str, fields: Collection[str] = FIELDS) -> str:
     """Return a hint for an unknown key: the nearest key, or all keys."""
     plain = key.lower().replace("_", "-")
     if plain in FLAGS_ONLY:
         return f"--{plain} is for one run at a time and has no key"
-    near = difflib.get_close_matches(plain, FIELDS, n=1, cutoff=0.5)
-    return f"did you mean {near[0]!r}?" if near else f"keys are {', '.join(sorted(FIELDS))}"
+    near = difflib.get_close_matches(plain, fields, n=1, cutoff=0.5)
+    return f"did you mean {near[0]!r}?" if near else f"keys are {', '.join(sorted(fields))}"
 
 
 def from_environment(environ: Mapping[str, str]) -> tuple[list[SettingSource], tuple[str, ...]]:

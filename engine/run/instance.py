@@ -72,6 +72,7 @@ class InstanceContext:
         self.options = shared.plan.options
         self.words: tuple[str, ...] = ()
         self.key = instance_key(task.id, instance)
+        self.candidates = shared.plan.candidates.get(self.key, ())
         self.phases = shared.recorder.state.phases(self.key)
         self.iterations = sum(self.phases)
         self._shared = shared

@@ -4,13 +4,18 @@ from __future__ import annotations
 
 import asyncio
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from engine.corpus.retrieval import build_corpus
 from engine.methods.geak import Geak
 from engine.methods.progress import TRAP
+from engine.prompting.prompting import Setting, knowledge_for
 from harness import Verdict
 from sessions.events import Origin, Role
+from sessions.settings import MethodOptions
+from suites import load_suite
 from tests.support.scripted_context import VERDICTS, ScriptedAttempt, ScriptedContext
 
 
@@ -113,3 +118,38 @@ def test_rejection_by_a_person_leads_to_a_repair() -> None:
     assert "it only works for powers of two" in attempts[1].calls[1][1][-1].content
     assert "it only works for powers of two" in attempts[2].prompt
     assert (attempts[2].origin, attempts[2].base) == (Origin.REPAIR, attempts[1].name)
+
+
+EXAMPLE = "A correct kernel for another task"
+
+
+@pytest.mark.parametrize(
+    "without",
+    [
+        ("knowledge", "one-shot", "optimizer"),
+        ("one-shot", "optimizer"),
+        ("optimizer",),
+        (),
+        ("knowledge",),
+        ("one-shot",),
+        ("reflection",),
+    ],
+)
+def test_geak_switches_off_only_the_named_modules(without: tuple[str, ...]) -> None:
+    context = ScriptedContext("wrong", "correct", "correct")
+    context.options = MethodOptions(without=without)
+    context.corpus = build_corpus(load_suite("starter"), [context.task])
+    asyncio.run(Geak().run(context))
+    calls = [call for attempt in context.attempts for call in attempt.calls]
+    roles = {role for role, _ in calls}
+    assert (Role.REFLECTOR in roles) == ("reflection" not in without)
+    assert (Role.OPTIMIZER in roles) == ("optimizer" not in without)
+    assert any(EXAMPLE in messages[-1].content for _, messages in calls) == ("one-shot" not in without)
+    heads = [messages[0].content for role, messages in calls if role is not Role.REFLECTOR]
+    page = knowledge_for(Setting(context.task, context.targets))[0].splitlines()[0]
+    assert all((page in head) == ("knowledge" not in without) for head in heads)
+    assert [attempt.evaluation.verdict for attempt in context.attempts if attempt.evaluation][:2] == [
+        Verdict.WRONG,
+        Verdict.CORRECT,
+    ]
+    assert len(context.attempts) == (2 if "optimizer" in without else 3)

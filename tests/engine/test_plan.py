@@ -10,8 +10,10 @@ import pytest
 
 from engine.errors import UsageProblem
 from engine.models import Pace
+from engine.plan.job import plan_of, read_plan, session_started
 from engine.plan.plan import RunPlan, SessionPlan, resolve
 from engine.plan.prices import Price
+from engine.process.launch import write_plan
 from harness import Device, HarnessError
 from sessions import Home
 from sessions.names import SESSION
@@ -113,3 +115,15 @@ def test_plan_with_a_usd_budget_contains_its_price(tmp_path: Path) -> None:
     price = Price(input=1.0, output=2.0)
     plan = resolved(tmp_path, budget_usd=5.0, prices={"anthropic:test": price})
     assert plan.prices == {"anthropic:test": price}
+
+
+def test_plan_on_disk_and_first_event_keep_the_series_and_the_chains(tmp_path: Path) -> None:
+    write_recording(tmp_path, vector_add=[2] * 7)
+    run = RunPlan(model="recorded:small", instances=1, first_chain=7, series="tables-3f2a91/7")
+    plan = resolve(run, home=Home(tmp_path), environ={})
+    live = Home(tmp_path).live(plan.session)
+    live.folder.mkdir(parents=True)
+    write_plan(live, plan)
+    assert read_plan(live) == plan
+    resumed = plan_of(session_started(plan).describe())
+    assert (resumed.first_chain, resumed.series) == (7, "tables-3f2a91/7")

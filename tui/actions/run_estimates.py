@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import statistics
+import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from sessions.events import Usage
 from sessions.names import short_task
 
 if TYPE_CHECKING:
@@ -78,6 +80,67 @@ def estimate(plan: SessionPlan, infos: Sequence[SessionInfo]) -> RunEstimate:
         cost_usd=spread(lambda info: None if info.unpriced_calls else info.cost_usd),
         wall_s=spread(lambda info: info.worked_s),
     )
+
+
+@dataclass(frozen=True, slots=True)
+class CellEstimate:
+    """The estimates of a cell of a study, if it makes all attempts that are left; `None`: unknown."""
+
+    attempts: int
+    cost_usd: Spread | None
+    wall_s: Spread | None
+    sessions: frozenset[str]
+    """The past sessions behind the estimates."""
+    is_foreign: bool
+    """True if the cost is that of the tokens of other models with the same method."""
+
+
+def estimate_cell(plan: SessionPlan, made: int, infos: Sequence[SessionInfo]) -> CellEstimate:
+    """Return the estimates of a cell of which `made` attempts exist.
+
+    It has the figures per attempt of the past sessions with its model and method, those with one of its tasks if there are
+    any. If there is no such session, its cost is that of the tokens of other models with its method, at its own price.
+    """
+    attempts = min(plan.instances * plan.iterations * len(plan.tasks), plan.budget_attempts or sys.maxsize)
+    attempts = max(0, attempts - made)
+    alike = [
+        info
+        for info in infos
+        if info.settings.method == plan.method and info.attempts > 0 and info.state.value != "running"
+    ]
+    same = [info for info in alike if info.settings.model == plan.model]
+    past = [info for info in same if set(info.settings.tasks) & set(plan.tasks)] or same
+
+    def spread(infos: Sequence[SessionInfo], figure: Callable[[SessionInfo], float | None]) -> Spread | None:
+        rates = [value / info.attempts * attempts for info in infos if (value := figure(info)) is not None]
+        return Spread(statistics.median(rates), min(rates), max(rates)) if rates else None
+
+    def at_own_price(info: SessionInfo) -> float | None:
+        price = plan.prices.get(plan.model)
+        usage = Usage(info.input_tokens, info.output_tokens)
+        return price.cost(usage) if price is not None and info.input_tokens else None
+
+    cost = spread(past, lambda info: None if info.unpriced_calls else info.cost_usd)
+    if plan.model == "none" or plan.model.startswith("recorded:"):
+        cost = Spread(0.0, 0.0, 0.0)
+    is_foreign = not past and cost is None
+    if is_foreign:
+        cost = spread(alike, at_own_price)
+    behind = alike if is_foreign and cost is not None else past
+    return CellEstimate(
+        attempts,
+        cost,
+        spread(past, lambda info: info.worked_s),
+        frozenset(info.name for info in behind),
+        is_foreign and cost is not None,
+    )
+
+
+def total(spreads: Sequence[Spread | None]) -> Spread | None:
+    """Return the sum of the known estimates; `None` if none is known."""
+    known = [spread for spread in spreads if spread is not None]
+    ends = (sum(getattr(spread, end) for spread in known) for end in ("median", "low", "high"))
+    return Spread(*ends) if known else None
 
 
 def _fits(plan: SessionPlan, info: SessionInfo, task: str) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
+from pathlib import Path
 from typing import NamedTuple
 
 import click
@@ -14,6 +15,7 @@ from sessions.catalog import LATEST, find_session, find_sessions, journal_of
 from sessions.home import Home, home_from
 from sessions.kept_kernels import KeptKernel, kept_kernel, session_kernels
 from sessions.store.decidable import find_attempt
+from sessions.store.packing import SUFFIX, read_pack
 from tui.diagnostics import Complaint
 
 from .options import complete_sessions
@@ -43,11 +45,33 @@ def open_session(wanted: str) -> OpenedSession:
     return OpenedSession(home, find_session(home, wanted))
 
 
-def open_sessions(wanted: Sequence[str]) -> list[OpenedSession]:
-    """Return the sessions that a person names, each once; a study gives all its sessions. Raises as `find_sessions`."""
+class PackedSession(NamedTuple):
+    """A session in a pack of a study."""
+
+    name: str
+    journal: Journal
+
+    @property
+    def state(self) -> SessionState:
+        """Its state after all events."""
+        return fold(self.journal.events)
+
+
+def open_sessions(wanted: Sequence[str]) -> list[OpenedSession | PackedSession]:
+    """
+    Return the sessions that a person names, each once; a study, or the file of a packed study, gives all its sessions.
+
+    Raises as `find_sessions` and `read_pack`.
+    """
     home = home_from(os.environ)
-    names = dict.fromkeys(name for word in wanted for name in find_sessions(home, word))
-    return [OpenedSession(home, name) for name in names]
+    opened: dict[str, OpenedSession | PackedSession] = {}
+    for word in wanted:
+        if word.endswith(SUFFIX):
+            journals = read_pack(Path(word)).journals
+            opened |= {name: PackedSession(name, journal) for name, journal in journals.items()}
+        else:
+            opened |= {name: OpenedSession(home, name) for name in find_sessions(home, word)}
+    return list(opened.values())
 
 
 def open_kernel(words: Sequence[str]) -> KeptKernel:

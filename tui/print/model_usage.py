@@ -29,6 +29,8 @@ class ModelUsage(msgspec.Struct, frozen=True):
     unpriced_calls: int
     own_temperature: bool
     """True if a call set no temperature because the model refuses one."""
+    served: tuple[str, ...]
+    """The ids that the server gave for the model."""
 
 
 def model_usage(state: SessionState) -> list[ModelUsage]:
@@ -55,12 +57,14 @@ def _sum_calls(role: str, model: str, calls: Sequence[CallState]) -> ModelUsage:
         cost_usd=sum(costs) if costs else None,
         unpriced_calls=len(finished) - len(costs),
         own_temperature=any(call.own_temperature for call in finished),
+        served=tuple(sorted({call.served.model for call in finished if call.served} - {""})),
     )
 
 
 USAGE: tuple[Field[ModelUsage], ...] = (
     Field(Column("role", keep=True), lambda usage: usage.role),
     Field(Column("model", keep=True), lambda usage: usage.model),
+    Field(Column("served as", if_known=True, drop=3), lambda usage: ", ".join(usage.served)),
     Field(Column("calls", right=True), lambda usage: str(usage.calls)),
     Field(Column("tokens in", right=True), lambda usage: grouped(usage.input_tokens)),
     Field(Column("cached", right=True, drop=1), lambda usage: grouped(usage.cached_tokens)),

@@ -22,7 +22,7 @@ PAGES = {"table": as_text, "md": as_markdown, "html": as_html, "csv": as_csv}
 
 
 @click.command(name="report")
-@click.argument("sessions", nargs=-1, metavar="[SESSION|STUDY]...", shell_complete=complete_sessions)
+@click.argument("sessions", nargs=-1, metavar="[SESSION|STUDY|PACK]...", shell_complete=complete_sessions)
 @click.option(
     "--format",
     "form",
@@ -40,10 +40,10 @@ PAGES = {"table": as_text, "md": as_markdown, "html": as_html, "csv": as_csv}
 def report_command(sessions: tuple[str, ...], *, form: str | None, output: Path | None) -> None:
     """Report what is faster in SESSIONs: the winner of each task, its cases, why it is fast, and where its kernel lies.
 
-    Without SESSION, the report is of the newest session; a STUDY stands for all its sessions. Then come the attempts of
-    each instance, verdicts, decisions of people, cost, and the field's metrics. Speedups are measured; without a GPU the
-    report has estimates, in a table of their own. Several sessions also get one table of all winners. `md` and `html` say
-    the same as `table`; `json` and `csv` have the metrics by task.
+    Without SESSION, the report is of the newest session; a STUDY, or the file of a packed study, gives all its
+    sessions. Then come the attempts of each instance, verdicts, decisions of people, cost, and the field's metrics.
+    Speedups are measured; without a GPU the report has estimates, in a table of their own. Several sessions also get one
+    table of all winners. `md` and `html` say the same as `table`; `json` and `csv` have the metrics by task.
     """
     form = form or ("table" if output is None else _form_of(output))
     reports = []
