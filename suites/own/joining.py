@@ -51,7 +51,7 @@ def join_kernels(file: KernelFile, entry: Function, package: Package) -> tuple[K
     further = [module for name, module in modules.items() if name != package.module]
     if not further:
         return file, package
-    held = {
+    joined_names = {
         (module.place.module, name)
         for module in further
         for name in dict(definitions(list(module.file.parts(module.names)[1])))
@@ -60,7 +60,7 @@ def join_kernels(file: KernelFile, entry: Function, package: Package) -> tuple[K
     for user in modules.values():
         for local in user.file.imports:
             home = _home(user, local)
-            if home is None or (home.place.module, home.names[0]) not in held:
+            if home is None or (home.place.module, home.names[0]) not in joined_names:
                 continue
             if moved.setdefault(local, home.names[0]) != home.names[0]:
                 raise _clash(local, file, user)
