@@ -22,6 +22,8 @@ class MethodOptions(msgspec.Struct, frozen=True, kw_only=True, rename={"prompt_s
     """Prompts show the reference of a benchmark that hides it."""
     tune: bool = False
     """Sweep the launch parameters of each correct attempt."""
+    by: str = "all"
+    """`tune` keeps variants that are best over `all` cases, or each `case`'s best."""
     start: str = ""
     """File of the start kernel; empty: the task's timing baseline."""
     workers: int = 4

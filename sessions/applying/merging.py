@@ -163,7 +163,7 @@ def _is_import(statement: ast.stmt) -> bool:
 
 
 def defined_names(statement: ast.stmt) -> Iterator[str]:
-    """Yield the names that a statement defines; none for an import and for a block."""
+    """Yield the names that a statement at the top of a file defines, without imports."""
     match statement:
         case ast.FunctionDef(name=name) | ast.AsyncFunctionDef(name=name) | ast.ClassDef(name=name):
             yield name

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import subprocess
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
@@ -15,12 +15,14 @@ from sessions.errors import NotApplicable
 from suites.package import Package
 from suites.task import Task
 
+from .before_after import run_shell
 from .merging import changed_definition, uses
 from .placing import Home, merge_files, without_aliases
 
 OF_CALLER = ("GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_PREFIX")
 """Variables of a git hook that would lead git into another repository."""
-SHOWN_LINES = 5
+CALLS = 3
+"""Most calls of a function that a message names."""
 
 
 def original_path(task: Task) -> str:
@@ -101,7 +103,11 @@ class Repository:
                 if file or path
                 else f"no file of HEAD is {task.id}'s original"
             )
-            raise NotApplicable(f"{problem}; name the file of the kernel with --file PATH")
+            calls = self._calls(task.entry_points[0].name)
+            raise NotApplicable(
+                f"{problem}; name the file of the kernel with --file PATH"
+                + (f", or wire it by hand where the function is called: {', '.join(calls)}" if calls else "")
+            )
         packages = [(path, task.package)]
         packages += [(_path_in_repository(package.file), package) for package in _kernel_packages(task)]
         homes = [Home(path, self.read(path), package) for path, package in packages]
@@ -136,33 +142,44 @@ class Repository:
         paths = [path for facts, _, path in entries if facts.endswith(blob)]
         return paths[0] if len(paths) == 1 else ""
 
+    def read_if_there(self, path: str) -> str | None:
+        """Return the text of a file at HEAD; `None` if it is not there. Raises `NotApplicable` if it has other changes."""
+        if self._git("status", "--porcelain", "--", path):
+            raise NotApplicable(f"{path} has changes that are not committed; commit or stash them")
+        return self.read(path) if path in self._files() else None
+
+    def merged(self, homes: Sequence[Home], kernel: str, task: Task) -> dict[str, str]:
+        """Return the texts of the files that the kernel changes, by path. Raises `NotApplicable`."""
+        paths = [home.path for home in homes]
+        texts = merge_files(
+            homes,
+            kernel,
+            [entry.name for entry in task.entry_points],
+            is_used_elsewhere=lambda name: bool(self._mentions(name, other_than=paths)),
+            users=lambda name: self._users(name, other_than=paths),
+        )
+        if not texts:
+            raise NotApplicable(f"{paths[0]} has this already")
+        return texts
+
     def apply(
         self,
-        homes: Sequence[Home],
-        kernel: str,
-        task: Task,
+        texts: Mapping[str, str],
         *,
         branch: str,
         folder: Path,
         message: str,
         test: str = "",
-    ) -> tuple[str, list[str]]:
-        """Commit the changed files to a new branch, in a new worktree `folder`; return the commit and their paths.
+        compare: Callable[[tuple[Path, Path]], None] | None = None,
+    ) -> str:
+        """Commit files with new texts to a new branch, in a new worktree `folder`; return the commit.
 
-        `test` is a shell command that must end with 0 before and after the change. If anything fails, neither branch nor
+        `test` is a shell command that must end with 0 before and after the change. `compare` gets a worktree of the original
+        commit, which is removed after it, and `folder` with the change. If anything fails or raises, neither branch nor
         folder is left. Raises `NotApplicable`.
         """
-        names = [entry.name for entry in task.entry_points]
-        paths = [home.path for home in homes]
-        texts = merge_files(
-            homes,
-            kernel,
-            names,
-            is_used_elsewhere=lambda name: bool(self._mentions(name, other_than=paths)),
-            users=lambda name: self._users(name, other_than=paths),
-        )
-        if not texts:
-            raise NotApplicable(f"{paths[0]} has this kernel already")
+        if all(path in self._files() and text == self.read(path) for path, text in texts.items()):
+            raise NotApplicable(f"{', '.join(texts)} has this already")
         if self._git("branch", "--list", branch):
             raise NotApplicable(f"the branch {branch} exists already; delete it, or use it")
         if folder.exists():
@@ -171,16 +188,21 @@ class Repository:
             )
         with self._worktree(branch, folder):
             if test:
-                _run(test, folder, f"{test!r} fails before the change")
+                run_shell(test, folder, f"{test!r} fails before the change")
             for path, text in texts.items():
+                (folder / path).parent.mkdir(parents=True, exist_ok=True)
                 with (folder / path).open("w", encoding="utf-8", newline="") as file:
                     file.write(text)
             if test:
-                _run(test, folder, f"{test!r} passes before the change and fails after it")
+                run_shell(test, folder, f"{test!r} passes before the change and fails after it")
+            if compare is not None:
+                with self._original(folder.with_name("original")) as original:
+                    compare((original, folder))
+            self._git("add", "--intent-to-add", "--", *texts, folder=folder)
             # The person signs and checks the commit later, so no hook and no signature now.
             commit = ("commit", "-q", "--no-verify", "--no-gpg-sign", "-F", "-", "--", *texts)
             self._git(*commit, folder=folder, standard_input=message)
-        return self._git("rev-parse", branch).strip(), [*texts]
+        return self._git("rev-parse", branch).strip()
 
     def _mentions(self, name: str, *, other_than: Sequence[str]) -> list[str]:
         """Return the other files of HEAD that have this word."""
@@ -195,6 +217,22 @@ class Repository:
                 if path.endswith(".py") and uses(self.read(path), name):
                     users.append(path)
         return users
+
+    def _calls(self, name: str) -> list[str]:
+        """Return the first places of HEAD that call a function, as `ops/add.py:12`."""
+        lines = self._git("grep", "-nE", rf"\b{name}\(", "HEAD", "--", "*.py", ok=(0, 1)).splitlines()
+        places = [":".join(line.split(":")[1:3]) for line in lines if f"def {name}(" not in line]
+        return places[:CALLS]
+
+    @contextmanager
+    def _original(self, folder: Path) -> Iterator[Path]:
+        """A worktree of HEAD, removed at the end."""
+        self._git("worktree", "add", "-q", "--detach", str(folder), "HEAD")
+        try:
+            yield folder
+        finally:
+            shutil.rmtree(folder, ignore_errors=True)
+            self._git("worktree", "prune")
 
     @contextmanager
     def _worktree(self, branch: str, folder: Path) -> Iterator[None]:
@@ -232,19 +270,3 @@ class Repository:
             words = done.stderr.decode("utf-8", "replace").strip().splitlines() or ["no reason given"]
             raise NotApplicable(f"git {arguments[0]} fails in {self._root}: {words[-1]}")
         return done.stdout.decode("utf-8", "replace")
-
-
-def _run(command: str, folder: Path, failure: str) -> None:
-    """Run a shell command in the worktree. Raises `NotApplicable` with the end of its output if it fails."""
-    done = subprocess.run(
-        ["/bin/sh", "-c", command],
-        cwd=folder,
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        check=False,
-    )
-    if done.returncode:
-        lines = done.stdout.decode("utf-8", "replace").strip().splitlines()[-SHOWN_LINES:]
-        printed = f", it prints: {' | '.join(lines)}" if lines else ""
-        raise NotApplicable(f"{failure} (exit code {done.returncode}); nothing is left behind{printed}")

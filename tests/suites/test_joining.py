@@ -159,12 +159,11 @@ def test_branch_has_both_files_and_a_third_use_of_the_kernel_is_refused(root: Pa
     assert [home.path for home in files] == [WRAPPER, KERNELS]
     faster = text.replace("num_warps=warps()", "num_warps=8").replace("* LANES", "* LANES + 0")
     with pytest.raises(NotApplicable, match="uses `_place`, which the kernel changes"):
-        repository.apply(files, faster, task, branch="fast", folder=root.parent / "tree", message="m")
+        repository.merged(files, faster, task)
     faster = text.replace("num_warps=warps()", "num_warps=8").replace("x, y), mask", "x, y) + 0.0, mask")
-    commit, paths = repository.apply(
-        files, faster, task, branch="fast", folder=root.parent / "tree", message="m"
-    )
-    assert paths == [WRAPPER, KERNELS]
+    texts = repository.merged(files, faster, task)
+    assert [*texts] == [WRAPPER, KERNELS]
+    commit = repository.apply(texts, branch="fast", folder=root.parent / "tree", message="m")
     assert (
         git(root, "show", "--stat=200", "--format=", commit).splitlines()[-1].startswith(" 2 files changed")
     )
@@ -172,8 +171,7 @@ def test_branch_has_both_files_and_a_third_use_of_the_kernel_is_refused(root: Pa
     git(root, "add", "bench.py")
     git(root, "commit", "-q", "-m", "second")
     with pytest.raises(NotApplicable, match=r"`split_kernel` of .* changes, and bench.py uses it too"):
-        repository.apply(files, faster, task, branch="more", folder=root.parent / "more", message="m")
-    assert not (root.parent / "more").exists()
+        repository.merged(files, faster, task)
     (root / KERNELS).write_text(SPLIT_KERNEL + "# edited\n")
     with pytest.raises(NotApplicable, match="has changes that are not committed"):
         repository.find_files(task, text)

@@ -24,6 +24,7 @@ from suites.errors import BadKernelFile
 from suites.own.entry import Function, KernelFile, called_with, names_in_expression
 from suites.own.evidence import FirstCallSeen, InputsSeen
 from suites.own.joining import join_kernels
+from suites.own.own_reference import without_gpu
 from suites.own.request import KernelRequest
 from suites.own.shapes import Inputs, inputs_of, parse_shapes
 from suites.own.sizes import TRIED_STEPS, Design, design
@@ -106,8 +107,9 @@ def find_reference(file: KernelFile, entry: Function, where: str) -> Reference:
     source = KernelFile.read(Path(place)) if separator else file
     function = source.function(name) if name else file.find_reference(entry)
     if function is None:
+        text = without_gpu(file.text)
         return Reference(
-            entry.name, itself(entry.name), (), file.text, entry.parameters, entry.by_name, is_kernel=True
+            entry.name, itself(entry.name), (), text, entry.parameters, entry.by_name, is_kernel=True
         )
     parameters = called_with(function, entry)
     imports, text = source.extract(function.name)
