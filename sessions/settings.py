@@ -20,7 +20,7 @@ class MethodOptions(msgspec.Struct, frozen=True, kw_only=True, rename={"prompt_s
     """
 
     without: tuple[str, ...] = ()
-    """Those of `MODULES` that are off."""
+    """Modules that are off, of `MODULES`."""
     show_reference: bool = False
     """Prompts show the reference of a benchmark that hides it."""
     tune: bool = False

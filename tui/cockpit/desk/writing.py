@@ -14,9 +14,7 @@ from sessions.kept_kernels import KeptKernel
 from suites import Task
 from tui.cockpit.draw.lines import clean
 from tui.facts.report import SessionReport
-from tui.facts.report.reading import ReportReader
 from tui.print.export_files import export_files
-from tui.print.report import as_html, as_markdown, metrics_csv
 
 
 def write_export(kernel: KeptKernel, task: Task, folder: Path) -> Path:
@@ -72,6 +70,10 @@ def write_files(reports: Sequence[SessionReport], folder: Path, registry: Path |
 
     The names contain the session, or the number of sessions. Raises `OSError` if the folder cannot be written.
     """
+    # Imported here: the app starts without the tables and pages of reports.
+    from tui.facts.report.reading import ReportReader
+    from tui.print.report import as_html, as_markdown, metrics_csv
+
     name = reports[0].session if len(reports) == 1 else f"{len(reports)}-sessions"
     document = ReportReader(reports, registry).document(kernels=True, metrics=True)
     texts = {"md": as_markdown(document), "html": as_html(document), "csv": metrics_csv(document)}

@@ -17,11 +17,13 @@ from .count_sections import cost_sections, verdict_sections
 from .metric_sections import metric_sections
 from .model import SessionReport
 from .section import Section
-from .tables import RowSet, table_sections
 from .winner_sections import winner_sections
 
 
 def _metrics_and_tables(report: SessionReport) -> tuple[Section, ...]:
+    # Imported here: the app starts without the tables.
+    from .tables import RowSet, table_sections
+
     return (*metric_sections(report), *table_sections(RowSet(tuple(attempt_rows(report.state)))))
 
 
