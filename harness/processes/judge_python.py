@@ -69,14 +69,14 @@ def find_python(path: str, packages: Path) -> JudgePython:
     """
     if not path:
         return OUR_PYTHON
-    program = shutil.which(Path(path).expanduser())
+    place = Path(path).expanduser()
+    program = shutil.which(place.absolute()) or shutil.which(place)
     if program is None:
         raise BadPython(
             f"--python {path}: no such program; give the path of a Python, such as .venv/bin/python"
         )
-    python = str(
-        Path(program).absolute()
-    )  # not resolved: a virtual environment is found by the place of its link
+    # Not resolved: a virtual environment is found by the place of its link.
+    python = str(Path(program).absolute())
     number, _, interface = _output([python, "-c", _WHICH], path, OUR_PYTHON.environment).partition(" ")
     major_minor = number.rpartition(".")[0]
     if not all(part.isdecimal() for part in number.split(".")) or "." not in number:
@@ -128,8 +128,8 @@ def _output(command: Sequence[str], path: str, environment: dict[str, str]) -> s
     except (OSError, subprocess.TimeoutExpired) as error:
         raise BadPython(f"--python {path}: it does not start ({error})") from error
     if done.returncode:
-        last = done.stderr.strip().rpartition("\n")[2] or f"exit code {done.returncode}"
-        raise BadPython(f"--python {path}: it does not run Python code ({last})")
+        last = done.stderr.strip().rpartition("\n")[2][:100] or f"exit code {done.returncode}"
+        raise BadPython(f"--python {path}: it is no Python, or does not start ({last})")
     return done.stdout
 
 
