@@ -85,8 +85,7 @@ def find_python(path: str, packages: Path) -> JudgePython:
         raise BadPython(f"--python {path}: the judge needs Python 3.11 or newer, and this is {number}")
     extra = packages / f"python{major_minor}"
     same = interface == sysconfig.get_config_var("SOABI")
-    own_folders = [sysconfig.get_path(key) for key in ("purelib", "platlib")] if same else []
-    found = JudgePython(python, tuple(dict.fromkeys([*own_folders, str(extra)])))
+    found = JudgePython(python, (*(_own_folders() if same else ()), str(extra)))
     reported = _output(worker_start.command(python=python), path, found.environment)
     try:
         installed = msgspec.json.decode(reported, type=_Installed)
@@ -94,6 +93,13 @@ def find_python(path: str, packages: Path) -> JudgePython:
         raise BadPython(f"--python {path}: it does not run Wavedeck's start script ({error})") from error
     _check(path, installed, python, extra)
     return msgspec.structs.replace(found, versions={"python": number} | installed.versions)
+
+
+def _own_folders() -> list[str]:
+    """The folders that have the needed packages here: with a system's packages there are several."""
+    specs = map(importlib.util.find_spec, worker_start.NEEDED)
+    places = [Path(spec.origin).parents[1] for spec in specs if spec is not None and spec.origin]
+    return list(dict.fromkeys(map(str, places)))
 
 
 def _check(path: str, installed: _Installed, python: str, extra: Path) -> None:
