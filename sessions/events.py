@@ -322,6 +322,8 @@ class RungEntry(msgspec.Struct, frozen=True):
     """Time of the attempt's candidate over the variant's time, from few samples: an estimate, not a latency. `None`:
     unknown."""
     samples: int = 0
+    by_case: dict[str, float] = {}
+    """The same estimate of each case that has one, with `--by case`."""
     why: str = ""
     """Why it is not correct, or why there is no verdict."""
     kept: bool = False

@@ -9,6 +9,9 @@ import msgspec
 SCHEMA = 1
 """Version of events and of the store's files."""
 
+MODULES = ("knowledge", "one-shot", "examples", "optimizer", "reflection")
+"""Modules that `--without` can switch off in the methods that have them."""
+
 
 class MethodOptions(msgspec.Struct, frozen=True, kw_only=True, rename={"prompt_style": "profile"}):
     """Options of a method besides its counts; each method takes some of them.
@@ -17,11 +20,13 @@ class MethodOptions(msgspec.Struct, frozen=True, kw_only=True, rename={"prompt_s
     """
 
     without: tuple[str, ...] = ()
-    """Modules that are off: `knowledge`, `one-shot`, `examples`, `optimizer`, `reflection`."""
+    """Modules that are off, of `MODULES`."""
     show_reference: bool = False
     """Prompts show the reference of a benchmark that hides it."""
     tune: bool = False
     """Sweep the launch parameters of each correct attempt."""
+    by: str = "all"
+    """`tune` keeps variants that are best over `all` cases, or each `case`'s best."""
     start: str = ""
     """File of the start kernel; empty: the task's timing baseline."""
     workers: int = 4

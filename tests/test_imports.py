@@ -52,6 +52,8 @@ def loaded_by(code: str) -> set[str]:
             ("textual", "git", "engine", "sessions.events", "harness.node", *TORCH, *SDKS),
         ),
         ("tui.cockpit.app", (*TORCH, *SDKS, "git", "numpy", "httpx")),
+        ("tui.cockpit.running", ("tui.facts.report.tables", "tui.print.report")),
+        ("tui.commands.watch.report", (*TORCH, *SDKS, "textual", "jinja2", "engine.judge", "engine.methods")),
     ],
 )
 def test_import_loads_no_heavy_module(module: str, unwanted: tuple[str, ...]) -> None:

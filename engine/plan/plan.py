@@ -223,6 +223,8 @@ def _options(options: MethodOptions, method: Method, tasks: Sequence[Task]) -> M
         if module not in method.modules:
             modules = ", ".join(sorted(method.modules))
             raise UsageProblem(f"{method.name} has no module {module!r} to switch off; it has {modules}")
+    if options.by not in {"all", "case"}:
+        raise UsageProblem(f"--by must be all or case, not {options.by!r}")
     _at_least("--workers", options.workers, 1)
     _at_least("--descendants", options.descendants, 1)
     check_profile(options.prompt_style, method.name, tasks)

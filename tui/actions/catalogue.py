@@ -151,12 +151,24 @@ _ACTIONS = (
         when=When.WATCHING,
     ),
     Action(
+        "asm",
+        Group.WATCH,
+        "Show an attempt's assembly, or how it differs.",
+        module="watch.asm",
+    ),
+    Action(
         "report",
         Group.WATCH,
         "Report what is faster, by how much, why, and where the kernel is.",
         module="watch.report",
         takes=Takes.NOTHING,
         when=When.WATCHING,
+    ),
+    Action(
+        "compare",
+        Group.WATCH,
+        "Compare two sessions at equal budget: is a difference proven?",
+        module="watch.compare",
     ),
     Action(
         "best", Group.WATCH, "Show the fastest attempt of each task over all sessions.", module="watch.best"
@@ -312,6 +324,7 @@ _ACTIONS = (
     Action(
         "export", Group.KEEP, "Write kernels with evidence, a test and a benchmark.", module="keep.export"
     ),
+    Action("dataset", Group.KEEP, "Write pairs, transitions and winners as data.", module="keep.dataset"),
     Action("apply", Group.KEEP, "Commit a kernel to a new branch of its repository.", module="keep.apply"),
     Action("record", Group.KEEP, "Make a recording of finished sessions.", module="keep.record"),
     Action("doctor", Group.KEEP, "Check what this machine can run.", module="keep.doctor"),

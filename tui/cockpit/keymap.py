@@ -9,15 +9,18 @@ from textual.dom import DOMNode
 from tui.cockpit.dialogs.dialogs import ConfirmDialog, ReasonDialog, TextDialog
 from tui.cockpit.dialogs.line_prompt import LinePrompt
 from tui.cockpit.screens.agent.agent import AgentScreen
+from tui.cockpit.screens.agent.assembly_view import AssemblyView
 from tui.cockpit.screens.agent.steps_view import StepsView
 from tui.cockpit.screens.fleet.fleet import FleetScreen
 from tui.cockpit.screens.home.home import HomeScreen
 from tui.cockpit.screens.latency.latency import LatencyScreen
+from tui.cockpit.screens.report.comparison import ComparisonScreen
 from tui.cockpit.screens.report.merged_report import MergedReportScreen
 from tui.cockpit.screens.report.report import ReportScreen
 from tui.cockpit.screens.review.review import ReviewScreen
 from tui.cockpit.terminal.preferences import check_names
 from tui.cockpit.widgets.code import CodePane
+from tui.cockpit.widgets.code_column import CodeColumn
 from tui.cockpit.widgets.key_bar import declared
 from tui.cockpit.widgets.line_view import LineView
 from tui.cockpit.widgets.table import LineTable
@@ -29,6 +32,7 @@ OWNERS: tuple[type[DOMNode], ...] = (
     LatencyScreen,
     ReportScreen,
     MergedReportScreen,
+    ComparisonScreen,
     ReviewScreen,
     ReasonDialog,
     ConfirmDialog,
@@ -38,6 +42,8 @@ OWNERS: tuple[type[DOMNode], ...] = (
     LineTable,
     StepsView,
     CodePane,
+    CodeColumn,
+    AssemblyView,
 )
 """Everything with keys but the app itself."""
 

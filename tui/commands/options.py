@@ -77,6 +77,7 @@ class OwnOptions(msgspec.Struct, frozen=True):
     reference: str = ""
     yes: bool = False
     dry_run: bool = False
+    send_only: tuple[Path, ...] = ()
     calls: Path | None = None
 
 
@@ -98,6 +99,13 @@ def own_options(function: F) -> F:
         ),
         click.option("--yes", "-y", is_flag=True, help="Do not ask whether the assumptions are right."),
         click.option("--dry-run", is_flag=True, help="Print what is assumed about a kernel file, and end."),
+        click.option(
+            "--send-only",
+            multiple=True,
+            metavar="FILE",
+            type=click.Path(path_type=Path),
+            help="Only the text of these files may reach the provider of a model. Repeatable. [all that the page lists]",
+        ),
     )
     for option in reversed(options):
         function = option(function)
@@ -115,6 +123,10 @@ SETTINGS = {
     "instances": ("N", "Independent chains on each task. [4, or as recorded]"),
     "iterations": ("N", "Attempts of each chain. [10, or as recorded]"),
     "tune": (None, "geak: also sweep the launch parameters of each correct attempt."),
+    "by": (
+        "WHAT",
+        "tune: keep variants that are best over all cases, or those that are best in a case: all, case. [all]",
+    ),
     "without": ("MODULES", "Modules to switch off: knowledge,one-shot,examples,optimizer,reflection."),
     "show-reference": (
         None,

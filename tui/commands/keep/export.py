@@ -13,6 +13,7 @@ from sessions.home import home_from
 from sessions.kept_kernels import KeptKernel
 from sessions.names import short_task
 from suites import load_public_suite, load_task, public_suite_names
+from tui.commands.files import check_new_folder, write_folder
 from tui.commands.opening import complete_words, open_kernel, open_kernels, open_session
 from tui.diagnostics import Complaint, printable
 from tui.print.export_files import export_files, patch_file
@@ -43,26 +44,23 @@ def export_command(words: tuple[str, ...], *, patch: bool, results: bool) -> Non
         raise Complaint("name what to export and a folder: wavedeck export softmax#1/2 FOLDER")
     *named, target = words
     folder = Path(target)
-    if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
-        raise Complaint(f"{folder} is not an empty folder; name a new one")
+    check_new_folder(folder)
     if results:
         for path in _write_results(named[0], folder):
             emit(printable(str(path)))
         return
     if len(named) == 1 and "#" not in named[0]:
-        places = {folder / kernel.task: kernel for kernel in open_kernels(named[0])}
+        places = {Path(kernel.task): kernel for kernel in open_kernels(named[0])}
     else:
-        places = {folder: open_kernel(named)}
+        places = {Path(): open_kernel(named)}
     texts = {
-        place / name: text for place, kernel in places.items() for name, text in _files(kernel, patch).items()
+        str(place / name): text
+        for place, kernel in places.items()
+        for name, text in _files(kernel, patch).items()
     }
-    for file, text in texts.items():
-        try:
-            file.parent.mkdir(parents=True, exist_ok=True)
-            file.write_text(text, encoding="utf-8", errors="replace")
-        except OSError as error:
-            raise Complaint(f"{file} was not written: {error.strerror or error}") from error
-        emit(printable(str(file)))
+    write_folder(folder, texts)
+    for name in texts:
+        emit(printable(str(folder / name)))
 
 
 def _files(kernel: KeptKernel, patch: bool) -> dict[str, str]:  # noqa: FBT001  # private
