@@ -133,7 +133,7 @@ def plan_of(started: SessionDescription | None) -> SessionPlan:
 
 
 def session_started(plan: SessionPlan, python: JudgePython = OUR_PYTHON) -> SessionStarted:
-    """Returns the first event of a new session, whose judge runs in `python`."""
+    """Returns the first event of a new session. `python` runs its judge."""
     return SessionStarted(
         session=plan.session,
         settings=RunSettings(**plan.settings()),

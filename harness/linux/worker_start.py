@@ -20,7 +20,7 @@ from typing import Any
 
 PACKAGES = "WAVEDECK_PACKAGES"
 NEEDED = {"msgspec": "msgspec", "numpy": "numpy", "ml_dtypes": "ml_dtypes", "elftools": "pyelftools"}
-"""What the judge's processes import besides torch and triton: modules, and the distributions that have them."""
+"""Modules that the judge's processes import besides torch and triton, with the distributions that have them."""
 _ROOMS = ("harness", "suites")
 _ROOT = Path(__file__).resolve().parents[2]
 

@@ -33,7 +33,7 @@ class JudgePython(msgspec.Struct, frozen=True):
 
     path: str = sys.executable
     folders: tuple[str, ...] = ()
-    """Where packages are found that it lacks and the judge needs."""
+    """Folders with packages that the judge needs and the interpreter lacks."""
     versions: dict[str, str] = {}
     """Versions of Python, torch and triton; empty for Wavedeck's own interpreter."""
 
@@ -85,14 +85,14 @@ def find_python(path: str, packages: Path) -> JudgePython:
         raise BadPython(f"--python {path}: the judge needs Python 3.11 or newer, and this is {number}")
     extra = packages / f"python{major_minor}"
     same = interface == sysconfig.get_config_var("SOABI")
-    found = JudgePython(python, (*(_own_folders() if same else ()), str(extra)))
-    reported = _output(worker_start.command(python=python), path, found.environment)
+    interpreter = JudgePython(python, (*(_own_folders() if same else ()), str(extra)))
+    reported = _output(worker_start.command(python=python), path, interpreter.environment)
     try:
         installed = msgspec.json.decode(reported, type=_Installed)
     except msgspec.DecodeError as error:
         raise BadPython(f"--python {path}: it does not run Wavedeck's start script ({error})") from error
     _check(path, installed, python, extra)
-    return msgspec.structs.replace(found, versions={"python": number} | installed.versions)
+    return msgspec.structs.replace(interpreter, versions={"python": number} | installed.versions)
 
 
 def _own_folders() -> list[str]:
@@ -147,10 +147,10 @@ def _numbers(version: str) -> tuple[int, ...]:
 def _requirements(distributions: Sequence[str]) -> list[str]:
     """The versions of these distributions that Wavedeck asks for."""
     try:
-        asked = importlib.metadata.requires("wavedeck") or []
+        requirements = importlib.metadata.requires("wavedeck") or []
     except importlib.metadata.PackageNotFoundError:
-        asked = []
-    wanted = [requirement.partition(";")[0].strip() for requirement in asked]
+        requirements = []
+    wanted = [requirement.partition(";")[0].strip() for requirement in requirements]
     return [
         next((text for text in wanted if text.startswith(distribution)), distribution)
         for distribution in distributions

@@ -64,9 +64,9 @@ def test_torch_and_triton_are_never_those_of_wavedeck(python: Path, tmp_path: Pa
 @pytest.mark.judge
 def test_packages_that_the_judge_needs_besides_are_lent(python: Path, tmp_path: Path) -> None:
     install(python, torch="2.9.0+rocm7.0", triton="3.7.1")
-    found = find_python(str(python), tmp_path / "packages")
-    assert found.path == str(python)  # the link in the environment, not the interpreter behind it
-    assert (found.versions["torch"], found.versions["triton"]) == ("2.9.0+rocm7.0", "3.7.1")
+    interpreter = find_python(str(python), tmp_path / "packages")
+    assert interpreter.path == str(python)  # the link in the environment, not the interpreter behind it
+    assert (interpreter.versions["torch"], interpreter.versions["triton"]) == ("2.9.0+rocm7.0", "3.7.1")
     assert {path.name for path in packages_of(python).iterdir()} == {
         *("torch", "torch.dist-info", "triton", "triton.dist-info")
     }
