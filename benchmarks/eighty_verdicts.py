@@ -112,7 +112,6 @@ ONE_PASS = """\
     x = tl.exp(x - tl.max(x, axis=0))
     tl.store(out_ptr + row * stride + offsets, x / tl.sum(x, axis=0), mask=mask)
 """
-LINE_OF_LOAD = 14
 STRATEGIES = (
     "Two passes over the row in blocks of 1024 columns.",
     "Cast before the maximum, and mask the tail of the last block.",

@@ -74,19 +74,6 @@ class EndReason(StrEnum):
     INFRA_ERROR = "infra_error"
 
 
-METHOD_DONE = frozenset(
-    {
-        EndReason.ITERATIONS,
-        EndReason.SOLVED,
-        EndReason.ANSWERED,
-        EndReason.JUDGED,
-        EndReason.NOTHING_LEFT,
-        EndReason.EDITED,
-    }
-)
-"""Normal ends: the method completed its work."""
-
-
 class Usage(msgspec.Struct, frozen=True):
     """Tokens of one call as the provider counted them; unknown counts are `None`."""
 

@@ -17,7 +17,7 @@ from harness import Evaluation, Verdict
 from harness.wire.provenance import Provenance
 
 from .events import Role
-from .metrics.code_quality import code_quality
+from .metrics.maintainability import maintainability_of
 from .state.speed import are_comparable, baseline_names, speed_of
 from .state.state import AttemptState, Confirmation, InstanceState, SessionState
 from .store.attempt_commits import code_call
@@ -274,7 +274,7 @@ def _judged(attempt: AttemptState) -> Judged:
     dtypes = {case.dtype for case in work} if whole else set()
     moved = sum(case.bytes for case in work) if whole and all(case.bytes for case in work) else 0
     flops = sum(case.flops for case in work) if whole else 0
-    quality, error = code_quality(attempt.source or ""), evaluation.error
+    maintainability, error = maintainability_of(attempt.source or ""), evaluation.error
     return Judged(
         call_ok=evaluation.call,
         exe_ok=is_correct(evaluation),
@@ -284,7 +284,7 @@ def _judged(attempt: AttemptState) -> Judged:
         gbs=_rounded(moved / runtime_ms / 1e6 if runtime_ms and moved else None),
         tflops=_rounded(flops / runtime_ms / 1e9 if runtime_ms and flops else None),
         speedup=_rounded(baseline_ms / runtime_ms if runtime_ms else None),
-        maintainability=NOT_PYTHON if quality is None else round(quality.maintainability, 2),
+        maintainability=NOT_PYTHON if maintainability is None else round(maintainability, 2),
         error="\n".join(filter(None, (error.message, error.trace))) if error is not None else "",
     )
 

@@ -82,8 +82,6 @@ class AttemptRow(msgspec.Struct, frozen=True, kw_only=True):
     """GEAK's speedup: mean over cases of the ratios of median latencies."""
     sum_ratio: float | None = None
     """Sum of the baseline's medians over the sum of the candidate's, over all timed cases."""
-    baseline_ms: float | None = None
-    """Sum of the baseline's medians over the same cases."""
     bandwidth: float | None = None
     """IOU: highest share of the peak bandwidth of any case, 0 to 1."""
     compute: float | None = None
@@ -195,7 +193,6 @@ def _row(
         confirmed=exam.value if exam is not None else None,
         geak=timed.speedup if speed is not None else None,
         sum_ratio=baseline_ms / candidate_ms if speed is not None and candidate_ms else None,
-        baseline_ms=baseline_ms if speed is not None and candidate_ms else None,
         bandwidth=max(shares, default=None),
         compute=max(computes, default=None),
         input_tokens=no_call if usage.input_tokens is None else usage.input_tokens,

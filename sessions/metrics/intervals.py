@@ -1,4 +1,4 @@
-"""Intervals of shares, of differences of shares, and of any statistic over tasks."""
+"""Intervals of shares and of any statistic over tasks."""
 
 from __future__ import annotations
 
@@ -36,23 +36,6 @@ def wilson_interval(successes: int, trials: int) -> tuple[float, float] | None:
     low = 0.0 if successes == 0 else (middle - half) / whole
     high = 1.0 if successes == trials else (middle + half) / whole
     return low, high
-
-
-def difference_interval(first: tuple[int, int], second: tuple[int, int]) -> tuple[float, float] | None:
-    """Returns the 95 % confidence interval of the first share minus the second, -1 to 1.
-
-    Each share is given as (successes, trials). Source: Newcombe, Statistics in Medicine 17, 1998, 873-890, method 10,
-    which combines two Wilson intervals. `None` if either has no trials. If the interval contains 0, the trials do not
-    show which share is greater.
-    """
-    first_interval, second_interval = wilson_interval(*first), wilson_interval(*second)
-    if first_interval is None or second_interval is None:
-        return None
-    share, rival = first[0] / first[1], second[0] / second[1]
-    return (
-        share - rival - math.hypot(share - first_interval[0], second_interval[1] - rival),
-        share - rival + math.hypot(first_interval[1] - share, rival - second_interval[0]),
-    )
 
 
 def bootstrap_interval(

@@ -1,4 +1,4 @@
-"""Selects the rows of a table: by reason to count, the best of a task, the first iterations, some instances, groups.
+"""Selects the rows of a table: by reason to count, the best of a task, groups.
 
 Every table of reports, studies and comparisons selects its rows here, so that all tables have the same rows.
 """
@@ -12,7 +12,6 @@ from typing import NamedTuple, TypeVar
 from harness import Verdict
 
 from .attempt_row import AttemptRow
-from .task_kinds import TaskKind
 
 K = TypeVar("K", bound=Hashable)
 
@@ -92,25 +91,3 @@ def by_instance(rows: Iterable[AttemptRow]) -> dict[tuple[str, str, int], list[A
     """Returns the rows of each instance by (session, task, instance), each list by iteration."""
     instances = grouped(rows, lambda row: (row.session, row.task, row.instance))
     return {key: sorted(group, key=lambda row: row.number) for key, group in instances.items()}
-
-
-def by_category(rows: Iterable[AttemptRow], kinds: Mapping[str, TaskKind]) -> dict[str, list[AttemptRow]]:
-    """Returns the rows by the category of their task; unknown categories are the empty text."""
-    return grouped(rows, lambda row: kinds.get(row.task, TaskKind()).category)
-
-
-def by_difficulty(
-    rows: Iterable[AttemptRow], kinds: Mapping[str, TaskKind]
-) -> dict[int | None, list[AttemptRow]]:
-    """Returns the rows by the difficulty of their task; `None` if unknown."""
-    return grouped(rows, lambda row: kinds.get(row.task, TaskKind()).difficulty)
-
-
-def up_to_iteration(rows: Iterable[AttemptRow], iteration: int) -> list[AttemptRow]:
-    """Returns the rows of the first iterations of each instance."""
-    return [row for row in rows if row.number <= iteration]
-
-
-def of_first_instances(rows: Iterable[AttemptRow], count: int) -> list[AttemptRow]:
-    """Returns the rows of the first instances of each task of each session: a run with fewer instances."""
-    return [row for row in rows if row.instance <= count]

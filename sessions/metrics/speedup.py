@@ -7,10 +7,9 @@ if several provenances (hardware or software) gave them: `selection.comparable_r
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from enum import StrEnum
 from statistics import fmean, geometric_mean
-from typing import NamedTuple
 
 from sessions.state.speed import joint_sign
 
@@ -62,18 +61,6 @@ def speedup_geomean(rows: Iterable[AttemptRow], definition: Definition = Definit
     return geometric_mean(speedups) if speedups else None
 
 
-def speedup_of_totals(rows: Iterable[AttemptRow]) -> float | None:
-    """Returns the baseline's time of all rows together over the candidates': long-running tasks dominate it.
-
-    Source: KernelBench-X, `avg_speedup_global`. Sums of median latencies over all timed cases.
-    """
-    timed = [row for row in rows if row.correct and row.sum_ratio and row.baseline_ms]
-    if not timed or are_mixed(timed):
-        return None
-    baseline_ms = math.fsum(row.baseline_ms or 0.0 for row in timed)
-    return baseline_ms / math.fsum((row.baseline_ms or 0.0) / (row.sum_ratio or 1.0) for row in timed)
-
-
 def speedup_sign(rows: Iterable[AttemptRow]) -> str:
     """Returns the sign of a mean over the rows' headlines: `>=`, `<=`, `~`, or empty without bounds."""
     return joint_sign(row.sign for row in rows if row.headline is not None)
@@ -123,19 +110,6 @@ def expected_best(speedups: Sequence[float], k: int) -> float:
     return math.fsum(math.comb(place, k - 1) * speedup for place, speedup in ordered) / draws
 
 
-def speedup_at_k(
-    rows: Iterable[AttemptRow], k: int, definition: Definition = Definition.HEADLINE
-) -> float | None:
-    """Returns the mean over tasks of the expected best speedup of `k` instances.
-
-    Source: ParEval (Nichols et al., 2024), speedup@k; its code leaves failed samples out, here they count as 0. The speedup of
-    an instance is the greatest of its attempts. `None` if a task has fewer than `k` instances, if a correct instance was not
-    timed, or with several provenances.
-    """
-    speedups = speedup_at_each_k(rows, definition)
-    return speedups[k - 1] if k <= len(speedups) else None
-
-
 def speedup_at_each_k(
     rows: Iterable[AttemptRow], definition: Definition = Definition.HEADLINE
 ) -> list[float]:
@@ -153,35 +127,9 @@ def speedup_at_each_k(
     return [fmean(expected_best(speedups, k) for speedups in tasks.values()) for k in range(1, most + 1)]
 
 
-class Utilisation(NamedTuple):
-    """Share of a device's peak that the best kernel of a task reaches."""
-
-    share: float
-    """max(IOU, MFU), 0 to 1: the greater of the shares of peak bandwidth and of the matrix units' peak."""
-    normalised: float | None
-    """The same over the best known share of this task, 0 to 1; `None` if none is known."""
-
-
 def utilisation(row: AttemptRow) -> float | None:
     """Returns max(IOU, MFU) of a row, 0 to 1 (source: TritonBench "GPU efficiency", KernelBench-X section 2.1)."""
     return max((share for share in (row.bandwidth, row.compute) if share is not None), default=None)
-
-
-def best_utilisations(rows: Iterable[AttemptRow]) -> dict[str, float]:
-    """Returns the greatest `utilisation` of any correct row by task: the best known, if `rows` are all that is known."""
-    best: dict[str, float] = {}
-    for row in rows:
-        if row.correct and (share := utilisation(row)) is not None:
-            best[row.task] = max(share, best.get(row.task, share))
-    return best
-
-
-def task_utilisations(rows: Iterable[AttemptRow], best_known: Mapping[str, float]) -> dict[str, Utilisation]:
-    """Returns for each task of the rows its greatest `utilisation`, and that over the best known (source: KernelBench-X)."""
-    return {
-        task: Utilisation(share, share / known if (known := best_known.get(task)) else None)
-        for task, share in best_utilisations(rows).items()
-    }
 
 
 def _speedups(rows: Iterable[AttemptRow], definition: Definition) -> list[float]:

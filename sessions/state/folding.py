@@ -328,7 +328,7 @@ def _apply_call(
     dirty = frozenset((instance.key,))
     call = next((call for call in reversed(attempt.calls) if call.call == event.call), None)
     if call is None:
-        call = CallState(event.call, name.attempt, ev.Role(name.role), "", (), event.mono)
+        call = CallState(event.call, name.attempt, ev.Role(name.role), "", ())
         attempt.calls.append(call)
     match event:
         case ev.CallStarted():
@@ -336,7 +336,7 @@ def _apply_call(
                 state.system_messages.setdefault(message, message) if message.role == "system" else message
                 for message in event.messages
             )
-            fresh = CallState(event.call, name.attempt, event.role, event.model, messages, event.mono)
+            fresh = CallState(event.call, name.attempt, event.role, event.model, messages)
             attempt.calls[attempt.calls.index(call)] = fresh
             _set_word(instance, attempt, WORD_OF_ROLE[event.role], event.wall)
         case ev.ReplyPiece():

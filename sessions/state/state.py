@@ -114,7 +114,6 @@ class CallState:
     role: Role
     model: str
     messages: tuple[Message, ...]
-    started_mono: float
     reasoning_words: Words = field(default_factory=Words)
     text_words: Words = field(default_factory=Words)
     finished: bool = False

@@ -101,14 +101,6 @@ def test_counts_are_short(value: int, words: str) -> None:
     assert vocabulary.count(value) == words
 
 
-@pytest.mark.parametrize(
-    ("value", "words"),
-    [(4.213, "4.21 us"), (38, "38 us"), (412.6, "413 us"), (1250.0, "1.25 ms"), (2.5e6, "2.5 s")],
-)
-def test_latencies_have_three_digits(value: float, words: str) -> None:
-    assert vocabulary.microseconds(value) == words
-
-
 def test_every_verdict_has_its_own_letter() -> None:
     assert len(set(vocabulary.LETTERS.values())) == len(vocabulary.LETTERS) == len(vocabulary.Verdict)
 

@@ -160,13 +160,6 @@ def interval(low: float, high: float) -> str:
     return f"[{low:.2f}, {high:.2f}]"
 
 
-def microseconds(value: float) -> str:
-    """Return a latency of any size in three digits: `4.21 us`, `1.20 ms`."""
-    if value < 1000:
-        return f"{value:.3g} us" if value < 99.95 else f"{value:.0f} us"
-    return f"{value / 1000:.3g} ms" if value < 1e6 else f"{value / 1e6:.3g} s"
-
-
 def estimate(factor: float) -> str:
     """Return an estimate as `est. 1.34x roof`: the estimated time is this multiple of the roofline's time."""
     return f"est. {factor:.2f}x roof" if factor < 9.995 else f"est. {factor:.3g}x roof"

@@ -30,7 +30,6 @@ SAMPLE_S = 60.0
 """Wall time for all cases of a candidate; later cases stay without a sample."""
 TOUCHED = 0.995
 """Share of the bytes of inputs and outputs that a right kernel touches; cost models round the rest."""
-_MAX_REPORT_BYTES = 4 << 20
 _COUNTS = tuple(name for name in CaseTraffic.__struct_fields__ if name in Traffic.__struct_fields__)
 
 

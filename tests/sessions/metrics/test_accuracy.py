@@ -20,7 +20,6 @@ from sessions.metrics.accuracy import (
     pass_at_k,
     samples_by_task,
 )
-from sessions.metrics.task_kinds import TaskKind
 from tests.support.rows import row
 
 VERDICTS = [Verdict.CORRECT, Verdict.CORRECT, Verdict.WRONG, Verdict.CALL_ERROR, Verdict.INFRA_ERROR]
@@ -111,16 +110,3 @@ def test_best_row_is_the_first_of_the_highest_rank_that_no_person_rejected() -> 
         row("a/y"),
         row("a/y", session="t"),
     ]
-
-
-def test_rows_of_a_smaller_run_are_those_of_its_iterations_and_instances() -> None:
-    rows = [row(instance=instance, number=number) for instance in (1, 2) for number in (1, 2, 3)]
-    smaller = selection.up_to_iteration(selection.of_first_instances(rows, 1), 2)
-    assert [(attempt.instance, attempt.number) for attempt in smaller] == [(1, 1), (1, 2)]
-
-
-def test_tasks_of_unknown_kind_have_a_group_of_their_own() -> None:
-    kinds = {"a/x": TaskKind("Math", 2)}
-    rows = [row("a/x"), row("a/y")]
-    assert selection.by_category(rows, kinds) == {"Math": rows[:1], "": rows[1:]}
-    assert selection.by_difficulty(rows, kinds) == {2: rows[:1], None: rows[1:]}

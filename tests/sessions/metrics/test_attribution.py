@@ -10,7 +10,7 @@ import pytest
 from harness import Verdict
 from sessions.metrics.attempt_row import AttemptRow
 from sessions.metrics.attribution import explained_deviance
-from sessions.metrics.code_quality import code_quality
+from sessions.metrics.maintainability import maintainability_of
 from tests.support.rows import row
 
 FACTORS = {"category": lambda attempt: attempt.suite, "method": lambda attempt: attempt.method}
@@ -96,13 +96,10 @@ def test_equal_outcomes_leave_nothing_to_explain() -> None:
 
 
 def test_quality_of_a_candidate_falls_with_its_branches() -> None:
-    plain = code_quality("def f(x):\n    return x + 1\n")
-    branched = code_quality(
+    plain = maintainability_of("def f(x):\n    return x + 1\n")
+    branched = maintainability_of(
         "def f(x):\n" + "".join(f"    if x == {n}:\n        x += {n}\n" for n in range(12))
     )
-    assert (plain.mean_complexity, plain.most_complexity) == (1.0, 1)
-    assert branched.most_complexity == 13
-    assert 0 < branched.maintainability < plain.maintainability <= 100
-    assert code_quality("x = 1\n").mean_complexity == 0.0
-    assert code_quality("def f(:\n") is None
-    assert code_quality("a\0b") is None
+    assert 0 < branched < plain <= 100
+    assert maintainability_of("def f(:\n") is None
+    assert maintainability_of("a\0b") is None

@@ -12,18 +12,9 @@ from hypothesis import strategies as st
 from harness import Verdict
 from sessions.metrics.accuracy import call_accuracy, execution_accuracy, pass_at_each_k
 from sessions.metrics.attempt_row import AttemptRow
-from sessions.metrics.selection import best_rows, by_difficulty
+from sessions.metrics.selection import best_rows
 from sessions.metrics.speedup import speedup_mean
-from sessions.metrics.task_kinds import TaskKind
 from tests.support.rows import row
-
-LEVELS = {1: 3, 2: 27, 3: 65, 4: 84, 5: 5}
-"""Tasks of TritonBench-revised by difficulty."""
-KINDS = {
-    f"revised/{level}_{number}": TaskKind("", level)
-    for level, count in LEVELS.items()
-    for number in range(count)
-}
 
 
 def outcomes(
@@ -31,7 +22,7 @@ def outcomes(
 ) -> list[AttemptRow]:
     """Rows of one attempt a task: a seeded choice of them is correct, with speedups of the given mean."""
     generator = random.Random(correct)
-    names = list(KINDS)[:tasks]
+    names = [f"revised/{number}" for number in range(tasks)]
     solved = set(generator.sample(names, correct))
     spread = [generator.uniform(-0.5, 0.5) * mean for _ in range(correct)]
     speedups = iter([mean + value - fmean(spread) for value in spread])
@@ -71,16 +62,6 @@ def test_call_accuracy_of_geak_follows_from_its_counts() -> None:
     rows = outcomes(16, called=27)
     assert f"{100 * call_accuracy(rows):.2f}" == "14.67"
     assert f"{100 * execution_accuracy(rows):.2f}" == "8.70"
-
-
-def test_rows_by_difficulty_average_to_the_total() -> None:
-    """Weighted by correct kernels; table 3's rows of MI250 do not: they average to 2.53, and 2.42 is printed."""
-    rows = outcomes(101, mean=2.59)
-    levels = by_difficulty(rows, KINDS)
-    assert {level: len(group) for level, group in levels.items()} == LEVELS
-    solved = {level: sum(attempt.correct for attempt in group) for level, group in levels.items()}
-    weighted = sum(solved[level] * (speedup_mean(group) or 0) for level, group in levels.items())
-    assert weighted / sum(solved.values()) == pytest.approx(speedup_mean(rows))
 
 
 @given(st.lists(st.lists(st.booleans(), min_size=5, max_size=5), min_size=1, max_size=8))

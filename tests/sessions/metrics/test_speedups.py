@@ -13,15 +13,12 @@ from hypothesis import strategies as st
 from harness import Verdict
 from sessions.metrics.speedup import (
     Definition,
-    best_utilisations,
     expected_best,
     fast_p,
     share_slower,
-    speedup_at_k,
+    speedup_at_each_k,
     speedup_geomean,
     speedup_mean,
-    speedup_of_totals,
-    task_utilisations,
 )
 from tests.support.rows import row
 
@@ -42,15 +39,10 @@ def test_each_definition_reads_its_own_figure() -> None:
     assert speedup_mean([WRONG]) is speedup_geomean([]) is None
 
 
-def test_speedup_of_totals_is_the_ratio_of_all_times_together() -> None:
-    rows = [row(speedup=2.0, baseline_ms=10.0), row(speedup=0.5, baseline_ms=2.0), row(), WRONG]
-    assert speedup_of_totals(rows) == pytest.approx((10 + 2) / (5 + 4))
-    assert speedup_of_totals([row(), WRONG]) is None
-
-
 def test_means_of_several_provenances_are_unknown() -> None:
     rows = [row(speedup=2.0, provenance=(product,)) for product in ("MI300X", "H100")]
-    assert speedup_mean(rows) is speedup_geomean(rows) is fast_p(rows, 1.0) is speedup_at_k(rows, 1) is None
+    assert speedup_mean(rows) is speedup_geomean(rows) is fast_p(rows, 1.0) is None
+    assert speedup_at_each_k(rows) == []
     assert fast_p(rows, 0) == 1.0
 
 
@@ -84,24 +76,10 @@ def test_expected_best_of_more_than_there_are_is_an_error() -> None:
 def test_speedup_at_k_takes_the_best_of_an_instance_and_zero_for_a_failed_one() -> None:
     rows = [row(instance=1, number=1, speedup=1.0), row(instance=1, number=2, speedup=3.0)]
     rows.append(row(instance=2, verdict=Verdict.WRONG))
-    assert speedup_at_k(rows, 1) == 1.5
-    assert speedup_at_k(rows, 2) == 3.0
-    assert speedup_at_k(rows, 3) is None
-    assert speedup_at_k([*rows, row(instance=3)], 1) is None
+    assert speedup_at_each_k(rows) == [1.5, 3.0]
+    assert speedup_at_each_k([*rows, row(instance=3)]) == []
 
 
 def test_share_slower_counts_timed_rows_alone() -> None:
     assert share_slower([row(speedup=0.9), row(speedup=1.0), row(), WRONG]) == 0.5
     assert share_slower([WRONG]) is None
-
-
-def test_utilisation_is_the_greater_share_over_the_best_known() -> None:
-    rows = [
-        row("a/x", bandwidth=0.4, compute=0.1),
-        row("a/x", bandwidth=0.2, compute=0.5),
-        row("a/y", bandwidth=0.3),
-        row("a/z"),
-    ]
-    assert best_utilisations(rows) == {"a/x": 0.5, "a/y": 0.3}
-    assert task_utilisations(rows[:1], best_utilisations(rows)) == {"a/x": (0.4, 0.8)}
-    assert task_utilisations(rows[2:3], {}) == {"a/y": (0.3, None)}
