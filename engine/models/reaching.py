@@ -43,10 +43,10 @@ async def check_answers(clients: Iterable[Client]) -> None:
             ) from None
 
 
-def unreachable_because(spec: ModelSpec, environ: Mapping[str, str], *, wait_s: float = WAIT_S) -> str:
+def unreachable_because(spec: ModelSpec, environ: Mapping[str, str]) -> str:
     """Return why the model's server takes no connection; empty if it does, or if the model is a recording.
 
-    Sends no request and no key. Behind a proxy, this asks the proxy. `UsageProblem` as `access`. Blocks up to `wait_s` seconds.
+    Sends no request and no key. Behind a proxy, this asks the proxy. `UsageProblem` as `access`. Blocks up to `WAIT_S` seconds.
     """
     if spec.provider == "recorded":
         return ""
@@ -55,9 +55,9 @@ def unreachable_because(spec: ModelSpec, environ: Mapping[str, str], *, wait_s: 
     host, port = proxy or (url.hostname or "", url.port or PORTS.get(url.scheme, 443))
     where = f"proxy {host}:{port}" if proxy else f"{host}:{port}"
     try:
-        socket.create_connection((host, port), timeout=wait_s).close()
+        socket.create_connection((host, port), timeout=WAIT_S).close()
     except TimeoutError:
-        return f"{where} did not answer in {wait_s:g} s"
+        return f"{where} did not answer in {WAIT_S:g} s"
     except OSError as error:
         return f"{where} takes no connection: {error.strerror or error}"
     return ""

@@ -44,9 +44,8 @@ def bootstrap_interval(
     *,
     seed: int = 0,
     draws: int = DRAWS,
-    level: float = 0.95,
 ) -> tuple[float, float] | None:
-    """Returns the BCa bootstrap interval of a statistic over tasks.
+    """Returns the 95 % BCa bootstrap interval of a statistic over tasks.
 
     `tasks` has one item a task: a row, a list of rows, a pair of rows of two methods. Tasks are drawn with replacement, because
     attempts at one task depend on each other. Equal arguments give equal intervals. `None` with fewer than two tasks, if the
@@ -74,8 +73,7 @@ def bootstrap_interval(
         shifted = NORMAL.cdf(bias + (bias + z) / (1 - acceleration * (bias + z)))
         return values[min(len(values) - 1, max(0, math.floor(shifted * len(values))))]
 
-    z = NORMAL.inv_cdf((1 + level) / 2)
-    return end(-z), end(z)
+    return end(-Z95), end(Z95)
 
 
 def _acceleration(tasks: Sequence[T], statistic: Callable[[Sequence[T]], float | None]) -> float:

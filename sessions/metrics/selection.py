@@ -40,12 +40,12 @@ def reason_left_out(row: AttemptRow) -> str:
     return REASONS.get(row.verdict) or (WEAK_ORACLE if row.weak_oracle else "")
 
 
-def counted_rows(rows: Iterable[AttemptRow], *, weak_oracles: bool = False) -> Selection:
-    """Returns the rows that say something about a method; with `weak_oracles`, also those whose oracle is weak."""
+def counted_rows(rows: Iterable[AttemptRow]) -> Selection:
+    """Returns the rows that say something about a method."""
     kept, left_out = [], Counter[str]()
     for row in rows:
         reason = reason_left_out(row)
-        if not reason or (weak_oracles and reason == WEAK_ORACLE):
+        if not reason:
             kept.append(row)
         else:
             left_out[reason] += 1

@@ -71,12 +71,10 @@ def are_mixed(rows: Iterable[AttemptRow]) -> bool:
     return len({row.provenance for row in rows if row.headline is not None}) > 1
 
 
-def fast_p(
-    rows: Iterable[AttemptRow], p: float, definition: Definition = Definition.HEADLINE
-) -> float | None:
+def fast_p(rows: Iterable[AttemptRow], p: float) -> float | None:
     """Returns the share of the counted rows that is correct and more than `p` times as fast as the baseline, 0 to 1.
 
-    Source: KernelBench; strict `>`. `None` if `p` > 0 and a correct row has no speedup by this definition, or if
+    Source: KernelBench; strict `>`. `None` if `p` > 0 and a correct row has no speedup, or if
     several provenances gave the speedups. `fast_p(0)` is the execution accuracy.
     """
     counted = [row for row in rows if row.counted]
@@ -85,15 +83,15 @@ def fast_p(
         return None
     if p <= 0:
         return len(correct) / len(counted)
-    speedups = [speedup for row in correct if (speedup := definition.of(row)) is not None]
+    speedups = [row.headline for row in correct if row.headline is not None]
     if len(speedups) < len(correct) or are_mixed(counted):
         return None
     return sum(speedup > p for speedup in speedups) / len(counted)
 
 
-def share_slower(rows: Iterable[AttemptRow], definition: Definition = Definition.HEADLINE) -> float | None:
+def share_slower(rows: Iterable[AttemptRow]) -> float | None:
     """Returns the share of the timed correct rows that is slower than the baseline, 0 to 1 (source: KernelBench-X)."""
-    speedups = _speedups(rows, definition)
+    speedups = _speedups(rows, Definition.HEADLINE)
     return sum(speedup < 1 for speedup in speedups) / len(speedups) if speedups else None
 
 
@@ -110,14 +108,12 @@ def expected_best(speedups: Sequence[float], k: int) -> float:
     return math.fsum(math.comb(place, k - 1) * speedup for place, speedup in ordered) / draws
 
 
-def speedup_at_each_k(
-    rows: Iterable[AttemptRow], definition: Definition = Definition.HEADLINE
-) -> list[float]:
+def speedup_at_each_k(rows: Iterable[AttemptRow]) -> list[float]:
     """Returns speedup@1, speedup@2, ... up to the number of instances that every task has; empty if they are unknown."""
     independent = independent_rows(rows)
     tasks: dict[str, list[float]] = {}
     for (_, task, _), instance in by_instance(independent).items():
-        speedups = [speedup for row in instance if (speedup := definition.of(row)) is not None]
+        speedups = [row.headline for row in instance if row.headline is not None]
         if not speedups and any(row.correct for row in instance):
             return []
         tasks.setdefault(task, []).append(max(speedups, default=0.0))

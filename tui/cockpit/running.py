@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING
 from sessions.home import Home
 from sessions.state.state import SessionState
 from tui.cockpit.app import Cockpit, Mode
-from tui.cockpit.desk.decider import Decider
 from tui.cockpit.screens.fleet import fleet_view
 from tui.cockpit.screens.home import home_view
 from tui.cockpit.terminal.preferences import Preferences, check_names, check_theme
@@ -35,7 +34,6 @@ def run_cockpit(
     mode: Mode,
     readonly: bool = False,
     speed: float = 1.0,
-    decider: Decider | None = None,
     preferences: Preferences | None = None,
     theme: str | None = None,
     engine: EngineStart | None = None,
@@ -62,7 +60,6 @@ def run_cockpit(
         mode=mode,
         readonly=readonly,
         speed=speed,
-        decider=decider,
         preferences=dataclasses.replace(preferences, theme=chosen),
         engine=engine,
     )

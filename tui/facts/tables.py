@@ -124,14 +124,9 @@ def rows_of(
     return tuple(Row(key(item), tuple(field.cell(item) for field in fields)) for item in items)
 
 
-def table_of(
-    title: str,
-    fields: Sequence[Field[T]],
-    items: Iterable[T],
-    key: Callable[[T], str] = lambda _: "",
-) -> Table:
+def table_of(title: str, fields: Sequence[Field[T]], items: Iterable[T]) -> Table:
     """Return a table with a row for each item."""
-    return Table(title, columns_of(fields), rows_of(fields, items, key))
+    return Table(title, columns_of(fields), rows_of(fields, items))
 
 
 def row(*values: Cell | str) -> Row:

@@ -121,9 +121,9 @@ def table(columns: Sequence[Column], rows: Sequence[Sequence[str]], *, indent: i
     return "\n".join(lines)
 
 
-def listing(fields: Sequence[Field[T]], items: Iterable[T], *, indent: int = 0) -> str:
+def listing(fields: Sequence[Field[T]], items: Iterable[T]) -> str:
     """Return a table with a row for each item."""
-    return table(columns_of(fields), texts_of(fields, items), indent=indent)
+    return table(columns_of(fields), texts_of(fields, items))
 
 
 def texts_of(fields: Sequence[Field[T]], items: Iterable[T]) -> list[list[str]]:

@@ -70,9 +70,9 @@ def count_others(
     return 1 if is_complete and foreign_bytes > FOREIGN_BYTES else None
 
 
-def in_host_namespace(namespace: Path = Path("/proc/self/ns/pid")) -> bool:
+def in_host_namespace() -> bool:
     """Return whether this process sees the machine's own process numbers."""
     try:
-        return namespace.stat().st_ino == HOST_NAMESPACE
+        return Path("/proc/self/ns/pid").stat().st_ino == HOST_NAMESPACE
     except OSError:
         return False

@@ -74,9 +74,7 @@ def _percent(share: float | None) -> str:
     return "    -" if share is None else f"{share:4.0%}".replace("%", " %")
 
 
-def time_bars(
-    parts: Sequence[tuple[str, float]], width: int, *, ascii: bool, unit: str = "us", style: str = ""
-) -> list[Line]:
+def time_bars(parts: Sequence[tuple[str, float]], width: int, *, ascii: bool, style: str = "") -> list[Line]:
     """Return one line a part of a time, with its value, its share of the sum and a bar; without parts, nothing."""
     total = sum(value for _, value in parts)
     if not parts or total <= 0:
@@ -87,7 +85,7 @@ def time_bars(
     return [
         (
             Span(f"  {fit(label, label_width)}  "),
-            Span(f"{value:>6.3g} {unit}  {round(100 * value / total):3} %  "),
+            Span(f"{value:>6.3g} us  {round(100 * value / total):3} %  "),
             Span(full * round(room * value / total), style or "dim"),
         )
         for label, value in parts

@@ -70,10 +70,10 @@ class Styled(Widget):
             self._styles_by_words[words] = known
         return known
 
-    def strip(self, line: Line, *, x: int = 0, width: int) -> Strip:
-        """A line as it is drawn, from cell `x` on, in exactly `width` cells."""
+    def strip(self, line: Line, width: int) -> Strip:
+        """A line as it is drawn, in exactly `width` cells."""
         drawn = Strip(self.segments(line), cells(line))
-        return drawn.crop_extend(x, x + width, self.rich_style)
+        return drawn.crop_extend(0, width, self.rich_style)
 
     def segments(self, line: Line) -> Iterable[Segment]:
         """Neighbours in one style are one segment: each costs an escape sequence."""

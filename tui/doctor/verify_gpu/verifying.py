@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import socket
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from importlib.metadata import version
 
 import msgspec
@@ -40,7 +40,6 @@ async def verify(
     *,
     on_result: OnResult,
     budget_s: float = BUDGET_S,
-    checks: Sequence[Check] = CHECKS,
 ) -> VerificationFile:
     """Run the checks in order and return the verification, which is in the home after each check.
 
@@ -62,7 +61,7 @@ async def verify(
     ends = asyncio.get_running_loop().time() + budget_s
     results: list[CheckResult] = []
     why_not = ""
-    for check in checks:
+    for check in CHECKS:
         if why_not:
             result = CheckResult(
                 name=check.name, description=check.description, passed=None, words=f"not run: {why_not}"
@@ -75,7 +74,7 @@ async def verify(
             verification,
             provenance=subject.provenance,
             checks=tuple(results),
-            whole=len(results) == len(checks) and all(done.passed is not None for done in results),
+            whole=len(results) == len(CHECKS) and all(done.passed is not None for done in results),
             evaluations=subject.evaluations,
         )
         await asyncio.to_thread(write_verification, path, verification)

@@ -64,8 +64,8 @@ def _row_lines(columns: Sequence[Column], placed: Sequence[PlacedColumn], row: R
         yield row_line(columns, placed, replace(row, cells=tuple(cells)))
 
 
-def paragraph(text: str, width: int, style: str = "", *, indent: int = 0) -> list[Line]:
+def paragraph(text: str, width: int, style: str = "") -> list[Line]:
     """Return text from outside as wrapped lines, safe to draw; nothing for an empty text."""
     if not text:
         return []
-    return [line(" " * indent + row, style) for row in wrap(clean(text), width - indent)]
+    return [line(row, style) for row in wrap(clean(text), width)]
