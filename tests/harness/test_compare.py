@@ -86,7 +86,8 @@ def test_mismatch_names_first_wrong_element_and_largest_errors() -> None:
 
 def test_right_finite_values_have_no_largest_error_beside_a_nan() -> None:
     mismatch = mismatch_of(floats(1.0001, NAN), torch.ones(2, dtype=torch.float64))
-    assert mismatch.largest_error == ""
+    assert (mismatch.nan_got, mismatch.nan_expected, mismatch.largest_error) == (1, 0, "")
+    assert "1 NaN where 0 are expected" in mismatch_wording.mismatch(mismatch).message
     assert "1.0001" not in mismatch_wording.mismatch(mismatch).message.partition("\n")[0]
 
 

@@ -137,23 +137,11 @@ async def test_call_error_names_its_case(pool: DevicePool) -> None:
     assert "only whole blocks" in evaluation.error.message
 
 
-async def test_mismatch_reports_case_index_errors_and_dtype(pool: DevicePool) -> None:
-    evaluation = await judge(pool, with_value("tl.where(offsets == 5, x - y, x + y)"), cases=1)
-    assert (evaluation.verdict, evaluation.call, evaluation.execution) == (Verdict.WRONG, True, False)
-    mismatch = evaluation.error.mismatch
-    assert (mismatch.case, mismatch.output, mismatch.index) == ("fp32", "out", (5,))
-    assert mismatch.wrong_share == pytest.approx(1 / 16384)
-    assert mismatch.max_abs == pytest.approx(abs(float(mismatch.expected) - float(mismatch.got)), rel=1e-3)
-    assert (mismatch.shape, mismatch.dtype) == (mismatch.expected_shape, mismatch.expected_dtype)
-    assert "index [5]" in evaluation.error.message
-    assert evaluation.stages[3].ok is False
-    assert evaluation.stages[4].ok is None
-
-
 async def test_wrong_output_says_where_and_which_cases_fail(pool: DevicePool) -> None:
     evaluation = await judge(pool, with_value("tl.where((n % 8 != 0) & (offsets >= n - 3), x - x, x + y)"))
     error = evaluation.error
-    assert evaluation.verdict is Verdict.WRONG, error
+    assert (evaluation.verdict, evaluation.call, evaluation.execution) == (Verdict.WRONG, True, False), error
+    assert [stage.ok for stage in evaluation.stages[3:5]] == [False, None]
     first, place, near, inputs, *further, cases = error.message.split("\n")
     assert first == error.first_line
     assert re.fullmatch(r"wrong elements: the last 3 of 9973 elements \(9970..9972\)", place)
@@ -215,12 +203,6 @@ async def test_all_operators_outside_kernels_are_named_at_once(pool: DevicePool)
         r"the tensor operators `mul` \(line \d+\), `add` \(line \d+\) compute outside",
         evaluation.error.message,
     )
-
-
-async def test_nan_is_wrong_and_counted(pool: DevicePool) -> None:
-    evaluation = await judge(pool, with_value("tl.where(offsets % 2 == 0, float('nan'), x + y)"), cases=1)
-    assert (evaluation.error.mismatch.nan_got, evaluation.error.mismatch.nan_expected) == (8192, 0)
-    assert "8192 NaN where 0 are expected" in evaluation.error.message
 
 
 @pytest.mark.parametrize(
