@@ -66,7 +66,7 @@ def _task(loading: Loading, package: Package, root: Path, path: Path) -> PublicT
         return unsupported(
             task, f"without the package aiter and its HIP extensions it cannot run: it {reason}"
         )
-    except (OSError, UnicodeDecodeError, SyntaxError, ValueError, RecursionError) as error:
+    except (OSError, SyntaxError, ValueError, RecursionError) as error:
         return unsupported(task, f"{task.file} cannot be read: {error}")
 
 

@@ -95,7 +95,7 @@ def _runner_task(task: PublicTask, source: Path, runner: Path, config: ArenaConf
     try:
         reference, test = source.read_text(encoding="utf-8"), runner.read_text(encoding="utf-8")
         calls = test_calls(reference, test, TestForm.RUNNER, source.stem)
-    except (OSError, UnicodeDecodeError, SyntaxError, ValueError, RecursionError) as error:
+    except (OSError, SyntaxError, ValueError, RecursionError) as error:
         return unsupported(task, f"{runner.relative_to(task.folder)} cannot be read: {error}")
     usual = "correctness" if runner == source.parents[1] / _TASK_RUNNER else "--correctness"
     arguments = config.correctness[-1].split()[2:] if config.correctness else [usual]

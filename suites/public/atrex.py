@@ -115,14 +115,7 @@ def _with_reference(task: WeightedTask, folder: Path) -> PublicTask:
         pairs = [(configs[name].init_kwargs or {}, configs[name].input_kwargs or {}) for name in names]
         test = "\n\n\n".join([_TEST, *call_configs(outline, _INPUTS, pairs, _CALL)])
         model = entry_point(outline, "Model")
-    except (
-        OSError,
-        UnicodeDecodeError,
-        msgspec.DecodeError,
-        SyntaxError,
-        ValueError,
-        RecursionError,
-    ) as error:
+    except (OSError, msgspec.DecodeError, SyntaxError, ValueError, RecursionError) as error:
         return unsupported(task, f"a file of {task.file} cannot be read: {error}")
     shapes = tuple(
         Shape(_sizes(inits | inputs), weight.time_us, weight.call_count)

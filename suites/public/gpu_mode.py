@@ -72,7 +72,7 @@ def _task(loading: Loading, root: Path, path: Path) -> PublicTask:
         reference = read_reference(
             sources.get("reference.py", path.parent / "reference.py"), sources.get("utils.py")
         )
-    except (OSError, UnicodeDecodeError, SyntaxError, ValueError, RecursionError) as error:
+    except (OSError, SyntaxError, ValueError, RecursionError) as error:
         return unsupported(task, f"a file of {place} cannot be read: {error}")
     task = msgspec.structs.replace(task, vendor=reference.vendor)
     if reference.problem:

@@ -22,43 +22,26 @@ COUNTS = {
 }
 """Tasks of a whole clone at the commit that the loader was written for; a person's own folder has any number."""
 
-LOOSE = {
-    "float64": Tolerance(rtol=1e-3, atol=1e-3),
-    "float32": Tolerance(rtol=1e-3, atol=1e-3),
-    "float16": Tolerance(rtol=5e-3, atol=5e-3),
-    "bfloat16": Tolerance(rtol=1e-2, atol=1e-2),
-}
+
+def _tolerances(float32: float, float16: float, bfloat16: float) -> dict[str, Tolerance]:
+    """Equal relative and absolute tolerances by dtype; float64 has that of float32."""
+    values = {"float64": float32, "float32": float32, "float16": float16, "bfloat16": bfloat16}
+    return {dtype: Tolerance(rtol=value, atol=value) for dtype, value in values.items()}
+
+
+LOOSE = _tolerances(1e-3, 5e-3, 1e-2)
 """TritonBench and its revision. GEAK allows 1e-3 for all dtypes; float16 and bfloat16 need room for their own rounding."""
 
-HUNDREDTH = {
-    dtype: Tolerance(rtol=1e-2, atol=1e-2) for dtype in ("float64", "float32", "float16", "bfloat16")
-}
+HUNDREDTH = _tolerances(1e-2, 1e-2, 1e-2)
 """ROCm Triton Benchmark: its comparison of saved results."""
 
-KERNELBENCH_X = {
-    "float64": Tolerance(rtol=1e-5, atol=1e-5),
-    "float32": Tolerance(rtol=1e-5, atol=1e-5),
-    "float16": Tolerance(rtol=5e-3, atol=5e-3),
-    "bfloat16": Tolerance(rtol=5e-3, atol=5e-3),
-}
+KERNELBENCH_X = _tolerances(1e-5, 5e-3, 5e-3)
 
-KERNELBENCH = {
-    "float64": Tolerance(rtol=1e-4, atol=1e-4),
-    "float32": Tolerance(rtol=1e-4, atol=1e-4),
-    "float16": Tolerance(rtol=1e-2, atol=1e-2),
-    "bfloat16": Tolerance(rtol=1e-2, atol=1e-2),
-}
+KERNELBENCH = _tolerances(1e-4, 1e-2, 1e-2)
 
-ROBUST_KBENCH = {
-    dtype: Tolerance(rtol=1e-5, atol=1e-5) for dtype in ("float64", "float32", "float16", "bfloat16")
-}
+ROBUST_KBENCH = _tolerances(1e-5, 1e-5, 1e-5)
 
-ARENA = {
-    "float64": Tolerance(rtol=1e-3, atol=1e-3),
-    "float32": Tolerance(rtol=1e-3, atol=1e-3),
-    "float16": Tolerance(rtol=1e-2, atol=1e-2),
-    "bfloat16": Tolerance(rtol=1e-2, atol=1e-2),
-}
+ARENA = _tolerances(1e-3, 1e-2, 1e-2)
 """AgentKernelArena: each script has its own limits; these are the usual ones."""
 
 ATREX = {dtype: {"float32": Tolerance(rtol=1e-2, scale=1e-2)} for dtype in ("bf16", "fp16", "fp8_e4m3")}

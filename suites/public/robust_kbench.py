@@ -92,14 +92,7 @@ def _task(clone: Clone, folder: Path, name: str, direction: str) -> PublicTask:
             return unsupported(task, f"{task.file} does not define {', '.join(missing)}")
         test = _test(outline, configs, backward=direction == "backward")
         entry = entry_point(outline, "forward_fn")
-    except (
-        OSError,
-        UnicodeDecodeError,
-        msgspec.DecodeError,
-        SyntaxError,
-        ValueError,
-        RecursionError,
-    ) as error:
+    except (OSError, msgspec.DecodeError, SyntaxError, ValueError, RecursionError) as error:
         return unsupported(task, f"{task.file} or its {config.name} cannot be read: {error}")
     issues = issues_of(task, text, outline.pieces["forward_fn"])
     task = msgspec.structs.replace(

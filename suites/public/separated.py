@@ -59,7 +59,7 @@ def separated_task(
         calls = test_calls(reference.text, test.text, test_form, path.stem)
     except FileNotFoundError:
         return unsupported(task, f"{place} is missing in the clone")
-    except (OSError, UnicodeDecodeError, SyntaxError, ValueError, RecursionError) as error:
+    except (OSError, SyntaxError, ValueError, RecursionError) as error:
         return unsupported(task, f"{place} cannot be read: {error}")
     task = msgspec.structs.replace(
         task,

@@ -21,14 +21,7 @@ from suites.public.task import Part, PublicTask, TestForm
 _TIMESTAMP = re.compile(r"_\d{14}$")
 _CONTEXT_FILE = re.compile(r"[\"']([^\"'/]*context[^\"'/]*\.json)[\"']")
 _EMBEDDED = re.compile(r"^CONTEXT_JSON = r\"\"\"\n(.*?)\n\"\"\"", re.DOTALL | re.MULTILINE)
-_FAILURES = (
-    OSError,
-    UnicodeDecodeError,
-    SyntaxError,
-    ValueError,
-    RecursionError,
-    msgspec.DecodeError,
-)
+_FAILURES = (OSError, SyntaxError, ValueError, RecursionError, msgspec.DecodeError)
 
 
 def load_tritonparse(loading: Loading) -> Iterable[PublicTask]:
