@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     from harness.wire.effort import ROUGH, Effort
     from harness.wire.errors import HarnessError, JudgeExtraMissing, UnknownDevice, UnknownTarget, WorkerDied
     from harness.wire.evaluation import (
-        EVALUATION_DECODER,
         STAGES,
         Basis,
         ErrorReport,
@@ -45,7 +44,6 @@ if TYPE_CHECKING:
     from harness.wire.limits import TimeLimits
 
 _MODULES = {
-    "EVALUATION_DECODER": "wire.evaluation",
     "ROUGH": "wire.effort",
     "SLOW_IN_INTERPRETER": "stages.static.inspection",
     "STAGES": "wire.evaluation",
@@ -98,7 +96,6 @@ _MODULES = {
 }
 
 __all__ = [
-    "EVALUATION_DECODER",
     "ROUGH",
     "SLOW_IN_INTERPRETER",
     "STAGES",

@@ -10,8 +10,6 @@ from .product import Mode, Product
 
 _AMD_MODE = re.compile(r"([A-Z]PX)/NPS(\d+)")
 _MIG = re.compile(r"(?:MIG )?(\d+)g\.(\d+)gb(?:\+\S+)?", re.IGNORECASE)
-_MIG_INSTANCES = 7
-"""Maximum number of MIG slices of a GPU."""
 _MIG_MEMORY_SLICES = 8
 """Slices of memory, bandwidth and L2 (source: NVIDIA MIG user guide); a profile's name contains its memory."""
 
@@ -73,7 +71,6 @@ def _share(product: Product, mode: Mode, memory: int) -> Product:
         vector_flops=_scaled(product.vector_flops, share),
         achievable_flops={},
         achievable_bytes_per_s=None,
-        package_devices=mode.devices,
     )
 
 
@@ -96,7 +93,6 @@ def _mig(product: Product, profile: str, gigabytes: int, compute_units: int | No
         vector_flops=_scaled(product.vector_flops, share),
         achievable_flops={},
         achievable_bytes_per_s=None,
-        package_devices=min(max(product.compute_units // compute_units, 1), _MIG_INSTANCES),
     )
 
 

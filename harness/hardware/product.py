@@ -66,8 +66,6 @@ class Product(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     """Published bandwidth of a streaming kernel."""
     power_w: int
     """Board or package power at its default cap."""
-    package_devices: int = 1
-    """Devices that share a package, its power cap and its memory; they are leased together."""
     modes: tuple[Mode, ...] = ()
     """Partition modes of the package."""
     partition: str = ""

@@ -12,7 +12,7 @@ from .product import GIB, MIB, Product
 
 _FROM_SHEET = (
     "compute_units", "dies", "boost_mhz", "memory_bytes", "memory_bytes_per_s", "l2_bytes", "last_level_bytes",
-    "matrix_flops", "vector_flops", "power_w", "package_devices",
+    "matrix_flops", "vector_flops", "power_w",
 )  # fmt: skip
 """Fields that every sheet states; a row names the sources of its other fields."""
 _TERA = 1e12

@@ -429,6 +429,3 @@ class Evaluation(msgspec.Struct, frozen=True):
     def speedup_cases(self) -> int:
         """Number of cases with a ratio, which `speedup` and `speedup_geomean` cover."""
         return sum(latency.speedup is not None for latency in self.latency)
-
-
-EVALUATION_DECODER: msgspec.json.Decoder[Evaluation] = msgspec.json.Decoder(Evaluation)

@@ -7,6 +7,7 @@ import shutil
 from dataclasses import dataclass
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from engine.errors import UselessToRetry
@@ -14,7 +15,7 @@ from engine.models import Reply, Request, ScriptedClient
 from engine.plan.job import session_started
 from engine.plan.plan import SessionPlan
 from engine.run.person import Decisions
-from harness import EVALUATION_DECODER, Verdict
+from harness import Evaluation, Verdict
 from sessions import Home, Recorder, fold, resume
 from sessions.errors import NothingToResume
 from sessions.events import (
@@ -125,7 +126,7 @@ def assert_store_is_whole(home: Home, clone: Path, events: list[Event]) -> None:
         assert {exam.attempt for exam in exams} == {"vector_add#1/3", "vector_add#2/3"}
         for exam in exams:
             kept = tree[f"exams/starter/{exam.attempt.replace('#', '/')}.json"]
-            assert EVALUATION_DECODER.decode(store.repository.read_file(kept)) == exam.evaluation
+            assert msgspec.json.decode(store.repository.read_file(kept), type=Evaluation) == exam.evaluation
             assert exam.evaluation.exam
     shutil.rmtree(clone)
 

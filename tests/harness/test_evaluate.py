@@ -9,7 +9,7 @@ import re
 import msgspec
 import pytest
 
-from harness import EVALUATION_DECODER, STAGES, DevicePool, StageEntered, StageLeft, TimeLimits, Verdict
+from harness import STAGES, DevicePool, Evaluation, StageEntered, StageLeft, TimeLimits, Verdict
 from suites import baseline_source, load_task
 from tests.support.candidates import KERNEL, adding, with_value
 from tests.support.judging import judge
@@ -62,7 +62,7 @@ async def test_correct_kernel_passes_all_stages_on_cpu(pool: DevicePool) -> None
     entered = [event.stage for event in events if isinstance(event, StageEntered)]
     ended = [event.stage.name for event in events if isinstance(event, StageLeft)]
     assert entered == ended == list(STAGES)
-    assert EVALUATION_DECODER.decode(msgspec.json.encode(evaluation)) == evaluation
+    assert msgspec.json.decode(msgspec.json.encode(evaluation), type=Evaluation) == evaluation
 
 
 async def test_traffic_is_exact_and_estimate_bounds_are_ordered(pool: DevicePool) -> None:

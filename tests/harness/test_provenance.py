@@ -6,7 +6,7 @@ import pytest
 from harness import Device, HarnessError, Identity
 from harness.hardware.recognition import describe_device
 from harness.stages.spread import evaluate_everywhere
-from harness.wire.evaluation import EVALUATION_DECODER
+from harness.wire.evaluation import Evaluation
 from harness.wire.provenance import Provenance, runtime_of, same_provenance
 from suites import load_task
 from tests.support.evaluations import correct
@@ -58,7 +58,7 @@ def test_evaluation_of_an_older_version_opens_without_provenance() -> None:
         "versions": {"triton": "3.6.0"},
         "device_before": {"product": "H200", "clock_mhz": 1980},
     }
-    evaluation = EVALUATION_DECODER.decode(msgspec.json.encode(older))
+    evaluation = msgspec.json.decode(msgspec.json.encode(older), type=Evaluation)
     assert evaluation.provenance is None
     assert evaluation.device_before is not None
     assert evaluation.device_before.clock_mhz == 1980

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from harness import EVALUATION_DECODER, Stage, Verdict
+from harness import Evaluation, Stage, Verdict
 from sessions import events as ev
 from sessions.errors import EventNotKeepable
 from sessions.journal.codec import TAGS, BadLine, UnknownEvent, decode, encode, readable, tag_of
@@ -92,7 +92,7 @@ def test_times_of_a_session_that_timed_three_sides_still_open() -> None:
     event = ev.AttemptJudged(attempt="vector_add#1/1", evaluation=evaluation)
     assert decode(encode(event).replace(b'"candidate_ms":', old)) == event
     file = msgspec.json.encode(evaluation).replace(b'"candidate_ms":', old)
-    assert EVALUATION_DECODER.decode(file) == evaluation
+    assert msgspec.json.decode(file, type=Evaluation) == evaluation
 
 
 @pytest.mark.parametrize(

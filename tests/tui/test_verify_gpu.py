@@ -24,7 +24,6 @@ from harness import (
 )
 from harness.node.discovery import CPU
 from harness.node.telemetry.samples import StateReport
-from harness.wire.evaluation import EVALUATION_DECODER
 from harness.wire.latency import Outcome, Window
 from harness.wire.provenance import Provenance
 from sessions import Home, Recorder, fold
@@ -279,4 +278,6 @@ async def test_cheats_are_right_at_the_sizes_of_the_interpreter() -> None:
             evaluation = await evaluate(cheat.source, task, pool=pool, targets=(target("gfx942"),), seed=1)
             shown = evaluation.error.kind if evaluation.error is not None else ""
             assert shown in ("", "gpu_sizes"), (name, evaluation.error)
-            assert EVALUATION_DECODER.decode(msgspec.json.encode(evaluation)).provenance is not None
+            assert (
+                msgspec.json.decode(msgspec.json.encode(evaluation), type=Evaluation).provenance is not None
+            )
