@@ -47,10 +47,10 @@ class MarkingJudge(TuningJudge):
 
 
 async def geak(
-    home: Path, *verdicts: str, timed: bool = True, session_plan: SessionPlan = GEAK
+    home: Path, *verdicts: str, session_plan: SessionPlan = GEAK
 ) -> tuple[SessionState, ScriptedClient]:
     client = marking_model(*verdicts)
-    events = await play(Home(home), client, session_plan=session_plan, judge=MarkingJudge(timed=timed))
+    events = await play(Home(home), client, session_plan=session_plan, judge=MarkingJudge(timed=True))
     return fold(events), client  # type: ignore[arg-type]
 
 

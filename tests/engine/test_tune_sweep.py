@@ -43,10 +43,9 @@ async def swept(
     samples: Callable[[str], Sampled] = lambda _: sampled(),
     *,
     source: str = SOURCE,
-    most: int = 8,
 ) -> tuple[Findings, ScriptedSurvey]:
     survey = ScriptedSurvey(compiles, samples)
-    return await sweep(source, "starter/matmul", GFX942, survey, most=most), survey
+    return await sweep(source, "starter/matmul", GFX942, survey, most=8), survey
 
 
 async def test_sweep_drops_and_counts_variants_that_cannot_run() -> None:

@@ -26,12 +26,12 @@ PERIOD_S = 0.015
 
 
 def counter_readings(
-    watts: float, *, began_s: float = 0.0, seconds: float = 3.0, step_s: float = 0.1, late_s: float = 0.0
+    watts: float, *, seconds: float = 3.0, step_s: float = 0.1, late_s: float = 0.0
 ) -> list[Point]:
     """Readings of an energy counter on a device with constant power; the counter changes every `step_s`."""
     points = []
     for number in range(int(seconds / PERIOD_S)):
-        at_s = began_s + number * PERIOD_S
+        at_s = number * PERIOD_S
         updated_s = math.floor((at_s - late_s) / step_s) * step_s
         points.append(Point(at_s, 1900, 0, energy_j=1000.0 + watts * updated_s))
     return points

@@ -26,17 +26,15 @@ from harness.wire.ratios import (
 Sides = tuple[list[list[float]], list[list[float]]]
 
 
-def simulated(
-    seed: int, *, truth: float = 1.0, pairs: int = PAIRS_A_LOOK, bias: float = 0.01, samples: int = 6
-) -> Sides:
+def simulated(seed: int, *, truth: float = 1.0, pairs: int = PAIRS_A_LOOK) -> Sides:
     """A slow side and a fast side with the ratio `truth`; each process has a bias, each sample has noise."""
     generator = random.Random(seed)
 
     def side(ms: float) -> list[list[float]]:
-        return [process(ms * math.exp(generator.gauss(0, bias))) for _ in range(pairs)]
+        return [process(ms * math.exp(generator.gauss(0, 0.01))) for _ in range(pairs)]
 
     def process(ms: float) -> list[float]:
-        return [ms * (1 + abs(generator.gauss(0, 0.005))) for _ in range(samples)]
+        return [ms * (1 + abs(generator.gauss(0, 0.005))) for _ in range(6)]
 
     return side(truth), side(1.0)
 

@@ -18,7 +18,7 @@ def unused(value):
 
 {decorators}
 @triton.jit
-def add_kernel(x_ptr, y_ptr, out_ptr, n, BLOCK: tl.constexpr{parameters}):
+def add_kernel(x_ptr, y_ptr, out_ptr, n, BLOCK: tl.constexpr):
     offsets = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
     mask = offsets < n
     x = tl.load(x_ptr + offsets, mask=mask)
@@ -43,7 +43,6 @@ def addition(
     kernel: str = "",
     host: str = "",
     decorators: str = "",
-    parameters: str = "",
     arguments: str = ", BLOCK=1024",
 ) -> str:
     """Source of a `vector_add` with extra lines in its module, its kernel and its host function."""
@@ -52,7 +51,6 @@ def addition(
         kernel=textwrap.indent(textwrap.dedent(kernel), "    "),
         host=textwrap.indent(textwrap.dedent(host), "    "),
         decorators=decorators,
-        parameters=parameters,
         arguments=arguments,
         result=result,
     )

@@ -45,6 +45,6 @@ def small(task: Task) -> Task:
     return msgspec.structs.replace(task, cases=cases)
 
 
-async def judge_small(pool: DevicePool, source: str, task: str = "vector_add") -> Evaluation:
+async def judge_small(pool: DevicePool, source: str) -> Evaluation:
     own = target(pool.devices[0].target or "")
-    return await evaluate(source, small(load_task(task)), pool, targets=[own], seed=1)
+    return await evaluate(source, small(load_task("vector_add")), pool, targets=[own], seed=1)

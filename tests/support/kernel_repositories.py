@@ -24,10 +24,10 @@ WINNER = _BASELINE.replace("add_kernel", "fast_kernel").replace(
 )
 
 
-def kernel_repository(folder: Path, text: str = ORIGINAL) -> Path:
+def kernel_repository(folder: Path) -> Path:
     """Make a repository with one commit; return its folder."""
     (folder / PATH).parent.mkdir(parents=True)
-    (folder / PATH).write_text(text)
+    (folder / PATH).write_text(ORIGINAL)
     git(folder, "init", "-q", "-b", "main", ".")
     git(folder, "config", "user.name", "Ada")
     git(folder, "config", "user.email", "ada@example.org")

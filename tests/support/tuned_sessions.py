@@ -70,11 +70,9 @@ def kernel(**changes: int) -> str:
 SOURCES = kernel(), kernel(BLOCK_SIZE_M=32), kernel(BLOCK_SIZE_M=128, num_warps=8)
 
 
-def tuned_events(
-    *, task: str = "starter/matmul", product: str = "MI300X", triton: str = "3.6.0", is_timed: bool = True
-) -> list[ev.AnyEvent]:
+def tuned_events(*, task: str = "starter/matmul", is_timed: bool = True) -> list[ev.AnyEvent]:
     """Return a finished session of three correct attempts."""
-    provenance = Provenance(product=product, torch="2.10.0", triton=triton)
+    provenance = Provenance(product="MI300X", torch="2.10.0", triton="3.6.0")
     log = EventLog()
     log.add(
         story.started(

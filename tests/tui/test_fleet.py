@@ -137,9 +137,9 @@ def test_pieces_of_a_reply_change_no_facts_until_a_silent_model_answers() -> Non
 # GPUs
 
 
-def gpu_lines(log: EventLog, *, width: int = 77) -> list[str]:
+def gpu_lines(log: EventLog) -> list[str]:
     state = fold(log.events)
-    return [plain(line) for line in device_view.gpu_table(state, now_wall=log.wall + 40.0, width=width)]
+    return [plain(line) for line in device_view.gpu_table(state, now_wall=log.wall + 40.0, width=77)]
 
 
 def test_gpus_say_what_they_do_and_what_is_wrong() -> None:
