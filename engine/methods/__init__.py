@@ -20,6 +20,8 @@ METHODS = {
 }
 """Every method with a short description for people who choose one."""
 
+AGENT = "agent"
+"""Method of sessions whose candidates come from an agent that is not Wavedeck's own (`engine.agents`)."""
 PREDICTIONS = "predictions"
 """Method of sessions whose candidates come from a file (`engine.predictions`)."""
 
@@ -30,6 +32,7 @@ _PLACES = {
     "kernelagent": ("kernelagent", "KernelAgent"),
     "direct": ("direct", "Direct"),
     "tune": ("tune", "Tune"),
+    AGENT: ("agent", "Agent"),
 }
 """Module and class of each method."""
 

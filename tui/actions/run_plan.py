@@ -7,7 +7,8 @@ from pathlib import Path
 
 import msgspec
 
-from engine.methods import open_method
+from engine.errors import UsageProblem
+from engine.methods import AGENT, open_method
 from engine.models import parse_models
 from engine.models.access import PROVIDERS
 from engine.plan.plan import RunPlan
@@ -23,6 +24,10 @@ RECORDED = "recorded:starter"
 
 def plan(settings: Settings, tasks: tuple[str, ...], model: str, *, title: str = "") -> RunPlan:
     """Return the plan of a run for the engine."""
+    if settings.method == AGENT:
+        raise UsageProblem(
+            "an agent's session starts with its first kernel; point the agent at: wavedeck mcp"
+        )
     values = {name: getattr(settings, name) for name in Settings.__struct_fields__}
     options = {name: values[name] for name in MethodOptions.__struct_fields__ if name in values}
     run = {name: values[name] for name in RunPlan.__struct_fields__ if name in values}

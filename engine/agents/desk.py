@@ -1,0 +1,314 @@
+"""The desk at which an agent works: its sessions, one for each task, started with its first candidate.
+
+The engines are the usual processes. The desk sends them commands and reads their journals, so a session goes on if the desk
+is lost, and a person watches and steers it like any other.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Coroutine
+from dataclasses import dataclass, replace
+from typing import Any
+
+import msgspec
+
+from engine.agents.answers import (
+    BestAnswer,
+    HistoryAnswer,
+    Listener,
+    MeasureAnswer,
+    TaskAnswer,
+    VerdictAnswer,
+    best_answer,
+    best_of_agent,
+    evaluations_left,
+    history_answer,
+    measure_answer,
+    task_answer,
+    verdict_answer,
+)
+from engine.errors import CommandRefused, EngineError
+from engine.judge.baseline_timing import untimed_baseline
+from engine.judge.judging import own_product
+from engine.plan.plan import RunPlan
+from engine.process import launch
+from engine.process.control import send
+from engine.prompting.prompting import Setting
+from harness import target
+from harness.node.selection import select_devices, targets_for
+from harness.stages.timing.baselines import timing_baseline
+from sessions import JournalTail, SessionState, apply
+from sessions.home import Home
+from sessions.names import attempt_name, full_task, instance_key, split_attempt
+from sessions.state.state import AttemptState
+from suites import Task, load_task
+
+ANSWER_S = 200.0
+"""A call is answered before: Codex and Claude Code give up calls after 300 s."""
+POLL_S = 0.1
+"""Seconds between two reads of a journal; a read costs one system call if nothing is new."""
+
+OnProgress = Callable[[str], Awaitable[None]]
+"""Gets the state of an attempt in words when it changes."""
+
+
+class AgentSession:
+    """The running session of one task."""
+
+    def __init__(self, home: Home, session: str, task: Task) -> None:
+        self.name = session
+        self.key = instance_key(task.id, 1)
+        self.state = SessionState()
+        self.listener = Listener(self.key)
+        self._home = home
+        self._live = home.live(session)
+        self._tail = JournalTail(self._live.journal)
+
+    def read(self) -> bool:
+        """Read what is new; returns True if an engine runs the session."""
+        running = self._live.running  # before reading: so no event of an engine that ended is lost
+        if self._tail.is_replaced:
+            self._tail.close()
+            self._tail, self.state = JournalTail(self._live.journal), SessionState()
+        for event in self._tail.read_new():
+            apply(self.state, event)
+        return running
+
+    async def command(self, command: str, **arguments: object) -> int:
+        """Send a command to the engine and return the number of its event; `CommandRefused` if it is refused."""
+        if not self.read():
+            raise CommandRefused(self.ended)
+        if self.key in self.state.left and command != "withdraw":
+            raise CommandRefused("you submitted: your work on this task has ended")
+        answer = await send(self._home, self.name, command, **arguments)
+        if not answer.ok or answer.seq is None:
+            raise CommandRefused(answer.error or "the engine refused the command")
+        await self.until(lambda: self.state.last_seq >= (answer.seq or 0))
+        return answer.seq
+
+    async def until(
+        self, condition: Callable[[], bool], on_turn: Callable[[], Awaitable[None]] | None = None
+    ) -> None:
+        """Return when the condition holds, when no engine runs the session, or after `ANSWER_S`."""
+        loop = asyncio.get_running_loop()
+        ends = loop.time() + ANSWER_S
+        while True:
+            running = self.read()
+            if on_turn is not None:
+                await on_turn()
+            if condition() or not running or loop.time() >= ends:
+                return
+            await asyncio.sleep(POLL_S)
+
+    @property
+    def ended(self) -> str:
+        """Why no engine runs the session, and what to do."""
+        if self.state.finished:
+            instance = self.state.instances.get(self.key)
+            reason = instance.finished if instance is not None else ""
+            message = f", {instance.message}" if instance is not None and instance.message else ""
+            return f"session {self.name} is finished ({reason}{message}); nothing more is judged in it"
+        why = self.state.stopped or "its engine is gone"
+        return f"session {self.name} is stopped ({why}); a person can go on with: wavedeck resume {self.name}"
+
+    def find(self, attempt: str) -> AttemptState | None:
+        """Returns an attempt; `None` if it has not begun."""
+        instance = self.state.instances.get(self.key)
+        return (
+            next((known for known in instance.attempts if known.attempt == attempt), None)
+            if instance
+            else None
+        )
+
+    def doing(self, attempt: str) -> str:
+        """Returns what happens to an attempt, in words."""
+        known = self.find(attempt)
+        if known is not None and known.evaluation is not None:
+            return f"judged: {known.evaluation.verdict}"
+        if known is not None and known.stage is not None:
+            return f"judging: {known.stage}"
+        if self.state.is_on_hold(self.key):
+            return "waiting: a person paused the session"
+        return "waiting for the judge"
+
+
+@dataclass(frozen=True, kw_only=True)
+class DeskRules:
+    """What a person allows an agent."""
+
+    tasks: tuple[str, ...] = ()
+    """Full names; empty: every task."""
+    plan: RunPlan
+    """Devices, iterations and budgets of each session."""
+
+
+class Desk:
+    """Where one agent works."""
+
+    def __init__(self, home: Home, rules: DeskRules) -> None:
+        self._home = home
+        self._rules = rules
+        self._sessions: dict[str, AgentSession] = {}
+        """By task."""
+        self._starting = asyncio.Lock()
+        self._sending: set[asyncio.Task[Any]] = set()
+        """Commands that are sent although the call that caused them was cancelled."""
+
+    def task(self, name: str) -> TaskAnswer:
+        """Returns the facts of a task."""
+        task = self._load(name)
+        devices = select_devices(self._rules.plan.devices)
+        product = own_product(devices)
+        return task_answer(
+            Setting(
+                task,
+                tuple(target(found.name) for found in targets_for(devices, self._rules.plan.targets)),
+                devices[0].name if product is None else product.name,
+                product=product,
+                baseline=untimed_baseline(task, timing_baseline(task), show_reference=False),
+            )
+        )
+
+    async def evaluate(
+        self, name: str, code: str, note: str, *, agent: str, on_progress: OnProgress
+    ) -> VerdictAnswer:
+        """Send a candidate and wait for its verdict, at most `ANSWER_S`. Cancelling the call cancels the judging."""
+        session = await self._session(name, agent)
+        heard = session.listener.heard
+        seq = await session.command("propose", instance=session.key, source=code, text=note, heard=heard)
+        number = [sent.seq for sent in session.state.sent_to(session.key)].index(seq) + 1
+        return await self._wait(session, attempt_name(session.key, number), on_progress)
+
+    async def wait(self, attempt: str, *, on_progress: OnProgress) -> VerdictAnswer:
+        """Wait for the verdict on a candidate that was sent, as `evaluate`."""
+        session = self._session_of(attempt)
+        if split_attempt(attempt).number > len(session.state.sent_to(session.key)):
+            raise CommandRefused(f"no candidate was sent as {attempt}")
+        return await self._wait(session, attempt, on_progress)
+
+    async def _wait(self, session: AgentSession, attempt: str, on_progress: OnProgress) -> VerdictAnswer:
+        last = ""
+
+        async def report() -> None:
+            nonlocal last
+            if session.doing(attempt) != last:
+                last = session.doing(attempt)
+                await on_progress(f"{attempt} {last}")
+
+        def is_judged() -> bool:
+            known = session.find(attempt)
+            return known is not None and known.evaluation is not None
+
+        try:
+            await session.until(is_judged, report)
+        except asyncio.CancelledError:
+            self._send_later(session.command("withdraw", attempt=attempt))
+            raise
+        return self._answer(session, attempt)
+
+    def explain(self, attempt: str) -> VerdictAnswer:
+        """Returns what is known of an attempt, without waiting."""
+        session = self._session_of(attempt)
+        if session.find(attempt) is None:
+            raise CommandRefused(f"there is no attempt {attempt}")
+        return self._answer(session, attempt)
+
+    def _answer(self, session: AgentSession, attempt: str) -> VerdictAnswer:
+        running = session.read()
+        person = session.listener.news(session.state)
+        known = session.find(attempt)
+        if not running:
+            step = session.ended
+        elif known is not None and known.evaluation is not None:
+            left = evaluations_left(session.state, session.key)
+            step = "send the next candidate, or submit" if left else "no evaluation is left; submit"
+        else:
+            step = f"{session.doing(attempt)}; call wait with {attempt}"
+        return verdict_answer(session.state, session.key, attempt, next_step=step, person=person)
+
+    async def measure(self, attempt: str) -> MeasureAnswer:
+        """Time a correct attempt of the agent again, on the GPU that judged it."""
+        session = self._session_of(attempt)
+        await session.command("measure", attempt=attempt)
+        [asked] = [asked for asked in session.state.measures if asked.attempt == attempt]
+        await session.until(lambda: all(asked.attempt != attempt for asked in session.state.measures))
+        answer = measure_answer(session.state.attempt(attempt), asked.devices[0])
+        if answer is None or any(asked.attempt == attempt for asked in session.state.measures):
+            raise CommandRefused(f"{attempt} is not measured yet; the session has the result later")
+        return answer
+
+    def history(self, name: str) -> HistoryAnswer:
+        """Returns the agent's attempts on a task."""
+        session = self._sessions.get(self._load(name).id)
+        if session is None:
+            return HistoryAnswer((), self._rules.plan.iterations or 0, ())
+        session.read()
+        return history_answer(session.state, session.key, person=session.listener.news(session.state))
+
+    def best(self, name: str) -> BestAnswer:
+        """Returns the agent's best correct attempt on a task, with its code."""
+        session = self._sessions.get(self._load(name).id)
+        if session is None:
+            return BestAnswer("", "", None)
+        session.read()
+        return best_answer(session.state, session.key)
+
+    async def submit(self, name: str) -> VerdictAnswer:
+        """End the agent's work on a task; returns its best attempt, which the engine then examines for people."""
+        session = self._sessions.get(self._load(name).id)
+        if session is None:
+            raise CommandRefused("no candidate was sent for this task; call eval first")
+        if session.read() and evaluations_left(session.state, session.key):
+            await session.command("leave", instance=session.key)
+        best = best_of_agent(session.state, session.key)
+        answer = self._answer(session, best.attempt if best is not None else attempt_name(session.key, 1))
+        return replace(answer, next="submitted: a person decides about the best attempt")
+
+    async def close(self) -> None:
+        """End the work on every task: the agent is gone. What was sent is still judged."""
+        if self._sending:
+            await asyncio.wait(self._sending)
+        for session in self._sessions.values():
+            if session.read() and session.key not in session.state.left:
+                self._send_later(session.command("leave", instance=session.key))
+        if self._sending:
+            await asyncio.wait(self._sending)
+
+    def _send_later(self, sending: Coroutine[Any, Any, int]) -> None:
+        async def send_it() -> None:
+            try:
+                await sending
+            except EngineError:
+                return  # the session has ended, so there is nothing left to do
+
+        task = asyncio.create_task(send_it())
+        self._sending.add(task)
+        task.add_done_callback(self._sending.discard)
+
+    def _load(self, name: str) -> Task:
+        allowed = self._rules.tasks
+        if allowed and full_task(name) not in allowed:
+            raise CommandRefused(f"{name} is not among the tasks of this server: {', '.join(allowed)}")
+        return load_task(name, registry=self._home.suites)
+
+    async def _session(self, name: str, agent: str) -> AgentSession:
+        """Returns the session of a task; starts it if there is none."""
+        task = self._load(name)
+        async with self._starting:
+            if task.id not in self._sessions:
+                plan = msgspec.structs.replace(self._rules.plan, tasks=(task.id,), title=agent)
+                name = await asyncio.to_thread(launch.start, plan, self._home)
+                self._sessions[task.id] = AgentSession(self._home, name, task)
+        session = self._sessions[task.id]
+        # The engine takes candidates once it began the instance.
+        await session.until(lambda: session.key in session.state.instances)
+        return session
+
+    def _session_of(self, attempt: str) -> AgentSession:
+        """Returns the session of an attempt; `CommandRefused` if it is not one of this agent."""
+        for session in self._sessions.values():
+            if attempt.startswith(f"{session.key}/") and attempt[len(session.key) + 1 :].isdigit():
+                session.read()
+                return session
+        raise CommandRefused(f"there is no attempt {attempt!r} of yours; `history` lists them")
