@@ -8,6 +8,8 @@ import msgspec
 
 SCHEMA = 1
 """Version of events and of the store's files."""
+AGENT = "agent"
+"""Method of sessions whose candidates come from an agent that is not Wavedeck's own."""
 
 
 class MethodOptions(msgspec.Struct, frozen=True, kw_only=True, rename={"prompt_style": "profile"}):

@@ -5,6 +5,7 @@ from __future__ import annotations
 from importlib import import_module
 
 from engine.errors import UsageProblem
+from sessions.settings import AGENT
 
 from .context import MODULES, Context, Method, Review, Start
 
@@ -20,8 +21,6 @@ METHODS = {
 }
 """Every method with a short description for people who choose one."""
 
-AGENT = "agent"
-"""Method of sessions whose candidates come from an agent that is not Wavedeck's own (`engine.agents`)."""
 PREDICTIONS = "predictions"
 """Method of sessions whose candidates come from a file (`engine.predictions`)."""
 

@@ -9,7 +9,7 @@ import difflib
 from collections.abc import Sequence
 
 from engine.errors import CommandRefused
-from engine.methods import AGENT, open_method
+from engine.methods import open_method
 from engine.methods.orders import MOST_CHARACTERS, orders_until
 from engine.process.control import Request
 from harness import Verdict
@@ -38,7 +38,7 @@ from sessions.events import (
 )
 from sessions.home import Home
 from sessions.names import instance_key, split_attempt, split_instance, title_problem
-from sessions.settings import MethodOptions
+from sessions.settings import AGENT, MethodOptions
 from sessions.state.state import EXTENDABLE, SessionState
 from sessions.store.decidable import find_attempt
 from sessions.store.reconcile import take_up

@@ -8,12 +8,12 @@ from pathlib import Path
 import msgspec
 
 from engine.errors import UsageProblem
-from engine.methods import AGENT, open_method
+from engine.methods import open_method
 from engine.models import parse_models
 from engine.models.access import PROVIDERS
 from engine.plan.plan import RunPlan
 from engine.plan.prices import SHIPPED
-from sessions.settings import MethodOptions
+from sessions.settings import AGENT, MethodOptions
 from suites import load_task
 from suites.registry import OWN
 from tui.config import Settings

@@ -12,11 +12,11 @@ from typing import Any
 import click
 
 from engine.agents.desk import Desk, DeskRules
-from engine.methods import AGENT
 from engine.plan.plan import RunPlan
 from sessions.files import write_whole
 from sessions.home import home_from
 from sessions.names import full_task
+from sessions.settings import AGENT
 from suites import load_task
 from tui.commands.options import complete_tasks, setting_options
 from tui.commands.watch.home import prepare_home
