@@ -54,7 +54,7 @@ class RunSettings(msgspec.Struct, frozen=True, kw_only=True):
 
     method: str
     model: str
-    """One model, or one for each role (`engine.models.spec`)."""
+    """One model, or one for each role (`engine.models.spec`); of the method `agent`, name and version of the agent."""
     tasks: tuple[str, ...]
     """Full names, `suite/task`."""
     instances: int

@@ -53,6 +53,11 @@ OnProgress = Callable[[str], Awaitable[None]]
 """Gets the state of an attempt in words when it changes."""
 
 
+def answer_by() -> float:
+    """Returns the time at which a call that begins now has to be answered, on the clock of the event loop."""
+    return asyncio.get_running_loop().time() + ANSWER_S
+
+
 class AgentSession:
     """The running session of one task."""
 
@@ -88,16 +93,19 @@ class AgentSession:
         return answer.seq
 
     async def until(
-        self, condition: Callable[[], bool], on_turn: Callable[[], Awaitable[None]] | None = None
+        self,
+        condition: Callable[[], bool],
+        on_turn: Callable[[], Awaitable[None]] | None = None,
+        *,
+        ends: float | None = None,
     ) -> None:
-        """Return when the condition holds, when no engine runs the session, or after `ANSWER_S`."""
-        loop = asyncio.get_running_loop()
-        ends = loop.time() + ANSWER_S
+        """Return when the condition holds, when no engine runs the session, or at the time `ends` (`answer_by`)."""
+        ends = answer_by() if ends is None else ends
         while True:
             running = self.read()
             if on_turn is not None:
                 await on_turn()
-            if condition() or not running or loop.time() >= ends:
+            if condition() or not running or asyncio.get_running_loop().time() >= ends:
                 return
             await asyncio.sleep(POLL_S)
 
@@ -128,6 +136,8 @@ class AgentSession:
             return f"judged: {known.evaluation.verdict}"
         if known is not None and known.stage is not None:
             return f"judging: {known.stage}"
+        if self.key not in self.state.instances:
+            return "the judge starts"
         if self.state.is_on_hold(self.key):
             return "waiting: a person paused the session"
         return "waiting for the judge"
@@ -151,7 +161,8 @@ class Desk:
         self._rules = rules
         self._sessions: dict[str, AgentSession] = {}
         """By task."""
-        self._starting = asyncio.Lock()
+        self._starts: dict[str, asyncio.Task[AgentSession]] = {}
+        """By task. A start goes on if the call that needs it is cancelled, so no engine is lost from sight."""
         self._sending: set[asyncio.Task[Any]] = set()
         """Commands that are sent although the call that caused them was cancelled."""
 
@@ -174,20 +185,23 @@ class Desk:
         self, name: str, code: str, note: str, *, agent: str, on_progress: OnProgress
     ) -> VerdictAnswer:
         """Send a candidate and wait for its verdict, at most `ANSWER_S`. Cancelling the call cancels the judging."""
+        ends = answer_by()
         session = await self._session(name, agent)
         heard = session.listener.heard
         seq = await session.command("propose", instance=session.key, source=code, text=note, heard=heard)
         number = [sent.seq for sent in session.state.sent_to(session.key)].index(seq) + 1
-        return await self._wait(session, attempt_name(session.key, number), on_progress)
+        return await self._wait(session, attempt_name(session.key, number), on_progress, ends)
 
     async def wait(self, attempt: str, *, on_progress: OnProgress) -> VerdictAnswer:
         """Wait for the verdict on a candidate that was sent, as `evaluate`."""
         session = self._session_of(attempt)
         if split_attempt(attempt).number > len(session.state.sent_to(session.key)):
             raise CommandRefused(f"no candidate was sent as {attempt}")
-        return await self._wait(session, attempt, on_progress)
+        return await self._wait(session, attempt, on_progress, answer_by())
 
-    async def _wait(self, session: AgentSession, attempt: str, on_progress: OnProgress) -> VerdictAnswer:
+    async def _wait(
+        self, session: AgentSession, attempt: str, on_progress: OnProgress, ends: float
+    ) -> VerdictAnswer:
         last = ""
 
         async def report() -> None:
@@ -201,7 +215,7 @@ class Desk:
             return known is not None and known.evaluation is not None
 
         try:
-            await session.until(is_judged, report)
+            await session.until(is_judged, report, ends=ends)
         except asyncio.CancelledError:
             self._send_later(session.command("withdraw", attempt=attempt))
             raise
@@ -267,8 +281,8 @@ class Desk:
 
     async def close(self) -> None:
         """End the work on every task: the agent is gone. What was sent is still judged."""
-        if self._sending:
-            await asyncio.wait(self._sending)
+        if self._starts:
+            await asyncio.wait(self._starts.values())
         for session in self._sessions.values():
             if session.read() and session.key not in session.state.left:
                 self._send_later(session.command("leave", instance=session.key))
@@ -295,14 +309,16 @@ class Desk:
     async def _session(self, name: str, agent: str) -> AgentSession:
         """Returns the session of a task; starts it if there is none."""
         task = self._load(name)
-        async with self._starting:
-            if task.id not in self._sessions:
-                plan = msgspec.structs.replace(self._rules.plan, tasks=(task.id,), title=agent)
-                name = await asyncio.to_thread(launch.start, plan, self._home)
-                self._sessions[task.id] = AgentSession(self._home, name, task)
-        session = self._sessions[task.id]
-        # The engine takes candidates once it began the instance.
-        await session.until(lambda: session.key in session.state.instances)
+        start = self._starts.get(task.id)
+        if start is None or (start.done() and start.exception() is not None):
+            start = self._starts[task.id] = asyncio.create_task(self._start(task, agent))
+        return await asyncio.shield(start)
+
+    async def _start(self, task: Task, agent: str) -> AgentSession:
+        plan = msgspec.structs.replace(self._rules.plan, tasks=(task.id,), model=agent)
+        name = await asyncio.to_thread(launch.start, plan, self._home)
+        session = self._sessions[task.id] = AgentSession(self._home, name, task)
+        session.read()
         return session
 
     def _session_of(self, attempt: str) -> AgentSession:

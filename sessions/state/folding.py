@@ -112,7 +112,7 @@ def _apply(state: SessionState, event: ev.AnyEvent) -> frozenset[str]:
             return frozenset((instance.key,))
         case ev.CandidateSent():
             state.sent.append(event)
-            return frozenset((_instance(state, event.instance).key,))
+            return frozenset((event.instance,))
         case ev.CandidateWithdrawn():
             state.withdrawn.add(event.attempt)
             return frozenset((split_attempt(event.attempt).instance,))
