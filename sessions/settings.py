@@ -9,7 +9,7 @@ import msgspec
 SCHEMA = 1
 """Version of events and of the store's files."""
 AGENT = "agent"
-"""Method of sessions whose candidates come from an agent that is not Wavedeck's own."""
+"""Method of a session in which an agent that is not Wavedeck's own sends the candidates."""
 
 
 class MethodOptions(msgspec.Struct, frozen=True, kw_only=True, rename={"prompt_style": "profile"}):

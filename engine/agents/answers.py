@@ -32,7 +32,7 @@ ANSWER_FORMAT = "# What to answer with"
 
 @dataclass(frozen=True)
 class TaskAnswer:
-    """What is known of a task."""
+    """The facts about a task."""
 
     task: str
     text: str
@@ -41,7 +41,7 @@ class TaskAnswer:
 
 @dataclass(frozen=True)
 class VerdictAnswer:
-    """What is known of a candidate that was sent."""
+    """The facts about a candidate that was sent."""
 
     attempt: str
     """Its name, for `wait` and `explain`."""
@@ -50,9 +50,9 @@ class VerdictAnswer:
     verdict: str
     """`correct`, `wrong`, `compile_error`, ...; empty if there is none."""
     next: str
-    """What happens now, or what to do."""
+    """The next step, or the present state of the judging."""
     same_as: str
-    """The earlier attempt with the same code, whose verdict this is; empty if it was judged."""
+    """The earlier attempt with the same code, which gave the verdict; empty if it was judged."""
     error: ErrorFacts | None
     """Why a candidate failed; `None` for a correct one."""
     figures: Measurements | None
@@ -61,7 +61,7 @@ class VerdictAnswer:
     """The best correct attempt so far with its speed; empty if there is none."""
     evaluations_left: int
     person: tuple[str, ...]
-    """What a person says: hints, and decisions about attempts. Follow them."""
+    """A person's hints, and decisions about attempts, one line each."""
     session: str
 
 
@@ -109,7 +109,7 @@ class Listener:
     def __init__(self, instance: str) -> None:
         self._instance = instance
         self.heard = 0
-        """Number of the last command that the agent was told."""
+        """Number of the last command that the agent knows."""
 
     def news(self, state: SessionState) -> tuple[str, ...]:
         """Returns a person's words for the next answer, one line each."""
@@ -127,8 +127,8 @@ def task_answer(setting: Setting) -> TaskAnswer:
 def verdict_answer(
     state: SessionState, instance: str, attempt: str, *, next_step: str, person: tuple[str, ...]
 ) -> VerdictAnswer:
-    """Returns what is known of an attempt, which may not have begun."""
-    judged = next((each for each in judged_of(state, instance) if each.attempt == attempt), None)
+    """Returns the facts about an attempt, which may not have begun."""
+    judged = next((entry for entry in judged_of(state, instance) if entry.attempt == attempt), None)
     evaluation = judged.evaluation if judged is not None else None
     best = best_of_agent(state, instance)
     is_correct = evaluation is not None and evaluation.verdict is Verdict.CORRECT
@@ -186,8 +186,8 @@ def evaluations_left(state: SessionState, instance: str) -> int:
 
 def judged_of(state: SessionState, instance: str) -> Iterator[JudgedCandidate]:
     """Yield the attempts of an instance that have a verdict, oldest first."""
-    known = state.instances.get(instance)
-    for attempt in known.attempts if known is not None else ():
+    chain = state.instances.get(instance)
+    for attempt in chain.attempts if chain is not None else ():
         if attempt.evaluation is not None:
             yield JudgedCandidate(
                 attempt.attempt,

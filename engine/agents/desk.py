@@ -124,18 +124,18 @@ class AgentSession:
         """Returns an attempt; `None` if it has not begun."""
         instance = self.state.instances.get(self.key)
         return (
-            next((known for known in instance.attempts if known.attempt == attempt), None)
+            next((entry for entry in instance.attempts if entry.attempt == attempt), None)
             if instance
             else None
         )
 
     def doing(self, attempt: str) -> str:
         """Returns what happens to an attempt, in words."""
-        known = self.find(attempt)
-        if known is not None and known.evaluation is not None:
-            return f"judged: {known.evaluation.verdict}"
-        if known is not None and known.stage is not None:
-            return f"judging: {known.stage}"
+        begun = self.find(attempt)
+        if begun is not None and begun.evaluation is not None:
+            return f"judged: {begun.evaluation.verdict}"
+        if begun is not None and begun.stage is not None:
+            return f"judging: {begun.stage}"
         if self.key not in self.state.instances:
             return "the judge starts"
         if self.state.is_on_hold(self.key):
@@ -145,7 +145,7 @@ class AgentSession:
 
 @dataclass(frozen=True, kw_only=True)
 class DeskRules:
-    """What a person allows an agent."""
+    """The limits that a person sets for an agent."""
 
     tasks: tuple[str, ...] = ()
     """Full names; empty: every task."""
@@ -154,15 +154,15 @@ class DeskRules:
 
 
 class Desk:
-    """Where one agent works."""
+    """The sessions of one agent, and what it may ask of them."""
 
     def __init__(self, home: Home, rules: DeskRules) -> None:
         self._home = home
         self._rules = rules
         self._sessions: dict[str, AgentSession] = {}
-        """By task."""
+        """Sessions by task."""
         self._starts: dict[str, asyncio.Task[AgentSession]] = {}
-        """By task. A start goes on if the call that needs it is cancelled, so no engine is lost from sight."""
+        """Starts by task. A start goes on if the call that needs it is cancelled, so no engine is lost from sight."""
         self._sending: set[asyncio.Task[Any]] = set()
         """Commands that are sent although the call that caused them was cancelled."""
 
@@ -174,7 +174,7 @@ class Desk:
         return task_answer(
             Setting(
                 task,
-                tuple(target(found.name) for found in targets_for(devices, self._rules.plan.targets)),
+                tuple(target(shown.name) for shown in targets_for(devices, self._rules.plan.targets)),
                 devices[0].name if product is None else product.name,
                 product=product,
                 baseline=untimed_baseline(task, timing_baseline(task), show_reference=False),
@@ -211,8 +211,8 @@ class Desk:
                 await on_progress(f"{attempt} {last}")
 
         def is_judged() -> bool:
-            known = session.find(attempt)
-            return known is not None and known.evaluation is not None
+            begun = session.find(attempt)
+            return begun is not None and begun.evaluation is not None
 
         try:
             await session.until(is_judged, report, ends=ends)
@@ -222,7 +222,7 @@ class Desk:
         return self._answer(session, attempt)
 
     def explain(self, attempt: str) -> VerdictAnswer:
-        """Returns what is known of an attempt, without waiting."""
+        """Returns the facts about an attempt, without waiting."""
         session = self._session_of(attempt)
         if session.find(attempt) is None:
             raise CommandRefused(f"there is no attempt {attempt}")
@@ -231,12 +231,12 @@ class Desk:
     def _answer(self, session: AgentSession, attempt: str) -> VerdictAnswer:
         running = session.read()
         person = session.listener.news(session.state)
-        known = session.find(attempt)
+        begun = session.find(attempt)
         if not running:
             step = session.ended
-        elif known is not None and known.evaluation is not None:
-            left = evaluations_left(session.state, session.key)
-            step = "send the next candidate, or submit" if left else "no evaluation is left; submit"
+        elif begun is not None and begun.evaluation is not None:
+            remaining = evaluations_left(session.state, session.key)
+            step = "send the next candidate, or submit" if remaining else "no evaluation is left; submit"
         else:
             step = f"{session.doing(attempt)}; call wait with {attempt}"
         return verdict_answer(session.state, session.key, attempt, next_step=step, person=person)
@@ -245,10 +245,14 @@ class Desk:
         """Time a correct attempt of the agent again, on the GPU that judged it."""
         session = self._session_of(attempt)
         await session.command("measure", attempt=attempt)
-        [asked] = [asked for asked in session.state.measures if asked.attempt == attempt]
-        await session.until(lambda: all(asked.attempt != attempt for asked in session.state.measures))
-        answer = measure_answer(session.state.attempt(attempt), asked.devices[0])
-        if answer is None or any(asked.attempt == attempt for asked in session.state.measures):
+        [device] = next(order.devices for order in session.state.measures if order.attempt == attempt)
+
+        def is_measured() -> bool:
+            return all(order.attempt != attempt for order in session.state.measures)
+
+        await session.until(is_measured)
+        answer = measure_answer(session.state.attempt(attempt), device) if is_measured() else None
+        if answer is None:
             raise CommandRefused(f"{attempt} is not measured yet; the session has the result later")
         return answer
 

@@ -361,7 +361,7 @@ class InstanceContext:
         return judged.evaluation
 
     async def judge_sent(self) -> bool:
-        """See `Context`. A candidate that the agent withdraws meanwhile is cancelled."""
+        """See `Context`. The judging of a candidate that the agent withdraws is cancelled."""
         await self.settle()
         state, place = self._recorder.state, self._last
         with suppress(TimeoutError):

@@ -378,9 +378,9 @@ class SessionState:
     sent: list[CandidateSent] = field(default_factory=list)
     """Candidates of agents, oldest first."""
     withdrawn: set[str] = field(default_factory=set)
-    """Attempts whose candidates the agent withdrew."""
+    """Attempts that the agent withdrew."""
     left: set[str] = field(default_factory=set)
-    """Instances whose agent sends no further candidate."""
+    """Instances that get no further candidate from their agent."""
     measures: list[MeasureAsked] = field(default_factory=list)
     """Measurements that a person asked for and that are not complete."""
     lent: set[str] = field(default_factory=set)

@@ -31,7 +31,7 @@ Only the verdict of `eval` counts. Follow what `person` says."""
 
 READS = ToolAnnotations(read_only_hint=True, open_world_hint=False)
 JUDGES = ToolAnnotations(read_only_hint=False, destructive_hint=False, open_world_hint=False)
-"""With these hints agents without a terminal call the tools without an approval."""
+"""Agents without a terminal call tools with these hints without an approval."""
 
 
 class OneToken:
