@@ -52,6 +52,10 @@ class EndReason(StrEnum):
     """A candidate is correct, and the method does not look for a better one."""
     ANSWERED = "answered"
     """The method asks for one answer, and that answer was judged."""
+    JUDGED = "judged"
+    """All candidates that existed before the session are judged."""
+    SUBMITTED = "submitted"
+    """The agent that sent the candidates ended its work, or was silent for too long."""
     NOTHING_LEFT = "nothing_left"
     """A sweep has no variant left that is worth judging."""
     START_FAILED = "start_failed"
@@ -79,6 +83,8 @@ METHOD_DONE = frozenset(
         EndReason.ITERATIONS,
         EndReason.SOLVED,
         EndReason.ANSWERED,
+        EndReason.JUDGED,
+        EndReason.SUBMITTED,
         EndReason.NOTHING_LEFT,
         EndReason.EDITED,
     }
@@ -344,6 +350,8 @@ class RungEntry(msgspec.Struct, frozen=True):
     """Time of the attempt's candidate over the variant's time, from few samples: an estimate, not a latency. `None`:
     unknown."""
     samples: int = 0
+    by_case: dict[str, float] = {}
+    """The same estimate of each case that has one, with `--by case`."""
     why: str = ""
     """Why it is not correct, or why there is no verdict."""
     kept: bool = False

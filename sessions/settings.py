@@ -24,6 +24,8 @@ class MethodOptions(msgspec.Struct, frozen=True, kw_only=True, rename={"prompt_s
     """Prompts show the reference of a benchmark that hides it."""
     tune: bool = False
     """Sweep the launch parameters of each correct attempt."""
+    by: str = "all"
+    """`tune` keeps variants that are best over `all` cases, or each `case`'s best."""
     start: str = ""
     """File of the start kernel; empty: the task's timing baseline."""
     workers: int = 4
@@ -36,6 +38,8 @@ class MethodOptions(msgspec.Struct, frozen=True, kw_only=True, rename={"prompt_s
     """Folder of kernels that may be shown as examples, besides baselines of tasks that are not under test."""
     predictions: str = ""
     """Digest of the predictions that are judged; empty if a method made the candidates."""
+    rejudges: str = ""
+    """Name of the session that is judged again; empty if the candidates are new."""
 
 
 class StopRules(msgspec.Struct, frozen=True, kw_only=True):

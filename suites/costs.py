@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+from collections.abc import Callable, Mapping
 from importlib.machinery import SourceFileLoader
 from pathlib import Path
 from types import ModuleType
@@ -10,6 +11,9 @@ from types import ModuleType
 from suites.dtypes import TASK_DTYPES
 from suites.errors import BadTask
 from suites.task import Cost, Task
+
+Config = Mapping[str, int | str | None]
+"""Launch parameters by name."""
 
 
 def task_cost(task: Task, sizes: dict[str, int], dtype: str) -> Cost:
@@ -30,6 +34,28 @@ def task_cost(task: Task, sizes: dict[str, int], dtype: str) -> Cost:
     if cost.dot_dtype is not None and cost.dot_dtype not in TASK_DTYPES:
         raise BadTask(file, "dot_dtype", f"{cost.dot_dtype!r} is no dtype")
     return cost
+
+
+def constraint_of(task: Task) -> Callable[[Config], bool] | None:
+    """Return whether launch parameters fulfil the task's `constraint` at the `gpu` sizes of every open case.
+
+    `None` if `cost.py` defines no `constraint`. The function raises `BadTask` if the constraint fails.
+    """
+    file = task.folder / "cost.py"
+    try:
+        constraint = getattr(_module(file), "constraint", None)
+    except Exception as error:  # an error of the author's code becomes one line
+        raise BadTask(file, "constraint", f"raised {type(error).__name__}: {error}") from error
+    if constraint is None:
+        return None
+
+    def is_allowed(config: Config) -> bool:
+        try:
+            return all(constraint(dict(config), dict(case.gpu)) for case in task.open_cases)
+        except Exception as error:  # the same
+            raise BadTask(file, "constraint", f"raised {type(error).__name__}: {error}") from error
+
+    return is_allowed
 
 
 class _Loader(SourceFileLoader):

@@ -81,6 +81,7 @@ class Settings(msgspec.Struct, frozen=True, rename="kebab"):
     method: str = "geak"
     model: str | None = None
     tune: Flag = False
+    by: str = "all"
     start: str = ""
     against: str = "task"
     spread: Flag = False

@@ -18,7 +18,9 @@ from harness.node.selection import targets_for
 from harness.wire.errors import NoDeviceLeft
 from harness.wire.latency import Bound
 from harness.wire.provenance import same_hardware
-from sessions.kept_kernels import KeptKernel
+from sessions.kept_kernels import KeptKernel, kept_kernel
+from sessions.state.speed import timed_evaluation
+from sessions.state.state import SessionState
 from suites import Task
 
 SLOWER = 0.03
@@ -29,6 +31,7 @@ class Result(StrEnum):
     """The result of a recheck of one kernel."""
 
     BROKE = "broke"
+    NOW_CORRECT = "now correct"
     SLOWER = "slower"
     FASTER = "faster"
     UNCHANGED = "unchanged"
@@ -98,14 +101,26 @@ class Rechecked:
         before, mean = self.kernel.judged, self.mean
         if self.now is None or not self.now.verdict.counted:
             return Result.NOT_JUDGED
+        was_wrong = before is not None and before.verdict.is_failure
         if self.now.verdict is not Verdict.CORRECT:
-            was_wrong = before is not None and before.verdict.is_failure
             return Result.STILL_WRONG if was_wrong else Result.BROKE
+        if was_wrong:
+            return Result.NOW_CORRECT
         if mean is None:
             return Result.STILL_CORRECT
         if any(change.high < 1 - self.limit for change in (mean, *self.changes)):
             return Result.SLOWER
         return Result.FASTER if mean.low > 1 + self.limit else Result.UNCHANGED
+
+    @property
+    def changed(self) -> str:
+        """The difference: `verdict`, `error` (another kind), `speedup`, or nothing."""
+        before, now = self.kernel.judged, self.now
+        if before is None or now is None or before.verdict is not now.verdict:
+            return "verdict"
+        if before.error is not None and now.error is not None and before.error.kind != now.error.kind:
+            return "error"
+        return "speedup" if self.result in (Result.SLOWER, Result.FASTER) else ""
 
     @property
     def why(self) -> str:
@@ -115,6 +130,10 @@ class Rechecked:
             return self.failure
         if now.verdict is not Verdict.CORRECT:
             return now.error.first_line if now.error is not None else ""
+        if self.result is Result.NOW_CORRECT:
+            return (
+                f"then: {before.error.first_line}" if before is not None and before.error is not None else ""
+            )
         if self.mean is not None:
             return ""
         if before is None:
@@ -129,6 +148,25 @@ class Rechecked:
         return (
             "times not compared: no case has an exact ratio then and now, against one baseline, by one method"
         )
+
+
+def compare_sessions(before: SessionState, again: SessionState) -> list[Rechecked]:
+    """Return each attempt of a session that another session judged again, with both evaluations.
+
+    The two attempts have the same instance and the same source: equal sources of an instance have one verdict.
+    """
+    verdicts = {
+        (instance.key, attempt.source): timed_evaluation(attempt)
+        for instance in again.instances.values()
+        for attempt in instance.attempts
+    }
+    session = before.started.session if before.started is not None else ""
+    return [
+        Rechecked(kept_kernel(session, before, attempt), verdicts[instance.key, attempt.source])
+        for instance in before.instances.values()
+        for attempt in instance.attempts
+        if attempt.source is not None and (instance.key, attempt.source) in verdicts
+    ]
 
 
 def _change(before: Latency, now: Latency) -> Change | None:

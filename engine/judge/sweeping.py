@@ -22,17 +22,24 @@ from harness.stages.timing.rough_estimates import estimated_ratio
 from sessions.events import AttemptSwept, RungEntry, SweepRung, SweepStarted, SweptVariant
 from sessions.state.state import AttemptState
 from suites import Task
+from suites.costs import constraint_of
 
 
 async def sweep_attempt(
     bench: Bench, task: Task, attempt: str, targets: Sequence[Target], *, most: int
 ) -> AttemptSwept:
-    """Sweep the launch parameters of a judged attempt and record the sweep; it names at most `most` variants."""
+    """Sweep the launch parameters of a judged attempt and record the sweep; it names at most `most` variants.
+
+    Raises `HarnessError` if the judge cannot compile, `BadTask` if the task's `constraint` fails.
+    """
     bench.recorder.record(SweepStarted(attempt=attempt))
     target = own_target(bench.judge.devices, targets)
     began = time.monotonic()
     source = bench.recorder.state.attempt(attempt).source or ""
-    findings = await sweep(source, task.id, target, bench.judge.survey(task), most=most)
+    is_allowed = constraint_of(task)
+    findings = await sweep(
+        source, task.id, target, bench.judge.survey(task), most=most, is_allowed=is_allowed
+    )
     return await bench.recorder.record_durable(
         AttemptSwept(
             attempt=attempt,
@@ -69,6 +76,7 @@ async def estimate_rung(
     rung: PlannedRung,
     *,
     passed: dict[str, Evaluation],
+    by_case: bool = False,
 ) -> SweepRung:
     """Estimate and record a rung for all variants of an attempt.
 
@@ -103,7 +111,7 @@ async def estimate_rung(
     for variant, evaluation in zip(variants, evaluations, strict=True):
         if evaluation.verdict is Verdict.CORRECT:
             passed[variant.source] = evaluation
-    entries = tuple(_entry(task, *pair) for pair in zip(variants, evaluations, strict=True))
+    entries = tuple(_entry(task, *pair, by_case=by_case) for pair in zip(variants, evaluations, strict=True))
     return await bench.recorder.record_durable(
         SweepRung(
             attempt=attempt,
@@ -116,12 +124,15 @@ async def estimate_rung(
     )
 
 
-def _entry(task: Task, variant: SweptVariant, evaluation: Evaluation) -> RungEntry:
+def _entry(task: Task, variant: SweptVariant, evaluation: Evaluation, *, by_case: bool) -> RungEntry:
     return RungEntry(
         changes=variant.changes,
         verdict=str(evaluation.verdict),
         estimate=estimated_ratio(evaluation.rough, task.open_cases),
         samples=sum(estimate.samples for estimate in evaluation.rough),
+        by_case={
+            estimate.case: estimate.ratio for estimate in evaluation.rough if by_case and estimate.ratio
+        },
         why=evaluation.error.first_line if evaluation.error is not None else "",
     )
 

@@ -7,9 +7,9 @@ from importlib import import_module
 from engine.errors import UsageProblem
 from sessions.settings import AGENT
 
-from .context import MODULES, Context, Method, Review, Start
+from .context import MODULES, Context, Method, ReadyCandidate, Review, Start
 
-__all__ = ["METHODS", "MODULES", "Context", "Method", "Review", "Start", "open_method"]
+__all__ = ["METHODS", "MODULES", "Context", "Method", "ReadyCandidate", "Review", "Start", "open_method"]
 
 METHODS = {
     "geak": "generate, judge, reflect, optimize (AMD's GEAK)",
@@ -21,9 +21,6 @@ METHODS = {
 }
 """Every method with a short description for people who choose one."""
 
-PREDICTIONS = "predictions"
-"""Method of sessions whose candidates come from a file (`engine.predictions`)."""
-
 _PLACES = {
     "geak": ("geak", "Geak"),
     "geak-evolve": ("geak_evolve", "GeakEvolve"),
@@ -32,16 +29,14 @@ _PLACES = {
     "direct": ("direct", "Direct"),
     "tune": ("tune", "Tune"),
     AGENT: ("agent", "Agent"),
+    "predictions": ("ready", "Predictions"),
+    "rejudge": ("ready", "Rejudge"),
 }
-"""Module and class of each method."""
+"""Module and class of each method. The last three judge candidates of others; their own commands start them."""
 
 
 def open_method(name: str) -> Method:
     """Returns the method of this name; `UsageProblem` lists the methods if the name is unknown."""
-    if name == PREDICTIONS:
-        raise UsageProblem(
-            "a session of predictions asks no model; the same `wavedeck eval --suite NAME --predictions FILE` continues it"
-        )
     if name not in _PLACES:
         raise UsageProblem(f"no method is called {name!r}; there are: {', '.join(METHODS)}")
     module, class_name = _PLACES[name]

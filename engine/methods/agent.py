@@ -21,5 +21,5 @@ class Agent:
         """See `Method`."""
         for _ in range(context.iterations):
             if not await context.judge_sent():
-                return EndReason.ANSWERED
+                return EndReason.SUBMITTED
         return EndReason.ITERATIONS

@@ -45,6 +45,20 @@ class Start(msgspec.Struct, frozen=True):
     """The attempt from which it is derived."""
 
 
+class ReadyCandidate(msgspec.Struct, frozen=True, omit_defaults=True):
+    """A candidate that exists before the session: a prediction, or an attempt of another session."""
+
+    source: str
+    origin: Origin = Origin.FRESH
+    strategy: str = ""
+    attempt: str = ""
+    """Its name in the other session; empty for a prediction."""
+    base: str | None = None
+    """The attempt of the other session from which it was derived."""
+    unusable: str = ""
+    """Why there is no code; empty if there is."""
+
+
 class Context(Protocol):
     """One instance's access to model, judge and person. Errors that end an instance pass through the method."""
 
@@ -64,6 +78,8 @@ class Context(Protocol):
     phases: tuple[int, ...]
     """The same by origin: first those of the plan, then those of each extension by a person."""
     options: MethodOptions
+    candidates: tuple[ReadyCandidate, ...]
+    """The candidates that the instance judges, if they exist before the session."""
     words: tuple[str, ...]
     """What a person says to the current attempt, one line each; part of its prompts."""
 

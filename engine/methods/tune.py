@@ -7,7 +7,8 @@ correct, other variants with the same changes are skipped.
 
 With timing, the sweep names several variants for each that may be judged. Rungs with few and then more samples keep
 the better variants (`engine.tuning.rungs`). A variant is not judged if the last rung estimates it as slower than its
-parent. When half of the iterations are used, the sweep is repeated around the best attempt.
+parent. When half of the iterations are used, the sweep is repeated around the best attempt. With `--by case` the rungs keep
+the best variants of each case.
 
 Without timing, only variants that look better than the start by estimate and resources are judged. Each says that
 this is a guess, and the method ends early when no such variant is left.
@@ -40,7 +41,7 @@ class Tune:
 
     name = "tune"
     asks_model = False
-    takes = frozenset({"start"})
+    takes = frozenset({"start", "by"})
     roles: frozenset[Role] = frozenset()
     modules: frozenset[str] = frozenset()
     iterations: int | None = None
@@ -89,7 +90,8 @@ async def best_of_sweep(
     reports: list[SweepRung] = []
     if timed:
         finals = await finalists(context, start.attempt, field, most, reports)
-        field = [variant for variant in finals if _may_be_as_fast(reports, variant)]
+        by_case = context.options.by == "case"
+        field = [variant for variant in finals if _may_be_as_fast(reports, variant, by_case=by_case)]
         if finals and not field:
             fastest = max(_estimate(reports, variant) or 0.0 for variant in finals)
             context.notify(
@@ -174,10 +176,13 @@ def _estimate(reports: Sequence[SweepRung], variant: SweptVariant) -> float | No
     return next((entry.estimate for entry in entries if entry.changes == variant.changes), None)
 
 
-def _may_be_as_fast(reports: Sequence[SweepRung], variant: SweptVariant) -> bool:
-    """True unless the estimate is slower than the parent by more than timing can resolve."""
-    estimate = _estimate(reports, variant)
-    return estimate is None or estimate >= 1 - TIE
+def _may_be_as_fast(reports: Sequence[SweepRung], variant: SweptVariant, *, by_case: bool) -> bool:
+    """True unless the estimate, over all cases or of every case, is slower than the parent by more than timing can resolve."""
+    entries = reports[-1].entries if reports else ()
+    entry = next((entry for entry in entries if entry.changes == variant.changes), None)
+    if entry is None or entry.estimate is None:
+        return True
+    return max([entry.estimate, *entry.by_case.values()] if by_case else [entry.estimate]) >= 1 - TIE
 
 
 def worth_judging(swept: AttemptSwept, *, timed: bool) -> Iterator[SweptVariant]:

@@ -124,6 +124,10 @@ def plan_of(started: SessionDescription | None) -> SessionPlan:
         raise UsageProblem(
             f"{started.session} has a budget in USD and its prices are not on this machine; resume it where it ran"
         )
+    if started.options.predictions or started.options.rejudges:
+        raise UsageProblem(
+            f"the candidates of {started.session} are not on this machine; resume it where it ran"
+        )
     return SessionPlan(session=started.session, limits=Limits(), **started.settings())
 
 

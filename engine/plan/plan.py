@@ -12,7 +12,7 @@ import msgspec
 
 from engine.corpus.further_kernels import check_corpus
 from engine.errors import UsageProblem
-from engine.methods import METHODS, MODULES, Method, open_method
+from engine.methods import METHODS, MODULES, Method, ReadyCandidate, open_method
 from engine.models import Limits, NoModel, Pace, check_models, find_recording, recording_of
 from engine.models.spec import KNOWN
 from engine.plan.prices import Price, with_shipped
@@ -96,6 +96,8 @@ class SessionPlan(RunSettings, frozen=True, kw_only=True):
     """The known prices of its models."""
     limits: Limits
     providers: dict[str, Pace] = msgspec.field(default_factory=dict)
+    candidates: dict[str, tuple[ReadyCandidate, ...]] = msgspec.field(default_factory=dict)
+    """Candidates that exist already, by instance; empty if the method makes them."""
 
 
 SESSION_PLAN: msgspec.json.Decoder[SessionPlan] = msgspec.json.Decoder(SessionPlan)
@@ -117,6 +119,10 @@ def resolve(
     - `BadRecording`: a damaged recording
     """
     method = open_method(plan.method)
+    if plan.method not in (*METHODS, AGENT):
+        raise UsageProblem(
+            f"the method {plan.method} needs candidates: wavedeck rejudge, or eval --predictions"
+        )
     models = _models(plan, method, home=home, environ=environ)
     recorded = recording_of(plan.model) if models else None
     recording = load_recording(find_recording(recorded, home.recordings)) if recorded else None
@@ -214,6 +220,8 @@ def _options(options: MethodOptions, method: Method, tasks: Sequence[Task]) -> M
         if module not in method.modules:
             modules = ", ".join(sorted(method.modules))
             raise UsageProblem(f"{method.name} has no module {module!r} to switch off; it has {modules}")
+    if options.by not in {"all", "case"}:
+        raise UsageProblem(f"--by must be all or case, not {options.by!r}")
     _at_least("--workers", options.workers, 1)
     _at_least("--descendants", options.descendants, 1)
     check_profile(options.prompt_style, method.name, tasks)

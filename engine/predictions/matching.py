@@ -25,7 +25,8 @@ class Sample:
     public: PublicTask
     number: int
     """1, 2, ... among the predictions for its task, in the order of the file."""
-    prediction: Prediction
+    place: str
+    """The place of the prediction: `line 3`."""
     source: str
     """The candidate; empty if the prediction has none."""
     unusable: str
@@ -122,12 +123,12 @@ def match(predictions: Iterable[Prediction], tasks: Sequence[PublicTask]) -> tup
 def _sample(task: PublicTask, number: int, prediction: Prediction) -> Sample:
     text = prediction.text
     if text.strip() and "```" not in text:
-        return Sample(task, number, prediction, text, "", "")
+        return Sample(task, number, prediction.place, text, "", "")
     candidate = read_reply(text, [entry.name for entry in task.entry_points])
     if isinstance(candidate, Unusable):
         message = {"empty": "the prediction is empty"}.get(candidate.reason, "the prediction has no code")
-        return Sample(task, number, prediction, "", candidate.reason, message)
-    return Sample(task, number, prediction, candidate.source, "", "")
+        return Sample(task, number, prediction.place, "", candidate.reason, message)
+    return Sample(task, number, prediction.place, candidate.source, "", "")
 
 
 def _plain_name(name: str) -> str:

@@ -1,37 +1,88 @@
-"""Judges predictions by a benchmark's own definition of correct."""
+"""Judges candidates by a benchmark's own definition of correct. Each result is kept at once; no session is recorded."""
 
 from __future__ import annotations
 
-from engine.predictions.judging import OnStage, result_of
+import asyncio
+import time
+from collections.abc import Awaitable, Callable, Sequence
+
 from engine.predictions.matching import Sample
-from engine.predictions.results import ORIGINAL, PredictionResult
-from harness import DevicePool, Target
+from engine.predictions.results import ORIGINAL, PredictionResult, ResultLines
+from harness import DevicePool, Target, WorkerDied
 from harness.recording.original import OriginalOutcome, OriginalVerdict, judge_original
 
+Results = ResultLines[PredictionResult]
 
-class OriginalJudge:
-    """Judges by the benchmark's own definition of correct. Nothing is timed, and no session is recorded."""
 
-    def __init__(self, *, pool: DevicePool, target: Target, seed: int) -> None:
-        self._pool = pool
-        self._target = target
-        self._seed = seed
+async def judge_originals(
+    samples: Sequence[Sample],
+    results: Results,
+    judge: Callable[[Sample], Awaitable[OriginalVerdict]],
+    *,
+    device: str,
+    slots: int,
+    seed: int,
+    again: bool,
+    say: Callable[[str], None],
+) -> list[Sample]:
+    """Judge the samples that have no result, with `again` all of them. Returns the samples on which the judge failed.
 
-    async def judge(self, sample: Sample, on_stage: OnStage) -> PredictionResult:
-        """See `ProtocolJudge`."""
-        if sample.unusable:
-            verdict = OriginalVerdict(OriginalOutcome.FAILS, sample.message)
-        else:
-            verdict = await judge_original(sample.public, sample.source, pool=self._pool, target=self._target)
-        passes = verdict.outcome is OriginalOutcome.PASSES
-        return result_of(
-            sample,
-            ORIGINAL,
-            self._seed,
-            device=self._pool.devices[0].name,
-            verdict=verdict.outcome.value,
-            call=passes or verdict.outcome is OriginalOutcome.DIFFERS,
-            execution=passes,
-            why=verdict.why,
-            printed=verdict.printed,
-        )
+    Equal candidates for one task are judged once. `judge` raises `WorkerDied` if a process of ours is lost.
+    """
+    groups: dict[str, list[Sample]] = {}
+    for sample in samples:
+        groups.setdefault(sample.key(ORIGINAL, seed), []).append(sample)
+    missing = [group for key, group in groups.items() if again or results.find(key) is None]
+    waiting = iter(missing)
+    lost: list[Sample] = []
+    done = 0
+
+    async def judge_next() -> None:
+        nonlocal done
+        for group in waiting:
+            began = time.monotonic()
+            try:
+                verdict = await judge(group[0])
+            except WorkerDied as reason:
+                lost.extend(group)
+                words = f"lost: {reason}"
+            else:
+                results.add(_result(group[0], verdict, seed=seed, device=device))
+                words = f"{verdict.outcome}{f': {verdict.why}' if verdict.why else ''}"
+            done += 1
+            say(f"{done} of {len(missing)}: {group[0].name}: {words} ({time.monotonic() - began:.0f} s)")
+
+    try:
+        async with asyncio.TaskGroup() as tasks:
+            for number in range(slots):
+                tasks.create_task(judge_next(), name=f"original/{number}")
+    except BaseException:
+        say("stopped; the results so far are kept, and the same command judges the rest")
+        raise
+    return lost
+
+
+async def judge_by_definition(sample: Sample, *, pool: DevicePool, target: Target) -> OriginalVerdict:
+    """Judge one sample in the processes of a pool."""
+    if sample.unusable:
+        return OriginalVerdict(OriginalOutcome.FAILS, sample.message)
+    return await judge_original(sample.public, sample.source, pool=pool, target=target)
+
+
+def _result(sample: Sample, verdict: OriginalVerdict, *, seed: int, device: str) -> PredictionResult:
+    passes = verdict.outcome is OriginalOutcome.PASSES
+    return PredictionResult(
+        key=sample.key(ORIGINAL, seed),
+        task=sample.public.id,
+        file=sample.public.file,
+        sample=sample.number,
+        protocol=ORIGINAL,
+        device=device,
+        verdict=verdict.outcome.value,
+        call=passes or verdict.outcome is OriginalOutcome.DIFFERS,
+        execution=passes,
+        why=verdict.why,
+        printed=verdict.printed,
+        difficulty=sample.public.difficulty,
+        source=sample.source,
+    )

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Mapping
 from pathlib import Path
 from typing import Generic, TypeVar
 
 import msgspec
 
-from harness import Evaluation
+from engine.judge.evaluating import NO_VERDICT
+from harness import Device, Evaluation, Verdict
+from sessions.state.speed import timed_evaluation
+from sessions.state.state import SessionState
 from suites.private_folder import make_private_folder
-from suites.public.recorded import recorded_folder
+from suites.public.task import PublicTask
 
 Kept = TypeVar("Kept", bound=msgspec.Struct)
 WAVEDECK, ORIGINAL = "wavedeck", "original"
@@ -20,8 +23,6 @@ WAVEDECK, ORIGINAL = "wavedeck", "original"
 class PredictionResult(msgspec.Struct, frozen=True):
     """How a prediction was judged."""
 
-    key: str
-    """See `Sample.key`."""
     task: str
     file: str
     """The suite's own name of the task."""
@@ -34,13 +35,14 @@ class PredictionResult(msgspec.Struct, frozen=True):
     """True if the candidate runs."""
     execution: bool
     """True if the candidate is correct."""
+    key: str = ""
+    """See `Sample.key`; empty if a session keeps the result."""
     kind: str = ""
     why: str = ""
     """The reason in one line; empty if it is correct."""
     printed: str = ""
     difficulty: int | None = None
     source: str = ""
-    seconds: float = 0.0
     session: str = ""
     """The session that has the attempt; empty with the original protocol."""
     evaluation: Evaluation | None = None
@@ -93,9 +95,55 @@ class ResultLines(Generic[Kept]):
         self._is_torn = False
 
 
-class ResultFile(ResultLines[PredictionResult]):
-    """The results of one suite on one kind of device, by their keys."""
+def original_results(registry: Path, device: Device) -> ResultLines[PredictionResult]:
+    """Returns the results by the original protocol on this kind of device, by `Sample.key`."""
+    kind = device.kind if device.kind == "cpu" else "gpu"
+    file = registry.parent / "recorded" / f"original-{kind}.jsonl"
+    return ResultLines(file, PredictionResult, lambda result: result.key)
 
-    def __init__(self, registry: Path, suite: str, device: str) -> None:
-        path = recorded_folder(registry, suite) / f"predictions-{device}.jsonl"
-        super().__init__(path, PredictionResult, lambda result: result.key)
+
+def judged_result(
+    task: PublicTask, sample: int, source: str, evaluation: Evaluation, session: str = ""
+) -> PredictionResult:
+    """Returns the result of a candidate that this judge judged."""
+    error = evaluation.error
+    return PredictionResult(
+        task=task.id,
+        file=task.file,
+        sample=sample,
+        protocol=WAVEDECK,
+        device=evaluation.device,
+        verdict=evaluation.verdict.value,
+        call=evaluation.call,
+        execution=evaluation.verdict is Verdict.CORRECT,
+        kind=error.kind if error is not None else "",
+        why=error.first_line if error is not None else "",
+        printed=evaluation.printed,
+        difficulty=task.difficulty,
+        source=source,
+        session=session,
+        evaluation=evaluation,
+    )
+
+
+def session_results(state: SessionState, tasks: Mapping[str, PublicTask]) -> list[PredictionResult]:
+    """Returns the best attempt of each instance of these tasks, as the sample with the instance's number.
+
+    An exam's times replace those of the verdict. Instances without a verdict on a candidate are left out.
+    """
+    session = state.started.session if state.started is not None else ""
+    results = []
+    for instance in state.instances.values():
+        attempt = state.attempt(instance.best) if instance.best is not None else None
+        evaluation = timed_evaluation(attempt) if attempt is not None else None
+        if (
+            attempt is None
+            or evaluation is None
+            or evaluation.verdict in NO_VERDICT
+            or instance.task not in tasks
+        ):
+            continue
+        results.append(
+            judged_result(tasks[instance.task], instance.instance, attempt.source or "", evaluation, session)
+        )
+    return results

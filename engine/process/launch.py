@@ -51,9 +51,17 @@ def prepare(plan: RunPlan, home: Home, *, environ: Mapping[str, str] | None = No
     """Check a plan and write it, as `start`; returns its engine, which has not begun."""
     environ = environment_with_keys() if environ is None else environ
     _require_judge()
+    return prepare_checked(resolve(plan, home=home, environ=environ), home, environ=environ)
+
+
+def prepare_checked(
+    checked: SessionPlan, home: Home, *, environ: Mapping[str, str] | None = None
+) -> EngineStart:
+    """Write a checked plan; returns its engine, which has not begun."""
+    environ = environment_with_keys() if environ is None else environ
+    _require_judge()
     require_private(home)
     home.ensure()
-    checked = resolve(plan, home=home, environ=environ)
     live = home.live(checked.session)
     live.folder.mkdir(mode=0o700)
     write_plan(live, checked)

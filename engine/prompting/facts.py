@@ -228,6 +228,8 @@ def lost_ground(before: JudgedCandidate, now: JudgedCandidate) -> str:
     if now.rank >= before.rank:
         return ""
     if before.evaluation.verdict is Verdict.CORRECT:
+        if now.evaluation.verdict is Verdict.CORRECT and now.ties_with(before):
+            return f"{now.attempt} is correct, and no figure ranks it above or below {before.attempt}, which is shorter."
         if now.evaluation.verdict is Verdict.CORRECT:
             return (
                 f"{now.attempt} is correct, but ranks below {before.attempt}: "

@@ -9,9 +9,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from harness import Evaluation, Latency
+from harness import Evaluation, Latency, Traffic
+from harness.wire.evaluation import SampledTraffic
 from harness.wire.latency import Bound, LaunchTime, Outcome
-from sessions.state.ranking import estimated_slowdown, long_estimates
+from sessions.state.ranking import ESTIMATE_TIE, estimated_slowdown, long_estimates
 from sessions.state.speed import are_comparable, speed_of
 
 from .standouts import resource_lines, standouts
@@ -42,6 +43,8 @@ class EstimatedRow:
     """If the cache of each die keeps what neighbouring programs share."""
     most_us: float
     """If every requested byte comes from memory."""
+    minimal_mb: float | None
+    """Minimal bytes / 10^6; `None` if unknown."""
     requested: float | None
     """Requested over minimal bytes; `None` if unknown."""
     limit: str
@@ -136,12 +139,14 @@ def device_words(evaluation: Evaluation) -> str:
 def estimated_rows(evaluation: Evaluation) -> tuple[EstimatedRow, ...]:
     """Returns the bounds of the first target's cases that take longer than their launch; all if none does."""
     requested = requested_by_case(evaluation)
+    minimal = {traffic.case: traffic.minimal_bytes / 1e6 for traffic in counted_cases(evaluation)}
     return tuple(
         EstimatedRow(
             case=estimate.case,
             least_us=estimate.low_us,
             shared_us=estimate.shared_us,
             most_us=estimate.high_us,
+            minimal_mb=minimal.get(estimate.case),
             requested=requested.get(estimate.case),
             limit=estimate.bound_low
             if estimate.bound_low == estimate.bound_high
@@ -152,19 +157,33 @@ def estimated_rows(evaluation: Evaluation) -> tuple[EstimatedRow, ...]:
 
 
 def launch_bound_cases(evaluation: Evaluation) -> list[str]:
-    """Returns the cases that `estimated_rows` leaves out, because launching takes longer than their kernels."""
-    shown = {row.case for row in estimated_rows(evaluation)}
-    return list(
-        dict.fromkeys(estimate.case for estimate in evaluation.estimate if estimate.case not in shown)
+    """Returns the cases of the first target that `estimated_rows` leaves out: a launch takes longer than their least time."""
+    shown = long_estimates(evaluation)
+    return [
+        estimate.case
+        for estimate in evaluation.estimate
+        if estimate.target == shown[0].target and estimate not in shown
+    ]
+
+
+def is_at_bound(evaluation: Evaluation) -> bool:
+    """True if there are estimates, and each of `estimated_rows` ties with its least time."""
+    rows = estimated_rows(evaluation)
+    return bool(rows) and all(
+        (row.shared_us or row.most_us) <= row.least_us * (1 + ESTIMATE_TIE) for row in rows
     )
 
 
+def counted_cases(evaluation: Evaluation) -> Sequence[Traffic | SampledTraffic]:
+    """Returns the bytes of the cases with a known minimum: sampled at `gpu` sizes, else counted by the interpreter."""
+    return [traffic for traffic in evaluation.sampled or evaluation.traffic if traffic.minimal_bytes]
+
+
 def requested_by_case(evaluation: Evaluation) -> dict[str, float]:
-    """Returns requested over minimal bytes by case: sampled at `gpu` sizes, else counted by the interpreter."""
+    """Returns requested over minimal bytes by case."""
     return {
         traffic.case: (traffic.requested_read_bytes + traffic.requested_write_bytes) / traffic.minimal_bytes
-        for traffic in evaluation.sampled or evaluation.traffic
-        if traffic.minimal_bytes
+        for traffic in counted_cases(evaluation)
     }
 
 
@@ -178,9 +197,10 @@ def achieved(evaluation: Evaluation) -> str:
     slowdown = estimated_slowdown(evaluation)
     if slowdown is not None:
         parts.append(f"estimate, not a measurement: {slowdown:.2f} times the least time")
-    requested = requested_by_case(evaluation).values()
-    if requested:
-        parts.append(f"requests {max(requested):.2f} times the minimal bytes in its worst case")
+    long = {estimate.case for estimate in long_estimates(evaluation)}
+    requested = requested_by_case(evaluation)
+    if ratios := [ratio for case, ratio in requested.items() if case in long] or list(requested.values()):
+        parts.append(f"requests {max(ratios):.2f} times the minimal bytes in its worst case")
     spilled = sum(
         count or 0
         for kernels in evaluation.resources.values()
@@ -216,7 +236,9 @@ class Measurements:
     estimated: Sequence[EstimatedRow]
     """Empty if the candidate was timed."""
     launch_bound: Sequence[str]
-    """Cases without an estimate, because their launch takes longer than their kernels."""
+    """Cases without an estimate, because a launch takes longer than their least time."""
+    is_at_bound: bool
+    """True if no estimate can get lower, so that only other figures can rank a kernel higher."""
     resources: Sequence[str]
     """One line per group of binaries with equal figures."""
     compile_errors: dict[str, str]
@@ -235,6 +257,7 @@ def measurements(evaluation: Evaluation) -> Measurements:
         device_state=device_words(evaluation),
         launches=launch_lines(evaluation),
         estimated=() if timed or too_short else estimated_rows(evaluation),
+        is_at_bound=not (timed or too_short) and is_at_bound(evaluation),
         launch_bound=() if timed or too_short else launch_bound_cases(evaluation),
         resources=resource_lines(evaluation, RESOURCE_LINES),
         compile_errors=evaluation.compile_errors,

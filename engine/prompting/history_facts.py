@@ -9,7 +9,6 @@ from engine.prompting.comparison import better_elsewhere, changed_functions, cod
 from engine.prompting.facts import lost_ground
 from engine.prompting.figures import achieved_beside, measurements, too_short_cases
 from engine.prompting.judged import JudgedCandidate
-from sessions.state.ranking import rank
 from sessions.state.speed import speed_of
 
 ROUNDS_BEFORE_CHANGE = 2
@@ -24,7 +23,7 @@ class OtherKernel:
     summary: str
     strategy: str
     tie: bool
-    """True if it differs from the best in no figure; then the shorter module is the best."""
+    """See `JudgedCandidate.ties_with`."""
     difference: str
     """Its code as a diff against the best; empty if the code is too different."""
     functions: str
@@ -43,7 +42,7 @@ def other_kernels(
                 attempt=other.attempt,
                 summary=achieved_beside(other.evaluation, best.evaluation),
                 strategy=other.strategy,
-                tie=speed_of(best.evaluation) is None and rank(other.evaluation) == rank(best.evaluation),
+                tie=other.ties_with(best),
                 difference=difference,
                 functions=""
                 if difference or other.attempt not in needed

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from harness import Evaluation, Verdict
 from sessions.state.ranking import Rank, rank
+from sessions.state.speed import speed_of
 
 
 @dataclass(slots=True, eq=False)
@@ -34,6 +35,10 @@ class JudgedCandidate:
     def rank(self) -> Rank:
         """Sort key, greater is better; without timings it uses estimates (`sessions.state.ranking.rank`)."""
         return rank(self.evaluation, self.source)
+
+    def ties_with(self, best: JudgedCandidate) -> bool:
+        """Returns whether no figure ranks one of two correct candidates above the other; then the shorter module ranks higher."""
+        return speed_of(best.evaluation) is None and rank(self.evaluation) == rank(best.evaluation)
 
     @property
     def failures_before(self) -> list[JudgedCandidate]:

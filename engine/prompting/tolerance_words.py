@@ -19,9 +19,11 @@ EPSILON = {
 """Distance from 1 to the next value of a dtype."""
 ACCUMULATED_IN = 2.0**-24
 """Rounding error of a float32 sum's terms; `accumulation` is a multiple of it."""
-ONE_ROUNDING = 2.0
-"""Highest ratio of allowed error to epsilon that allows only the final rounding."""
+ONE_ROUNDING = 0.75
+"""Highest ratio of allowed error to epsilon that allows only the final rounding: one rounding takes 0.5, two take 1."""
 CAREFUL = 1000.0
+COARSER = ("float32", "float16", "bfloat16", "float8_e4m3fn")
+"""Dtypes in which a kernel may round on the way, finest first."""
 
 
 def tolerance_words(task: Task) -> Iterator[str]:
@@ -61,14 +63,12 @@ def _words(dtype: str, allowed: float) -> str:
         return "exact." if allowed == 0 else "almost exact."
     if allowed <= ONE_ROUNDING * epsilon:
         return f"as exact as one final rounding to `{dtype}` (about {allowed:.1e} relative); any earlier rounding shows."
-    if allowed <= CAREFUL * epsilon:
-        return (
-            f"as exact as careful arithmetic in `{dtype}` throughout (about {allowed:.1e} relative); "
-            "a coarser dtype on the way shows."
-        )
-    return (
-        f"room for a different order of operations (about {allowed:.1e} relative), not for a coarser dtype."
-    )
+    kind = f"as exact as careful arithmetic in `{dtype}` throughout"
+    if allowed > CAREFUL * epsilon:
+        kind = "room for a different order of operations"
+    roundings = f"about {allowed:.1e} relative, {float(f'{2 * allowed / epsilon:.2g}'):g} times one rounding to `{dtype}`"
+    coarser = next((name for name in COARSER if EPSILON[name] > max(2 * allowed, epsilon)), None)
+    return f"{kind} ({roundings})" + (f"; one rounding to `{coarser}` may exceed it." if coarser else ".")
 
 
 def _allowed(task: Task, output: Output, case: Case) -> float:

@@ -76,6 +76,7 @@ class InstanceContext:
         self.options = shared.plan.options
         self.words: tuple[str, ...] = ()
         self.key = instance_key(task.id, instance)
+        self.candidates = shared.plan.candidates.get(self.key, ())
         self.phases = shared.recorder.state.phases(self.key)
         self.iterations = sum(self.phases)
         self._shared = shared
@@ -285,7 +286,10 @@ class InstanceContext:
             return msgspec.structs.replace(recorded, entries=mark_kept(recorded.entries, rung.keeps))
         if rung.number == 1:
             self._passed.clear()
-        return await estimate_rung(self._shared, self.task, attempt, variants, rung, passed=self._passed)
+        by_case = self.options.by == "case"
+        return await estimate_rung(
+            self._shared, self.task, attempt, variants, rung, passed=self._passed, by_case=by_case
+        )
 
     def notify(self, words: str) -> None:
         """See `Context`. The same notice is recorded once."""

@@ -62,7 +62,12 @@ async def run_instances(shared: Shared, method: Method, tasks: Sequence[Task]) -
 
 def _instances(shared: Shared, tasks: Sequence[Task]) -> dict[str, tuple[Task, int]]:
     """Returns task and number of each instance of the session, by its key."""
-    planned = [(task, number) for number in range(1, shared.plan.instances + 1) for task in tasks]
+    planned = [
+        (task, number)
+        for number in range(1, shared.plan.instances + 1)
+        for task in tasks
+        if not shared.plan.candidates or instance_key(task.id, number) in shared.plan.candidates
+    ]
     by_name = {task.id: task for task in tasks}
     forks = [(by_name[fork.task], fork.instance) for fork in shared.recorder.state.forks.values()]
     return {instance_key(task.id, number): (task, number) for task, number in planned + forks}
@@ -100,12 +105,12 @@ async def _supervise(shared: Shared, method: Method, task: Task, number: int) ->
 
 
 async def _complete(shared: Shared, method: Method, task: Task, context: InstanceContext) -> Ending:
-    """Run the method, then examine the winner unless the method has to go on."""
+    """Run the method, then examine the winner unless the method has to go on. Predictions are not examined."""
     fork = shared.recorder.state.forks.get(context.key)
     work = run_edit if fork is not None and fork.source else method.run
     ending = await _run(shared, work, context)
     await context.close()
-    if ending.reason is EndReason.INFRA_ERROR or _goes_on(ending, context):
+    if ending.reason is EndReason.INFRA_ERROR or _goes_on(ending, context) or context.options.predictions:
         return ending
     return await _examine(shared, task, context.key, ending)
 

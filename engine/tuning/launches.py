@@ -21,7 +21,8 @@ class Launch:
     scope: Scope
     """The innermost function around it, or the module."""
     arguments: dict[str, ast.expr]
-    """Arguments by parameter or launch option; without arguments from `*` or `**`."""
+    """Arguments by parameter or launch option; without arguments from `*`, and from `**` only those that
+    `dictionary` knows."""
     open: bool
     """True if `**` passes arguments that the text does not name."""
 
@@ -56,6 +57,10 @@ def launched_kernels(tree: ast.Module) -> tuple[Kernel, ...]:
         kernel = kernels.get(name)
         if kernel is not None:
             launch.arguments = _bound(kernel.function, arguments)
+            for keyword in arguments.keywords:
+                unpacked = dictionary(keyword.value, launch.scope, tree) if keyword.arg is None else {}
+                launch.open |= unpacked is None
+                launch.arguments |= unpacked or {}
             kernel.launches.append(launch)
     return tuple(kernel for kernel in kernels.values() if kernel.launches)
 
@@ -68,8 +73,7 @@ def _calls(tree: ast.Module) -> Iterator[tuple[Launch, str, ast.Call]]:
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Subscript):
             kernel = node.func.value
             if isinstance(kernel, ast.Name):
-                unnamed = any(keyword.arg is None for keyword in node.keywords)
-                yield Launch(node, node.func.slice, scope, {}, unnamed), kernel.id, node
+                yield Launch(node, node.func.slice, scope, {}, open=False), kernel.id, node
         inner = node if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)) else scope
         pending += [(child, inner) for child in reversed(list(ast.iter_child_nodes(node)))]
 
@@ -172,6 +176,35 @@ def constant(scope: Scope, name: str) -> ast.expr | None:
             if target is stored[0]:
                 return value
     return None
+
+
+def dictionary(value: ast.expr, scope: Scope, tree: ast.Module) -> dict[str, ast.expr] | None:
+    """Returns the entries of a literal dictionary, or of a name that is assigned one and only read after that.
+
+    `None` for any other value: its entries may differ from the text.
+    """
+    if isinstance(value, ast.Name):
+        assigned = constant(scope if binds(scope, value.id) else tree, value.id)
+        uses = [node for node in ast.walk(tree) if isinstance(node, ast.Name) and node.id == value.id]
+        reads = {
+            id(inner)
+            for node in ast.walk(tree)
+            for inner in (
+                [keyword.value for keyword in node.keywords if keyword.arg is None]
+                if isinstance(node, ast.Call)
+                else [node.value]
+                if isinstance(node, ast.Subscript) and isinstance(node.ctx, ast.Load)
+                else []
+            )
+        }
+        if assigned is None or any(id(use) not in reads for use in uses if isinstance(use.ctx, ast.Load)):
+            return None
+        return None if isinstance(assigned, ast.Name) else dictionary(assigned, scope, tree)
+    if not isinstance(value, ast.Dict):
+        return None
+    keys = [key.value if isinstance(key, ast.Constant) else None for key in value.keys]
+    entries = {key: entry for key, entry in zip(keys, value.values, strict=True) if isinstance(key, str)}
+    return entries if len(entries) == len(keys) else None
 
 
 def binds(scope: Scope, name: str) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Container, Iterator
 
-from .launches import Launch, Scope, binds, constant
+from .launches import Launch, Scope, binds, constant, dictionary
 
 DEPTH = 6
 """Longest chain of names and calls that is followed from a launch."""
@@ -17,6 +17,7 @@ def literals(value: ast.expr, scope: Scope, tree: ast.Module, depth: int = DEPTH
     These expressions are followed:
 
     - names with one assignment
+    - entries of a literal dictionary
     - both branches of a conditional expression
     - the arguments of `min`, and the arguments of `max` that are not literals
     - helper functions of the module that only return
@@ -37,6 +38,10 @@ def literals(value: ast.expr, scope: Scope, tree: ast.Module, depth: int = DEPTH
             assigned = constant(home, name)
             if assigned is not None:
                 yield from literals(assigned, home, tree, depth - 1)
+        case ast.Subscript(value=entries, slice=ast.Constant(value=str() as key)):
+            entry = (dictionary(entries, scope, tree) or {}).get(key)
+            if entry is not None:
+                yield from literals(entry, scope, tree, depth - 1)
         case ast.Call(func=ast.Name(id="min"), args=arguments, keywords=[]):
             for argument in arguments:
                 yield from literals(argument, scope, tree, depth - 1)

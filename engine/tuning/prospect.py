@@ -20,6 +20,7 @@ SPILLS = "spill where the start does not"
 SAME_CODE = "give the same code as another"
 CURABLE = frozenset({TOO_LARGE, SPILLS})
 """Faults that another change may cure: more warps, fewer stages, a smaller tile in the other direction."""
+FORBIDDEN = "break the task's constraint"
 NOT_SAMPLED = "were left out, as enough were tried"
 
 

@@ -9,6 +9,7 @@ Source: Jamieson and Talwalkar, Non-stochastic Best Arm Identification and Hyper
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import chain
 from typing import NamedTuple
 
 import msgspec
@@ -50,9 +51,17 @@ def mark_kept(entries: Sequence[RungEntry], most: int) -> tuple[RungEntry, ...]:
     """Returns the entries best first, with at most `most` of them marked as kept.
 
     Correct entries with an estimate come first, the fastest at the top, then correct entries without one in their
-    order. An entry that is not correct is not kept.
+    order. An entry that is not correct is not kept. If entries have estimates by case, the best of each case comes first, then
+    the second of each case, and so on. A case without a gain does not count.
     """
     ranked = sorted(entries, key=_sort_key, reverse=True)
+    correct = [entry for entry in ranked if entry.verdict == Verdict.CORRECT]
+    gaining = {case for entry in correct for case, ratio in entry.by_case.items() if ratio > 1}
+    by_case = [
+        sorted(correct, key=lambda entry: entry.by_case.get(case, 0.0), reverse=True)
+        for case in sorted(gaining)
+    ]
+    ranked = list({entry.changes: entry for entry in chain(*zip(*by_case, strict=True), ranked)}.values())
     return tuple(
         msgspec.structs.replace(entry, kept=number < most and entry.verdict == Verdict.CORRECT)
         for number, entry in enumerate(ranked)

@@ -14,7 +14,7 @@ The caller asks the judge. Nothing here is measured; the same survey results giv
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
@@ -24,7 +24,8 @@ from sessions.events import SweptVariant
 
 from .edits import apply_edits
 from .knobs import Knob, knobs_of
-from .prospect import CURABLE, NOT_SAMPLED, SAME_CODE, Code, Prospect, code, fault, prospect_of
+from .launch_config import Config, launch_config
+from .prospect import CURABLE, FORBIDDEN, NOT_SAMPLED, SAME_CODE, Code, Prospect, code, fault, prospect_of
 
 COMPILES = 48
 """Most variants that one sweep compiles."""
@@ -81,6 +82,7 @@ class _Sweep:
     survey: Surveying
     knobs: tuple[Knob, ...]
     start: Compiled
+    is_allowed: Callable[[Config], bool] | None
     tried: int = 0
     pruned: Counter[str] = field(default_factory=Counter)
     known: set[frozenset[Code]] = field(default_factory=set)
@@ -100,6 +102,10 @@ class _Sweep:
 
     async def generation(self, batch: Sequence[Changes]) -> list[Variant]:
         """Compile and sample a generation; returns the kept variants, best first."""
+        if self.is_allowed is not None:
+            allowed = [changes for changes in batch if self.is_allowed(launch_config(self.changed(changes)))]
+            self.pruned[FORBIDDEN] += len(batch) - len(allowed)
+            batch = allowed
         batch = batch[: COMPILES - self.tried]
         self.tried += len(batch)
         compiled = await self.survey.compile([self.changed(changes) for changes in batch])
@@ -141,15 +147,26 @@ class _Sweep:
         self.samples |= dict(zip(new, sampled, strict=True))
 
 
-async def sweep(source: str, task: str, target: Target, survey: Surveying, *, most: int) -> Findings:
-    """Returns the variants of a candidate that look best, at most `most`; none if nothing can be varied."""
+async def sweep(
+    source: str,
+    task: str,
+    target: Target,
+    survey: Surveying,
+    *,
+    most: int,
+    is_allowed: Callable[[Config], bool] | None = None,
+) -> Findings:
+    """Returns the variants of a candidate that look best, at most `most`; none if nothing can be varied.
+
+    Variants with a configuration that `is_allowed` refuses are not compiled.
+    """
     knobs = knobs_of(source, target)
     if not knobs or most < 1:
         return Findings(0, {}, ())
     (start,) = await survey.compile([source])
     if start.error:
         return Findings(0, {}, ())
-    running = _Sweep(source, task, target, survey, knobs, start)
+    running = _Sweep(source, task, target, survey, knobs, start, is_allowed)
     running.known.add(code(start))
     running.samples[UNCHANGED] = (await survey.sample([source]))[0]
     start_prospect = prospect_of(task, target, start, running.samples[UNCHANGED])
@@ -168,7 +185,7 @@ async def sweep(source: str, task: str, target: Target, survey: Surveying, *, mo
         )
         for variant, better in named[:most]
     )
-    return Findings(running.tried, dict(sorted(running.pruned.items())), variants)
+    return Findings(running.tried, dict(sorted((+running.pruned).items())), variants)
 
 
 def _looks_better(variant: Variant, kept: Sequence[Variant], start: Prospect) -> bool:

@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from itertools import zip_longest
 
-from harness.wire.script_messages import NUMBER, RecordedCall
+from harness.wire.script_messages import GRADIENTS, NUMBER, RecordedCall
 from suites.public.outline import Assignment, Outline
 from suites.public.task import EntryPoint, PublicTask
 from suites.python_source import parse_python
@@ -22,6 +22,8 @@ MOST_EXAMPLES = 2
 """Most calls of which values are shown."""
 MOST_ROWS = 3
 """Most rows that are shown because an index may select them."""
+MOST_DRAWS = 4
+"""Most operators that draw random numbers which are named of a call."""
 MOST_CHARACTERS = 120
 """Longest constant that is quoted."""
 _TENSOR = re.compile(r": (?:torch\.)?Tensor(?=[,)=])")
@@ -41,6 +43,8 @@ def instruction(public: PublicTask, runs: Runs) -> str:
         names.setdefault("; ".join(facts), []).append(f"call-{place}")
     lines += [f"- {', '.join(calls)}: {facts}" for facts, calls in names.items()]
     notes = ["Each call multiplies matrices."] * all_multiply
+    if any(call.draw_seed is not None for call in runs[0]):
+        notes.append("Torch's generator has the same seed before a call of the reference and of a module.")
     if any(tensor.dtype in INTEGERS for call in runs[0] for tensor in call.inputs.values()):
         notes.append(
             "Values and ranges of integers are those of two sets of inputs. Other sets may have others."
@@ -51,12 +55,12 @@ def instruction(public: PublicTask, runs: Runs) -> str:
 
 def _call_facts(call_runs: Sequence[RecordedCall], runs: Runs, *, names_products: bool) -> list[str]:
     call = call_runs[0]
-    state = {name for _, name in call.state}
+    apart = {name for _, name in (*call.state, *call.gradients)}
     changed = [output.name for output in call.outputs if output.is_input]
     data = {
         name: [run.inputs[name] for run in call_runs if name in run.inputs]
         for name in call.inputs
-        if name not in state
+        if name not in apart
     }
     tensors = ", ".join(
         f"{name}: {tensor_words(sets, with_values=name not in changed)}" for name, sets in data.items()
@@ -65,7 +69,18 @@ def _call_facts(call_runs: Sequence[RecordedCall], runs: Runs, *, names_products
     facts += [f"returns {_returns(call_runs)}"] * bool(call.returns)
     facts += [f"changes {_quoted(changed)} in place"] * bool(changed)
     if call.differentiated:
-        facts.append(f"the gradients of {_quoted(call.differentiated)} are judged too")
+        gradients = ", ".join(f"`{name}`: {tensor_words([call.inputs[name]])}" for _, name in call.gradients)
+        facts.append(
+            f"the gradients of {_quoted(call.differentiated)} are judged too, from those of the results ({gradients})"
+        )
+    if call.draw_seed is not None:
+        named = call.draws[:MOST_DRAWS]
+        further = f" and {len(call.draws) - len(named)} more" if len(call.draws) > len(named) else ""
+        facts.append(
+            f"draws random numbers: {_quoted(named)}{further}, in this order"
+            if named
+            else "draws random numbers"
+        )
     facts += ["multiplies matrices"] * (call.multiplies and names_products)
     facts += ["for timing"] * call.for_timing
     if any(recorded.state for recorded in runs[0]) and call.for_timing and not call.state:
@@ -94,17 +109,18 @@ def shown_signature(entry: EntryPoint) -> str:
 def example_words(runs: Runs) -> tuple[str, ...]:
     """Return values of the smallest call of each entry point, one line per tensor; empty if no call has values to show.
 
-    A call with the same inputs for each seed is not shown: its results would be the answer.
+    A call with the same inputs for each seed is not shown: its results would be the answer. A call that changes zeros is
+    shown if there is no other: it leaves open if the call adds to them.
     """
-    smallest: dict[str, tuple[int, int]] = {}
+    smallest: dict[str, tuple[bool, int, int]] = {}
     for place, call in enumerate(runs[0]):
         is_fitting = call.inputs and not call.for_timing and call.draw_seed is None
         if is_fitting and any(run[place].inputs != call.inputs for run in runs[1:]):
-            name, ranked = call.expression.partition("(")[0], (_elements(call), place)
+            name, ranked = call.expression.partition("(")[0], (_changes_zeros(call), _elements(call), place)
             smallest[name] = min(ranked, smallest.get(name, ranked))
     return tuple(
         f"call-{place + 1}: {words}"
-        for _, place in list(smallest.values())[:MOST_EXAMPLES]
+        for *_, place in list(smallest.values())[:MOST_EXAMPLES]
         for words in _values_of(runs[0][place])
     )
 
@@ -117,7 +133,8 @@ def _values_of(call: RecordedCall) -> Iterator[str]:
         # A reference that returns an input unchanged is a surprise that a corner of its values does not show.
         equal = next((name for name, data in call.inputs.items() if data == output.tensor), None)
         words = f", equal to `{equal}` throughout" if equal else ""
-        words = f" after the call{words}" if output.is_input else f" (returned{words})"
+        kind = "gradient" if output.path.startswith(GRADIENTS) else "returned"
+        words = f" after the call{words}" if output.is_input else f" ({kind}{words})"
         after.append((output.name, words, output.tensor))
     for name, words, data in (*before, *after):
         if text := corner_words(name, data):
@@ -139,6 +156,11 @@ def _rows_of_indices(call: RecordedCall, changed: set[str]) -> list[str]:
         and CORNER[0] <= index < data.shape[0]
         and (words := corner_words(name, data, index))
     ][:MOST_ROWS]
+
+
+def _changes_zeros(call: RecordedCall) -> bool:
+    changed = [call.inputs[output.name].data for output in call.outputs if output.is_input]
+    return any(data.count(0) == len(data) for data in changed)
 
 
 def _elements(call: RecordedCall) -> int:

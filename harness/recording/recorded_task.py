@@ -129,7 +129,7 @@ def _judged_calls(
         reason = call.unsupported or _change(number, call, repeats)
         if not reason:
             call = _without_open_outputs(call, repeats[0].calls[number])
-            reason = "" if call.outputs else "; ".join(call.unjudged) or "it computes no tensor"
+            reason = "" if call.outputs else "; ".join(call.unjudged) or "it returns and changes no tensor"
         if reason:
             reasons[reason] += 1
         else:

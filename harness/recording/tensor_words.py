@@ -24,13 +24,16 @@ INTEGERS = frozenset({"int8", "uint8", "int16", "uint16", "int32", "uint32", "in
 def tensor_words(runs: Sequence[TensorData], *, with_values: bool = True) -> str:
     """Return an input in words: `int64[512] (0 to 8191; ascending)`. `runs`: the input with the values of different seeds.
 
-    `with_values` is false for a tensor that the call changes: its values may be those of unused memory.
+    `with_values` is false for a tensor that the call changes: its values may be those of unused memory. Only zeros are named.
     """
     data = runs[0]
     text = f"{data.dtype}{list(data.shape)}"
     if not _is_dense(data):
         text += f" with strides {data.strides}"
-    values = ""
+    is_zero = (
+        not with_values and 0 not in data.shape and all(run.data.count(0) == len(run.data) for run in runs)
+    )
+    values = "all 0 before the call" * is_zero
     if with_values and data.dtype in INTEGERS and 0 not in data.shape:
         values = _values_words(runs)
     return f"{text} ({values})" if values else text

@@ -20,14 +20,14 @@ from harness.stages.estimates.sampling import estimate_cases, extrapolate, sampl
 from harness.wire.device import Target
 from harness.wire.errors import HarnessError
 from harness.wire.evaluation import Estimate, KernelResources, SampledTraffic
-from harness.wire.judge_messages import FirstCallPassed, Specified, Specify
+from harness.wire.judge_messages import FirstCallPassed
 from harness.wire.limits import TimeLimits
 from suites.dtypes import NoSuchDtype
 from suites.task import Task
 
 from .compilation import NO_CASES, Compiler, TargetReport, run_all
 from .judged_task import resolve_task, with_calls
-from .task_questions import ask_judge
+from .task_questions import specify_cases
 
 VARIANT_LIMITS = TimeLimits(compile_s=30.0, compile_all_s=120.0)
 """A sweep does not wait longer for a variant."""
@@ -111,15 +111,9 @@ class Survey:
         return tuple(await run_all([sample_source(source) for source in sources], "sample"))
 
     async def _specifications(self) -> msgspec.Raw:
-        """Arguments of the task's open cases, from a judge, because only a judge runs the task's code."""
+        """Arguments of the task's open cases."""
         if self._specified is None:
-            async with self._pool.slot() as slot:
-                answer = await ask_judge(
-                    slot.interpreter or slot, Specify(task=self._here), Specified, self._target.name
-                )
-            if answer.problem:
-                raise HarnessError(f"{self._task.id}: {answer.problem}")
-            self._specified = answer.cases
+            self._specified = await specify_cases(self._pool, self._here, self._target.name)
         return self._specified
 
 

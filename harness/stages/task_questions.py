@@ -7,13 +7,15 @@ from typing import TypeVar
 
 import msgspec
 
+from harness.processes.pool import DevicePool
 from harness.processes.slot import Slot
 from harness.wire import limits
 from harness.wire.channel import BadFrame
 from harness.wire.encoding import ENCODER
-from harness.wire.errors import WorkerDied
+from harness.wire.errors import HarnessError, WorkerDied
 from harness.wire.guest_messages import Alive
 from harness.wire.judge_messages import JUDGE_REPORTS, JudgeReport, Specified, Specify, Weigh, Weighed
+from suites.task import Task
 
 from .judged_task import script_worker
 
@@ -21,6 +23,18 @@ MOST_REPORT_BYTES = 64 << 20
 RECORDINGS = 4
 """Runs of a task's script that a question may need."""
 Answer = TypeVar("Answer", Weighed, Specified)
+
+
+async def specify_cases(pool: DevicePool, task: Task, target: str) -> msgspec.Raw:
+    """The arguments of a task's open cases at `gpu` sizes, as `CASE_SPECS`; only a judge runs the task's code.
+
+    The task is resolved for the target. `HarnessError` if its code fails.
+    """
+    async with pool.slot() as slot:
+        answer = await ask_judge(slot.interpreter or slot, Specify(task=task), Specified, target)
+    if answer.problem:
+        raise HarnessError(f"{task.id}: {answer.problem}")
+    return answer.cases
 
 
 async def ask_judge(slot: Slot, question: Weigh | Specify, kind: type[Answer], target: str) -> Answer:

@@ -122,6 +122,8 @@ class RecordedCall(msgspec.Struct, frozen=True):
     """Tensor operators that the call used outside of kernels."""
     draw_seed: int | None = None
     """The seed of torch's generators for this call; `None` if the call draws no random numbers."""
+    draws: tuple[str, ...] = ()
+    """The operators that draw, in order, as Python text: `randint(100, [64], dtype=torch.int64)`."""
     differentiated: tuple[str, ...] = ()
     """Inputs whose gradients are outputs."""
     gradients: tuple[tuple[str, str], ...] = ()

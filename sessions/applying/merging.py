@@ -25,7 +25,7 @@ def merge(
 
     Raises `NotApplicable` if the original lacks an entry point, or if what stays uses a helper that the kernel changes.
     """
-    before, after = _Module(original), _Module(kernel)
+    before, after = Module(original), Module(kernel)
     missing = [name for name in entry_points if name not in before.defined]
     if missing:
         raise NotApplicable(
@@ -34,7 +34,7 @@ def merge(
     replaced = [
         statement
         for statement in before.body
-        if (names := set(_defined_names(statement))) and names <= after.defined.keys()
+        if (names := set(defined_names(statement))) and names <= after.defined.keys()
     ]
     changed = _changed_names(before, after) - set(entry_points)
     replaced += _orphans(before, after, replaced, changed, is_used_elsewhere)
@@ -61,8 +61,8 @@ def merge(
         if not (is_gap and lines[-1:] in ([], [""])):
             lines.append(line)
     text = "\n".join(lines).strip("\n") + "\n"
-    merged = _Module(text)
-    if not {name for statement in staying for name in _defined_names(statement)} <= merged.defined.keys():
+    merged = Module(text)
+    if not {name for statement in staying for name in defined_names(statement)} <= merged.defined.keys():
         raise NotApplicable("the file has several statements on one line; merge file and kernel by hand")
     return text.replace("\n", "\r\n") if "\r\n" in original else text
 
@@ -72,7 +72,7 @@ def changed_definition(original: str, text: str) -> str:
 
     Comments, layout and further definitions of `text` make no difference. Raises `SyntaxError`.
     """
-    before, now = _Module(original), _Module(text)
+    before, now = Module(original), Module(text)
     return next(
         (
             name
@@ -83,7 +83,7 @@ def changed_definition(original: str, text: str) -> str:
     )
 
 
-class _Module:
+class Module:
     """The statements at the top of a Python file."""
 
     def __init__(self, text: str) -> None:
@@ -94,7 +94,7 @@ class _Module:
         self.defined: dict[str, ast.stmt] = {}
         """The last statement that defines each name, without imports."""
         for statement in self.body:
-            self.defined |= dict.fromkeys(_defined_names(statement), statement)
+            self.defined |= dict.fromkeys(defined_names(statement), statement)
         self.imports = [self.text_of(statement) for statement in self.body if _is_import(statement)]
 
     def lines_of(self, statement: ast.stmt) -> range:
@@ -138,7 +138,8 @@ def _is_import(statement: ast.stmt) -> bool:
     return isinstance(statement, ast.Import | ast.ImportFrom)
 
 
-def _defined_names(statement: ast.stmt) -> Iterator[str]:
+def defined_names(statement: ast.stmt) -> Iterator[str]:
+    """Yield the names that a statement at the top of a file defines, without imports."""
     match statement:
         case ast.FunctionDef(name=name) | ast.AsyncFunctionDef(name=name) | ast.ClassDef(name=name):
             yield name
@@ -151,8 +152,8 @@ def _defined_names(statement: ast.stmt) -> Iterator[str]:
 
 
 def _orphans(
-    before: _Module,
-    after: _Module,
+    before: Module,
+    after: Module,
     replaced: Sequence[ast.stmt],
     changed: Set[str],
     is_used_elsewhere: Callable[[str], bool],
@@ -169,7 +170,7 @@ def _orphans(
             statement
             for statement in before.body
             if statement not in gone
-            and (names := set(_defined_names(statement)))
+            and (names := set(defined_names(statement)))
             and names & used_by_gone
             and (
                 any("jit" in ast.dump(decorator) for decorator in getattr(statement, "decorator_list", ()))
@@ -188,7 +189,7 @@ def _orphans(
         orphans += more
 
 
-def _changed_names(before: _Module, after: _Module) -> set[str]:
+def _changed_names(before: Module, after: Module) -> set[str]:
     """Return the names that both define, in different ways."""
     return {
         name
@@ -201,7 +202,7 @@ def _used_names(statement: ast.stmt) -> set[str]:
     return {node.id for node in ast.walk(statement) if isinstance(node, ast.Name)}
 
 
-def _check_uses(before: _Module, after: _Module, staying: Sequence[ast.stmt], changed: Set[str]) -> None:
+def _check_uses(before: Module, after: Module, staying: Sequence[ast.stmt], changed: Set[str]) -> None:
     """Raise `NotApplicable` if a statement that stays uses a name that the kernel changes."""
     for statement in staying:
         used = _used_names(statement) & changed

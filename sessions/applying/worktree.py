@@ -5,18 +5,20 @@ from __future__ import annotations
 import os
 import shutil
 import subprocess
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from sessions.errors import NotApplicable
 from suites.task import Task
 
+from .before_after import run_shell
 from .merging import changed_definition, merge
 
 OF_CALLER = ("GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_PREFIX")
 """Variables of a git hook that would lead git into another repository."""
-SHOWN_LINES = 5
+CALLS = 3
+"""Most calls of a function that a message names."""
 
 
 def original_path(task: Task) -> str:
@@ -56,7 +58,11 @@ class Repository:
                 if file or path
                 else f"no file of HEAD is {task.id}'s original"
             )
-            raise NotApplicable(f"{problem}; name the file of the kernel with --file PATH")
+            calls = self._calls(task.entry_points[0].name)
+            raise NotApplicable(
+                f"{problem}; name the file of the kernel with --file PATH"
+                + (f", or wire it by hand where the function is called: {', '.join(calls)}" if calls else "")
+            )
         if self._git("status", "--porcelain", "--", path):
             raise NotApplicable(f"{path} has changes that are not committed; commit or stash them")
         try:
@@ -94,21 +100,41 @@ class Repository:
         paths = [path for facts, _, path in entries if facts.endswith(blob)]
         return paths[0] if len(paths) == 1 else ""
 
-    def apply(
-        self, path: str, kernel: str, task: Task, *, branch: str, folder: Path, message: str, test: str = ""
-    ) -> str:
-        """Commit the merged file to a new branch, in a new worktree `folder`; return the commit.
+    def read_if_there(self, path: str) -> str | None:
+        """Return the text of a file at HEAD; `None` if it is not there. Raises `NotApplicable` if it has other changes."""
+        if self._git("status", "--porcelain", "--", path):
+            raise NotApplicable(f"{path} has changes that are not committed; commit or stash them")
+        return self.read(path) if path in self._files() else None
 
-        `test` is a shell command that must end with 0 before and after the change. If anything fails, neither branch nor
+    def merged(self, path: str, kernel: str, task: Task) -> str:
+        """Return the text of a file at HEAD with the kernel in it. Raises `NotApplicable`."""
+        names = [entry.name for entry in task.entry_points]
+        return merge(
+            self.read(path),
+            kernel,
+            names,
+            is_used_elsewhere=lambda name: self._mentions(name, other_than=path),
+        )
+
+    def apply(
+        self,
+        path: str,
+        text: str,
+        *,
+        branch: str,
+        folder: Path,
+        message: str,
+        test: str = "",
+        compare: Callable[[tuple[Path, Path]], None] | None = None,
+    ) -> str:
+        """Commit a file with a new text to a new branch, in a new worktree `folder`; return the commit.
+
+        `test` is a shell command that must end with 0 before and after the change. `compare` gets a worktree of the original
+        commit, which is removed after it, and `folder` with the change. If anything fails or raises, neither branch nor
         folder is left. Raises `NotApplicable`.
         """
-        before = self.read(path)
-        names = [entry.name for entry in task.entry_points]
-        text = merge(
-            before, kernel, names, is_used_elsewhere=lambda name: self._mentions(name, other_than=path)
-        )
-        if text == before:
-            raise NotApplicable(f"{path} has this kernel already")
+        if path in self._files() and text == self.read(path):
+            raise NotApplicable(f"{path} has this already")
         if self._git("branch", "--list", branch):
             raise NotApplicable(f"the branch {branch} exists already; delete it, or use it")
         if folder.exists():
@@ -117,15 +143,26 @@ class Repository:
             )
         with self._worktree(branch, folder):
             if test:
-                _run(test, folder, f"{test!r} fails before the change")
+                run_shell(test, folder, f"{test!r} fails before the change")
+            (folder / path).parent.mkdir(parents=True, exist_ok=True)
             with (folder / path).open("w", encoding="utf-8", newline="") as file:
                 file.write(text)
             if test:
-                _run(test, folder, f"{test!r} passes before the change and fails after it")
+                run_shell(test, folder, f"{test!r} passes before the change and fails after it")
+            if compare is not None:
+                with self._original(folder.with_name("original")) as original:
+                    compare((original, folder))
+            self._git("add", "--intent-to-add", "--", path, folder=folder)
             # The person signs and checks the commit later, so no hook and no signature now.
             commit = ("commit", "-q", "--no-verify", "--no-gpg-sign", "-F", "-", "--", path)
             self._git(*commit, folder=folder, standard_input=message)
         return self._git("rev-parse", branch).strip()
+
+    def _calls(self, name: str) -> list[str]:
+        """Return the first places of HEAD that call a function, as `ops/add.py:12`."""
+        lines = self._git("grep", "-nE", rf"\b{name}\(", "HEAD", "--", "*.py", ok=(0, 1)).splitlines()
+        places = [":".join(line.split(":")[1:3]) for line in lines if f"def {name}(" not in line]
+        return places[:CALLS]
 
     def _mentions(self, name: str, *, other_than: str) -> bool:
         """Return whether another file of HEAD has this word."""
@@ -133,6 +170,16 @@ class Repository:
             line and line.partition(":")[2] != other_than
             for line in self._git("grep", "-lwF", "-e", name, "HEAD", ok=(0, 1)).splitlines()
         )
+
+    @contextmanager
+    def _original(self, folder: Path) -> Iterator[Path]:
+        """A worktree of HEAD, removed at the end."""
+        self._git("worktree", "add", "-q", "--detach", str(folder), "HEAD")
+        try:
+            yield folder
+        finally:
+            shutil.rmtree(folder, ignore_errors=True)
+            self._git("worktree", "prune")
 
     @contextmanager
     def _worktree(self, branch: str, folder: Path) -> Iterator[None]:
@@ -170,19 +217,3 @@ class Repository:
             words = done.stderr.decode("utf-8", "replace").strip().splitlines() or ["no reason given"]
             raise NotApplicable(f"git {arguments[0]} fails in {self._root}: {words[-1]}")
         return done.stdout.decode("utf-8", "replace")
-
-
-def _run(command: str, folder: Path, failure: str) -> None:
-    """Run a shell command in the worktree. Raises `NotApplicable` with the end of its output if it fails."""
-    done = subprocess.run(
-        ["/bin/sh", "-c", command],
-        cwd=folder,
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        check=False,
-    )
-    if done.returncode:
-        lines = done.stdout.decode("utf-8", "replace").strip().splitlines()[-SHOWN_LINES:]
-        printed = f", it prints: {' | '.join(lines)}" if lines else ""
-        raise NotApplicable(f"{failure} (exit code {done.returncode}); nothing is left behind{printed}")

@@ -9,5 +9,7 @@ cost.py          what a solved task costs
 bias.py          found against confirmed, rescued against started correct, rounds
 attribution.py   deviance that category and method explain
 code_quality.py  maintainability and complexity of a candidate
+equal_budget.py  two sides, task by task, at equal budget
+comparison.py    whether a difference of two sides is proven
 intervals.py     Wilson, Newcombe, bootstrap over tasks
 """

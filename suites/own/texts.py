@@ -6,16 +6,17 @@ import json
 import math
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from suites.dtypes import BY_TARGET, is_exact
 from suites.errors import BadKernelFile
 from suites.package import Package
+from suites.python_source import parse_literal
 from suites.task import Axis
 
 from .entry import Function, KernelFile
 from .evidence import FirstCallSeen, OutputSeen
-from .shapes import Dim, TensorShape
+from .shapes import Dim, Scalar, TensorShape
 from .sizes import CASE_DTYPE, Design
 
 MARGIN = 4.0
@@ -282,12 +283,20 @@ def problem_text(draft: Draft) -> str:
         make_inputs = inputs_text(draft.design, draft.entry.parameters)
         return _joined([reference.text, make_inputs, _oracle(draft)])
     head = f'"""Inputs and right outputs of `{draft.entry.name}`. The reference is {reference.place}."""\n'
-    make_inputs = inputs_text(draft.design, draft.entry.parameters).removeprefix("import torch\n\n\n")
+    design = replace(draft.design, scalars=_kept_defaults(draft) | draft.design.scalars)
+    make_inputs = inputs_text(design, draft.entry.parameters).removeprefix("import torch\n\n\n")
     imports = [line for line in reference.imports if line != "import torch"]
     future = [line for line in imports if line.startswith("from __future__")]
     later_imports = [line for line in imports if line not in future]
     blocks = ["\n".join(lines) for lines in (future, ["import torch", *later_imports]) if lines]
     return _joined([head, *blocks, reference.text, make_inputs, _oracle(draft)])
+
+
+def _kept_defaults(draft: Draft) -> dict[str, Scalar]:
+    """Return the floats that the reference does not take, with their defaults: with another value it gives no truth."""
+    inputs = draft.design.tensors.keys() | draft.design.sizes[0].keys() | set(draft.reference.parameters)
+    values = {name: parse_literal(text) for name, text in draft.entry.defaults.items() if name not in inputs}
+    return {name: value for name, value in values.items() if isinstance(value, float)}
 
 
 def _oracle(draft: Draft) -> str:

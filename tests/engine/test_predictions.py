@@ -2,33 +2,36 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 import os
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
-import msgspec
 import pytest
 
 from engine.errors import UsageProblem
-from engine.methods import open_method
-from engine.predictions.formats import write_results
-from engine.predictions.judging import OnStage, judge_samples
+from engine.methods import ReadyCandidate
+from engine.plan.job import session_started
+from engine.plan.plan import SessionPlan
 from engine.predictions.matching import Sample, match
+from engine.predictions.original import judge_originals
+from engine.predictions.plans import earlier_session, plan_predictions
 from engine.predictions.reading import Reading, read_predictions
-from engine.predictions.results import WAVEDECK, PredictionResult, ResultFile
-from engine.predictions.session import PredictionSession
-from harness import Evaluation, Verdict, WorkerDied
+from engine.predictions.results import WAVEDECK, original_results
+from harness import Verdict, WorkerDied
+from harness.node.discovery import CPU
+from harness.recording.original import OriginalOutcome, OriginalVerdict
 from sessions.catalog import list_sessions
+from sessions.events import AttemptJudged
 from sessions.home import Home, home_from
+from sessions.settings import MethodOptions
 from sessions.state.folding import fold
-from sessions.store.store import Store
+from sessions.store.recorder import Recorder
 from suites import add_suite, load_public_suite
 from suites.public.task import PublicTask, SuiteKind
 from tests.suites import clones
-from tests.support.evaluations import correct, failed
+from tests.support.engines import ScriptedJudge, candidate, cut, plan, play, resume_to_end, scripted_model
 
 KEY = partial(Sample.key, protocol=WAVEDECK, seed=0)
 
@@ -134,171 +137,83 @@ def test_a_task_of_tritonbench_t_is_found_by_the_description_in_the_prompt(
     assert ([sample.public.file for sample in samples], problems) == (["twice.py"], [])
 
 
-class CannedJudge:
-    """Gives the evaluations of a list. `None` is a lost process; after the last one it is busy for ever."""
-
-    def __init__(self, *evaluations: Evaluation | None) -> None:
-        self._evaluations = list(evaluations)
-        self.is_busy = asyncio.Event()
-
-    async def judge(self, sample: Sample, on_stage: OnStage) -> PredictionResult:
-        if not self._evaluations:
-            self.is_busy.set()
-            await asyncio.Event().wait()
-        evaluation = self._evaluations.pop(0)
-        if evaluation is None:
-            raise WorkerDied("the judge is gone")
-        evaluation = msgspec.structs.replace(evaluation, task=sample.public.id)
-        return result_of(sample.public.id, evaluation, key=KEY(sample), sample=sample.number)
-
-
-def result_of(task: str, evaluation: Evaluation, *, key: str = "", sample: int = 1) -> PredictionResult:
-    return PredictionResult(
-        key=key,
-        task=task,
-        file=f"{task.partition('/')[2]}.py",
-        sample=sample,
-        protocol=WAVEDECK,
-        device="cpu",
-        verdict=evaluation.verdict.value,
-        call=evaluation.call,
-        execution=evaluation.verdict is Verdict.CORRECT,
-        why=evaluation.error.first_line if evaluation.error else "",
-        evaluation=evaluation,
+async def test_an_interrupted_session_of_predictions_goes_on(home: Home, tmp_path: Path) -> None:
+    candidates = {
+        f"vector_add#{number}": (ReadyCandidate(source),)
+        for number, source in enumerate((candidate("correct", "1"), candidate("wrong", "2"), ""), 1)
+    }
+    predictions = plan(
+        method="predictions", instances=3, candidates=candidates, options=MethodOptions(predictions="1f")
     )
+    judge = ScriptedJudge()
+    whole = await play(home, scripted_model(), session_plan=predictions, judge=judge)
+    first = next(place for place, event in enumerate(whole, 1) if isinstance(event, AttemptJudged))
+    later = Home(tmp_path / "later")
+    cut(home, later, predictions.session, first)
+    again = ScriptedJudge()
+    events = await resume_to_end(later, predictions, scripted_model(), again, store=True)
+    assert {attempt.attempt: attempt.verdict for attempt in fold(events).attempts()} == {
+        "vector_add#1/1": Verdict.CORRECT,
+        "vector_add#2/1": Verdict.WRONG,
+        "vector_add#3/1": Verdict.NO_CODE,
+    }
+    assert len(judge.evaluated) == 3
+    assert len(again.evaluated) == 2, "a verdict is not asked for twice"
+    assert not judge.examined, "predictions are not examined"
+    (info,) = list_sessions(later)
+    assert (info.name, info.state) == (predictions.session, "finished")
 
 
-async def test_an_interrupted_run_goes_on_in_the_same_session(
+def test_the_session_of_the_same_predictions_is_found_again(
     home: Home, tasks: tuple[PublicTask, ...], tmp_path: Path
 ) -> None:
-    reading = read(
-        tmp_path, *({"predict": text, "file": "scale"} for text in ("x = 1", "x = 2", "x = 1", ""))
-    )
+    reading = read(tmp_path, *({"predict": text, "file": "scale"} for text in ("x = 1", "x = 2", "x = 1")))
+    samples, _ = match(reading.predictions, tasks)
+
+    def planned(count: int, seed: int = 0) -> SessionPlan:
+        return plan_predictions(
+            samples[:count], file="predictions.jsonl", seed=seed, devices=[CPU], targets=["gfx942"]
+        )
+
+    kept = planned(3)
+    assert list(kept.candidates) == ["mine/scale#1", "mine/scale#2", "mine/scale#3"]
+    assert kept.candidates["mine/scale#2"][0].strategy == "line 2 of predictions.jsonl"
+    Recorder.begin(home, session_started(kept)).close()
+    earlier = earlier_session(home, planned(3))
+    assert earlier is not None
+    assert earlier.name == kept.session
+    assert earlier_session(home, planned(2)) is earlier_session(home, planned(3, seed=1)) is None
+
+
+async def test_results_of_the_original_protocol_are_kept_at_once(
+    home: Home, tasks: tuple[PublicTask, ...], tmp_path: Path
+) -> None:
+    reading = read(tmp_path, *({"predict": text, "file": "scale"} for text in ("x = 1", "x = 2", "x = 1")))
     samples, _ = match(reading.predictions, tasks)
     lines: list[str] = []
 
-    async def run(judge: CannedJudge) -> list[Sample]:
-        results = ResultFile(home.suites, "mine", "cpu")
-        session = PredictionSession.open(
-            home, samples, file="predictions.jsonl", seed=0, device="cpu", targets=("gfx942",)
-        )
-        return await judge_samples(
-            samples, judge, results, key_of=KEY, again=False, slots=1, session=session, say=lines.append
+    async def run(*verdicts: OriginalVerdict | None) -> list[Sample]:
+        waiting = iter(verdicts)
+
+        async def judge(sample: Sample) -> OriginalVerdict:
+            verdict = next(waiting)
+            if verdict is None:
+                raise WorkerDied("the judge is gone")
+            return verdict
+
+        results = original_results(home.suites, CPU)
+        return await judge_originals(
+            samples, results, judge, device="cpu", slots=1, seed=0, again=False, say=lines.append
         )
 
-    busy = CannedJudge(correct())
-    running = asyncio.create_task(run(busy))
-    await busy.is_busy.wait()
-    running.cancel()
-    with pytest.raises(asyncio.CancelledError):
-        await running
-    kept = ResultFile(home.suites, "mine", "cpu")
+    passes = OriginalVerdict(OriginalOutcome.PASSES)
+    assert [sample.number for sample in await run(passes, None)] == [2]
+    kept = original_results(home.suites, CPU)
     with kept.path.open("ab") as file:
         file.write(b'{"key": "cut o')
-    assert [sample.number for sample in await run(CannedJudge(failed(), None))] == [4]
-    assert await run(CannedJudge(failed(Verdict.NO_CODE))) == []
+    assert await run(OriginalVerdict(OriginalOutcome.FAILS, "it ends early")) == []
     assert [line.partition(" (")[0] for line in lines] == [
-        "1 of 3: scale: correct",
-        "stopped; the results so far are kept, and the same command judges the rest",
-        "1 of 2: scale sample 2: wrong: output 0 is wrong at [3]",
-        "2 of 2: scale sample 4: lost: the judge is gone",
-        "1 of 1: scale sample 4: no_code: output 0 is wrong at [3]",
+        "1 of 2: scale: passes",
+        "2 of 2: scale sample 2: lost: the judge is gone",
+        "1 of 1: scale sample 2: fails: it ends early",
     ]
-    (info,) = list_sessions(home)
-    with Store.of(home) as store:
-        state = fold(store.session_journal(info.name).events)
-    assert state.finished
-    assert {attempt.attempt: attempt.verdict for attempt in state.attempts()} == {
-        "mine/scale#1/1": Verdict.CORRECT,
-        "mine/scale#2/1": Verdict.WRONG,
-        "mine/scale#3/1": Verdict.CORRECT,  # the same text as the first, judged once
-        "mine/scale#4/1": Verdict.NO_CODE,
-    }
-    assert all(attempt.commit for attempt in state.attempts())
-    results = ResultFile(home.suites, "mine", "cpu")
-    assert all(
-        result is not None and result.session == info.name for result in map(results.find, map(KEY, samples))
-    )
-
-
-def test_resume_of_a_session_of_predictions_names_the_right_command() -> None:
-    with pytest.raises(UsageProblem, match="wavedeck eval --suite NAME --predictions FILE"):
-        open_method("predictions")
-
-
-def written(kind: SuiteKind, folder: Path, *results: PredictionResult) -> dict[str, object]:
-    paths = write_results(kind, results, folder, name="mine")
-    return {str(path.relative_to(folder)): json.loads(path.read_bytes()) for path in paths}
-
-
-def test_results_in_the_format_of_geak_eval(tmp_path: Path) -> None:
-    files = written(
-        SuiteKind.TRITONBENCH_REVISED,
-        tmp_path,
-        result_of("mine/scale", correct()),
-        result_of("mine/scale", failed(), sample=2),
-        result_of("mine/other", failed(Verdict.UNSUPPORTED)),
-    )
-    right = {
-        "pass_num": 0,
-        "file_name": "scale.py",
-        "call_status": 1,
-        "exec_status": 1,
-        "speedup": None,
-        "stdout": "",
-        "stderr": "",
-        "difficulty": -1,
-    }
-    wrong = right | {"pass_num": 1, "exec_status": 0, "stderr": "output 0 is wrong at [3]"}
-    assert files == {
-        "mine_results_0.json": [right],
-        "mine_results_1.json": [wrong],
-        "mine_all_passes.json": [right, wrong],
-    }
-
-
-def test_results_in_the_format_of_tritonbench(tmp_path: Path) -> None:
-    results = (result_of("mine/scale", correct()), result_of("mine/twice", failed()))
-    assert written(SuiteKind.TRITONBENCH_G, tmp_path, *results) == {
-        "mine_call_acc.json": ["scale.py", "twice.py"],
-        "mine_exe_acc.json": ["scale.py"],
-    }
-
-
-def test_results_in_the_format_of_kernelbench(tmp_path: Path) -> None:
-    results = (result_of("mine/level1_10", correct()), result_of("mine/level1_2", failed()))
-    assert written(SuiteKind.KERNELBENCH, tmp_path, *results) == {
-        "level1/eval_results.json": {
-            "2": [row(correctness=False, metadata={"error": "output 0 is wrong at [3]", "error_name": ""})],
-            "10": [row(correctness=True, metadata={})],
-        }
-    }
-
-
-def row(*, correctness: bool, metadata: dict[str, str]) -> dict[str, object]:
-    return {
-        "sample_id": 0,
-        "compiled": True,
-        "correctness": correctness,
-        "metadata": metadata | {"device": "cpu"},
-        "runtime": None,
-        "runtime_stats": {},
-    }
-
-
-def test_results_in_the_format_of_kernelbench_x(tmp_path: Path) -> None:
-    files = written(
-        SuiteKind.KERNELBENCH_X,
-        tmp_path,
-        result_of("mine/scale", correct(speedup=2.0)),
-        result_of("mine/b", failed()),
-    )
-    summary, metrics = files["summary.json"], files["metrics.json"]
-    assert (summary["call_rate"], summary["exe_rate"], summary["perf_pass"]) == (100.0, 50.0, 1)
-    assert summary["avg_speedup_per_task"] == 2.0
-    assert metrics["b.py"]["exe_ok"] is False
-    assert metrics["b.py"]["speedup"] is metrics["b.py"]["runtime_ms"] is None
-
-
-def test_a_suite_without_a_format_of_its_own_gets_no_file(tmp_path: Path) -> None:
-    assert written(SuiteKind.AGENTKERNELARENA, tmp_path, result_of("mine/scale", correct())) == {}

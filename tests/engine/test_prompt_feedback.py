@@ -94,7 +94,7 @@ def test_row_of_a_case_has_three_bounds_and_its_limiting_side() -> None:
     shared = Estimate("gfx942", "fp32", SIZES, 100.0, 400.0, "compute", "memory", "MI300X", shared_us=150.0)
     judged = changed(passing(), estimate=(shared,), sampled=(sampled(),))
     prompt = text(optimize_prompt(SETTING, history=[judged]))
-    assert "| fp32 | 100 | 150 | 400 | 21.33 | compute / memory |" in prompt
+    assert "| fp32 | 100 | 150 | 400 | 100.7 | 21.33 | compute / memory |" in prompt
     assert "estimate, not a measurement: 1.50 times the least time" in prompt
 
 
@@ -105,7 +105,14 @@ def test_cases_that_only_measure_their_launch_are_left_out() -> None:
         optimize_prompt(SETTING, history=[changed(judged, estimate=(*judged.evaluation.estimate, tiny))])
     )
     assert "| tiny |" not in prompt
-    assert "Left out, because the launch takes longest: tiny." in prompt
+    assert "Left out, because a launch takes longer than their *at least*: tiny." in prompt
+
+
+def test_at_its_least_time_no_faster_kernel_is_asked_for() -> None:
+    bound = Estimate("gfx942", "fp32", SIZES, 100.0, 400.0, "memory", "memory", "MI300X", shared_us=101.0)
+    prompt = text(optimize_prompt(SETTING, history=[changed(passing(), estimate=(bound,))]))
+    assert "By the estimate no kernel is faster than" in prompt
+    assert "correct in every case and faster" not in prompt
 
 
 def test_timed_row_tells_roof_clock_and_time_by_launch() -> None:

@@ -74,6 +74,17 @@ def test_each_rung_keeps_half_and_takes_several_times_the_samples() -> None:
     assert second.budget_s <= 15
 
 
+def test_by_case_a_rung_keeps_what_is_best_in_some_case() -> None:
+    entries = [
+        RungEntry(("even",), "correct", 1.2, by_case={"small": 1.2, "large": 1.2, "slower": 0.9}),
+        RungEntry(("small",), "correct", 0.9, by_case={"small": 1.6, "large": 0.5, "slower": 0.8}),
+        RungEntry(("large",), "correct", 1.1, by_case={"small": 0.9, "large": 1.3, "slower": 0.7}),
+        RungEntry(("wrong",), "wrong", 2.0, by_case={"small": 2.0}),
+    ]
+    assert {entry.changes[0] for entry in mark_kept(entries, 2) if entry.kept} == {"small", "large"}
+    assert [entry.changes[0] for entry in mark_kept(entries, 3) if entry.kept] == ["large", "small", "even"]
+
+
 @given(st.lists(st.booleans(), min_size=1), st.integers(min_value=1, max_value=9))
 def test_entries_without_estimate_follow_in_their_order(has_estimate: list[bool], most: int) -> None:
     entries = [

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 from engine.tuning.edits import Edit, apply_edits
 from engine.tuning.knobs import Knob, knobs_of
+from engine.tuning.launch_config import launch_config
 from harness import Target, target, targets
 from suites import baseline_source, load_suite
 
@@ -59,6 +60,31 @@ def launched(source: str) -> list[tuple[Any, tuple[Any, ...], dict[str, Any]]]:
     exec(compile(source, "kernel.py", "exec"), names)  # noqa: S102 -- the test's own text
     names["main"](100_000)
     return kernel.launched
+
+
+DICTIONARY = (
+    KERNEL
+    + """
+CONFIG = {"BLOCK": 1024, "num_warps": 8}
+
+
+def main(n):
+    size = 2 * n
+    add_kernel[(triton.cdiv(n, CONFIG["BLOCK"]),)](None, n, **CONFIG, num_stages=2, waves_per_eu=size)
+"""
+)
+
+
+def test_dictionary_of_launch_parameters_is_swept_and_read() -> None:
+    assert launch_config(DICTIONARY) == {"BLOCK": 1024, "num_warps": 8, "num_stages": 2}
+    assert (values(DICTIONARY, "BLOCK")[0], values(DICTIONARY, "num_warps")[0]) == ("2048", "16")
+    (change,) = [knob.choices[0].edits for knob in knobs_of(DICTIONARY, GFX942) if knob.name == "BLOCK"]
+    assert launch_config(apply_edits(DICTIONARY, change))["BLOCK"] == 2048
+    changed_later = DICTIONARY + "\n\ndef other(block):\n    CONFIG['BLOCK'] = block\n"
+    passed_on = DICTIONARY + "\n\nCONFIG.update(BLOCK=64)\n"
+    for source in (changed_later, passed_on):
+        assert launch_config(source) == {"num_stages": 2}
+        assert values(source, "BLOCK") == []
 
 
 OPTIONS = {"num_warps": ("4", "8 if n > 500 else 4", "WARPS"), "num_stages": ("2",), "waves_per_eu": ("2",)}

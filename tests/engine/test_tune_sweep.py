@@ -9,6 +9,7 @@ from collections.abc import Callable
 from hypothesis import given
 from hypothesis import strategies as st
 
+from engine.tuning.launch_config import Config
 from engine.tuning.sweep import COMPILES, SAMPLES, Findings, sweep
 from harness import target
 from harness.stages.survey import Compiled, Sampled
@@ -71,6 +72,17 @@ async def test_sweep_drops_and_counts_variants_that_cannot_run() -> None:
     for variant in findings.variants:
         assert not compile_source(variant.source).error
         assert not variant.better, "no variant looks better"
+
+
+async def test_variants_that_break_a_constraint_are_not_compiled() -> None:
+    def constraint(config: Config) -> bool:
+        return config["BLOCK_K"] in {64, 128} and config["num_warps"] != 16
+
+    survey = ScriptedSurvey(plain, lambda _: sampled())
+    findings = await sweep(SOURCE, "starter/matmul", GFX942, survey, most=8, is_allowed=constraint)
+    assert {option_value(source, "block_k") for source in survey.compiles} == {64, 128}
+    assert all(option_value(source, "num_warps") != 16 for source in survey.compiles)
+    assert findings.pruned["break the task's constraint"] == 4
 
 
 async def test_sweep_keeps_variants_that_spill_less_than_the_start() -> None:

@@ -70,9 +70,8 @@ async def test_root_without_setresuid_drops_its_capabilities() -> None:
         assert result.states("read-allow-list", "other-processes") == ["active", "active"]
 
 
-@pytest.mark.parametrize(
-    "refuse", [{}, pytest.param({"setresuid": "EPERM", "unshare": "EPERM"}, marks=pytest.mark.soak)]
-)
+@pytest.mark.soak
+@pytest.mark.parametrize("refuse", [{}, {"setresuid": "EPERM", "unshare": "EPERM"}])
 async def test_fork_bomb_is_ended(refuse: dict[str, str]) -> None:
     """The kernel's limit of a user's processes ends it; without that limit, the warden's count does."""
     result = await machine(refuse=refuse, sources=(BOMB, adding()))

@@ -36,7 +36,7 @@ def sum_kernel(x_ptr, out_ptr, columns, stride_row, stride_column, BLOCK: tl.con
     row = tl.program_id(0)
     offsets = tl.arange(0, BLOCK)
     mask = offsets < columns
-    x = tl.load(x_ptr + row * stride_row + offsets * stride_column, mask=mask, other=0.0)
+    x = tl.load(x_ptr + row * stride_row + offsets * stride_column, mask=mask)  # GPUs give 0 beyond
     tl.store(out_ptr + row, tl.sum(x.to(tl.float32), 0))
 
 
@@ -207,7 +207,8 @@ async def test_a_recording_without_an_estimate_shows_no_figure(
     )
     task = replace(recorded, folder=folder)
     assert {facts.at_least_us for facts in case_facts(task, target("gfx942"))} == {None}
-    evaluation = await judge_task(pool, baseline_source(task), task)
+    source = baseline_source(task).replace("mask=mask)  #", "mask=mask, other=0.0)  #")
+    evaluation = await judge_task(pool, source, task)
     assert (evaluation.verdict, evaluation.estimate) == (Verdict.CORRECT, ())
     assert requested_by_case(evaluation) == {}
     assert "minimal" not in achieved(evaluation)
@@ -305,6 +306,21 @@ async def test_example_shows_the_row_that_an_index_selects() -> None:
         "call-1: `table[5, :4] = [15, 16, 17]`",
     )
     assert example_words([[call], [call]]) == (), "constants would give the results away"
+
+
+async def test_example_starts_from_zeros_only_where_no_call_does_not() -> None:
+    def call(number: int, *before: float) -> RecordedCall:
+        x, y = (
+            TensorData("float32", (len(values),), (1,), struct.pack(f"{len(values)}f", *values))
+            for values in (before, [value + number for value in before])
+        )
+        return RecordedCall(f"f(x, {number})", {"x": x}, (OutputData("x", "x", y),))
+
+    zeros = call(1, 0, 0)
+    assert tensor_words([zeros.inputs["x"]], with_values=False) == "float32[2] (all 0 before the call)"
+    assert example_words([[zeros, call(2, 1, 2, 3)], [call(1, 5, 5), call(2, 7, 8, 9)]])[0] == (
+        "call-2: `x = [1, 2, 3]` before the call"
+    )
 
 
 async def test_example_says_that_a_result_equals_an_input() -> None:

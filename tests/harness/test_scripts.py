@@ -64,7 +64,12 @@ async def test_different_calls_become_cases(scale: Task) -> None:
     assert scale.allowed_operators == ("mul",)
     assert scale.script is not None
     assert "not judged: `result['count']` is a int" in scale.script.notes
-    assert "the gradients of `x` are judged too" in scale.instruction
+    assert (
+        "the gradients of `x` are judged too, from those of the results (`grad_0`: float32[10])"
+        in scale.instruction
+    )
+    assert "draws random numbers: `randn([50])`, in this order" in scale.instruction
+    assert "out: float32[100] (all 0 before the call)" in scale.instruction
 
 
 async def test_the_reference_is_correct_in_every_call_and_in_the_exam(pool: DevicePool, scale: Task) -> None:

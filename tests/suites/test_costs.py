@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from suites import BadTask, Cost, item_bytes, load_task, task_cost
+from suites.costs import constraint_of
 from tests.suites.folders import write_task
 
 
@@ -81,3 +82,16 @@ def test_unknown_dtype_has_no_size() -> None:
     assert item_bytes("bfloat16") == 2
     with pytest.raises(ValueError, match="'half' is no dtype"):
         item_bytes("half")
+
+
+def test_constraint_is_asked_for_each_open_case(tmp_path: Path) -> None:
+    source = "def constraint(config, sizes):\n    return sizes['n'] % config['BLOCK'] == 0\n"
+    task = write_task(tmp_path, cost=source)
+    size = task.open_cases[0].gpu["n"]
+    is_allowed = constraint_of(task)
+    assert is_allowed is not None
+    assert is_allowed({"BLOCK": size})
+    assert not is_allowed({"BLOCK": size + 1})
+    with pytest.raises(BadTask, match="KeyError: 'BLOCK'"):
+        is_allowed({})
+    assert constraint_of(load_task("vector_add")) is None

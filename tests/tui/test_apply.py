@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import msgspec
@@ -15,10 +16,13 @@ from sessions.errors import NotApplicable
 from suites import baseline_source
 from tests.support import stored_sessions as stored
 from tests.support.command_line import Done, Shell, one_line
+from tests.support.journals import write_live
 from tests.support.kernel_repositories import ORIGINAL, PATH, TASK, WINNER, add_task, kernel_repository
 from tests.support.measured_sessions import latency
 from tests.support.packaged_task import write_packaged_task
 from tests.support.story import git
+from tests.support.tuned_sessions import SESSION as TUNED
+from tests.support.tuned_sessions import tuned_events, write_gemm_task
 from tui.diagnostics import ExitCode
 
 BRANCH = "wavedeck/vector_add-1-1-aaaa"
@@ -135,7 +139,9 @@ def test_changed_dirty_or_missing_file_is_refused(home: Home, shell: Shell, repo
     git(repository, "commit", "-qam", "change")
     changed = one_line(apply(shell, repository, "--file", PATH))
     assert f"`old_kernel` in {PATH} is not as in the original of {TASK}: the file changed" in changed
-    assert "no file of HEAD is mine/vector_add's original" in one_line(apply(shell, repository))
+    nowhere = one_line(apply(shell, repository))
+    assert "no file of HEAD is mine/vector_add's original" in nowhere
+    assert f"wire it by hand where the function is called: {PATH}:" in nowhere
     assert_untouched(repository, home)
 
 
@@ -166,6 +172,75 @@ def test_failing_tests_of_the_repository_leave_nothing_behind(
     assert done.code == ExitCode.USAGE
     assert words in one_line(done)
     assert_untouched(repository, home)
+
+
+def test_commands_before_and_after_stand_in_the_pull_request(
+    home: Home, shell: Shell, repository: Path
+) -> None:
+    numbers = f"if grep -q fast_kernel {PATH}; then echo warm; echo tok/s=1.2e3; else echo tok/s=1000; fi"
+    done = apply(
+        shell, repository, "--e2e", numbers, "--accuracy", f"cat {PATH} >&2; echo acc=0.5 stderr=0.01"
+    )
+    assert done.code == ExitCode.DONE, done.err
+    assert "after / before 1.200 [1.200, 1.200]" in done.out
+    assert "after - before +0 [-0.0393, +0.0393]" in done.out
+    assert "end to end: pair 5 of 5" in done.err
+    page = (home.root / "applied/vector_add-1-1-aaaa/PR.md").read_text()
+    assert "| tok/s | 1000 | 1200 | after / before 1.200 [1.200, 1.200] | 5 |" in page
+    assert "read the changed file is not known" not in page
+    assert not (home.root / "applied/vector_add-1-1-aaaa/original").exists()
+    assert len(git(repository, "worktree", "list").splitlines()) == 2
+
+
+@pytest.mark.parametrize(
+    ("option", "command", "code", "words"),
+    [
+        (
+            "--accuracy",
+            f"grep -q fast_kernel {PATH} && echo acc=0.4 || echo acc=0.5",
+            ExitCode.NO,
+            "acc drops beyond its noise: 0.5 before, 0.4 after; after - before -0.1 [-0.1, -0.1]; neither branch",
+        ),
+        ("--accuracy", f"cat {PATH}", ExitCode.USAGE, "must be `key=value`, with one key"),
+        ("--e2e", "echo 1", ExitCode.USAGE, f"does not read {PATH} of the worktree it runs in"),
+    ],
+)
+def test_drop_of_accuracy_or_command_that_measures_nothing_leaves_nothing_behind(
+    home: Home, shell: Shell, repository: Path, option: str, command: str, code: ExitCode, words: str
+) -> None:
+    done = apply(shell, repository, option, command)
+    assert done.code == code
+    assert words in done.err
+    assert_untouched(repository, home)
+
+
+def test_tuned_rows_go_into_the_configuration_file_of_the_repository(
+    home: Home, shell: Shell, tmp_path: Path
+) -> None:
+    write_gemm_task(tmp_path / "mine" / "gemm")
+    assert shell("suites", "add", "mine", str(tmp_path / "mine")).code == ExitCode.DONE
+    write_live(home, tuned_events(task="mine/gemm"), session=TUNED)
+    repository = kernel_repository(tmp_path / "repository")
+    path = "configs/triton_3_6_0/E=8,N=512,device_name=AMD_Instinct_MI300X.json"
+    tune = ("apply", TUNED, "mine/gemm#1/1", "--to", str(repository), "--config")
+    done = shell(*tune, path, "--e2e", f"cat '{path}' >&2 || true")
+    assert done.code == ExitCode.DONE, done.err
+    name = "gemm-1-1-aaaa-E-8-N-512-device_name-AMD_Instinct_MI300X"
+    assert git(repository, "show", "--format=%s", "--name-only", f"wavedeck/{name}").splitlines() == [
+        "Tune 3 rows for gemm",
+        "",
+        path,
+    ]
+    rows = json.loads(git(repository, "show", f"wavedeck/{name}:{path}"))
+    assert [(size, row["BLOCK_SIZE_M"]) for size, row in rows.items()] == [
+        ("16", 64),
+        ("64", 32),
+        ("1024", 128),
+    ]
+    page = (home.root / "applied" / name / "PR.md").read_text()
+    assert f"Writes the rows M=16, 64, 1024 of `{path}`; all others stay." in page
+    assert "| mine/gemm#1/3 | 90.0 | 60.0 | 1.50x [1.47, 1.53] |" in page
+    assert "is for AMD Instinct MI325X" in one_line(shell(*tune, path.replace("300", "325")))
 
 
 def test_attempt_that_is_not_correct_is_refused(home: Home, shell: Shell, tmp_path: Path) -> None:
@@ -211,3 +286,21 @@ def test_merged_file_keeps_its_line_ends_and_gets_imports_of_the_future_first() 
         "def entry(x):\n    return x * PI\n\n\nLAST = 1\n"
     )
     assert merged.count("\n") == merged.count("\r\n")
+
+
+@pytest.mark.soak
+def test_guard_has_the_shapes_of_faster_cases_and_must_hold_judges_elsewhere(
+    home: Home, shell: Shell, repository: Path
+) -> None:
+    done = apply(shell, repository, "--guard", "--must-hold", "gfx950,sm_90")
+    assert done.code == ExitCode.DONE, done.err
+    text = git(repository, "show", f"{BRANCH}:{PATH}")
+    assert "def vector_add_tuned(" in text
+    assert "def vector_add_original(" in text
+    assert '"torch.float32"),),  # fp32' in text
+    page = (home.root / "applied/vector_add-1-1-aaaa/PR.md").read_text()
+    assert (
+        "Also compiled for gfx950, sm_90 and judged there in Triton's interpreter, but never run there."
+        in page
+    )
+    assert "Every other call goes to the original" in page

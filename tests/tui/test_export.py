@@ -53,6 +53,7 @@ def run_alone(folder: Path, file: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=240, check=False)
 
 
+@pytest.mark.soak
 @pytest.mark.judge
 def test_exported_test_runs_without_wavedeck_and_refuses_a_wrong_kernel(home: Home, shell: Shell) -> None:
     stored.solved(home, {"starter/vector_add": baseline_source(load_task("vector_add"))})

@@ -45,6 +45,7 @@ def test_dumb_terminal_gets_plain_text(home: Home) -> None:
     assert b"== softmax#1/2  repair of softmax#1/1" in screen.received
 
 
+@pytest.mark.soak
 @pytest.mark.judge
 def test_run_opens_the_cockpit_and_prints_its_summary_at_exit(home: Home) -> None:
     stored.vector_add_recording(home, "mine")

@@ -66,12 +66,16 @@ def nothing_left(home: Home) -> bool:
 
 
 def test_eval_makes_a_task_of_a_file_and_judges_it(shell: Shell, home: Home) -> None:
-    write(KERNEL + RETURNS + REFERENCE)
+    # The reference knows the default of `factor` alone.
+    kernel = (KERNEL + RETURNS).replace("columns, BLOCK", "columns, factor, BLOCK")
+    kernel = kernel.replace("(x * weight)", "(x * weight * factor)")
+    kernel = kernel.replace("weight: torch.Tensor)", "weight: torch.Tensor, factor: float = 1.0)")
+    write(kernel + REFERENCE)
     done = shell("eval", "scale.py", "--shapes", SHAPES, "-y", "--json")
     assert done.code == ExitCode.DONE, done.err
     assert evaluated(done)["verdict"] == "correct"
     for words in (
-        "scale_rows(x, weight) in scale.py",
+        "scale_rows(x, weight, factor=1.0) in scale.py",
         "scale_rows_ref in scale.py, in float64",
         "no size varies",
     ):
@@ -83,7 +87,7 @@ def test_eval_makes_a_task_of_a_file_and_judges_it(shell: Shell, home: Home) -> 
     assert (folder / "baseline.py").read_text() == Path("scale.py").read_text()
     assert folder.stat().st_mode & 0o077 == 0 or folder.parent.stat().st_mode & 0o077 == 0
 
-    wrong = write(KERNEL.replace("x * weight", "x + weight") + RETURNS, "wrong.py")
+    wrong = write(kernel.replace("x * weight", "x + weight"), "wrong.py")
     judged = shell("eval", wrong, "--task", task.id, "--json")
     assert judged.code == ExitCode.NO
     assert evaluated(judged)["verdict"] == "wrong"
@@ -281,7 +285,11 @@ def test_a_kernel_of_a_package_has_get_inputs_and_one_alone_is_its_own_reference
     assert task.package.module == "ops.scale"
     assert task.original == "ops/scale.py"
 
-    own = write(KERNEL + RETURNS, "alone.py")
+    selects = RETURNS.replace(
+        "    scale_rows_kernel[", "    with torch.cuda.device(x.device.index):\n        scale_rows_kernel["
+    )
+    assert selects != RETURNS
+    own = write(KERNEL + selects, "alone.py")
     done = shell("eval", own, "--shapes", "x=64x256:fp16, weight=256:fp16", "-y", "--json")
     assert done.code == ExitCode.DONE, done.err
     assert "the kernel itself says what is right" in done.err

@@ -38,7 +38,7 @@ def test_predictions_are_judged_once_and_written(shell: Shell, home: Home, suite
     done = shell(*arguments)
     assert done.code == ExitCode.NO  # a line was not judged
     assert "not judged: line 3: the suite has no task 'unknown.py'" in done.err
-    assert "2 of 2: scale" in done.err
+    assert "2 of 2: tbr/scale#" in done.err
     rows = [line.split()[:3] for line in done.out.splitlines()[:3]]
     assert rows == [["task", "sample", "verdict"], ["scale", "2", "call_error"], ["scale", "1", "correct"]]
     assert "call accuracy 50.0%, execution accuracy 50.0%, over 2 predictions that can be judged" in done.out
@@ -47,6 +47,8 @@ def test_predictions_are_judged_once_and_written(shell: Shell, home: Home, suite
     assert (session.state, session.settings.method) == ("finished", "predictions")
     results = home.root / "results" / suite / "mine" / "mine_all_passes.json"
     assert [row["exec_status"] for row in json.loads(results.read_bytes())] == [1, 0]
+    assert shell("export", session.name, "exported", "--results").code == ExitCode.DONE
+    assert Path("exported", f"{session.name}_all_passes.json").read_bytes() == results.read_bytes()
 
     again = shell(*arguments, "--only", "scale", "--out", "own", "--json")
     assert "2 of 2 have a result already" in again.err

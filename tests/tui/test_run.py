@@ -43,6 +43,7 @@ def slow_down(recording: Path) -> None:
         )
 
 
+@pytest.mark.soak
 def test_run_without_a_terminal_prints_progress_and_summary(
     shell: Shell, home: Home, recording: Path, engines: None
 ) -> None:

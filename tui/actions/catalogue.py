@@ -122,6 +122,12 @@ _ACTIONS = (
         module="run.recheck",
     ),
     Action(
+        "rejudge",
+        Group.RUN,
+        "Judge a session's attempts again, and compare.",
+        module="run.rejudge",
+    ),
+    Action(
         "study",
         Group.RUN,
         "Run methods, models and seeds of a plan; go on where it stopped.",
@@ -152,6 +158,12 @@ _ACTIONS = (
         module="watch.report",
         takes=Takes.NOTHING,
         when=When.WATCHING,
+    ),
+    Action(
+        "compare",
+        Group.WATCH,
+        "Compare two sessions at equal budget: is a difference proven?",
+        module="watch.compare",
     ),
     Action(
         "best", Group.WATCH, "Show the fastest attempt of each task over all sessions.", module="watch.best"
@@ -307,6 +319,7 @@ _ACTIONS = (
     Action(
         "export", Group.KEEP, "Write kernels with evidence, a test and a benchmark.", module="keep.export"
     ),
+    Action("dataset", Group.KEEP, "Write pairs, transitions and winners as data.", module="keep.dataset"),
     Action("apply", Group.KEEP, "Commit a kernel to a new branch of its repository.", module="keep.apply"),
     Action("record", Group.KEEP, "Make a recording of finished sessions.", module="keep.record"),
     Action("doctor", Group.KEEP, "Check what this machine can run.", module="keep.doctor"),

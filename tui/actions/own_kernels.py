@@ -21,6 +21,7 @@ from suites.dtypes import NoSuchDtype, on_target
 from suites.errors import BadKernelFile
 from suites.own.entry import Function, KernelFile, called_with, names_in_expression
 from suites.own.evidence import FirstCallSeen, InputsSeen
+from suites.own.own_reference import without_gpu
 from suites.own.request import KernelRequest
 from suites.own.shapes import EXAMPLE, Inputs, inputs_of, parse_shapes
 from suites.own.sizes import TRIED_STEPS, Design, design
@@ -72,7 +73,8 @@ def find_reference(file: KernelFile, entry: Function, where: str) -> Reference:
     source = KernelFile.read(Path(place)) if separator else file
     function = source.function(name) if name else file.find_reference(entry)
     if function is None:
-        return Reference(entry.name, itself(entry.name), (), file.text, entry.parameters, is_kernel=True)
+        text = without_gpu(file.text)
+        return Reference(entry.name, itself(entry.name), (), text, entry.parameters, is_kernel=True)
     parameters = called_with(function, entry)
     imports, text = source.extract(function.name)
     return Reference(

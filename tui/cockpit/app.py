@@ -41,6 +41,7 @@ from tui.diagnostics import write_crash
 
 if TYPE_CHECKING:
     from engine.process.launch import EngineStart
+    from sessions.metrics.attempt_row import AttemptRow
     from tui.facts.report import SessionReport
 
 Mode = Literal["live", "replay", "home"]
@@ -221,6 +222,17 @@ class Cockpit(Viewer, inherit_bindings=False):
         from tui.facts.report import report_of
 
         return report_of(fold(self._doors.load_story(session).events))
+
+    @on(messages.OpenComparison)
+    def _on_open_comparison(self, message: messages.OpenComparison) -> None:
+        from tui.cockpit.screens.report.comparison import ComparisonScreen
+
+        self.push_screen(ComparisonScreen(message.first, message.second, read=self._read_rows))
+
+    def _read_rows(self, session: str) -> list[AttemptRow]:
+        from sessions.metrics.attempt_row import attempt_rows
+
+        return list(attempt_rows(fold(self._doors.load_story(session).events)))
 
     @on(messages.OpenFleet)
     def _on_open_fleet(self) -> None:

@@ -23,6 +23,7 @@ GROUPS: dict[str, tuple[str, ...]] = {
         "app.commands",
         "home.new_run",
         "home.report",
+        "home.compare",
     ),
     "panes": (
         *("pane.", "agent.zoom", "latency.zoom", "latency.plot", "latency.value", "review.zoom"),

@@ -112,6 +112,10 @@ SETTINGS = {
     "instances": ("N", "Independent chains on each task. [4, or as recorded]"),
     "iterations": ("N", "Attempts of each chain. [10, or as recorded]"),
     "tune": (None, "geak: also sweep the launch parameters of each correct attempt."),
+    "by": (
+        "WHAT",
+        "tune: keep variants that are best over all cases, or those that are best in a case: all, case. [all]",
+    ),
     "without": ("MODULES", "Modules to switch off: knowledge,one-shot,examples,optimizer,reflection."),
     "show-reference": (
         None,

@@ -8,7 +8,9 @@ from sessions.state.state import SessionState
 ENDINGS: dict[str, str] = {
     EndReason.ITERATIONS: "all iterations spent",
     EndReason.SOLVED: "solved; the method does not look for a faster kernel",
+    EndReason.SUBMITTED: "submitted: the agent ended its work",
     EndReason.ANSWERED: "answered; the method asks only once",
+    EndReason.JUDGED: "all its candidates are judged",
     EndReason.NOTHING_LEFT: "no variant left to judge",
     EndReason.START_FAILED: "the kernel to start from is not correct",
     EndReason.SPEEDUP_REACHED: "the wanted speedup is reached",

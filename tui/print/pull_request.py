@@ -2,28 +2,58 @@
 
 from __future__ import annotations
 
+import statistics
 from collections.abc import Sequence
+from dataclasses import dataclass
 
+from engine.tuning.best_by_case import CaseBest
 from harness import Evaluation, Latency
+from sessions.applying.before_after import Comparison
 from sessions.kept_kernels import KeptKernel
 from sessions.state.speed import attempt_speed, baseline_names, missing_speed
 from sessions.store.attempt_commits import code_call
 from suites import Task
 from tui.diagnostics import printable
 from tui.facts.attempt import origin_words
+from tui.facts.best_by_case import FIELDS as CASE_FIELDS
+from tui.facts.best_by_case import MEASURED
 from tui.facts.evaluation.counted import case_sizes
 from tui.facts.evaluation.task_cases import sizes_words
 from tui.facts.evaluation.times import case_speedup, side_us
 from tui.facts.tables import Column, Field, table_of
+from tui.facts.vocabulary import counted
 
 from .export_files import HOW, facts
 from .plain import tables_markdown
 
 SIGN_OFF = "The person who submits it checks it and signs it off: `git commit --amend -s`."
 
+GUARDED = (
+    "The kernel runs only on the architecture of these times, and only for the shapes and dtypes of cases that are faster. Every "
+    "other call goes to the original, which stays in the file."
+)
 
-def subject(kernel: KeptKernel, task: Task) -> str:
+
+@dataclass(frozen=True, slots=True)
+class TunedChange:
+    """A configuration file with tuned rows."""
+
+    path: str
+    text: str
+    home: str
+    """The project that reads it."""
+    sizes: tuple[int, ...]
+    """M of the rows that were written."""
+    bests: tuple[CaseBest, ...]
+    """The cases of the file's problem."""
+    copied_from: str = ""
+    """The file that a new file has its other rows from."""
+
+
+def subject(kernel: KeptKernel, task: Task, tuned: TunedChange | None = None) -> str:
     """Return the first line of the commit and of the pull request."""
+    if tuned is not None:
+        return f"Tune {counted(len(tuned.sizes), 'row')} for {task.entry_points[0].name}"
     name = task.entry_points[0].name
     speed = attempt_speed(kernel.attempt_state) if kernel.attempt_state is not None else None
     if speed is None or not speed.is_gain:
@@ -31,10 +61,10 @@ def subject(kernel: KeptKernel, task: Task) -> str:
     return f"Replace the kernel of {name}: {speed.figure} as fast"
 
 
-def commit_message(kernel: KeptKernel, task: Task) -> str:
+def commit_message(kernel: KeptKernel, task: Task, tuned: TunedChange | None = None) -> str:
     """Return the message of the commit."""
     origin = f"Attempt {kernel.attempt} of the Wavedeck session {kernel.session}, task {kernel.task}."
-    return f"{subject(kernel, task)}\n\n{origin}\n{author_words(kernel)} {SIGN_OFF}\n"
+    return f"{subject(kernel, task, tuned)}\n\n{origin}\n{author_words(kernel)} {SIGN_OFF}\n"
 
 
 def author_words(kernel: KeptKernel) -> str:
@@ -47,7 +77,17 @@ def author_words(kernel: KeptKernel) -> str:
     return f"No call of a language model wrote this kernel itself{made}."
 
 
-def pull_request(kernel: KeptKernel, task: Task, path: str, *, test: str) -> str:
+def pull_request(
+    kernel: KeptKernel,
+    task: Task,
+    path: str,
+    *,
+    test: str,
+    comparisons: Sequence[Comparison] = (),
+    tuned: TunedChange | None = None,
+    guarded: bool = False,
+    targets: Sequence[str] = (),
+) -> str:
     """Return the text in Markdown; `test` is the command that passed before and after, if any."""
     attempt, state, timed = kernel.attempt_state, kernel.state, kernel.judged
     if attempt is None or state is None or timed is None:
@@ -59,16 +99,41 @@ def pull_request(kernel: KeptKernel, task: Task, path: str, *, test: str) -> str
     )
     listed = "\n".join(f"- {name}: {value}" for name, value in facts(kernel, state, attempt) if value)
     parts = [
-        f"# {subject(kernel, task)}",
-        f"Replaces `{task.entry_points[0].name}` in `{path}`. {tests}",
+        f"# {subject(kernel, task, tuned)}",
+        f"Replaces `{task.entry_points[0].name}` in `{path}`. {tests}"
+        if tuned is None
+        else f"Writes the rows M={', '.join(map(str, tuned.sizes))} of `{path}`; {_other_rows(tuned)}. {tests}",
+        *([GUARDED] if guarded else []),
+        *(
+            [
+                f"Also compiled for {', '.join(targets)} and judged there in Triton's interpreter, but never run there."
+            ]
+            if targets
+            else []
+        ),
         f"{author_words(kernel)} {SIGN_OFF}",
         "## Times",
-        *_times(timed, task),
+        *(_times(timed, task) if tuned is None else _tuned_times(tuned)),
+        *_compared(comparisons),
         "## How it was judged",
         HOW,
         listed,
     ]
     return printable("\n\n".join(parts)) + "\n"
+
+
+def _other_rows(tuned: TunedChange) -> str:
+    if not tuned.copied_from:
+        return "all others stay"
+    return f"all others are copies from `{tuned.copied_from}`, which the loader then calls tuned, too"
+
+
+def _tuned_times(tuned: TunedChange) -> list[str]:
+    fields = [field for field in CASE_FIELDS if not field.column.title.startswith("estimate")]
+    return [
+        tables_markdown([table_of("", fields, tuned.bests)]),
+        f"{MEASURED} The kernel that was swept is a copy: nothing compares it with the kernel that {tuned.home} launches.",
+    ]
 
 
 def _times(timed: Evaluation, task: Task) -> list[str]:
@@ -92,6 +157,45 @@ def _times(timed: Evaluation, task: Task) -> list[str]:
         f"`>=` and `<=` are bounds. {clocks_words(timed.latency)}".rstrip(),
         *([f"Not timed: {', '.join(timed.not_timed)}."] if timed.not_timed else []),
     ]
+
+
+def _compared(comparisons: Sequence[Comparison]) -> list[str]:
+    """Return the section of commands that ran before and after the change; empty without one."""
+    if not comparisons:
+        return []
+    fields: tuple[Field[Comparison], ...] = (
+        Field(Column("command"), lambda compared: f"`{compared.command}`"),
+        Field(Column("number"), lambda compared: compared.number),
+        Field(Column("before", right=True), lambda compared: f"{statistics.fmean(compared.before):.4g}"),
+        Field(Column("after", right=True), lambda compared: f"{statistics.fmean(compared.after):.4g}"),
+        Field(Column("change [95 %]", right=True), change_words),
+        Field(Column("runs", right=True), lambda compared: str(len(compared.before))),
+    )
+    return [
+        "## Before and after the change",
+        tables_markdown([table_of("", fields, comparisons)]),
+        "Means of runs in two worktrees, in alternation, after one run each that does not count. Intervals are Student's.",
+        *(
+            f"Whether `{compared.command}` read the changed file is not known."
+            for compared in comparisons
+            if not compared.is_read_known
+        ),
+    ]
+
+
+def comparison_words(comparison: Comparison) -> str:
+    """Return both means and the change."""
+    before, after = map(statistics.fmean, (comparison.before, comparison.after))
+    return f"{before:.4g} before, {after:.4g} after; {change_words(comparison)}"
+
+
+def change_words(comparison: Comparison) -> str:
+    """Return the ratio or difference with its interval."""
+    if comparison.is_end_to_end:
+        ratio, low, high = comparison.ratio
+        return f"after / before {ratio:.3f} [{low:.3f}, {high:.3f}]"
+    difference, low, high = comparison.difference
+    return f"after - before {difference:+.3g} [{low:+.3g}, {high:+.3g}]"
 
 
 def clocks_words(latency: Sequence[Latency]) -> str:

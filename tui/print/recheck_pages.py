@@ -77,11 +77,13 @@ VERSIONS: tuple[Field[Version], ...] = (
 )
 
 
-def _verdict(evaluation: Evaluation | None) -> str:
+def verdict_words(evaluation: Evaluation | None) -> str:
+    """Return the verdict in words; `UNKNOWN` if there is none."""
     return UNKNOWN if evaluation is None else words(evaluation.verdict)
 
 
-def _speed(evaluation: Evaluation | None) -> str:
+def speed_words(evaluation: Evaluation | None) -> str:
+    """Return the speed with its interval; empty if it is not known."""
     speed = speed_of(evaluation) if evaluation is not None else None
     return "" if speed is None else str(speed)
 
@@ -98,10 +100,10 @@ KERNELS: tuple[Field[Rechecked], ...] = (
     Field(Column("task", keep=True), lambda entry: short_task(entry.kernel.task)),
     Field(Column("attempt", keep=True), lambda entry: entry.kernel.attempt),
     Field(Column("result", keep=True), lambda entry: str(entry.result)),
-    Field(Column("then", keep=True, drop=1), lambda entry: _verdict(entry.kernel.judged)),
-    Field(Column("now", keep=True), lambda entry: _verdict(entry.now)),
-    Field(Column("speedup then", right=True, if_known=True), lambda entry: _speed(entry.kernel.judged)),
-    Field(Column("speedup now", right=True, if_known=True), lambda entry: _speed(entry.now)),
+    Field(Column("then", keep=True, drop=1), lambda entry: verdict_words(entry.kernel.judged)),
+    Field(Column("now", keep=True), lambda entry: verdict_words(entry.now)),
+    Field(Column("speedup then", right=True, if_known=True), lambda entry: speed_words(entry.kernel.judged)),
+    Field(Column("speedup now", right=True, if_known=True), lambda entry: speed_words(entry.now)),
     Field(Column("change", right=True, if_known=True), lambda entry: change_words(entry.mean)),
     Field(Column("why", least=30, if_known=True), lambda entry: entry.why),
     Field(Column("session", keep=True, drop=2), lambda entry: entry.kernel.session),
@@ -161,6 +163,7 @@ def recheck_rows(rechecked: Sequence[Rechecked]) -> list[dict[str, object]]:
             "task": entry.kernel.task,
             "attempt": entry.kernel.attempt,
             "result": entry.result,
+            "changed": entry.changed or None,
             "why": entry.why or None,
             "change": _ends(entry.mean),
             "changes": [_ends(change) for change in entry.changes],

@@ -31,11 +31,12 @@ def as_text(reports: Sequence[SessionReport]) -> str:
         facts = facts_of(report)
         width = max(map(len, facts))
         head = "\n".join(f"{name:<{width}}  {value}" for name, value in facts.items())
-        blocks.append("\n\n".join([wrapped(head), *map(_section_text, sections_of(report))]))
-    return "\n\n\n".join([*blocks, *map(_section_text, _merged(reports))])
+        blocks.append("\n\n".join([wrapped(head), *map(section_text, sections_of(report))]))
+    return "\n\n\n".join([*blocks, *map(section_text, _merged(reports))])
 
 
-def _section_text(section: Section) -> str:
+def section_text(section: Section) -> str:
+    """Return a section as plain text for a terminal."""
     parts = [
         section.title,
         *(wrapped(indented(sentence)) for sentence in section.sentences),
@@ -50,11 +51,12 @@ def as_markdown(reports: Sequence[SessionReport]) -> str:
     blocks = []
     for report in reports:
         facts = "\n".join(f"- {name}: {value}" for name, value in facts_of(report).items())
-        blocks += [f"# {report.session}", facts, *map(_section_markdown, sections_of(report))]
-    return "\n\n".join([*blocks, *map(_section_markdown, _merged(reports))])
+        blocks += [f"# {report.session}", facts, *map(section_markdown, sections_of(report))]
+    return "\n\n".join([*blocks, *map(section_markdown, _merged(reports))])
 
 
-def _section_markdown(section: Section) -> str:
+def section_markdown(section: Section) -> str:
+    """Return a section in GitHub's Markdown."""
     parts = [f"## {section.title}", *section.sentences]
     if section.bars:
         parts.append("\n".join(["```text", *bar_lines(section.bars, BAR_CELLS), "```"]))

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from engine.tuning.best_by_case import best_by_case
 from harness import Verdict
 from sessions import AttemptState, SessionState
 from sessions.names import short_task
 from sessions.state.findings import findings_of
 from sessions.state.tally import tally
 from sessions.state.winners import bests_by_task
+from tui.facts.best_by_case import FIELDS as CASE_FIELDS
+from tui.facts.best_by_case import TITLE, basis_words
 from tui.facts.endings import session_ending
 from tui.facts.evaluation.certainty import against_words, speed_words, used_share, worst_first
 from tui.facts.evaluation.spread import spread_lines
@@ -89,11 +92,20 @@ def summary(state: SessionState) -> str:
         [
             listing(FIELDS, outcomes(state)),
             *spread,
+            *_by_case(state),
             "",
             f"session   {name}, {session_ending(state)} after {duration(state.worked_s)}",
             f"attempts  {grouped(counts.judged)} judged{uncounted}; {spent}",
         ]
     )
+
+
+def _by_case(state: SessionState) -> list[str]:
+    """Return the best configuration of each case of a session with `--by case`."""
+    if state.started is None or state.started.options.by != "case":
+        return []
+    bests = [best for task in state.tasks() for best in best_by_case(state, task)]
+    return ["", f"{TITLE}:", listing(CASE_FIELDS, bests), basis_words(bests)] if bests else []
 
 
 def verdict_words(attempt: AttemptState | None) -> str:

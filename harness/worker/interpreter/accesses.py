@@ -44,7 +44,8 @@ def install() -> None:
             other = _undefined(ptrs, mask)
             if other is not None and observation is not None:
                 observation.note_undefined_lanes()
-                other = None if observation.zero_lanes else other
+            if observation is None or observation.zero_lanes:
+                other = None
         return load(self, ptrs, guarded, other, cache_modifier, eviction_policy, is_volatile)
 
     def masked_store(self: Any, ptrs: Any, value: Any, mask: Any, *rest: Any, **named: Any) -> Any:

@@ -17,14 +17,14 @@ class UnsupportedHere(Exception):
 
 
 @contextmanager
-def observe(inputs: Mapping[str, Any]) -> Iterator[Observation]:
+def observe(inputs: Mapping[str, Any], *, zero_lanes: bool = False) -> Iterator[Observation]:
     """
     Count what kernels do until the block ends.
 
-    Of each tensor in `inputs`, kernels may touch only its own elements, not the rest of its storage. Exceptions of the
-    candidate pass through; check `unsupported` before them.
+    Of each tensor in `inputs`, kernels may touch only its own elements, not the rest of its storage. `zero_lanes`: see
+    `Observation`. Exceptions of the candidate pass through; check `unsupported` before them.
     """
-    observation = Observation()
+    observation = Observation(zero_lanes=zero_lanes)
     observation.admit(inputs)
     with running(observation):
         yield observation

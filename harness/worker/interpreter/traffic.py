@@ -84,7 +84,7 @@ class Observation:
     undefined_lanes: dict[int, None] = field(default_factory=dict)
     """Lines of masked loads without `other`, which left lanes undefined."""
     zero_lanes: bool = False
-    """These lanes hold 0."""
+    """These lanes hold 0, as without an observation."""
     launching: bool = False
     """A launch is running: operations of torch are the interpreter's, not the candidate's."""
     unsupported: str | None = None

@@ -193,7 +193,7 @@ class CallLog:
             value = function(*args, **named)
             state_after = _random_state()
         drew = not all(map(torch.equal, state_before, state_after))
-        call = replace(call, inputs=inputs, draw_seed=draw_seed if drew else None)
+        call = replace(call, inputs=inputs, draw_seed=draw_seed if drew else None, draws=tuple(host.draws))
         identity = (call.expression, *((name, _digest(data)) for name, data in inputs.items()))
         if identity in self._distinct or (self.is_full and not self.for_timing):
             return value

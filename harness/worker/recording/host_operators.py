@@ -14,6 +14,9 @@ from harness.worker.kit.poison import Poison, poison
 from .expressions import tensors_of
 from .moved_bytes import ReadBytes
 
+_SHOWN = frozenset({"dtype", "low", "high", "p", "mean", "std"})
+"""Keywords of an operator that draws random numbers which decide what it draws."""
+
 
 class _Watch(TorchDispatchMode):  # type: ignore[no-untyped-call]
     """Calls `note` after each operator."""
@@ -52,6 +55,19 @@ class FreshMemory(_Watch):
                     poison(tensor, self._poison)
 
 
+def _call_text(name: str, args: tuple[Any, ...], named: Mapping[str, Any]) -> str:
+    """Return a call of an operator as Python text, without its device; tensors by dtype and shape."""
+    values = [_value_text(value) for value in args]
+    values += [f"{key}={value}" for key, value in named.items() if value is not None and key in _SHOWN]
+    return f"{name}({', '.join(values)})"
+
+
+def _value_text(value: Any) -> str:
+    if isinstance(value, torch.Tensor):
+        return f"a {str(value.dtype).removeprefix('torch.')}{list(value.shape)}"
+    return repr(value)
+
+
 class HostOperators(_Watch):
     """In a call, poisons fresh tensors, and notes which operators compute and what they compute."""
 
@@ -70,13 +86,17 @@ class HostOperators(_Watch):
         """Storages that hold copies of inputs, by address, and the operator that made them."""
         self.names: set[str] = set()
         """Operators that compute outside of kernels."""
+        self.draws: list[str] = []
+        """Operators that draw random numbers, in order, as Python text."""
 
     def note(self, func: Any, name: str, arguments: Any, result: Any) -> None:
         """Note an operator, unless it is the interpreter's own."""
         if func.is_view or (self._observation is not None and self._observation.launching):
             return
+        args, named = arguments
+        if torch.Tag.nondeterministic_seeded in func.tags:
+            self.draws.append(_call_text(name, args, named or {}))
         if self._reads is not None:
-            args, named = arguments
             self._reads.note_operator(func, name, args, named or {})
         if name in operators.ALLOCATING:
             for _, tensor in tensors_of(result):

@@ -50,7 +50,7 @@ def outputs_of(
         if part.numel() and any(_overlap(extent, earlier) for earlier in extents):
             continue  # an input, or a tensor that is judged already
         if part.numel() and not host.has_work(part):
-            unjudged.append(f"`{path}` is filled by the host")
+            unjudged.append(f"`{path}` is written by no kernel")
             continue
         extents.append(extent)
         host.note_output(part)

@@ -10,6 +10,7 @@ import sys
 import time
 import traceback
 from contextlib import nullcontext
+from functools import partial
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -111,7 +112,8 @@ class _Worker:
         records = not isinstance(request, RunProgram)
         if self._device is None:
             interpreter.prepare(target(request.target))
-            self._observe = interpreter.observe
+            # A reference is the truth, and GPUs give 0 where its masked loads have no `other`.
+            self._observe = partial(interpreter.observe, zero_lanes=True)
         else:
             warm.start_gpu(self._device)
             self._observe = on_gpu.count_launches

@@ -44,6 +44,14 @@ class OpenReport(Message):
     sessions: Sequence[str] = ()
 
 
+@dataclass
+class OpenComparison(Message):
+    """Compare two sessions."""
+
+    first: str
+    second: str
+
+
 class OpenFleet(Message):
     """Go back to the Fleet screen of the open session."""
 

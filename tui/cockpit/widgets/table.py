@@ -397,6 +397,7 @@ class LineTable(ScrollView, Styled, can_focus=True):
         self.marked ^= {key}
         self.action_cursor(0 if self.cell_key else 1)
         self.refresh()
+        self.screen.refresh_bindings()
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         """Marks only where rows can be marked."""

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import os
+import re
 from pathlib import Path
 
 import click
 
 from harness import Verdict
+from sessions.applying.before_after import Comparison, compare_accuracy, compare_end_to_end
 from sessions.applying.worktree import Repository
 from sessions.files import write_whole
 from sessions.home import home_from
@@ -15,10 +17,12 @@ from sessions.kept_kernels import KeptKernel
 from sessions.names import short_task, split_attempt, split_instance
 from sessions.state.state import Confirmation
 from suites import baseline_source, load_task
+from tui.commands.keep.holding import check_holds, guarded_kernel
+from tui.commands.keep.tuned_config import tuned_change
 from tui.commands.opening import complete_words, open_kernel
-from tui.diagnostics import Complaint
+from tui.diagnostics import Complaint, ExitCode, say
 from tui.print.plain import emit
-from tui.print.pull_request import commit_message, pull_request
+from tui.print.pull_request import commit_message, comparison_words, pull_request
 
 
 @click.command(name="apply")
@@ -35,12 +39,55 @@ from tui.print.pull_request import commit_message, pull_request
     "--file", metavar="PATH", default="", help="The file of the original kernel. [the file with its text]"
 )
 @click.option(
+    "--config",
+    metavar="PATH",
+    default="",
+    help="Write what `run --method tune --by case` found into this configuration file of vLLM, SGLang or aiter, and leave the "
+    "kernel as it is.",
+)
+@click.option(
     "--test",
     metavar="CMD",
     default="",
     help="Shell command that must succeed before and after the change, in the new worktree.",
 )
-def apply_command(words: tuple[str, ...], *, repository: Path, file: str, test: str) -> None:
+@click.option(
+    "--guard",
+    is_flag=True,
+    help="Call the kernel only on the architecture and at the shapes where it was measured as faster, else the original.",
+)
+@click.option(
+    "--must-hold",
+    metavar="NAMES",
+    default="",
+    help="Architectures, such as gfx950,sm_90, for which the kernel must compile and be correct in the interpreter, too.",
+)
+@click.option(
+    "--e2e",
+    metavar="CMD",
+    default="",
+    help="Shell command that is timed before and after the change, in five pairs. If its last line is key=value, this number "
+    "counts.",
+)
+@click.option(
+    "--accuracy",
+    metavar="CMD",
+    default="",
+    help="Shell command whose last line is key=value, more is better; run three times before and after. A drop beyond its "
+    "noise stops.",
+)
+def apply_command(  # an option each
+    words: tuple[str, ...],
+    *,
+    repository: Path,
+    file: str,
+    config: str,
+    test: str,
+    guard: bool,
+    must_hold: str,
+    e2e: str,
+    accuracy: str,
+) -> None:
     """Commit a correct ATTEMPT, by default of the latest session, to a new branch wavedeck/NAME of REPO.
 
     Your files and branches stay as they are, and nothing is pushed. The branch is checked out in a worktree of its own; the
@@ -54,14 +101,48 @@ def apply_command(words: tuple[str, ...], *, repository: Path, file: str, test: 
     home.ensure()
     task = load_task(short_task(kernel.task), registry=home.suites)
     repo = Repository(repository)
-    path = repo.find_file(task, baseline_source(task), file)
-    name = _name(kernel)
+    if config and (guard or must_hold or file):
+        raise Complaint("--config leaves the kernel as it is; leave --file, --guard and --must-hold out")
+    targets = tuple(filter(None, must_hold.split(",")))
+    if config:
+        tuned = tuned_change(kernel, task, config, repo)
+        path, text, name = (
+            config,
+            tuned.text,
+            f"{_name(kernel)}-{re.sub(r'[^A-Za-z0-9_.]+', '-', Path(config).stem).strip('-')}",
+        )
+    else:
+        tuned = None
+        path, name = repo.find_file(task, baseline_source(task), file), _name(kernel)
+        source = guarded_kernel(kernel, task, repo.read(path)) if guard else kernel.source
+        text = repo.merged(path, source, task)
+        check_holds(kernel, task, targets)
     place, branch = home.root / "applied" / name, f"wavedeck/{name}"
-    message = commit_message(kernel, task)
+    message = commit_message(kernel, task, tuned)
+    comparisons: list[Comparison] = []
+
+    def compare(trees: tuple[Path, Path]) -> None:
+        if accuracy:
+            comparisons.append(compare_accuracy(accuracy, trees, path, lambda step: say(f"accuracy: {step}")))
+            _check_accuracy(comparisons[-1])
+        if e2e:
+            comparisons.append(compare_end_to_end(e2e, trees, path, lambda step: say(f"end to end: {step}")))
+
     commit = repo.apply(
-        path, kernel.source, task, branch=branch, folder=place / "tree", message=message, test=test
+        path,
+        text,
+        branch=branch,
+        folder=place / "tree",
+        message=message,
+        test=test,
+        compare=compare if accuracy or e2e else None,
     )
-    write_whole(place / "PR.md", pull_request(kernel, task, path, test=test).encode("utf-8", "replace"))
+    page = pull_request(
+        kernel, task, path, test=test, comparisons=comparisons, tuned=tuned, guarded=guard, targets=targets
+    )
+    write_whole(place / "PR.md", page.encode("utf-8", "replace"))
+    for comparison in comparisons:
+        emit(f"{comparison.number:<13} {comparison_words(comparison)}")
     emit(f"branch        {branch}: commit {commit[:12]} changes {path}")
     emit(f"worktree      {place / 'tree'}")
     emit(f"pull request  {place / 'PR.md'}")
@@ -75,6 +156,14 @@ def _check_correct(kernel: KeptKernel) -> None:
         raise Complaint(f"{kernel.attempt} is {verdict}; apply a correct attempt")
     if attempt.confirmation is Confirmation.NOT_CONFIRMED:
         raise Complaint(f"{kernel.attempt} failed its exam; apply another attempt")
+
+
+def _check_accuracy(comparison: Comparison) -> None:
+    if comparison.difference[2] < 0:
+        raise Complaint(
+            f"{comparison.number} drops beyond its noise: {comparison_words(comparison)}; neither branch nor worktree is left",
+            code=ExitCode.NO,
+        )
 
 
 def _name(kernel: KeptKernel) -> str:

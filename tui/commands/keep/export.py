@@ -7,11 +7,14 @@ from pathlib import Path
 
 import click
 
+from engine.predictions.formats import write_results
+from engine.predictions.results import session_results
 from sessions.home import home_from
 from sessions.kept_kernels import KeptKernel
 from sessions.names import short_task
-from suites import load_task
-from tui.commands.opening import complete_words, open_kernel, open_kernels
+from suites import load_public_suite, load_task, public_suite_names
+from tui.commands.files import check_new_folder, write_folder
+from tui.commands.opening import complete_words, open_kernel, open_kernels, open_session
 from tui.diagnostics import Complaint, printable
 from tui.print.export_files import export_files, patch_file
 from tui.print.plain import emit
@@ -26,7 +29,12 @@ from tui.print.plain import emit
     is_flag=True,
     help="Also write a diff of the original file for `git apply`, if the task names the file.",
 )
-def export_command(words: tuple[str, ...], *, patch: bool) -> None:
+@click.option(
+    "--results",
+    is_flag=True,
+    help="Write the results of SESSION in the files of its public benchmark instead, for the benchmark's own tools.",
+)
+def export_command(words: tuple[str, ...], *, patch: bool, results: bool) -> None:
     """Write an ATTEMPT, by default of the latest session, or the accepted and best kernels of SESSION, into a new FOLDER.
 
     The kernel, its changes from the baseline, the evidence in Markdown and JSON, a test and a benchmark. Test and benchmark
@@ -36,24 +44,43 @@ def export_command(words: tuple[str, ...], *, patch: bool) -> None:
         raise Complaint("name what to export and a folder: wavedeck export softmax#1/2 FOLDER")
     *named, target = words
     folder = Path(target)
-    if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
-        raise Complaint(f"{folder} is not an empty folder; name a new one")
+    check_new_folder(folder)
+    if results:
+        for path in _write_results(named[0], folder):
+            emit(printable(str(path)))
+        return
     if len(named) == 1 and "#" not in named[0]:
-        places = {folder / kernel.task: kernel for kernel in open_kernels(named[0])}
+        places = {Path(kernel.task): kernel for kernel in open_kernels(named[0])}
     else:
-        places = {folder: open_kernel(named)}
+        places = {Path(): open_kernel(named)}
     texts = {
-        place / name: text for place, kernel in places.items() for name, text in _files(kernel, patch).items()
+        str(place / name): text
+        for place, kernel in places.items()
+        for name, text in _files(kernel, patch).items()
     }
-    for file, text in texts.items():
-        try:
-            file.parent.mkdir(parents=True, exist_ok=True)
-            file.write_text(text, encoding="utf-8", errors="replace")
-        except OSError as error:
-            raise Complaint(f"{file} was not written: {error.strerror or error}") from error
-        emit(printable(str(file)))
+    write_folder(folder, texts)
+    for name in texts:
+        emit(printable(str(folder / name)))
 
 
 def _files(kernel: KeptKernel, patch: bool) -> dict[str, str]:  # noqa: FBT001  # private
     task = load_task(short_task(kernel.task), registry=home_from(os.environ).suites)
     return export_files(kernel, task) | (patch_file(kernel, task) if patch else {})
+
+
+def _write_results(session: str, folder: Path) -> list[Path]:
+    """Write the best attempt of each instance as a sample of its task. Raises `Complaint` if no benchmark has such files."""
+    opened = open_session(session)
+    names = {instance.task for instance in opened.state.instances.values()}
+    suites = {name.partition("/")[0] for name in names} & set(public_suite_names(registry=opened.home.suites))
+    paths = []
+    for suite in sorted(suites):
+        tasks = {task.id: task for task in load_public_suite(suite, registry=opened.home.suites).tasks}
+        results = session_results(opened.state, tasks)
+        place = folder / suite if len(suites) > 1 else folder
+        paths += write_results(next(iter(tasks.values())).kind, results, place, name=opened.name)
+    if not paths:
+        raise Complaint(
+            f"session {opened.name} has no verdict on a task of a benchmark with files of its own"
+        )
+    return paths

@@ -12,29 +12,41 @@ from pathlib import Path
 
 import msgspec
 
+from engine.judge.evaluating import evaluation_without_stages
 from engine.predictions.formats import write_results
-from engine.predictions.judging import ProtocolJudge, WavedeckJudge, judge_samples
 from engine.predictions.matching import Sample, match
-from engine.predictions.original import OriginalJudge
+from engine.predictions.original import judge_by_definition, judge_originals
+from engine.predictions.plans import earlier_session, plan_predictions
 from engine.predictions.reading import read_predictions
-from engine.predictions.results import ORIGINAL, WAVEDECK, PredictionResult, ResultFile
-from engine.predictions.session import PredictionSession
-from harness import Device, DevicePool, Target
+from engine.predictions.results import (
+    ORIGINAL,
+    WAVEDECK,
+    PredictionResult,
+    judged_result,
+    original_results,
+    session_results,
+)
+from harness import Device, DevicePool
 from harness.node.selection import targets_for, wait_for_devices
 from harness.processes.capacity import RECORDED_CASE_BYTES
 from harness.recording.original import check_definition
+from sessions import fold
+from sessions.catalog import Standing, journal_of
 from sessions.home import Home, home_from
 from sessions.metrics.accuracy import mean_pass_at_k
 from sessions.state.ratio_words import times
 from suites import public_suite_names
 from suites.public.task import PublicTask
 from tui.commands.keep.public_suites import public_suite
+from tui.commands.keep.recording import judged_tasks
 from tui.commands.options import say_default_target
 from tui.config import Settings
 from tui.diagnostics import Complaint, ExitCode, say
 from tui.facts.tables import Column, Field
 from tui.facts.vocabulary import counted
 from tui.print.plain import emit, emit_json, listing
+
+from .ready import begin, go_on
 
 SEED = 0
 """Seed of the inputs without `--seed`: the same candidate gets the same verdict."""
@@ -60,8 +72,9 @@ class JudgedPredictions:
 
     results: list[PredictionResult]
     lost: list[Sample]
-    """Samples on which the judge failed."""
-    session: str
+    """Samples without a verdict: the judge failed, or a person stopped it."""
+    session: str = ""
+    code: ExitCode = ExitCode.DONE
 
 
 def judge_predictions(request: PredictionsOptions, settings: Settings, *, as_json: bool) -> ExitCode:
@@ -80,7 +93,12 @@ def judge_predictions(request: PredictionsOptions, settings: Settings, *, as_jso
     for problem in problems:
         say(f"not judged: {problem}")
     samples = _chosen(samples, request.only)
-    judged = asyncio.run(_judge(samples, request, settings)) if samples else JudgedPredictions([], [], "")
+    judged = JudgedPredictions([], [])
+    if samples:
+        device = asyncio.run(wait_for_devices(settings.devices, on_wait=say))[0]
+        seed = SEED if settings.seed is None else settings.seed
+        judge = _judge_originals if request.protocol == ORIGINAL else _judge_as_session
+        judged = judge(home, samples, request, device, settings.targets, seed)
     protocol = "" if request.protocol == WAVEDECK else f"-{request.protocol}"
     folder = request.out or home.root / "results" / request.suite / (request.predictions.stem + protocol)
     written = (
@@ -101,8 +119,8 @@ def judge_predictions(request: PredictionsOptions, settings: Settings, *, as_jso
     on_cpu = (result.why for result in judged.results if result.device == "cpu")
     say_default_target(on_cpu, settings.targets)
     if judged.lost:
-        say(f"the judge failed on {len(judged.lost)}; give the same command again to judge them")
-        return ExitCode.FAILED
+        say(f"{len(judged.lost)} have no verdict; give the same command again to judge them")
+        return ExitCode.FAILED if judged.code is ExitCode.DONE else judged.code
     return ExitCode.NO if problems or not samples else ExitCode.DONE
 
 
@@ -118,68 +136,100 @@ def _chosen(samples: Sequence[Sample], only: str) -> list[Sample]:
     return chosen
 
 
-async def _judge(
-    samples: Sequence[Sample], request: PredictionsOptions, settings: Settings
-) -> JudgedPredictions:
-    home = home_from(os.environ)
-    chosen = (await wait_for_devices(settings.devices, on_wait=say))[:1]
-    device = chosen[0]
-    seed = SEED if settings.seed is None else settings.seed
-    targets = targets_for(chosen, settings.targets)
-    results = ResultFile(home.suites, request.suite, device.kind if device.kind == "cpu" else "gpu")
-    key_of = partial(Sample.key, protocol=request.protocol, seed=seed)
-    kept_count = 0 if request.again else sum(results.find(key_of(sample)) is not None for sample in samples)
-    if kept_count:
-        say(f"{kept_count} of {len(samples)} have a result already; --again judges them again")
-    lost: list[Sample] = []
-    session = None
-    if kept_count < len(samples):
-        async with DevicePool([device.name], case_bytes=RECORDED_CASE_BYTES) as pool:
-            judge: ProtocolJudge = OriginalJudge(pool=pool, target=targets[0], seed=seed)
-            if request.protocol == WAVEDECK:
-                judge = WavedeckJudge(home.suites, pool=pool, targets=targets, seed=seed)
-                session = _open_session(home, samples, request, device, targets, seed)
-            lost = await judge_samples(
-                samples,
-                judge,
-                results,
-                key_of=key_of,
-                again=request.again,
-                slots=pool.slots,
-                session=session,
-                say=say,
-            )
-    all_results = [
-        msgspec.structs.replace(result, sample=sample.number)
-        for sample in samples
-        if (result := results.find(key_of(sample))) is not None
-    ]
-    return JudgedPredictions(
-        all_results,
-        lost,
-        max((result.session for result in all_results), default="") if session is None else session.name,
-    )
-
-
-def _open_session(
+def _judge_as_session(
     home: Home,
     samples: Sequence[Sample],
     request: PredictionsOptions,
     device: Device,
-    targets: Sequence[Target],
+    targets: Sequence[str],
     seed: int,
-) -> PredictionSession:
-    session = PredictionSession.open(
-        home,
-        samples,
-        file=request.predictions.name,
-        seed=seed,
-        device=device.name,
-        targets=[target.name for target in targets],
-        again=request.again,
+) -> JudgedPredictions:
+    """Judge the samples as a session. The newest session of the same samples is continued, or read if it is finished."""
+    tasks = judged_tasks(
+        dict.fromkeys(sample.public.id for sample in samples),
+        home.suites,
+        devices=[device.name],
+        targets=targets,
     )
-    say(f"session {session.name}")
-    return session
+    able = [sample for sample in samples if not isinstance(tasks[sample.public.id], str)]
+    session, code = "", ExitCode.DONE
+    judged: dict[tuple[str, int], PredictionResult] = {}
+    if able:
+        plan = plan_predictions(
+            able, file=request.predictions.name, seed=seed, devices=[device], targets=targets
+        )
+        earlier = None if request.again else earlier_session(home, plan)
+        if earlier is not None and earlier.state is Standing.FINISHED:
+            say(f"{len(able)} of {len(able)} have a result already; --again judges them again")
+        session = plan.session if earlier is None else earlier.name
+        code = begin(plan, home) if earlier is None else go_on(home, session)
+        state = fold(journal_of(home, session).events)
+        verdicts = session_results(state, {sample.public.id: sample.public for sample in able})
+        judged = {(result.task, result.sample): result for result in verdicts}
+    for sample in samples:
+        if isinstance(reason := tasks[sample.public.id], str):
+            evaluation = evaluation_without_stages(sample.public.id, device.name, "recording", reason)
+            result = judged_result(sample.public, sample.number, sample.source, evaluation)
+            judged[result.task, result.sample] = result
+    results = [judged.get((sample.public.id, sample.number)) for sample in samples]
+    lost = [sample for sample, result in zip(samples, results, strict=True) if result is None]
+    return JudgedPredictions([result for result in results if result is not None], lost, session, code)
+
+
+def _judge_originals(
+    home: Home,
+    samples: Sequence[Sample],
+    request: PredictionsOptions,
+    device: Device,
+    targets: Sequence[str],
+    seed: int,
+) -> JudgedPredictions:
+    results = judge_by_original(home, samples, device, targets=targets, seed=seed, again=request.again)
+    lost = [sample for sample, result in zip(samples, results, strict=True) if result is None]
+    return JudgedPredictions([result for result in results if result is not None], lost)
+
+
+def judge_by_original(
+    home: Home,
+    samples: Sequence[Sample],
+    device: Device,
+    *,
+    targets: Sequence[str],
+    seed: int = SEED,
+    again: bool = False,
+) -> list[PredictionResult | None]:
+    """Return the result of each sample by the original protocol; `None` if the judge failed on it.
+
+    A sample with a kept result is not judged, unless `again`.
+    """
+    results = original_results(home.suites, device)
+    keys = [sample.key(ORIGINAL, seed) for sample in samples]
+    kept = 0 if again else sum(results.find(key) is not None for key in keys)
+    if kept:
+        say(f"{kept} of {len(samples)} have a result already")
+
+    async def judge() -> list[Sample]:
+        async with DevicePool([device.name], case_bytes=RECORDED_CASE_BYTES) as pool:
+            by_definition = partial(judge_by_definition, pool=pool, target=targets_for([device], targets)[0])
+            return await judge_originals(
+                samples,
+                results,
+                by_definition,
+                device=device.name,
+                slots=pool.slots,
+                seed=seed,
+                again=again,
+                say=say,
+            )
+
+    lost = asyncio.run(judge()) if kept < len(samples) else []
+    kept_results = (
+        None if sample in lost else results.find(key) for sample, key in zip(samples, keys, strict=True)
+    )
+    return [
+        None if result is None else msgspec.structs.replace(result, sample=sample.number)
+        for sample, result in zip(samples, kept_results, strict=True)
+    ]
 
 
 def _entry(result: PredictionResult) -> dict[str, object]:

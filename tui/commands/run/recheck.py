@@ -12,14 +12,12 @@ import click
 
 from engine.judge.rechecking import SLOWER, Rechecked, Result, recheck
 from harness import DevicePool
-from harness.failures import first_failure
 from harness.node.selection import wait_for_devices
 from sessions.home import home_from
 from sessions.kept_kernels import KeptKernel, accepted_kernels
-from sessions.names import short_task
-from suites import SuiteError, Task
+from suites import Task
 from tui.commands.files import write_document
-from tui.commands.keep.recording import judged_task
+from tui.commands.keep.recording import judged_tasks
 from tui.commands.opening import open_kernels
 from tui.commands.options import complete_sessions, json_option, targets_option
 from tui.config import Settings, load
@@ -72,7 +70,10 @@ def recheck_command(
     limit = SLOWER if fail_on is None else _limit(fail_on)
     settings = load({"devices": device, "targets": targets}, environ=os.environ, folder=Path.cwd()).settings
     kernels = _kernels(scope)
-    tasks = {name: _task(name, settings) for name in dict.fromkeys(kernel.task for kernel in kernels)}
+    names = dict.fromkeys(kernel.task for kernel in kernels)
+    tasks = judged_tasks(
+        names, home_from(os.environ).suites, devices=settings.devices, targets=settings.targets
+    )
     rechecked = asyncio.run(_judge(kernels, tasks, settings, limit))
     if junit_file is not None:
         write_document(junit_file, junit(rechecked, fail_slower=fail_on is not None), "the JUnit file")
@@ -102,17 +103,6 @@ def _kernels(scope: str) -> list[KeptKernel]:
             "no kernel is accepted; name a session, or accept one with: wavedeck accept SESSION ATTEMPT"
         )
     return kernels
-
-
-def _task(name: str, settings: Settings) -> Task | str:
-    """Return the task, or why it cannot be judged."""
-    try:
-        registry = home_from(os.environ).suites
-        return judged_task(short_task(name), registry, devices=settings.devices, targets=settings.targets)
-    except SuiteError as error:
-        return str(error)
-    except ExceptionGroup as failures:
-        return str(first_failure(failures))
 
 
 async def _judge(

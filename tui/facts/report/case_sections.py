@@ -4,19 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
+from engine.tuning.best_by_case import best_by_case
 from harness import Evaluation
+from tui.facts.best_by_case import FIELDS, TITLE, basis_words
 from tui.facts.evaluation.counted import ESTIMATES, case_sizes
 from tui.facts.evaluation.times import time_columns, time_rows
 from tui.facts.tables import Cell, Column, Row, columns_of, rows_of
 
 from .model import SessionReport, Winner
-from .section import Section
+from .section import Section, section_of
 
 ATTEMPT = Column("attempt", most=26, keep=True)
 
 
 def case_sections(report: SessionReport) -> tuple[Section, ...]:
-    """Return the cases of the winners, and the estimates of the winners without a time."""
+    """Return the cases of the winners, the estimates of the winners without a time, and what `tune` found for each case."""
+    bests = [best for winner in report.winners for best in best_by_case(report.state, winner.task)]
     timed = [(winner, timing) for winner in report.winners for timing in winner.evaluation.latency]
     cases = [row for winner in report.winners for row in _of(winner, _time_rows(winner.evaluation))]
     estimates = [
@@ -44,6 +47,13 @@ def case_sections(report: SessionReport) -> tuple[Section, ...]:
             (bounds,) if estimates else (),
             (ATTEMPT, *columns_of(ESTIMATES)),
             tuple(estimates),
+        ),
+        section_of(
+            TITLE,
+            FIELDS,
+            bests,
+            lambda best: f"{best.attempt}|{best.case}",
+            *([basis_words(bests)] if bests else []),
         ),
     )
 

@@ -11,7 +11,7 @@ from textual.binding import Binding, BindingType
 from textual.worker import Worker, WorkerState
 
 from tui.cockpit.desk.desk import Desk
-from tui.cockpit.desk.messages import NewRun, OpenReport, OpenSession
+from tui.cockpit.desk.messages import NewRun, OpenComparison, OpenReport, OpenSession
 from tui.cockpit.dialogs.layers import LayeredScreen
 from tui.cockpit.dialogs.line_prompt import LinePrompt
 from tui.cockpit.draw.lines import Span, clean, line
@@ -49,6 +49,7 @@ class HomeScreen(LayeredScreen[None]):
         Binding("c", "new_run", "new run", id="home.new_run"),
         Binding("o", "order", "order", id="home.order"),
         Binding("R", "report", "report", id="home.report"),
+        Binding("equals_sign", "compare", "compare", id="home.compare", key_display="="),
         Binding("slash", "find", "filter", id="home.find", key_display="/"),
         Binding("n", "match(1)", "next match", id="home.next_match", show=False),
         Binding("N", "match(-1)", "match before", id="home.match_before", show=False),
@@ -205,11 +206,15 @@ class HomeScreen(LayeredScreen[None]):
 
     def action_report(self) -> None:
         """Report the marked sessions, or the one under the cursor."""
-        marked = [name for name in self.table.infos if name in self.table.marked]
+        marked = self.table.marked_sessions
         current = self.table.current
         names = marked or ([current.name] if current is not None else [])
         if names:
             self.post_message(OpenReport(names))
+
+    def action_compare(self) -> None:
+        """Compare the two marked sessions; the older is A."""
+        self.post_message(OpenComparison(*sorted(self.table.marked_sessions)))
 
     def action_order(self) -> None:
         """Order the list another way."""
@@ -240,6 +245,8 @@ class HomeScreen(LayeredScreen[None]):
             return super().check_action(action, parameters)
         if action == "show_all":
             return bool(self.table.filtered)
+        if action == "compare":
+            return len(self.table.marked_sessions) == 2
         if action in ("order", "report", "find"):
             return bool(self.table.infos)
         return super().check_action(action, parameters)

@@ -40,7 +40,8 @@ state      preparing: no attempt yet, the line at the bottom says what is
 
 Filter: `softmax`, `state:crashed`, `model:qwen`, `speedup>1.2`,
 `-method:tune`.
-`space` marks sessions; `R` opens one report of all marked sessions.
+`space` marks sessions; `R` opens one report of all marked sessions, `=`
+compares two marked sessions.
 """
 
     def __init__(self, *, empty: str, id: str | None = None) -> None:
@@ -53,6 +54,11 @@ Filter: `softmax`, `state:crashed`, `model:qwen`, `speedup>1.2`,
     def current(self) -> SessionInfo | None:
         """The session under the cursor."""
         return self.infos.get(self.cursor_key or "")
+
+    @property
+    def marked_sessions(self) -> list[str]:
+        """The marked sessions, in the order of the list."""
+        return [name for name in self.infos if name in self.marked]
 
     def show(self, infos: Sequence[SessionInfo]) -> None:
         """Show these sessions; marks of sessions that are gone go with them."""

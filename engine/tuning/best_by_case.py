@@ -1,0 +1,97 @@
+"""The best configuration of each case, from the judged attempts of a session of `tune`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+
+from harness import Estimate, Evaluation, Latency, Verdict
+from sessions.names import split_attempt
+from sessions.state.speed import are_comparable, timed_evaluation
+from sessions.state.state import AttemptState, Confirmation, SessionState
+
+from .launch_config import Config, launch_config
+
+SAME = 0.05
+"""Estimates that differ by a smaller share are equal."""
+
+
+@dataclass(frozen=True, slots=True)
+class CaseBest:
+    """A case with the attempt that has the best configuration for it."""
+
+    case: str
+    attempt: str
+    config: Config
+    evaluation: Evaluation
+    latency: Latency | None
+    """`None` if no attempt was timed. The choice is then by estimate."""
+    estimate: Estimate | None = None
+    is_faster: bool = False
+    """True if it was measured as faster than the start of the sweep."""
+
+
+def best_by_case(state: SessionState, task: str) -> list[CaseBest]:
+    """Returns the best configuration of each open case of a task, in the order of the cases.
+
+    It is the start of the sweep, unless the whole interval of another correct attempt is faster than the start's time. Without
+    times it is the start, unless the roofline estimate of another attempt is lower. Empty for other methods than `tune`.
+    """
+    judged = list(_judged(state, task))
+    if not judged or split_attempt(judged[0][0].attempt).number != 1:  # the start failed its exam
+        return []
+    start = judged[0]
+    judged = [pair for pair in judged if are_comparable(start[1], pair[1])]
+    if not any(evaluation.latency for _, evaluation in judged):
+        return list(_estimated(judged))
+    cases = dict.fromkeys(latency.case for _, evaluation in judged for latency in evaluation.latency)
+    return [best for case in cases if (best := _fastest(case, judged)) is not None]
+
+
+def _fastest(case: str, judged: Sequence[tuple[AttemptState, Evaluation]]) -> CaseBest | None:
+    """The fastest attempt at a case; `None` if the start was not timed there and nothing is faster."""
+    timed = [
+        (latency, CaseBest(case, attempt.attempt, launch_config(attempt.source or ""), evaluation, latency))
+        for attempt, evaluation in judged
+        for latency in evaluation.latency
+        if latency.case == case
+    ]
+    at_start = [pair for pair in timed if pair[1].attempt == judged[0][0].attempt]
+    to_beat = (at_start[0][0].speedup if at_start else None) or 1.0
+    faster = [
+        (latency.speedup or 0.0, best)
+        for latency, best in timed
+        if latency.ci is not None and latency.ci[0] > to_beat and best.attempt != judged[0][0].attempt
+    ]
+    if faster:
+        return replace(max(faster, key=lambda pair: pair[0])[1], is_faster=True)
+    return at_start[0][1] if at_start else None
+
+
+def _judged(state: SessionState, task: str) -> Iterator[tuple[AttemptState, Evaluation]]:
+    """Yield the correct attempts of a sweep with the evaluation with the times that count, the start first."""
+    if state.started is None or state.started.method != "tune":
+        return
+    for attempt in state.attempts():
+        evaluation = timed_evaluation(attempt)
+        if (
+            state.instances[split_attempt(attempt.attempt).instance].task == task
+            and evaluation is not None
+            and attempt.verdict is Verdict.CORRECT
+            and attempt.confirmation is not Confirmation.NOT_CONFIRMED
+        ):
+            yield attempt, evaluation
+
+
+def _estimated(judged: list[tuple[AttemptState, Evaluation]]) -> Iterator[CaseBest]:
+    chosen: dict[str, tuple[float, CaseBest]] = {}
+    for attempt, evaluation in judged:
+        for estimate in evaluation.estimate:
+            if estimate.target != evaluation.estimate[0].target:
+                continue
+            time_us = estimate.high_us if estimate.shared_us is None else estimate.shared_us
+            if estimate.case not in chosen or time_us < (1 - SAME) * chosen[estimate.case][0]:
+                config = launch_config(attempt.source or "")
+                best = CaseBest(estimate.case, attempt.attempt, config, evaluation, None, estimate)
+                chosen[estimate.case] = time_us, best
+    return iter(best for _, best in chosen.values())

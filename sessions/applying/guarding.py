@@ -1,0 +1,150 @@
+"""A kernel behind a guard: it runs where it was measured as faster, and the original runs everywhere else."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Mapping, Sequence
+
+from sessions.errors import NotApplicable
+from suites.python_source import parse_python, source_lines
+
+from .merging import Module
+
+Arguments = Mapping[str, tuple[tuple[int, ...], str]]
+"""Shape and torch dtype of each tensor, by parameter."""
+
+_GUARD = """\
+_{name}_faster = {{
+{rows}
+}}
+
+
+@functools.cache
+def _{name}_target(device):
+    properties = torch.cuda.get_device_properties(device)
+    if torch.version.hip:
+        return properties.gcnArchName.partition(":")[0]
+    return f"sm_{{properties.major}}{{properties.minor}}"
+
+
+def {name}({signature}):
+    _seen = tuple((tuple(_x.shape), str(_x.dtype)) if isinstance(_x, torch.Tensor) else None for _x in ({keys},))
+    if _seen in _{name}_faster and {first}.is_cuda and _{name}_target({first}.device) == "{target}":
+        return {name}_tuned({passed})
+    return {name}_original({passed})
+"""
+
+
+def guarded(original: str, kernel: str, entry: str, cases: Mapping[str, Arguments], target: str) -> str:
+    """Return a module that `merge` puts into the file instead of the kernel.
+
+    It has the original entry point as `ENTRY_original`, the kernel's as `ENTRY_tuned`, and an `ENTRY` that chooses: the kernel on
+    this target (`gfx942`) for tensors with the shapes and dtypes of a case. Names that both texts define get the end `_tuned` in
+    the kernel. Raises `NotApplicable` if a guard is no simple change.
+    """
+    before = Module(original)
+    function = before.defined.get(entry)
+    if (
+        not isinstance(function, ast.FunctionDef)
+        or function.decorator_list
+        or function.args.posonlyargs
+        or function.args.vararg
+        or function.args.kwarg
+    ):
+        raise NotApplicable(f"`{entry}` is no plain function without decorators; write its guard by hand")
+    clashes = Module(kernel).defined.keys() & before.defined.keys()
+    tuned = Module(_renamed(kernel, {name: f"{name}_tuned" for name in {*clashes, entry}}))
+    body = _renamed(before.text_of(function), {entry: f"{entry}_original"}, bodies=False)
+    parameters = [argument.arg for argument in (*function.args.args, *function.args.kwonlyargs)]
+    keys = [name for name in parameters if any(name in arguments for arguments in cases.values())]
+    if not keys:
+        raise NotApplicable(f"`{entry}` takes no tensor, so there is no shape to guard by")
+    rows = "\n".join(
+        f"    ({', '.join(_key(arguments.get(name)) for name in keys)},),  # {case}"
+        for case, arguments in cases.items()
+    )
+    guard = _GUARD.format(
+        name=entry,
+        rows=rows,
+        signature=ast.unparse(function.args),
+        keys=", ".join(keys),
+        first=next(name for name in keys if all(name in arguments for arguments in cases.values())),
+        target=target,
+        passed=", ".join(f"{name}={name}" for name in parameters),
+    )
+    return "\n".join(
+        [
+            "import functools",
+            "",
+            "import torch",
+            *tuned.imports,
+            "",
+            "",
+            *tuned.definition_lines,
+            "",
+            "",
+            body,
+            "",
+            "",
+            guard,
+        ]
+    )
+
+
+def _key(argument: tuple[tuple[int, ...], str] | None) -> str:
+    return "None" if argument is None else f'({argument[0]}, "torch.{argument[1]}")'
+
+
+def _renamed(text: str, names: Mapping[str, str], *, bodies: bool = True) -> str:
+    """Return the text with other names for things at its top level; without `bodies`, only where they are defined.
+
+    Raises `NotApplicable` if a function has such a name of its own.
+    """
+    tree = parse_python(text)
+    spots: list[tuple[int, int, str]] = []
+    lines = [line.encode() for line in source_lines(text)]
+    for statement in tree.body:
+        if isinstance(statement, (ast.FunctionDef, ast.ClassDef)) and statement.name in names:
+            line = lines[statement.lineno - 1]
+            head = re.match(rb"\s*(def|class)\s+", line)
+            assert head is not None
+            spots.append((statement.lineno, head.end(), statement.name))
+    for own in _own_names(tree) & names.keys() if bodies else ():
+        raise NotApplicable(
+            f"the kernel also uses `{own}` for something inside of a function; write its guard by hand"
+        )
+    spots += [
+        (node.lineno, node.col_offset, node.id)
+        for node in ast.walk(tree)
+        if bodies and isinstance(node, ast.Name) and node.id in names
+    ]
+    for number, column, name in sorted(spots, reverse=True):
+        old = lines[number - 1]
+        lines[number - 1] = old[:column] + names[name].encode() + old[column + len(name.encode()) :]
+    return b"\n".join(lines).decode()
+
+
+def _own_names(tree: ast.Module) -> set[str]:
+    """Return the names that functions, lambdas and comprehensions bind."""
+    inner: Sequence[type[ast.AST]] = (
+        ast.FunctionDef,
+        ast.Lambda,
+        ast.ListComp,
+        ast.SetComp,
+        ast.DictComp,
+        ast.GeneratorExp,
+    )
+    nodes = [
+        node
+        for scope in ast.walk(tree)
+        if isinstance(scope, tuple(inner))
+        for node in ast.walk(scope)
+        if node is not scope
+    ]
+    names = {node.id for node in nodes if isinstance(node, ast.Name) and not isinstance(node.ctx, ast.Load)}
+    names |= {node.arg for node in nodes if isinstance(node, ast.arg)}
+    names |= {node.name for node in nodes if isinstance(node, (ast.FunctionDef, ast.ClassDef))}
+    return names | {
+        name for node in nodes if isinstance(node, (ast.Global, ast.Nonlocal)) for name in node.names
+    }

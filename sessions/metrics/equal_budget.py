@@ -1,0 +1,192 @@
+"""Pairs two sides task by task at equal budget: what each side reached with the budget that both spent.
+
+A chain is the rows of one instance. The nth chain of a task on one side, by seed and number, is paired with the nth chain on the
+other side.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Sequence
+from enum import StrEnum
+from itertools import accumulate
+from typing import NamedTuple
+
+import msgspec
+
+from sessions.state.state import Confirmation
+
+from .attempt_row import AttemptRow
+from .selection import OTHER_PROVENANCE, by_instance, counted_rows
+
+
+class Budget(StrEnum):
+    """The cost that is equal on both sides."""
+
+    ATTEMPTS = "attempts"
+    TOKENS = "tokens"
+    """Tokens in and out."""
+    USD = "usd"
+    DEVICE_S = "device-s"
+    """Seconds in which the judge held devices."""
+
+    @property
+    def unit(self) -> str:
+        """The unit in words."""
+        return {Budget.USD: "US dollars", Budget.DEVICE_S: "device seconds"}.get(self, self.value)
+
+
+class Best(NamedTuple):
+    """The fastest attempt of one side on a task."""
+
+    attempt: str
+    speedup: float
+    provenance: tuple[str, ...]
+    against: str
+
+
+class TaskPair(msgspec.Struct, frozen=True, kw_only=True):
+    """One task on both sides, at equal budget. In each pair side A comes first."""
+
+    task: str
+    instances: int
+    """Pairs of instances."""
+    budget: tuple[float, float]
+    """Least and greatest budget of a pair of instances."""
+    solved: tuple[bool, bool]
+    best: tuple[Best | None, Best | None]
+    apart: str = ""
+    """Why the two speedups are not compared; empty if they are, or if a side has none."""
+
+    @property
+    def log_ratio(self) -> float | None:
+        """Logarithm of B's speedup over A's; `None` if they are not compared."""
+        first, second = self.best
+        if first is None or second is None or self.apart:
+            return None
+        return math.log(second.speedup / first.speedup)
+
+
+class Paired(msgspec.Struct, frozen=True):
+    """The tasks that both sides tried, and what is left out."""
+
+    pairs: tuple[TaskPair, ...]
+    left_out: dict[str, int]
+    """Numbers of rows or instances that are not compared, by reason."""
+
+
+class _Chain(NamedTuple):
+    rows: Sequence[AttemptRow]
+    spent: Sequence[float]
+    """Budget spent up to each row, this row included."""
+
+    @property
+    def solved_at(self) -> float | None:
+        """Budget at the first correct row."""
+        return next((spent for row, spent in zip(self.rows, self.spent, strict=True) if row.correct), None)
+
+    def within(self, budget: float) -> list[AttemptRow]:
+        """Returns the rows that the budget pays for."""
+        return [row for row, spent in zip(self.rows, self.spent, strict=True) if spent <= budget]
+
+
+def cost_of(row: AttemptRow, budget: Budget) -> float | None:
+    """Returns the cost of one attempt; `None` if it is not known."""
+    match budget:
+        case Budget.ATTEMPTS:
+            return 1.0
+        case Budget.TOKENS:
+            if row.input_tokens is None or row.output_tokens is None:
+                return None
+            return float(row.input_tokens + row.output_tokens)
+        case Budget.USD:
+            return row.cost_usd
+        case Budget.DEVICE_S:
+            return row.device_s
+
+
+def pair_tasks(first: Iterable[AttemptRow], second: Iterable[AttemptRow], budget: Budget) -> Paired:
+    """
+    Returns the tasks of both sides, each side cut at equal budget, in order of the first side.
+
+    Solved: an unsolved chain is known up to its last attempt. A solved chain stays solved at each larger budget, up to the
+    largest budget that a chain of both sides reached. So a method that stops when it is done gains and loses nothing.
+    Speedups: the fastest attempt within the budget that both chains of a pair spent, by the timing of its verdict. The exam
+    times only each instance's last winner, which a cut may leave out.
+    """
+    left_out: Counter[str] = Counter()
+    sides = [_chains(rows, budget, left_out) for rows in (first, second)]
+    common = [key for key in sides[0] if key in sides[1]]
+    left_out["instance that only one side has"] = len(sides[0].keys() ^ sides[1].keys())
+    by_task: dict[str, list[tuple[_Chain, _Chain]]] = defaultdict(list)
+    for key in common:
+        by_task[key[0]].append((sides[0][key], sides[1][key]))
+    largest = min(max((side[key].spent[-1] for key in common), default=0.0) for side in sides)
+    pairs = [_task_pair(task, chains, largest) for task, chains in by_task.items()]
+    return Paired(tuple(pairs), {reason: number for reason, number in left_out.items() if number})
+
+
+def _chains(
+    rows: Iterable[AttemptRow], budget: Budget, left_out: Counter[str]
+) -> dict[tuple[str, int], _Chain]:
+    """Returns the chains of one side by task and place; counts the rows that are left out."""
+    selection = counted_rows(rows)
+    left_out.update(selection.left_out)
+    independent = [row for row in selection.rows if row.independent]
+    left_out["instance that a person added"] += len(selection.rows) - len(independent)
+    instances = by_instance(independent)
+    chains: dict[tuple[str, int], _Chain] = {}
+    places = Counter[str]()
+    for chain in sorted(
+        instances.values(), key=lambda chain: (chain[0].seed, chain[0].session, chain[0].instance)
+    ):
+        task = chain[0].task
+        places[task] += 1
+        costs = [cost_of(row, budget) for row in chain]
+        known_costs = [cost for cost in costs if cost is not None]
+        if len(known_costs) < len(costs):
+            left_out[f"instance with an unknown number of {budget.unit}"] += 1
+        else:
+            chains[task, places[task]] = _Chain(chain, list(accumulate(known_costs)))
+    return chains
+
+
+def _task_pair(task: str, chains: Sequence[tuple[_Chain, _Chain]], largest: float) -> TaskPair:
+    budgets, solved = [], [False, False]
+    within: tuple[list[AttemptRow], list[AttemptRow]] = ([], [])
+    for pair in chains:
+        ends = [largest if chain.solved_at is not None else chain.spent[-1] for chain in pair]
+        spent = min(chain.spent[-1] for chain in pair)
+        budgets.append(min(*ends, largest))
+        for side, chain in enumerate(pair):
+            solved[side] |= chain.solved_at is not None and chain.solved_at <= budgets[-1]
+            within[side].extend(chain.within(spent))
+    best = (_best(within[0]), _best(within[1]))
+    return TaskPair(
+        task=task,
+        instances=len(chains),
+        budget=(min(budgets), max(budgets)),
+        solved=(solved[0], solved[1]),
+        best=best,
+        apart=_apart(*best),
+    )
+
+
+def _best(rows: Iterable[AttemptRow]) -> Best | None:
+    """Returns the fastest exactly timed row that neither a person nor the exam refused."""
+    timed = [
+        Best(row.attempt, row.found, row.provenance, row.against)
+        for row in rows
+        if row.found is not None and not row.sign and not row.rejected
+        if row.confirmation is not Confirmation.NOT_CONFIRMED
+    ]
+    return max(timed, key=lambda best: best.speedup, default=None)
+
+
+def _apart(first: Best | None, second: Best | None) -> str:
+    if first is None or second is None:
+        return ""
+    if first.provenance != second.provenance:
+        return OTHER_PROVENANCE
+    return "" if first.against == second.against else "another baseline"

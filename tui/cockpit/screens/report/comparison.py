@@ -1,0 +1,106 @@
+"""Two sessions at equal budget: whether a difference is proven, which tasks each solved, and the speedups by task."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import ClassVar
+
+from textual import on
+from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
+
+from sessions.errors import SessionsError
+from sessions.metrics.attempt_row import AttemptRow
+from sessions.metrics.equal_budget import Budget
+from tui.cockpit.dialogs.layers import ClosesOnce, LayeredScreen
+from tui.cockpit.draw.lines import Line, line
+from tui.cockpit.screens.agent.page import paragraph, spaced, table_lines
+from tui.cockpit.screens.report.report_view import shown_rows
+from tui.cockpit.widgets.bar import Bar
+from tui.cockpit.widgets.key_bar import KeyBar
+from tui.cockpit.widgets.line_view import LineView
+from tui.facts.comparison import ComparedSides, compare_sides, comparison_facts, comparison_sections
+from tui.facts.report import Section
+from tui.facts.tables import Table, named_values
+
+HELP = """\
+Two sessions, task by task at equal budget. `b` changes what is equal:
+attempts, tokens, US dollars, device seconds.
+
+A difference is proven if its p, corrected for the number of comparisons, is
+at most 0.05. Speedups are compared if the same hardware and software timed both
+against the same baseline.
+"""
+
+
+class ComparisonScreen(ClosesOnce, LayeredScreen[None]):
+    """Reads two sessions in a thread and compares them."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("b", "budget", "equal budget", id="compare.budget"),
+        Binding("escape", "back", "back", id="screen.back", key_display="esc"),
+    ]
+
+    def __init__(self, first: str, second: str, *, read: Callable[[str], Sequence[AttemptRow]]) -> None:
+        super().__init__()
+        self._sessions = (first, second)
+        self._read = read
+        self._sides: list[Sequence[AttemptRow]] = []
+        self._budget = Budget.ATTEMPTS
+        self.compared: ComparedSides | None = None
+        self.head = Bar(id="header", classes="header")
+        self.page = LineView(help=HELP, id="comparison")
+
+    def compose(self) -> ComposeResult:
+        """Header, the page, keys."""
+        yield self.head
+        yield self.page
+        yield KeyBar(id="keys")
+
+    def on_mount(self) -> None:
+        """Read the sessions."""
+        self.page.focus()
+        self.page.show([line(f"reading {' and '.join(self._sessions)} ...", "dim")])
+        self.app.run_worker(self._load, name="reading the sessions", thread=True, exit_on_error=False)
+
+    def _load(self) -> None:
+        try:
+            sides = [self._read(session) for session in self._sessions]
+        except (OSError, SessionsError) as error:
+            self.app.call_from_thread(self.page.show, [line(f"A session was not read: {error}", "warn")])
+        else:
+            self.app.call_from_thread(self._compare, sides)
+
+    def _compare(self, sides: list[Sequence[AttemptRow]]) -> None:
+        self._sides = sides
+        first, second = sides
+        self.compared = compare_sides(first, second, self._budget)
+        self._draw()
+
+    @on(LineView.Resized)
+    def _draw(self) -> None:
+        self.head.show(line(f"A and B compared at equal {self._budget.unit}", "key"))
+        if self.compared is not None:
+            width = max(self.size.width - 3, 20)
+            facts = named_values("", comparison_facts(self.compared).items())
+            sections = [section_lines(section, width) for section in comparison_sections(self.compared)]
+            self.page.show(spaced([table_lines(facts, width), *sections]))
+
+    def action_budget(self) -> None:
+        """Compare at the next kind of equal budget."""
+        budgets = list(Budget)
+        self._budget = budgets[(budgets.index(self._budget) + 1) % len(budgets)]
+        if self._sides:
+            self._compare(self._sides)
+
+    def action_back(self) -> None:
+        """Go back to the list of sessions."""
+        self.dismiss()
+
+
+def section_lines(section: Section, width: int) -> list[Line]:
+    """Return a section as lines: title, sentences, table."""
+    table = Table("", section.columns, tuple(shown_rows(section)))
+    style = "dim" if section.rows else ""
+    sentences = [text for sentence in section.sentences for text in paragraph(sentence, width, style)]
+    return [*paragraph(section.title, width, "head"), *sentences, *table_lines(table, width)]

@@ -1,0 +1,230 @@
+"""`wavedeck rejudge`: judge the attempts of a session again, and compare the verdicts of then and now."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+import click
+
+from engine.judge.rechecking import compare_sessions
+from engine.predictions.matching import Sample
+from engine.predictions.plans import plan_rejudge
+from engine.predictions.results import ORIGINAL, WAVEDECK, PredictionResult
+from harness.node.selection import wait_for_devices
+from harness.recording.original import DEFINITIONS
+from harness.wire.evaluation import Verdict
+from sessions import SessionState, fold
+from sessions.catalog import journal_of
+from sessions.home import Home
+from sessions.names import split_attempt
+from sessions.state.state import AttemptState
+from suites import load_public_suite, public_suite_names
+from suites.public.task import PublicTask
+from tui.commands.keep.recording import judged_tasks
+from tui.commands.opening import open_session
+from tui.commands.options import json_option, session_argument, setting_options
+from tui.config import Settings, load
+from tui.diagnostics import Complaint, ExitCode, say
+from tui.facts.tables import Column, Field
+from tui.print.plain import emit, emit_json, listing
+from tui.print.recheck_pages import verdict_words
+from tui.print.rejudge_pages import matrix_rows, matrix_text, rejudge_document, rejudge_text
+
+from .evaluate import say_busy
+from .predictions import judge_by_original
+from .ready import begin, go_on
+
+
+@click.command(name="rejudge")
+@session_argument
+@click.option(
+    "--protocol",
+    type=click.Choice((WAVEDECK, ORIGINAL)),
+    default=WAVEDECK,
+    help="This judge, or the benchmark's own definition of correct, which is not a session. [wavedeck]",
+)
+@click.option(
+    "--attempts",
+    "which",
+    type=click.Choice(("all", "best")),
+    default="all",
+    help="Every attempt with a reply, or the best of each instance. [all]",
+)
+@setting_options("devices", "targets")
+@json_option
+def rejudge_command(
+    session: str, *, protocol: str, which: str, devices: str | None, targets: str | None, as_json: bool
+) -> ExitCode:
+    """Judge the attempts of SESSION again with today's judge, and compare; no model is called.
+
+    The verdicts are a new session, on the inputs and against the timing baseline of SESSION, which stays as it is. If SESSION
+    is such a new session itself, the command finishes it if needed, and compares.
+
+    Exit code: 0 done, 1 if an attempt was correct and has another verdict now, 3 if the judge failed, 130 if stopped.
+    """
+    settings = load({"devices": devices, "targets": targets}, environ=os.environ, folder=Path.cwd()).settings
+    opened = open_session(session)
+    state = opened.state
+    if state.started is None:
+        raise Complaint(f"session {opened.name} has no first event, so its settings are not known")
+    if source := state.started.options.rejudges:
+        code, again = go_on(opened.home, opened.name), opened.name
+        state = fold(journal_of(opened.home, source).events)
+    else:
+        attempts = chosen(state, which)
+        if not attempts:
+            raise Complaint(f"session {opened.name} has no attempt with a reply to judge")
+        if protocol == ORIGINAL:
+            return _by_original(opened.home, state, attempts, settings, as_json=as_json)
+        source = opened.name
+        code, again = _judge_again(opened.home, state, attempts, settings)
+    if code is not ExitCode.DONE:
+        say(f"{again} is not finished; this judges the rest and compares: wavedeck rejudge {again}")
+        return code
+    rechecked = compare_sessions(state, fold(journal_of(opened.home, again).events))
+    if as_json:
+        emit_json(rejudge_document(again, source, rechecked))
+    else:
+        emit(rejudge_text(rechecked))
+        emit(f"\nsession {again}: wavedeck report {again}")
+    lost = any(
+        entry.kernel.judged is not None
+        and entry.kernel.judged.verdict is Verdict.CORRECT
+        and entry.now is not None
+        and entry.now.verdict.is_failure
+        for entry in rechecked
+    )
+    return ExitCode.NO if lost else ExitCode.DONE
+
+
+def chosen(state: SessionState, which: str) -> list[AttemptState]:
+    """Return all attempts with a reply, or the best of each instance."""
+    instances = state.instances.values()
+    return [
+        attempt
+        for instance in instances
+        for attempt in instance.attempts
+        if attempt.source is not None and (which == "all" or attempt.attempt == instance.best)
+    ]
+
+
+def _judge_again(
+    home: Home, state: SessionState, attempts: Sequence[AttemptState], settings: Settings
+) -> tuple[ExitCode, str]:
+    """Run the new session. Return how it ended, and its name."""
+    assert state.started is not None
+    selected = asyncio.run(wait_for_devices(settings.devices, on_wait=say_busy))
+    names = dict.fromkeys(_task(state, attempt) for attempt in attempts)
+    tasks = judged_tasks(
+        names, home.suites, devices=[device.name for device in selected], targets=settings.targets
+    )
+    for name in names:
+        if isinstance(reason := tasks[name], str):
+            say(f"not judged: {name}: {reason}")
+    able = [attempt for attempt in attempts if not isinstance(tasks[_task(state, attempt)], str)]
+    if not able:
+        raise Complaint("no task of the session can be judged here, see above")
+    plan = plan_rejudge(state.started, able, devices=selected, targets=settings.targets)
+    return begin(plan, home), plan.session
+
+
+def _task(state: SessionState, attempt: AttemptState) -> str:
+    return state.instances[split_attempt(attempt.attempt).instance].task
+
+
+def _by_original(
+    home: Home, state: SessionState, attempts: Sequence[AttemptState], settings: Settings, *, as_json: bool
+) -> ExitCode:
+    """Judge by the benchmarks' own definitions, print, and return the exit code. Attempts of other tasks are left out."""
+    tasks = _defined_tasks(home, {_task(state, attempt) for attempt in attempts})
+    samples = {
+        attempt.attempt: _sample(tasks[name], attempt)
+        for attempt in attempts
+        if (name := _task(state, attempt)) in tasks
+    }
+    if not samples:
+        raise Complaint(
+            f"the original protocol is known for {', '.join(DEFINITIONS)}; the session has no task of them"
+        )
+    if len(samples) < len(attempts):
+        say(f"not judged: {len(attempts) - len(samples)} attempts of tasks without an original protocol")
+    device = asyncio.run(wait_for_devices(settings.devices, on_wait=say_busy))[0]
+    results = judge_by_original(home, list(samples.values()), device, targets=settings.targets)
+    rows = [
+        OriginalRow(state.attempt(name), result)
+        for name, result in zip(samples, results, strict=True)
+        if result is not None
+    ]
+    counts = Counter((row.then, row.result.verdict) for row in rows)
+    if as_json:
+        emit_json(
+            {
+                "protocol": ORIGINAL,
+                "matrix": matrix_rows(counts),
+                "attempts": [row.document() for row in rows],
+            }
+        )
+    else:
+        emit(matrix_text(counts))
+        if different := [row for row in rows if row.differs]:
+            emit("\n" + listing(ORIGINAL_ROWS, different))
+    if len(rows) < len(samples):
+        return ExitCode.FAILED
+    return ExitCode.NO if any(row.differs and row.was_correct for row in rows) else ExitCode.DONE
+
+
+class OriginalRow(NamedTuple):
+    """An attempt with its verdict and its result by the original protocol."""
+
+    attempt: AttemptState
+    result: PredictionResult
+
+    @property
+    def then(self) -> str:
+        """The session's verdict in words."""
+        return verdict_words(self.attempt.evaluation)
+
+    @property
+    def was_correct(self) -> bool:
+        """True if the session's verdict is correct."""
+        return self.attempt.verdict is Verdict.CORRECT
+
+    @property
+    def differs(self) -> bool:
+        """True if one protocol accepts the attempt and the other does not."""
+        return self.result.counted and self.was_correct != self.result.execution
+
+    def document(self) -> dict[str, object]:
+        """Return the row for programs."""
+        result = self.result
+        return {
+            "attempt": self.attempt.attempt,
+            "then": self.then,
+            "now": result.verdict,
+            "why": result.why or None,
+        }
+
+
+ORIGINAL_ROWS: tuple[Field[OriginalRow], ...] = (
+    Field(Column("attempt", keep=True), lambda row: row.attempt.attempt),
+    Field(Column("then", keep=True), lambda row: row.then),
+    Field(Column("original protocol", keep=True), lambda row: row.result.verdict),
+    Field(Column("why", least=30, if_known=True), lambda row: row.result.why),
+)
+
+
+def _defined_tasks(home: Home, names: Iterable[str]) -> dict[str, PublicTask]:
+    """Return the named tasks of benchmarks with an original protocol."""
+    suites = {name.partition("/")[0] for name in names} & set(public_suite_names(registry=home.suites))
+    tasks = (task for suite in suites for task in load_public_suite(suite, registry=home.suites).tasks)
+    return {task.id: task for task in tasks if task.kind in DEFINITIONS}
+
+
+def _sample(task: PublicTask, attempt: AttemptState) -> Sample:
+    missing = "" if attempt.source else "the reply has no code"
+    return Sample(task, attempt.number, attempt.attempt, attempt.source or "", missing, missing)

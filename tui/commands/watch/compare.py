@@ -1,0 +1,54 @@
+"""`wavedeck compare`: two sessions at equal budget, and whether their difference is proven."""
+
+from __future__ import annotations
+
+import os
+
+import click
+
+from sessions.home import home_from
+from sessions.metrics.equal_budget import Budget
+from sessions.metrics.row_cache import rows_of_session
+from tui.commands.opening import open_sessions
+from tui.commands.options import complete_sessions
+from tui.diagnostics import Complaint
+from tui.facts.comparison import compare_sides, why_not_compared
+from tui.print.comparison_pages import comparison_json, comparison_markdown, comparison_text
+from tui.print.plain import emit, emit_json
+
+
+@click.command(name="compare")
+@click.argument("first", metavar="A", shell_complete=complete_sessions)
+@click.argument("second", metavar="B", shell_complete=complete_sessions)
+@click.option(
+    "--at",
+    "budget",
+    type=click.Choice([budget.value for budget in Budget]),
+    default=Budget.ATTEMPTS.value,
+    help="What is equal on both sides. [attempts]",
+)
+@click.option(
+    "--format",
+    "form",
+    type=click.Choice(("table", "md", "json")),
+    default="table",
+    help="Format of the page. [table]",
+)
+def compare_command(first: str, second: str, *, budget: str, form: str) -> None:
+    """Compare two sessions or studies, A and B, task by task at equal budget, and say whether a difference is proven.
+
+    Solved tasks are compared by McNemar's exact test. Speedups of tasks that both solved are compared by a randomization test
+    of their ratios, if the same hardware and software timed both. Each p is corrected for the number of comparisons.
+    """
+    names = [[opened.name for opened in open_sessions([wanted])] for wanted in (first, second)]
+    if same := set(names[0]) & set(names[1]):
+        raise Complaint(f"A and B have the same session, {min(same)}; name two")
+    home = home_from(os.environ)
+    rows = [[row for name in side for row in rows_of_session(home, name)] for side in names]
+    compared = compare_sides(rows[0], rows[1], Budget(budget))
+    if why := why_not_compared(compared.comparison):
+        raise Complaint(why)
+    if form == "json":
+        emit_json(comparison_json(compared))
+    else:
+        emit({"table": comparison_text, "md": comparison_markdown}[form](compared))

@@ -1,0 +1,234 @@
+"""The comparison of two sides in words, as sections of a page: first whether the difference is proven."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from sessions.metrics.attempt_row import AttemptRow
+from sessions.metrics.comparison import LEAST_TASKS, LEVEL, Comparison, Difference, compare
+from sessions.metrics.equal_budget import Budget, TaskPair
+from sessions.names import short_task, split_series
+from sessions.settings import MethodOptions
+from sessions.state.ratio_words import times
+from tui.facts.report.bars import PLAIN, share_bar
+from tui.facts.report.section import Section, section_of
+from tui.facts.settings_words import method_words
+from tui.facts.tables import Column, Field
+from tui.facts.vocabulary import counted, grouped
+
+SIDES = ("A", "B")
+HALF_CELLS = 12
+"""Cells of a bar on each side of its middle."""
+
+
+@dataclass(frozen=True, slots=True)
+class ComparedSides:
+    """Two sides at equal budget."""
+
+    sides: dict[str, str]
+    """Each side in words, by its letter."""
+    comparison: Comparison
+
+
+def compare_sides(first: Sequence[AttemptRow], second: Sequence[AttemptRow], budget: Budget) -> ComparedSides:
+    """Return the comparison of two sides, each the rows of a session or of several."""
+    sides = {letter: _side_words(rows) for letter, rows in zip(SIDES, (first, second), strict=True)}
+    return ComparedSides(sides, compare(first, second, budget))
+
+
+def _side_words(rows: Sequence[AttemptRow]) -> str:
+    if not rows:
+        return "nothing was judged"
+    sessions = dict.fromkeys(row.session for row in rows)
+    methods = dict.fromkeys(method_words(row.method, MethodOptions(without=row.without)) for row in rows)
+    models = dict.fromkeys(row.model for row in rows)
+    seeds = dict.fromkeys(str(row.seed) for row in rows)
+    name = (
+        next(iter(sessions))
+        if len(sessions) == 1
+        else f"{len(sessions)} sessions of {split_series(rows[0].series).study}"
+    )
+    return f"{name}, {', '.join(methods)}, {', '.join(models)}, seed {', '.join(seeds)}"
+
+
+def comparison_facts(compared: ComparedSides) -> dict[str, str]:
+    """Return the head of a page: the sides and their budget."""
+    pairs = compared.comparison.pairs
+    if not pairs:
+        return compared.sides
+    low, high = min(pair.budget[0] for pair in pairs), max(pair.budget[1] for pair in pairs)
+    span = grouped_number(low) if low == high else f"{grouped_number(low)} to {grouped_number(high)}"
+    instances = counted(sum(pair.instances for pair in pairs), "pair")
+    unit = compared.comparison.budget.unit
+    return compared.sides | {
+        "equal budget": f"{span} {unit} an instance; {instances} of instances of {counted(len(pairs), 'task')}"
+    }
+
+
+def grouped_number(value: float) -> str:
+    """Return a whole number with all digits, any other with three: `1,234`, `0.0125`."""
+    return grouped(int(value)) if value == int(value) else f"{value:.3g}"
+
+
+def why_not_compared(comparison: Comparison) -> str:
+    """Return why no task can be compared, with the next step; empty if one can."""
+    if comparison.pairs:
+        return ""
+    reasons = "; ".join(_left_out(comparison))
+    next_step = "" if comparison.budget is Budget.ATTEMPTS else f"; compare at equal {Budget.ATTEMPTS.unit}"
+    return f"no task of A and B can be compared: {reasons or 'nothing was judged'}{next_step}"
+
+
+def _left_out(comparison: Comparison) -> list[str]:
+    return [f"{reason}: {number:,}" for reason, number in comparison.left_out.items()]
+
+
+def comparison_sections(compared: ComparedSides) -> list[Section]:
+    """Return the conclusion, the counts of solved tasks, the speedups by task, and what is left out."""
+    comparison = compared.comparison
+    if why := why_not_compared(comparison):
+        return [Section("Conclusion", (why,))]
+    sections = [
+        Section("Conclusion", tuple(_conclusion(comparison))),
+        section_of("Solved tasks", SOLVED, _solved_counts(comparison), lambda count: count.by),
+        _speed_section(comparison),
+        Section("Left out", tuple(f"{reason}." for reason in _left_out(comparison))),
+    ]
+    return [section for section in sections if not section.is_empty]
+
+
+def _conclusion(comparison: Comparison) -> Iterator[str]:
+    if comparison.solved is not None:
+        yield _solved_words(comparison, comparison.solved)
+    yield _speed_words(comparison)
+    if comparison.comparisons > 1:
+        yield (
+            f"p is corrected for {comparison.comparisons} comparisons (Holm); a difference is proven if p is at most {LEVEL}. "
+            "An interval is of one comparison alone."
+        )
+
+
+def _solved_words(comparison: Comparison, solved: Difference) -> str:
+    both = sum(all(pair.solved) for pair in comparison.pairs)
+    if solved.interval is None:
+        return f"A and B solved the same {both} of {counted(solved.tasks, 'task')}: no difference is proven."
+    ends, difference = solved.interval, round(solved.value)
+    if difference < 0:
+        ends = (-ends[1], -ends[0])
+    differing = counted(len(comparison.only(0)) + len(comparison.only(1)), "task")
+    interval = f"(95 %: {ends[0]:.1f} to {ends[1]:.1f}, over the {differing} that only one side solved)"
+    if not difference:
+        number = both + len(comparison.only(0))
+        return f"A and B solved {number} of {counted(solved.tasks, 'task')} each {interval}: {_conclusion_words(solved)}."
+    more = f"{counted(abs(difference), 'task')} more of {solved.tasks}"
+    return f"{SIDES[difference > 0]} solved {more} {interval}: {_conclusion_words(solved)}."
+
+
+def _speed_words(comparison: Comparison) -> str:
+    speed = comparison.speed
+    if speed is None:
+        return f"Speeds are not compared: {_why_not_timed(comparison) or 'no task is solved by both'}."
+    faster, slower = SIDES if speed.value < 1 else SIDES[::-1]
+    value, ends = speed.value, speed.interval
+    if value < 1:
+        value, ends = 1 / value, ends and (1 / ends[1], 1 / ends[0])
+    interval = f" (95 %: {times(ends[0])} to {times(ends[1])})" if ends is not None else ""
+    conclusion = (
+        _conclusion_words(speed)
+        if ends is not None
+        else f"fewer than {LEAST_TASKS} tasks cannot prove a difference"
+    )
+    tasks = f"the {speed.tasks} tasks" if speed.tasks > 1 else "the only task"
+    speeds = f"the kernels of {faster} are {times(value)} as fast as those of {slower}"
+    return f"On {tasks} with a time on both sides, {speeds}{interval}: {conclusion}."
+
+
+def _conclusion_words(difference: Difference) -> str:
+    p = f"p = {difference.p_corrected:.2g}" if difference.p_corrected >= 0.001 else "p < 0.001"
+    return f"the difference is {'' if difference.is_proven else 'not '}proven ({p})"
+
+
+def _why_not_timed(comparison: Comparison) -> str:
+    """Return why speedups of tasks that both solved are not compared: `2 tasks: other hardware or software`."""
+    reasons: dict[str, int] = {}
+    for pair in comparison.pairs:
+        if all(pair.solved) and pair.log_ratio is None:
+            reason = pair.apart or "no exact time on both sides within the budget"
+            reasons[reason] = reasons.get(reason, 0) + 1
+    return "; ".join(f"{counted(number, 'task')}: {reason}" for reason, number in reasons.items())
+
+
+@dataclass(frozen=True, slots=True)
+class SolvedCount:
+    """Number of tasks that both sides, one side or neither side solved."""
+
+    by: str
+    tasks: int
+    share: float
+    names: str
+
+
+def _solved_counts(comparison: Comparison) -> list[SolvedCount]:
+    rows = {
+        "both": [pair.task for pair in comparison.pairs if all(pair.solved)],
+        "only A": comparison.only(0),
+        "only B": comparison.only(1),
+        "neither": [pair.task for pair in comparison.pairs if not any(pair.solved)],
+    }
+    return [
+        SolvedCount(side, len(tasks), len(tasks) / len(comparison.pairs), ", ".join(map(short_task, tasks)))
+        for side, tasks in rows.items()
+        if tasks
+    ]
+
+
+SOLVED: tuple[Field[SolvedCount], ...] = (
+    Field(Column("solved by", keep=True), lambda count: count.by),
+    Field(Column("tasks", right=True), lambda count: grouped(count.tasks)),
+    Field(Column("", 10, 24, drop=1), lambda count: share_bar(count.share), "bar"),
+    Field(Column("names", 14, drop=2), lambda count: count.names, "dim"),
+)
+
+
+def _speed_section(comparison: Comparison) -> Section:
+    timed = sorted(comparison.timed, key=lambda pair: pair.log_ratio or 0.0)
+    most = max((abs(pair.log_ratio or 0.0) for pair in timed), default=0.0)
+
+    def speedup(side: int) -> Field[TaskPair]:
+        return Field(
+            Column(SIDES[side], right=True),
+            lambda pair: times(best.speedup) if (best := pair.best[side]) else "",
+        )
+
+    fields: tuple[Field[TaskPair], ...] = (
+        Field(Column("task", keep=True), lambda pair: short_task(pair.task)),
+        speedup(0),
+        speedup(1),
+        Field(Column("B to A", right=True), lambda pair: times(math.exp(pair.log_ratio or 0.0))),
+        Field(
+            Column(f"{'A faster ':>{HALF_CELLS}}{PLAIN.baseline} B faster", 25, 25, drop=1),
+            lambda pair: _bar(pair.log_ratio or 0.0, most),
+            "bar",
+        ),
+    )
+    left_out = _why_not_timed(comparison)
+    baselines = sorted(
+        {best.against or "the baseline" for pair in timed if (best := pair.best[0]) is not None}
+    )
+    return section_of(
+        "Speedups",
+        fields,
+        timed,
+        lambda pair: f"task:{pair.task}",
+        f"Speedup of each side's best attempt against {', '.join(baselines)}, as its verdict timed it.",
+        f"Not compared: {left_out}." if left_out else "",
+    )
+
+
+def _bar(log_ratio: float, most: float) -> str:
+    """Return a bar from the middle: to the left if A is faster, to the right if B is; logarithmic."""
+    cells = round(abs(log_ratio) / most * HALF_CELLS) if most else 0
+    for_a, for_b = (PLAIN.bar * cells, "") if log_ratio < 0 else ("", PLAIN.bar * cells)
+    return f"{for_a:>{HALF_CELLS}}{PLAIN.baseline}{for_b}"
