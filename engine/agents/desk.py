@@ -166,6 +166,18 @@ class Desk:
         self._sending: set[asyncio.Task[Any]] = set()
         """Commands that are sent although the call that caused them was cancelled."""
 
+    def join(self, session: str, name: str) -> None:
+        """Work in a session that runs, on one of its tasks; without an earlier answer of this desk."""
+        task = self._load(name)
+        joined = self._sessions[task.id] = AgentSession(self._home, session, task)
+        joined.read()
+        chain = joined.state.instances.get(joined.key)
+        # Each earlier answer came with a verdict, and had what a person said until then.
+        answered = max((attempt.judged_seq for attempt in chain.attempts), default=0) if chain else 0
+        joined.listener.heard = max(
+            (command.seq for command in joined.state.commands if command.seq <= answered), default=0
+        )
+
     def task(self, name: str) -> TaskAnswer:
         """Returns the facts of a task."""
         task = self._load(name)
@@ -290,6 +302,10 @@ class Desk:
         for session in self._sessions.values():
             if session.read() and session.key not in session.state.left:
                 self._send_later(session.command("leave", instance=session.key))
+        await self.settle()
+
+    async def settle(self) -> None:
+        """Wait until what cancelled calls have to say is sent."""
         if self._sending:
             await asyncio.wait(self._sending)
 
@@ -313,6 +329,8 @@ class Desk:
     async def _session(self, name: str, agent: str) -> AgentSession:
         """Returns the session of a task; starts it if there is none."""
         task = self._load(name)
+        if task.id in self._sessions:
+            return self._sessions[task.id]
         start = self._starts.get(task.id)
         if start is None or (start.done() and start.exception() is not None):
             start = self._starts[task.id] = asyncio.create_task(self._start(task, agent))

@@ -340,7 +340,7 @@ def _check_budgets(plan: RunPlan, models: Sequence[str], prices: Mapping[str, Pr
 
 
 def _stop_rules(plan: RunPlan, *, recorded: bool) -> StopRules:
-    if not plan.stop_rules:
+    if not plan.stop_rules or plan.method == AGENT:
         return StopRules()
     wanted = plan.stop_at_speedup
     if wanted is not None and not 0 < wanted < math.inf:

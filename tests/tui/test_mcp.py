@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import os
 import signal
 import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -34,7 +36,7 @@ from sessions.events import (
     WinnerExamined,
 )
 from suites import baseline_source, load_task
-from tests.support.command_line import ROOT, START, Shell, one_line, scripted_judge
+from tests.support.command_line import ROOT, START, Shell, scripted_judge
 from tests.support.evaluations import correct, failed
 from tests.support.live_engines import journal, until_left
 from tests.support.waiting import await_until
@@ -232,7 +234,21 @@ def test_an_agent_learns_nothing_of_the_exam() -> None:
     assert answers[1].best.startswith("softmax#1/2")
 
 
-def test_run_refuses_the_method_of_agents(shell: Shell) -> None:
-    done = shell("run", "vector_add", "--method", "agent", "--headless")
-    assert done.code == 2
-    assert "wavedeck mcp" in one_line(done)
+def test_an_agent_without_mcp_proposes_by_command(home: Home, shell: Shell) -> None:
+    done = shell(
+        "run", "vector_add", "--method", "agent", "--devices", "cpu", "--iterations", "2", "--detach"
+    )
+    session = done.out.strip()
+    kernel = Path("kernel.py")
+    kernel.write_text(WRONG)
+    wrong = shell("propose", session, str(kernel), "--note", "Subtract.")
+    assert (wrong.code, json.loads(wrong.out)["verdict"]) == (1, "wrong")
+    shell("hint", session, "vector_add#1", "Add instead.")
+    kernel.write_text(RIGHT)
+    right = shell("propose", session, str(kernel))
+    answer = json.loads(right.out)
+    assert (right.code, answer["verdict"], answer["evaluations_left"]) == (0, "correct", 0)
+    assert answer["person"] == ['a person gives a hint: "Add instead."']
+    until_left(home, session)
+    assert shell("propose", session, str(kernel)).code == 2
+    assert [attempt.origin for attempt in fold(events_of(home, session)).attempts()] == [Origin.AGENT] * 2

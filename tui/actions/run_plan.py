@@ -7,13 +7,12 @@ from pathlib import Path
 
 import msgspec
 
-from engine.errors import UsageProblem
 from engine.methods import open_method
 from engine.models import parse_models
 from engine.models.access import PROVIDERS
 from engine.plan.plan import RunPlan
 from engine.plan.prices import SHIPPED
-from sessions.settings import AGENT, MethodOptions
+from sessions.settings import MethodOptions
 from suites import load_task
 from suites.registry import OWN
 from tui.config import Settings
@@ -24,10 +23,6 @@ RECORDED = "recorded:starter"
 
 def plan(settings: Settings, tasks: tuple[str, ...], model: str, *, title: str = "") -> RunPlan:
     """Return the plan of a run for the engine."""
-    if settings.method == AGENT:
-        raise UsageProblem(
-            "an agent's session starts with its first kernel; point the agent at: wavedeck mcp"
-        )
     values = {name: getattr(settings, name) for name in Settings.__struct_fields__}
     options = {name: values[name] for name in MethodOptions.__struct_fields__ if name in values}
     run = {name: values[name] for name in RunPlan.__struct_fields__ if name in values}

@@ -64,7 +64,6 @@ def mcp_command(tasks: tuple[str, ...], *, port: int | None, **flags: Any) -> Ex
         budget_device_s=settings.budget_device_s,
         budget_wall_s=settings.budget_wall_s,
         seed=settings.seed,
-        stop_rules=False,
     )
     desk = Desk(home, DeskRules(tasks=tuple(map(full_task, tasks)), plan=plan))
     # Imported here: only this command needs the SDK.
