@@ -51,7 +51,8 @@ def loaded_by(code: str) -> set[str]:
             "tui.commands.keep.task",
             ("textual", "git", "engine", "sessions.events", "harness.node", *TORCH, *SDKS),
         ),
-        ("tui.cockpit.app", (*TORCH, *SDKS, "git", "numpy", "httpx")),
+        ("tui.commands.run.mcp", ("mcp", "textual", *TORCH, *SDKS)),
+        ("tui.cockpit.app", (*TORCH, *SDKS, "git", "numpy", "httpx", "mcp")),
     ],
 )
 def test_import_loads_no_heavy_module(module: str, unwanted: tuple[str, ...]) -> None:

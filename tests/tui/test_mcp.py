@@ -21,6 +21,7 @@ from starlette.testclient import TestClient
 from engine.agents import desk as desks
 from engine.agents.answers import verdict_answer
 from engine.agents.desk import Desk, DeskRules
+from engine.plan.job import session_started
 from engine.plan.plan import RunPlan
 from engine.process import launch
 from engine.process.control import send
@@ -32,15 +33,19 @@ from sessions.events import (
     AttemptJudged,
     AttemptStarted,
     CandidateProposed,
+    CandidateSent,
+    InstanceStarted,
     Origin,
     WinnerExamined,
 )
 from suites import baseline_source, load_task
 from tests.support.command_line import ROOT, START, Shell, scripted_judge
+from tests.support.engines import plan
 from tests.support.evaluations import correct, failed
 from tests.support.live_engines import journal, until_left
 from tests.support.waiting import await_until
 from tui.agents.server import make_server
+from tui.facts.doing import doing
 
 __all__ = ["scripted_judge"]
 pytestmark = pytest.mark.usefixtures("engines", "scripted_judge")
@@ -102,7 +107,10 @@ async def test_an_agent_makes_a_whole_session_over_stdio(home: Home) -> None:
             assert hints.open_world_hint is False
             assert hints.read_only_hint or hints.destructive_hint is False
             assert tool.output_schema is not None
-        assert "vector_add(x, y)" in (await call(client, "task_show", task="vector_add"))["text"]
+        text = (await call(client, "task_show", task="vector_add"))["text"]
+        assert "vector_add(x, y)" in text
+        assert "How a candidate is judged" in text
+        assert "## Strategy" not in text  # the format of replies to prompts
         assert "softmax is not among" in (await call(client, "eval", task="softmax", code="x"))["refused"]
         wrong = await call(client, "eval", task="vector_add", code=WRONG, note="Subtract.")
         assert (wrong["verdict"], wrong["evaluations_left"], wrong["best"]) == ("wrong", 2, "")
@@ -232,6 +240,22 @@ def test_an_agent_learns_nothing_of_the_exam() -> None:
     ]
     assert answers[0] == answers[1]
     assert answers[1].best.startswith("softmax#1/2")
+
+
+def test_an_instance_without_a_candidate_waits_for_its_agent() -> None:
+    key, name = "vector_add#1", "vector_add#1/1"
+    begun = [
+        session_started(plan(method="agent", iterations=1)),
+        InstanceStarted(task="starter/vector_add", instance=1),
+    ]
+    sent = [
+        *begun,
+        CandidateSent(instance=key, source=RIGHT),
+        AttemptStarted(attempt=name, origin=Origin.AGENT),
+    ]
+    judged = [*sent, AttemptJudged(attempt=name, evaluation=correct())]
+    letters = [doing(state, state.instances[key]).letter for state in (fold(begun), fold(sent), fold(judged))]
+    assert letters == ["a", "q", "q"]
 
 
 def test_an_agent_without_mcp_proposes_by_command(home: Home, shell: Shell) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import hmac
 import os
+import re
 import signal
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
@@ -136,7 +137,7 @@ def client_of(ctx: AnyContext) -> str:
     if params is None:
         return "agent"
     words = f"{params.client_info.name} {params.client_info.version}"
-    return "".join(filter(str.isprintable, words))[:60].strip() or "agent"
+    return re.sub(r"[^\w .+-]", "", words)[:60].strip() or "agent"
 
 
 async def serve_stdio(desk: Desk) -> None:
