@@ -233,7 +233,7 @@ class Desk:
             raise
         return self._answer(session, attempt)
 
-    def explain(self, attempt: str) -> VerdictAnswer:
+    async def explain(self, attempt: str) -> VerdictAnswer:
         """Returns the facts about an attempt, without waiting."""
         session = self._session_of(attempt)
         if session.find(attempt) is None:
@@ -268,7 +268,7 @@ class Desk:
             raise CommandRefused(f"{attempt} is not measured yet; the session has the result later")
         return answer
 
-    def history(self, name: str) -> HistoryAnswer:
+    async def history(self, name: str) -> HistoryAnswer:
         """Returns the agent's attempts on a task."""
         session = self._sessions.get(self._load(name).id)
         if session is None:
@@ -276,7 +276,7 @@ class Desk:
         session.read()
         return history_answer(session.state, session.key, person=session.listener.news(session.state))
 
-    def best(self, name: str) -> BestAnswer:
+    async def best(self, name: str) -> BestAnswer:
         """Returns the agent's best correct attempt on a task, with its code."""
         session = self._sessions.get(self._load(name).id)
         if session is None:

@@ -89,17 +89,17 @@ def make_server(desk: Desk, *, address: str = "", token: str = "") -> MCPServer[
     @server.tool(annotations=READS)
     async def explain(attempt: str) -> VerdictAnswer:
         """Show all that is known of an earlier attempt: error with trace, or times, estimates and resources."""
-        return await answered(asyncio.to_thread(desk.explain, attempt))
+        return await answered(desk.explain(attempt))
 
     @server.tool(annotations=READS)
     async def history(task: str) -> HistoryAnswer:
         """List your attempts on a task in short, oldest first."""
-        return await answered(asyncio.to_thread(desk.history, task))
+        return await answered(desk.history(task))
 
     @server.tool(annotations=READS)
     async def best(task: str) -> BestAnswer:
         """Show your best correct attempt on a task with its code and figures."""
-        return await answered(asyncio.to_thread(desk.best, task))
+        return await answered(desk.best(task))
 
     @server.tool(annotations=JUDGES)
     async def submit(task: str) -> VerdictAnswer:
