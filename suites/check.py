@@ -67,15 +67,28 @@ def _definition_problems(file: Path, wanted: Mapping[str, tuple[str, ...] | None
         yield BadTask(file, "", f"cannot be read: {error}")
         return
     defined = {
-        statement.name: [argument.arg for argument in statement.args.args]
-        for statement in module.body
-        if isinstance(statement, ast.FunctionDef)
+        statement.name: statement.args for statement in module.body if isinstance(statement, ast.FunctionDef)
     }
     for name, parameters in wanted.items():
         if name not in defined:
             yield BadTask(file, name, "is not defined at the top of the file")
-        elif parameters is not None and defined[name] != list(parameters):
-            yield BadTask(file, name, f"takes ({', '.join(defined[name])}), not ({', '.join(parameters)})")
+        elif parameters is not None:
+            taken, optional = _parameters(defined[name])
+            if [
+                parameter for parameter in taken if parameter in parameters or parameter not in optional
+            ] != list(parameters):
+                yield BadTask(file, name, f"takes ({', '.join(taken)}), not ({', '.join(parameters)})")
+
+
+def _parameters(arguments: ast.arguments) -> tuple[list[str], set[str]]:
+    """Return the names of parameters, and of those with a default."""
+    by_position = [argument.arg for argument in (*arguments.posonlyargs, *arguments.args)]
+    by_name = dict(
+        zip((argument.arg for argument in arguments.kwonlyargs), arguments.kw_defaults, strict=True)
+    )
+    optional = {name for name, default in by_name.items() if default is not None}
+    optional.update(by_position[len(by_position) - len(arguments.defaults) :])
+    return [*by_position, *by_name], optional
 
 
 def _cost_problems(task: Task) -> Iterator[BadTask]:

@@ -50,6 +50,8 @@ class Package(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Dotted name of the module, such as `ops.softmax`."""
     environment: tuple[str, ...] = ()
     """Variables that candidates see besides the judge's own, as `NAME=VALUE`."""
+    kernels: tuple[str, ...] = ()
+    """Modules of the root that define kernels which `module` launches: the text of a candidate has these definitions too."""
 
     @property
     def file(self) -> Path:
@@ -106,6 +108,9 @@ class Package(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
             return f"the root {self.root} is too large to show to candidates; move the package to a folder of its own"
         if not self.file.is_file():
             return f"the root {self.root} has no module {self.module}"
+        for module in self.kernels:
+            if (file := self.file_of(module)) is None or not file.is_file():
+                return f"the root {self.root} has no module {module}"
         for variable in self.environment:
             if not _VARIABLE.match(variable) or variable.startswith(_NOT_OF_PACKAGES):
                 return f"{variable!r} is no NAME=VALUE of a variable that only the package reads"

@@ -16,17 +16,24 @@ class Signature:
     parameters: tuple[str, ...]
     defaults: dict[str, str]
     """Default by parameter, as `ast.unparse` prints it; parameters without a default are absent."""
+    by_name: tuple[str, ...] = ()
+    """The last parameters, which can only be passed by name."""
 
     @property
     def required(self) -> tuple[str, ...]:
         """Parameters without a default."""
         return tuple(name for name in self.parameters if name not in self.defaults)
 
+    @property
+    def by_position(self) -> tuple[str, ...]:
+        """Parameters that may be passed by position."""
+        return self.parameters[: len(self.parameters) - len(self.by_name)]
+
 
 def parse_signature(text: str) -> Signature:
     """Parse a signature such as `layer_norm(x, weight, eps=1e-5)`. Raises `ValueError` with the problem.
 
-    Only plain parameters are allowed: the judge calls by name, and users of a kernel call by position.
+    Every parameter can be passed by name, because the judge calls by name.
     """
     refusal = f"{text!r} is no signature; write it as `name(x, y, eps=1e-5)`"
     try:
@@ -43,17 +50,24 @@ def parse_signature(text: str) -> Signature:
     if not text.isprintable() or "#" in text:
         raise ValueError(refusal)
     arguments = definition.args
-    if arguments.posonlyargs or arguments.kwonlyargs or arguments.vararg or arguments.kwarg:
-        raise ValueError(f"{text!r} uses `*` or `/`; write plain parameters")
-    for default in arguments.defaults:
+    if arguments.posonlyargs or arguments.vararg or arguments.kwarg:
+        raise ValueError(f"{text!r} uses `/`, `*args` or `**kwargs`; write plain parameters")
+    by_name = tuple(argument.arg for argument in arguments.kwonlyargs)
+    names = (*(argument.arg for argument in arguments.args), *by_name)
+    with_default = names[len(arguments.args) - len(arguments.defaults) :]
+    defaults = {
+        name: default
+        for name, default in zip(with_default, [*arguments.defaults, *arguments.kw_defaults], strict=True)
+        if default is not None
+    }
+    for default in defaults.values():
         if not isinstance(_literal(default), int | float | bool | str | None):
             raise ValueError(f"{text!r}: the default {ast.unparse(default)} is no plain value")
-    names = tuple(argument.arg for argument in arguments.args)
     if len(set(names)) < len(names):
         raise ValueError(f"{text!r} is no signature: a parameter occurs twice")
-    with_default = names[len(names) - len(arguments.defaults) :]
-    defaults = dict(zip(with_default, map(ast.unparse, arguments.defaults), strict=True))
-    return Signature(definition.name, names, defaults)
+    return Signature(
+        definition.name, names, {name: ast.unparse(default) for name, default in defaults.items()}, by_name
+    )
 
 
 def _literal(default: ast.expr) -> object:

@@ -206,6 +206,9 @@ class Task(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Inputs that get outliers in an `outlier` case."""
     allowed_operators: tuple[str, ...] = ()
     """Tensor operators that may compute outside the candidate's kernels. Allocation and views are always allowed."""
+    returns: tuple[str, ...] = ()
+    """Parts of the returned tuple: names of outputs, and an empty text for `None` or a number, which the oracle returns at the
+    same place. Empty: the outputs are the result."""
     in_place: tuple[str, ...] = ()
     """Inputs that the kernel must change. Those among the outputs need not be returned."""
     allows: tuple[Allowance, ...] = (Allowance.OFFSET,)

@@ -101,6 +101,12 @@ def _interface_problems(task: Task) -> Iterator[Problem]:
                 f"{output.dtype!r} is neither `input` nor a dtype{nearest(output.dtype, TASK_DTYPES)}",
             )
     yield from _repeated("outputs", [output.name for output in task.outputs])
+    if task.returns and [name for name in task.returns if name] != [
+        output.name
+        for output in task.outputs
+        if output.name in task.returns or output.name not in task.in_place
+    ]:
+        yield "returns", "must name the outputs in their order, with an empty text for None or a number"
     if task.script is not None:  # inputs inside a tuple or a dictionary are parameters of `calls.py` only
         try:
             signatures.append(parse_signature(task.script.signature))

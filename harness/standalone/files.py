@@ -67,6 +67,7 @@ def _data(task: Task) -> str:
         "ENTRY_POINT": task.entry_points[0].name,
         "OUTLIER_INPUTS": task.outlier_inputs,
         "IN_PLACE": task.in_place,
+        "RETURNS": task.returns,
         "QUANTIZATION": task.quantization and msgspec.to_builtins(task.quantization),
         "CASES": [_case(task, case) for case in task.cases],
     }

@@ -68,6 +68,10 @@ class Argument(msgspec.Struct, frozen=True):
         return self.dtype != ""
 
 
+Plain = bool | int | float | None
+"""A part of a result that is no tensor."""
+
+
 class Call(msgspec.Struct, frozen=True, tag="call"):
     """Run the entry point. The inputs are in `memory`, or in an arena whose descriptor comes with the message."""
 
@@ -79,6 +83,8 @@ class Call(msgspec.Struct, frozen=True, tag="call"):
     """Keep the tensors; the next call may use the same ones."""
     changed_inputs: tuple[str, ...] = ()
     """For each output the input that becomes it, or an empty string. A call need not return such outputs."""
+    returns: tuple[str, ...] = ()
+    """See `Task.returns`."""
     again: bool = False
     """Use the tensors of the call before, which were held. Their memory has new values."""
     parameters: tuple[str, ...] = ()
@@ -221,6 +227,8 @@ class Returned(msgspec.Struct, frozen=True, tag="returned"):
     """The call's effects on memory, for a replay in a clean process; `None` if not requested."""
     unrecorded: str = ""
     """Why there is no record; empty if not requested."""
+    plain: tuple[Plain, ...] | None = ()
+    """Parts of the result that are no tensors, where `Task.returns` wants them; `None`: the result has other parts."""
     foreign_kernels: tuple[str, ...] = ()
     """Launched kernels that the candidate does not define, with their modules."""
 

@@ -43,10 +43,12 @@ def signature_error(signature: str, parameters: Sequence[Parameter]) -> str:
     Additional parameters at the end are allowed if they have defaults.
     """
     wanted = parse_signature(signature)
+    names = [parameter.name for parameter in parameters]
     for place, name in enumerate(wanted.parameters):
-        if place >= len(parameters):
+        if place >= len(parameters) or (name in wanted.by_name and name not in names):
             return f"parameter `{name}` is missing"
-        parameter, default = parameters[place], wanted.defaults.get(name)
+        default = wanted.defaults.get(name)
+        parameter = parameters[names.index(name) if name in wanted.by_name else place]
         if parameter.name != name:
             return f"parameter {place + 1} is called `{parameter.name}`, not `{name}`"
         if not parameter.by_name:
@@ -57,8 +59,8 @@ def signature_error(signature: str, parameters: Sequence[Parameter]) -> str:
             return f"parameter `{name}` has no default; it must be {default}"
         if not _is_same_value(default, parameter.default):
             return f"parameter `{name}` defaults to {parameter.default}, not {default}"
-    for extra in parameters[len(wanted.parameters) :]:
-        if extra.default is None:
+    for extra in parameters:
+        if extra.default is None and extra.name not in wanted.parameters:
             return f"parameter `{extra.name}` is one too many"
     return ""
 

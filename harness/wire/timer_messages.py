@@ -73,6 +73,8 @@ class Prepare(msgspec.Struct, frozen=True, tag="prepare"):
     """Compile every launch in every config, but run none; inputs are not read."""
     changed_inputs: tuple[str, ...] = ()
     """See `Call.changed_inputs`."""
+    returns: tuple[str, ...] = ()
+    """See `Task.returns`."""
     releases_lines: bool = False
     """A kernel may ask the L2 cache to keep lines: make them normal lines again before each sample."""
 

@@ -1,6 +1,7 @@
-"""Puts a kernel back into the file that it came from.
+"""Puts a kernel back into the files that it came from.
 
-merging.py        the text of the file with the kernel in it
-worktree.py       a branch of the repository with that text
+merging.py        the text of one file with the kernel in it
+placing.py        the texts of several files, if the kernel has definitions of each
+worktree.py       a branch of the repository with these texts
 before_after.py   a person's command, run before and after the change
 """

@@ -15,13 +15,15 @@ def merge(
     kernel: str,
     entry_points: Sequence[str],
     *,
+    places: Sequence[str] = (),
     is_used_elsewhere: Callable[[str], bool] = lambda _: True,
 ) -> str:
     """Return the original text with the kernel's definitions.
 
-    Definitions that the kernel has too are removed. All statements of the kernel take the place of the first entry point,
-    and its further imports follow the original's imports. Docstring, comments at the top and other functions stay. Helpers
-    that nothing uses any more are removed too, unless another file may use them, which `is_used_elsewhere` says.
+    Definitions that the kernel has too are removed. All statements of the kernel take the place of the first entry point, or
+    of the first of `places`, which the original defines too. Its further imports follow the original's imports. Docstring,
+    comments at the top and other functions stay. Helpers that nothing uses any more are removed too, unless another file may
+    use them, which `is_used_elsewhere` says.
 
     Raises `NotApplicable` if the original lacks an entry point, or if what stays uses a helper that the kernel changes.
     """
@@ -31,6 +33,12 @@ def merge(
         raise NotApplicable(
             f"the file defines no `{missing[0]}` at its top level; name another file with --file"
         )
+    for name in entry_points:
+        kept = _parameters(after, name)
+        if lost := [parameter for parameter in _parameters(before, name) if parameter not in kept]:
+            raise NotApplicable(
+                f"`{name}` of the kernel lacks the parameter `{lost[0]}` of the file's; `wavedeck export` writes the kernel"
+            )
     replaced = [
         statement
         for statement in before.body
@@ -40,7 +48,7 @@ def merge(
     replaced += _orphans(before, after, replaced, changed, is_used_elsewhere)
     staying = [statement for statement in before.body if statement not in replaced]
     _check_uses(before, after, staying, changed)
-    place = min(before.lines_of(before.defined[name]).start for name in entry_points)
+    place = min(before.lines_of(before.defined[name]).start for name in (*entry_points, *places))
     removed = {number for statement in replaced for number in before.lines_of(statement)}
     imports = [line for line in after.imports if line not in before.imports]
     future = [line for line in imports if line.startswith("from __future__")]
@@ -51,9 +59,10 @@ def merge(
     for number, line in enumerate([*before.lines, ""], start=1):
         lines += inserted.get(number, [])
         if number == place:
+            gap = [""] * (1 if lines[-2:-1] != [""] and lines[-1:] == [""] else 2)
             while lines and not lines[-1]:
                 lines.pop()
-            lines += ["", "", *after.definition_lines, "", ""]
+            lines += [*gap, *after.definition_lines, "", ""]
         if number in removed:
             is_gap = True
             continue
@@ -67,19 +76,21 @@ def merge(
     return text.replace("\n", "\r\n") if "\r\n" in original else text
 
 
-def changed_definition(original: str, text: str) -> str:
-    """Return the first name that `original` defines and `text` does not define in the same way; empty if there is none.
+def changed_definition(original: str, *texts: str) -> str:
+    """Return the first name that `original` defines and none of the texts defines in the same way; empty if there is none.
 
-    Comments, layout and further definitions of `text` make no difference. Raises `SyntaxError`.
+    Comments, layout and further definitions of the texts make no difference. Raises `SyntaxError`.
     """
-    before, now = Module(original), Module(text)
+    before, now = Module(original), list(map(Module, texts))
     return next(
-        (
-            name
-            for name, statement in before.defined.items()
-            if name not in now.defined or ast.dump(now.defined[name]) != ast.dump(statement)
-        ),
-        "",
+        (name for name in before.defined if not any(module.has_same(name, before) for module in now)), ""
+    )
+
+
+def uses(text: str, name: str) -> bool:
+    """Return whether the code of a text has a name, or an attribute of this name. Raises as `parse_python`."""
+    return any(
+        name in (getattr(node, "id", ""), getattr(node, "attr", "")) for node in ast.walk(parse_python(text))
     )
 
 
@@ -96,6 +107,10 @@ class Module:
         for statement in self.body:
             self.defined |= dict.fromkeys(defined_names(statement), statement)
         self.imports = [self.text_of(statement) for statement in self.body if _is_import(statement)]
+
+    def has_same(self, name: str, module: Module) -> bool:
+        """Return whether both define a name in the same way."""
+        return name in self.defined and ast.dump(self.defined[name]) == ast.dump(module.defined[name])
 
     def lines_of(self, statement: ast.stmt) -> range:
         """Return the numbers of a statement's lines, with its decorators and the comment right above it."""
@@ -134,6 +149,15 @@ class Module:
         return max(ends) + 1 if ends else self.after_docstring
 
 
+def _parameters(module: Module, name: str) -> list[str]:
+    """Return the parameters of a function; empty if the module does not define it as a function."""
+    definition = module.defined.get(name)
+    if not isinstance(definition, ast.FunctionDef):
+        return []
+    arguments = definition.args
+    return [item.arg for item in (*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs)]
+
+
 def _is_import(statement: ast.stmt) -> bool:
     return isinstance(statement, ast.Import | ast.ImportFrom)
 
@@ -165,7 +189,7 @@ def _orphans(
     orphans: list[ast.stmt] = []
     while True:
         gone = [*replaced, *orphans]
-        used_by_gone = set().union(*map(_used_names, gone))
+        used_by_gone = set().union(*map(used_names, gone))
         more = [
             statement
             for statement in before.body
@@ -175,10 +199,10 @@ def _orphans(
             and (
                 any("jit" in ast.dump(decorator) for decorator in getattr(statement, "decorator_list", ()))
                 or all(name.startswith("_") for name in names)
-                or _used_names(statement) & changed
+                or used_names(statement) & changed
             )
             and not any(
-                names & _used_names(other_statement)
+                names & used_names(other_statement)
                 for other_statement in (*before.body, *after.body)
                 if other_statement not in gone and other_statement is not statement
             )
@@ -191,21 +215,18 @@ def _orphans(
 
 def _changed_names(before: Module, after: Module) -> set[str]:
     """Return the names that both define, in different ways."""
-    return {
-        name
-        for name in before.defined.keys() & after.defined.keys()
-        if ast.dump(before.defined[name]) != ast.dump(after.defined[name])
-    }
+    return {name for name in before.defined.keys() & after.defined.keys() if not before.has_same(name, after)}
 
 
-def _used_names(statement: ast.stmt) -> set[str]:
+def used_names(statement: ast.stmt) -> set[str]:
+    """Return the names in a statement."""
     return {node.id for node in ast.walk(statement) if isinstance(node, ast.Name)}
 
 
 def _check_uses(before: Module, after: Module, staying: Sequence[ast.stmt], changed: Set[str]) -> None:
     """Raise `NotApplicable` if a statement that stays uses a name that the kernel changes."""
     for statement in staying:
-        used = _used_names(statement) & changed
+        used = used_names(statement) & changed
         if used:
             raise NotApplicable(
                 f"line {statement.lineno} of the file uses `{min(used)}`, which the kernel changes; "

@@ -5,15 +5,19 @@ from __future__ import annotations
 import os
 import shutil
 import subprocess
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
+import msgspec
+
 from sessions.errors import NotApplicable
+from suites.package import Package
 from suites.task import Task
 
 from .before_after import run_shell
-from .merging import changed_definition, merge
+from .merging import changed_definition, uses
+from .placing import Home, merge_files, without_aliases
 
 OF_CALLER = ("GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_PREFIX")
 """Variables of a git hook that would lead git into another repository."""
@@ -23,11 +27,52 @@ CALLS = 3
 
 def original_path(task: Task) -> str:
     """Return the path of the task's original file from the root of its repository; empty if the task does not say it."""
-    if task.original or task.package is None:
-        return task.original
-    file = task.package.file.resolve()
-    root = next((folder for folder in file.parents if (folder / ".git").exists()), None)
-    return "" if root is None else file.relative_to(root).as_posix()
+    return task.original or ("" if task.package is None else _path_in_repository(task.package.file))
+
+
+def homes_on_disk(task: Task, original: str) -> list[Home]:
+    """Return the files that the task was made of, as they are now; of a task without further files, the original itself.
+
+    Raises `NotApplicable` if a definition of the original changed, or if a file cannot be read.
+    """
+    if task.package is None or not task.package.kernels:
+        return [Home(original_path(task), original, task.package)]
+    packages = [task.package, *_kernel_packages(task)]
+    try:
+        homes = [
+            Home(_path_in_repository(package.file), package.file.read_text(encoding="utf-8"), package)
+            for package in packages
+        ]
+    except (OSError, UnicodeDecodeError) as error:
+        raise NotApplicable(f"the package of {task.id} cannot be read: {error}") from error
+    _check_same(task, original, homes)
+    return homes
+
+
+def _kernel_packages(task: Task) -> list[Package]:
+    """Return the modules of the task's package that define kernels for its module."""
+    if task.package is None:
+        return []
+    return [msgspec.structs.replace(task.package, module=module) for module in task.package.kernels]
+
+
+def _check_same(task: Task, original: str, homes: Sequence[Home]) -> None:
+    paths = " or ".join(home.path for home in homes)
+    try:
+        changed = changed_definition(without_aliases(original, homes), *(home.text for home in homes))
+    except (SyntaxError, ValueError) as error:
+        raise NotApplicable(f"{paths} is no Python file; name another file with --file") from error
+    if changed:
+        raise NotApplicable(
+            f"`{changed}` in {paths} is not as in the original of {task.id}: the file changed since the task was made; "
+            "make the task again from it"
+        )
+
+
+def _path_in_repository(file: Path) -> str:
+    resolved = file.resolve()
+    root = next((folder for folder in resolved.parents if (folder / ".git").exists()), None)
+    return "" if root is None else resolved.relative_to(root).as_posix()
 
 
 class Repository:
@@ -44,12 +89,12 @@ class Repository:
                 f"{path} is not a git repository with a commit; name one with --to"
             ) from error
 
-    def find_file(self, task: Task, original: str, file: str = "") -> str:
-        """Return the path of the file that the task was made of, relative to the root.
+    def find_files(self, task: Task, original: str, file: str = "") -> list[Home]:
+        """Return the files that the task was made of; the first one has the entry point.
 
-        `file` names it. Else it is the path that the task has, or the only file of HEAD with the original's text. Raises
-        `NotApplicable` if there is none, if it has changes that are not committed, or if a definition of the original
-        changed.
+        `file` names the first one. Else it is the path that the task has, or the only file of HEAD with the original's text.
+        Raises `NotApplicable` if there is none, if a file has changes that are not committed, or if a definition of the
+        original changed.
         """
         path = self._named(file) if file else original_path(task) or self._with_text(original)
         if not path or path not in self._files():
@@ -63,18 +108,15 @@ class Repository:
                 f"{problem}; name the file of the kernel with --file PATH"
                 + (f", or wire it by hand where the function is called: {', '.join(calls)}" if calls else "")
             )
-        if self._git("status", "--porcelain", "--", path):
-            raise NotApplicable(f"{path} has changes that are not committed; commit or stash them")
-        try:
-            changed = changed_definition(original, self.read(path))
-        except (SyntaxError, ValueError) as error:
-            raise NotApplicable(f"{path} is no Python file; name another file with --file") from error
-        if changed:
+        packages = [(path, task.package)]
+        packages += [(_path_in_repository(package.file), package) for package in _kernel_packages(task)]
+        homes = [Home(path, self.read(path), package) for path, package in packages]
+        if changes := self._git("status", "--porcelain", "--", *(path for path, _ in packages)):
             raise NotApplicable(
-                f"`{changed}` in {path} is not as in the original of {task.id}: the file changed since the task was made; "
-                "make the task again from it"
+                f"{changes.splitlines()[0][3:]} has changes that are not committed; commit or stash them"
             )
-        return path
+        _check_same(task, original, homes)
+        return homes
 
     def read(self, path: str) -> str:
         """Return the text of a file at HEAD."""
@@ -106,20 +148,23 @@ class Repository:
             raise NotApplicable(f"{path} has changes that are not committed; commit or stash them")
         return self.read(path) if path in self._files() else None
 
-    def merged(self, path: str, kernel: str, task: Task) -> str:
-        """Return the text of a file at HEAD with the kernel in it. Raises `NotApplicable`."""
-        names = [entry.name for entry in task.entry_points]
-        return merge(
-            self.read(path),
+    def merged(self, homes: Sequence[Home], kernel: str, task: Task) -> dict[str, str]:
+        """Return the texts of the files that the kernel changes, by path. Raises `NotApplicable`."""
+        paths = [home.path for home in homes]
+        texts = merge_files(
+            homes,
             kernel,
-            names,
-            is_used_elsewhere=lambda name: self._mentions(name, other_than=path),
+            [entry.name for entry in task.entry_points],
+            is_used_elsewhere=lambda name: bool(self._mentions(name, other_than=paths)),
+            users=lambda name: self._users(name, other_than=paths),
         )
+        if not texts:
+            raise NotApplicable(f"{paths[0]} has this already")
+        return texts
 
     def apply(
         self,
-        path: str,
-        text: str,
+        texts: Mapping[str, str],
         *,
         branch: str,
         folder: Path,
@@ -127,14 +172,14 @@ class Repository:
         test: str = "",
         compare: Callable[[tuple[Path, Path]], None] | None = None,
     ) -> str:
-        """Commit a file with a new text to a new branch, in a new worktree `folder`; return the commit.
+        """Commit files with new texts to a new branch, in a new worktree `folder`; return the commit.
 
         `test` is a shell command that must end with 0 before and after the change. `compare` gets a worktree of the original
         commit, which is removed after it, and `folder` with the change. If anything fails or raises, neither branch nor
         folder is left. Raises `NotApplicable`.
         """
-        if path in self._files() and text == self.read(path):
-            raise NotApplicable(f"{path} has this already")
+        if all(path in self._files() and text == self.read(path) for path, text in texts.items()):
+            raise NotApplicable(f"{', '.join(texts)} has this already")
         if self._git("branch", "--list", branch):
             raise NotApplicable(f"the branch {branch} exists already; delete it, or use it")
         if folder.exists():
@@ -144,32 +189,40 @@ class Repository:
         with self._worktree(branch, folder):
             if test:
                 run_shell(test, folder, f"{test!r} fails before the change")
-            (folder / path).parent.mkdir(parents=True, exist_ok=True)
-            with (folder / path).open("w", encoding="utf-8", newline="") as file:
-                file.write(text)
+            for path, text in texts.items():
+                (folder / path).parent.mkdir(parents=True, exist_ok=True)
+                with (folder / path).open("w", encoding="utf-8", newline="") as file:
+                    file.write(text)
             if test:
                 run_shell(test, folder, f"{test!r} passes before the change and fails after it")
             if compare is not None:
                 with self._original(folder.with_name("original")) as original:
                     compare((original, folder))
-            self._git("add", "--intent-to-add", "--", path, folder=folder)
+            self._git("add", "--intent-to-add", "--", *texts, folder=folder)
             # The person signs and checks the commit later, so no hook and no signature now.
-            commit = ("commit", "-q", "--no-verify", "--no-gpg-sign", "-F", "-", "--", path)
+            commit = ("commit", "-q", "--no-verify", "--no-gpg-sign", "-F", "-", "--", *texts)
             self._git(*commit, folder=folder, standard_input=message)
         return self._git("rev-parse", branch).strip()
+
+    def _mentions(self, name: str, *, other_than: Sequence[str]) -> list[str]:
+        """Return the other files of HEAD that have this word."""
+        lines = self._git("grep", "-lwF", "-e", name, "HEAD", ok=(0, 1)).splitlines()
+        return [path for line in lines if (path := line.partition(":")[2]) not in other_than]
+
+    def _users(self, name: str, *, other_than: Sequence[str]) -> list[str]:
+        """Return the other Python files of HEAD that use a name. An import alone is no use."""
+        users = []
+        for path in self._mentions(name, other_than=other_than):
+            with suppress(SyntaxError, ValueError):
+                if path.endswith(".py") and uses(self.read(path), name):
+                    users.append(path)
+        return users
 
     def _calls(self, name: str) -> list[str]:
         """Return the first places of HEAD that call a function, as `ops/add.py:12`."""
         lines = self._git("grep", "-nE", rf"\b{name}\(", "HEAD", "--", "*.py", ok=(0, 1)).splitlines()
         places = [":".join(line.split(":")[1:3]) for line in lines if f"def {name}(" not in line]
         return places[:CALLS]
-
-    def _mentions(self, name: str, *, other_than: str) -> bool:
-        """Return whether another file of HEAD has this word."""
-        return any(
-            line and line.partition(":")[2] != other_than
-            for line in self._git("grep", "-lwF", "-e", name, "HEAD", ok=(0, 1)).splitlines()
-        )
 
     @contextmanager
     def _original(self, folder: Path) -> Iterator[Path]:

@@ -117,7 +117,7 @@ class Capture(msgspec.Struct, frozen=True):
     module: str
     function: str
     kind: str
-    """`function`, or `kernel` for a Triton kernel: then the rows are its launches."""
+    """`function`, `operator`, or `kernel` for a Triton kernel: then the rows are its launches."""
     file: str
     parameters: tuple[str, ...]
     versions: dict[str, str]
@@ -142,13 +142,22 @@ class Capture(msgspec.Struct, frozen=True):
 
     @property
     def target(self) -> str:
-        """The function, as `PKG.MOD:FN`."""
-        return f"{self.module}:{self.function}"
+        """The function, as `PKG.MOD:FN`, or the operator."""
+        return target_words(self.module, self.function)
 
     @property
     def weight_us(self) -> float:
         """Total time of the signatures with a known time."""
         return sum(signature.weight_us or 0.0 for signature in self.signatures)
+
+
+OPERATORS = "torch.ops"
+"""The module of registered operators: its functions are `NAMESPACE.NAME`."""
+
+
+def target_words(module: str, function: str) -> str:
+    """Return what a person writes to record a function."""
+    return f"{module}{'.' if module == OPERATORS else ':'}{function}"
 
 
 CAPTURES: msgspec.json.Decoder[Capture] = msgspec.json.Decoder(Capture)

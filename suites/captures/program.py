@@ -10,13 +10,15 @@ from pathlib import Path
 
 import msgspec
 
-from suites.captures.capture import CAPTURES, Capture, merge, read_capture
+from suites.captures.capture import CAPTURES, OPERATORS, Capture, merge, read_capture, target_words
 from suites.errors import BadCapture
 
 STARTUP = Path(__file__).parent / "startup"
 ENVIRONMENT = "_WAVEDECK_CAPTURE"
 """The same name as in the hook, which lives outside of our packages."""
-_TARGET = re.compile(r"(?P<module>[A-Za-z_][\w.]*):(?P<function>[A-Za-z_][\w.]*)")
+_TARGET = re.compile(
+    r"(?P<module>torch\.ops)\.(?P<operator>\w+\.\w+)|(?P<module_>[A-Za-z_][\w.]*):(?P<function>[A-Za-z_][\w.]*)"
+)
 
 
 class Recording:
@@ -26,11 +28,15 @@ class Recording:
         """Make the folder. Raises `BadCapture` if the target is no name of a function, or `out` is not free."""
         match = _TARGET.fullmatch(target)
         if match is None:
-            raise BadCapture(f"{target!r} names no function; write it as PACKAGE.MODULE:FUNCTION")
-        self.module, self.function = match["module"], match["function"]
-        if self.module in ("__main__", "torch.ops") or self.module.startswith("torch.ops."):
             raise BadCapture(
-                f"{self.module} is no module that is imported; name the Python function that calls it"
+                f"{target!r} names no function; write it as PACKAGE.MODULE:FUNCTION or torch.ops.NAMESPACE.OPERATOR"
+            )
+        self.module = match["module"] or match["module_"]
+        self.function = match["operator"] or match["function"]
+        is_operators = f"{self.module}.".startswith(f"{OPERATORS}.")
+        if self.module == "__main__" or (is_operators and not match["operator"]):
+            raise BadCapture(
+                f"{self.module} is no module that is imported; name a function of a module, or torch.ops.NAMESPACE.OPERATOR"
             )
         self.out = out.absolute()
         self.parts = self.out.with_name(f"{self.out.name}.parts")
@@ -75,7 +81,7 @@ class Recording:
         return capture
 
     def _merged(self) -> Capture:
-        target = f"{self.module}:{self.function}"
+        target = target_words(self.module, self.function)
         files = sorted(self.parts.glob("part-*.json"))
         if not (self.parts / "followed").exists():
             raise BadCapture(

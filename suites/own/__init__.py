@@ -1,6 +1,7 @@
 """Makes a task of a kernel that no task names yet. Reads text only: nothing here imports the kernel.
 
 entry.py      finds the function that launches a kernel, and its PyTorch reference
+joining.py    adds the kernels that a function launches from other modules
 shapes.py     parses `--shapes`: the inputs, their sizes and dtypes
 captured.py   the inputs of recorded calls
 sizes.py      names the sizes, and shrinks them for the interpreter

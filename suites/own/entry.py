@@ -5,34 +5,51 @@ from __future__ import annotations
 import ast
 import builtins
 import re
+from collections.abc import Collection
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import takewhile
 from pathlib import Path
-from textwrap import dedent
 
 from suites.errors import BadKernelFile, nearest
 from suites.public.outline import Definition, definitions
 from suites.python_source import parse_literal, parse_python, source_lines
 
 _REFERENCE = re.compile(r"(^|_)(ref|reference|torch|pytorch|naive|eager|native|golden)(_|$)")
+_NUMBERS = ("bool", "int", "float", "str")
 _NO_ENTRY = re.compile(r"^(_|test|bench|main|run_|check|get_inputs$)")
 
 
 @dataclass(frozen=True, slots=True)
 class Function:
-    """A function of a file, with plain parameters."""
+    """A function of a file, with the parameters that are judged."""
 
     name: str
     parameters: tuple[str, ...]
     defaults: dict[str, str]
     """Defaults that are plain values, as text."""
+    by_name: tuple[str, ...] = ()
+    """The last parameters, which can only be passed by name."""
+    left_out: tuple[str, ...] = ()
+    """Parameters that keep their defaults, as text: the first one with a default that is no plain value, and those behind."""
+
+    numbers: tuple[str, ...] = ()
+    """Parameters with an annotation that is no tensor, such as `float`."""
+
+    @property
+    def example(self) -> str:
+        """Inputs in the form of `--shapes`, with invented sizes and dtypes, for the parameters without a default."""
+        wanted = [name for name in self.parameters if name not in self.defaults]
+        return ", ".join(f"{name}=1" if name in self.numbers else f"{name}=8192x4096:fp16" for name in wanted)
 
     @property
     def signature(self) -> str:
         """The signature without annotations."""
-        words = (
+        words = [
             f"{name}={self.defaults[name]}" if name in self.defaults else name for name in self.parameters
-        )
+        ]
+        if self.by_name:
+            words.insert(len(words) - len(self.by_name), "*")
         return f"{self.name}({', '.join(words)})"
 
 
@@ -86,6 +103,14 @@ class KernelFile:
             return any(_is_jit(decorator) for decorator in node.decorator_list)
         return isinstance(node, ast.Assign) and any(map(_is_jit, ast.walk(node.value)))
 
+    def is_gluon(self, name: str) -> bool:
+        """Return whether a name is a kernel in Gluon, which Triton's interpreter cannot run."""
+        node = self._definitions.get(name)
+        decorators = node.decorator_list if isinstance(node, ast.FunctionDef) else []
+        return any(
+            getattr(part, "id", "") == "gluon" for decorator in decorators for part in ast.walk(decorator)
+        )
+
     def _closure(self, name: str) -> set[str]:
         """Return the names of this file that a definition uses, directly or through others; with itself."""
         reached, waiting = {name}, [name]
@@ -115,16 +140,29 @@ class KernelFile:
         """Return whether a function launches a kernel, itself or through others."""
         return not self._closure(name).isdisjoint(self._launching)
 
-    def imported_from(self, name: str) -> str:
-        """Return the module that the file imports a name from, with its dots; empty if it does not."""
-        return next(
-            (
-                "." * node.level + (node.module or "")
-                for node in ast.walk(self._tree)
-                if isinstance(node, ast.ImportFrom) and name in bound_names(node)
-            ),
-            "",
-        )
+    @cached_property
+    def imports(self) -> dict[str, tuple[ast.ImportFrom, ast.alias]]:
+        """Names that `from ... import` binds at the top of the file."""
+        return {
+            alias.asname or alias.name: (node, alias)
+            for node in self._tree.body
+            if isinstance(node, ast.ImportFrom)
+            for alias in node.names
+        }
+
+    def imported_by_host_code(self, names: Collection[str]) -> list[str]:
+        """Return the names of `imports` that functions use outside of kernels, from these functions on."""
+        reached = {used for name in names for used in self._closure(name) if not self.is_kernel(used)}
+        used = {word for name in reached for word in _names_in(self._definitions[name])}
+        return [name for name in self.imports if name in used]
+
+    def defines(self, name: str) -> bool:
+        """Return whether the file defines a name at its top."""
+        return name in self._definitions
+
+    def has_function(self, name: str) -> bool:
+        """Return whether the file has a function of this name, also inside of others."""
+        return any(isinstance(node, ast.FunctionDef) and node.name == name for node in ast.walk(self._tree))
 
     @property
     def has_inputs(self) -> bool:
@@ -132,7 +170,7 @@ class KernelFile:
         return "get_inputs" in self.functions and not self.functions["get_inputs"].args.args
 
     def function(self, name: str) -> Function:
-        """Return a function by name. Raises `BadKernelFile` if there is none, or if its parameters are not plain."""
+        """Return a function by name. Raises `BadKernelFile` if there is none, or if a parameter has no name for callers."""
         node = self.functions.get(name)
         if node is None:
             kind = "a kernel; name the function that launches it" if self.is_kernel(name) else ""
@@ -142,24 +180,35 @@ class KernelFile:
                 else f"{self.path}: {name} is {kind}"
             )
         arguments = node.args
-        if arguments.vararg or arguments.kwarg or arguments.kwonlyargs or arguments.posonlyargs:
+        if arguments.posonlyargs:
             raise BadKernelFile(
-                f"{self.path}: {name} has `*` or `/` among its parameters; write a function with plain ones that calls it"
+                f"{self.path}: {name} has `/` among its parameters; write a function without it that calls it"
             )
-        names = [argument.arg for argument in arguments.args]
-        with_default = names[len(names) - len(arguments.defaults) :]
-        defaults = {}
-        for parameter, default in zip(with_default, arguments.defaults, strict=True):
-            text = ast.unparse(default)
-            try:
-                parse_literal(text)
-            except (ValueError, TypeError, SyntaxError):
-                raise BadKernelFile(
-                    f"{self.path}: the default {text} of {name}'s parameter {parameter} is no plain value; "
-                    "write a function without this parameter that calls it"
-                ) from None
-            defaults[parameter] = text
-        return Function(name, tuple(names), defaults)
+        defaults: list[ast.expr | None] = [None] * (len(arguments.args) - len(arguments.defaults))
+        by_position = dict(
+            zip((item.arg for item in arguments.args), [*defaults, *arguments.defaults], strict=True)
+        )
+        by_name = dict(zip((item.arg for item in arguments.kwonlyargs), arguments.kw_defaults, strict=True))
+        judged = dict(takewhile(lambda item: _is_plain(item[1]), by_position.items()))
+        named = {parameter: default for parameter, default in by_name.items() if _is_plain(default)}
+        texts = {
+            parameter: ast.unparse(default)
+            for parameter, default in {**by_position, **by_name}.items()
+            if default is not None
+        }
+        kept = (*judged, *named)
+        return Function(
+            name,
+            kept,
+            {parameter: text for parameter, text in texts.items() if parameter in kept},
+            tuple(named),
+            tuple(f"{parameter}={text}" for parameter, text in texts.items() if parameter not in kept),
+            tuple(
+                item.arg
+                for item in (*arguments.args, *arguments.kwonlyargs)
+                if isinstance(item.annotation, ast.Name) and item.annotation.id in _NUMBERS
+            ),
+        )
 
     def find_entry(self, name: str = "") -> Function:
         """Return the function that launches a kernel; `name` chooses. Raises `BadKernelFile` if there is not exactly one."""
@@ -212,16 +261,30 @@ class KernelFile:
 
     def extract(self, name: str) -> tuple[list[str], str]:
         """Return the imports that a function needs, and its text with all that it uses of this file."""
-        names = self._closure(name)
+        imports, pieces = self.parts((name,))
+        plain = [node for node in imports if isinstance(node, ast.Import | ast.ImportFrom)]
+        return list(map(ast.unparse, plain)), "\n\n\n".join(pieces.values())
+
+    def parts(self, names: Collection[str]) -> tuple[list[ast.stmt], dict[ast.stmt, str]]:
+        """Return the imports that some definitions need, and the text of each definition that they use in this file.
+
+        A definition below `if` or `try` comes with this whole statement.
+        """
+        reached = set().union(*map(self._closure, names))
         lines = source_lines(self.text)
-        pieces = []
-        for node in dict.fromkeys(self._definitions[used] for used in self._definitions if used in names):
-            decorators = getattr(node, "decorator_list", [])
-            first = min([node.lineno, *(decorator.lineno for decorator in decorators)])
-            pieces.append(dedent("\n".join(lines[first - 1 : node.end_lineno])))
-        used = {word for name in names for word in _names_in(self._definitions[name])}
-        imports = [ast.unparse(node) for node in self._tree.body if not bound_names(node).isdisjoint(used)]
-        return imports, "\n\n\n".join(pieces)
+        pieces = {}
+        for statement in self._tree.body:
+            if not reached.isdisjoint(dict(definitions([statement]))):
+                decorators = getattr(statement, "decorator_list", [])
+                first = min([statement.lineno, *(decorator.lineno for decorator in decorators)])
+                pieces[statement] = "\n".join(lines[first - 1 : statement.end_lineno])
+        used = {word for statement in pieces for word in _names_in(statement)}
+        imports = [
+            node
+            for node in self._tree.body
+            if node not in pieces and not imported_names(node).isdisjoint(used)
+        ]
+        return imports, pieces
 
 
 def called_with(reference: Function, entry: Function) -> tuple[str, ...]:
@@ -266,6 +329,16 @@ def _is_jit(node: ast.AST) -> bool:
     return getattr(function, "attr", getattr(function, "id", "")) == "jit"
 
 
+def _is_plain(default: ast.expr | None) -> bool:
+    """Return whether a default is a plain value; true without a default."""
+    if default is None:
+        return True
+    try:
+        return isinstance(parse_literal(ast.unparse(default)), bool | int | float | str | None)
+    except (ValueError, TypeError, SyntaxError):
+        return False
+
+
 def _takes_inputs(file: KernelFile, name: str) -> bool:
     arguments = file.functions[name].args
     return bool(arguments.args or arguments.kwonlyargs or arguments.vararg)
@@ -276,3 +349,10 @@ def bound_names(statement: ast.AST) -> set[str]:
     if not isinstance(statement, ast.Import | ast.ImportFrom):
         return set()
     return {alias.asname or alias.name.partition(".")[0] for alias in statement.names}
+
+
+def imported_names(statement: ast.stmt) -> set[str]:
+    """Return the names that an import binds, also below `if` and `try`; empty for other statements."""
+    if not isinstance(statement, ast.Import | ast.ImportFrom | ast.If | ast.Try):
+        return set()
+    return {name for node in ast.walk(statement) for name in bound_names(node)}

@@ -20,8 +20,12 @@ class CallSeen(msgspec.Struct, frozen=True):
 
     outputs: tuple[OutputSeen, ...] = ()
     """New tensors and changed inputs: returned ones first, in their order."""
+    plain: dict[int, bool | int | float | None] = {}
+    """Parts of the returned tuple that are no tensors, by their places."""
     error: str = ""
     """The exception of the call, in one line."""
+    is_imported: bool = True
+    """The exception came from the call, not from the import of its file."""
 
 
 class FirstCallSeen(msgspec.Struct, frozen=True, tag="first_call_seen"):

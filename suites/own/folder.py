@@ -48,17 +48,22 @@ def kept_own(draft: Draft, registry: Path) -> Iterator[Task]:
         raise
 
 
-def write_draft(draft: Draft, folder: Path) -> None:
-    """Write a draft's task into a new folder, whole or not at all.
-
-    Raises `BadKernelFile` if the folder exists or cannot be written, or if its name cannot name a task.
-    """
+def check_new_folder(folder: Path) -> None:
+    """Raise `BadKernelFile` if a folder exists, or if its name cannot name a task."""
     if not NAME.fullmatch(folder.name):
         raise BadKernelFile(
             f"{folder.name!r} cannot name a task: use lower-case letters, digits, `_` and `-`, and begin with a letter"
         )
     if folder.exists() and any(folder.iterdir() if folder.is_dir() else [folder]):
         raise BadKernelFile(f"{folder} exists already; give another folder")
+
+
+def write_draft(draft: Draft, folder: Path) -> None:
+    """Write a draft's task into a new folder, whole or not at all.
+
+    Raises `BadKernelFile` if the folder exists or cannot be written, or if its name cannot name a task.
+    """
+    check_new_folder(folder)
     try:
         folder.parent.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(dir=folder.parent, prefix=".task-") as scratch:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shlex
+from pathlib import Path
 
 import msgspec
 
@@ -19,6 +20,8 @@ class KernelRequest(msgspec.Struct, frozen=True):
     reference: str = ""
     calls: tuple[Inputs, ...] = ()
     """Inputs of recorded calls; they replace `shapes`."""
+    send_only: tuple[Path, ...] = ()
+    """Files with a text that may reach the provider of a model; empty: all that the task is made of."""
 
 
 def is_kernel_file(text: str) -> bool:
@@ -33,9 +36,14 @@ def parse_request(text: str) -> KernelRequest:
         where, *words = shlex.split(text)
     except ValueError as error:
         raise BadKernelFile(f"{text!r} names no file; {form}") from error
-    options: dict[str, list[str]] = {"--shapes": [], "--reference": []}
+    options: dict[str, list[str]] = {"--shapes": [], "--reference": [], "--send-only": []}
     for option, value in zip(words[::2], [*words[1::2], ""], strict=False):
         if option not in options or not value:
             raise BadKernelFile(f"{option!r} needs a value, or is no option here; {form}")
         options[option].append(value)
-    return KernelRequest(where, tuple(options["--shapes"]), "".join(options["--reference"][-1:]))
+    return KernelRequest(
+        where,
+        tuple(options["--shapes"]),
+        "".join(options["--reference"][-1:]),
+        send_only=tuple(map(Path, options["--send-only"])),
+    )

@@ -7,6 +7,7 @@ import math
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 
 from suites.dtypes import BY_TARGET, is_exact
 from suites.errors import BadKernelFile
@@ -52,15 +53,27 @@ class Reference:
     text: str
     """Its definition; empty if it is imported."""
     parameters: tuple[str, ...]
-    """Parameters of the entry point that it gets, by position."""
+    """Parameters of the entry point that it gets, in the order of its own parameters."""
+    by_name: tuple[str, ...] = ()
+    """Its last parameters, which can only be passed by name."""
     is_kernel: bool = False
     """It is the kernel itself; `text` is its whole file."""
+    file: Path | None = None
+    """The file of `text`, if it is not the kernel's."""
+    is_sent: bool = True
+    """Models may read `text`."""
 
     def module(self, entry: Function) -> str:
         """Text that defines a function `reference` with the entry point's signature."""
         signature = entry.signature.removeprefix(entry.name)
-        call = f"def reference{signature}:\n    return {self.name}({', '.join(self.parameters)})\n"
+        call = f"def reference{signature}:\n    return {self.call(self.parameters)}\n"
         return "\n\n\n".join(part for part in ("\n".join(self.imports), self.text, call) if part)
+
+    def call(self, arguments: Sequence[str]) -> str:
+        """Return the text of a call with the texts of the arguments."""
+        first = len(arguments) - len(self.by_name)
+        named = [f"{name}={text}" for name, text in zip(self.by_name, arguments[first:], strict=True)]
+        return f"{self.name}({', '.join([*arguments[:first], *named])})"
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,6 +113,16 @@ class Draft:
             output.input or (f"{name}_" if (name := next(names)) in taken else name)
             for output in self.outputs
         )
+
+    @property
+    def returns(self) -> tuple[str, ...]:
+        """Parts of the returned tuple as in `Task.returns`; empty if all are tensors."""
+        plain = self.seen[0].kernel.plain
+        if not plain:
+            return ()
+        names = iter(self.output_names)
+        count = len(plain) + sum(output.is_returned for output in self.outputs)
+        return tuple("" if place in plain else next(names) for place in range(count))
 
     @property
     def errors(self) -> dict[str, float]:
@@ -177,6 +200,8 @@ def check_agreement(entry: str, reference: str, seen: FirstCallSeen) -> None:
     if seen.reference is not None and seen.reference.error:
         advice = "; give a PyTorch function with --reference" if reference == itself(entry) else ""
         raise BadKernelFile(f"the reference {reference} fails: {seen.reference.error}{advice}")
+    if not seen.kernel.is_imported:
+        raise BadKernelFile(f"the file of {entry} cannot be imported: {seen.kernel.error}")
     if seen.kernel.error:
         raise BadKernelFile(f"{entry} fails with these inputs: {seen.kernel.error}")
     if seen.reference is None:
@@ -186,6 +211,14 @@ def check_agreement(entry: str, reference: str, seen: FirstCallSeen) -> None:
             f"{entry} gives {_outputs_words(seen.kernel.outputs)}, but the reference {reference} gives "
             f"{_outputs_words(seen.reference.outputs)}; they must be the same tensors in the same order"
         )
+    for place, part in seen.kernel.plain.items():
+        right = seen.reference.plain.get(place)
+        if right != part and not (
+            isinstance(right, float) and math.isclose(right, part or 0.0, rel_tol=1e-6)
+        ):
+            raise BadKernelFile(
+                f"{entry} returns {part} as part {place}, but the reference {reference} {right}"
+            )
     for output, truth in zip(seen.kernel.outputs, seen.reference.outputs, strict=True):
         if output.shape != truth.shape:
             raise BadKernelFile(
@@ -310,15 +343,21 @@ def _oracle(draft: Draft) -> str:
     arguments = [
         f"{name}.double()" if name in wide and name not in changed else name for name in reference.parameters
     ]
-    call = f"{reference.name}({', '.join(arguments)})"
+    call = reference.call(arguments)
     returned = [output for output in outputs if output.is_returned]
-    if not changed:
+    plain = draft.seen[0].reference.plain if draft.seen[0].reference is not None else {}
+    if not changed and (plain or not draft.returns):
         return "\n".join([*lines, f"    return {call}", ""])
     lines.append(f"    result = {call}" if any(not output.input for output in returned) else f"    {call}")
     # Returned outputs come first, in their order.
-    parts = ["result"] if len(returned) == 1 else [f"result[{place}]" for place in range(len(returned))]
+    count = len(returned) + len(plain)
+    places = [place for place in range(count) if place not in plain]
+    parts = ["result"] if count == 1 else [f"result[{place}]" for place in places]
     parts += [""] * (len(outputs) - len(parts))
     truths = [output.input or part for output, part in zip(outputs, parts, strict=True)]
+    for place, name in enumerate(draft.returns):
+        if not name:  # the reference has either all parts that are no tensors, or none: then they are None
+            truths.insert(place, f"result[{place}]" if plain else "None")
     return "\n".join([*lines, f"    return {', '.join(truths)}", ""])
 
 
@@ -424,9 +463,11 @@ def task_toml(draft: Draft, name: str) -> str:
         lines.append(f"original = {_quoted(draft.file.path_in_repository)}")
     if draft.package is not None:
         root, module = map(_quoted, (draft.package.root, draft.package.module))
-        variables = ", ".join(map(_quoted, draft.package.environment))
-        environment = f", environment = [{variables}]" if variables else ""
-        lines.append(f"package = {{ root = {root}, module = {module}{environment} }}")
+        lists = {"environment": draft.package.environment, "kernels": draft.package.kernels}
+        further = [f", {key} = [{', '.join(map(_quoted, words))}]" for key, words in lists.items() if words]
+        lines.append(f"package = {{ root = {root}, module = {module}{''.join(further)} }}")
+    if draft.returns:
+        lines.append(f"returns = [{', '.join(map(_quoted, draft.returns))}]")
     if draft.changed:
         lines.append(f"in_place = [{', '.join(map(_quoted, draft.changed))}]")
     if draft.seen[0].operators:
@@ -483,7 +524,7 @@ def instruction(draft: Draft) -> str:
             "```",
             "",
         ]
-    elif reference.text:
+    elif reference.text and reference.is_sent:
         lines += [
             f"It computes what this PyTorch function `{reference.name}` computes from the same arguments:",
             "",
@@ -495,7 +536,12 @@ def instruction(draft: Draft) -> str:
             "",
         ]
     else:
-        lines += [f"It computes what `{reference.place}` computes from the same arguments.", ""]
+        place = reference.place if reference.is_sent else reference.name
+        lines += [f"It computes what `{place}` computes from the same arguments.", ""]
+    if entry.left_out:
+        lines.append(
+            f"- Further parameters of the signature, at its end: `{', '.join(entry.left_out)}`. They always have these defaults."
+        )
     for name in entry.parameters:
         if name in draft.design.tensors:
             lines.append(f"- `{name}`: {tensor_words(draft.design, name)}.")
@@ -504,7 +550,13 @@ def instruction(draft: Draft) -> str:
     new = [name for name, output in zip(draft.output_names, draft.outputs, strict=True) if not output.input]
     if draft.changed:
         lines.append(f"- Writes the result into {', '.join(f'`{name}`' for name in draft.changed)}.")
-    if new:
+    if draft.returns:
+        plain = iter(draft.seen[0].kernel.plain.values())
+        parts = [
+            f"`{name}`" if name else "None" if next(plain) is None else "a number" for name in draft.returns
+        ]
+        lines.append(f"- Returns a tuple: {', '.join(parts)}.")
+    elif new:
         lines.append(f"- Returns {', '.join(new)}: new {'tensor' if len(new) == 1 else 'tensors'}.")
     elif not any(output.is_returned for output in draft.outputs):
         lines.append("- Returns None.")

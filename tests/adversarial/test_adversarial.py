@@ -8,8 +8,6 @@ from __future__ import annotations
 
 import ast
 import asyncio
-import random
-import subprocess
 from pathlib import Path
 
 import pytest
@@ -18,23 +16,16 @@ import pytest_asyncio
 from harness import DevicePool, Evaluation, Outcome, Verdict, evaluate, target
 from harness.stages.modes import Attempt, Exam
 from tests.conftest import SOAK
+from tests.support.draws import drawn
 from tests.support.gpu import gpu_pool, missing, needs_gpu, small
 
 from .corpus import CASES, KNOWN_LIMITS, Entry, kernel_of, narrow, read_corpus
 
 __all__ = ["gpu_pool"]
 pytestmark = [pytest.mark.judge, pytest.mark.timeout(900), pytest.mark.asyncio(loop_scope="session")]
-ROOT = Path(__file__).parents[2]
 Judging = tuple[Entry, str]
 """An entry and the level that judges it."""
 Evaluations = dict[str, Evaluation]
-
-
-def sample(entries: list[Entry]) -> list[Entry]:
-    """A fifth of the cheats. The commit is the seed, so that all workers of a run draw the same ones."""
-    head = subprocess.run(["git", "rev-parse", "HEAD"], cwd=ROOT, capture_output=True, text=True, check=False)
-    cheats = [entry for entry in entries if not entry.is_honest]
-    return random.Random(head.stdout).sample(cheats, len(cheats) // 5)
 
 
 CORPUS = read_corpus()
@@ -42,7 +33,8 @@ LIMITS = [entry for entry in CORPUS if entry.family == KNOWN_LIMITS]
 REFUSED = [entry for entry in CORPUS if entry.family != KNOWN_LIMITS]
 CPU = [entry for entry in REFUSED if entry.device != "gpu"]
 GPU = [entry for entry in REFUSED if entry.device != "cpu" and entry.level == "default"]
-JUDGINGS = [(entry, entry.level) for entry in (CPU if SOAK else sample(CPU))]
+CHEATS = [entry for entry in CPU if not entry.is_honest]
+JUDGINGS = [(entry, entry.level) for entry in (CPU if SOAK else drawn(CHEATS, len(CHEATS) // 5))]
 LIMIT_JUDGINGS = [(entry, level) for entry in LIMITS for level in ("default", "exam")]
 
 

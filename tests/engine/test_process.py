@@ -261,6 +261,7 @@ async def test_error_of_a_follower_ends_the_session_and_is_reported(
     assert stopped.reason == "bug in the engine: ZeroDivisionError: ours"
 
 
+@pytest.mark.soak
 async def test_engine_answers_while_it_puts_the_session_away(
     home: Home, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -344,6 +345,7 @@ async def test_engine_without_a_socket_reports_it_and_continues(
 
 
 @pytest.mark.usefixtures("scripted_judge")
+@pytest.mark.soak
 def test_finished_session_is_extended_and_finishes_again(home: Home) -> None:
     with (
         model_server(answer=lambda _: says(right())) as server,

@@ -38,6 +38,7 @@ async def test_container_without_namespaces_judges_with_refused_sockets() -> Non
     ]  # fmt: skip
 
 
+@pytest.mark.soak
 async def test_kernel_without_landlock_judges_and_reports_it() -> None:
     result = await machine(refuse={"landlock_create_ruleset": "ENOSYS"}, uid=PERSON, sources=(adding(),))
     assert result.verdicts == ["correct"]

@@ -10,8 +10,8 @@ import pytest
 from harness import Basis, DevicePool, Verdict
 from harness.cases.call_plan import make_plan
 from suites import Allowance, Task, baseline_source, load_task
-from tests.conftest import SOAK
 from tests.support.doubled_task import BASELINE, PROBLEM, TASK, changed, write_doubled
+from tests.support.draws import drawn
 from tests.support.judging import judge_task
 
 pytestmark = [pytest.mark.judge, pytest.mark.asyncio(loop_scope="session")]
@@ -76,7 +76,7 @@ WRONG_IN_ONE_KIND = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("right", "wrong", "case"), WRONG_IN_ONE_KIND if SOAK else WRONG_IN_ONE_KIND[::2])
+@pytest.mark.parametrize(("right", "wrong", "case"), drawn(WRONG_IN_ONE_KIND, 4))
 async def test_kernel_wrong_in_one_kind_is_found_in_that_kind(
     pool: DevicePool, task: Task, right: str, wrong: str, case: str
 ) -> None:

@@ -13,6 +13,8 @@ import pytest
 from harness import DevicePool, Evaluation, Verdict
 from harness.worker.kit.in_place import with_changed_inputs
 from suites import Package, Task, find_package
+from suites.own.entry import KernelFile
+from suites.own.joining import join_kernels
 from tests.support.judging import judge_task
 from tests.support.packaged_task import KERNEL, write_packaged_task
 
@@ -129,6 +131,22 @@ async def test_wrong_change_delegation_and_foreign_files_are_refused(
     evaluation = await judge_task(pool, KERNEL.replace(old, new), task)
     assert says in told(evaluation)
     assert evaluation.verdict is verdict
+
+
+async def test_kernel_of_another_module_is_judged_as_part_of_the_text_and_its_original_is_refused(
+    pool: DevicePool, task: Task
+) -> None:
+    file = KernelFile.read(task.package.file.with_name("split.py"))
+    joined, package = join_kernels(
+        file, file.find_entry("scale_"), msgspec.structs.replace(task.package, module="ops.split")
+    )
+    split = msgspec.structs.replace(task, package=package)
+    evaluation = await judge_task(pool, joined.text, split)
+    assert (told(evaluation), evaluation.verdict) == ("", Verdict.CORRECT)
+    original = "    from ._kernels.split import split_kernel\n    split_kernel["
+    evaluation = await judge_task(pool, joined.text.replace("    split_kernel[", original), split)
+    assert "the kernel `split_kernel` of ops._kernels.split was launched" in told(evaluation)
+    assert evaluation.verdict is Verdict.REJECTED
 
 
 async def test_task_without_package_sees_no_package(pool: DevicePool, task: Task) -> None:

@@ -13,6 +13,7 @@ from harness.recording.recorder import record_task
 from suites import Task
 from suites.public.task import ReferenceKind
 from suites.task import QuantizationTolerance
+from tests.support.draws import drawn
 from tests.support.judging import judge_task
 from tests.support.rounding_references import (
     QUANTIZED_WEIGHTS,
@@ -39,7 +40,7 @@ async def recorded(pool: DevicePool, tmp_path_factory: pytest.TempPathFactory) -
 
 @pytest.mark.parametrize(
     ("name", "mutant"),
-    [(name, mutant) for name, rounding in ROUNDINGS.items() for mutant in rounding.mutants],
+    drawn([(name, mutant) for name, rounding in ROUNDINGS.items() for mutant in rounding.mutants], 6),
 )
 async def test_a_wrong_kernel_is_refused_beside_a_reference_that_rounds(
     pool: DevicePool, recorded: dict[str, Task], name: str, mutant: str
@@ -81,7 +82,7 @@ async def test_a_quantization_as_stated_is_right_even_if_its_width_misses_the_li
     assert len(quantized.cases) == 2
 
 
-@pytest.mark.parametrize("mutant", QUANTIZED_WEIGHTS_MUTANTS)
+@pytest.mark.parametrize("mutant", drawn([*QUANTIZED_WEIGHTS_MUTANTS], 2))
 async def test_a_wrong_quantization_is_refused_where_limits_are_widened(
     pool: DevicePool, quantized: Task, mutant: str
 ) -> None:

@@ -127,7 +127,7 @@ def test_signature_gives_its_parameters_in_order() -> None:
         "f(x): ...\ndef g(y)",
         "f(x): pass; import os #(",
         "f(x, /)",
-        "f(*, x)",
+        "f(*x)",
         "f(**x)",
         "f(x=open)",
         "f(x, x)",

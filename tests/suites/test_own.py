@@ -12,7 +12,7 @@ from suites.own.evidence import InputsSeen, ValueSeen
 from suites.own.request import KernelRequest, parse_request
 from suites.own.shapes import TensorShape, inputs_of, parse_shapes
 from suites.own.sizes import CPU_ELEMENTS, design
-from suites.own.texts import inputs_text
+from suites.own.texts import Reference, inputs_text
 
 FILE = """\
 import torch
@@ -79,9 +79,16 @@ def test_entry_point_is_the_outermost_launching_function() -> None:
         file.find_entry("scal")
 
 
-def test_a_kernel_of_another_module_is_known_by_its_import() -> None:
-    file = KernelFile(Path("scale.py"), "from ._kernels.scale import scale_kernel\n\n\ndef scale(x): ...\n")
-    assert (file.imported_from("scale_kernel"), file.imported_from("scale")) == ("._kernels.scale", "")
+def test_parameters_by_name_are_judged_and_those_behind_an_unplain_default_are_not() -> None:
+    text = "def norm(x, eps=1e-6, dtype=torch.float16, y=None, *more, scale: float, kind=torch.half, **rest): kernel[(1,)](x)\n"
+    entry = KernelFile(Path("norm.py"), text).find_entry("norm")
+    assert entry.signature == "norm(x, eps=1e-06, *, scale)"
+    assert entry.example == "x=8192x4096:fp16, scale=1"
+    assert entry.left_out == ("dtype=torch.float16", "y=None", "kind=torch.half")
+    reference = Reference("ref", "ref in norm.py", (), "", ("x", "scale"), by_name=("scale",))
+    assert "def reference(x, eps=1e-06, *, scale):\n    return ref(x, scale=scale)" in reference.module(entry)
+    with pytest.raises(BadKernelFile, match="norm has `/` among its parameters"):
+        KernelFile(Path("norm.py"), "def norm(x, /): ...").find_entry("norm")
 
 
 def test_an_expression_of_the_parameters_is_a_reference() -> None:

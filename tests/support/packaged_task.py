@@ -64,6 +64,53 @@ def scale_(x, y):
     assert blocks is cfg
     _scale_kernel[(triton.cdiv(x.numel(), block),)](x, y, x.numel(), BLOCK=block, num_warps=WARPS)
 """
+SPLIT_KERNEL = """
+import triton
+import triton.language as tl
+
+from ..utils import scaled
+
+LANES = tl.constexpr(1)
+
+
+@triton.jit
+def _place(BLOCK: tl.constexpr):
+    return tl.program_id(0) * BLOCK + tl.arange(0, BLOCK) * LANES
+
+
+@triton.jit
+def split_kernel(x_ptr, y_ptr, n, BLOCK: tl.constexpr):
+    place = _place(BLOCK)
+    x = tl.load(x_ptr + place, mask=place < n, other=0.0)
+    y = tl.load(y_ptr + place, mask=place < n, other=0.0)
+    tl.store(x_ptr + place, scaled(x, y), mask=place < n)
+    tl.store(y_ptr + place, x, mask=place < n)
+
+
+@triton.jit
+def unused_kernel(x_ptr):
+    tl.store(x_ptr, _place(1))
+
+
+def warps():
+    return 4
+"""
+SPLIT = """
+import triton
+
+from ._kernels import split_kernel, unused_kernel, warps
+from .utils import cfg
+
+
+def scale_(x, y):
+    block = cfg(x.numel())["BLOCK"]
+    split_kernel[(triton.cdiv(x.numel(), block),)](x, y, x.numel(), BLOCK=block, num_warps=warps())
+
+
+def other(x):
+    unused_kernel[(1,)](x)
+"""
+"""A function, and its kernel in another module, which it imports from the package of that module."""
 FILES = {
     "pyproject.toml": "[project]\nname = 'ops'\n",
     "secret.txt": "SECRET",
@@ -73,6 +120,9 @@ FILES = {
     "src/ops/sibling.py": KERNEL,
     "src/ops/reference.py": "def scale_(x, y):\n    old = x.clone()\n    x.mul_(2.0).add_(y)\n    y.copy_(old)\n",
     "src/ops/launching.py": "from .sibling import scale_ as run\n",
+    "src/ops/split.py": SPLIT,
+    "src/ops/_kernels/__init__.py": "from .split import split_kernel, unused_kernel, warps\n",
+    "src/ops/_kernels/split.py": SPLIT_KERNEL,
     "src/ops/configs/blocks.json": '{"scale": 128}',
     "src/ops/configs/warps.json": '{"warps": 4}',
 }

@@ -157,6 +157,27 @@ for last in (7, 99, 3, 5):
 
 
 @pytest.mark.judge
+def test_calls_of_a_registered_operator_are_recorded(program: Program) -> None:
+    bench = """
+import torch
+library = torch.library.Library("ours", "DEF")
+library.define("scale(Tensor x, float factor=2.0) -> Tensor")
+library.impl("scale", lambda x, factor=2.0: x * factor, "CompositeExplicitAutograd")
+kept = torch.ops.ours.scale
+for rows in (4, 4, 8):
+    kept(torch.randn(rows, 2))
+    torch.ops.ours.scale.default(torch.randn(rows, 2), factor=2.0)
+    torch.ops.aten.sin(torch.randn(3))
+"""
+    program.write(bench=bench)
+    code, output = program.capture("torch.ops.ours.scale")
+    assert code == 0, output
+    assert program.calls.target == "torch.ops.ours.scale"
+    counts = {signature_text(row): row.calls for row in program.calls.signatures}
+    assert counts == {"x=4x2:float32, factor=2.0": 4, "x=8x2:float32, factor=2.0": 2}
+
+
+@pytest.mark.judge
 @pytest.mark.soak
 def test_compiled_program_stays_whole_and_its_calls_have_no_known_frequency(program: Program) -> None:
     bench = """

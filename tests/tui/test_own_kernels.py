@@ -11,11 +11,13 @@ import msgspec
 import pytest
 
 from sessions import Home
-from suites import load_task
+from suites import baseline_source, load_task
 from suites.captures.capture import read_capture
 from suites.folder import read_task
+from tests.support import stored_sessions as stored
 from tests.support.command_line import ROOT, Done, Shell, one_line
 from tests.support.model_server import Seen, model_server, says
+from tests.support.story import git
 from tui.diagnostics import ExitCode
 
 pytestmark = pytest.mark.judge
@@ -125,6 +127,27 @@ def test_task_new_writes_an_ordinary_task_and_checks_it(shell: Shell, home: Home
     again = shell("task", "new", "scale.py", "mine/scale", "--reference", "torch:mul", "--shapes", SHAPES)
     assert "exists already" in again.err.splitlines()[-1]
     assert shell("task", "check", "mine/scale", "--json").code == ExitCode.DONE
+
+
+@pytest.mark.soak
+def test_none_in_a_result_is_compared_and_parameters_by_name_are_passed(shell: Shell, home: Home) -> None:
+    kernel = KERNEL + RETURNS.replace("weight: torch.Tensor)", "*, weight, dtype=torch.half)")
+    write(
+        kernel.replace("-> torch.Tensor", "").replace("return out", "return out, None, columns") + REFERENCE
+    )
+    refused = shell("eval", "scale.py", "--shapes", SHAPES, "-y")
+    assert "returns 256 as part 2, but the reference scale_rows_ref in scale.py None" in one_line(refused)
+    write(kernel.replace("-> torch.Tensor", "").replace("return out", "return out, None") + REFERENCE)
+    done = shell("eval", "scale.py", "--shapes", SHAPES, "-y", "--json")
+    assert evaluated(done)["verdict"] == "correct", done.err
+    (folder,) = (home.root / "own").iterdir()
+    task = load_task(f"own/{folder.name}", registry=home.suites)
+    assert task.returns == ("out", "")
+    assert task.entry_points[0].signature == "scale_rows(x, *, weight)"
+    fewer = write(kernel.replace("-> torch.Tensor", ""), "fewer.py")
+    judged = shell("eval", fewer, "--task", task.id, "--json")
+    assert evaluated(judged)["error"]["message"].endswith("expected a tuple of 2: out, None")
+    assert shell("task", "check", str(folder), "--json").code == ExitCode.DONE
 
 
 @pytest.mark.soak
@@ -293,3 +316,31 @@ def test_a_kernel_of_a_package_has_get_inputs_and_one_alone_is_its_own_reference
     done = shell("eval", own, "--shapes", "x=64x256:fp16, weight=256:fp16", "-y", "--json")
     assert done.code == ExitCode.DONE, done.err
     assert "the kernel itself says what is right" in done.err
+
+
+@pytest.mark.soak
+def test_a_kernel_of_another_module_is_judged_with_its_function_and_goes_back_into_both_files(
+    shell: Shell, home: Home
+) -> None:
+    package = Path("ops")
+    package.mkdir()
+    (package / "__init__.py").write_text("")
+    (package / "_kernels.py").write_text(KERNEL)
+    imports = "import torch\nimport triton\n\nfrom ._kernels import scale_rows_kernel\n"
+    (package / "scale.py").write_text(imports + RETURNS + REFERENCE)
+    git(Path.cwd(), "init", "-q", "-b", "main")
+    done = shell("eval", "ops/scale.py", "--shapes", SHAPES, "-y", "--json")
+    assert evaluated(done)["verdict"] == "correct", done.err
+    assert "kernels from       ops._kernels" in done.err
+    (folder,) = (home.root / "own").iterdir()
+    task = load_task(f"own/{folder.name}", registry=home.suites)
+    assert task.package is not None
+    assert task.package.kernels == ("ops._kernels",)
+    faster = baseline_source(task).replace("x * weight).to", "weight * x).to").replace("rows,)]", "rows, 1)]")
+    stored.solved(home, {task.id: faster})
+    assert shell("export", f"{task.id}#1/1", "out", "--patch").code == ExitCode.DONE
+    (patch,) = Path("out").rglob("*.patch")
+    git(Path.cwd(), "apply", str(patch.absolute()))
+    assert "weight * x).to" in (package / "_kernels.py").read_text()
+    assert "rows, 1)]" in (package / "scale.py").read_text()
+    assert (package / "scale.py").read_text().startswith(imports)

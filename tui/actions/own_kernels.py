@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import os
+import re
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
@@ -21,13 +23,16 @@ from suites.dtypes import NoSuchDtype, on_target
 from suites.errors import BadKernelFile
 from suites.own.entry import Function, KernelFile, called_with, names_in_expression
 from suites.own.evidence import FirstCallSeen, InputsSeen
+from suites.own.joining import join_kernels
 from suites.own.own_reference import without_gpu
 from suites.own.request import KernelRequest
-from suites.own.shapes import EXAMPLE, Inputs, inputs_of, parse_shapes
+from suites.own.shapes import Inputs, inputs_of, parse_shapes
 from suites.own.sizes import TRIED_STEPS, Design, design
 from suites.own.texts import Draft, Reference, axis_words, check_agreement, inputs_text, itself, tensor_words
 from suites.package import Package, find_package, own_variables
 
+_NAMED = re.compile(r"\w+|.*\.py:\w+|[\w.]+:\w+")
+"""FUNCTION, FILE.py:FUNCTION or PACKAGE.MODULE:FUNCTION; all else is an expression."""
 MOST_FIRST_CALLS = 6
 """Cases that are called before the task is written: one of each dtype, and others."""
 
@@ -41,14 +46,43 @@ def draft_of(request: KernelRequest, targets: Sequence[str] = ()) -> Draft:
     path, _, name = request.where.partition(".py:")
     file = KernelFile.read(Path(f"{path}.py" if name else request.where))
     entry = file.find_entry(name)
+    if (package := package_of(file)) is not None:
+        file, package = join_kernels(file, entry, package)
     reference = find_reference(file, entry, request.reference)
+    if request.send_only:
+        reference = only_sent(request.send_only, file, package, reference)
     cases = request.calls or parse_shapes(request.shapes)
     if not cases and not file.has_inputs:
         raise BadKernelFile(
-            f'the inputs of {entry.signature} are not known; give them, for example with --shapes "{EXAMPLE}"'
+            f"the inputs of {entry.signature} are not known; give your sizes and dtypes, in this form: "
+            f'--shapes "{entry.example}"'
         )
     target = targets_for(discover_devices(), targets)[0]
-    return asyncio.run(_drafted(file, entry, reference, cases, target))
+    return asyncio.run(_drafted(file, entry, reference, cases, target, package))
+
+
+def only_sent(
+    allowed: Sequence[Path], file: KernelFile, package: Package | None, reference: Reference
+) -> Reference:
+    """Return the reference, which models may read only if its file is allowed.
+
+    Raises `BadKernelFile` if a file of the kernel is not allowed, or if an allowed file is not used.
+    """
+    kernel_files = [package.file_of(module) for module in package.kernels] if package is not None else []
+    needed = [file.path, *filter(None, kernel_files)]
+    used = [*needed, *filter(None, [reference.file])]
+    paths = [path.resolve() for path in allowed]
+    for path in needed:
+        if path.resolve() not in paths:
+            raise BadKernelFile(
+                f"--send-only leaves out {path}, but models must read the kernel that they write anew: add --send-only {path}"
+            )
+    for path in allowed:
+        if path.resolve() not in [file_used.resolve() for file_used in used]:
+            raise BadKernelFile(
+                f"--send-only {path}: this text is never sent; it may be {', '.join(map(str, used))}"
+            )
+    return replace(reference, is_sent=reference.file is None or reference.file.resolve() in paths)
 
 
 def designed_for(entry: Function, cases: Sequence[Inputs]) -> Design:
@@ -65,7 +99,7 @@ def designed_for(entry: Function, cases: Sequence[Inputs]) -> Design:
 
 def find_reference(file: KernelFile, entry: Function, where: str) -> Reference:
     """Return the reference that `--reference` names, else that of the file, else the kernel itself."""
-    if "(" in where and ".py:" not in where:
+    if where and not _NAMED.fullmatch(where):
         return expression(where, entry)
     place, separator, name = where.rpartition(":")
     if separator and not place.endswith(".py"):
@@ -74,11 +108,19 @@ def find_reference(file: KernelFile, entry: Function, where: str) -> Reference:
     function = source.function(name) if name else file.find_reference(entry)
     if function is None:
         text = without_gpu(file.text)
-        return Reference(entry.name, itself(entry.name), (), text, entry.parameters, is_kernel=True)
+        return Reference(
+            entry.name, itself(entry.name), (), text, entry.parameters, entry.by_name, is_kernel=True
+        )
     parameters = called_with(function, entry)
     imports, text = source.extract(function.name)
     return Reference(
-        function.name, f"{function.name} in {source.path.name}", tuple(imports), text, parameters
+        function.name,
+        f"{function.name} in {source.path.name}",
+        tuple(imports),
+        text,
+        parameters,
+        function.by_name,
+        file=source.path if separator else None,
     )
 
 
@@ -96,13 +138,17 @@ def expression(text: str, entry: Function) -> Reference:
 
 
 async def _drafted(
-    file: KernelFile, entry: Function, reference: Reference, cases: Sequence[Inputs], target: Target
+    file: KernelFile,
+    entry: Function,
+    reference: Reference,
+    cases: Sequence[Inputs],
+    target: Target,
+    package: Package | None,
 ) -> Draft:
     """Call kernel and reference at the first small sizes at which both work and agree.
 
     Without cases, `get_inputs()` of the file gives one.
     """
-    package = package_of(file)
     view = package.view(Path(package.root)) if package is not None else None
     async with DevicePool(("cpu",), timed=False) as pool:
         if not cases:
@@ -196,10 +242,10 @@ async def _called(
             failure = failure or error
             continue
         for kernel in seen[0].launched:
-            if module := file.imported_from(kernel):
+            if not file.has_function(kernel):
                 raise BadKernelFile(
-                    f"{entry.name} launches {kernel}, which {file.path} imports from {module}; "
-                    "a candidate is one module: move both into one file"
+                    f"{entry.name} launches {kernel}, which is not in {file.path} and not imported from its package by name at "
+                    "the top; a candidate is one module: import it so, or move it"
                 )
         axes = {name: await axis_of(name, small) for name in designed.named}
         return Draft(file, entry, reference, designed, small, seen, axes, package)
@@ -217,14 +263,17 @@ def assumptions(draft: Draft, *, sends: bool) -> list[tuple[str, str]]:
     entry, designed = draft.entry, draft.design
     rows = [
         ("entry point", f"{entry.signature} in {draft.file.path}"),
+        *[("always default", text) for text in entry.left_out],
         ("launches", ", ".join(draft.seen[0].launched)),
         (
             "reference",
             f"{draft.reference.place}, in {'float64' if draft.seen[0].is_wide else 'the dtypes of the inputs'}",
         ),
     ]
-    if draft.package is not None and draft.package.environment:
-        rows.append(("environment", ", ".join(draft.package.environment)))
+    if (package := draft.package) is not None:
+        rows.append(("package", f"{package.module} in {package.root}"))
+        rows += [("kernels from", module) for module in package.kernels]
+        rows += [("environment", ", ".join(package.environment))] * bool(package.environment)
     rows += [(f"input {name}", tensor_words(designed, name)) for name in designed.tensors]
     rows += [(f"input {name}", f"{value!r}") for name, value in designed.scalars.items()]
     rows += [
@@ -243,7 +292,9 @@ def assumptions(draft: Draft, *, sends: bool) -> list[tuple[str, str]]:
     rows += [("weak", words) for words in weaknesses(draft)]
     if sends:
         texts = [f"{draft.file.path.name} (whole)"]
-        texts += [draft.reference.place] * (bool(draft.reference.text) and not draft.reference.is_kernel)
+        texts += [f"kernels of {module}" for module in package.kernels] if package is not None else []
+        is_sent = draft.reference.text and draft.reference.is_sent and not draft.reference.is_kernel
+        texts += [draft.reference.place] * bool(is_sent)
         rows.append(("sent to models", ", ".join(texts)))
     return rows
 

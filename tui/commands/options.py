@@ -74,6 +74,7 @@ class OwnOptions(msgspec.Struct, frozen=True):
     reference: str = ""
     yes: bool = False
     dry_run: bool = False
+    send_only: tuple[Path, ...] = ()
     calls: Path | None = None
 
 
@@ -95,6 +96,13 @@ def own_options(function: F) -> F:
         ),
         click.option("--yes", "-y", is_flag=True, help="Do not ask whether the assumptions are right."),
         click.option("--dry-run", is_flag=True, help="Print what is assumed about a kernel file, and end."),
+        click.option(
+            "--send-only",
+            multiple=True,
+            metavar="FILE",
+            type=click.Path(path_type=Path),
+            help="Only the text of these files may reach the provider of a model. Repeatable. [all that the page lists]",
+        ),
     )
     for option in reversed(options):
         function = option(function)

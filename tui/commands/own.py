@@ -14,7 +14,7 @@ from suites import Task
 from suites.captures.capture import read_capture
 from suites.folder import read_task
 from suites.own.captured import captured_inputs
-from suites.own.folder import kept_own, own_name, write_draft
+from suites.own.folder import check_new_folder, kept_own, own_name, write_draft
 from suites.own.request import KernelRequest
 from suites.own.texts import Draft
 from tui.actions.own_kernels import assumptions, draft_of
@@ -49,6 +49,8 @@ def own_task(
 
 def new_task(where: str, folder: Path | None, options: OwnOptions, targets: Sequence[str]) -> Task | None:
     """Return the task of a kernel file in a folder of the person; `None` after `--dry-run`."""
+    if folder is not None and not options.dry_run:
+        check_new_folder(folder.absolute())  # before the kernel is called, which takes seconds
     draft = _draft(where, options, targets)
     # The person asks for files, which nothing runs: there is nothing to ask.
     if not _is_wanted(draft, msgspec.structs.replace(options, yes=True), sends=False):
@@ -73,7 +75,7 @@ def _is_wanted(draft: Draft, options: OwnOptions, *, sends: bool) -> bool:
 
 
 def _draft(where: str, options: OwnOptions, targets: Sequence[str]) -> Draft:
-    request = KernelRequest(where, options.shapes, options.reference)
+    request = KernelRequest(where, options.shapes, options.reference, send_only=options.send_only)
     if options.calls is not None:
         captured = captured_inputs(read_capture(options.calls))
         say(captured.words)

@@ -10,8 +10,8 @@ import msgspec
 
 from harness import HarnessError
 from harness.standalone.files import file_stem, standalone_files
-from sessions.applying.merging import merge
-from sessions.applying.worktree import original_path
+from sessions.applying.placing import merge_files
+from sessions.applying.worktree import homes_on_disk, original_path
 from sessions.kept_kernels import KeptKernel
 from sessions.names import split_attempt
 from sessions.state.speed import attempt_speed
@@ -56,15 +56,16 @@ def export_files(kernel: KeptKernel, task: Task) -> dict[str, str]:
 
 
 def patch_file(kernel: KeptKernel, task: Task) -> dict[str, str]:
-    """Return the diff of the task's original file for `git apply`, by file name. Raises `Complaint` or `NotApplicable`."""
-    path = original_path(task)
-    if not path:
+    """Return the diff of the task's original files for `git apply`, by file name. Raises `Complaint` or `NotApplicable`."""
+    if not original_path(task):
         raise Complaint(
             f"the original file of {task.id} is not known, so there is no patch; `wavedeck apply` finds it in a repository"
         )
-    before = baseline_source(task)
-    after = merge(before, kernel.source, [entry.name for entry in task.entry_points])
-    return {f"{file_stem(task)}.patch": unified_diff(before, after, f"a/{path}", f"b/{path}")}
+    homes = homes_on_disk(task, baseline_source(task))
+    texts = merge_files(homes, kernel.source, [entry.name for entry in task.entry_points])
+    before = {home.path: home.text for home in homes}
+    diffs = [unified_diff(before[path], text, f"a/{path}", f"b/{path}") for path, text in texts.items()]
+    return {f"{file_stem(task)}.patch": "".join(diffs)}
 
 
 def unified_diff(old: str, new: str, old_name: str, new_name: str) -> str:

@@ -80,7 +80,7 @@ def author_words(kernel: KeptKernel) -> str:
 def pull_request(
     kernel: KeptKernel,
     task: Task,
-    path: str,
+    paths: Sequence[str],
     *,
     test: str,
     comparisons: Sequence[Comparison] = (),
@@ -100,9 +100,9 @@ def pull_request(
     listed = "\n".join(f"- {name}: {value}" for name, value in facts(kernel, state, attempt) if value)
     parts = [
         f"# {subject(kernel, task, tuned)}",
-        f"Replaces `{task.entry_points[0].name}` in `{path}`. {tests}"
+        f"Replaces `{task.entry_points[0].name}` in {', '.join(f'`{path}`' for path in paths)}. {tests}"
         if tuned is None
-        else f"Writes the rows M={', '.join(map(str, tuned.sizes))} of `{path}`; {_other_rows(tuned)}. {tests}",
+        else f"Writes the rows M={', '.join(map(str, tuned.sizes))} of `{paths[0]}`; {_other_rows(tuned)}. {tests}",
         *([GUARDED] if guarded else []),
         *(
             [

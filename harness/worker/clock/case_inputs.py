@@ -127,6 +127,7 @@ class CaseInputs:
             handles=handles(laid_out),
             ahead=not laid_out,
             changed_inputs=measure.task.changed_inputs_of(case),
+            returns=measure.task.returns,
             releases_lines=any(PERSISTING in source for source in measure.sources.values()),
         )
         timer.send(prepare, descriptors(laid_out), wall_s=measure.limits.call_s)

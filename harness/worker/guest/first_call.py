@@ -13,6 +13,7 @@ from typing import Any
 import torch
 
 from harness.hardware.targets import target
+from harness.wire.guest_messages import Plain
 from harness.wire.program_messages import FirstCall, ReadInputs
 from harness.worker.candidate.loading import failed, import_candidate
 from harness.worker.candidate.outputs import in_inputs, parts_of, problem
@@ -52,8 +53,10 @@ def make_first_call(request: FirstCall, scratch: Path) -> FirstCallSeen:
     file = scratch / candidate_trace.NAME
     inputs = make()
     tensors = _tensors(inputs)
+    module = None
     try:
-        entry = vars(import_candidate(file, request.kernel))[request.entry_point]
+        module = import_candidate(file, request.kernel)
+        entry = vars(module)[request.entry_point]
         with interpreter.observe(tensors) as observation:
             watch = OperatorWatch(observation, str(file), call_recorder.Recorder(str(file)))
             try:
@@ -70,7 +73,8 @@ def make_first_call(request: FirstCall, scratch: Path) -> FirstCallSeen:
     except NotJudged as error:
         return FirstCallSeen(kernel=CallSeen(error=str(error)), reference=reference)
     except BaseException as error:  # noqa: BLE001 -- foreign code, also SystemExit
-        return FirstCallSeen(kernel=CallSeen(error=failed(error, file).message), reference=reference)
+        call = CallSeen(error=failed(error, file).message, is_imported=module is not None)
+        return FirstCallSeen(kernel=call, reference=reference)
     return FirstCallSeen(
         kernel=seen,
         reference=reference,
@@ -150,10 +154,14 @@ def _seen(
         raise NotJudged(f"it returns a {structure}, not tensors")
     results: list[torch.Tensor] = []
     outputs: list[OutputSeen] = []
+    plain: dict[int, Plain] = {}
     for place, part in enumerate(parts):
+        if isinstance(part, Plain):
+            plain[place] = part
+            continue
         if not isinstance(part, torch.Tensor):
             raise NotJudged(
-                f"part {place} of its result is {'None' if part is None else f'of type {type(part).__name__}'}, not a tensor; "
+                f"part {place} of its result is of type {type(part).__name__}, not a tensor, None or a number; "
                 "call it from a function that returns its tensors"
             )
         part = part.detach()
@@ -176,9 +184,14 @@ def _seen(
                 OutputSeen(arena.dtype_name(tensor.dtype), tuple(tensor.shape), name, is_returned=False)
             )
             results.append(tensor)
+            if plain:
+                raise NotJudged(
+                    f"it changes {name} without returning it, and returns a tuple with None or a number; "
+                    "call it from a function that returns only tensors"
+                )
     if not outputs:
         raise NotJudged("it returns no tensor and changes none")
-    return CallSeen(tuple(outputs)), results
+    return CallSeen(tuple(outputs), plain), results
 
 
 def _largest_error(got: torch.Tensor, truth: torch.Tensor) -> float:
@@ -220,6 +233,8 @@ def _imported(file: Path, text: str) -> Any:
 
 def _words(error: BaseException) -> str:
     """Return type and message of an error; without a message, the line that raised it."""
+    if isinstance(error, NotJudged):
+        return str(error)
     message = str(error).partition("\n")[0]
     if not message and (frames := traceback.extract_tb(error.__traceback__)):
         message = f"in `{frames[-1].line}`"

@@ -20,6 +20,7 @@ from harness.wire.guest_messages import (
     Load,
     Loaded,
     OutputData,
+    Plain,
     Returned,
 )
 from harness.wire.requests import RequestMessage, WorkerAnswer
@@ -38,7 +39,7 @@ from harness.worker.candidate.serving import serve
 from harness.worker.interpreter.case_traffic import case_traffic
 from harness.worker.interpreter.traffic import Observation
 from harness.worker.kit import arena, candidate_trace
-from harness.worker.kit.in_place import with_changed_inputs
+from harness.worker.kit.in_place import with_changed_inputs, without_plain
 from harness.worker.kit.poison import KINDS
 from harness.worker.replay.call_recorder import Recorder
 from harness.worker.triton_hooks import warm
@@ -67,6 +68,7 @@ class EntryRun:
     observation: Observation
     operators: watch.OperatorWatch
     changed_state: tuple[str, ...]
+    plain: tuple[Plain, ...] | None
 
 
 class Guest:
@@ -135,7 +137,7 @@ class Guest:
         """Run the candidate's entry point under observation; no other code calls it."""
         inputs = {name: value for name, value in arguments.items() if isinstance(value, torch.Tensor)}
         entry: Callable[..., Any] = getattr(self._module, request.entry_point)
-        value = None
+        value, plain = None, None
         changed_state: tuple[str, ...] = ()
         self._foreign_kernels.take()
         with self._runner.observe(inputs) as observation:
@@ -151,6 +153,7 @@ class Guest:
                     state = global_state.read()
                     value = entry(*(arguments[name] for name in request.positional), **named)
                     changed_state = global_state.changed(state)
+                    value, plain = without_plain(value, request.returns)
                     value = with_changed_inputs(value, request.changed_inputs, inputs)
                 observation.unfinished = self._runner.settle(outputs.plain(outputs.parts_of(value)[1]))
             except SystemExit:  # the judge sees the exit status
@@ -158,7 +161,7 @@ class Guest:
             except BaseException as error:  # noqa: BLE001 (foreign code may raise anything)
                 if observation.unsupported is None:
                     return failed(error, self._file, self._runner.kind_of(error))
-        return EntryRun(value, inputs, observation, operators, changed_state)
+        return EntryRun(value, inputs, observation, operators, changed_state, plain)
 
     def _returned(self, request: Call, run: EntryRun) -> Returned:
         structure, parts = outputs.parts_of(run.value)
@@ -178,6 +181,7 @@ class Guest:
             unfinished=run.observation.unfinished,
             record=record,
             unrecorded=unrecorded,
+            plain=run.plain,
             foreign_kernels=self._foreign_kernels.take(),
         )
 

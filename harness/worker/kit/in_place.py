@@ -1,9 +1,26 @@
-"""Completes a return value by the outputs that a call wrote into its arguments."""
+"""The outputs of a call: without the parts of its result that are no tensors, with the arguments that it wrote."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from typing import Any
+
+from harness.wire.guest_messages import Plain
+
+
+def without_plain(value: Any, returns: Sequence[str]) -> tuple[Any, tuple[Plain, ...] | None]:
+    """Return a result without the parts that have no name in `returns` (see `Task.returns`), and these parts.
+
+    A result with other parts stays as it is, and the second value is `None`.
+    """
+    if not returns:
+        return value, ()
+    parts = tuple(value) if isinstance(value, (tuple, list)) else (value,)
+    plain = tuple(part for part, name in zip(parts, returns, strict=False) if not name)
+    if len(parts) != len(returns) or not all(isinstance(part, Plain | None) for part in plain):
+        return value, None
+    named = tuple(part for part, name in zip(parts, returns, strict=True) if name)
+    return (named if len(named) > 1 else named[0] if named else None), plain
 
 
 def with_changed_inputs(value: Any, changed: Sequence[str], arguments: Mapping[str, Any]) -> Any:

@@ -71,7 +71,9 @@ class Answers:
 
         After a wrong structure or a store out of bounds, values need no comparison.
         """
-        problem = integrity.structure(run.returned, self._task.outputs_of(run.case))
+        returned, returns = run.returned, self._task.returns
+        problem = integrity.plain_parts(returned, run.given.plain, returns) if returns else ""
+        problem = problem or integrity.structure(returned, self._task.outputs_of(run.case))
         unfit = (
             ErrorReport(kind="structure", message=f"case {run.case.name}: {problem}")
             if problem

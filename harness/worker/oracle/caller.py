@@ -146,6 +146,7 @@ class Caller:
                     arguments=arena.arguments,
                     arena_bytes=arena.size_bytes,
                     changed_inputs=self._task.changed_inputs_of(step.case.case),
+                    returns=self._task.returns,
                     hold=step.hold,
                     config=step.config,
                     poison=step.poison,
@@ -189,8 +190,9 @@ class Caller:
         or, if they set a parameter that has a default, all by position.
         """
         if step.case.scalars:
-            return tuple(itertools.takewhile(given.inputs.__contains__, self._signature.parameters))
-        return () if step.case.hidden else self._signature.required
+            return tuple(itertools.takewhile(given.inputs.__contains__, self._signature.by_position))
+        required = (name for name in self._signature.by_position if name not in self._signature.defaults)
+        return () if step.case.hidden else tuple(required)
 
     def _parameters(self, step: Step, given: Given) -> tuple[str, ...]:
         """Return the inputs to pass as `torch.nn.Parameter`; never one that the task changes in place."""

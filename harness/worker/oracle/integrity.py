@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from harness.wire import findings, limits, operators
 from harness.wire.evaluation import ErrorReport
-from harness.wire.guest_messages import LeftBehind, Returned
+from harness.wire.guest_messages import LeftBehind, Plain, Returned
 from suites.task import Output, Task
 
 if TYPE_CHECKING:
     from .caller import Run
 
 
+_PLAIN_RTOL = 1e-6
+"""Relative tolerance of a returned float that is no tensor."""
 _MOST_OPERATORS = 6
 """Operators that one error names."""
 
@@ -32,6 +35,23 @@ def structure(returned: Returned, outputs: Sequence[Output]) -> str:
         elif not data.dtype:
             problems.append(f"output `{output.name}` is a {data.type}, not a tensor")
     return "; ".join(problems)
+
+
+def plain_parts(returned: Returned, truths: Sequence[Plain], returns: Sequence[str]) -> str:
+    """Return why the parts of the result that are no tensors are wrong; empty if they are right."""
+    if returned.plain is None:
+        values = iter(truths)
+        words = ", ".join(name or ("None" if next(values) is None else "a number") for name in returns)
+        return f"expected a tuple of {len(returns)}: {words}"
+    places = [place for place, name in enumerate(returns) if not name]
+    for place, got, truth in zip(places, returned.plain, truths, strict=True):
+        if isinstance(got, float) and isinstance(truth, float):
+            is_right = math.isclose(got, truth, rel_tol=_PLAIN_RTOL)
+        else:
+            is_right = type(got) is type(truth) and got == truth
+        if not is_right:
+            return f"part {place} of the result is {got!r}, not {truth!r}"
+    return ""
 
 
 def _returned_words(returned: Returned, *, is_sequence: bool) -> str:

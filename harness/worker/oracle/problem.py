@@ -16,9 +16,10 @@ import torch
 from harness.cases import seeds
 from harness.cases.judged_case import FAR, JudgedCase, RowKind
 from harness.wire.case_specs import ArgumentSpec, CaseSpec
+from harness.wire.guest_messages import Plain
 from harness.worker.kit import arena, place
 from harness.worker.kit.arena import Value
-from harness.worker.kit.in_place import with_changed_inputs
+from harness.worker.kit.in_place import with_changed_inputs, without_plain
 from suites.task import Case, Distribution, Task, Tolerance
 from suites.tolerances import dtype_of, tolerance_of
 
@@ -38,6 +39,9 @@ class BadProblem(Exception):
 
 class Problem:
     """One loaded `problem.py`. Inputs have the sizes that the task, resolved for its device, has as `cpu` sizes."""
+
+    plain: tuple[Plain, ...] = ()
+    """Parts of the last result of the oracle that are no tensors."""
 
     def __init__(self, task: Task) -> None:
         self._task = task
@@ -198,6 +202,12 @@ class Problem:
         if result is None and not changed:
             remedy = "list the inputs that it changes in `in_place` and among the outputs"
             raise BadProblem(f"oracle of {self._task.id} returns nothing; {remedy}")
+        result, plain = without_plain(result, self._task.returns)
+        if plain is None:
+            raise BadProblem(
+                f'oracle of {self._task.id} must return {len(self._task.returns)} parts, and None or a number where `returns` has ""'
+            )
+        self.plain = plain
         result = with_changed_inputs(result, changed, copies)
         outputs = tuple(result) if isinstance(result, (tuple, list)) else (result,)
         if len(outputs) != len(declared):

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 import torch
 
 from harness.cases.judged_case import JudgedCase
+from harness.wire.guest_messages import Plain
 from harness.worker.kit import place
 from harness.worker.kit.arena import Value
 
@@ -23,6 +24,7 @@ class Given:
     case: JudgedCase
     inputs: Inputs
     _expected: tuple[torch.Tensor, ...] | None = field(default=None)
+    _plain: tuple[Plain, ...] = ()
     size_bytes: int = field(init=False)
     """Bytes of the inputs, and of the outputs once they are computed."""
 
@@ -34,8 +36,14 @@ class Given:
         """The oracle's outputs, computed once."""
         if self._expected is None:
             self._expected = self.problem.oracle(self.case.case, self.inputs)
+            self._plain = self.problem.plain
             self.size_bytes += _bytes(self._expected)
         return self._expected
+
+    @property
+    def plain(self) -> tuple[Plain, ...]:
+        """Parts of the oracle's result that are no tensors."""
+        return self._plain if self.expected else ()
 
     def settled(self, number: int, output: torch.Tensor) -> torch.Tensor:
         """Return an output with the right values where the oracle leaves elements open, so that they are not judged."""

@@ -67,7 +67,7 @@ from harness.worker.candidate.patches import Snapshot
 from harness.worker.candidate.serving import serve
 from harness.worker.kit import candidate_trace, device_memory, gpu
 from harness.worker.kit.call_graph import CallGraph, NotCaptured
-from harness.worker.kit.in_place import with_changed_inputs
+from harness.worker.kit.in_place import with_changed_inputs, without_plain
 from harness.worker.kit.stopwatch import Stopwatch, host_ms
 from harness.worker.replay.player import NotPlayed, Player
 from harness.worker.replay.taping import NotTaped, taped
@@ -256,11 +256,13 @@ class Timer:
             if not request.ahead and not self._fresh:
                 self._import_again()
             entry = getattr(self._module, request.entry_point)
-            changed = request.changed_inputs
+            changed, returns = request.changed_inputs, request.returns
             self._run = lambda at: entry(**self._copies.arguments[at])
-            if changed:
+            if changed or returns:
                 self._run = lambda at: with_changed_inputs(
-                    entry(**self._copies.arguments[at]), changed, self._copies.arguments[at]
+                    without_plain(entry(**self._copies.arguments[at]), returns)[0],
+                    changed,
+                    self._copies.arguments[at],
                 )
         if request.ahead:
             self._compile(request, descriptors)

@@ -42,6 +42,8 @@ WRITE_SHARE = 0.02
 """Largest share of the time that may go into writing."""
 LAST_WAIT_S = 10.0
 """Longest wait for timings on a GPU when the process ends."""
+OPERATORS = "torch.ops"
+"""The module of registered operators: its functions are `NAMESPACE.NAME`."""
 TRACED = ("FakeTensor", "FunctionalTensor")
 """Tensors of a compiler, which hold no values."""
 
@@ -54,7 +56,9 @@ def start(environ: Mapping[str, str]) -> None:
     # Without this file, the capture knows that Python's startup file did not reach the program.
     os.close(os.open(os.path.join(folder, "followed"), os.O_CREAT | os.O_WRONLY))
     recorder = Recorder(module, function, folder)
-    if module in sys.modules:
+    if module == OPERATORS:
+        sys.meta_path.insert(0, Finder("torch._ops", recorder.wrap))
+    elif module in sys.modules:
         recorder.wrap(sys.modules[module])
     else:
         sys.meta_path.insert(0, Finder(module, recorder.wrap))
@@ -153,7 +157,7 @@ class Recorder:
         """Replace the function in its module by one that records its calls."""
         try:
             self.file = getattr(module, "__file__", None) or ""
-            self.problem = self._wrap(module)
+            self.problem = self._wrap_operator(module) if self.module == OPERATORS else self._wrap(module)
             self.is_found = not self.problem
         except Exception as error:
             self.problem = f"{self.module}:{self.function} cannot be recorded: {error!r}"
@@ -205,6 +209,45 @@ class Recorder:
         else:
             setattr(owner, name, Replacement(value, self.recording(value)))
         return ""
+
+    def _wrap_operator(self, operators: Any) -> str:
+        """Record the calls of an operator that a library registers later; Python calls it by its packet or an overload."""
+        wanted = self.function.replace(".", "::", 1)
+        self.kind = "operator"
+        recorded: dict[Any, Callable[..., Any]] = {}
+        for kind, name_of in (
+            (operators.OpOverloadPacket, lambda operator: operator._qualified_op_name),
+            (operators.OpOverload, lambda operator: operator._schema.name),
+        ):
+
+            def call(
+                operator: Any,
+                /,
+                *args: Any,
+                plain: Any = kind.__call__,
+                name_of: Any = name_of,
+                **kwargs: Any,
+            ) -> Any:
+                if name_of(operator) != wanted:
+                    return plain(operator, *args, **kwargs)
+                if operator not in recorded:
+                    self._read_schema(operator)
+                    recorded[operator] = self.recording(functools.partial(plain, operator))
+                return recorded[operator](*args, **kwargs)
+
+            kind.__call__ = call
+        return ""
+
+    def _read_schema(self, operator: Any) -> None:
+        """Read parameters and defaults; those of a packet are its first overload's."""
+        overload = operator if hasattr(operator, "_schema") else getattr(operator, operator.overloads()[0])
+        arguments = overload._schema.arguments
+        self.parameters = [argument.name for argument in arguments]
+        self.defaults = {
+            argument.name: key_of(argument.default_value, argument.name, [], sys.modules.get("torch"))
+            for argument in arguments
+            if argument.has_default_value()
+        }
 
     def _read_signature(self, inspect: Any, function: Any) -> None:
         try:

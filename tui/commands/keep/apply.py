@@ -106,31 +106,36 @@ def apply_command(  # an option each
     targets = tuple(filter(None, must_hold.split(",")))
     if config:
         tuned = tuned_change(kernel, task, config, repo)
-        path, text, name = (
-            config,
-            tuned.text,
+        texts, name = (
+            {config: tuned.text},
             f"{_name(kernel)}-{re.sub(r'[^A-Za-z0-9_.]+', '-', Path(config).stem).strip('-')}",
         )
     else:
         tuned = None
-        path, name = repo.find_file(task, baseline_source(task), file), _name(kernel)
-        source = guarded_kernel(kernel, task, repo.read(path)) if guard else kernel.source
-        text = repo.merged(path, source, task)
+        homes, name = repo.find_files(task, baseline_source(task), file), _name(kernel)
+        if guard and len(homes) > 1:
+            raise Complaint("--guard needs the kernel and its function in one file; wire it by hand")
+        source = guarded_kernel(kernel, task, homes[0].text) if guard else kernel.source
+        texts = repo.merged(homes, source, task)
         check_holds(kernel, task, targets)
     place, branch = home.root / "applied" / name, f"wavedeck/{name}"
     message = commit_message(kernel, task, tuned)
+    paths = [*texts]
     comparisons: list[Comparison] = []
 
     def compare(trees: tuple[Path, Path]) -> None:
         if accuracy:
-            comparisons.append(compare_accuracy(accuracy, trees, path, lambda step: say(f"accuracy: {step}")))
+            comparisons.append(
+                compare_accuracy(accuracy, trees, paths[0], lambda step: say(f"accuracy: {step}"))
+            )
             _check_accuracy(comparisons[-1])
         if e2e:
-            comparisons.append(compare_end_to_end(e2e, trees, path, lambda step: say(f"end to end: {step}")))
+            comparisons.append(
+                compare_end_to_end(e2e, trees, paths[0], lambda step: say(f"end to end: {step}"))
+            )
 
     commit = repo.apply(
-        path,
-        text,
+        texts,
         branch=branch,
         folder=place / "tree",
         message=message,
@@ -138,12 +143,12 @@ def apply_command(  # an option each
         compare=compare if accuracy or e2e else None,
     )
     page = pull_request(
-        kernel, task, path, test=test, comparisons=comparisons, tuned=tuned, guarded=guard, targets=targets
+        kernel, task, paths, test=test, comparisons=comparisons, tuned=tuned, guarded=guard, targets=targets
     )
     write_whole(place / "PR.md", page.encode("utf-8", "replace"))
     for comparison in comparisons:
         emit(f"{comparison.number:<13} {comparison_words(comparison)}")
-    emit(f"branch        {branch}: commit {commit[:12]} changes {path}")
+    emit(f"branch        {branch}: commit {commit[:12]} changes {', '.join(paths)}")
     emit(f"worktree      {place / 'tree'}")
     emit(f"pull request  {place / 'PR.md'}")
     emit(f"sign it off   git -C {place / 'tree'} commit --amend -s --no-edit")

@@ -65,6 +65,7 @@ def new_command(
     reference: str,
     yes: bool,
     dry_run: bool,
+    send_only: tuple[Path, ...],
     targets: str | None,
     as_json: bool,
 ) -> ExitCode:
@@ -79,7 +80,7 @@ def new_command(
     settings = load({"targets": targets}, environ=os.environ, folder=Path.cwd()).settings
     if calls is not None and shapes:
         raise Complaint("--from and --shapes both give the inputs; leave one out")
-    options = OwnOptions(shapes, reference, yes, dry_run, calls)
+    options = OwnOptions(shapes, reference, yes, dry_run, send_only, calls)
     written = new_task(file, folder, options, settings.targets)
     return (
         ExitCode.DONE
@@ -105,7 +106,10 @@ def show_command(task: str, *, instruction: str, as_json: bool) -> None:
     emit(
         f"{shown.category}, difficulty {shown.difficulty} of 5, baseline {shown.baseline}, in {shown.folder}"
     )
-    emit(f"module {shown.package.module} of the package in {shown.package.root}\n" if shown.package else "")
+    if shown.package is not None:
+        modules = " with kernels of ".join([shown.package.module, *shown.package.kernels])
+        emit(f"module {modules}, of the package in {shown.package.root}")
+    emit("")
     emit(wrapped(paragraphs(shown.instruction.strip())) + "\n")
     for entry_point in shown.entry_points:
         emit(f"def {entry_point.signature}")
@@ -132,6 +136,7 @@ def judged_by(task: Task) -> list[tuple[str, str]]:
     hidden = [*varying, *(f"{kind} inputs" for kind in task.allows)]
     rows = [
         ("outputs", ", ".join(outputs)),
+        *[("returns", ", ".join(name or "None or a number" for name in task.returns))] * bool(task.returns),
         ("oracle", oracle),
         ("hidden cases", ", ".join(hidden) or "other values"),
     ]

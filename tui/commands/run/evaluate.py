@@ -20,9 +20,10 @@ from harness import (
     StageEntered,
     StageLeft,
     Verdict,
+    choose_devices,
     evaluate,
 )
-from harness.node.selection import targets_for, wait_for_devices
+from harness.node.selection import ALL, IDLE, targets_for, wait_for_devices
 from harness.processes.nursery import Nursery
 from harness.processes.quarantine import DeviceEvent, LeaseAwaited, NodeBack, NodeDown, Quarantined
 from harness.stages.cascade import refuse_text
@@ -119,6 +120,7 @@ def eval_command(
     reference: str,
     yes: bool,
     dry_run: bool,
+    send_only: tuple[Path, ...],
     device: str | None,
     targets: str | None,
     seed: int | None,
@@ -164,14 +166,16 @@ def eval_command(
         raise Complaint("--exam judges on one device; leave --spread out")
     if cases and (exam or spread):
         raise Complaint("--case judges open cases on one device; leave --exam and --spread out")
-    own = OwnOptions(shapes, reference, yes, dry_run)
+    own = OwnOptions(shapes, reference, yes, dry_run, send_only)
     if task is not None and own != OwnOptions():
         raise Complaint(
-            "--shapes, --reference, -y and --dry-run are for a file that no task names; leave --task out"
+            "--shapes, --reference, --send-only, -y and --dry-run are for a file that no task names; leave --task out"
         )
     registry = home_from(os.environ).suites
     with ExitStack() as stack:
         if task is None:
+            if not {IDLE, ALL} & {*settings.devices}:
+                choose_devices(settings.devices)  # refuses an unknown device before the task is made
             made = stack.enter_context(own_task(file, own, settings.targets, registry, sends=False))
             if made is None:
                 return ExitCode.DONE if dry_run else ExitCode.NO

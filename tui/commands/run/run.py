@@ -61,6 +61,7 @@ def run_command(
     reference: str,
     yes: bool,
     dry_run: bool,
+    send_only: tuple[Path, ...],
     **flags: Any,
 ) -> ExitCode:
     """Start agents on TASKs and watch them: in the cockpit, or as lines without a terminal.
@@ -88,7 +89,7 @@ def run_command(
     model, remark = model_of(configured.settings, configured.origins, environment_with_keys())
     if remark:
         say(remark)
-    own = OwnOptions(shapes, reference, yes, dry_run)
+    own = OwnOptions(shapes, reference, yes, dry_run, send_only)
     settings = configured.settings
     with ExitStack() as stack:
         if any(map(is_kernel_file, tasks)):
@@ -98,7 +99,7 @@ def run_command(
             tasks = (made.id,)
         elif own != OwnOptions():
             raise Complaint(
-                "--shapes, --reference, -y and --dry-run are for a kernel file: wavedeck run FILE.py"
+                "--shapes, --reference, --send-only, -y and --dry-run are for a kernel file: wavedeck run FILE.py"
             )
         settings = from_own_kernel(settings, tasks, home.suites)
         requested = plan(settings, tasks, model, title=title)

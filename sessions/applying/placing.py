@@ -1,0 +1,159 @@
+"""Puts each definition of a kernel back into the file that it came from, if the kernel's text holds those of several files."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable, Iterable, Mapping, Sequence
+
+import msgspec
+
+from sessions.errors import NotApplicable
+from suites.package import Package, absolute_name
+from suites.python_source import source_lines
+
+from .merging import Module, defined_names, merge, used_names
+
+
+class Home(msgspec.Struct, frozen=True):
+    """A file that definitions of a kernel came from."""
+
+    path: str
+    text: str
+    package: Package | None = None
+    """Its module; needed only beside other files."""
+
+
+def merge_files(
+    homes: Sequence[Home],
+    kernel: str,
+    entry_points: Sequence[str],
+    *,
+    is_used_elsewhere: Callable[[str], bool] = lambda _: True,
+    users: Callable[[str], Sequence[str]] = lambda _: (),
+) -> dict[str, str]:
+    """Return the texts that change, by path; the first file has the entry points.
+
+    `is_used_elsewhere` is that of `merge`; `users` gives further files with code that uses a name.
+    A new definition goes into the file with the definitions that use it, else into the first file. Raises `NotApplicable` as
+    `merge`, and if a definition cannot be placed, or changes a kernel that further files use.
+    """
+    first, *further = homes
+    if further:
+        kernel = without_aliases(kernel, homes)
+    after = Module(kernel)
+    modules = {home.path: Module(home.text) for home in homes}
+    if further:
+        _check_blocks(after, modules.values())
+    owners = _owners(after, modules)
+    texts: dict[str, str] = {}
+    for home in homes:
+        before = modules[home.path]
+        own = [name for name, path in owners.items() if path == home.path]
+        changed = [name for name in own if not before.has_same(name, after)]
+        for name in changed if home is not first else ():
+            if name in before.defined and (files := users(name)):
+                raise NotApplicable(
+                    f"`{name}` of {home.path} changes, and {files[0]} uses it too, which was not judged; merge them by hand"
+                )
+        if changed:
+            texts[home.path] = merge(
+                home.text,
+                _part(after, home, own, owners, homes) if further else kernel,
+                entry_points if home is first else (),
+                places=[name for name in own if name in before.defined] if home is not first else (),
+                is_used_elsewhere=is_used_elsewhere,
+            )
+    return {home.path: texts[home.path] for home in homes if texts.get(home.path, home.text) != home.text}
+
+
+def without_aliases(text: str, homes: Sequence[Home]) -> str:
+    """Return a text without assignments `local = name` for what a file imports as `from MODULE import name as local`."""
+    imported = {
+        (alias.asname, alias.name)
+        for home in homes
+        for statement in Module(home.text).body
+        if isinstance(statement, ast.ImportFrom)
+        for alias in statement.names
+    }
+    lines = source_lines(text)
+    for statement in Module(text).body:
+        match statement:
+            case ast.Assign(targets=[ast.Name(id=local)], value=ast.Name(id=name)) if (
+                local,
+                name,
+            ) in imported:
+                lines[statement.lineno - 1] = ""
+            case _:
+                pass
+    return "\n".join([*lines, ""])
+
+
+def _check_blocks(after: Module, modules: Iterable[Module]) -> None:
+    """Raise `NotApplicable` if a statement of the kernel that defines no name is in no file."""
+    dumps = {ast.dump(statement) for module in modules for statement in module.body}
+    for statement in after.body:
+        is_import = isinstance(statement, ast.Import | ast.ImportFrom)
+        if not is_import and not [*defined_names(statement)] and ast.dump(statement) not in dumps:
+            raise NotApplicable(
+                f"line {statement.lineno} of the kernel defines no name, so its file is not known; merge them by hand"
+            )
+
+
+def _owners(after: Module, modules: Mapping[str, Module]) -> dict[str, str]:
+    """Return the file of each name that the kernel defines."""
+    first, *further = modules
+    owners = {
+        name: path
+        for name in after.defined
+        if (path := next((path for path, module in modules.items() if name in module.defined), ""))
+    }
+    waiting = [name for name, path in owners.items() if path in further]
+    while waiting:
+        user = waiting.pop()
+        for name in used_names(after.defined[user]) & after.defined.keys():
+            if owners.get(name, owners[user]) != owners[user] and name not in modules[owners[user]].defined:
+                if owners[name] == first or not any(name in module.defined for module in modules.values()):
+                    raise NotApplicable(
+                        f"`{user}` of {owners[user]} uses `{name}` of {owners[name]}; merge them by hand"
+                    )
+            elif name not in owners:
+                owners[name] = owners[user]
+                waiting.append(name)
+    return {name: owners.get(name, first) for name in after.defined}
+
+
+def _part(
+    after: Module, home: Home, own: Sequence[str], owners: Mapping[str, str], homes: Sequence[Home]
+) -> str:
+    """Return the kernel's definitions of one file, with the imports that they need and the file lacks."""
+    statements = [statement for statement in after.body if not set(defined_names(statement)).isdisjoint(own)]
+    used = {name for statement in statements for name in used_names(statement)}
+    imports = dict(_imports(Module(home.text).body, home.package))
+    lines = []
+    for name, line in _imports(after.body, homes[0].package):
+        if name.partition(".")[0] in used and imports.get(name) != line:
+            if name in imports:
+                raise NotApplicable(
+                    f"`{name}` is another import in {home.path} and in the kernel; merge them by hand"
+                )
+            lines.append(line)
+    here = Module(home.text).defined.keys() | imports.keys()
+    for name in sorted(used & owners.keys() - here):
+        if owners[name] != home.path:
+            package = next(origin.package for origin in homes if origin.path == owners[name])
+            lines.append(f"from {package.module if package is not None else ''} import {name}")
+    return "\n".join([*lines, "\n\n", "\n\n\n".join(map(after.text_of, statements)), ""])
+
+
+def _imports(body: Sequence[ast.stmt], package: Package | None) -> list[tuple[str, str]]:
+    """Return each imported name with a statement that binds it in any module; `a.b` for `import a.b`."""
+    parent = package.parent if package is not None else ""
+    bindings = []
+    for statement in body:
+        if isinstance(statement, ast.Import | ast.ImportFrom):
+            for alias in statement.names:
+                line: ast.stmt = ast.Import([alias])
+                if isinstance(statement, ast.ImportFrom):
+                    line = ast.ImportFrom(absolute_name(statement, parent), [alias], 0)
+                bindings.append((alias.asname or alias.name, ast.unparse(line)))
+    return bindings
