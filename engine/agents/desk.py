@@ -231,6 +231,8 @@ class Desk:
         except asyncio.CancelledError:
             self._send_later(session.command("withdraw", attempt=attempt))
             raise
+        if not is_judged() and not session.read():
+            raise CommandRefused(session.ended)  # an error, so that no agent calls `wait` for ever
         return self._answer(session, attempt)
 
     async def explain(self, attempt: str) -> VerdictAnswer:

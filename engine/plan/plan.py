@@ -131,6 +131,8 @@ def resolve(
         raise UsageProblem("there is no task to run; name one, for example `wavedeck run softmax`")
     if plan.review not in REVIEWS:
         raise UsageProblem(f"--review must be one of {', '.join(REVIEWS)}, not {plan.review!r}")
+    if plan.review == "manual" and plan.method == AGENT:
+        raise UsageProblem("--review manual does not go with the method agent, which waits for no person")
     prices = with_shipped(plan.prices)
     _check_budgets(plan, models, prices)
     instances, iterations = _counts(plan, method, tasks, recording)

@@ -143,7 +143,9 @@ async def test_http_needs_the_token(home: Home) -> None:
             assert browser.post("/mcp", json={}, headers=headers).status_code == 401
 
 
-async def test_budget_holds_to_the_evaluation_when_an_agent_sends_many_at_once(home: Home) -> None:
+async def test_budget_holds_to_the_evaluation_when_an_agent_sends_many_at_once(
+    home: Home, shell: Shell
+) -> None:
     async with connected(home, iterations=3) as (client, _):
         async with asyncio.TaskGroup() as group:
             codes = [f"{RIGHT}\n# {number}\n" for number in range(20)]
@@ -156,7 +158,13 @@ async def test_budget_holds_to_the_evaluation_when_an_agent_sends_many_at_once(h
         # All are used: the session is finished, and the agent still gets its result.
         submitted = await call(client, "submit", task="vector_add")
         assert submitted["verdict"] == "correct"
-    assert len(fold(events_of(home, session)).attempts()) == 3
+        assert len(fold(events_of(home, session)).attempts()) == 3
+        # A person gives one more.
+        assert (await asyncio.to_thread(shell, "extend", session, "--iterations", "1")).code == 0
+        assert (await call(client, "eval", task="vector_add", code=f"{RIGHT}\n# 3\n"))[
+            "evaluations_left"
+        ] == 0
+    assert len(fold(events_of(home, session)).attempts()) == 4
 
 
 async def test_a_person_steers_an_agent(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -207,9 +215,9 @@ async def test_a_killed_engine_loses_no_candidate_and_judges_none_twice(home: Ho
         sent = asyncio.create_task(client.call_tool("eval", arguments, progress_callback=note))
         await acknowledged.wait()
         os.kill(read_engine_info(home.live(session)).pid, signal.SIGKILL)
-        answer = (await sent).structured_content
-        assert answer is not None
-        assert f"wavedeck resume {session}" in answer["next"]
+        refusal = await sent
+        assert refusal.is_error
+        assert f"wavedeck resume {session}" in refusal.content[0].text
         await asyncio.to_thread(launch.resume, home, session)
         await send(home, session, "unpause", by="kim")
         assert (await call(client, "wait", attempt="vector_add#1/2"))["verdict"] == "wrong"

@@ -44,17 +44,11 @@ def propose_command(session: str, file: str, *, task: str | None, note: str) -> 
         raise Complaint(f"the session has several tasks; name one with --task: {', '.join(tasks)}")
     answer = asyncio.run(propose(opened.home, opened.name, task or tasks[0], source, note))
     emit_json(answer)
-    return (
-        ExitCode.DONE
-        if answer.verdict == Verdict.CORRECT
-        else ExitCode.NO
-        if answer.judged
-        else ExitCode.FAILED
-    )
+    return ExitCode.DONE if answer.verdict == Verdict.CORRECT else ExitCode.NO
 
 
 async def propose(home: Home, session: str, task: str, source: str, note: str) -> VerdictAnswer:
-    """Return the answer when the kernel is judged, or when no engine runs the session."""
+    """Return the answer when the kernel is judged; `CommandRefused` if the session ends before."""
     desk = Desk(home, DeskRules(plan=RunPlan()))
     desk.join(session, task)
     here = asyncio.current_task()
@@ -67,7 +61,7 @@ async def propose(home: Home, session: str, task: str, source: str, note: str) -
 
     try:
         answer = await desk.evaluate(task, source, note, agent="", on_progress=report)
-        while not answer.judged and home.live(session).running:
+        while not answer.judged:
             answer = await desk.wait(answer.attempt, on_progress=report)
         return answer
     except asyncio.CancelledError:
