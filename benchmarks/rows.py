@@ -1,11 +1,13 @@
 """Time and memory of the rows of many sessions: `python -m benchmarks.rows [SESSIONS TASKS ATTEMPTS]`.
 
 Invents sessions, by default 20 of 184 tasks with 10 attempts each, and stores them. Evaluations have a few kilobytes, without
-calls of a model. Reads the rows twice, each time in a process of its own, and prints the seconds and the peak memory.
+calls of a model. Reads the rows twice, then runs `wavedeck report` over all sessions, each time in a process of its own. Prints
+the seconds and the peak memory.
 """
 
 from __future__ import annotations
 
+import os
 import resource
 import subprocess
 import sys
@@ -27,7 +29,7 @@ from sessions.metrics.speedup import speedup_geomean
 from sessions.store.store import Store
 from tests.support import story
 
-READ = "read"
+READ, REPORT = "read", "report"
 
 
 def events(session: str, tasks: int, attempts: int) -> Iterator[ev.Event]:
@@ -82,10 +84,26 @@ def read(home: Home, sessions: int) -> None:
     print(f"{len(rows)} rows in {read_s:.2f} s, with figures {whole_s:.2f} s, {memory} MB; {figures}")  # noqa: T201
 
 
+def report(root: str) -> None:
+    """Run `wavedeck report` over all sessions; prints what it took."""
+    began = time.perf_counter()
+    names = sorted(path.name for path in (Path(root) / "rows").iterdir())
+    command = [sys.executable, "-m", "tui", "report", *(name.partition(".")[0] for name in names)]
+    done = subprocess.run(command, check=True, capture_output=True, env={**os.environ, "WAVEDECK_HOME": root})
+    usage = resource.getrusage(resource.RUSAGE_CHILDREN)
+    print(  # noqa: T201
+        f"report of {len(done.stdout)} bytes in {time.perf_counter() - began:.2f} s, "
+        f"{usage.ru_utime + usage.ru_stime:.2f} s of CPU, {usage.ru_maxrss // 1024} MB"
+    )
+
+
 def main() -> None:
     """Write the sessions and read them twice."""
     if sys.argv[1:2] == [READ]:
         read(Home(Path(sys.argv[2])), int(sys.argv[3]))
+        return
+    if sys.argv[1:2] == [REPORT]:
+        report(sys.argv[2])
         return
     sessions, tasks, attempts = map(int, sys.argv[1:4] or (20, 184, 10))
     with tempfile.TemporaryDirectory() as folder:
@@ -95,6 +113,7 @@ def main() -> None:
             subprocess.run(
                 [sys.executable, "-m", "benchmarks.rows", READ, str(home.root), str(sessions)], check=True
             )
+        subprocess.run([sys.executable, "-m", "benchmarks.rows", REPORT, str(home.root)], check=True)
 
 
 if __name__ == "__main__":

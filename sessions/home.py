@@ -13,7 +13,7 @@ from pathlib import Path
 from suites.private_folder import make_private_folder
 
 from .errors import HomeNotReadable, HomeNotWritable
-from .files import is_locked
+from .files import is_locked, write_whole
 
 JOURNAL = "_journal"
 """Last part of the branch with a session's journal."""
@@ -68,6 +68,18 @@ class LiveFiles:
     def log(self) -> Path:
         """The engine's output."""
         return self.folder / "engine.log"
+
+    @property
+    def texts(self) -> Path:
+        """The folder of the compiler's texts, as gzip; a file's name is the SHA-256 of its bytes."""
+        return self.folder / "texts"
+
+    def keep_texts(self, texts: Mapping[str, bytes]) -> None:
+        """Write the compiler's texts, by their SHA-256, each once."""
+        self.texts.mkdir(mode=0o700, exist_ok=True)
+        for digest, text in texts.items():
+            if not (self.texts / digest).exists():
+                write_whole(self.texts / digest, text)
 
     @property
     def reachable(self) -> bool:

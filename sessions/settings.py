@@ -11,6 +11,9 @@ SCHEMA = 1
 AGENT = "agent"
 """Method of a session in which an agent that is not Wavedeck's own sends the candidates."""
 
+MODULES = ("knowledge", "one-shot", "examples", "optimizer", "reflection")
+"""Modules that `--without` can switch off in the methods that have them."""
+
 
 class MethodOptions(msgspec.Struct, frozen=True, kw_only=True, rename={"prompt_style": "profile"}):
     """Options of a method besides its counts; each method takes some of them.
@@ -19,7 +22,7 @@ class MethodOptions(msgspec.Struct, frozen=True, kw_only=True, rename={"prompt_s
     """
 
     without: tuple[str, ...] = ()
-    """Modules that are off: `knowledge`, `one-shot`, `examples`, `optimizer`, `reflection`."""
+    """Modules that are off, of `MODULES`."""
     show_reference: bool = False
     """Prompts show the reference of a benchmark that hides it."""
     tune: bool = False

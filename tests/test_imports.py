@@ -53,6 +53,8 @@ def loaded_by(code: str) -> set[str]:
         ),
         ("tui.commands.run.mcp", ("mcp", "textual", *TORCH, *SDKS)),
         ("tui.cockpit.app", (*TORCH, *SDKS, "git", "numpy", "httpx", "mcp")),
+        ("tui.cockpit.running", ("tui.facts.report.tables", "tui.print.report")),
+        ("tui.commands.watch.report", (*TORCH, *SDKS, "textual", "jinja2", "engine.judge", "engine.methods")),
     ],
 )
 def test_import_loads_no_heavy_module(module: str, unwanted: tuple[str, ...]) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Protocol
 
 from engine.tuning.sweep import Surveying
@@ -90,13 +90,16 @@ class PoolJudge:
         seed: int,
         against: str = "",
         against_source: str = "",
+        keep_texts: Callable[[Mapping[str, bytes]], None] | None = None,
     ) -> None:
+        """`keep_texts` gets the compiler's texts of each evaluation, but of no estimate: see `harness.evaluate`."""
         self.devices: Sequence[Device] = pool.devices
         self._pool = pool
         self._targets = targets
         self._seed = seed
         self._against = against
         self._against_source = against_source
+        self._keep_texts = keep_texts
 
     def _baseline(self, task: Task) -> Against:
         if self._against_source:
@@ -151,6 +154,7 @@ class PoolJudge:
             seed=self._seed,
             against=against,
             on_event=on_stage,
+            keep_texts=None if isinstance(mode, Rough) else self._keep_texts,
         )
 
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from importlib import import_module
 
 from engine.errors import UsageProblem
-from sessions.settings import AGENT
+from sessions.settings import AGENT, MODULES
 
-from .context import MODULES, Context, Method, ReadyCandidate, Review, Start
+from .context import Context, Method, ReadyCandidate, Review, Start
 
 __all__ = ["METHODS", "MODULES", "Context", "Method", "ReadyCandidate", "Review", "Start", "open_method"]
 

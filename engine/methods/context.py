@@ -23,9 +23,6 @@ from sessions.events import AttemptSwept, EndReason, Message, Origin, Role, Swee
 from sessions.settings import MethodOptions
 from suites import Task
 
-MODULES = ("knowledge", "one-shot", "examples", "optimizer", "reflection")
-"""Modules that `--without` can switch off in the methods that have them."""
-
 
 class Review(msgspec.Struct, frozen=True):
     """A person's decision about a correct candidate."""

@@ -36,8 +36,9 @@ from engine.prompting.prompting import (
 )
 from engine.reply.candidate import Unusable
 from sessions.events import EndReason, Message, Role
+from sessions.settings import MODULES
 
-from .context import MODULES, Context
+from .context import Context
 from .history import up_to
 from .progress import TRAP, Move, Progress, Step
 from .proposing import examples_of, judge_start, reflect, setting_of, try_candidate, with_pin

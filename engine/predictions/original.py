@@ -7,7 +7,8 @@ import time
 from collections.abc import Awaitable, Callable, Sequence
 
 from engine.predictions.matching import Sample
-from engine.predictions.results import ORIGINAL, PredictionResult, ResultLines
+from engine.predictions.original_verdicts import ORIGINAL
+from engine.predictions.results import PredictionResult, ResultLines
 from harness import DevicePool, Target, WorkerDied
 from harness.recording.original import OriginalOutcome, OriginalVerdict, judge_original
 

@@ -16,8 +16,8 @@ from suites.private_folder import make_private_folder
 from suites.public.task import PublicTask
 
 Kept = TypeVar("Kept", bound=msgspec.Struct)
-WAVEDECK, ORIGINAL = "wavedeck", "original"
-"""Protocols: this judge, and the benchmark's own definition of a correct kernel."""
+WAVEDECK = "wavedeck"
+"""Protocol of results by this judge; the other one is `ORIGINAL`."""
 
 
 class PredictionResult(msgspec.Struct, frozen=True):

@@ -232,6 +232,7 @@ class Engine:
                     seed=plan.seed,
                     against=plan.against,
                     against_source=plan.against_source,
+                    keep_texts=recorder.live.keep_texts,
                 ),
                 budget=budget,
                 targets=job.targets,

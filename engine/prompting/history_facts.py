@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from engine.prompting.comparison import better_elsewhere, changed_functions, code_difference
+from engine.prompting.comparison import better_elsewhere, changed_functions
+from engine.prompting.comparison import code_difference as source_difference
 from engine.prompting.facts import lost_ground
 from engine.prompting.figures import achieved_beside, measurements, too_short_cases
 from engine.prompting.judged import JudgedCandidate
-from sessions.state.speed import speed_of
+from sessions.state.code_facts import code_difference
+from sessions.state.speed import are_comparable, speed_of
 
 ROUNDS_BEFORE_CHANGE = 2
 """Correct candidates in a row without gain after which the prompt asks for another strategy."""
@@ -36,7 +38,7 @@ def other_kernels(
     """Returns the other kernels of a history: as diffs, or their own functions if they are `needed` and too different."""
     kernels = []
     for other in others:
-        difference = code_difference(other.source, best.source)
+        difference = source_difference(other.source, best.source)
         kernels.append(
             OtherKernel(
                 attempt=other.attempt,
@@ -50,6 +52,14 @@ def other_kernels(
             )
         )
     return kernels
+
+
+def code_words(before: JudgedCandidate, after: JudgedCandidate) -> str:
+    """Returns how the compiled code of two correct candidates differs; empty if it does not, or not by the same compiler."""
+    if not before.passed or not are_comparable(before.evaluation, after.evaluation):
+        return ""
+    difference = code_difference(before.evaluation, after.evaluation)
+    return f"Compiled code, {before.attempt} -> {after.attempt}: {difference}" if difference else ""
 
 
 def optimizer_facts(
@@ -72,14 +82,20 @@ def optimizer_facts(
     latest = last.attempt if last else ""
     shown = [candidate for candidate in others if not short or candidate.attempt == latest]
     needed = {candidate.attempt for candidate in better.values()} | {latest}
+    figures = measurements(best.evaluation)
+    ground = lost_ground(best, last) if last and last.attempt != best.attempt else ""
+    if not short and best.before is not None and (words := code_words(best.before, best)):
+        figures = replace(figures, standouts=[*figures.standouts, words])
+    if ground and last is not None and (words := code_words(best, last)):
+        ground = f"{ground} {words}"
     return {
         "best": best,
-        "known": measurements(best.evaluation),
+        "known": figures,
         "better": better,
         "others": other_kernels(shown, best, needed),
         "left_out": len(others) - len(shown),
         "timed": speed_of(best.evaluation) is not None or bool(too_short_cases(best.evaluation)),
-        "lost_ground": lost_ground(best, last) if last and last.attempt != best.attempt else "",
+        "lost_ground": ground,
         "change_strategy": without_gain >= ROUNDS_BEFORE_CHANGE,
         "without_gain": without_gain,
     }

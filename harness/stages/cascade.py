@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from functools import partial
 
 import msgspec
@@ -44,6 +44,7 @@ async def evaluate(
     seed: int,
     against: Against | None = USUAL,
     on_event: OnEvent | None = None,
+    keep_texts: Callable[[Mapping[str, bytes]], None] | None = None,
 ) -> Evaluation:
     """Evaluate `candidate` on a free slot of `pool`. The same `seed` gives the same verdict.
 
@@ -51,6 +52,8 @@ async def evaluate(
     - `targets`: a GPU's own target, on `cpu` the first target, can fail the candidate; the others are only reported.
     - `against`: how the candidate is timed on a GPU; `None` for no performance stage. `cpu` times nothing.
     - `on_event`: called in order, from the event loop.
+    - `keep_texts`: called in another thread with what the compiler wrote for the first target, as gzip by its SHA-256.
+      The rows of `Evaluation.resources` name the texts.
 
     If a process of the candidate fails without a reason (`JudgeAgain`), the candidate is judged once more, with no other slot of
     the pool in use. Cancelling ends the candidate's whole process tree. Our own failures give the verdict `infra_error`. Only
@@ -83,6 +86,7 @@ async def evaluate(
                 mode=mode,
                 against=against,
                 again=again,
+                keep_texts=keep_texts,
             )
             evaluation = await _judge_in_slot(sheet, pool, slot, request)
             return msgspec.structs.replace(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import hashlib
 import math
 from collections.abc import AsyncIterator, Coroutine, Sequence
 from contextlib import asynccontextmanager
@@ -17,7 +18,7 @@ from harness.processes.process_endings import compiler_error, error_of_broken, e
 from harness.wire import limits
 from harness.wire.async_channel import AsyncChannel
 from harness.wire.channel import BadFrame
-from harness.wire.compile_report import CompileReport
+from harness.wire.compile_report import KEPT_BYTES, CompileReport
 from harness.wire.device import Target
 from harness.wire.errors import WorkerDied
 from harness.wire.evaluation import ErrorReport, KernelResources, Layer
@@ -94,6 +95,11 @@ class CompileResults(msgspec.Struct, frozen=True):
     def resources(self) -> dict[str, tuple[KernelResources, ...]]:
         """Compiled kernels by target."""
         return {target: report.resources for target, report in self.reports.items()}
+
+    @property
+    def texts(self) -> dict[str, bytes]:
+        """The compiler's texts, by their SHA-256."""
+        return {digest: text for report in self.reports.values() for digest, text in report.texts.items()}
 
     @property
     def errors(self) -> dict[str, str]:
@@ -186,10 +192,11 @@ class Compiler:
         *,
         side_by_side: bool = True,
         again: bool = False,
+        keep_texts: bool = False,
     ) -> None:
         """`side_by_side`: compile the kernels of the source in parallel; off where many sources compile at once.
 
-        `again`: the second try, after a `JudgeAgain`.
+        `again`: the second try, after a `JudgeAgain`. `keep_texts`: `compile_all` returns the texts of the first target.
         """
         self._pool = pool
         self._task = task
@@ -197,15 +204,19 @@ class Compiler:
         self._limits = time_limits
         self._side_by_side = side_by_side
         self._again = again
+        self._keep_texts = keep_texts
         self._layers: tuple[Layer, ...] = ()
 
     async def compile_all(self, targets: Sequence[Target], passed: FirstCallPassed) -> CompileResults:
         """Compile for all targets at once. Raises like `compile`."""
-        reports = await run_all([self.compile(target, passed) for target in targets], "compile")
+        jobs = [
+            self.compile(target, passed, keep=self._keep_texts and target is targets[0]) for target in targets
+        ]
+        reports = await run_all(jobs, "compile")
         names = (target.name for target in targets)
         return CompileResults(dict(zip(names, reports, strict=True)), self._layers)
 
-    async def compile(self, target: Target, passed: FirstCallPassed) -> TargetReport:
+    async def compile(self, target: Target, passed: FirstCallPassed, *, keep: bool = False) -> TargetReport:
         """The report of one target; `WorkerDied` if a process of ours is lost, `JudgeAgain` if an end is unexplained."""
         load = limits.load()
         patience = _Patience(self._limits.compile_s * load, self._limits.compile_all_s * load)
@@ -225,7 +236,7 @@ class Compiler:
             )
             try:
                 async with patience.begin():
-                    report = await self._converse(channel, target, cases, further, patience)
+                    report = await self._converse(channel, target, cases, further, patience, keep=keep)
                 if is_own and child.scratch is not None:
                     self._pool.expect(target.name, report.argument_types)
                     await asyncio.to_thread(self._pool.kernels.keep, self._source, child.scratch)
@@ -247,6 +258,8 @@ class Compiler:
         cases: msgspec.Raw,
         further: msgspec.Raw,
         patience: _Patience,
+        *,
+        keep: bool,
     ) -> TargetReport:
         conversation = Conversation(channel)
         try:
@@ -262,6 +275,7 @@ class Compiler:
             ahead=further,
             host_cpu_s=self._limits.host_cpu_s,
             side_by_side=self._side_by_side,
+            keep_texts=keep,
         )
         await conversation.send(request)
         while True:
@@ -282,9 +296,19 @@ class Compiler:
                     wrong = {kernel.binary for kernel in report.resources if kernel.binary} - {target.name}
                     if wrong:
                         raise BadFrame(f"a binary for {', '.join(wrong)}, but {target.name} was requested")
+                    _check_texts(report)
                     return report
                 case _:
                     raise BadFrame("the compiler's answer is of no kind that it may send")
+
+
+def _check_texts(report: CompileReport) -> None:
+    """Raise `BadFrame` unless the texts are small and exactly those that the rows name. Their contents stay foreign."""
+    named = {digest for kernel in report.resources for digest in kernel.texts.values()}
+    if sum(map(len, report.texts.values())) > KEPT_BYTES or named != set(report.texts):
+        raise BadFrame("the report has other texts than it names")
+    if any(hashlib.sha256(text).hexdigest() != digest for digest, text in report.texts.items()):
+        raise BadFrame("a text has another digest than its name")
 
 
 def _specify_for_target(cases: msgspec.Raw, task: Task, target: Target) -> msgspec.Raw:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import math
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
 from functools import cached_property
 
@@ -81,6 +81,8 @@ class Request(msgspec.Struct, frozen=True, dict=True):
     """How the candidate is timed; `None`: no performance stage."""
     again: bool = False
     """The second evaluation, after a `JudgeAgain`."""
+    keep_texts: Callable[[Mapping[str, bytes]], None] | None = None
+    """Called in another thread with the compiler's texts of the first target, by their SHA-256; `None`: no texts are needed."""
 
     @cached_property
     def in_interpreter(self) -> tuple[Task, Plan]:
@@ -295,9 +297,18 @@ class SlotEvaluation:
         self._sheet.enter("compile")
         if not self.compiled.reports:
             request = self._request
-            compiler = Compiler(self._pool, request.task, request.source, self._limits, again=request.again)
+            compiler = Compiler(
+                self._pool,
+                request.task,
+                request.source,
+                self._limits,
+                again=request.again,
+                keep_texts=request.keep_texts is not None,
+            )
             async with self._pool.leases.launching_nothing(self._slot):
                 self.compiled = await compiler.compile_all(self._request.targets, passed)
+            if request.keep_texts is not None:
+                await asyncio.to_thread(request.keep_texts, self.compiled.texts)
         self._sheet.compiled = self.compiled
         for target, report in self.compiled.reports.items():
             self._sheet.notes += [f"{target}: {note}" for note in report.notes]

@@ -6,6 +6,8 @@ import msgspec
 
 from .evaluation import KernelResources
 
+KEPT_BYTES = 300_000
+"""Compressed bytes of compiler texts that a session keeps of one candidate."""
 HOST_RAISED = "the entry point raised"
 """Start of the error message if a candidate's host code raises while its kernels are compiled."""
 
@@ -42,3 +44,5 @@ class CompileReport(msgspec.Struct, frozen=True, tag="compiled"):
     host_work: HostWorkFound | None = None
     argument_types: tuple[tuple[str, ...], ...] = ()
     """Argument types of the kernels, each sequence once, if all are plain."""
+    texts: dict[str, bytes] = {}
+    """The compiler's texts that `resources` name, as gzip by their SHA-256; empty if the request keeps none."""

@@ -7,6 +7,7 @@ from enum import StrEnum
 
 import msgspec
 
+from .code_counts import CodeCounts
 from .latency import DeviceState, Latency, RoughTime
 from .provenance import Provenance
 
@@ -238,6 +239,13 @@ class KernelResources(msgspec.Struct, frozen=True):
     """Why there is no binary (`failed`) or why it cannot run (`too_large`). Without a binary its fields are empty."""
     code_sha256: str = ""
     """Digest of the binary without debug information, which contains paths; equal for equal code."""
+    code: CodeCounts | None = None
+    """The whole kernel's instructions; `None` in evaluations of older versions, and without a binary."""
+    loops: tuple[CodeCounts, ...] = ()
+    texts: dict[str, str] = {}
+    """SHA-256 of each compiler text that a session keeps, compressed, by its name: `ttgir`, `llir`, `amdgcn`, `ptx`, `sass`."""
+    texts_left_out: dict[str, str] = {}
+    """Why a text is not kept, by its name."""
 
 
 class Traffic(msgspec.Struct, frozen=True):

@@ -122,6 +122,8 @@ class Compile(msgspec.Struct, frozen=True, tag="compile"):
     """CPU seconds for the host code of one case, compiling not counted."""
     side_by_side: bool = True
     """Compile kernels in parallel; false if there are many sources."""
+    keep_texts: bool = False
+    """The report has the compiler's texts."""
 
 
 GPU_FAULT: Final = "gpu_fault"

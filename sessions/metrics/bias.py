@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from itertools import pairwise
 from statistics import geometric_mean
@@ -13,7 +14,7 @@ from sessions.state.state import Confirmation
 from .accuracy import independent_rows
 from .attempt_row import AttemptRow
 from .selection import best_row, by_instance
-from .speedup import Definition, are_mixed, speedup_geomean, speedup_mean
+from .speedup import Definition, are_mixed, speedup_geomean, speedup_mean, speedup_sign
 
 
 class SelectionBias(msgspec.Struct, frozen=True, kw_only=True):
@@ -27,6 +28,8 @@ class SelectionBias(msgspec.Struct, frozen=True, kw_only=True):
     """Geometric mean of the speeds that chose the winners."""
     confirmed: float | None
     """Geometric mean of the exam's speeds of the same winners."""
+    sign: str
+    """Sign of both: `>=`, `<=`, `~`, or empty without bounds."""
     excess: float | None
     """`found / confirmed - 1`: 0.02 says that selection made the winners look 2 % faster than they are."""
 
@@ -47,6 +50,7 @@ def selection_bias(rows: Iterable[AttemptRow]) -> SelectionBias:
         not_confirmed=sum(row.confirmation is Confirmation.NOT_CONFIRMED for row in examined),
         found=found,
         confirmed=confirmed,
+        sign=speedup_sign(pairs),
         excess=found / confirmed - 1 if found is not None and confirmed is not None else None,
     )
 
@@ -60,6 +64,8 @@ class SpeedGroup(msgspec.Struct, frozen=True, kw_only=True):
     """Arithmetic mean of GEAK's speedups."""
     geomean: float | None
     """Geometric mean of the headlines."""
+    sign: str
+    """Sign of both means: `>=`, `<=`, `~`, or empty without bounds."""
 
 
 class RepairBias(msgspec.Struct, frozen=True, kw_only=True):
@@ -100,30 +106,26 @@ def rounds(rows: Iterable[AttemptRow]) -> list[Round]:
 
     A round has the candidates of its iteration, not the best so far. Uncounted attempts are left out.
     """
-    independent = independent_rows(rows)
-    before: dict[tuple[str, str, int, int], AttemptRow] = {}
-    for instance in by_instance(independent).values():
-        before |= {_place(row): earlier for earlier, row in pairwise(instance)}
-    result = []
-    for iteration in sorted({row.number for row in independent}):
-        attempts = [row for row in independent if row.number == iteration]
-        correct = [row for row in attempts if row.correct]
-        followed = [row for row in correct if _place(row) in before]
-        result.append(
-            Round(
-                iteration=iteration,
-                attempts=len(attempts),
-                called=sum(row.call for row in attempts),
-                correct=_group(correct),
-                persistent=_group([row for row in followed if before[_place(row)].correct]),
-                rescued=_group([row for row in followed if not before[_place(row)].correct]),
-            )
+    attempts = defaultdict[int, list[AttemptRow]](list)
+    persistent = defaultdict[int, list[AttemptRow]](list)
+    rescued = defaultdict[int, list[AttemptRow]](list)
+    for instance in by_instance(independent_rows(rows)).values():
+        for row in instance:
+            attempts[row.number].append(row)
+        for earlier, row in pairwise(instance):
+            if row.correct:
+                (persistent if earlier.correct else rescued)[row.number].append(row)
+    return [
+        Round(
+            iteration=iteration,
+            attempts=len(attempts[iteration]),
+            called=sum(row.call for row in attempts[iteration]),
+            correct=_group([row for row in attempts[iteration] if row.correct]),
+            persistent=_group(persistent[iteration]),
+            rescued=_group(rescued[iteration]),
         )
-    return result
-
-
-def _place(row: AttemptRow) -> tuple[str, str, int, int]:
-    return row.session, row.task, row.instance, row.number
+        for iteration in sorted(attempts)
+    ]
 
 
 def _group(rows: Sequence[AttemptRow]) -> SpeedGroup:
@@ -132,4 +134,5 @@ def _group(rows: Sequence[AttemptRow]) -> SpeedGroup:
         timed=sum(row.headline is not None for row in rows),
         mean=speedup_mean(rows, Definition.GEAK),
         geomean=speedup_geomean(rows),
+        sign=speedup_sign(rows),
     )

@@ -132,16 +132,25 @@ def speedup_at_k(
     an instance is the greatest of its attempts. `None` if a task has fewer than `k` instances, if a correct instance was not
     timed, or with several provenances.
     """
+    speedups = speedup_at_each_k(rows, definition)
+    return speedups[k - 1] if k <= len(speedups) else None
+
+
+def speedup_at_each_k(
+    rows: Iterable[AttemptRow], definition: Definition = Definition.HEADLINE
+) -> list[float]:
+    """Returns speedup@1, speedup@2, ... up to the number of instances that every task has; empty if they are unknown."""
     independent = independent_rows(rows)
     tasks: dict[str, list[float]] = {}
     for (_, task, _), instance in by_instance(independent).items():
         speedups = [speedup for row in instance if (speedup := definition.of(row)) is not None]
         if not speedups and any(row.correct for row in instance):
-            return None
+            return []
         tasks.setdefault(task, []).append(max(speedups, default=0.0))
-    if not tasks or any(len(speedups) < k for speedups in tasks.values()) or are_mixed(independent):
-        return None
-    return fmean(expected_best(speedups, k) for speedups in tasks.values())
+    if are_mixed(independent):
+        return []
+    most = min(map(len, tasks.values()), default=0)
+    return [fmean(expected_best(speedups, k) for speedups in tasks.values()) for k in range(1, most + 1)]
 
 
 class Utilisation(NamedTuple):

@@ -12,7 +12,7 @@ from sessions.journal.codec import BadLine, decode
 from sessions.settings import SessionDescription
 from sessions.state.description import SessionSummary
 
-from .store import Store
+from .store import Store, text_path
 
 
 class Segments:
@@ -23,6 +23,8 @@ class Segments:
         self._live = live
         self._committed_bytes = 0
         self._afresh = False
+        self._texts: set[str] = set()
+        """Names of the compiler's texts that git has."""
 
     def align(self, journal: bytes) -> bytes:
         """Find out how much of this journal git has; returns the bytes that git has beyond it.
@@ -47,6 +49,7 @@ class Segments:
     def start_afresh(self) -> None:
         """Let the next flush write the whole journal again, without the old history if that is damaged."""
         self._committed_bytes, self._afresh = 0, True
+        self._texts.clear()
 
     def is_due(self, size: int, *, limit_bytes: int) -> bool:
         """True if git lacks `limit_bytes` of a journal of this size, or has nothing of it."""
@@ -62,12 +65,14 @@ class Segments:
     ) -> None:
         """Commit the missing bytes of the journal up to `size`.
 
-        The commit also has `session.json`, `summary.json`, `files` and torn lines.
+        The commit also has `session.json`, `summary.json`, `files`, torn lines, and new texts of the compiler.
         """
         files = {"summary.json": msgspec.json.encode(summary) + b"\n", **files}
         if started is not None:
             files["session.json"] = msgspec.json.encode(started) + b"\n"
         files |= {path.name: path.read_bytes() for path in sorted(self._live.folder.glob("journal.torn-*"))}
+        texts = [path for path in self._live.texts.glob("[0-9a-f]*") if path.name not in self._texts]
+        files |= {text_path(path.name): path.read_bytes() for path in texts}
         wall = summary.last_wall or 0.0
         try:
             self._extend(size, files, wall)
@@ -75,6 +80,7 @@ class Segments:
             self.start_afresh()
             self._extend(size, files, wall)
         self._committed_bytes, self._afresh = size, False
+        self._texts.update(path.name for path in texts)
 
     def _extend(self, size: int, files: Mapping[str, bytes], wall: float) -> None:
         data = self._read(self._committed_bytes, size)

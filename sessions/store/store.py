@@ -80,6 +80,11 @@ def segment_name(first_seq: int) -> str:
     return f"journal/{first_seq:08d}.jsonl"
 
 
+def text_path(digest: str) -> str:
+    """Returns the path of a text of the compiler in a `_journal` tree."""
+    return f"texts/{digest}.gz"
+
+
 def segments_of(tree: Mapping[str, str]) -> list[str]:
     """Returns the paths of the journal's segments in a `_journal` tree, in order."""
     return sorted(
@@ -166,6 +171,11 @@ class Store:
         tree = self.session_tree(session)
         segments = (io.BytesIO(self.repository.read_file(tree[path])) for path in segments_of(tree))
         return parse(chain.from_iterable(segments), most_bytes=most_bytes)
+
+    def read_text(self, session: str, digest: str) -> bytes | None:
+        """Returns a text of the compiler, as gzip; `None` if the session's branch lacks it."""
+        sha = self.session_tree(session).get(text_path(digest))
+        return self.repository.read_file(sha) if sha else None
 
     def describe(
         self, session: str, *, commit: str | None = None

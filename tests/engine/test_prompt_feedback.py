@@ -21,6 +21,7 @@ from engine.prompting.prompting import (
     refine_prompt,
     repair_prompt,
 )
+from engine.prompting.shown_example import shown_example
 from engine.prompting.standouts import standouts
 from harness import Verdict, target
 from harness.hardware.product_tables import find_product
@@ -28,6 +29,7 @@ from harness.wire.evaluation import Estimate, GridFit, SampledTraffic
 from harness.wire.latency import Bound, Efficiency, LaunchTime, Outcome, Window
 from sessions.events import Message
 from suites import CATEGORIES, load_task, task_cost
+from tests.support.assemblies import AMD, with_assembly
 from tests.support.judged_candidates import failing, passing
 
 SETTING = Setting(load_task("softmax"), (target("gfx942"),))
@@ -263,6 +265,18 @@ def test_workers_start_from_different_ideas() -> None:
     assert "written independently" not in text(first_prompt(SETTING))
 
 
+def test_example_of_a_prompt_is_found_again() -> None:
+    source = "def vector_add(x, y):\n    return x\n"
+    example = Example("Sum of two vectors", source)
+    for messages in (
+        first_prompt(SETTING, example=example),
+        repair_prompt(SETTING, failed=failing(), failures=1, trap=5, example=example),
+        refine_prompt(SETTING, attempts=[failing(), failing()], example=example),
+    ):
+        assert shown_example(messages) == source
+    assert shown_example(first_prompt(SETTING)) == ""
+
+
 def test_short_prompt_keeps_only_the_best_and_the_latest_source() -> None:
     short = Setting(SETTING.task, SETTING.targets, short=True)
     example = Example("Sum of two vectors", "def vector_add(x, y): ...\n")
@@ -310,3 +324,20 @@ def test_topics_follow_from_the_name_where_the_category_says_little(
 ) -> None:
     pages = pages_for(Subject("Fusion", name, products))
     assert [page.name for page in pages if page.has_topic] == expected
+
+
+def compiled(judged: JudgedCandidate, assembly: str) -> JudgedCandidate:
+    judged.evaluation = with_assembly(judged.evaluation, assembly)
+    return judged
+
+
+def test_optimizer_learns_how_the_assembly_of_best_and_latest_differs_from_their_bases() -> None:
+    base = compiled(passing("softmax#1/1", high_us=300.0), AMD)
+    best = compiled(passing("softmax#1/2", high_us=150.0), AMD.replace("\ts_barrier\n", ""))
+    last = compiled(passing("softmax#1/3", high_us=900.0), AMD.replace("dwordx4", "dwordx2"))
+    best.before = base
+    shown = text(optimize_prompt(SETTING, history=[last, base, best], last=last))
+    assert "Compiled code, softmax#1/1 -> softmax#1/2: In fp32 `kernel`: loop at line 5: barriers" in shown
+    assert "Compiled code, softmax#1/2 -> softmax#1/3: In fp32 `kernel`: loop at line 5:" in shown
+    best.evaluation = base.evaluation
+    assert "Compiled code" not in text(optimize_prompt(SETTING, history=[base, best], last=best))

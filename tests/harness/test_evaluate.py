@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gzip
 import re
 
 import msgspec
@@ -32,7 +33,10 @@ def impatient_pool(pool: DevicePool, monkeypatch: pytest.MonkeyPatch) -> DeviceP
 
 async def test_correct_kernel_passes_all_stages_on_cpu(pool: DevicePool) -> None:
     events: list[StageEntered | StageLeft] = []
-    evaluation = await judge(pool, baseline_source(load_task("vector_add")), on_event=events.append)
+    texts: dict[str, bytes] = {}
+    evaluation = await judge(
+        pool, baseline_source(load_task("vector_add")), on_event=events.append, keep_texts=texts.update
+    )
     assert (evaluation.verdict, evaluation.error, evaluation.call, evaluation.execution) == (
         Verdict.CORRECT,
         None,
@@ -44,6 +48,13 @@ async def test_correct_kernel_passes_all_stages_on_cpu(pool: DevicePool) -> None
     assert evaluation.stages[-1].detail == "no GPU: estimate only"
     assert (evaluation.latency, evaluation.speedup) == ((), None)
     assert {row.binary for row in evaluation.resources["gfx942"]} == {"gfx942"}
+    rows = evaluation.resources["gfx942"]
+    assert {digest for row in rows for digest in row.texts.values()} == set(texts)
+    assert all(set(row.texts) == {"amdgcn", "ttgir", "llir"} for row in rows)
+    assembly = gzip.decompress(texts[rows[0].texts["amdgcn"]]).decode()
+    assert "gfx942" in assembly
+    assert '.file\t1 "." "kernel.py"' in assembly, "no path of this machine"
+    assert rows[0].code.loads == rows[0].load_widths
     assert {layer.name for layer in evaluation.sandbox} >= {"session", "limits", "network", "read-allow-list"}
     known = evaluation.provenance
     assert known is not None

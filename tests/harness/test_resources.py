@@ -74,9 +74,9 @@ def test_amd_code_object_gives_all_figures() -> None:
     resources = from_hip(
         ASSEMBLY.format(target="amdgcn-amd-amdhsa--gfx942"), code_object("amdgcn-amd-amdhsa--gfx942")
     )
-    assert resources.load_widths == {"128": 2, "64": 1, "16": 2, "8": 1}
-    assert (resources.local_loads, resources.tile_loads) == (1, None)
-    assert resources.matrix_instructions == 2
+    assert resources.code.loads == {"128": 2, "64": 1, "16": 2, "8": 1}
+    assert resources.code.past_registers == 1
+    assert resources.code.matrix == 2
     assert (
         resources.vgprs,
         resources.agprs,
@@ -115,8 +115,8 @@ def test_cubin_figures_come_from_binary_ptx_and_log() -> None:
     log = "ptxas info : 24 bytes stack frame, 8 bytes spill stores, 12 bytes spill loads"
     resources = from_cuda(ptx, cubin(90, 168), log)
     assert resources.binary == "sm_90"
-    assert (resources.registers, resources.spill_bytes, resources.matrix_instructions) == (168, 20, 2)
-    assert resources.load_widths == {"128": 2, "16": 1}
+    assert (resources.registers, resources.spill_bytes, resources.code.matrix) == (168, 20, 2)
+    assert resources.code.loads == {"128": 2, "16": 1}
     assert from_cuda(ptx, cubin(90, 168), "").spill_bytes is None
 
 
@@ -128,7 +128,7 @@ def test_loads_to_shared_memory_are_counted_separately() -> None:
 	buffer_load_dwordx4 v[0:3], v4, s[0:3], 0 offen ; lds is where it goes later
 """
     resources = from_hip(assembly, code_object("amdgcn-amd-amdhsa--gfx950"))
-    assert (resources.load_widths, resources.local_loads) == ({"128": 2}, 1)
+    assert (resources.code.loads, resources.code.past_registers) == ({"128": 2}, 1)
     ptx = """.target sm_90a
 	@%p4 cp.async.bulk.tensor.2d.shared::cta.global.mbarrier::complete_tx::bytes [%r1], [%rd1, {%r2, %r3}], [%r4];
 	cp.async.bulk.tensor.2d.global.shared::cta.bulk_group [%rd1, {%r2, %r3}], [%r1];
@@ -137,7 +137,11 @@ def test_loads_to_shared_memory_are_counted_separately() -> None:
 	ld.shared.v4.b32 {%r8, %r9, %r10, %r11}, [ %r5 ];
 """
     resources = from_cuda(ptx, cubin(90, 32), "")
-    assert (resources.load_widths, resources.local_loads, resources.tile_loads) == ({"128": 1, "32": 1}, 1, 1)
+    assert (resources.code.loads, resources.code.past_registers, resources.code.tile_loads) == (
+        {"128": 1, "32": 1},
+        1,
+        1,
+    )
 
 
 @pytest.mark.parametrize("binary", [b"", b"\x7fELF", b"MZ" * 64, elf([(".text", 1, b"")])])

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Mapping
 
 import msgspec
 import pytest_asyncio
@@ -47,6 +47,7 @@ async def judge(
     hidden: bool = False,
     cases: int | tuple[str, ...] | None = None,
     on_event: Callable[[StageEntered | StageLeft], None] | None = None,
+    keep_texts: Callable[[Mapping[str, bytes]], None] | None = None,
 ) -> Evaluation:
     """`cases`: judge only so many of the task's cases, from the first, or those of these names."""
     whole = load_task(task)
@@ -64,4 +65,5 @@ async def judge(
         targets=[target(name) for name in targets],
         seed=seed,
         on_event=on_event,
+        keep_texts=keep_texts,
     )

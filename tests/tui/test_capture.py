@@ -157,6 +157,7 @@ for last in (7, 99, 3, 5):
 
 
 @pytest.mark.judge
+@pytest.mark.soak
 def test_calls_of_a_registered_operator_are_recorded(program: Program) -> None:
     bench = """
 import torch

@@ -275,7 +275,7 @@ def test_report_counts_judged_attempts_without_unmeasured_speed(shell: Shell, ho
     stored.attempt(recorder, 2, Verdict.UNSUPPORTED)
     stored.attempt(recorder, 3, Verdict.CORRECT)
     stored.finish(recorder, best="softmax#1/3")
-    (row,) = json.loads(shell("report", stored.FIRST, "--format", "json").out)
+    (row,) = json.loads(shell("report", stored.FIRST, "--format", "json").out)["metrics"]
     assert (row["attempts"], row["uncounted"], row["best_attempt"]) == (2, 1, "softmax#1/3")
     assert (row["call_accuracy"], row["execution_accuracy"], row["pass_at_1"]) == (0.5, 0.5, 1.0)
     assert (row["speedup_mean"], row["fast_1"], row["cost_usd"]) == (None, None, None)
@@ -294,7 +294,9 @@ def test_report_without_a_session_is_of_the_newest(shell: Shell, home: Home) -> 
     stored.finished(home, stored.FIRST)
     stored.finished(home, stored.SECOND)
     newest = max(stored.FIRST, stored.SECOND)
-    assert {row["session"] for row in json.loads(shell("report", "--format", "json").out)} == {newest}
+    assert {row["session"] for row in json.loads(shell("report", "--format", "json").out)["metrics"]} == {
+        newest
+    }
 
 
 @pytest.mark.parametrize(
@@ -303,7 +305,8 @@ def test_report_without_a_session_is_of_the_newest(shell: Shell, home: Home) -> 
         ("report.html", (), b"<!doctype html>"),
         ("report.md", (), b"# 2026"),
         ("report.txt", (), b"session   2026"),
-        ("report.json", (), b"["),
+        ("report.json", (), b"{"),
+        ("report.tex", (), b"% 2026"),
         ("report.csv", (), b"session,method,"),
         ("report.html", ("--format", "md"), b"# 2026"),
     ],
@@ -344,7 +347,7 @@ def test_exam_result_is_shown_with_the_best_attempt(shell: Shell, home: Home) ->
     log = shell("replay", stored.FIRST).out
     assert "   failed exam: wrong on the exam cases: an exam case is wrong" in log
     assert "   confirmed by exam" in log
-    (row,) = json.loads(shell("report", stored.FIRST, "--format", "json").out)
+    (row,) = json.loads(shell("report", stored.FIRST, "--format", "json").out)["metrics"]
     assert (row["best_attempt"], row["best_exam"], row["confirmed"]) == ("softmax#1/2", "confirmed", 1)
     shown = json.loads(shell("sessions", "show", stored.FIRST, "--json").out)
     assert [attempt["confirmation"] for attempt in shown["attempts"]] == ["failed exam", "confirmed"]
@@ -363,7 +366,7 @@ def test_report_has_the_speedup_of_the_best_attempt(shell: Shell, home: Home) ->
     stored.attempt(recorder, 2, Verdict.CORRECT, speedup=4.0)
     stored.attempt(recorder, 3, Verdict.CORRECT)
     stored.finish(recorder)
-    (row,) = json.loads(shell("report", stored.FIRST, "--format", "json").out)
+    (row,) = json.loads(shell("report", stored.FIRST, "--format", "json").out)["metrics"]
     assert (row["speedup_mean"], row["speedup_geomean"], row["best_speedup"]) == (
         4.0,
         pytest.approx(4.0),

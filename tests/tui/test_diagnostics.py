@@ -79,7 +79,7 @@ def test_every_error_of_a_group_is_printed(tmp_path: Path, capsys: pytest.Captur
         (("report",), "no session 'latest'; there are none yet; start one with: wavedeck run TASK"),
         (
             ("report", "-o", "report.docx"),
-            "no format has the ending of report.docx; use .txt, .md, .html, .json, .csv",
+            "no format has the ending of report.docx; use .txt, .md, .tex, .html, .json, .csv",
         ),
         (("run", "--detach", "--headless"), "--detach and --headless exclude each other"),
     ],

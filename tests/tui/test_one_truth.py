@@ -40,13 +40,16 @@ from tui.facts.evaluation.certainty import certainty_words, exam_sentence, toler
 from tui.facts.evaluation.page import evaluation_tables
 from tui.facts.evaluation.verdict import headline
 from tui.facts.instance import FactsCache
-from tui.facts.report import facts_of, report_of, sections_of
+from tui.facts.report import PANES, facts_of, report_of
 from tui.facts.report.attempt_sections import changes_of, decision_sections
 from tui.facts.report.count_sections import task_costs
+from tui.facts.report.document import Document
 from tui.facts.report.metric_sections import metric_sections
+from tui.facts.report.reading import ReportReader
+from tui.facts.report.tables import CONTAMINATION
 from tui.facts.report.winner_sections import winner_sections
 from tui.print.plain import listing, tables_text
-from tui.print.report_pages import as_html, as_text
+from tui.print.report import as_html, as_latex, as_markdown, as_text
 from tui.print.summary import outcomes, summary
 
 BEST = "softmax#1/2"
@@ -115,11 +118,23 @@ def report_screen(state: SessionState) -> str:
 
 
 def printed_report(state: SessionState) -> str:
-    return as_text([report_of(state)])
+    return as_text(document(state))
+
+
+def document(state: SessionState) -> Document:
+    return ReportReader([report_of(state)], None).document(kernels=True, metrics=True)
 
 
 def html(state: SessionState) -> str:
-    return as_html([report_of(state)]).replace("&gt;", ">")
+    return as_html(document(state)).replace("&gt;", ">")
+
+
+def markdown(state: SessionState) -> str:
+    return as_markdown(document(state))
+
+
+def latex(state: SessionState) -> str:
+    return as_latex(document(state)).replace(r"$\geq$", ">=")
 
 
 def prompt(state: SessionState) -> str:
@@ -151,8 +166,8 @@ def notices(state: SessionState) -> str:
 
 
 SURFACES: list[Callable[[SessionState], str]] = [
-    fleet, agent, latency, review, report_screen, printed_report, html, prompt, commit, eval_line, best, status,
-    notices, summary,
+    fleet, agent, latency, review, report_screen, printed_report, html, markdown, latex, prompt, commit, eval_line, best,
+    status, notices, summary,
 ]  # fmt: skip
 
 
@@ -166,12 +181,13 @@ def test_every_surface_shows_the_speed_that_ranks(surface: Callable[[SessionStat
         assert figures <= {"2.24x", "1.80x", "12.16x", *single_cases}
 
 
-WHOLE_SESSION = (fleet, review, printed_report, html, report_screen)
+WHOLE_SESSION = (fleet, review, printed_report, html, markdown, latex, report_screen)
 """Surfaces that also show the speeds of other attempts."""
 
 
 @pytest.mark.parametrize(
-    "surface", [agent, latency, review, report_screen, printed_report, html, prompt, best, commit]
+    "surface",
+    [agent, latency, review, report_screen, printed_report, html, markdown, latex, prompt, best, commit],
 )
 def test_surfaces_with_room_show_the_exact_cases_beside_it(surface: Callable[[SessionState], str]) -> None:
     assert EXACT in surface(session())
@@ -259,8 +275,12 @@ def test_decisions_are_counted_alike() -> None:
 
 
 def test_report_screen_has_the_cells_of_the_printed_report() -> None:
-    report = report_of(session())
-    for section in sections_of(report):
+    state = session()
+    report = report_of(state)
+    on_screen = {section.title: section for pane in PANES.values() for section in pane(report)}
+    for section in document(state).sections:
+        needs_files = section.name == CONTAMINATION  # only a printed report reads the files of the tasks
+        assert needs_files or on_screen[section.title].rows == section.rows
         shown = [[cell.text for cell in row.cells] for row in report_view.shown_rows(section)]
         printed = section.printed()[1]
         if not any(cell.style == "bar" for row in section.rows for cell in row.cells):

@@ -16,6 +16,7 @@ from suites.captures.capture import read_capture
 from suites.folder import read_task
 from tests.support import stored_sessions as stored
 from tests.support.command_line import ROOT, Done, Shell, one_line
+from tests.support.draws import drawn
 from tests.support.model_server import Seen, model_server, says
 from tests.support.story import git
 from tui.diagnostics import ExitCode
@@ -116,6 +117,7 @@ def test_a_named_size_is_swept_and_varies_as_documented(shell: Shell, home: Home
     assert "hidden: ragged float16" in judged
 
 
+@pytest.mark.soak
 def test_task_new_writes_an_ordinary_task_and_checks_it(shell: Shell, home: Home) -> None:
     write(KERNEL + RETURNS)
     done = shell("task", "new", "scale.py", "mine/scale", "--reference", "torch:mul", "--shapes", SHAPES)
@@ -183,6 +185,7 @@ for rows in (512, 8, 64):
     assert one_line(both).startswith("wavedeck: --from and --shapes both give the inputs")
 
 
+@pytest.mark.soak
 def test_run_judges_the_kernel_and_then_what_the_model_writes(
     shell: Shell, home: Home, engines: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -237,7 +240,7 @@ REFUSED = {
 }
 
 
-@pytest.mark.parametrize("mistake", REFUSED)
+@pytest.mark.parametrize("mistake", drawn([*REFUSED], 4))
 def test_a_mistake_is_one_line_and_leaves_nothing(shell: Shell, home: Home, mistake: str) -> None:
     text, shapes, words = REFUSED[mistake]
     write(text)

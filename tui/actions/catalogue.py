@@ -153,6 +153,12 @@ _ACTIONS = (
         when=When.WATCHING,
     ),
     Action(
+        "asm",
+        Group.WATCH,
+        "Show an attempt's assembly, or how it differs.",
+        module="watch.asm",
+    ),
+    Action(
         "report",
         Group.WATCH,
         "Report what is faster, by how much, why, and where the kernel is.",

@@ -214,9 +214,11 @@ class Cockpit(Viewer, inherit_bindings=False):
         from tui.cockpit.screens.report.report import ReportScreen
 
         if self.feed is not None:
-            self._go_to(ReportScreen())
+            self._go_to(ReportScreen(registry=self.home.suites))
         elif message.sessions:
-            self.push_screen(MergedReportScreen(message.sessions, read=self._read_report))
+            self.push_screen(
+                MergedReportScreen(message.sessions, read=self._read_report, registry=self.home.suites)
+            )
 
     def _read_report(self, session: str) -> SessionReport:
         from tui.facts.report import report_of

@@ -29,7 +29,7 @@ GROUPS: dict[str, tuple[str, ...]] = {
         *("pane.", "agent.zoom", "latency.zoom", "latency.plot", "latency.value", "review.zoom"),
         *("fleet.order", "home.order", "home.reload"),
     ),
-    "move and open": ("table.", "view.", "steps.", "code.unfold"),
+    "move and open": ("table.", "view.", "steps.", "code.unfold", "column.", "assembly."),
     "find and jump (capital: back)": ("screen.find", "screen.next", "screen.match", "jump.", "home."),
     "attempts and code": ("code.", "latency."),
     "decide": ("decide.", "review.skip", "review.refuse"),

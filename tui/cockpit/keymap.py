@@ -9,6 +9,7 @@ from textual.dom import DOMNode
 from tui.cockpit.dialogs.dialogs import ConfirmDialog, ReasonDialog, TextDialog
 from tui.cockpit.dialogs.line_prompt import LinePrompt
 from tui.cockpit.screens.agent.agent import AgentScreen
+from tui.cockpit.screens.agent.assembly_view import AssemblyView
 from tui.cockpit.screens.agent.steps_view import StepsView
 from tui.cockpit.screens.fleet.fleet import FleetScreen
 from tui.cockpit.screens.home.home import HomeScreen
@@ -19,6 +20,7 @@ from tui.cockpit.screens.report.report import ReportScreen
 from tui.cockpit.screens.review.review import ReviewScreen
 from tui.cockpit.terminal.preferences import check_names
 from tui.cockpit.widgets.code import CodePane
+from tui.cockpit.widgets.code_column import CodeColumn
 from tui.cockpit.widgets.key_bar import declared
 from tui.cockpit.widgets.line_view import LineView
 from tui.cockpit.widgets.table import LineTable
@@ -40,6 +42,8 @@ OWNERS: tuple[type[DOMNode], ...] = (
     LineTable,
     StepsView,
     CodePane,
+    CodeColumn,
+    AssemblyView,
 )
 """Everything with keys but the app itself."""
 

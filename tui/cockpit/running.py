@@ -17,7 +17,7 @@ from tui.cockpit.screens.home import home_view
 from tui.cockpit.terminal.preferences import Preferences, check_names, check_theme
 from tui.cockpit.terminal.signals import ending_by_signal
 from tui.cockpit.viewer import ExitNote
-from tui.facts.report import PANES, report_of
+from tui.facts.report import PRINTED, report_of
 from tui.facts.tables import Column
 from tui.print.plain import colours
 
@@ -79,7 +79,7 @@ def titles(columns: Sequence[Column]) -> tuple[str, ...]:
 TABLES: dict[str, tuple[str, ...]] = {
     "sessions": titles(home_view.COLUMNS),
     "tasks": fleet_view.EXTRAS,
-    **{pane: titles(sections(report_of(SessionState()))[0].columns) for pane, sections in PANES.items()},
+    **{pane: titles(sections(report_of(SessionState()))[0].columns) for pane, sections in PRINTED.items()},
 }
 """Names of the columns by table: of Home, of Fleet (beside task, best and instances), and of the Report."""
 

@@ -14,6 +14,8 @@ from sessions import Journal, SessionState, fold
 from sessions.catalog import LATEST, find_session, find_sessions, journal_of
 from sessions.home import Home, home_from
 from sessions.kept_kernels import KeptKernel, kept_kernel, session_kernels
+from sessions.metrics.attempt_row import AttemptRow, attempt_rows
+from sessions.metrics.row_cache import rows_of_session
 from sessions.store.decidable import find_attempt
 from sessions.store.packing import SUFFIX, read_pack
 from tui.diagnostics import Complaint
@@ -38,6 +40,11 @@ class OpenedSession(NamedTuple):
         """Its state after these events."""
         return fold(self.journal.events)
 
+    @property
+    def rows(self) -> Sequence[AttemptRow]:
+        """A row for each of its judged attempts; folds its events only if they changed since the last call."""
+        return rows_of_session(self.home, self.name)
+
 
 def open_session(wanted: str) -> OpenedSession:
     """Return the session that a person names; raises as `find_session`."""
@@ -55,6 +62,11 @@ class PackedSession(NamedTuple):
     def state(self) -> SessionState:
         """Its state after all events."""
         return fold(self.journal.events)
+
+    @property
+    def rows(self) -> Sequence[AttemptRow]:
+        """A row for each of its judged attempts."""
+        return list(attempt_rows(self.state))
 
 
 def open_sessions(wanted: Sequence[str]) -> list[OpenedSession | PackedSession]:

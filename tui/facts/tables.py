@@ -32,6 +32,8 @@ class Cell(NamedTuple):
     """The thing that the cell is about; a cursor stops at cells with a key."""
     pieces: tuple[tuple[str, str], ...] = ()
     """(text, style) of the parts of a text in several styles."""
+    value: float | None = None
+    """The number behind the text, unrounded, for data files and for sorting."""
 
     @classmethod
     def of(cls, *pieces: tuple[str, str], key: str = "") -> Cell:

@@ -7,7 +7,8 @@ import msgspec
 from tui.facts.comparison import ComparedSides, comparison_facts, comparison_sections
 
 from .plain import wrapped
-from .report_pages import section_markdown, section_text
+from .report.markdown import section_markdown
+from .report.text import section_text
 
 
 def comparison_text(compared: ComparedSides) -> str:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import mmap
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from types import ModuleType
 from typing import Any
 
@@ -27,6 +28,7 @@ from .capture import CompiledLaunch, ForeignOption
 from .failure_wording import FailureWording, shorten
 from .host_time import HostTime, HostTooSlow
 from .host_work import Computes, HostWork
+from .kept_texts import keep_texts
 from .resource_table import table
 
 _prepared: list[Target] = []
@@ -58,6 +60,7 @@ def compile_candidate(
     further: Sequence[CaseSpec] = (),
     side_by_side: bool = True,
     host_cpu_s: float = limits.ON_CPU.host_cpu_s,
+    keep: bool = False,
 ) -> CompileReport:
     """
     Call the entry point with zeros of each case's shapes and compile every launch that it makes.
@@ -69,6 +72,7 @@ def compile_candidate(
     Call `prepare` before the candidate's import. `allowed`: operators that the host may compute with.
     `side_by_side`: compile kernels in parallel if there are enough cores, also the kernels of the `further` cases, which
     go into Triton's cache folder but not into the report. `host_cpu_s`: CPU seconds for the host code of one case.
+    `keep`: the report has the compiler's texts.
     """
     prepare(target)
 
@@ -154,8 +158,13 @@ def compile_candidate(
                 unsupported = f"{first.failure}; nothing can be said for {target.name}"
             else:
                 error = wording.explain(first.failure, [first], case_name)
+    resources, assemblies = table(launches, target, wording.failure)
+    texts: dict[str, bytes] = {}
+    if keep:
+        resources, texts = keep_texts(resources, assemblies, str(Path(file).parent))
     return CompileReport(
-        resources=table(launches, target, wording.failure),
+        resources=resources,
+        texts=texts,
         error=error[0] if error else None,
         line=error[1] if error else slow_line,
         timed_out=error is not None and slow_line is not None,

@@ -55,4 +55,5 @@ def _compile(request: Compile, file: Path, progress: Callable[[], None]) -> Comp
         further=CASE_SPECS.decode(request.ahead),
         side_by_side=request.side_by_side,
         host_cpu_s=request.host_cpu_s,
+        keep=request.keep_texts,
     )

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
 
 import msgspec
 from triton import OutOfResources
@@ -19,13 +20,15 @@ from .occupancy import Occupancy, grid_fit, occupancy
 
 def table(
     launches: Sequence[tuple[str, CompiledLaunch]], target: Target, failure: Callable[[CompiledLaunch], str]
-) -> tuple[KernelResources, ...]:
+) -> tuple[tuple[KernelResources, ...], tuple[Mapping[str, Any] | None, ...]]:
     """
-    The rows for pairs of case and launch, including configs of autotuned kernels that do not compile or fit.
+    The rows for pairs of case and launch, including configs of autotuned kernels that do not compile or fit, and Triton's texts
+    of each row.
 
     Equal code for several cases or grids is one row. `failure` says in words why a launch failed.
     """
     rows: dict[tuple[object, ...], KernelResources] = {}
+    texts: dict[tuple[object, ...], Mapping[str, Any]] = {}
     per_unit: dict[tuple[object, ...], int] = {}
     for case, launch in launches:
         if launch.compiled is None:
@@ -36,8 +39,9 @@ def table(
         key = (id(launch.compiled), launch.autotune_index)
         if key not in rows:
             rows[key], per_unit[key] = _compiled(case, launch, target, failure(launch))
+            texts[key] = launch.compiled.asm
         rows[key] = _add_grid(rows[key], case, launch, target, per_unit[key])
-    return tuple(rows.values())
+    return tuple(rows.values()), tuple(map(texts.get, rows))
 
 
 def _row(case: str, launch: CompiledLaunch, flags: tuple[str, ...], why: str) -> KernelResources:
@@ -59,11 +63,15 @@ def _compiled(case: str, launch: CompiledLaunch, target: Target, why: str) -> tu
     """The row, and how many workgroups fit on a compute unit."""
     resources, binary = _read(launch, target)
     fit = _occupancy(resources, launch, target)
-    counts = resources._asdict()
+    counts, code = resources._asdict(), resources.code
     del counts["threads"]
     row = msgspec.structs.replace(
         _row(case, launch, _flags(resources, launch), why),
         **counts,
+        load_widths=code.loads,
+        local_loads=code.past_registers,
+        tile_loads=None if target.backend == "hip" else code.tile_loads,
+        matrix_instructions=code.matrix,
         binary_sha256=hashlib.sha256(binary).hexdigest(),
         code_sha256=binaries.code_digest(binary),
         lds_bytes=launch.compiled.metadata.shared,

@@ -1,4 +1,4 @@
-"""Reads the resources of a compiled kernel from its binary and assembly: registers, spills, load widths, matrix instructions."""
+"""Reads the resources of a compiled kernel from its binary and assembly: registers, spills, and counts of its code."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ import hashlib
 import io
 import re
 import struct
-from collections import Counter
 from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
@@ -15,6 +14,9 @@ from elftools.common.exceptions import ELFError
 from elftools.construct.core import ConstructError
 from elftools.elf.elffile import ELFFile
 from elftools.elf.sections import NoteSection, Section
+
+from harness.assembly.listing import parse
+from harness.wire.code_counts import CodeCounts
 
 NO_CODE = (".debug", ".rel.debug", ".rela.debug", ".nv_debug", ".symtab", ".strtab", ".shstrtab", ".comment")
 """Prefixes of the names of sections that no device loads."""
@@ -26,16 +28,6 @@ _AMDGCN_TARGET = re.compile(r'\.amdgcn_target\s+"([^"]+)"')
 _GFX = re.compile(r"(gfx[0-9a-f]+)")
 _GFX_DOTTED = re.compile(r"amdgpu(\d+)\.([0-9a-f])([0-9a-f])-")
 _PTX_TARGET = re.compile(r"^\.target\s+(sm_\d+)", re.MULTILINE)
-_AMD_LOAD = re.compile(r"^\s*(?:buffer|global|flat)_load_(\w+)([^\n;]*)", re.MULTILINE)
-_LDS = re.compile(r"\blds\b")
-_AMD_MATRIX = re.compile(r"^\s*v_s?mfma", re.MULTILINE)
-_AMD_WIDTHS = {"dwordx4": 128, "dwordx3": 96, "dwordx2": 64, "dword": 32}
-_PTX_LOAD = re.compile(r"\bld(?:\.\w+)*\.global\S*?(?:\.v(\d))?\.[busf](\d+)\b")
-_PTX_ASYNC = re.compile(
-    r"\bcp\.async\.c[ag]\.shared\.global\S*\s+\[[^\]]*\],\s*\[[^\]]*\],\s*(0x[0-9a-f]+|\d+)"
-)
-_PTX_TMA = re.compile(r"\bcp\.async\.bulk(?:\.tensor\.\dd)?\.shared::\w+\.global\b")
-_PTX_MATRIX = re.compile(r"\b(?:wgmma\.mma_async|mma\.sync|tcgen05\.mma)\b")
 _PTXAS_SPILLS = re.compile(r"(\d+) bytes spill stores, (\d+) bytes spill loads")
 
 
@@ -44,9 +36,8 @@ class Resources(NamedTuple):
 
     binary: str
     """Architecture that binary and assembly both name, as `gfx942`."""
-    load_widths: dict[str, int]
-    local_loads: int
-    matrix_instructions: int
+    code: CodeCounts
+    loops: tuple[CodeCounts, ...]
     threads: int | None = None
     vgprs: int | None = None
     agprs: int | None = None
@@ -56,7 +47,6 @@ class Resources(NamedTuple):
     sgpr_spills: int | None = None
     spill_bytes: int | None = None
     scratch_bytes: int | None = None
-    tile_loads: int | None = None
 
 
 class BinaryUnreadable(ValueError):
@@ -68,19 +58,11 @@ def from_hip(assembly: str, binary: bytes) -> Resources:
     note = amdgpu_note(binary)
     kernel = _first_kernel(note)
     target = _first(_GFX, str(note.get("amdhsa.target", "")))
-    widths: Counter[str] = Counter()
-    to_local = 0
-    for suffix, operands in _AMD_LOAD.findall(assembly):
-        if suffix.startswith("lds_") or _LDS.search(operands):
-            to_local += 1
-            suffix = suffix.removeprefix("lds_")
-        width = suffix.removesuffix("_d16_hi").removesuffix("_d16")
-        widths[str(_AMD_WIDTHS.get(width, 8 if "byte" in width else 16 if "short" in width else 0))] += 1
+    listing = parse(assembly)
     return Resources(
         binary=_same_architecture(_amd_text_target(assembly), target),
-        load_widths=_sorted(widths),
-        local_loads=to_local,
-        matrix_instructions=len(_AMD_MATRIX.findall(assembly)),
+        code=listing.counts_of(),
+        loops=listing.loop_counts,
         threads=kernel.get(".max_flat_workgroup_size"),
         vgprs=kernel.get(".vgpr_count"),
         agprs=kernel.get(".agpr_count"),
@@ -93,18 +75,12 @@ def from_hip(assembly: str, binary: bytes) -> Resources:
 
 def from_cuda(ptx: str, binary: bytes, ptxas_log: str) -> Resources:
     """Resources of a cubin: registers from its attributes, spills from the log of ptxas, the rest from the PTX."""
-    widths: Counter[str] = Counter()
-    for lanes, bits in _PTX_LOAD.findall(ptx):
-        widths[str(int(lanes or 1) * int(bits))] += 1
-    for size in _PTX_ASYNC.findall(ptx):
-        widths[str(int(size, 0) * 8)] += 1
+    listing = parse(ptx)
     spills = _PTXAS_SPILLS.search(ptxas_log)
     return Resources(
         binary=_same_architecture(_first(_PTX_TARGET, ptx), _cubin_target(binary)),
-        load_widths=_sorted(widths),
-        local_loads=len(_PTX_ASYNC.findall(ptx)),
-        tile_loads=len(_PTX_TMA.findall(ptx)),
-        matrix_instructions=len(_PTX_MATRIX.findall(ptx)),
+        code=listing.counts_of(),
+        loops=listing.loop_counts,
         registers=cubin_registers(binary),
         spill_bytes=int(spills.group(1)) + int(spills.group(2)) if spills else None,
     )
@@ -200,10 +176,6 @@ def code_digest(binary: bytes) -> str:
     except (ELFError, OverflowError, ValueError) as error:
         raise BinaryUnreadable(f"the binary cannot be read: {error}") from error
     return digest.hexdigest()
-
-
-def _sorted(widths: Counter[str]) -> dict[str, int]:
-    return dict(sorted(widths.items(), key=lambda item: -int(item[0])))
 
 
 def _sections(binary: bytes) -> Iterator[Section]:

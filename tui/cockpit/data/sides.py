@@ -9,11 +9,9 @@ from pathlib import Path
 from sessions.settings import RunSettings
 from sessions.state.state import AttemptState, InstanceState, SessionState
 from sessions.state.winners import earlier_best
-from suites import SuiteError, Task, baseline_source, load_task
+from suites import SuiteError, load_task
 from tui.cockpit.data import attempts
-
-OF_TORCH = ("eager", "compile")
-"""Timing baselines that torch makes from the task's reference: there is no kernel to compare with."""
+from tui.facts.baselines import Baseline, baseline_of
 
 KERNEL_MARK = "@triton.jit"
 """In each Triton kernel; a baseline without it is PyTorch code."""
@@ -61,20 +59,13 @@ def read_task_files(started: RunSettings | None, task: str, registry: Path | Non
     try:
         loaded = load_task(task, registry=registry)
         shapes = {case.name: "x".join(map(str, case.gpu.values())) for case in loaded.cases}
-        return TaskFiles(_baseline(started, loaded), shapes)
+        return TaskFiles(_side(baseline_of(started, loaded)), shapes)
     except (SuiteError, OSError):
-        return TaskFiles(_given_baseline(started))
+        return TaskFiles(_side(baseline_of(started, None)))
 
 
-def _baseline(started: RunSettings, task: Task) -> Side | None:
-    if started.against in OF_TORCH:
-        return None
-    return _given_baseline(started) or Side(f"baseline {task.baseline}", baseline_source(task))
-
-
-def _given_baseline(started: RunSettings) -> Side | None:
-    """The kernel file that the session was started with; the session keeps its source."""
-    return Side(f"baseline {started.against}", started.against_source) if started.against_source else None
+def _side(baseline: Baseline | None) -> Side | None:
+    return None if baseline is None else Side(baseline.name, baseline.source)
 
 
 def side_of(attempt: AttemptState, word: str = "") -> Side:

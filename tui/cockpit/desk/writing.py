@@ -15,7 +15,6 @@ from suites import Task
 from tui.cockpit.draw.lines import clean
 from tui.facts.report import SessionReport
 from tui.print.export_files import export_files
-from tui.print.report_pages import as_csv, as_html, as_markdown
 
 
 def write_export(kernel: KeptKernel, task: Task, folder: Path) -> Path:
@@ -50,10 +49,13 @@ def write_new(path: Path, text: str) -> Path:
     raise AssertionError("there is always a further number")
 
 
-def write_reports(app: App[Any], reports: Sequence[SessionReport]) -> None:
-    """Write Markdown, HTML and CSV into the current folder; a note says where they are, or why they are not."""
+def write_reports(app: App[Any], reports: Sequence[SessionReport], registry: Path | None) -> None:
+    """Write Markdown, HTML and CSV into the current folder; a note says where they are, or why they are not.
+
+    `registry` names the suites that people added.
+    """
     app.run_worker(
-        partial(_write, app, reports, Path.cwd()),
+        partial(_write, app, reports, Path.cwd(), registry),
         name="writing the report",
         group="write",
         exclusive=True,
@@ -62,24 +64,25 @@ def write_reports(app: App[Any], reports: Sequence[SessionReport]) -> None:
     )
 
 
-def write_files(reports: Sequence[SessionReport], folder: Path) -> list[Path]:
+def write_files(reports: Sequence[SessionReport], folder: Path, registry: Path | None = None) -> list[Path]:
     """
     Write Markdown, HTML and the CSV of the metrics to new files; return them.
 
     The names contain the session, or the number of sessions. Raises `OSError` if the folder cannot be written.
     """
+    # Imported here: the app starts without the tables and pages of reports.
+    from tui.facts.report.reading import ReportReader
+    from tui.print.report import as_html, as_markdown, metrics_csv
+
     name = reports[0].session if len(reports) == 1 else f"{len(reports)}-sessions"
-    texts = {
-        "md": as_markdown(reports),
-        "html": as_html(reports),
-        "csv": as_csv(reports),
-    }
+    document = ReportReader(reports, registry).document(kernels=True, metrics=True)
+    texts = {"md": as_markdown(document), "html": as_html(document), "csv": metrics_csv(document)}
     return [write_new(folder / f"report-{name}.{ending}", text) for ending, text in texts.items()]
 
 
-def _write(app: App[Any], reports: Sequence[SessionReport], folder: Path) -> None:
+def _write(app: App[Any], reports: Sequence[SessionReport], folder: Path, registry: Path | None) -> None:
     try:
-        files = write_files(reports, folder)
+        files = write_files(reports, folder, registry)
     except OSError as error:
         words = f"The report was not written to {folder}: {error.strerror or error}"
         app.call_from_thread(app.notify, clean(words), severity="error", timeout=10, markup=False)

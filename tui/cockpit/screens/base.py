@@ -19,7 +19,7 @@ from tui.cockpit.desk.desk import Desk
 from tui.cockpit.desk.messages import OpenFleet, OpenInstance, OpenReport, OpenReview
 from tui.cockpit.dialogs.layers import ClosesOnce, LayeredScreen
 from tui.cockpit.dialogs.line_prompt import LinePrompt
-from tui.cockpit.draw.lines import EMPTY, Line, Span, line
+from tui.cockpit.draw.lines import EMPTY, Line, Span, cells, line
 from tui.cockpit.screens import header
 from tui.cockpit.widgets.bar import Bar
 from tui.cockpit.widgets.key_bar import KeyBar
@@ -244,17 +244,18 @@ class SessionScreen(ClosesOnce, LayeredScreen[None]):
 
     def tabs(self, chosen: str, names: Sequence[str]) -> Line:
         """A line that names panes with their digits, the chosen one in brackets."""
-        spans: list[Span] = []
-        for number, (name, title) in enumerate(self.PANES, start=1):
-            if name in names:
-                here = name == chosen
-                spans.append(
-                    Span(
-                        f"[{number} {title}]" if here else f" {number} {title} ",
-                        "bold key" if here else "dim",
-                    )
-                )
-        return tuple(spans)
+        spans: Line = ()
+        for gap in (" ", ""):  # in a narrow terminal one space between two names
+            spans = tuple(
+                Span(f"[{number} {title}]", "bold key")
+                if name == chosen
+                else Span(f" {number} {title}{gap}", "dim")
+                for number, (name, title) in enumerate(self.PANES, start=1)
+                if name in names
+            )
+            if cells(spans) <= self.size.width:
+                break
+        return spans
 
     def destination(self, name: str) -> Message | None:
         """Return the message that leads to a screen of `PLACES`; `None` if there is nothing to show there from here.

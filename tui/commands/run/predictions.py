@@ -16,10 +16,10 @@ from engine.judge.evaluating import evaluation_without_stages
 from engine.predictions.formats import write_results
 from engine.predictions.matching import Sample, match
 from engine.predictions.original import judge_by_definition, judge_originals
+from engine.predictions.original_verdicts import ORIGINAL
 from engine.predictions.plans import earlier_session, plan_predictions
 from engine.predictions.reading import read_predictions
 from engine.predictions.results import (
-    ORIGINAL,
     WAVEDECK,
     PredictionResult,
     judged_result,

@@ -13,8 +13,9 @@ import click
 
 from engine.judge.rechecking import compare_sessions
 from engine.predictions.matching import Sample
+from engine.predictions.original_verdicts import ORIGINAL
 from engine.predictions.plans import plan_rejudge
-from engine.predictions.results import ORIGINAL, WAVEDECK, PredictionResult
+from engine.predictions.results import WAVEDECK, PredictionResult
 from harness.node.selection import wait_for_devices
 from harness.recording.original import DEFINITIONS
 from harness.wire.evaluation import Verdict

@@ -1,24 +1,29 @@
-"""`wavedeck report`: what is faster in sessions, and their metrics."""
+"""`wavedeck report`: what is faster in sessions, and the tables of the field over all of them."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import os
 from pathlib import Path
 
 import click
 
 from sessions.catalog import LATEST
+from sessions.home import home_from
+from suites.errors import nearest
 from tui.commands.files import write_document
 from tui.commands.opening import open_sessions
 from tui.commands.options import complete_sessions
 from tui.diagnostics import Complaint, printable, say
-from tui.facts.report import SessionReport, report_of
+from tui.facts.report.document import Document
+from tui.facts.report.reading import ReportReader
+from tui.facts.report.tables import TABLES
+from tui.facts.vocabulary import counted
 from tui.print.plain import emit, emit_json, json_document
-from tui.print.report_pages import as_csv, as_html, as_markdown, as_text
+from tui.print.report import PAGES, document_data, table_csv, table_data
 
-FORMATS = ("table", "md", "html", "json", "csv")
-ENDINGS = {".txt": "table", ".md": "md", ".html": "html", ".json": "json", ".csv": "csv"}
-PAGES = {"table": as_text, "md": as_markdown, "html": as_html, "csv": as_csv}
+ENDINGS = {".txt": "table", ".md": "md", ".tex": "tex", ".html": "html", ".json": "json", ".csv": "csv"}
+FORMATS = tuple(ENDINGS.values())
+DATA = ("json", "csv")
 
 
 @click.command(name="report")
@@ -30,35 +35,55 @@ PAGES = {"table": as_text, "md": as_markdown, "html": as_html, "csv": as_csv}
     help="Format of the report. [by the ending of FILE, else table]",
     show_choices=True,
 )
+@click.option("--table", metavar="NAME", help=f"One table alone: {', '.join(TABLES)}.")
 @click.option(
     "-o",
     "--output",
     type=click.Path(path_type=Path),
     metavar="FILE",
-    help="Write the report to FILE: .txt, .md, .html, .json or .csv. An existing file is replaced.",
+    help=f"Write the report to FILE: {', '.join(ENDINGS)}. An existing file is replaced.",
 )
-def report_command(sessions: tuple[str, ...], *, form: str | None, output: Path | None) -> None:
+def report_command(
+    sessions: tuple[str, ...], *, form: str | None, table: str | None, output: Path | None
+) -> None:
     """Report what is faster in SESSIONs: the winner of each task, its cases, why it is fast, and where its kernel lies.
 
-    Without SESSION, the report is of the newest session; a STUDY, or the file of a packed study, gives all its
-    sessions. Then come the attempts of each instance, verdicts, decisions of people, cost, and the field's metrics.
-    Speedups are measured; without a GPU the report has estimates, in a table of their own. Several sessions also get one
-    table of all winners. `md` and `html` say the same as `table`; `json` and `csv` have the metrics by task.
+    Without SESSION, the report is of the newest session; a STUDY, or the file of a packed study, gives all its sessions.
+    After the winners come the attempts of each instance, verdicts, decisions of people, cost, and the field's metrics.
+    Speedups are measured; without a GPU the report has estimates, in a table of their own. The report of several sessions
+    has the tables over all their attempts. Tables without data are left out. All formats say the same; `csv` has one table,
+    or the metrics by task, and `html` also the kernels of the winners.
     """
     form = form or ("table" if output is None else _form_of(output))
-    reports = []
-    for opened in open_sessions(sessions or (LATEST,)):
-        report = report_of(opened.state)
-        if report.metrics:
-            reports.append(report)
-        else:
-            say(f"session {opened.name} names no tasks: nothing to report")
-    if output is not None:
-        _write(output, reports, form)
-    elif form == "json":
-        emit_json(_metrics(reports))
+    if table is not None and table not in TABLES:
+        raise Complaint(
+            f"no table is called {table!r}{nearest(table, TABLES)}; there are: {', '.join(TABLES)}"
+        )
+    opened = open_sessions(sessions or (LATEST,))
+    reader = ReportReader(opened, home_from(os.environ).suites, lambda session: session.rows)
+    if table is not None:
+        section = reader.table(table)
+        if not section.rows:
+            raise Complaint(
+                f"table {table!r} has no data in {counted(len(opened), 'session')}; leave out --table to see all"
+            )
+        document = Document(section.title, {}, (section,))
     else:
-        emit(PAGES[form](reports))
+        document = reader.document(kernels=form == "html", metrics=form in DATA)
+        if len(opened) == 1 and not document.metrics:
+            say(f"session {opened[0].name} names no tasks: nothing to report")
+    if form == "json":
+        data = document_data(document) if table is None else table_data(document.sections[0])
+        if output is None:
+            emit_json(data)
+        else:
+            _write(output, json_document(data, indented=True))
+        return
+    page = table_csv(document.sections[0]) if form == "csv" and table else PAGES[form](document)
+    if output is None:
+        emit(page)
+    else:
+        _write(output, printable(page).encode("utf-8", errors="replace"))
 
 
 def _form_of(file: Path) -> str:
@@ -70,15 +95,6 @@ def _form_of(file: Path) -> str:
     return form
 
 
-def _write(file: Path, reports: Sequence[SessionReport], form: str) -> None:
-    """Write the whole report to a file, or leave the file as it was."""
-    if form == "json":
-        data = json_document(_metrics(reports), indented=True)
-    else:
-        data = printable(PAGES[form](reports)).encode("utf-8", errors="replace")
+def _write(file: Path, data: bytes) -> None:
     write_document(file, data + b"\n", "the report")
     say(f"the report is in {file}")
-
-
-def _metrics(reports: Sequence[SessionReport]) -> list[object]:
-    return [row for report in reports for row in report.metrics]

@@ -9,6 +9,7 @@ import msgspec
 
 from harness import Evaluation, KernelResources
 from harness.wire.evaluation import GridFit
+from sessions.state.code_facts import code_words, loop_title
 from sessions.state.ranking import lowest_occupancy
 from tui.facts.tables import Cell, Column, Row, Table, row
 from tui.facts.vocabulary import UNKNOWN, counted, size
@@ -32,8 +33,12 @@ class Binary(NamedTuple):
     @property
     def name(self) -> str:
         """The kernel's name, with the index of its config if it is autotuned."""
-        index = self.kernel.autotune_index
-        return self.kernel.kernel + ("" if index is None else f" @{index}")
+        return named_kernel(self.kernel)
+
+
+def named_kernel(kernel: KernelResources) -> str:
+    """Return a kernel's name, with the index of its config if it is autotuned: `softmax @2`."""
+    return kernel.kernel + ("" if kernel.autotune_index is None else f" @{kernel.autotune_index}")
 
 
 def binaries(kernels: Iterable[KernelResources]) -> list[Binary]:
@@ -41,7 +46,7 @@ def binaries(kernels: Iterable[KernelResources]) -> list[Binary]:
     groups: dict[str, list[KernelResources]] = {}
     for kernel in kernels:
         alike = msgspec.structs.replace(
-            kernel, case="", binary_sha256="", grid=None, compile_seconds=None, fits=()
+            kernel, case="", binary_sha256="", grid=None, compile_seconds=None, fits=(), texts={}
         )
         groups.setdefault(repr(alike), []).append(kernel)
     return [
@@ -94,7 +99,11 @@ def _target_table(evaluation: Evaluation, target: str) -> Table:
         columns,
         tuple(_kernel_row(binary, amd=amd) for binary in compiled),
         (
-            *(Cell(text, "dim") for text in map(launch_words, compiled)),
+            *(
+                Cell(text, "dim")
+                for binary in compiled
+                for text in (launch_words(binary), *loop_lines(binary))
+            ),
             *(
                 (Cell("does not compile" if is_said else f"does not compile: {message}", "bad"),)
                 if message
@@ -167,6 +176,12 @@ def launch_words(binary: Binary) -> str:
         kernel.failure,
     ]
     return f"{binary.name} for {', '.join(binary.cases)}: {'; '.join(filter(None, facts)) or UNKNOWN}"
+
+
+def loop_lines(binary: Binary) -> list[str]:
+    """Return a line for each loop of a kernel: `matmul_kernel, loop at line 17: 83 instructions, 16 MFMA, 6 waits`."""
+    amd = binary.kernel.vgprs is not None
+    return [f"{binary.name}, {loop_title(loop)}: {code_words(loop, amd=amd)}" for loop in binary.kernel.loops]
 
 
 def fit_words(grid: GridFit) -> str:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from .model import SessionReport, report_of
-from .panes import PANES, facts_of, sections_of
+from .panes import PANES, PRINTED, facts_of, sections_of
 from .section import Section
 from .winner_sections import merged_section
 
 __all__ = [
     "PANES",
+    "PRINTED",
     "Section",
     "SessionReport",
     "facts_of",

@@ -122,8 +122,7 @@ COSTS: tuple[Field[TaskCost], ...] = (
     ),
     Field(
         Column("on devices", 10, 12, right=True, if_known=True, drop=4),
-        lambda cost: duration(cost.spent.device_s or None),
-        "dim",
+        lambda cost: Cell(duration(cost.spent.device_s or None), "dim", value=cost.spent.device_s or None),
     ),
 )
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from sessions.metrics.attempt_row import attempt_rows
 from tui.facts.endings import session_ending
 from tui.facts.evaluation.provenance import verification_words
 from tui.facts.settings_words import REFERENCE_SHOWN, method_words
@@ -18,7 +19,15 @@ from .model import SessionReport
 from .section import Section
 from .winner_sections import winner_sections
 
-PANES: dict[str, Callable[[SessionReport], tuple[Section, ...]]] = {
+
+def _metrics_and_tables(report: SessionReport) -> tuple[Section, ...]:
+    # Imported here: the app starts without the tables.
+    from .tables import RowSet, table_sections
+
+    return (*metric_sections(report), *table_sections(RowSet(tuple(attempt_rows(report.state)))))
+
+
+PRINTED: dict[str, Callable[[SessionReport], tuple[Section, ...]]] = {
     "winners": winner_sections,
     "cases": case_sections,
     "attempts": attempt_sections,
@@ -27,12 +36,14 @@ PANES: dict[str, Callable[[SessionReport], tuple[Section, ...]]] = {
     "cost": cost_sections,
     "metrics": metric_sections,
 }
+"""The sections that begin a printed report; then come the tables, with what files say of the tasks."""
+PANES = PRINTED | {"metrics": _metrics_and_tables}
 """The panes of the screen in their order. A pane has the same number of sections for each report; some may be empty."""
 
 
 def sections_of(report: SessionReport) -> list[Section]:
     """Return the sections of a report, winners first; a section without content is left out."""
-    return [section for of_pane in PANES.values() for section in of_pane(report) if not section.is_empty]
+    return [section for of_pane in PRINTED.values() for section in of_pane(report) if not section.is_empty]
 
 
 def facts_of(report: SessionReport) -> dict[str, str]:

@@ -4,13 +4,55 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
-from typing import TypeVar
+from typing import NamedTuple, Protocol, TypeVar
 
-from tui.facts.tables import NOTHING, UNBOUNDED, Column, Field, Row, columns_of, rows_of
-
-from .model import Winner
+from sessions.state.speed import Speed
+from tui.facts.tables import NOTHING, UNBOUNDED, Cell, Column, Field, Row, columns_of, rows_of
 
 T = TypeVar("T")
+
+
+class Point(NamedTuple):
+    """A point of a curve with the ends of its band, which are equal without one."""
+
+    x: float
+    y: float
+    low: float
+    high: float
+
+
+class Curve(NamedTuple):
+    """A line of a plot. Between two points the value of the first one holds."""
+
+    name: str
+    points: tuple[Point, ...]
+
+
+class Timed(Protocol):
+    """A task's winner that may have a speedup."""
+
+    @property
+    def task(self) -> str:
+        """Full name."""
+
+    @property
+    def speed(self) -> Speed | None:
+        """`None` if it was not timed."""
+
+
+class Bars(NamedTuple):
+    """A bar for the speedup of each winner."""
+
+    winners: tuple[Timed, ...]
+
+
+class Plot(NamedTuple):
+    """Curves with one pair of axes."""
+
+    x: str
+    """Name of the horizontal axis, with its unit."""
+    y: str
+    curves: tuple[Curve, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,24 +67,51 @@ class Section:
     The key of a row about an attempt begins with the attempt, sometimes with `|` and more behind it. Other keys begin
     with `task:`, `stage:` or `metric:`.
     """
-    bars: tuple[Winner, ...] = ()
+    bars: tuple[Timed, ...] = ()
     """Winners, to draw their speedups as bars."""
+    name: str = ""
+    """Short name of a table over rows, as `--table` takes it."""
+    plots: tuple[Plot | Bars, ...] = ()
+    """Drawn on the HTML page; the rows have the same figures."""
 
     @property
     def is_empty(self) -> bool:
         """True if there is nothing to show."""
         return not (self.sentences or self.rows or self.bars)
 
-    def printed(self) -> tuple[list[Column], list[list[str]]]:
-        """Return columns and texts for a page, which folds long cells: without the columns that no row knows a value for."""
+    def named(self, name: str, sentences: tuple[str, ...], plots: tuple[Plot | Bars, ...] = ()) -> Section:
+        """Return the section as a table over rows; without rows it stays empty."""
+        return replace(self, name=name, sentences=sentences, plots=plots) if self.rows else self
+
+    def printed_cells(self) -> tuple[list[Column], list[list[Cell]]]:
+        """Return columns and cells for a page, which folds long cells: without the columns that no row knows a value for."""
         places = [
             place
             for place, column in enumerate(self.columns)
             if not column.if_known or any(row.cells[place].text not in NOTHING for row in self.rows)
         ]
         return [_unbounded(self.columns[place]) for place in places], [
-            [row.cells[place].text for place in places] for row in self.rows
+            [row.cells[place] for place in places] for row in self.rows
         ]
+
+    def printed(self) -> tuple[list[Column], list[list[str]]]:
+        """Return the same columns with the texts of the cells."""
+        columns, rows = self.printed_cells()
+        return columns, [[cell.text for cell in row] for row in rows]
+
+
+def joined(parts: Sequence[tuple[str, Section]]) -> Section:
+    """Return one section of the same section of several sessions, with the session of each row."""
+    first = parts[0][1]
+    return Section(
+        first.title,
+        columns=(*first.columns, Column("session", 25, 34, keep=True)),
+        rows=tuple(
+            Row(f"{session}|{row.key}", (*row.cells, Cell(session, "key")), row.style)
+            for session, section in parts
+            for row in section.rows
+        ),
+    )
 
 
 def _unbounded(column: Column) -> Column:

@@ -30,7 +30,7 @@ EXAM_STYLES = {
 
 def speed_cell(speed: Speed | None) -> Cell:
     """Return `1.84x` or `>= 2.65x` in the colour of the speed."""
-    return Cell("" if speed is None else speed.figure, speed_style(speed))
+    return Cell("") if speed is None else Cell(speed.figure, speed_style(speed), value=speed.value)
 
 
 def interval_cell(speed: Speed | None) -> Cell:

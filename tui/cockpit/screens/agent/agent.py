@@ -18,6 +18,7 @@ from tui.cockpit.data.steps import steps_of
 from tui.cockpit.draw.lines import EMPTY, Line, Span, cells, escaped, plain
 from tui.cockpit.screens.acting import DECISIONS, STEERING, action_bindings
 from tui.cockpit.screens.agent import agent_head, tabs
+from tui.cockpit.screens.agent.assembly_view import AssemblyView
 from tui.cockpit.screens.agent.page import PageSubject
 from tui.cockpit.screens.agent.steps_view import StepsView
 from tui.cockpit.screens.agent.verdict_head import pinned_lines
@@ -50,6 +51,7 @@ Brackets are around the attempt that all panes are about.
         ("profile", "profile"),
         ("stages", "stages"),
         ("prompt", "prompt"),
+        ("assembly", "asm"),
     )
     BINDINGS: ClassVar[list[BindingType]] = [
         *action_bindings("decide", DECISIONS),
@@ -79,6 +81,7 @@ Brackets are around the attempt that all panes are about.
         self.body = Horizontal(self.steps, self.code, id="body")
         self.lower_tabs = Bar(id="lower-tabs")
         self.page = PageView(id="page")
+        self.assembly = AssemblyView()
 
     @property
     def instance(self) -> InstanceState | None:
@@ -111,6 +114,7 @@ Brackets are around the attempt that all panes are about.
         yield self.body
         yield self.lower_tabs
         yield self.page
+        yield self.assembly
 
     def on_mount(self) -> None:
         """Draw, and put the keys on the steps."""
@@ -169,6 +173,9 @@ Brackets are around the attempt that all panes are about.
     def _draw_page(self, attempt: AttemptState | None) -> None:
         for bar, line in zip(self.verdict, self._pinned(attempt), strict=True):
             bar.show((Span(" "), *line))
+        if self._tab == "assembly":
+            self._draw_assembly(attempt)
+            return
         page = self.page
         width = page.scrollable_content_region.width - 1
         if attempt is None or width <= 0:
@@ -181,6 +188,14 @@ Brackets are around the attempt that all panes are about.
         self._page_key = key
         lines = tabs.page_of(self._tab, self._subject(attempt), width)
         page.show(lines, copy_text=tabs.copy_text(self._tab, attempt) or "\n".join(map(plain, lines)))
+
+    def _draw_assembly(self, attempt: AttemptState | None) -> None:
+        started = self.feed.state.started
+        if attempt is not None and attempt.evaluation is not None and started is not None:
+            source = attempt.source or ""
+            self.assembly.show_attempt(
+                self.desk.home, started.session, attempt.attempt, source, attempt.evaluation
+            )
 
     def _pinned(self, attempt: AttemptState | None) -> list[Line]:
         if attempt is None:
@@ -245,14 +260,17 @@ Brackets are around the attempt that all panes are about.
         self.steps.display = not tabbed or self._pane == "steps"
         self.code.display = not tabbed or self._pane == "code"
         self.body.display = not tabbed or self._pane in ABOVE
-        self.page.display = not tabbed or self._pane not in ABOVE
+        lower = not tabbed or self._pane not in ABOVE
+        self.page.display = lower and self._tab != "assembly"
+        self.assembly.display = lower and self._tab == "assembly"
 
     def _choose(self, name: str) -> None:
         self._pane = name
         if name not in ABOVE:
             self._tab = name
         self._place()
-        pane = {"steps": self.steps, "code": self.code}.get(name, self.page)
+        panes: dict[str, Widget] = {"steps": self.steps, "code": self.code, "assembly": self.assembly.code}
+        pane = panes.get(name, self.page)
         pane.focus()
         self.redraw()
 
@@ -313,7 +331,8 @@ Brackets are around the attempt that all panes are about.
         """Give one pane the whole screen, or all panes their places."""
         self.zoomed = not self.zoomed
         self.set_class(self.zoomed, "-zoomed")
-        names: dict[Widget | None, str] = {self.steps: "steps", self.code: "code", self.page: self._tab}
+        names: dict[Widget | None, str] = {self.steps: "steps", self.code: "code"}
+        names |= dict.fromkeys((self.page, self.assembly.source, self.assembly.code), self._tab)
         self._choose(names.get(self.focused, self._pane))
 
     def action_back(self) -> None:

@@ -10,6 +10,7 @@ from sessions.state.state import AttemptState
 from tui.cockpit.draw.lines import Line, line
 from tui.cockpit.screens.agent.page import PageSubject, paragraph, spaced, tables_lines
 from tui.cockpit.screens.agent.verdict import verdict_page
+from tui.facts.evaluation.code_texts import all_assembly
 from tui.facts.evaluation.counted import estimates_table, sampled_table, traffic_table
 from tui.facts.evaluation.resources import LEGEND, resource_tables
 from tui.facts.evaluation.spread import spread_tables
@@ -82,10 +83,12 @@ def _profile_tables(evaluation: Evaluation) -> Iterator[Table]:
 
 
 def is_there(tab: str, attempt: AttemptState | None) -> bool:
-    """Return whether a tab has anything to show: the profile may have nothing."""
-    if tab != "profile":
+    """Return whether a tab has anything to show: the profile and the assembly may have nothing."""
+    if tab not in ("profile", "assembly"):
         return True
     evaluation = attempt.evaluation if attempt is not None else None
+    if tab == "assembly":
+        return evaluation is not None and bool(all_assembly(evaluation))
     return evaluation is not None and any(table.has_content for table in _profile_tables(evaluation))
 
 

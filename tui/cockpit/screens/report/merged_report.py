@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import ClassVar
 
 from textual import on
@@ -35,8 +36,11 @@ class MergedReportScreen(ClosesOnce, LayeredScreen[None]):
         Binding("escape", "back", "back", id="screen.back", key_display="esc"),
     ]
 
-    def __init__(self, sessions: Sequence[str], *, read: Callable[[str], SessionReport]) -> None:
+    def __init__(
+        self, sessions: Sequence[str], *, read: Callable[[str], SessionReport], registry: Path | None = None
+    ) -> None:
         super().__init__()
+        self._registry = registry
         self._sessions = tuple(sessions)
         self._read = read
         self.reports: list[SessionReport] = []
@@ -86,4 +90,4 @@ class MergedReportScreen(ClosesOnce, LayeredScreen[None]):
     def action_write(self) -> None:
         """Write the reports as Markdown, HTML and CSV into the current folder."""
         if self.reports:
-            write_reports(self.app, self.reports)
+            write_reports(self.app, self.reports, self._registry)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from pathlib import Path
 from typing import ClassVar
 
 from textual import on
@@ -67,6 +68,11 @@ to base  change in speed against its base, on the cases that both timed;
 lines    added and removed against its base
 """,
     "verdicts": "Attempts by stage, and by verdict and class of error. `enter` opens the newest one.",
+    "metrics": """\
+The field's metrics, then tables over the attempts of this session: by
+iteration, pass@k, hardware, refusals. `tab` goes to the next table.
+`wavedeck report` has them over several sessions, and by difficulty.
+""",
     "decisions": """\
 What people accepted and rejected, and why. `enter` opens the attempt.
 
@@ -134,8 +140,10 @@ class ReportScreen(SessionScreen):
         Binding("O", "write", "write files", id="report.write"),
     ]
 
-    def __init__(self) -> None:
+    def __init__(self, *, registry: Path | None = None) -> None:
+        """`registry` is the home's file of added suites."""
         super().__init__()
+        self._registry = registry
         self.report: SessionReport | None = None
         self._last_seq = 0
         """Number of the last event in the report."""
@@ -264,4 +272,4 @@ class ReportScreen(SessionScreen):
     def action_write(self) -> None:
         """Write the report as Markdown, HTML and CSV into the current folder."""
         if self.report is not None:
-            write_reports(self.app, [self.report])
+            write_reports(self.app, [self.report], self._registry)

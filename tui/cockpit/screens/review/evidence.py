@@ -11,6 +11,7 @@ from harness import STAGES, Evaluation, Latency, Outcome, Verdict
 from harness.wire.latency import Bound
 from sessions.names import stage_word
 from sessions.state.bests import best_key, measured_attempt, measured_bests, order
+from sessions.state.code_facts import code_difference
 from sessions.state.findings import findings_of, located
 from sessions.state.speed import attempt_speed, gain, speed_of, timed_evaluation
 from sessions.state.state import AttemptState, InstanceState, SessionState
@@ -85,6 +86,10 @@ def _facts(
         yield "exam", [Span(clean(exam.sentence), exam.style)] if exam is not None else []
         yield from _findings(attempt)
         yield "resources", _resources(state, attempt, instance, evaluation)
+        base = base_of(state, attempt)
+        if base is not None and base.evaluation is not None:
+            changes = clean(code_difference(base.evaluation, evaluation))
+            yield "code", [Span(f"{changes} From {base.attempt}.")] if changes else []
     plan = " ".join(clean(attempt.strategy).split())
     yield "reason", [Span(shorten(f'"{plan}"', room * REASON_LINES - 8))] if plan else []
 

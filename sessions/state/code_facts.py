@@ -1,0 +1,150 @@
+"""Words for the counts of a kernel's assembly by loop, and for its difference to another attempt's."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from harness import Evaluation, KernelResources
+from harness.wire.code_counts import CodeCounts
+
+from .ranking import long_estimates, own_kernels
+
+SHOWN = 3
+"""Most kernels with a named difference."""
+INSTRUCTIONS = "instructions"
+TO_WAIT = "instructions from load to wait"
+LDS, SHARED, REGISTERS, WAITS = "LDS accesses", "shared memory accesses", "registers", "waits"
+MUCH = 0.2
+"""Smallest relative change that counts, of figures that vary with every change of a source."""
+_VARYING = frozenset((INSTRUCTIONS, TO_WAIT, LDS, SHARED, REGISTERS, WAITS))
+
+_SINGULAR = {
+    "instructions": "instruction",
+    "loads": "load",
+    "stores": "store",
+    "copies": "copy",
+    "atomics": "atomic",
+    "accesses": "access",
+    "waits": "wait",
+    "barriers": "barrier",
+    "spills": "spill",
+}
+
+
+def counts_of(code: CodeCounts, *, amd: bool) -> dict[str, int]:
+    """Return what code has, by its name in words; what it has none of is left out."""
+    counts = {
+        INSTRUCTIONS: code.instructions,
+        "MFMA" if amd else "MMA": code.matrix,
+        **{f"loads of {bits} bits": times for bits, times in code.loads.items()},
+        "loads past the registers": code.past_registers,
+        "copies of tiles": code.tile_loads,
+        **{f"stores of {bits} bits": times for bits, times in code.stores.items()},
+        "atomics": code.atomics,
+        LDS if amd else SHARED: code.lds,
+        WAITS: code.waits,
+        "barriers": code.barriers,
+        "spills": code.spills,
+        TO_WAIT: code.wait_distance or 0,
+    }
+    return {name: number for name, number in counts.items() if number}
+
+
+def code_words(code: CodeCounts, *, amd: bool) -> str:
+    """Return the counts in one line: `174 instructions, 12 MFMA, 8 loads of 128 bits, 3 waits`."""
+    counts = counts_of(code, amd=amd)
+    counts.pop(TO_WAIT, None)
+    parts = [f"{number} {_singular(name) if number == 1 else name}" for name, number in counts.items()]
+    if code.wait_distance is not None:
+        parts.append(f"at least {code.wait_distance} instructions from a load to its wait")
+    return ", ".join(parts)
+
+
+def _singular(name: str) -> str:
+    return " ".join(_SINGULAR.get(word, word) for word in name.split())
+
+
+def loop_title(loop: CodeCounts) -> str:
+    """Return `loop at line 17`, or `inner loop at line 20`."""
+    place = f" at line {loop.line}" if loop.line is not None else ""
+    return f"{'inner ' if loop.depth > 1 else ''}loop{place}"
+
+
+def code_difference(before: Evaluation, after: Evaluation) -> str:
+    """
+    Return how the compiled code of two attempts differs on the first target, by kernel and loop; empty if it does not.
+
+    Small changes of registers, waits and numbers of instructions are left out. Only cases that take longer than their launch
+    count. Empty too if the code of either is not known.
+    """
+    if next(iter(before.resources), None) != next(iter(after.resources), ""):
+        return ""
+    long = {estimate.case for estimate in long_estimates(after)}
+    earlier, own = _first_configs(before), _first_configs(after)
+    sentences: dict[str, list[str]] = {}
+    for (kernel, case), row in own.items():
+        old = earlier.get((kernel, case)) or _only(earlier, own, case)
+        if old is None or (long and case not in long):
+            continue
+        if changes := list(_changes(old, row)):
+            renamed = f" (`{old.kernel}` before)" if old.kernel != kernel else ""
+            sentences.setdefault(f"`{kernel}`{renamed}: {'; '.join(changes)}", []).append(case)
+    named = [f"in {', '.join(cases)} {words}." for words, cases in sentences.items()]
+    more = f" (And {len(named) - SHOWN} more.)" if len(named) > SHOWN else ""
+    return " ".join(f"{words[0].upper()}{words[1:]}" for words in named[:SHOWN]) + more
+
+
+def _first_configs(evaluation: Evaluation) -> dict[tuple[str, str], KernelResources]:
+    rows: dict[tuple[str, str], KernelResources] = {}
+    for row in own_kernels(evaluation):
+        if row.code is not None:
+            rows.setdefault((row.kernel, row.case), row)
+    return rows
+
+
+def _only(
+    earlier: Mapping[tuple[str, str], KernelResources],
+    own: Mapping[tuple[str, str], KernelResources],
+    case: str,
+) -> KernelResources | None:
+    """The earlier kernel of a case under another name, if both attempts have one kernel there."""
+    rows = [row for key, row in earlier.items() if key[1] == case]
+    return rows[0] if len(rows) == 1 and sum(key[1] == case for key in own) == 1 else None
+
+
+def _changes(old: KernelResources, new: KernelResources) -> Iterator[str]:
+    """How two kernels differ: registers and occupancy, then each loop; the whole kernel if they have no equal number of loops."""
+    amd = new.vgprs is not None
+    resources = _changed(_resources(old), _resources(new))
+    if resources:
+        yield resources
+    if len(old.loops) != len(new.loops):
+        yield f"loops {len(old.loops)} -> {len(new.loops)}"
+    pairs = list(zip(old.loops, new.loops, strict=False)) if len(old.loops) == len(new.loops) else []
+    if not pairs and old.code is not None and new.code is not None:
+        pairs = [(old.code, new.code)]
+    for before, after in pairs:
+        words = _changed(counts_of(before, amd=amd), counts_of(after, amd=amd))
+        if words:
+            yield f"{loop_title(after)}: {words}" if after.depth else words
+
+
+def _resources(row: KernelResources) -> dict[str, int | float | None]:
+    return {
+        REGISTERS: row.vgprs if row.vgprs is not None else row.registers,
+        "spilled registers": row.vgpr_spills,
+        "spilled scalar registers": row.sgpr_spills,
+        "spilled bytes": row.spill_bytes,
+        "bytes of local memory": row.lds_bytes,
+        "occupancy": row.occupancy,
+    }
+
+
+def _changed(old: Mapping[str, float | None], new: Mapping[str, float | None]) -> str:
+    """`registers 122 -> 96, occupancy 4 -> 5`; empty if nothing differs much."""
+    pairs = {name: (old.get(name) or 0, new.get(name) or 0) for name in (*old, *new)}
+    return ", ".join(
+        f"{name} {before:g} -> {after:g}"
+        for name, (before, after) in pairs.items()
+        if abs(after - before) > (MUCH * max(before, after) if name in _VARYING else 0)
+    )

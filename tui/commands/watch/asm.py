@@ -1,0 +1,80 @@
+"""`wavedeck asm`: what the compiler made of an attempt's kernels."""
+
+from __future__ import annotations
+
+import difflib
+from functools import partial
+
+import click
+
+from harness.assembly.normal import normal_lines
+from sessions.catalog import LATEST
+from sessions.compiler_texts import read_text
+from sessions.state.state import SessionState
+from sessions.store.decidable import find_attempt
+from tui.commands.opening import OpenedSession, complete_words, open_session
+from tui.diagnostics import Complaint, say
+from tui.facts.evaluation.code_texts import TEXTS, CodeText, NoText, code_texts
+from tui.print.plain import emit_exactly
+from tui.visible_text import replace_invisible
+
+
+@click.command(name="asm")
+@click.argument("words", nargs=-1, required=True, metavar="[SESSION] ATTEMPT", shell_complete=complete_words)
+@click.option(
+    "--kernel", default="", help="This kernel alone; 'NAME @2' for a config of an autotuned kernel."
+)
+@click.option("--case", default="", help="The code for this case; by default for the first case.")
+@click.option("--ir", "name", type=click.Choice(TEXTS), help="Another text than the assembly.")
+@click.option(
+    "--diff", "compared", metavar="OTHER", help="The changes from attempt OTHER, as a unified diff."
+)
+def asm_command(
+    words: tuple[str, ...], *, kernel: str, case: str, name: str | None, compared: str | None
+) -> None:
+    """Show the assembly of an ATTEMPT's kernels for the first target; SESSION is by default the latest.
+
+    With --diff, registers and labels have no numbers, and comments and debug information are left out.
+    """
+    if len(words) > 2:
+        raise Complaint(f"{words[2]!r} is too much: wavedeck asm [SESSION] ATTEMPT")
+    opened = open_session(words[0] if len(words) == 2 else LATEST)
+    state = opened.state
+    texts = partial(_texts, opened, state, kernel=kernel, case=case, name=name or "")
+    new = texts(words[-1])
+    if compared is None:
+        emit_exactly("".join(f"{_comment(text)}\n{_visible(text)}\n" for text in new))
+        return
+    old_name, new_name = (find_attempt(state, place)[0].attempt for place in (compared, words[-1]))
+    before, after = _normal(texts(compared)), _normal(new)
+    lines = list(difflib.unified_diff(before, after, old_name, new_name, lineterm=""))
+    emit_exactly("".join(f"{line}\n" for line in lines))
+    if not lines:
+        say("the same code, but for registers and labels")
+
+
+def _texts(
+    opened: OpenedSession, state: SessionState, attempt: str, *, kernel: str, case: str, name: str
+) -> list[CodeText]:
+    shown, _ = find_attempt(state, attempt)
+    read = partial(read_text, opened.home, opened.name)
+    try:
+        return code_texts(shown.evaluation, read, kernel=kernel, case=case, name=name)
+    except NoText as why:
+        raise Complaint(f"{shown.attempt}: {why}") from None
+
+
+def _comment(text: CodeText) -> str:
+    return f"{';' if text.name in ('amdgcn', 'llir') else '//'} {text.title}"
+
+
+def _visible(text: CodeText) -> str:
+    return replace_invisible(text.content, lambda char: char if char == "\t" else "?")
+
+
+def _normal(texts: list[CodeText]) -> list[str]:
+    return [
+        line
+        for text in texts
+        for line in (f"{text.kernel.kernel}:", *normal_lines(_visible(text), text.name))
+    ]

@@ -1,0 +1,107 @@
+"""The compiler's texts of an attempt: which kernel a person asks for, and why a text is missing."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import NamedTuple
+
+from harness import Evaluation, KernelResources
+from tui.facts.evaluation.resources import named_kernel
+
+ASSEMBLY = ("amdgcn", "ptx")
+TEXTS = ("ttgir", "llir", *ASSEMBLY, "sass")
+"""Names of texts, from Triton's to the machine's."""
+NEVER_KEPT = "its session was recorded without the compiler's texts"
+
+
+class NoText(Exception):
+    """There is no such text; the message says why."""
+
+
+class CodeText(NamedTuple):
+    """One text of a kernel."""
+
+    target: str
+    kernel: KernelResources
+    name: str
+    """One of `TEXTS`."""
+    content: str
+
+    @property
+    def title(self) -> str:
+        """The kernel, the target, the case and the configuration, in one line."""
+        config = " ".join(f"{name}={value}" for name, value in self.kernel.config.items())
+        return (
+            f"{named_kernel(self.kernel)}, {self.name} for {self.target}, case {self.kernel.case}: {config}"
+        )
+
+
+def code_texts(
+    evaluation: Evaluation | None,
+    read: Callable[[str], str | None],
+    *,
+    kernel: str = "",
+    case: str = "",
+    name: str = "",
+) -> list[CodeText]:
+    """
+    Return the texts of one case's kernels on the first target, by default the assembly for the first case.
+
+    `kernel`: this kernel alone, `name @2` for a config of an autotuned one. `read` returns a text by its digest. Raises `NoText`.
+    """
+    target, rows = next(iter(evaluation.resources.items()), ("", ())) if evaluation is not None else ("", ())
+    compiled = [row for row in rows if row.binary]
+    if not compiled:
+        raise NoText("no kernel of it was compiled")
+    wanted = [row for row in compiled if not kernel or kernel in (row.kernel, named_kernel(row))]
+    if not wanted:
+        raise NoText(
+            f"it has no kernel {kernel}; it has {', '.join(dict.fromkeys(map(named_kernel, compiled)))}"
+        )
+    cases = dict.fromkeys(name for row in wanted for name in _cases(row))
+    case = case or next(iter(cases))
+    chosen = {row.kernel: row for row in reversed(wanted) if case in _cases(row)}
+    if not chosen:
+        raise NoText(f"no code is known to be for case {case} alone; there is code for {', '.join(cases)}")
+    return [_read(row, target, read, name) for row in reversed(chosen.values())]
+
+
+def _cases(row: KernelResources) -> list[str]:
+    """The cases that are known to launch this code."""
+    return [row.case, *(fit.case for fit in row.fits)]
+
+
+def _read(row: KernelResources, target: str, read: Callable[[str], str | None], name: str) -> CodeText:
+    name = name or next((assembly for assembly in ASSEMBLY if assembly in row.texts), ASSEMBLY[0])
+    if name not in row.texts:
+        raise NoText(f"{named_kernel(row)} has no {name}: {_why_missing(row, target, name)}")
+    content = read(row.texts[name])
+    if content is None:
+        raise NoText(
+            f"the {name} of {named_kernel(row)} is not in the live folder or the store, or is damaged"
+        )
+    return CodeText(target, row, name, content)
+
+
+def _why_missing(row: KernelResources, target: str, name: str) -> str:
+    if name in row.texts_left_out:
+        return row.texts_left_out[name]
+    if not row.texts:
+        return NEVER_KEPT
+    return f"for {target} there is {', '.join(row.texts)}"
+
+
+Reader = Callable[[Callable[[str], str | None]], CodeText]
+"""Reads one text with a function that returns a text by its digest; raises `NoText`."""
+
+
+def all_assembly(evaluation: Evaluation) -> list[Reader]:
+    """Return a reader for each different assembly of the first target, in the order of the launches."""
+    target, rows = next(iter(evaluation.resources.items()), ("", ()))
+    kept: dict[str, KernelResources] = {}
+    for row in rows:
+        for name in ASSEMBLY:
+            if name in row.texts:
+                kept.setdefault(row.texts[name], row)
+    return [partial(_read, row, target, name="") for row in kept.values()]
