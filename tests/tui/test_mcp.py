@@ -12,11 +12,12 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
+import httpx2
 import pytest
 from mcp.client.client import Client
 from mcp.client.stdio import StdioServerParameters, stdio_client
+from mcp.client.streamable_http import streamable_http_client
 from msgspec.structs import replace
-from starlette.testclient import TestClient
 
 from engine.agents import desk as desks
 from engine.agents.answers import verdict_answer
@@ -39,7 +40,7 @@ from sessions.events import (
     WinnerExamined,
 )
 from suites import baseline_source, load_task
-from tests.support.command_line import ROOT, START, Shell, scripted_judge
+from tests.support.command_line import ROOT, START, Shell, scripted_judge, start
 from tests.support.engines import plan
 from tests.support.evaluations import correct, failed
 from tests.support.live_engines import journal, until_left
@@ -136,11 +137,26 @@ async def test_an_agent_makes_a_whole_session_over_stdio(home: Home) -> None:
     assert state.attempt("vector_add#1/2").exam is not None
 
 
-async def test_http_needs_the_token(home: Home) -> None:
-    app = make_server(desk_of(home), address="http://127.0.0.1:8765", token="secret").streamable_http_app()
-    with TestClient(app, base_url="http://127.0.0.1:8765") as browser:
+async def test_http_serves_who_has_the_token(home: Home, free_tcp_port: int) -> None:
+    address = f"http://127.0.0.1:{free_tcp_port}/mcp"
+    server = start("mcp", "--devices", "cpu", "--http", str(free_tcp_port))
+    assert server.stderr is not None
+    assert address in await asyncio.to_thread(server.stderr.readline)
+    async with httpx2.AsyncClient(transport=httpx2.AsyncHTTPTransport(retries=9)) as stranger:
         for headers in ({}, {"Authorization": "Bearer guess"}):
-            assert browser.post("/mcp", json={}, headers=headers).status_code == 401
+            assert (await stranger.post(address, json={}, headers=headers)).status_code == 401
+    token = (home.root / "mcp-token").read_text().strip()
+    async with (
+        httpx2.AsyncClient(headers={"Authorization": f"Bearer {token}"}) as http,
+        Client(streamable_http_client(address, http_client=http)) as client,
+    ):
+        assert (await call(client, "eval", **EVAL))["verdict"] == "correct"
+    session = session_of(home)
+    server.terminate()
+    await asyncio.to_thread(server.communicate)
+    # The server ended the agent's work.
+    await asyncio.to_thread(until_left, home, session)
+    assert fold(events_of(home, session)).finished
 
 
 async def test_budget_holds_to_the_evaluation_when_an_agent_sends_many_at_once(

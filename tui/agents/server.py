@@ -148,18 +148,17 @@ async def serve_stdio(desk: Desk) -> None:
 
 async def serve_http(desk: Desk, port: int, token: str) -> None:
     """Serve on loopback until a signal."""
-    server = make_server(desk, address=f"http://{HOST}:{port}", token=token)
-    try:
+    async with leaving(desk):
+        server = make_server(desk, address=f"http://{HOST}:{port}", token=token)
         await server.run_streamable_http_async(host=HOST, port=port)
-    finally:
-        await desk.close()
 
 
 @asynccontextmanager
 async def leaving(desk: Desk) -> AsyncIterator[None]:
     """End the desk's work at the end of the block, or at a signal, which ends the process.
 
-    The SDK reads standard input in a thread that nothing can interrupt.
+    The SDK reads standard input in a thread that nothing can interrupt, and its HTTP server repeats a signal, which would end the
+    process too early.
     """
 
     async def end() -> None:

@@ -6,7 +6,6 @@ import asyncio
 import importlib.util
 import os
 import secrets
-from contextlib import suppress
 from typing import Any
 
 import click
@@ -76,6 +75,5 @@ def mcp_command(tasks: tuple[str, ...], *, port: int | None, **flags: Any) -> Ex
     if not token.exists():
         write_whole(token, secrets.token_urlsafe(32).encode() + b"\n", mode=0o600)
     say(f"serving http://{HOST}:{port}/mcp; the bearer token for the agent is in {token}")
-    with suppress(KeyboardInterrupt):
-        asyncio.run(serve_http(desk, port, token.read_text().strip()))
+    asyncio.run(serve_http(desk, port, token.read_text().strip()))
     return ExitCode.DONE
