@@ -130,6 +130,11 @@ class Home:
         """The registry of suites that people added."""
         return self.root / "suites.toml"
 
+    @property
+    def judge_packages(self) -> Path:
+        """Packages that the judge needs and a person's own Python lacks (`--python`), a folder for each version of Python."""
+        return self.root / "judge-packages"
+
     def rows(self, session: str) -> Path:
         """Returns the file with the kept rows of a session (`sessions.metrics.row_cache`), whether it exists or not."""
         return self.root / "rows" / f"{session}.msgpack"

@@ -96,6 +96,9 @@ class RunSettings(msgspec.Struct, frozen=True, kw_only=True):
     spread: bool = False
     """True if each instance's winner is measured on every GPU."""
 
+    python: str = ""
+    """Path of the judge's interpreter; empty: Wavedeck's own."""
+
     def settings(self) -> dict[str, Any]:
         """Returns the settings by name, without what a subclass adds."""
         return {name: getattr(self, name) for name in RunSettings.__struct_fields__}

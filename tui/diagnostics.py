@@ -95,12 +95,13 @@ def code_of(error: BaseException) -> ExitCode | None:
         return error.code
     # Imported here: a command that does not fail never needs these modules.
     from engine.errors import EngineError, UsageProblem
-    from harness.wire.errors import HarnessError, UnknownBaseline, UnknownDevice, UnknownTarget
+    from harness.wire.errors import BadPython, HarnessError, UnknownBaseline, UnknownDevice, UnknownTarget
     from sessions import errors as sessions
     from suites.errors import SuiteError
 
     wrong_usage = (
         UsageProblem,
+        BadPython,
         UnknownBaseline,
         UnknownDevice,
         UnknownTarget,

@@ -21,6 +21,7 @@ from engine.models.reaching import check_answers, check_reachable
 from engine.plan.plan import SESSION_PLAN, SessionPlan
 from engine.prompting.prompting import template_hashes
 from harness import Target, target
+from harness.processes.judge_python import OUR_PYTHON, JudgePython
 from sessions.events import Role, SessionStarted
 from sessions.home import Home, LiveFiles
 from sessions.settings import RunSettings, SessionDescription
@@ -131,12 +132,12 @@ def plan_of(started: SessionDescription | None) -> SessionPlan:
     return SessionPlan(session=started.session, limits=Limits(), **started.settings())
 
 
-def session_started(plan: SessionPlan) -> SessionStarted:
-    """Returns the first event of a new session."""
+def session_started(plan: SessionPlan, python: JudgePython = OUR_PYTHON) -> SessionStarted:
+    """Returns the first event of a new session. `python` runs its judge."""
     return SessionStarted(
         session=plan.session,
         settings=RunSettings(**plan.settings()),
-        versions=versions(),
+        versions=versions() | python.versions,
         templates=template_hashes(),
     )
 

@@ -19,6 +19,7 @@ from engine.plan.prices import Price, with_shipped
 from engine.prompting.profiles import check_profile
 from harness.node.discovery import CPU
 from harness.node.selection import select_devices, targets_for
+from harness.processes.judge_python import find_python
 from harness.stages.timing.baselines import KINDS, TASK, other_baseline, timing_baseline
 from sessions.home import Home
 from sessions.journal.codec import MOST
@@ -84,8 +85,9 @@ class RunPlan(msgspec.Struct, frozen=True, kw_only=True):
     first_chain: int = 1
     """The chain of a recording that instance 1 plays."""
     series: str = ""
+    python: str = ""
     title: str = ""
-    """For `series` and `title` see `RunSettings`."""
+    """For `python`, `series` and `title` see `RunSettings`."""
 
 
 class SessionPlan(RunSettings, frozen=True, kw_only=True):
@@ -115,7 +117,7 @@ def resolve(
 
     - `UsageProblem`: method, model or its key, options, counts, budgets, no task, or a kernel file that cannot be read
     - `SuiteError`: a task or suite that is unknown or broken
-    - `HarnessError`: a device, target or lease folder that cannot be used, or a timing baseline that does not fit a task
+    - `HarnessError`: a device, target, lease folder or interpreter that cannot be used, or an unfit timing baseline
     - `BadRecording`: a damaged recording
     """
     method = open_method(plan.method)
@@ -160,6 +162,7 @@ def resolve(
         allocate=_allocate(plan, method, tasks, recorded=recording is not None),
         against=against,
         against_source=against_source,
+        python=find_python(plan.python, home.judge_packages).path if plan.python else "",
         **{name: getattr(plan, name) for name in UNCHANGED},
     )
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import importlib.util
 import shutil
 import socket
 import subprocess
@@ -19,7 +18,7 @@ import msgspec
 from engine.errors import EngineDidNotStart, UsageProblem
 from engine.plan.plan import RunPlan, SessionPlan, resolve
 from engine.process.keys import environment_with_keys
-from harness import JudgeExtraMissing
+from harness.processes.judge_python import OUR_PYTHON
 from sessions.engine_info import read_engine_info
 from sessions.errors import NoSuchSession, NothingToResume, SessionBusy
 from sessions.files import write_whole
@@ -50,7 +49,7 @@ def start(plan: RunPlan, home: Home, *, environ: Mapping[str, str] | None = None
 def prepare(plan: RunPlan, home: Home, *, environ: Mapping[str, str] | None = None) -> EngineStart:
     """Check a plan and write it, as `start`; returns its engine, which has not begun."""
     environ = environment_with_keys() if environ is None else environ
-    _require_judge()
+    _require_judge(plan.python)
     return prepare_checked(resolve(plan, home=home, environ=environ), home, environ=environ)
 
 
@@ -59,7 +58,7 @@ def prepare_checked(
 ) -> EngineStart:
     """Write a checked plan; returns its engine, which has not begun."""
     environ = environment_with_keys() if environ is None else environ
-    _require_judge()
+    _require_judge(checked.python)
     require_private(home)
     home.ensure()
     live = home.live(checked.session)
@@ -75,13 +74,12 @@ def resume(home: Home, session: str, *, environ: Mapping[str, str] | None = None
     A finished session that was not yet moved to the store is moved there first.
     """
     environ = environment_with_keys() if environ is None else environ
-    _require_judge()
     require_private(home)
     home.ensure()
     live = home.live(session)
     if live.running:
         raise SessionBusy(session)
-    _refuse_finished(home, session)
+    _require_judge(_python_of_unfinished(home, session))
     _clear_dead_engine(live)
     made = not live.folder.exists()
     live.folder.mkdir(mode=0o700, exist_ok=True)
@@ -105,20 +103,27 @@ def write_plan(live: LiveFiles, plan: SessionPlan) -> None:
     write_whole(live.plan, msgspec.json.encode(plan) + b"\n", mode=0o600)
 
 
-def _refuse_finished(home: Home, session: str) -> None:
+def _python_of_unfinished(home: Home, session: str) -> str:
+    """Returns the judge's interpreter of a session; empty if it is Wavedeck's own. Raises `NothingToResume`."""
     # Imported here: they need git, and a start does not.
     from sessions import fold
     from sessions.catalog import journal_of
     from sessions.store.reconcile import resume as take_up
 
     try:
-        finished = fold(journal_of(home, session).events).finished
+        state = fold(journal_of(home, session).events)
     except NoSuchSession:
-        return
-    if finished and home.live(session).journal.exists():
+        return ""
+    if state.finished and home.live(session).journal.exists():
         take_up(home, session).close()
-    if finished:
+    if state.finished:
         raise NothingToResume(session)
+    return state.started.python if state.started is not None else ""
+
+
+def _require_judge(python: str) -> None:
+    if not python:  # a person's interpreter is checked by `resolve`, and by its engine
+        OUR_PYTHON.require_judge()
 
 
 def _clear_dead_engine(live: LiveFiles) -> None:
@@ -126,14 +131,6 @@ def _clear_dead_engine(live: LiveFiles) -> None:
     if info is not None and info.host == socket.gethostname():
         Path(info.socket).unlink(missing_ok=True)
     live.engine.unlink(missing_ok=True)
-
-
-def _require_judge() -> None:
-    for package in ("torch", "triton"):
-        if importlib.util.find_spec(package) is None:
-            raise JudgeExtraMissing(
-                f"{package} is not installed, so no candidate can be judged here; pip install 'wavedeck[judge]'"
-            )
 
 
 class EngineStart:

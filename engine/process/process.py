@@ -40,7 +40,9 @@ from engine.run.shared import Shared, note_once
 from harness import DevicePool, HarnessError, Verdict
 from harness.node.discovery import choose_devices
 from harness.node.telemetry.watcher import Telemetry
+from harness.processes.judge_python import JudgePython, find_python
 from harness.processes.quarantine import DeviceEvent
+from harness.wire.errors import BadPython
 from sessions.engine_info import EngineInfo, boot_id, pid_namespace, write_engine_info
 from sessions.errors import SessionsError, StoreBroken
 from sessions.events import (
@@ -85,7 +87,7 @@ def main(folder: Path) -> int:
             return asyncio.run(Engine(LiveFiles(folder.absolute()), environment_with_keys()).run())
     except KNOWN as error:
         sys.stderr.write(f"{one_line(error)}\n")
-        return WRONG_USAGE if isinstance(error, UsageProblem) else MACHINERY_FAILED
+        return WRONG_USAGE if isinstance(error, (UsageProblem, BadPython)) else MACHINERY_FAILED
     except OSError as error:
         words = refusal(error)
         if not words:
@@ -127,13 +129,14 @@ class Engine:
                 recorder = await asyncio.to_thread(resume, self._home, self._live.session)
                 stack.enter_context(recorder)
             plan = read_plan(self._live) or plan_of(recorder.state.started if recorder else None)
+            python = await asyncio.to_thread(find_python, plan.python, self._home.judge_packages)
             job = await stack.enter_async_context(open_job(plan, home=self._home, environ=self._environ))
             if recorder is None:
-                recorder = await asyncio.to_thread(Recorder.begin, self._home, session_started(plan))
+                recorder = await asyncio.to_thread(Recorder.begin, self._home, session_started(plan, python))
                 stack.enter_context(recorder)
             recorder.record(EngineStarted(host=socket.gethostname(), pid=os.getpid(), resumed=resumed))
             report_changes(recorder, job)
-            return await self._serve(recorder, job)
+            return await self._serve(recorder, job, python)
 
     # Leaving
 
@@ -161,7 +164,7 @@ class Engine:
 
     # Running
 
-    async def _serve(self, recorder: Recorder, job: Job) -> int:
+    async def _serve(self, recorder: Recorder, job: Job, python: JudgePython) -> int:
         """Run the job and answer commands; then finish the session, or stop it in good order.
 
         While the session is put away, commands are refused with the time so far.
@@ -185,7 +188,7 @@ class Engine:
                         group.create_task(self._tick(recorder, control), name="tick"),
                         group.create_task(self._leave_when_asked(), name="leave"),
                     )
-                    curable = await self._work(recorder, job, decisions, changes)
+                    curable = await self._work(recorder, job, python, decisions, changes)
                     for helper in helpers:
                         helper.cancel()
             except ExceptionGroup as errors:
@@ -210,7 +213,7 @@ class Engine:
             return code
 
     async def _work(
-        self, recorder: Recorder, job: Job, decisions: Decisions, changes: Changes
+        self, recorder: Recorder, job: Job, python: JudgePython, decisions: Decisions, changes: Changes
     ) -> tuple[str, ...]:
         plan = job.plan
         budget = budget_of(plan)
@@ -220,7 +223,7 @@ class Engine:
             recorder.record(device_event(report))
 
         async with DevicePool(
-            plan.devices, tasks=job.tasks, session=self._live.session, on_device=on_device
+            plan.devices, tasks=job.tasks, session=self._live.session, on_device=on_device, python=python
         ) as pool:
             shared = Shared(
                 plan=plan,

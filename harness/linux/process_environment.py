@@ -6,6 +6,8 @@ import os
 from collections.abc import Mapping
 from pathlib import Path
 
+from .worker_start import PACKAGES
+
 PROJECT_ROOT = Path(__file__).resolve().parents[2]
 """Working folder of every `python -m harness...`, so that the child imports this source tree."""
 PASSED = (
@@ -69,7 +71,7 @@ def dropped_names(environment: Mapping[str, str]) -> tuple[str, ...]:
 
 def unexpected_names(environment: Mapping[str, str]) -> tuple[str, ...]:
     """Return the sorted names that are on none of the lists of this module."""
-    known = {*PASSED, *SET, INTERPRET, DROPPED, *_BY_SCRATCH, *_MADE_BY_LIBRARIES}
+    known = {*PASSED, *SET, INTERPRET, DROPPED, PACKAGES, *_BY_SCRATCH, *_MADE_BY_LIBRARIES}
     return tuple(sorted(name for name in environment if name not in known))
 
 

@@ -5,18 +5,20 @@ from __future__ import annotations
 import asyncio
 import os
 import socket
-import sys
 from asyncio.subprocess import DEVNULL, Process
 from contextlib import suppress
 from types import TracebackType
 from typing import NamedTuple
 
-from harness.linux.process_environment import PROJECT_ROOT, worker_environment
+from harness.linux.process_environment import PROJECT_ROOT
+from harness.linux.worker_start import command
 from harness.wire import limits
 from harness.wire.async_channel import Tail
 from harness.wire.encoding import ENCODER
 from harness.wire.errors import WorkerDied
 from harness.wire.nursery_messages import Bear, Kill
+
+from .judge_python import OUR_PYTHON, JudgePython
 
 
 class Born(NamedTuple):
@@ -31,7 +33,8 @@ class Born(NamedTuple):
 class Nursery:
     """One process, started when it is first needed and again if it is lost. Its servers end with it."""
 
-    def __init__(self) -> None:
+    def __init__(self, python: JudgePython = OUR_PYTHON) -> None:
+        self.python = python
         self._process: Process | None = None
         self._control: socket.socket | None = None
         self._printed = Tail(limits.PRINTED_BYTES)
@@ -123,11 +126,11 @@ class Nursery:
         self._printed.follow(printed_from)
         try:
             self._process = await asyncio.create_subprocess_exec(
-                *(sys.executable, "-m", "harness.worker.server.nursery", str(theirs.fileno())),
+                *command("harness.worker.server.nursery", str(theirs.fileno()), python=self.python.path),
                 stdin=DEVNULL,
                 stdout=DEVNULL,
                 stderr=printed_to,
-                env=worker_environment(interpret=False),
+                env=self.python.environment,
                 cwd=PROJECT_ROOT,
                 pass_fds=(theirs.fileno(),),
                 start_new_session=True,

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import importlib.util
 import os
 import platform
 from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Iterable, Sequence
@@ -23,7 +22,6 @@ from harness.wire.effort import PLAYERS
 from harness.wire.errors import (
     DeviceFull,
     HarnessError,
-    JudgeExtraMissing,
     NoDeviceLeft,
     WorkerDied,
     is_out_of_memory,
@@ -37,6 +35,7 @@ from suites.task import Task
 from .baseline_calls import BaselineCalls
 from .capacity import TIMERS_A_CANDIDATE, largest_case_bytes, own_cores, slots_of
 from .gpu_leases import GpuLeases
+from .judge_python import OUR_PYTHON, JudgePython
 from .kernel_cache import KernelCache
 from .launchers import Launchers, Types
 from .neighbours import Neighbours
@@ -62,7 +61,7 @@ class DevicePool:
     device `cpu` has one slot per core and a GPU has as many as `slots_of` allows for the largest case of `tasks`, or for
     `case_bytes`. A pool with `timed` False keeps no timers ready. Other users who wait for a GPU read the name `session`.
     `on_device` is called from the event loop with waits, quarantines and pauses. `probe` tests whether a GPU still computes.
-    A `nursery` that was opened before saves its start; the pool closes it.
+    A `nursery` that was opened before saves its start; the pool closes it. Without one, `python` runs the judge's processes.
 
     Raises `UnknownDevice`, `JudgeExtraMissing` without torch or triton, `WorkerDied` if a server does not start.
     """
@@ -80,6 +79,7 @@ class DevicePool:
         on_device: OnDevice | None = None,
         probe: HealthProbe | None = None,
         nursery: Nursery | None = None,
+        python: JudgePython = OUR_PYTHON,
     ) -> None:
         self.devices: tuple[Device, ...] = choose_devices(devices)
         if slots is not None and slots < 1:
@@ -89,7 +89,7 @@ class DevicePool:
         self.slots = len(self._places)
         self._limits = limits
         self._launchers = Launchers()
-        self._nursery = nursery or Nursery()
+        self._nursery = nursery or Nursery(python)
         self.interpreting = ForkServer(interpret=True, nursery=self._nursery)
         self.compiling = ForkServer(interpret=False, furnish=self._launchers.lay, nursery=self._nursery)
         self._free: asyncio.LifoQueue[Slot | None] = asyncio.LifoQueue()
@@ -120,11 +120,7 @@ class DevicePool:
         self.health = Health(self.devices, probe or ServerProbe(self.compiling), self._report)
 
     async def __aenter__(self) -> DevicePool:
-        for package in ("torch", "triton"):
-            if importlib.util.find_spec(package) is None:
-                raise JudgeExtraMissing(
-                    f"{package} is not installed, so nothing can be judged; pip install 'wavedeck[judge]'"
-                )
+        self._nursery.python.require_judge()
         if any(device.package for device in self.devices):
             lease_folder()  # a folder without write access is an error before anything starts
         syscalls.keep_undumpable()  # before any guest: this process holds keys in its environment

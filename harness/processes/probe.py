@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import importlib.metadata
 import importlib.util
 
 import msgspec
 
+from harness.linux.worker_start import version
 from harness.node.discovery import discover_devices
 from harness.sandbox.layers import find_different_layers
 from harness.wire.device import Device
@@ -40,7 +40,7 @@ class HarnessReport(msgspec.Struct, frozen=True):
 
 async def probe() -> HarnessReport:
     """Start both servers and a worker of each, and report; takes about four seconds."""
-    versions = {name: _version(name) for name in ("torch", "triton")}
+    versions = {name: version(name) for name in ("torch", "triton")}
     report = HarnessReport(
         judges=False,
         why_not="",
@@ -82,14 +82,3 @@ async def _layers(server: ForkServer, role: str) -> tuple[Layer, ...]:
     finally:
         channel.close()
         child.end()
-
-
-def _version(package: str) -> str | None:
-    """Return the installed version; ROCm's triton has another distribution name."""
-    names = importlib.metadata.packages_distributions().get(package, [package])
-    for name in names:
-        try:
-            return importlib.metadata.version(name)
-        except importlib.metadata.PackageNotFoundError:
-            continue
-    return None

@@ -16,6 +16,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from harness.linux import syscalls
+from harness.linux.worker_start import lent_folders
 from suites.package import PackageView
 
 OUR_PACKAGES = ("tui", "engine", "sessions", "harness", "suites")
@@ -94,9 +95,10 @@ def restrict(
 
 @functools.cache
 def python_folders() -> tuple[Path, ...]:
-    """Return the folders of the standard library and of installed packages of this interpreter."""
+    """Return the folders of the standard library and of installed packages of this interpreter, lent packages too."""
     names = {sysconfig.get_path(key) for key in ("stdlib", "platstdlib", "purelib", "platlib")}
     names.update(site.getsitepackages())
+    names.update(lent_folders())
     names.update(entry for entry in sys.path if entry.endswith(("-packages", "lib-dynload")))
     return tuple(sorted(Path(name) for name in names if name and Path(name).is_dir()))
 

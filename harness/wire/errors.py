@@ -11,6 +11,10 @@ class JudgeExtraMissing(HarnessError):
     """torch or triton is not installed, so nothing can be judged here."""
 
 
+class BadPython(HarnessError):
+    """The interpreter that a person names cannot run the judge."""
+
+
 class UnknownTarget(HarnessError):
     """No architecture of this name is known."""
 

@@ -15,6 +15,7 @@ import msgspec
 from harness import DevicePool, Target
 from harness.node.discovery import discover_devices
 from harness.node.selection import targets_for
+from harness.processes.judge_python import OUR_PYTHON, JudgePython
 from harness.recording.errors import NoReport, NotRecorded
 from harness.recording.script_process import Start, run_in_slot
 from harness.wire.program_messages import FirstCall, ReadInputs
@@ -37,7 +38,7 @@ MOST_FIRST_CALLS = 6
 """Cases that are called before the task is written: one of each dtype, and others."""
 
 
-def draft_of(request: KernelRequest, targets: Sequence[str] = ()) -> Draft:
+def draft_of(request: KernelRequest, targets: Sequence[str] = (), python: JudgePython = OUR_PYTHON) -> Draft:
     """Return the draft of a task for a kernel file. Blocks for seconds.
 
     Runs the reference and the kernel once in a sandbox, for the first of the targets, else for that of this machine.
@@ -58,7 +59,7 @@ def draft_of(request: KernelRequest, targets: Sequence[str] = ()) -> Draft:
             f'--shapes "{entry.example}"'
         )
     target = targets_for(discover_devices(), targets)[0]
-    return asyncio.run(_drafted(file, entry, reference, cases, target, package))
+    return asyncio.run(_drafted(file, entry, reference, cases, target, package, python))
 
 
 def only_sent(
@@ -144,13 +145,14 @@ async def _drafted(
     cases: Sequence[Inputs],
     target: Target,
     package: Package | None,
+    python: JudgePython,
 ) -> Draft:
     """Call kernel and reference at the first small sizes at which both work and agree.
 
     Without cases, `get_inputs()` of the file gives one.
     """
     view = package.view(Path(package.root)) if package is not None else None
-    async with DevicePool(("cpu",), timed=False) as pool:
+    async with DevicePool(("cpu",), timed=False, python=python) as pool:
         if not cases:
             try:
                 read = await run_in_slot(pool, "get_inputs()", partial(_read_inputs, file.text, target), view)

@@ -31,4 +31,6 @@ def reproducer(store: Path, state: SessionState, attempt: str, case: str = "") -
         # A kernel file as baseline may be gone, or on another machine.
         if started.against and not started.against_source:
             judge += ["--against", started.against]
+        if started.python:
+            judge += ["--python", started.python]
     return f"{shlex.join(show)} | {shlex.join(judge)}"

@@ -27,7 +27,7 @@ GROUPS: dict[str, tuple[str, ...]] = {
     ),
     "panes": (
         *("pane.", "agent.zoom", "latency.zoom", "latency.plot", "latency.value", "review.zoom"),
-        *("fleet.order", "home.order", "home.reload"),
+        *("fleet.order", "home.order", "home.reload", "compare.budget"),
     ),
     "move and open": ("table.", "view.", "steps.", "code.unfold", "column.", "assembly."),
     "find and jump (capital: back)": ("screen.find", "screen.next", "screen.match", "jump.", "home."),

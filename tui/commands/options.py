@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 import msgspec
@@ -14,6 +14,9 @@ from click.shell_completion import CompletionItem
 from harness.hardware.targets import DEFAULT_TARGET
 from harness.wire.compile_report import HOST_RAISED
 from tui.diagnostics import say
+
+if TYPE_CHECKING:
+    from harness.processes.judge_python import JudgePython
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -183,6 +186,20 @@ def setting_options(*keys: str, **other_words: str) -> Callable[[F], F]:
 
 
 targets_option = setting_options("targets")
+python_option = click.option(
+    "--python",
+    metavar="PATH",
+    default="",
+    help="Python of the judge, such as .venv/bin/python, with its own torch and Triton. [Wavedeck's own]",
+)
+
+
+def judge_python(path: str) -> JudgePython:
+    """Return the interpreter that `--python` names; raises `BadPython` if it cannot judge."""
+    from harness.processes.judge_python import find_python
+    from sessions.home import home_from
+
+    return find_python(path, home_from(os.environ).judge_packages)
 
 
 def say_default_target(errors: Iterable[str], targets: Sequence[str]) -> None:

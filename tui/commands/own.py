@@ -10,6 +10,7 @@ from pathlib import Path
 import click
 import msgspec
 
+from harness.processes.judge_python import JudgePython
 from suites import Task
 from suites.captures.capture import read_capture
 from suites.folder import read_task
@@ -27,7 +28,13 @@ from tui.print.waiting_line import WaitingLine
 
 @contextmanager
 def own_task(
-    where: str, options: OwnOptions, targets: Sequence[str], registry: Path, *, sends: bool
+    where: str,
+    options: OwnOptions,
+    targets: Sequence[str],
+    registry: Path,
+    python: JudgePython,
+    *,
+    sends: bool,
 ) -> Iterator[Task | None]:
     """Give the task of a kernel file in the person's home; `None` if the person does not want it.
 
@@ -38,7 +45,7 @@ def own_task(
             f"no task names {where}, and there is no terminal to ask whether the assumptions about it are right: "
             "add -y, or --dry-run to read them"
         )
-    draft = _draft(where, options, targets)
+    draft = _draft(where, options, targets, python)
     if not _is_wanted(draft, options, sends=sends):
         yield None
         return
@@ -47,11 +54,13 @@ def own_task(
         yield task
 
 
-def new_task(where: str, folder: Path | None, options: OwnOptions, targets: Sequence[str]) -> Task | None:
+def new_task(
+    where: str, folder: Path | None, options: OwnOptions, targets: Sequence[str], python: JudgePython
+) -> Task | None:
     """Return the task of a kernel file in a folder of the person; `None` after `--dry-run`."""
     if folder is not None and not options.dry_run:
         check_new_folder(folder.absolute())  # before the kernel is called, which takes seconds
-    draft = _draft(where, options, targets)
+    draft = _draft(where, options, targets, python)
     # The person asks for files, which nothing runs: there is nothing to ask.
     if not _is_wanted(draft, msgspec.structs.replace(options, yes=True), sends=False):
         return None
@@ -74,11 +83,11 @@ def _is_wanted(draft: Draft, options: OwnOptions, *, sends: bool) -> bool:
     return False
 
 
-def _draft(where: str, options: OwnOptions, targets: Sequence[str]) -> Draft:
+def _draft(where: str, options: OwnOptions, targets: Sequence[str], python: JudgePython) -> Draft:
     request = KernelRequest(where, options.shapes, options.reference, send_only=options.send_only)
     if options.calls is not None:
         captured = captured_inputs(read_capture(options.calls))
         say(captured.words)
         request = msgspec.structs.replace(request, calls=captured.cases)
     with WaitingLine(f"calling the kernel of {where} once", wanted=True):
-        return draft_of(request, targets)
+        return draft_of(request, targets, python)

@@ -1,6 +1,6 @@
 """The fork server: imports torch and triton once, runs no candidate code, and starts every worker process.
 
-The nursery forks it, or starts it as `python -m harness.worker.server.fork_server DESCRIPTOR MODE` with a clean environment.
+The nursery forks it, or starts it through `harness.linux.worker_start` with DESCRIPTOR and MODE in a clean environment.
 DESCRIPTOR is its end of a sequenced-packet socket to the engine, MODE is `fork` or `exec`. In mode `exec`, for machines
 where a fork after the imports is not safe, each worker is a fresh interpreter that was started early as a spare.
 `TRITON_INTERPRET` in the environment decides whether the workers' triton interprets or compiles.
@@ -28,6 +28,7 @@ import msgspec
 
 from harness.linux import syscalls
 from harness.linux.folder_removal import remove
+from harness.linux.worker_start import command
 from harness.wire import limits
 from harness.wire.channel import Channel
 from harness.wire.device import VISIBILITY_VARIABLES, Device
@@ -181,7 +182,7 @@ class Server:
             def become_spare(end: socket.socket = theirs) -> NoReturn:
                 os.set_inheritable(end.fileno(), True)
                 module = "harness.worker.server.fork_server"
-                os.execv(sys.executable, [sys.executable, "-m", module, str(end.fileno()), "spare"])
+                os.execv(sys.executable, command(module, str(end.fileno()), "spare"))
 
             self._start(None, become_spare, control=ours)
             theirs.close()

@@ -1,7 +1,7 @@
 """The nursery: imports torch once and forks the fork servers, before any of them imports triton.
 
 Triton reads `TRITON_INTERPRET` once, at its import; torch, the larger part of a server's imports, does not depend on it.
-The engine starts the nursery as `python -m harness.worker.server.nursery DESCRIPTOR`: its end of a sequenced-packet socket.
+The engine starts the nursery through `harness.linux.worker_start`, with a DESCRIPTOR: its end of a sequenced-packet socket.
 The nursery starts no worker. It ends when the engine closes its end and the servers, which then end too, are gone.
 """
 
@@ -19,6 +19,7 @@ from typing import NoReturn
 
 from harness.linux import syscalls
 from harness.linux.process_environment import INTERPRET
+from harness.linux.worker_start import command
 from harness.wire import limits
 from harness.wire.nursery_messages import NURSERY_REQUESTS, Bear, Kill
 
@@ -98,7 +99,7 @@ class Nursery:
         mode = "fork" if bear.forks else "exec"
         return os.posix_spawn(
             sys.executable,
-            [sys.executable, "-m", fork_server.__name__, str(end), mode],
+            command(fork_server.__name__, str(end), mode),
             self._environment | _interpreting(bear),
             file_actions=[(os.POSIX_SPAWN_DUP2, complaints, 2)],
             setsid=True,

@@ -253,7 +253,7 @@ class SessionScreen(ClosesOnce, LayeredScreen[None]):
                 for number, (name, title) in enumerate(self.PANES, start=1)
                 if name in names
             )
-            if cells(spans) <= self.size.width:
+            if cells(spans) <= self.size.width + 1:  # the last space may be cut
                 break
         return spans
 

@@ -10,6 +10,7 @@ from pathlib import Path
 from harness import DevicePool, JudgeExtraMissing, OracleReport, Target, Verdict, weigh_oracle
 from harness.node.discovery import CPU
 from harness.node.selection import targets_for
+from harness.processes.judge_python import OUR_PYTHON, JudgePython
 from suites import Task
 from tui.commands.options import say_default_target
 from tui.config import load
@@ -18,12 +19,12 @@ from tui.facts.tables import Column, Field
 from tui.facts.vocabulary import counted
 
 
-def weigh(tasks: Sequence[Task], targets: str | None) -> list[OracleReport]:
+def weigh(tasks: Sequence[Task], targets: str | None, python: JudgePython = OUR_PYTHON) -> list[OracleReport]:
     """Return the judge's reports on the tasks; empty, with a message, if the judge is not installed."""
     configured = load({"targets": targets}, environ=os.environ, folder=Path.cwd())
     compiled_for = targets_for((CPU,), configured.settings.targets)
     try:
-        reports = asyncio.run(weigh_all(tasks, compiled_for))
+        reports = asyncio.run(weigh_all(tasks, compiled_for, python))
     except JudgeExtraMissing as missing:
         say(f"the files have no problem; baselines and oracles were not judged: {missing}")
         return []
@@ -31,7 +32,9 @@ def weigh(tasks: Sequence[Task], targets: str | None) -> list[OracleReport]:
     return reports
 
 
-async def weigh_all(tasks: Sequence[Task], targets: Sequence[Target]) -> list[OracleReport]:
+async def weigh_all(
+    tasks: Sequence[Task], targets: Sequence[Target], python: JudgePython
+) -> list[OracleReport]:
     """Return one report per task, in the order of the tasks. Progress goes to standard error."""
     done = 0
 
@@ -43,7 +46,7 @@ async def weigh_all(tasks: Sequence[Task], targets: Sequence[Target]) -> list[Or
         say(f"{done} of {counted(len(tasks), 'task')}: {task.short_id} is {verdict(report)}")
         return report
 
-    async with DevicePool(("cpu",)) as pool, asyncio.TaskGroup() as group:
+    async with DevicePool(("cpu",), python=python) as pool, asyncio.TaskGroup() as group:
         # One task more than slots: a task waits for its compiler without a slot. With all at once, none would end early.
         at_once = pool.slots + 1
         say(f"checking {counted(len(tasks), 'task')}, {min(at_once, len(tasks))} at a time")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
@@ -26,7 +27,9 @@ from tui.commands.options import (
     complete_tasks,
     complete_tasks_and_files,
     json_option,
+    judge_python,
     own_options,
+    python_option,
     targets_option,
 )
 from tui.diagnostics import Complaint, ExitCode
@@ -36,6 +39,9 @@ from tui.print.plain import emit, emit_json, listing, table, tables_text, wrappe
 
 from .public_suites import show_public
 from .suites import entry, instruction_option, registry
+
+if TYPE_CHECKING:
+    from harness.processes.judge_python import JudgePython
 
 
 @click.group(name="task")
@@ -55,6 +61,7 @@ def task_command() -> None:
     help="Take the inputs, and their weights, from a file of `wavedeck capture`.",
 )
 @targets_option
+@python_option
 @json_option
 def new_command(
     file: str,
@@ -67,6 +74,7 @@ def new_command(
     dry_run: bool,
     send_only: tuple[Path, ...],
     targets: str | None,
+    python: str,
     as_json: bool,
 ) -> ExitCode:
     """Write a task for the kernel in FILE into the folder DIR, and check it. DIR is by default the function's name.
@@ -80,12 +88,13 @@ def new_command(
     settings = load({"targets": targets}, environ=os.environ, folder=Path.cwd()).settings
     if calls is not None and shapes:
         raise Complaint("--from and --shapes both give the inputs; leave one out")
+    interpreter = judge_python(python)
     options = OwnOptions(shapes, reference, yes, dry_run, send_only, calls)
-    written = new_task(file, folder, options, settings.targets)
+    written = new_task(file, folder, options, settings.targets, interpreter)
     return (
         ExitCode.DONE
         if written is None
-        else checked([written], (), str(written.folder), targets, as_json=as_json)
+        else checked([written], (), str(written.folder), targets, interpreter, as_json=as_json)
     )
 
 
@@ -161,19 +170,21 @@ def paragraphs(markdown: str) -> str:
 @task_command.command("check")
 @click.argument("name", metavar="NAME", shell_complete=complete_tasks_and_files)
 @targets_option
+@python_option
 @json_option
-def check_command(name: str, *, targets: str | None, as_json: bool) -> ExitCode:
+def check_command(name: str, *, targets: str | None, python: str, as_json: bool) -> ExitCode:
     """Check the task NAME, all tasks of the suite NAME, or the task in the folder NAME.
 
     The first check reads the files. The second check needs torch and triton and runs the judge. Each baseline must be correct.
     Wrong answers (zeros, the mean, a copy of an input, ...) must be refused. Every input must matter. The exit code is 1 if
     there is a problem.
     """
+    interpreter = judge_python(python)
     folder = Path(name)
     if (folder / TASK_FILE).is_file():
         problems = check_task(folder)
         tasks = [] if problems else [read_task(folder, suite=folder.resolve().parent.name)]
-        return checked(tasks, problems, name, targets, as_json=as_json)
+        return checked(tasks, problems, name, targets, interpreter, as_json=as_json)
     is_suite = name in suite_names(registry=registry()) or name in public_suite_names(registry=registry())
     full_name = name if is_suite or "/" in name else load_task(name, registry=registry()).id
     problems = check_suite(full_name, registry=registry())
@@ -184,16 +195,22 @@ def check_command(name: str, *, targets: str | None, as_json: bool) -> ExitCode:
             if "/" in full_name
             else [*load_suite(full_name, registry=registry())]
         )
-    return checked(tasks, problems, name, targets, as_json=as_json)
+    return checked(tasks, problems, name, targets, interpreter, as_json=as_json)
 
 
 def checked(
-    tasks: Sequence[Task], problems: Sequence[BadTask], name: str, targets: str | None, *, as_json: bool
+    tasks: Sequence[Task],
+    problems: Sequence[BadTask],
+    name: str,
+    targets: str | None,
+    python: JudgePython,
+    *,
+    as_json: bool,
 ) -> ExitCode:
     """Print `problems`, or judge the tasks and print the findings if there are none; return the exit code."""
     from .checking import FIELDS, findings, weigh  # needs the judge's modules, which no listing needs
 
-    reports = weigh(tasks, targets) if tasks else []
+    reports = weigh(tasks, targets, python) if tasks else []
     if as_json:
         files = [
             {"file": str(problem.file), "key": problem.key, "problem": problem.problem}

@@ -24,6 +24,7 @@ from harness import (
     evaluate,
 )
 from harness.node.selection import ALL, IDLE, targets_for, wait_for_devices
+from harness.processes.judge_python import JudgePython
 from harness.processes.nursery import Nursery
 from harness.processes.quarantine import DeviceEvent, LeaseAwaited, NodeBack, NodeDown, Quarantined
 from harness.stages.cascade import refuse_text
@@ -47,8 +48,10 @@ from tui.commands.options import (
     complete_files,
     complete_tasks,
     json_option,
+    judge_python,
     own_options,
     predictions_options,
+    python_option,
     say_default_target,
     targets_option,
 )
@@ -110,6 +113,7 @@ EXIT_CODES = {Verdict.CORRECT: ExitCode.DONE, Verdict.INFRA_ERROR: ExitCode.FAIL
 @click.option(
     "--energy", is_flag=True, help="Measure the energy of a call on GPUs that count it; about 3 s per case."
 )
+@python_option
 @own_options
 @json_option
 def eval_command(
@@ -130,6 +134,7 @@ def eval_command(
     exam: bool,
     cases: tuple[str, ...],
     energy: bool,
+    python: str,
     as_json: bool,
     **of_predictions: Any,
 ) -> ExitCode:
@@ -150,7 +155,7 @@ def eval_command(
     if "predictions" in prediction_flags:
         if "suite" not in prediction_flags or file is not None or task is not None:
             raise Complaint("--predictions FILE needs --suite NAME, and neither a kernel file nor --task")
-        if against != TASK or cache != "cold" or spread or exam or cases or energy:
+        if against != TASK or cache != "cold" or spread or exam or cases or energy or python:
             raise Complaint(
                 "--predictions takes only --suite, --protocol, --only, --again, --out, --json and the device"
             )
@@ -171,12 +176,15 @@ def eval_command(
         raise Complaint(
             "--shapes, --reference, --send-only, -y and --dry-run are for a file that no task names; leave --task out"
         )
+    interpreter = judge_python(python)
     registry = home_from(os.environ).suites
     with ExitStack() as stack:
         if task is None:
             if not {IDLE, ALL} & {*settings.devices}:
                 choose_devices(settings.devices)  # refuses an unknown device before the task is made
-            made = stack.enter_context(own_task(file, own, settings.targets, registry, sends=False))
+            made = stack.enter_context(
+                own_task(file, own, settings.targets, registry, interpreter, sends=False)
+            )
             if made is None:
                 return ExitCode.DONE if dry_run else ExitCode.NO
             loaded, source = made, baseline_source(made)
@@ -199,6 +207,7 @@ def eval_command(
                 judged(
                     partial(judge, source, loaded, seed=drawn, against=timing),
                     settings,
+                    interpreter,
                     spread=spread,
                     on_stage=lambda stage: status.show(f"{loaded.short_id}: {stage}"),
                 )
@@ -218,6 +227,7 @@ def eval_command(
 async def judged(
     judge: Callable[..., Coroutine[Any, Any, Evaluation]],
     settings: Settings,
+    python: JudgePython,
     *,
     spread: bool,
     on_stage: Callable[[str], None],
@@ -231,7 +241,7 @@ async def judged(
         if isinstance(event, StageEntered):
             on_stage(stage_word(event.stage))
 
-    async with Nursery() as nursery:
+    async with Nursery(python) as nursery:
         opening = asyncio.create_task(nursery.open(), name="nursery")
         try:
             chosen = await wait_for_devices(settings.devices, on_wait=say_busy)

@@ -13,13 +13,14 @@ import click
 from engine.judge.rechecking import SLOWER, Rechecked, Result, recheck
 from harness import DevicePool
 from harness.node.selection import wait_for_devices
+from harness.processes.judge_python import JudgePython
 from sessions.home import home_from
 from sessions.kept_kernels import KeptKernel, accepted_kernels
 from suites import Task
 from tui.commands.files import write_document
 from tui.commands.keep.recording import judged_tasks
 from tui.commands.opening import open_kernels
-from tui.commands.options import complete_sessions, json_option, targets_option
+from tui.commands.options import complete_sessions, json_option, judge_python, python_option, targets_option
 from tui.config import Settings, load
 from tui.diagnostics import Complaint, ExitCode, say
 from tui.print.plain import emit, emit_json
@@ -51,6 +52,7 @@ FAIL_ON = re.compile(r"slower=(\d+(?:\.\d+)?)%")
     "--device", metavar="NAME", help="Device of the judge: cpu or a GPU's number. [an idle GPU, else cpu]"
 )
 @targets_option
+@python_option
 @json_option
 def recheck_command(
     scope: str,
@@ -59,6 +61,7 @@ def recheck_command(
     junit_file: Path | None,
     device: str | None,
     targets: str | None,
+    python: str,
     as_json: bool,
 ) -> ExitCode:
     """Judge every accepted kernel again, or the accepted and best kernels of SESSION; no model is called.
@@ -69,12 +72,13 @@ def recheck_command(
     """
     limit = SLOWER if fail_on is None else _limit(fail_on)
     settings = load({"devices": device, "targets": targets}, environ=os.environ, folder=Path.cwd()).settings
+    interpreter = judge_python(python)
     kernels = _kernels(scope)
     names = dict.fromkeys(kernel.task for kernel in kernels)
     tasks = judged_tasks(
         names, home_from(os.environ).suites, devices=settings.devices, targets=settings.targets
     )
-    rechecked = asyncio.run(_judge(kernels, tasks, settings, limit))
+    rechecked = asyncio.run(_judge(kernels, tasks, settings, limit, interpreter))
     if junit_file is not None:
         write_document(junit_file, junit(rechecked, fail_slower=fail_on is not None), "the JUnit file")
     if as_json:
@@ -106,7 +110,11 @@ def _kernels(scope: str) -> list[KeptKernel]:
 
 
 async def _judge(
-    kernels: Sequence[KeptKernel], tasks: dict[str, Task | str], settings: Settings, limit: float
+    kernels: Sequence[KeptKernel],
+    tasks: dict[str, Task | str],
+    settings: Settings,
+    limit: float,
+    python: JudgePython,
 ) -> list[Rechecked]:
     done = 0
 
@@ -116,5 +124,5 @@ async def _judge(
         say(f"{done} of {len(kernels)}: {rechecked.kernel.attempt}: {rechecked.result}")
 
     device = (await wait_for_devices(settings.devices, on_wait=say_busy))[0]
-    async with DevicePool([device.name], on_device=say_wait) as pool:
+    async with DevicePool([device.name], on_device=say_wait, python=python) as pool:
         return await recheck(kernels, tasks, pool, targets=settings.targets, limit=limit, on_done=report)

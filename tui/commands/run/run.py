@@ -24,7 +24,9 @@ from tui.commands.options import (
     SETTINGS,
     OwnOptions,
     complete_tasks_and_files,
+    judge_python,
     own_options,
+    python_option,
     setting_options,
 )
 from tui.commands.watch.home import prepare_home
@@ -40,6 +42,7 @@ EPILOG = "\b\nMethods:\n" + "\n".join(f"  {name:<13}{words}" for name, words in 
 @click.command(name="run", epilog=EPILOG)
 @click.argument("tasks", nargs=-1, metavar="[TASK|FILE]...", shell_complete=complete_tasks_and_files)
 @setting_options(*SETTINGS)
+@python_option
 @own_options
 @click.option("--title", default="", metavar="TEXT", help="Title of the session, shown in lists. [none]")
 @click.option("--detach", is_flag=True, help="Start the session and return at once.")
@@ -53,6 +56,7 @@ EPILOG = "\b\nMethods:\n" + "\n".join(f"  {name:<13}{words}" for name, words in 
 def run_command(
     tasks: tuple[str, ...],
     *,
+    python: str,
     title: str,
     detach: bool,
     headless: bool,
@@ -93,7 +97,7 @@ def run_command(
     settings = configured.settings
     with ExitStack() as stack:
         if any(map(is_kernel_file, tasks)):
-            made = stack.enter_context(task_of_file(tasks, own, settings, model, home))
+            made = stack.enter_context(task_of_file(tasks, own, settings, model, home, python))
             if made is None:
                 return ExitCode.DONE if dry_run else ExitCode.NO
             tasks = (made.id,)
@@ -102,7 +106,7 @@ def run_command(
                 "--shapes, --reference, --send-only, -y and --dry-run are for a kernel file: wavedeck run FILE.py"
             )
         settings = from_own_kernel(settings, tasks, home.suites)
-        requested = plan(settings, tasks, model, title=title)
+        requested = msgspec.structs.replace(plan(settings, tasks, model, title=title), python=python)
         public_suites = public_suite_names(registry=home.suites)
         if any(task.partition("/")[0] in public_suites for task in tasks):
             # Imported here: it needs the judge's modules.
@@ -125,7 +129,7 @@ def run_command(
 
 
 def task_of_file(
-    tasks: tuple[str, ...], own: OwnOptions, settings: Settings, model: str, home: Home
+    tasks: tuple[str, ...], own: OwnOptions, settings: Settings, model: str, home: Home, python: str
 ) -> AbstractContextManager[Task | None]:
     """Give the task of the kernel file that a run names; `None` if the person does not want it.
 
@@ -142,7 +146,7 @@ def task_of_file(
     from tui.commands.own import own_task
 
     sends = open_method(settings.method).asks_model
-    return own_task(tasks[0], own, settings.targets, home.suites, sends=sends)
+    return own_task(tasks[0], own, settings.targets, home.suites, judge_python(python), sends=sends)
 
 
 def watched(engine: EngineStart) -> ExitCode:

@@ -12,9 +12,9 @@ from textual.containers import Horizontal
 from harness import Evaluation
 from harness.assembly.listing import Listing, parse
 from sessions.home import Home
-from tui.cockpit.draw.assembly import LEGEND, CodeRow, assembly_rows, source_rows
+from tui.cockpit.draw.assembly import LEGEND, CodeRow, assembly_rows, instruction_rows, source_rows
 from tui.cockpit.draw.highlighting import highlighted
-from tui.cockpit.draw.lines import Line, escaped, line
+from tui.cockpit.draw.lines import escaped, line
 from tui.cockpit.widgets.code_column import CodeColumn
 from tui.facts.evaluation.code_texts import CodeText, NoText, Reader, all_assembly
 
@@ -34,7 +34,8 @@ class _Read(NamedTuple):
 
     text: CodeText
     listing: Listing
-    source: tuple[Line, ...]
+    drawn: list[CodeRow]
+    source: list[CodeRow]
 
 
 class AssemblyView(Horizontal):
@@ -88,7 +89,9 @@ class AssemblyView(Horizontal):
         except (NoText, OSError) as why:
             self.app.call_from_thread(self._refuse, subject, str(why))
             return
-        read = _Read(text, parse(text.content), highlighted(subject[2]))
+        listing = parse(text.content)
+        source = source_rows(highlighted(subject[2]), listing)
+        read = _Read(text, listing, instruction_rows(listing), source)
         self.app.call_from_thread(self._take, subject, number, read)
 
     def _refuse(self, subject: tuple[str, str, str], why: str) -> None:
@@ -99,7 +102,7 @@ class AssemblyView(Horizontal):
         if (subject, number) != (self._subject, self._number) or not self.is_attached:
             return
         self._read_text = read
-        self.source.show_rows(source_rows(read.source, read.listing), copy_text=subject[2])
+        self.source.show_rows(read.source, copy_text=subject[2])
         self._draw_code()
         self.call_after_refresh(self._go_to_first)
 
@@ -112,7 +115,7 @@ class AssemblyView(Horizontal):
         read = self._read_text
         if read is None:
             return
-        rows = assembly_rows(read.listing, self._opened, amd=read.text.name == "amdgcn")
+        rows = assembly_rows(read.listing, read.drawn, self._opened, amd=read.text.name == "amdgcn")
         self.code.show_rows(rows, copy_text=read.text.content)
         count = len(self._readers)
         which = f"{self._number + 1} of {count}, K: next   " if count > 1 else ""
