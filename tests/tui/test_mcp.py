@@ -217,6 +217,7 @@ async def test_a_person_steers_an_agent(home: Home, monkeypatch: pytest.MonkeyPa
         assert heard[0] == heard[1] == 0 < heard[2]
 
 
+@pytest.mark.soak
 async def test_a_killed_engine_loses_no_candidate_and_judges_none_twice(home: Home) -> None:
     async with connected(home) as (client, desk):
         await call(client, "eval", **EVAL)
