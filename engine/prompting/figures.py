@@ -162,7 +162,9 @@ def launch_bound_cases(evaluation: Evaluation) -> list[str]:
     return [
         estimate.case
         for estimate in evaluation.estimate
-        if estimate.target == shown[0].target and estimate not in shown
+        if estimate.target == shown[0].target
+        and estimate not in shown
+        and estimate.case not in evaluation.not_sampled
     ]
 
 
