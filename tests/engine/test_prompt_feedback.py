@@ -119,6 +119,7 @@ def test_cases_without_a_sample_are_not_called_bound_by_their_launch() -> None:
     )
     prompt = text(optimize_prompt(SETTING, history=[unsampled]))
     assert "only at the size when interpreted: long (programs are long)." in prompt
+    assert "times the least time (1 of 2 cases)" in prompt
     assert "a launch takes longer than their" not in prompt
 
 
