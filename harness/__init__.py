@@ -9,15 +9,13 @@ import importlib
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from harness.hardware.product import Product
-    from harness.hardware.recognition import Recognised, product_of
+    from harness.hardware.recognition import product_of
     from harness.hardware.targets import target, targets
     from harness.node.discovery import choose_devices, discover_devices
     from harness.processes.pool import DevicePool
     from harness.processes.probe import HarnessReport, probe
     from harness.stages.cascade import evaluate
     from harness.stages.oracle_strength import OracleReport, weigh_oracle
-    from harness.stages.static.inspection import SLOW_IN_INTERPRETER
     from harness.wire.device import Device, Identity, Target
     from harness.wire.effort import ROUGH, Effort
     from harness.wire.errors import HarnessError, JudgeExtraMissing, UnknownDevice, UnknownTarget, WorkerDied
@@ -40,18 +38,16 @@ if TYPE_CHECKING:
         Verdict,
         Weakness,
     )
-    from harness.wire.latency import DeviceState, Efficiency, Latency, Outcome, RoughTime, Timed, Window
+    from harness.wire.latency import DeviceState, Latency, Outcome, RoughTime, Timed
     from harness.wire.limits import TimeLimits
 
 _MODULES = {
     "ROUGH": "wire.effort",
-    "SLOW_IN_INTERPRETER": "stages.static.inspection",
     "STAGES": "wire.evaluation",
     "Basis": "wire.evaluation",
     "Device": "wire.device",
     "DevicePool": "processes.pool",
     "DeviceState": "wire.latency",
-    "Efficiency": "wire.latency",
     "Effort": "wire.effort",
     "ErrorReport": "wire.evaluation",
     "Estimate": "wire.evaluation",
@@ -69,8 +65,6 @@ _MODULES = {
     "Mismatch": "wire.evaluation",
     "OracleReport": "stages.oracle_strength",
     "Outcome": "wire.latency",
-    "Product": "hardware.product",
-    "Recognised": "hardware.recognition",
     "RoughTime": "wire.latency",
     "Stage": "wire.evaluation",
     "StageEntered": "wire.evaluation",
@@ -83,7 +77,6 @@ _MODULES = {
     "UnknownTarget": "wire.errors",
     "Verdict": "wire.evaluation",
     "Weakness": "wire.evaluation",
-    "Window": "wire.latency",
     "WorkerDied": "wire.errors",
     "choose_devices": "node.discovery",
     "discover_devices": "node.discovery",
@@ -97,13 +90,11 @@ _MODULES = {
 
 __all__ = [
     "ROUGH",
-    "SLOW_IN_INTERPRETER",
     "STAGES",
     "Basis",
     "Device",
     "DevicePool",
     "DeviceState",
-    "Efficiency",
     "Effort",
     "ErrorReport",
     "Estimate",
@@ -121,8 +112,6 @@ __all__ = [
     "Mismatch",
     "OracleReport",
     "Outcome",
-    "Product",
-    "Recognised",
     "RoughTime",
     "Stage",
     "StageEntered",
@@ -135,7 +124,6 @@ __all__ = [
     "UnknownTarget",
     "Verdict",
     "Weakness",
-    "Window",
     "WorkerDied",
     "choose_devices",
     "discover_devices",

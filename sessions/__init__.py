@@ -10,33 +10,25 @@ import importlib
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from .catalog import SessionInfo, Standing, delete_session, find_session, journal_of, list_sessions
-    from .engine_info import EngineInfo
+    from .catalog import delete_session, find_session, journal_of, list_sessions
     from .errors import SessionsError
     from .home import Home, LiveFiles, home_from
-    from .journal.codec import BadLine, Skipped, UnknownEvent
-    from .journal.journal import Clock, Journal, JournalTail, JournalWriter, open_journal, read_journal
-    from .recording import Recording, load_recording, write_recording
-    from .state.folding import apply, device_key, fold
-    from .state.ranking import Rank, rank
-    from .state.state import AttemptState, CallState, Decision, DeviceState, InstanceState, SessionState
-    from .store.decidable import check_decision
+    from .journal.journal import Clock, Journal, JournalTail, read_journal
+    from .recording import load_recording, write_recording
+    from .state.folding import apply, fold
+    from .state.state import AttemptState, InstanceState, SessionState
     from .store.reconcile import decide, resume
     from .store.recorder import Recorder
     from .store.store import Store
 
 _NAMES = {
-    "catalog": ("SessionInfo", "Standing", "delete_session", "find_session", "journal_of", "list_sessions"),
-    "engine_info": ("EngineInfo",),
+    "catalog": ("delete_session", "find_session", "journal_of", "list_sessions"),
     "errors": ("SessionsError",),
     "home": ("Home", "LiveFiles", "home_from"),
-    "journal.codec": ("BadLine", "Skipped", "UnknownEvent"),
-    "journal.journal": ("Clock", "Journal", "JournalTail", "JournalWriter", "open_journal", "read_journal"),
-    "recording": ("Recording", "load_recording", "write_recording"),
-    "state.folding": ("apply", "device_key", "fold"),
-    "state.ranking": ("Rank", "rank"),
-    "state.state": ("AttemptState", "CallState", "Decision", "DeviceState", "InstanceState", "SessionState"),
-    "store.decidable": ("check_decision",),
+    "journal.journal": ("Clock", "Journal", "JournalTail", "read_journal"),
+    "recording": ("load_recording", "write_recording"),
+    "state.folding": ("apply", "fold"),
+    "state.state": ("AttemptState", "InstanceState", "SessionState"),
     "store.reconcile": ("decide", "resume"),
     "store.recorder": ("Recorder",),
     "store.store": ("Store",),
@@ -45,41 +37,25 @@ _MODULES = {name: module for module, names in _NAMES.items() for name in names}
 
 __all__ = [
     "AttemptState",
-    "BadLine",
-    "CallState",
     "Clock",
-    "Decision",
-    "DeviceState",
-    "EngineInfo",
     "Home",
     "InstanceState",
     "Journal",
     "JournalTail",
-    "JournalWriter",
     "LiveFiles",
-    "Rank",
     "Recorder",
-    "Recording",
-    "SessionInfo",
     "SessionState",
     "SessionsError",
-    "Skipped",
-    "Standing",
     "Store",
-    "UnknownEvent",
     "apply",
-    "check_decision",
     "decide",
     "delete_session",
-    "device_key",
     "find_session",
     "fold",
     "home_from",
     "journal_of",
     "list_sessions",
     "load_recording",
-    "open_journal",
-    "rank",
     "read_journal",
     "resume",
     "write_recording",
