@@ -29,7 +29,7 @@ from tests.support.measured_sessions import (
 from tui.cockpit.desk.writing import write_files
 from tui.facts.attempt import gain_words
 from tui.facts.attention import waiting_words
-from tui.facts.report import SessionReport, merged_section, report_of
+from tui.facts.report import SessionReport, report_of
 from tui.facts.report.attempt_sections import attempt_sections, changes_of
 from tui.facts.report.bars import bars_of, scale_end
 from tui.facts.report.count_sections import stage_counts, task_costs, verdict_counts
@@ -225,9 +225,6 @@ def test_sessions_are_merged_fastest_first_with_a_caution_for_other_baselines() 
         ]
 
     slow, fast = report(of_session("first", "triton", 1.2)), report(of_session("second", "eager", 1.0))
-    merged = merged_section([slow, fast])
-    assert [row.key.partition("|")[0] for row in merged.rows][:2] == ["second", "first"]
-    assert merged.sentences == ("Compare only rows with the same baseline and the same device.",)
     page = as_markdown(document(slow, fast))
     assert "## Winners of all sessions" in page
     assert "Compare only rows with the same baseline and the same device." in page

@@ -45,6 +45,8 @@ class RowSet:
     """Verdicts by the benchmarks' own definitions of correct."""
     likenesses: tuple[Likeness, ...] = ()
     """Similarities of the winners; empty if no kernel was read."""
+    unjudged: tuple[str, ...] = ()
+    """Sessions of the report that have no judged attempt."""
 
     @cached_property
     def counted(self) -> tuple[AttemptRow, ...]:
