@@ -93,6 +93,15 @@ class NoSuchSession(SessionsError):
         if home_is_empty:
             hint = "there are none yet; start one with: wavedeck run TASK"
         super().__init__(f"no session {asked!r}; {hint}")
+        self.hint = hint
+
+
+class NoSuchSessionOrStudy(NoSuchSession):
+    """Neither a session nor a study has this name or prefix."""
+
+    def __init__(self, asked: str, missing: NoSuchSession) -> None:
+        super().__init__(asked)
+        self.args = (f"no session or study {asked!r}; {missing.hint}; list studies with: wavedeck study",)
 
 
 class AmbiguousSession(SessionsError):

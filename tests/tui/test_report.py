@@ -12,9 +12,11 @@ import msgspec
 import pytest
 
 from harness import Latency, Verdict
+from harness.wire.evaluation import Basis, Fact
 from harness.wire.provenance import Provenance
 from sessions import events as ev
 from sessions.events import AnyEvent
+from sessions.metrics.attempt_row import WEAK
 from sessions.state.folding import fold
 from sessions.state.speed import found_speed
 from tests.support.journals import finished, timed_again
@@ -230,6 +232,19 @@ def test_sessions_are_merged_fastest_first_with_a_caution_for_other_baselines() 
     assert "Compare only rows with the same baseline and the same device." in page
     winner = next(line for line in page.splitlines() if line.startswith("| softmax | "))
     assert "| second |" in winner, "the faster one"
+
+
+def test_metrics_of_one_session_say_that_they_count_weak_oracles() -> None:
+    weak = Fact("oracle", f"{WEAK}accepts zeros", Basis.EVIDENCE)
+    events = [
+        msgspec.structs.replace(event, evaluation=msgspec.structs.replace(event.evaluation, facts=(weak,)))
+        if isinstance(event, ev.AttemptJudged)
+        else event
+        for event in measured()
+    ]
+    note = "at tasks with a weak oracle; the tables below leave them out."
+    assert note in as_markdown(document(report(events)))
+    assert note not in as_markdown(document(report(measured())))
 
 
 def test_report_is_written_as_three_files(tmp_path: Path) -> None:

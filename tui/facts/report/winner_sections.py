@@ -171,8 +171,9 @@ def winner_sections(report: SessionReport) -> tuple[Section, ...]:
 def _notes(report: SessionReport) -> Iterator[str]:
     """Yield what a reader must know about the winners."""
     if not report.winners:
-        attempts = "No task is solved." if report.tally.judged else "No attempt was judged yet."
-        yield f"There is no winner. {attempts}"
+        rejected = any(metrics.solved for metrics in report.metrics)
+        why = "People rejected every correct attempt." if rejected else "No task is solved."
+        yield f"There is no winner. {why if report.tally.judged else 'No attempt was judged yet.'}"
         return
     signs = {winner.speed.sign for winner in report.winners if winner.speed is not None}
     if signs:
@@ -196,7 +197,7 @@ def _notes(report: SessionReport) -> Iterator[str]:
 
 
 def _unsolved_row(task: Unsolved) -> Row:
-    texts = {"attempt": task.closest or short_task(task.task), "exam": "not solved", "": ""}
+    texts = {"attempt": task.closest or short_task(task.task), "exam": "no winner", "": ""}
     cells = tuple(Cell(texts.get(column.title, UNKNOWN), "dim") for column in WINNER_COLUMNS)
     return Row(task.closest or f"task:{task.task}", cells)
 

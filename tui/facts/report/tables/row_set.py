@@ -106,6 +106,13 @@ class RowSet:
         return f"from means, {counted(number, 'speedup')} of other hardware or software" if number else ""
 
     @cached_property
+    def rejected(self) -> str:
+        """The number of tasks without a best attempt, because a person rejected all; empty if there is none."""
+        tasks = {(row.session, row.task) for row in self.counted}
+        number = len(tasks) - len(self.bests)
+        return f"{counted(number, 'task')} with only rejected attempts" if number else ""
+
+    @cached_property
     def against(self) -> str:
         """A sentence that names the timing baselines; empty without speeds."""
         names = dict.fromkeys(row.against for row in self.counted if row.against)
@@ -246,4 +253,4 @@ MEANS = (
 def notes(rows: RowSet, *sentences: str) -> tuple[str, ...]:
     """Return what a reader of a table of accuracies and speeds must know."""
     means = (MEANS, rows.against) if rows.provenance is not None else ()
-    return tuple(filter(None, (*sentences, *means, rows.left_out(rows.apart))))
+    return tuple(filter(None, (*sentences, *means, rows.left_out(rows.apart, rows.rejected))))
