@@ -33,6 +33,8 @@ class Origin(StrEnum):
     HUMAN = "human"
     FORK = "fork"
     """The unchanged kernel of an attempt of another instance."""
+    AGENT = "agent"
+    """An agent that is not Wavedeck's own sent it (`CandidateSent`)."""
 
 
 GIVEN = frozenset({Origin.HUMAN, Origin.FORK})
@@ -52,6 +54,8 @@ class EndReason(StrEnum):
     """The method asks for one answer, and that answer was judged."""
     JUDGED = "judged"
     """All candidates that existed before the session are judged."""
+    SUBMITTED = "submitted"
+    """The agent that sent the candidates ended its work, or was silent for too long."""
     NOTHING_LEFT = "nothing_left"
     """A sweep has no variant left that is worth judging."""
     START_FAILED = "start_failed"
@@ -80,6 +84,7 @@ METHOD_DONE = frozenset(
         EndReason.SOLVED,
         EndReason.ANSWERED,
         EndReason.JUDGED,
+        EndReason.SUBMITTED,
         EndReason.NOTHING_LEFT,
         EndReason.EDITED,
     }
@@ -275,6 +280,29 @@ class CandidateProposed(DurableEvent, frozen=True, kw_only=True, tag="candidate_
     """The model's strategy in one or a few sentences."""
     unusable: str = ""
     """If `source` is empty, the defect of the reply: `empty`, `truncated`, `no_code_block`, `several_modules`."""
+
+
+class CandidateSent(DurableEvent, frozen=True, kw_only=True, tag="candidate_sent"):
+    """An agent sent a candidate. Attempt n of the instance judges the n-th candidate that was sent to it."""
+
+    instance: str
+    source: str
+    strategy: str = ""
+    """The agent's own words about it."""
+    heard: int = 0
+    """Number of the last command of a person that the agent knew."""
+
+
+class CandidateWithdrawn(DurableEvent, frozen=True, kw_only=True, tag="candidate_withdrawn"):
+    """The agent wants no verdict on a candidate any more: its judging is cancelled."""
+
+    attempt: str
+
+
+class AgentLeft(DurableEvent, frozen=True, kw_only=True, tag="agent_left"):
+    """The agent sends no further candidate: the instance ends when those that were sent are judged."""
+
+    instance: str
 
 
 class SweepStarted(Event, frozen=True, kw_only=True, tag="sweep_started"):
@@ -640,6 +668,9 @@ AnyEvent = (
     | CallFinished
     | CallFailed
     | CandidateProposed
+    | CandidateSent
+    | CandidateWithdrawn
+    | AgentLeft
     | SweepStarted
     | AttemptSwept
     | SweepRung

@@ -8,6 +8,8 @@ import msgspec
 
 SCHEMA = 1
 """Version of events and of the store's files."""
+AGENT = "agent"
+"""Method of a session in which an agent that is not Wavedeck's own sends the candidates."""
 
 MODULES = ("knowledge", "one-shot", "examples", "optimizer", "reflection")
 """Modules that `--without` can switch off in the methods that have them."""
@@ -59,7 +61,7 @@ class RunSettings(msgspec.Struct, frozen=True, kw_only=True):
 
     method: str
     model: str
-    """One model, or one for each role (`engine.models.spec`)."""
+    """One model, or one for each role (`engine.models.spec`); of the method `agent`, name and version of the agent."""
     tasks: tuple[str, ...]
     """Full names, `suite/task`."""
     instances: int

@@ -29,17 +29,23 @@ async def known_baseline(bench: Bench, task: Task, *, show_reference: bool) -> B
     task was judged later with another provenance.
     """
     baseline = await asyncio.to_thread(bench.judge.baseline, task)
-    hidden = task.script is not None and task.script.hides_baseline and not show_reference
-    reference = baseline_source(task) if task.script is not None and not hidden else ""
-    shown = "" if hidden or baseline.source == reference else baseline.source
+    shown = untimed_baseline(task, baseline, show_reference=show_reference)
     if bench.judge.devices[0].kind == "cpu" or KERNEL_MARK not in baseline.source:
-        return baseline_facts(baseline.name, shown, None, reference)
+        return shown
     async with bench.timing_baselines.setdefault(task.id, asyncio.Lock()):
         evaluation = bench.recorder.state.baselines.get(task.id)
         if evaluation is None or not are_comparable(evaluation, _newest_timed(bench.recorder.state, task)):
             evaluation = await _evaluate(bench, task, baseline)
     timed = evaluation if evaluation.verdict is Verdict.CORRECT else None
-    return baseline_facts(baseline.name, shown, timed, reference)
+    return baseline_facts(shown.name, shown.source, timed, shown.reference)
+
+
+def untimed_baseline(task: Task, baseline: Baseline, *, show_reference: bool) -> BaselineFacts:
+    """Returns a baseline as `known_baseline`, without times."""
+    hidden = task.script is not None and task.script.hides_baseline and not show_reference
+    reference = baseline_source(task) if task.script is not None and not hidden else ""
+    shown = "" if hidden or baseline.source == reference else baseline.source
+    return baseline_facts(baseline.name, shown, None, reference)
 
 
 def _newest_timed(state: SessionState, task: Task) -> Evaluation | None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from importlib import import_module
 
 from engine.errors import UsageProblem
-from sessions.settings import MODULES
+from sessions.settings import AGENT, MODULES
 
 from .context import Context, Method, ReadyCandidate, Review, Start
 
@@ -28,10 +28,11 @@ _PLACES = {
     "kernelagent": ("kernelagent", "KernelAgent"),
     "direct": ("direct", "Direct"),
     "tune": ("tune", "Tune"),
+    AGENT: ("agent", "Agent"),
     "predictions": ("ready", "Predictions"),
     "rejudge": ("ready", "Rejudge"),
 }
-"""Module and class of each method. The last two judge candidates that exist; their own commands start them."""
+"""Module and class of each method. The last three judge candidates of others; their own commands start them."""
 
 
 def open_method(name: str) -> Method:

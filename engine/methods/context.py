@@ -138,6 +138,10 @@ class Context(Protocol):
         """
         ...
 
+    async def judge_sent(self) -> bool:
+        """Make an attempt of the next candidate that an agent sends; waits for it. False: the agent sends no other one."""
+        ...
+
     async def review(self, best: Evaluation | None = None) -> Review:
         """Returns a person's decision on the correct attempt, whose method's best so far is `best`.
 

@@ -25,7 +25,7 @@ from sessions.home import Home
 from sessions.journal.codec import MOST
 from sessions.names import short_task, title_problem
 from sessions.recording import Recording, load_recording
-from sessions.settings import MethodOptions, RunSettings, StopRules
+from sessions.settings import AGENT, MethodOptions, RunSettings, StopRules
 from suites import Task, load_suite, load_task
 
 INSTANCES = 4
@@ -48,7 +48,7 @@ class RunPlan(msgspec.Struct, frozen=True, kw_only=True):
     """A run as a person requests it; `None` and empty values select the default."""
 
     model: str = ""
-    """One model, or one for each role (`engine.models.spec`); empty for a method that asks none."""
+    """One model, or one for each role (`engine.models.spec`); the agent's name; empty for a method that asks none."""
     tasks: tuple[str, ...] = ()
     suite: str | None = None
     method: str = "geak"
@@ -121,7 +121,7 @@ def resolve(
     - `BadRecording`: a damaged recording
     """
     method = open_method(plan.method)
-    if plan.method not in METHODS:
+    if plan.method not in (*METHODS, AGENT):
         raise UsageProblem(
             f"the method {plan.method} needs candidates: wavedeck rejudge, or eval --predictions"
         )
@@ -133,6 +133,8 @@ def resolve(
         raise UsageProblem("there is no task to run; name one, for example `wavedeck run softmax`")
     if plan.review not in REVIEWS:
         raise UsageProblem(f"--review must be one of {', '.join(REVIEWS)}, not {plan.review!r}")
+    if plan.review == "manual" and plan.method == AGENT:
+        raise UsageProblem("--review manual does not go with the method agent, which waits for no person")
     prices = with_shipped(plan.prices)
     _check_budgets(plan, models, prices)
     instances, iterations = _counts(plan, method, tasks, recording)
@@ -145,7 +147,7 @@ def resolve(
     return SessionPlan(
         session=session_name(method.name, now or datetime.now(UTC)),
         method=method.name,
-        model=plan.model if method.asks_model else NoModel.model,
+        model=plan.model if method.asks_model or method.name == AGENT else NoModel.model,
         tasks=tuple(task.id for task in tasks),
         instances=instances,
         iterations=iterations,
@@ -202,7 +204,7 @@ def check_model(plan: RunPlan, *, home: Home, environ: Mapping[str, str]) -> Non
 def _models(plan: RunPlan, method: Method, *, home: Home, environ: Mapping[str, str]) -> tuple[str, ...]:
     """Returns the names of the models; `UsageProblem` if a model is impossible or a role has none."""
     if not method.asks_model:
-        if plan.model:
+        if plan.model and method.name != AGENT:
             raise UsageProblem(f"the method {method.name} asks no model; leave --model out")
         return ()
     specs = check_models(plan.model, environ=environ, home_recordings=home.recordings, roles=method.roles)
@@ -343,7 +345,7 @@ def _check_budgets(plan: RunPlan, models: Sequence[str], prices: Mapping[str, Pr
 
 
 def _stop_rules(plan: RunPlan, *, recorded: bool) -> StopRules:
-    if not plan.stop_rules:
+    if not plan.stop_rules or plan.method == AGENT:
         return StopRules()
     wanted = plan.stop_at_speedup
     if wanted is not None and not 0 < wanted < math.inf:

@@ -16,8 +16,11 @@ from harness import Verdict
 from harness.node.discovery import CPU
 from sessions.events import (
     UNASKED,
+    AgentLeft,
     AttemptBanned,
     AttemptPinned,
+    CandidateSent,
+    CandidateWithdrawn,
     DecisionMade,
     DecisionUndone,
     DeviceLent,
@@ -34,8 +37,8 @@ from sessions.events import (
     Unpaused,
 )
 from sessions.home import Home
-from sessions.names import instance_key, split_instance, title_problem
-from sessions.settings import MethodOptions
+from sessions.names import instance_key, split_attempt, split_instance, title_problem
+from sessions.settings import AGENT, MethodOptions
 from sessions.state.state import EXTENDABLE, SessionState
 from sessions.store.decidable import find_attempt
 from sessions.store.reconcile import take_up
@@ -88,6 +91,13 @@ def event_of(request: Request, state: SessionState) -> Event:
             if not request.source.strip():
                 raise CommandRefused("the edit is empty; give the file of a kernel")
             return _added(request, state)
+        case "propose":
+            return _propose(request, state)
+        case "withdraw":
+            return _withdraw(request, state)
+        case "leave":
+            _require_agent(request.instance, state)
+            return AgentLeft(instance=request.instance)
         case _:
             raise CommandRefused(f"unknown command {request.command!r}")
 
@@ -169,7 +179,8 @@ def _unpause(request: Request, state: SessionState) -> Unpaused:
 
 def _extend(request: Request, state: SessionState) -> SessionExtended:
     method = open_method(state.started.method) if state.started is not None else None
-    if method is None or not method.asks_model or method.iterations is not None:
+    goes_on = method is not None and (method.asks_model or method.name == AGENT)
+    if method is None or not goes_on or method.iterations is not None:
         name = method.name if method is not None else "its method"
         raise CommandRefused(f"a session of {name} takes no further iterations; start another run")
     if not 0 <= request.iterations <= MOST_ITERATIONS or request.budget_usd < 0:
@@ -199,6 +210,38 @@ def _fork(request: Request, state: SessionState) -> InstanceForked:
         )
     _check_hint(request.text)
     return _added(request, state)
+
+
+def _propose(request: Request, state: SessionState) -> CandidateSent:
+    _require_agent(request.instance, state)
+    if not request.source.strip():
+        raise CommandRefused("the code is empty; send one complete module")
+    most = sum(state.phases(request.instance))
+    if len(state.sent_to(request.instance)) >= most:
+        raise CommandRefused(f"all {most} evaluations are used; a person can add some: wavedeck extend")
+    return CandidateSent(
+        instance=request.instance,
+        source=request.source,
+        strategy=request.text[:MOST_CHARACTERS],
+        heard=min(request.heard, state.last_seq),
+    )
+
+
+def _withdraw(request: Request, state: SessionState) -> CandidateWithdrawn:
+    name = split_attempt(request.attempt)
+    _require_agent(name.instance, state)
+    if name.number > len(state.sent_to(name.instance)):
+        raise CommandRefused(f"no candidate was sent as {request.attempt}")
+    return CandidateWithdrawn(attempt=request.attempt)
+
+
+def _require_agent(instance: str, state: SessionState) -> None:
+    """Raise `CommandRefused` if no agent may send candidates to the instance."""
+    _require_going_on(state, instance)
+    if state.started is None or state.started.method != AGENT or instance in state.forks:
+        raise CommandRefused(f"{instance} takes no candidates of agents")
+    if instance in state.left:
+        raise CommandRefused(f"{instance} takes no further candidates: its agent ended the work")
 
 
 def _added(request: Request, state: SessionState) -> InstanceForked:

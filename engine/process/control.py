@@ -54,6 +54,9 @@ STEERING = (
 )
 """Commands that become events which later attempts follow (`engine.process.commands`)."""
 COMMANDS = ("ping", "accept", "reject", "undo", "stop", *STEERING)
+"""Commands of people."""
+FROM_AGENTS = ("propose", "withdraw", "leave")
+"""Commands of agents that send their own candidates (`engine.agents`)."""
 
 
 class Request(msgspec.Struct, frozen=True, kw_only=True):
@@ -67,6 +70,7 @@ class Request(msgspec.Struct, frozen=True, kw_only=True):
     source: str = ""
     devices: tuple[str, ...] = ()
     iterations: int = 0
+    heard: int = 0
     budget_usd: float = 0.0
     why: str = ""
     by: str = ""
@@ -324,7 +328,7 @@ class ControlServer:
             return Answer(ok=False, error=f"not a command: {error}")
         if not hmac.compare_digest(request.token.encode(), self._token):
             return Answer(ok=False, error="wrong token")
-        if request.command not in COMMANDS:
+        if request.command not in (*COMMANDS, *FROM_AGENTS):
             return Answer(
                 ok=False, error=f"unknown command {request.command!r}; there are {', '.join(COMMANDS)}"
             )

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from harness import Evaluation, Latency, Traffic
 from harness.wire.evaluation import SampledTraffic
 from harness.wire.latency import Bound, LaunchTime, Outcome
-from sessions.state.ranking import ESTIMATE_TIE, estimated_slowdown, long_estimates
+from sessions.state.ranking import ESTIMATE_TIE, estimate_coverage, estimated_slowdown, long_estimates
 from sessions.state.speed import are_comparable, speed_of
 
 from .standouts import resource_lines, standouts
@@ -162,7 +162,9 @@ def launch_bound_cases(evaluation: Evaluation) -> list[str]:
     return [
         estimate.case
         for estimate in evaluation.estimate
-        if estimate.target == shown[0].target and estimate not in shown
+        if estimate.target == shown[0].target
+        and estimate not in shown
+        and estimate.case not in evaluation.not_sampled
     ]
 
 
@@ -196,7 +198,10 @@ def achieved(evaluation: Evaluation) -> str:
     parts = ["no case has a ratio to the baseline"] if evaluation.latency else []
     slowdown = estimated_slowdown(evaluation)
     if slowdown is not None:
-        parts.append(f"estimate, not a measurement: {slowdown:.2f} times the least time")
+        coverage = estimate_coverage(evaluation)
+        parts.append(
+            f"estimate, not a measurement: {slowdown:.2f} times the least time{f' ({coverage})' if coverage else ''}"
+        )
     long = {estimate.case for estimate in long_estimates(evaluation)}
     requested = requested_by_case(evaluation)
     if ratios := [ratio for case, ratio in requested.items() if case in long] or list(requested.values()):

@@ -26,6 +26,7 @@ MOST = 6
 def standouts(evaluation: Evaluation) -> list[str]:
     """Returns the sentences for a prompt."""
     return [
+        *unsampled_cases(evaluation),
         *spills(evaluation),
         *narrow_loads(evaluation),
         *idle_units(evaluation),
@@ -33,6 +34,18 @@ def standouts(evaluation: Evaluation) -> list[str]:
         *no_matrix_instructions(evaluation),
         *[finding.text for finding in evaluation.findings][:MOST],
         *evaluation.notes[:MOST],
+    ]
+
+
+def unsampled_cases(evaluation: Evaluation) -> list[str]:
+    """Returns one sentence per reason about cases without an estimate at their full size; none if cases were timed."""
+    cases: dict[str, list[str]] = {}
+    for case, why in evaluation.not_sampled.items() if not evaluation.latency else ():
+        # The reason names each case's own limit of time, which is no fact about the kernel.
+        cases.setdefault(why.rpartition(": ")[2], []).append(case)
+    return [
+        f"Not estimated at the full size, only at the size when interpreted: {', '.join(named)} ({why})."
+        for why, named in cases.items()
     ]
 
 

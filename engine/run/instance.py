@@ -11,6 +11,7 @@ import asyncio
 import copy
 from collections import Counter
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 
 import msgspec
@@ -27,6 +28,7 @@ from engine.plan.plan import read_start
 from engine.prompting.baseline_facts import BaselineFacts
 from engine.run.allocating import HOPELESS, best_receiver, is_hopeless
 from engine.run.calls import call_model, recorded_reply
+from engine.run.person import run_until
 from engine.run.shared import Shared, note_once
 from engine.run.stop_rules import stop_of
 from engine.tuning.rungs import PlannedRung, mark_kept
@@ -52,6 +54,8 @@ from sessions.state.ranking import rank
 from sessions.state.state import AttemptState, InstanceState
 from suites import Task
 
+AGENT_SILENT_S = 7200.0
+"""An agent that sends nothing for so long counts as gone: its process may have been killed."""
 TEMPERATURE = 1.0
 """GEAK's value: parallel instances must differ."""
 
@@ -359,6 +363,28 @@ class InstanceContext:
         if judgement.spent is not None:
             raise judgement.spent
         return judged.evaluation
+
+    async def judge_sent(self) -> bool:
+        """See `Context`. The judging of a candidate that the agent withdraws is cancelled."""
+        await self.settle()
+        state, place = self._recorder.state, self._last
+        with suppress(TimeoutError):
+            async with asyncio.timeout(AGENT_SILENT_S):
+                await self._shared.changes.until(
+                    lambda: len(state.sent_to(self.key)) > place or self.key in state.left
+                )
+        waiting = state.sent_to(self.key)[place:]
+        if not waiting:
+            return False
+        sent = waiting[0]
+        if self._recorded(place + 1) is None:
+            await self._shared.until_released(self.key)
+        self._heard = sent.heard
+        attempt = await self.attempt(Origin.AGENT, None)
+        judging = self.judge(sent.source, sent.strategy)
+        if await run_until(judging, lambda: attempt in state.withdrawn, self._shared.changes) is None:
+            await self.abandon("the agent withdrew it")
+        return True
 
     # The person
 

@@ -110,6 +110,15 @@ def _apply(state: SessionState, event: ev.AnyEvent) -> frozenset[str]:
             attempt.source, attempt.strategy = event.source, event.strategy
             _set_word(instance, attempt, "wait", event.wall)
             return frozenset((instance.key,))
+        case ev.CandidateSent():
+            state.sent.append(event)
+            return frozenset((event.instance,))
+        case ev.CandidateWithdrawn():
+            state.withdrawn.add(event.attempt)
+            return frozenset((split_attempt(event.attempt).instance,))
+        case ev.AgentLeft():
+            state.left.add(event.instance)
+            return frozenset((event.instance,))
         case ev.SweepStarted():
             attempt, instance = _attempt(state, event.attempt)
             _set_word(instance, attempt, "tune", event.wall)

@@ -104,6 +104,18 @@ def long_estimates(evaluation: Evaluation) -> list[Estimate]:
     return [estimate for estimate in estimates if estimate.low_us >= LAUNCH_BOUND_US] or estimates
 
 
+def estimate_coverage(evaluation: Evaluation) -> str:
+    """Returns `2 of 5 cases` if some cases have no estimate at their full size, else empty.
+
+    `interpreted sizes` if no case has one.
+    """
+    cases = {estimate.case for estimate in evaluation.estimate}
+    sampled = cases - evaluation.not_sampled.keys()
+    if sampled == cases:
+        return ""
+    return f"{len(sampled)} of {len(cases)} cases" if sampled else "interpreted sizes"
+
+
 def requested_over_minimal(evaluation: Evaluation) -> float | None:
     """Returns requested over minimal bytes of all cases: sampled at `gpu` sizes, else counted at `cpu` sizes.
 

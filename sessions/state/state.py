@@ -14,6 +14,7 @@ from sessions.events import (
     AttemptBanned,
     AttemptPinned,
     AttemptSwept,
+    CandidateSent,
     DecisionMade,
     DecisionUndone,
     EndReason,
@@ -374,6 +375,12 @@ class SessionState:
     """What a person added to the budget in USD."""
     forks: dict[str, InstanceForked] = field(default_factory=dict)
     """Instances that a person added, by key."""
+    sent: list[CandidateSent] = field(default_factory=list)
+    """Candidates of agents, oldest first."""
+    withdrawn: set[str] = field(default_factory=set)
+    """Attempts that the agent withdrew."""
+    left: set[str] = field(default_factory=set)
+    """Instances that get no further candidate from their agent."""
     measures: list[MeasureAsked] = field(default_factory=list)
     """Measurements that a person asked for and that are not complete."""
     lent: set[str] = field(default_factory=set)
@@ -443,6 +450,10 @@ class SessionState:
             if gift.seq > began and (isinstance(gift, SessionExtended) or gift.to == instance)
         )
         return planned, *(gift.iterations for gift in gifts)
+
+    def sent_to(self, instance: str) -> list[CandidateSent]:
+        """Returns the candidates that an agent sent to an instance; attempt n judges the n-th."""
+        return [sent for sent in self.sent if sent.instance == instance]
 
     def is_on_hold(self, instance: str) -> bool:
         """True if a person paused this instance or the session."""

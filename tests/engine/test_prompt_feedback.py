@@ -110,6 +110,19 @@ def test_cases_that_only_measure_their_launch_are_left_out() -> None:
     assert "Left out, because a launch takes longer than their *at least*: tiny." in prompt
 
 
+def test_cases_without_a_sample_are_not_called_bound_by_their_launch() -> None:
+    small = Estimate("gfx942", "long", SIZES, 0.01, 0.02, "memory", "memory", "MI300X")
+    judged = passing()
+    estimates = (*judged.evaluation.estimate, small)
+    unsampled = changed(
+        judged, estimate=estimates, not_sampled={"long": "the sample took 1 s: programs are long"}
+    )
+    prompt = text(optimize_prompt(SETTING, history=[unsampled]))
+    assert "only at the size when interpreted: long (programs are long)." in prompt
+    assert "times the least time (1 of 2 cases)" in prompt
+    assert "a launch takes longer than their" not in prompt
+
+
 def test_at_its_least_time_no_faster_kernel_is_asked_for() -> None:
     bound = Estimate("gfx942", "fp32", SIZES, 100.0, 400.0, "memory", "memory", "MI300X", shared_us=101.0)
     prompt = text(optimize_prompt(SETTING, history=[changed(passing(), estimate=(bound,))]))

@@ -33,7 +33,7 @@ def test_doctor_reports_the_machine_without_keys(shell: Shell, monkeypatch: pyte
     assert (done.code, done.err) == (0, "")
     sections = {section["name"]: section["findings"] for section in json.loads(done.out)["sections"]}
     assert list(sections) == [
-        "machine", "GPUs", "judge", "sandbox", "models", "configuration", "store", "detached engine", "terminal",
+        "machine", "GPUs", "judge", "sandbox", "models", "agents", "configuration", "store", "detached engine", "terminal",
     ]  # fmt: skip
     assert {finding["subject"] for finding in sections["judge"]} == {"torch", "triton", "judging"}
     assert {finding["state"] for finding in sections["judge"]} == {"ok"}

@@ -133,6 +133,8 @@ _ACTIONS = (
         "Run methods, models and seeds of a plan; go on where it stopped.",
         module="run.study",
     ),
+    Action("mcp", Group.RUN, "Serve the judge to your own agent, by MCP.", module="run.mcp"),
+    Action("propose", Group.RUN, "Judge a kernel of an agent without MCP.", module="run.propose"),
     Action("attach", Group.WATCH, "Come back to a running session.", module="watch.attach"),
     Action("replay", Group.WATCH, "Replay a past session from the store.", module="watch.replay"),
     Action("status", Group.WATCH, "Show what runs now, also as one line for tmux.", module="watch.status"),

@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from typing import NamedTuple
 
 from sessions.names import split_attempt, stage_word
+from sessions.settings import AGENT
 from sessions.state.state import AttemptState, CallState, InstanceState, Preparation, SessionState
 from tui.facts.vocabulary import clock
 
@@ -31,7 +32,7 @@ class Doing(NamedTuple):
 
     letter: str
     """`q` queued, `g` generate, `j` judge, `t` timing, `r` reflect, `?` review, `p` paused, `.` done, `x` failed,
-    `m` no model."""
+    `m` no model, `a` waits for an agent's candidate."""
     word: str
     style: str
     """Word of the palette: busy, warn, bad or dim."""
@@ -48,7 +49,17 @@ def doing(state: SessionState, instance: InstanceState) -> Doing:
         return Doing("p", "paused", "warn")
     if refused_calls(instance):
         return Doing("m", "no model", "warn")
+    if instance.word == "wait" and is_agents_turn(state, instance):
+        return Doing("a", "agent", "dim")
     return Doing(*WORDS.get(instance.word, ("j", f"judge: {stage_word(instance.word)}", "busy")))
+
+
+def is_agents_turn(state: SessionState, instance: InstanceState) -> bool:
+    """True if an agent that is not Wavedeck's own has a verdict on each candidate that it sent, and may send more."""
+    if state.started is None or state.started.method != AGENT or instance.key in state.left:
+        return False
+    judged = sum(attempt.evaluation is not None for attempt in instance.attempts)
+    return judged == len(state.sent_to(instance.key)) < sum(state.phases(instance.key))
 
 
 def preparing(preparations: Iterable[Preparation], now_wall: float) -> list[str]:

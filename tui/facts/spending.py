@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
+from sessions.settings import AGENT
 from sessions.state.state import AttemptState, SessionState, known_sum
 from tui.facts.vocabulary import counted, duration, grouped, money
 
@@ -53,6 +54,8 @@ def spent_words(attempts: Sequence[AttemptState]) -> str:
 
 def session_spent_words(state: SessionState) -> str:
     """Return `1,840 tokens in, 612 out; cost $0.02`, or why nothing was spent."""
+    if state.started is not None and state.started.method == AGENT:
+        return "unknown: the agent asks its models itself"
     if not any(attempt.calls for attempt in state.attempts()):
         return "no model was asked; nothing was spent"
     tokens = f"{grouped(state.input_tokens)} tokens in, {grouped(state.output_tokens)} out"

@@ -70,6 +70,10 @@ class Narrator:
                 return event.call.partition("/")[0], f"no reply ({reason}): {event.message}"
             case ev.CandidateProposed():
                 return event.attempt, self._proposed(event)
+            case ev.CandidateWithdrawn():
+                return event.attempt, "withdrawn by the agent"
+            case ev.AgentLeft():
+                return event.instance, "the agent ended the work"
             case ev.AttemptSwept():
                 return event.attempt, f"swept for {event.target}: {swept_words(event)}"
             case ev.SweepRung():

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from harness import Estimate, Evaluation
 from harness.wire.evaluation import SampledTraffic, Traffic
-from sessions.state.ranking import estimated_slowdown
+from sessions.state.ranking import estimate_coverage, estimated_slowdown
 from tui.facts.evaluation.task_cases import sizes_words
 from tui.facts.tables import Column, Field, Table, table_of
 from tui.facts.vocabulary import count, estimate, grouped, size
@@ -63,9 +63,13 @@ ESTIMATES: tuple[Field[Estimate], ...] = (
 
 
 def estimate_words(evaluation: Evaluation) -> str:
-    """Return the estimate over all cases as `est. 1.34x roof`; empty if there is none."""
+    """Return the estimate over the long cases as `est. 1.34x roof`, or `est. 1.34x roof, 2 of 5 cases`; empty without one."""
     slowdown = estimated_slowdown(evaluation)
-    return "" if slowdown is None else estimate(slowdown)
+    return (
+        ""
+        if slowdown is None
+        else ", ".join(filter(None, (estimate(slowdown), estimate_coverage(evaluation))))
+    )
 
 
 def traffic_table(evaluation: Evaluation) -> Table:

@@ -1,0 +1,25 @@
+"""The method `agent`: an agent that is not Wavedeck's own sends the candidates; each is judged in turn."""
+
+from __future__ import annotations
+
+from sessions.events import EndReason, Role
+
+from .context import Context
+
+
+class Agent:
+    """The method `agent`. It ends when all iterations are used, or when the agent leaves."""
+
+    name = "agent"
+    asks_model = False
+    takes: frozenset[str] = frozenset()
+    roles: frozenset[Role] = frozenset()
+    modules: frozenset[str] = frozenset()
+    iterations: int | None = None
+
+    async def run(self, context: Context) -> EndReason:
+        """See `Method`."""
+        for _ in range(context.iterations):
+            if not await context.judge_sent():
+                return EndReason.SUBMITTED
+        return EndReason.ITERATIONS

@@ -1,0 +1,1 @@
+"""Servers for agents that are not Wavedeck's own."""

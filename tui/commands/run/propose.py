@@ -1,0 +1,70 @@
+"""`wavedeck propose`: the next attempt of a session of the method `agent`, for agents that only run commands."""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+import sys
+from contextlib import suppress
+from pathlib import Path
+
+import click
+
+from engine.agents.answers import VerdictAnswer
+from engine.agents.desk import Desk, DeskRules
+from engine.plan.plan import RunPlan, read_kernel
+from harness import Verdict
+from sessions.home import Home
+from tui.commands.opening import open_session
+from tui.commands.options import complete_files, complete_tasks, session_argument
+from tui.diagnostics import Complaint, ExitCode, say
+from tui.print.plain import emit_json
+
+
+@click.command(name="propose")
+@session_argument
+@click.argument("file", shell_complete=complete_files)
+@click.option("--task", help="Task of the kernel. [the only task]", shell_complete=complete_tasks)
+@click.option("--note", default="", metavar="TEXT", help="One sentence on what the kernel changes and why.")
+def propose_command(session: str, file: str, *, task: str | None, note: str) -> ExitCode:
+    """Judge a kernel of an agent without MCP: FILE (- is standard input) is the next attempt of SESSION.
+
+    SESSION runs with `wavedeck run TASK --method agent --detach`. Standard output has the answer as JSON, when the kernel is
+    judged. An interrupt cancels the judging. Exit code: 0 if it is correct, 1 with any other verdict, 3 without one.
+    """
+    source = sys.stdin.read() if file == "-" else read_kernel(Path(file), "FILE")
+    opened = open_session(session)
+    if not opened.home.live(opened.name).running:
+        raise Complaint(
+            f"{opened.name} does not run; go on with wavedeck resume, or extend if it is finished"
+        )
+    started = opened.state.started
+    tasks = started.tasks if started is not None else ()
+    if task is None and len(tasks) != 1:
+        raise Complaint(f"the session has several tasks; name one with --task: {', '.join(tasks)}")
+    answer = asyncio.run(propose(opened.home, opened.name, task or tasks[0], source, note))
+    emit_json(answer)
+    return ExitCode.DONE if answer.verdict == Verdict.CORRECT else ExitCode.NO
+
+
+async def propose(home: Home, session: str, task: str, source: str, note: str) -> VerdictAnswer:
+    """Return the answer when the kernel is judged; `CommandRefused` if the session ends before."""
+    desk = Desk(home, DeskRules(plan=RunPlan()))
+    desk.join(session, task)
+    here = asyncio.current_task()
+    assert here is not None
+    for number in (signal.SIGTERM, signal.SIGINT):
+        asyncio.get_running_loop().add_signal_handler(number, here.cancel)
+
+    async def report(words: str) -> None:
+        say(words)
+
+    try:
+        answer = await desk.evaluate(task, source, note, agent="", on_progress=report)
+        while not answer.judged:
+            answer = await desk.wait(answer.attempt, on_progress=report)
+        return answer
+    except asyncio.CancelledError:
+        with suppress(asyncio.CancelledError):
+            await desk.settle()
+        raise KeyboardInterrupt from None
