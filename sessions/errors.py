@@ -99,9 +99,9 @@ class NoSuchSession(SessionsError):
 class NoSuchSessionOrStudy(NoSuchSession):
     """Neither a session nor a study has this name or prefix."""
 
-    def __init__(self, asked: str, missing: NoSuchSession) -> None:
-        super().__init__(asked)
-        self.args = (f"no session or study {asked!r}; {missing.hint}; list studies with: wavedeck study",)
+    def __init__(self, name: str, missing: NoSuchSession) -> None:
+        super().__init__(name)
+        self.args = (f"no session or study {name!r}; {missing.hint}; list studies with: wavedeck study",)
 
 
 class AmbiguousSession(SessionsError):

@@ -28,7 +28,7 @@ MORE = (
     "tables without data are left out. Cases, attempts and reasons of a winner: wavedeck report SESSION; "
     "similarity of kernels: --table contamination; kernels and decisions: -o page.html"
 )
-"""Where the parts are that the text of several sessions leaves out."""
+"""Names the commands for parts that the text of several sessions leaves out."""
 
 
 @click.command(name="report")
