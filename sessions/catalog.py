@@ -8,7 +8,14 @@ from __future__ import annotations
 import threading
 from typing import NamedTuple
 
-from .errors import AmbiguousSession, JournalNotReadable, NoSuchSession, SessionBusy, StoreBroken
+from .errors import (
+    AmbiguousSession,
+    JournalNotReadable,
+    NoSuchSession,
+    NoSuchSessionOrStudy,
+    SessionBusy,
+    StoreBroken,
+)
 from .files import FileLock
 from .home import Home, LiveFiles, file_mark
 from .journal.journal import Journal, read_journal
@@ -158,7 +165,8 @@ def find_study(home: Home, wanted: str) -> StudySessions:
 def find_sessions(home: Home, wanted: str) -> list[str]:
     """Returns the session that `find_session` returns, or the sessions of the study with this name or unique prefix.
 
-    The sessions of a study are in the order of its cells. Raises as `find_session`.
+    The sessions of a study are in the order of its cells. Raises as `find_session`; in a home with studies the error names
+    the command that lists studies.
     """
     try:
         return [find_session(home, wanted)]
@@ -166,7 +174,7 @@ def find_sessions(home: Home, wanted: str) -> list[str]:
         try:
             return [info.name for info in find_study(home, wanted).sessions]
         except NoSuchSession:
-            raise error from None
+            raise (NoSuchSessionOrStudy(wanted, error) if study_sessions(home) else error) from None
 
 
 def journal_of(home: Home, session: str, *, most_bytes: int | None = None) -> Journal:

@@ -93,6 +93,15 @@ class NoSuchSession(SessionsError):
         if home_is_empty:
             hint = "there are none yet; start one with: wavedeck run TASK"
         super().__init__(f"no session {asked!r}; {hint}")
+        self.hint = hint
+
+
+class NoSuchSessionOrStudy(NoSuchSession):
+    """Neither a session nor a study has this name or prefix."""
+
+    def __init__(self, name: str, missing: NoSuchSession) -> None:
+        super().__init__(name)
+        self.args = (f"no session or study {name!r}; {missing.hint}; list studies with: wavedeck study",)
 
 
 class AmbiguousSession(SessionsError):

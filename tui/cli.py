@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import click
+from click.exceptions import NoArgsIsHelpError
 
 from engine.process.keys import hidden_keys
 
@@ -154,6 +155,8 @@ def run(arguments: Sequence[str] | None) -> int:
 def usage_line(error: click.UsageError) -> str:
     """Return the usage error on one line, with the command that shows the help."""
     message = error.format_message().strip()
+    if isinstance(error, NoArgsIsHelpError) and isinstance(error.ctx.command, click.Group):
+        message = f"missing command: {', '.join(error.ctx.command.list_commands(error.ctx))}"
     command = error.ctx.command_path if error.ctx else "wavedeck"
     return f"{message[:1].lower()}{message[1:].rstrip('.')}; see {command} --help"
 

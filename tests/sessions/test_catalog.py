@@ -220,5 +220,5 @@ def test_study_names_the_newest_session_of_each_cell_in_order(home: Home) -> Non
         Recorder.begin(home, started).close()
     assert find_sessions(home, "tables") == [names[1], names[2], names[3]]
     assert find_sessions(home, names[0]) == [names[0]]
-    with pytest.raises(NoSuchSession, match="no session 'tablet'"):
+    with pytest.raises(NoSuchSession, match="no session or study 'tablet'"):
         find_sessions(home, "tablet")

@@ -46,7 +46,12 @@ def evaluation(verdict: Verdict, *, speedup: float | None = None, message: str =
 
 
 def begin(
-    home: Home, session: str = FIRST, *, model: str = "recorded:starter", options: MethodOptions | None = None
+    home: Home,
+    session: str = FIRST,
+    *,
+    model: str = "recorded:starter",
+    options: MethodOptions | None = None,
+    series: str = "",
 ) -> Recorder:
     """Begin a session on softmax with one started instance."""
     started = story.started(
@@ -58,6 +63,7 @@ def begin(
         versions={},
         templates={},
         options=options or MethodOptions(),
+        series=series,
     )
     recorder = Recorder.begin(home, started, clock=ticking())
     recorder.record(ev.EngineStarted(host="node", pid=1))

@@ -51,6 +51,9 @@ def test_json_has_the_figures(home: Home, shell: Shell) -> None:
 def test_what_cannot_be_compared_is_refused(home: Home, shell: Shell) -> None:
     two_sessions(home)
     assert "have the same session" in one_line(shell("compare", "latest", stored.SECOND))
+    stored.finish(stored.begin(home, "20260102-050607-geak-cccc"), best="")
+    unjudged = one_line(shell("compare", "20260102-050607", stored.FIRST))
+    assert "no attempt of 20260102-050607 was judged yet" in unjudged
     refusal = one_line(shell("compare", stored.FIRST, stored.SECOND, "--at", "usd"))
     assert "unknown number of US dollars: 2; compare at equal attempts" in refusal
 

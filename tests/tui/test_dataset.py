@@ -39,3 +39,11 @@ def test_winners_are_modules_with_a_readme(home: Home, shell: Shell) -> None:
 def test_session_without_a_right_kernel_has_no_winners(home: Home, shell: Shell) -> None:
     assert "no correct kernel" in one_line(shell("dataset", "winners", stored.stopped(home), "-o", "won"))
     assert not Path("won").exists()
+
+
+def test_no_row_and_no_command_are_one_line(home: Home, shell: Shell) -> None:
+    done = shell("dataset", "pairs", stored.stopped(home))
+    assert not done.out
+    assert one_line(done).endswith("0 rows; what makes a row: wavedeck dataset pairs --help")
+    missing = one_line(shell("dataset"))
+    assert missing.endswith("missing command: pairs, transitions, winners; see wavedeck dataset --help")

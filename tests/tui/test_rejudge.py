@@ -77,6 +77,22 @@ def test_best_is_one_attempt_of_each_instance(home: Home, source: str) -> None:
     assert [attempt.attempt for attempt in chosen(state, "best")] == ["softmax#1/2"]
 
 
+def test_attempt_without_a_verdict_is_not_judged_again(home: Home, source: str) -> None:
+    state = fold(journal_of(home, source).events)
+    state.attempt("softmax#1/3").evaluation = None
+    assert [attempt.attempt for attempt in chosen(state, "all")] == ["softmax#1/1", "softmax#1/2"]
+
+
+def test_every_session_of_a_study_is_tried(home: Home, shell: Shell) -> None:
+    for cell, name in enumerate((stored.FIRST, stored.SECOND), start=1):
+        stored.finish(stored.begin(home, name, series=f"plan-123abc/{cell}"), best="")
+    done = shell("rejudge", "plan", "--devices", "cpu")
+    assert done.code == ExitCode.USAGE
+    for number, name in enumerate((stored.FIRST, stored.SECOND), start=1):
+        assert f"session {number} of 2: {name}" in done.err
+        assert f"session {name} has no attempt with a verdict and a reply to judge again" in done.err
+
+
 def test_what_cannot_be_judged_again_is_one_line(home: Home, shell: Shell, source: str) -> None:
     done = shell("rejudge", source, "--protocol", "original")
     assert "the original protocol is known for tritonbench-g" in one_line(done)

@@ -12,9 +12,11 @@ import msgspec
 import pytest
 
 from harness import Latency, Verdict
+from harness.wire.evaluation import Basis, Fact
 from harness.wire.provenance import Provenance
 from sessions import events as ev
 from sessions.events import AnyEvent
+from sessions.metrics.attempt_row import WEAK
 from sessions.state.folding import fold
 from sessions.state.speed import found_speed
 from tests.support.journals import finished, timed_again
@@ -29,7 +31,7 @@ from tests.support.measured_sessions import (
 from tui.cockpit.desk.writing import write_files
 from tui.facts.attempt import gain_words
 from tui.facts.attention import waiting_words
-from tui.facts.report import SessionReport, merged_section, report_of
+from tui.facts.report import SessionReport, report_of
 from tui.facts.report.attempt_sections import attempt_sections, changes_of
 from tui.facts.report.bars import bars_of, scale_end
 from tui.facts.report.count_sections import stage_counts, task_costs, verdict_counts
@@ -225,14 +227,24 @@ def test_sessions_are_merged_fastest_first_with_a_caution_for_other_baselines() 
         ]
 
     slow, fast = report(of_session("first", "triton", 1.2)), report(of_session("second", "eager", 1.0))
-    merged = merged_section([slow, fast])
-    assert [row.key.partition("|")[0] for row in merged.rows][:2] == ["second", "first"]
-    assert merged.sentences == ("Compare only rows with the same baseline and the same device.",)
     page = as_markdown(document(slow, fast))
     assert "## Winners of all sessions" in page
     assert "Compare only rows with the same baseline and the same device." in page
     winner = next(line for line in page.splitlines() if line.startswith("| softmax | "))
     assert "| second |" in winner, "the faster one"
+
+
+def test_metrics_of_one_session_say_that_they_count_weak_oracles() -> None:
+    weak = Fact("oracle", f"{WEAK}accepts zeros", Basis.EVIDENCE)
+    events = [
+        msgspec.structs.replace(event, evaluation=msgspec.structs.replace(event.evaluation, facts=(weak,)))
+        if isinstance(event, ev.AttemptJudged)
+        else event
+        for event in measured()
+    ]
+    note = "at tasks with a weak oracle; the tables below leave them out."
+    assert note in as_markdown(document(report(events)))
+    assert note not in as_markdown(document(report(measured())))
 
 
 def test_report_is_written_as_three_files(tmp_path: Path) -> None:

@@ -7,12 +7,16 @@ import io
 import json
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from sessions import Home
+from sessions.metrics.row_cache import rows_of_session
 from tests.support import stored_sessions as stored
 from tests.support.command_line import Shell, one_line
 from tui.diagnostics import ExitCode
+from tui.facts.report.document import rows_document
+from tui.facts.report.tables import RowSet
 
 
 @pytest.fixture
@@ -63,3 +67,20 @@ def test_page_of_several_sessions_has_kernels_and_decisions(
     assert page.count("<details>") == 1, "the kernel of the task's winner"
     assert "<h3>Changes from baseline triton</h3>" in page
     assert "def softmax(x):" in page
+
+
+def test_session_without_a_verdict_is_named(shell: Shell, home: Home, two: tuple[str, str]) -> None:
+    empty = "20260102-050607-geak-cccc"
+    stored.finish(stored.begin(home, empty), best="")
+    done = shell("report", *two, empty)
+    assert f"no attempt yet in {empty}" in done.out
+    assert "sessions    2: " in done.out
+    assert "reasons of a winner: wavedeck report SESSION" in one_line(done)
+    assert "there is no file study.tar.gz" in one_line(shell("report", "study.tar.gz"))
+
+
+def test_second_judgement_beside_the_first_is_said(shell: Shell, home: Home, two: tuple[str, str]) -> None:
+    assert "they count twice" not in shell("report", *two).out
+    rows = [row for name in two for row in rows_of_session(home, name)]
+    again = [msgspec.structs.replace(row, session="again", method="rejudge") for row in rows]
+    assert "they count twice" in rows_document(RowSet((*rows, *again))).facts["caution"]

@@ -6,18 +6,19 @@ from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 
+import msgspec
 import pytest
 from syrupy.assertion import SnapshotAssertion
 from textual.pilot import Pilot
 from textual.widgets._toast import Toast
 
-from sessions.events import AnyEvent, AttemptJudged
+from sessions.events import AnyEvent, AttemptJudged, SessionStarted
 from tests.support.cockpits import NARROW, WIDE, ScriptedSource, at_home, live, replayed, until
 from tests.support.journals import SESSION
 from tests.support.measured_sessions import measured
 from tests.support.pictures import picture
 from tui.cockpit.app import Cockpit
-from tui.cockpit.data.replays import read_story
+from tui.cockpit.data.replays import Story, read_story
 from tui.cockpit.desk.messages import OpenReport
 from tui.cockpit.screens.agent.agent import AgentScreen
 from tui.cockpit.screens.fleet.fleet import FleetScreen
@@ -146,16 +147,20 @@ async def test_files_are_written_and_named(tmp_path: Path, monkeypatch: pytest.M
     assert files_in(tmp_path) == [f"report-{SESSION}.{ending}" for ending in ("csv", "html", "md")]
 
 
-async def test_several_sessions_are_merged_at_home() -> None:
-    app = at_home(list, load=lambda name: read_story(name, measured()))
+async def test_several_sessions_have_one_report_at_home() -> None:
+    def load(name: str) -> Story:
+        first, *events = measured()
+        assert isinstance(first, SessionStarted)
+        return read_story(name, [msgspec.structs.replace(first, session=name), *events])
+
+    app = at_home(list, load=load)
     async with app.run_test(size=NARROW) as pilot:
         await until(pilot, lambda: isinstance(app.screen, HomeScreen), "Home")
         app.post_message(OpenReport(("first", "second")))
         await until(pilot, lambda: isinstance(app.screen, MergedReportScreen), "the merged report")
         screen = app.screen
-        await until(pilot, lambda: bool(screen.winners.rows), "its rows")
-        assert [row.cells[0].text for row in screen.winners.rows] == ["softmax#1/3"] * 2 + [
-            "rms_norm#1/1"
-        ] * 2
+        await until(pilot, lambda: "Winners of all sessions" in screen.page.text, "its tables")
+        assert "2: first, second" in screen.page.text
+        assert "softmax#1/3" in screen.page.text
         await pilot.press("escape")
         await until(pilot, lambda: isinstance(app.screen, HomeScreen), "Home again")

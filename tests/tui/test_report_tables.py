@@ -81,6 +81,12 @@ def test_sample_is_the_best_attempt_of_each_task_of_each_session() -> None:
     )
 
 
+def test_task_that_people_rejected_is_named() -> None:
+    rows = (timed(speedup=2.0), timed(Y, speedup=3.0, rejected=True), timed(Y, session="t", speedup=4.0))
+    for name in ("overall", "winners", "fast"):
+        assert table(name, *rows).sentences[-1] == "Left out: 1 task with only rejected attempts."
+
+
 def test_means_have_one_hardware_and_the_devices_all() -> None:
     rows = (timed(speedup=2.0), timed(Y, speedup=2.0), timed(session="t", speedup=3.0, provenance=H100))
     (overall,) = cells(table("overall", *rows))

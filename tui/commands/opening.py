@@ -79,6 +79,8 @@ def open_sessions(wanted: Sequence[str]) -> list[OpenedSession | PackedSession]:
     opened: dict[str, OpenedSession | PackedSession] = {}
     for word in wanted:
         if word.endswith(SUFFIX):
+            if not Path(word).exists():
+                raise Complaint(f"there is no file {word}")
             journals = read_pack(Path(word)).journals
             opened |= {name: PackedSession(name, journal) for name, journal in journals.items()}
         else:

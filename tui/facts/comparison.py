@@ -62,6 +62,8 @@ def comparison_facts(compared: ComparedSides) -> dict[str, str]:
     span = grouped_number(low) if low == high else f"{grouped_number(low)} to {grouped_number(high)}"
     instances = counted(sum(pair.instances for pair in pairs), "pair")
     unit = compared.comparison.budget.unit
+    if unit == Budget.ATTEMPTS and span == "1":
+        unit = "attempt"
     return compared.sides | {
         "equal budget": f"{span} {unit} an instance; {instances} of instances of {counted(len(pairs), 'task')}"
     }

@@ -87,8 +87,11 @@ def _write_rows(
     rows = (row for opened in open_sessions(sessions) for row in rows_of(opened.state, licences))
     lines = map(msgspec.json.encode, rows)
     if output is None:
-        for line in lines:
+        number = 0
+        for number, line in enumerate(lines, start=1):  # noqa: B007  # the number of rows after the loop
             emit_line(line)
+        if not number:
+            say(f"0 rows; what makes a row: {click.get_current_context().command_path} --help")
         return
     written = [*lines]
     write_document(output, b"".join(line + b"\n" for line in written), "the data")

@@ -20,18 +20,18 @@ from harness.node.selection import wait_for_devices
 from harness.recording.original import DEFINITIONS
 from harness.wire.evaluation import Verdict
 from sessions import SessionState, fold
-from sessions.catalog import journal_of
-from sessions.home import Home
+from sessions.catalog import find_sessions, journal_of
+from sessions.home import Home, home_from
 from sessions.names import split_attempt
 from sessions.state.state import AttemptState
 from suites import load_public_suite, public_suite_names
 from suites.public.task import PublicTask
 from tui.commands.keep.recording import judged_tasks
-from tui.commands.opening import open_session
-from tui.commands.options import json_option, session_argument, setting_options
+from tui.commands.options import complete_sessions, json_option, setting_options
 from tui.config import Settings, load
 from tui.diagnostics import Complaint, ExitCode, say
 from tui.facts.tables import Column, Field
+from tui.facts.vocabulary import counted
 from tui.print.plain import emit, emit_json, listing
 from tui.print.recheck_pages import verdict_words
 from tui.print.rejudge_pages import matrix_rows, matrix_text, rejudge_document, rejudge_text
@@ -42,7 +42,7 @@ from .ready import begin, go_on
 
 
 @click.command(name="rejudge")
-@session_argument
+@click.argument("session", metavar="SESSION|STUDY", shell_complete=complete_sessions)
 @click.option(
     "--protocol",
     type=click.Choice((WAVEDECK, ORIGINAL)),
@@ -54,7 +54,7 @@ from .ready import begin, go_on
     "which",
     type=click.Choice(("all", "best")),
     default="all",
-    help="Every attempt with a reply, or the best of each instance. [all]",
+    help="Every attempt with a verdict and a reply, or the best of each instance. [all]",
 )
 @setting_options("devices", "targets")
 @json_option
@@ -64,30 +64,56 @@ def rejudge_command(
     """Judge the attempts of SESSION again with today's judge, and compare; no model is called.
 
     The verdicts are a new session, on the inputs and against the timing baseline of SESSION, which stays as it is. If SESSION
-    is such a new session itself, the command finishes it if needed, and compares.
+    is such a new session itself, the command finishes it if needed, and compares. The sessions of a STUDY are judged one
+    after the other; with `--json` there is one line for each.
 
     Exit code: 0 done, 1 if an attempt was correct and has another verdict now, 3 if the judge failed, 130 if stopped.
     """
     settings = load({"devices": devices, "targets": targets}, environ=os.environ, folder=Path.cwd()).settings
-    opened = open_session(session)
-    state = opened.state
+    home = home_from(os.environ)
+    sessions = find_sessions(home, session)
+    codes = []
+    for number, name in enumerate(sessions, start=1):
+        if len(sessions) > 1:
+            say(f"session {number} of {len(sessions)}: {name}")
+        try:
+            codes.append(_rejudge(home, name, protocol, which, settings, as_json=as_json))
+        except Complaint as complaint:
+            if len(sessions) == 1:
+                raise
+            say(f"{complaint}")
+            codes.append(ExitCode.USAGE)
+        if codes[-1] is ExitCode.INTERRUPTED:
+            break
+    return max(codes)
+
+
+def _rejudge(
+    home: Home, name: str, protocol: str, which: str, settings: Settings, *, as_json: bool
+) -> ExitCode:
+    """Judge the attempts of a session again, print the comparison, and return the exit code."""
+    state = fold(journal_of(home, name).events)
     if state.started is None:
-        raise Complaint(f"session {opened.name} has no first event, so its settings are not known")
+        raise Complaint(f"session {name} has no first event, so its settings are not known")
     if source := state.started.options.rejudges:
-        code, again = go_on(opened.home, opened.name), opened.name
-        state = fold(journal_of(opened.home, source).events)
+        code, again = go_on(home, name), name
+        state = fold(journal_of(home, source).events)
     else:
         attempts = chosen(state, which)
         if not attempts:
-            raise Complaint(f"session {opened.name} has no attempt with a reply to judge")
+            raise Complaint(f"session {name} has no attempt with a verdict and a reply to judge again")
+        if home.live(name).running:
+            say(
+                f"{name} is still running; only its {counted(len(attempts), 'attempt')} so far are judged again"
+            )
         if protocol == ORIGINAL:
-            return _by_original(opened.home, state, attempts, settings, as_json=as_json)
-        source = opened.name
-        code, again = _judge_again(opened.home, state, attempts, settings)
+            return _by_original(home, state, attempts, settings, as_json=as_json)
+        source = name
+        code, again = _judge_again(home, state, attempts, settings)
     if code is not ExitCode.DONE:
         say(f"{again} is not finished; this judges the rest and compares: wavedeck rejudge {again}")
         return code
-    rechecked = compare_sessions(state, fold(journal_of(opened.home, again).events))
+    rechecked = compare_sessions(state, fold(journal_of(home, again).events))
     if as_json:
         emit_json(rejudge_document(again, source, rechecked))
     else:
@@ -104,13 +130,15 @@ def rejudge_command(
 
 
 def chosen(state: SessionState, which: str) -> list[AttemptState]:
-    """Return all attempts with a reply, or the best of each instance."""
+    """Return all attempts with a verdict and a reply, or the best of each instance."""
     instances = state.instances.values()
     return [
         attempt
         for instance in instances
         for attempt in instance.attempts
-        if attempt.source is not None and (which == "all" or attempt.attempt == instance.best)
+        if attempt.source is not None
+        and attempt.evaluation is not None
+        and (which == "all" or attempt.attempt == instance.best)
     ]
 
 

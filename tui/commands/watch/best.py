@@ -53,7 +53,8 @@ def best_command(task: str | None, *, as_json: bool) -> None:
 
     Confirmed attempts come before others; without one, the fastest correct attempt that was measured. Speedups compare
     only on the same device product and partition, with the same driver, torch and Triton, and against the same baseline.
-    So a task has a line for each of them.
+    So a task has a line for each of them. Unlike the tables of `report`, it has kernels of people, tasks with a weak oracle,
+    and the times of `rejudge`.
     """
     home = home_from(os.environ)
     infos = list_sessions(home)

@@ -45,6 +45,9 @@ def compare_command(first: str, second: str, *, budget: str, form: str) -> None:
         raise Complaint(f"A and B have the same session, {min(same)}; name two")
     home = home_from(os.environ)
     rows = [[row for name in side for row in rows_of_session(home, name)] for side in names]
+    for wanted, side in zip((first, second), rows, strict=True):
+        if not side:
+            raise Complaint(f"no attempt of {wanted} was judged yet, so there is nothing to compare")
     compared = compare_sides(rows[0], rows[1], Budget(budget))
     if why := why_not_compared(compared.comparison):
         raise Complaint(why)

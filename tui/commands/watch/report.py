@@ -24,6 +24,11 @@ from tui.print.report import PAGES, document_data, table_csv, table_data
 ENDINGS = {".txt": "table", ".md": "md", ".tex": "tex", ".html": "html", ".json": "json", ".csv": "csv"}
 FORMATS = tuple(ENDINGS.values())
 DATA = ("json", "csv")
+MORE = (
+    "tables without data are left out. Cases, attempts and reasons of a winner: wavedeck report SESSION; "
+    "similarity of kernels: --table contamination; kernels and decisions: -o page.html"
+)
+"""Names the commands for parts that the text of several sessions leaves out."""
 
 
 @click.command(name="report")
@@ -82,6 +87,8 @@ def report_command(
     page = table_csv(document.sections[0]) if form == "csv" and table else PAGES[form](document)
     if output is None:
         emit(page)
+        if form == "table" and table is None and len(opened) > 1:
+            say(MORE)
     else:
         _write(output, printable(page).encode("utf-8", errors="replace"))
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from .model import SessionReport, report_of
 from .panes import PANES, PRINTED, facts_of, sections_of
 from .section import Section
-from .winner_sections import merged_section
 
 __all__ = [
     "PANES",
@@ -13,7 +12,6 @@ __all__ = [
     "Section",
     "SessionReport",
     "facts_of",
-    "merged_section",
     "report_of",
     "sections_of",
 ]

@@ -46,8 +46,11 @@ def rows_document(
     kernels: Sequence[WinnerKernel] = (),
 ) -> Document:
     """Return the report of several sessions: the tables over their rows, and what people decided."""
+    methods = sorted({row.method for row in rows.rows})
+    twice = "a rejudge session has attempts of another session: with both sessions, they count twice"
+    unjudged = {"not judged": f"no attempt yet in {', '.join(rows.unjudged)}"} if rows.unjudged else {}
     if not rows.rows:
-        return Document("Report", {"attempts": "none was judged yet"}, (), tuple(metrics))
+        return Document("Report", {"attempts": "none was judged yet"} | unjudged, (), tuple(metrics))
     sessions = sorted({row.session for row in rows.rows})
     studies = sorted({split_series(row.series).study for row in rows.rows if row.series})
     tasks = {row.task for row in rows.rows}
@@ -66,12 +69,14 @@ def rows_document(
     facts = {
         "studies": ", ".join(studies),
         "sessions": f"{grouped(len(sessions))}: {', '.join(sessions)}",
-        "methods": ", ".join(sorted({row.method for row in rows.rows})),
+        "methods": ", ".join(methods),
+        "caution": twice if "rejudge" in methods and len(methods) > 1 else "",
         "models": ", ".join(sorted({row.model for row in rows.rows})),
         "tasks": f"{grouped(len(solved))} of {grouped(len(tasks))} solved",
         "attempts": f"{grouped(len(rows.counted))} judged{share}{uncounted}",
         "hardware": "; ".join(sorted(hardware)),
         "spent": ", ".join(spendings),
+        **unjudged,
     }
     title = studies[0] if len(studies) == 1 else counted(len(sessions), "session")
     sections = [*tables_of(rows), *([decisions] if decisions is not None and decisions.rows else [])]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from sessions.metrics.attempt_row import attempt_rows
 from sessions.names import short_task
 from tui.facts.tables import Column, Field
 from tui.facts.vocabulary import UNKNOWN, counted, percent
@@ -64,6 +65,11 @@ def metric_sections(report: SessionReport) -> tuple[Section, ...]:
             notes.append(
                 f"They leave out {total.uncounted} without a verdict on the candidate (unsupported, cancelled, our failure)."
             )
+        weak = sum(bool(row.weak_oracle) for row in attempt_rows(report.state))
+        if weak:
+            notes.append(
+                f"They count {counted(weak, 'attempt')} at tasks with a weak oracle; the tables below leave them out."
+            )
         if total.speedup_geomean is None and any(winner.speed is not None for winner in report.winners):
             notes.append(
                 "No mean speedup over tasks: the winners were timed with different hardware or software."
@@ -90,7 +96,8 @@ def _metrics(row: TaskMetrics) -> list[Metric]:
         Metric("execution accuracy", share(row.execution_accuracy), "attempts that are correct", "TritonBench"),
         Metric("correct / compile", share(row.correct_per_compile), "correct attempts of those that run", "KernelBench-X"),
         Metric("pass@1", share(row.pass_at_1), "instances with a correct attempt", "Chen et al. 2021"),
-        Metric(f"pass@{row.k}", share(row.pass_at_k), f"tasks solved by any of {row.k} instances", "Chen et al. 2021"),
+        *([Metric(f"pass@{row.k}", share(row.pass_at_k), f"tasks solved by any of {row.k} instances", "Chen et al. 2021")]
+          if row.k > 1 else []),
         Metric("fast_1", share(row.fast_1), "tasks with a winner above 1x, whatever its interval", "KernelBench"),
         Metric("fast_2", share(row.fast_2), "tasks with a winner above 2x, whatever its interval", "KernelBench"),
         Metric(

@@ -99,7 +99,14 @@ class ReportReader(Generic[S]):
         return (report_of(session.state) for session in self._sessions)
 
     def _all_rows(self) -> RowSet:
-        return self._row_set(row for session in self._sessions for row in self._read_rows(session))
+        rows: list[AttemptRow] = []
+        unjudged: list[str] = []
+        for session in self._sessions:
+            own = [*self._read_rows(session)]
+            rows += own
+            if not own and (started := session.state.started) is not None:
+                unjudged.append(started.session)
+        return replace(self._row_set(rows), unjudged=tuple(unjudged))
 
     def _row_set(self, rows: Iterable[AttemptRow]) -> RowSet:
         attempts = tuple(rows)

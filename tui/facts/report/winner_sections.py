@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import replace
 
 from sessions.names import short_task
@@ -171,8 +171,9 @@ def winner_sections(report: SessionReport) -> tuple[Section, ...]:
 def _notes(report: SessionReport) -> Iterator[str]:
     """Yield what a reader must know about the winners."""
     if not report.winners:
-        attempts = "No task is solved." if report.tally.judged else "No attempt was judged yet."
-        yield f"There is no winner. {attempts}"
+        rejected = any(metrics.solved for metrics in report.metrics)
+        why = "People rejected every correct attempt." if rejected else "No task is solved."
+        yield f"There is no winner. {why if report.tally.judged else 'No attempt was judged yet.'}"
         return
     signs = {winner.speed.sign for winner in report.winners if winner.speed is not None}
     if signs:
@@ -196,7 +197,7 @@ def _notes(report: SessionReport) -> Iterator[str]:
 
 
 def _unsolved_row(task: Unsolved) -> Row:
-    texts = {"attempt": task.closest or short_task(task.task), "exam": "not solved", "": ""}
+    texts = {"attempt": task.closest or short_task(task.task), "exam": "no winner", "": ""}
     cells = tuple(Cell(texts.get(column.title, UNKNOWN), "dim") for column in WINNER_COLUMNS)
     return Row(task.closest or f"task:{task.task}", cells)
 
@@ -204,27 +205,3 @@ def _unsolved_row(task: Unsolved) -> Row:
 def _unsolved_reason(task: Unsolved) -> Row:
     row = _unsolved_row(task)
     return Row(row.key, (Cell(row.cells[0].text), Cell(UNKNOWN), Cell(task.why), Cell(UNKNOWN)))
-
-
-def merged_section(reports: Sequence[SessionReport]) -> Section:
-    """Return the winners of several sessions, by task in order of appearance, the fastest first.
-
-    The key of a row begins with its session.
-    """
-    ranked = [(report.session, winner) for report in reports for winner in report.winners]
-    tasks = list(dict.fromkeys(winner.task for _, winner in ranked))
-    ranked.sort(key=lambda item: (tasks.index(item[1].task), -item[1].speed.value if item[1].speed else 0.0))
-    timed = [winner for _, winner in ranked if winner.speed is not None]
-    comparable = len({(_against(winner), _device(winner).partition(" ")[2]) for winner in timed}) <= 1
-    return Section(
-        "Winners of all sessions",
-        sentences=() if comparable else (CAUTION,),
-        columns=(*WINNER_COLUMNS, Column("session", 25, 34, keep=True)),
-        rows=tuple(
-            Row(
-                f"{session}|{winner.attempt}",
-                (*(field.cell(winner) for field in WINNERS), Cell(session, "key")),
-            )
-            for session, winner in ranked
-        ),
-    )

@@ -121,7 +121,9 @@ def fast_section(rows: RowSet) -> Section:
         "Share of n that is correct and more than p times as fast as the baseline (KernelBench), by the speedup that ranks. "
         "Unknown if a winner was not timed, or with several kinds of hardware or software."
     )
-    return section.named("fast", (SAMPLE.partition(" exec")[0], meaning, rows.against, rows.left_out()))
+    return section.named(
+        "fast", (SAMPLE.partition(" exec")[0], meaning, rows.against, rows.left_out(rows.rejected))
+    )
 
 
 def _fast(p: float) -> Field[Group]:

@@ -45,6 +45,8 @@ class RowSet:
     """Verdicts by the benchmarks' own definitions of correct."""
     likenesses: tuple[Likeness, ...] = ()
     """Similarities of the winners; empty if no kernel was read."""
+    unjudged: tuple[str, ...] = ()
+    """Sessions of the report that have no judged attempt."""
 
     @cached_property
     def counted(self) -> tuple[AttemptRow, ...]:
@@ -102,6 +104,13 @@ class RowSet:
         """The number of speeds that means leave out because of their hardware or software; empty if none is."""
         number = sum(self.comparable.left_out.values())
         return f"from means, {counted(number, 'speedup')} of other hardware or software" if number else ""
+
+    @cached_property
+    def rejected(self) -> str:
+        """The number of tasks without a best attempt, because a person rejected all; empty if there is none."""
+        tasks = {(row.session, row.task) for row in self.counted}
+        number = len(tasks) - len(self.bests)
+        return f"{counted(number, 'task')} with only rejected attempts" if number else ""
 
     @cached_property
     def against(self) -> str:
@@ -244,4 +253,4 @@ MEANS = (
 def notes(rows: RowSet, *sentences: str) -> tuple[str, ...]:
     """Return what a reader of a table of accuracies and speeds must know."""
     means = (MEANS, rows.against) if rows.provenance is not None else ()
-    return tuple(filter(None, (*sentences, *means, rows.left_out(rows.apart))))
+    return tuple(filter(None, (*sentences, *means, rows.left_out(rows.apart, rows.rejected))))

@@ -79,6 +79,6 @@ def winner_section(rows: RowSet) -> Section:
     sample = f"n: {len(winners)} of {tasks} tasks are solved. sessions: those that solve the task, of those that tried."
     timed = {(row.against, row.provenance) for row in (winner.best for winner in winners) if row.headline}
     caution = CAUTION if len(timed) > 1 else ""
-    sentences = tuple(filter(None, (sample, caution, rows.left_out())))
+    sentences = tuple(filter(None, (sample, caution, rows.left_out(rows.rejected))))
     measured = tuple(winner for winner in winners if winner.speed is not None)
     return section.named("winners", sentences, (Bars(measured),) if measured else ())
