@@ -137,9 +137,9 @@ async def test_an_agent_makes_a_whole_session_over_stdio(home: Home) -> None:
     assert state.attempt("vector_add#1/2").exam is not None
 
 
-async def test_http_serves_who_has_the_token(home: Home, free_tcp_port: int) -> None:
-    address = f"http://127.0.0.1:{free_tcp_port}/mcp"
-    server = start("mcp", "--devices", "cpu", "--http", str(free_tcp_port))
+async def test_http_serves_who_has_the_token(home: Home, unused_tcp_port: int) -> None:
+    address = f"http://127.0.0.1:{unused_tcp_port}/mcp"
+    server = start("mcp", "--devices", "cpu", "--http", str(unused_tcp_port))
     assert server.stderr is not None
     assert address in await asyncio.to_thread(server.stderr.readline)
     async with httpx2.AsyncClient(transport=httpx2.AsyncHTTPTransport(retries=9)) as stranger:
