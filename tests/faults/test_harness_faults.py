@@ -255,7 +255,7 @@ asyncio.run(main())
     assert len(processes) == 3
     processes += [child.pid for child in psutil.Process(engine.pid).children()]
     engine.kill()
-    await engine.wait()
+    await engine.communicate()  # `wait` alone leaves its pipe open
     await await_until(lambda: not any(map(lives, processes)), "the end of servers and guest")
     await await_until(lambda: not os.path.exists(scratch), "the end of the scratch folder")  # noqa: PTH110
 

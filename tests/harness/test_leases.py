@@ -65,7 +65,7 @@ async def engine(kind: str) -> AsyncIterator[asyncio.subprocess.Process]:
     finally:
         if process.returncode is None:
             process.kill()
-        await process.wait()
+        await process.communicate()  # `wait` alone leaves its pipes open
 
 
 class Waiting:

@@ -130,7 +130,7 @@ class Telemetry:
         if child.returncode is None:
             with contextlib.suppress(ProcessLookupError):
                 child.send_signal(signal.SIGKILL)
-        await child.wait()
+        await child.communicate()  # `wait` alone leaves its pipes open
 
     async def _ask(self, request: Request) -> Reply | None:
         """The reply, if needed of a second sampler; `None` if both were lost."""
