@@ -1,4 +1,7 @@
-"""Removes names of people and hosts, and folders, from journals; kernels, prompts and replies keep all other text."""
+"""Removes names of people and hosts, and folders, from journals; kernels, prompts and replies keep all other text.
+
+A folder is replaced if it begins as on most machines or on this one. Other texts that look like a folder stay: code may divide.
+"""
 
 from __future__ import annotations
 
@@ -6,6 +9,7 @@ import getpass
 import re
 import socket
 from collections.abc import Iterable
+from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -16,12 +20,9 @@ from sessions.events import AnyEvent, CallStarted, EngineStarted, PersonEvent, S
 FOLDERS = re.compile(r"(?<![\w./:~-])/(?!/)(?:[\w.+@~-]+/)*(?=[\w.+@~-]+)")
 """The folder of an absolute path with a name behind it."""
 PERSONAL = re.compile(r"(?<![\w./:~-])/(?:home|Users)/[\w.+@-]+")
-ROOTS = (
-    *("/anonymous/", "/root/", "/mnt/", "/tmp/", "/var/", "/opt/", "/srv/", "/usr/", "/data/"),
-    *("/scratch/", "/work/", "/workspace/", "/lustre/", "/nfs/", "/projects/", "/private/"),
-)
-"""Beginnings of folders that are replaced. Other texts that look like a folder stay: code may divide."""
 FOLDER = "/anonymous/"
+USUAL = ("/root/", "/mnt/", "/tmp/", "/var/", "/opt/", "/srv/", "/usr/", "/data/", "/scratch/", "/nfs/")
+"""Beginnings of folders on most machines."""
 COMMON = frozenset({"root", "user", "admin", "ubuntu", "localhost"})
 """Names that say nothing; as words of code they stay."""
 
@@ -49,13 +50,14 @@ class Anonymity:
             for kind, names in (("person", people), ("host", hosts), ("server", servers))
             for number, name in enumerate(sorted(names - {""} - COMMON), start=1)
         }
+        self._roots = (FOLDER, *USUAL, *(f"{folder}/" for folder in Path("/").iterdir() if folder.is_dir()))
         longest_first = sorted(self._words, key=len, reverse=True)
         self._names = re.compile(rf"(?<![\w-])(?:{'|'.join(map(re.escape, longest_first))})(?![\w-])")
 
     def text(self, text: str) -> str:
         """Returns the text without the names and folders."""
         text = PERSONAL.sub(FOLDER.rstrip("/"), text)
-        text = FOLDERS.sub(lambda match: FOLDER if match[0].startswith(ROOTS) else match[0], text)
+        text = FOLDERS.sub(lambda match: FOLDER if match[0].startswith(self._roots) else match[0], text)
         return self._names.sub(lambda match: self._words[match[0]], text) if self._words else text
 
     def journal(self, lines: bytes) -> bytes:
