@@ -40,12 +40,12 @@ def install() -> None:
         guarded = _guard("load", ptrs, mask)
         if observation is not None and observation.samples:
             return _made_up(observation, ptrs.data.shape, ptrs.get_element_ty())
-        if other is None and not getattr(ptrs, "bounded", False):
-            other = _undefined(ptrs, mask)
-            if other is not None and observation is not None:
+        if other is None and observation is not None and not getattr(ptrs, "bounded", False):
+            undefined = _undefined(ptrs, mask)
+            if undefined is not None:
                 observation.note_undefined_lanes()
-            if observation is None or observation.zero_lanes:
-                other = None
+            if not observation.zero_lanes:
+                other = undefined
         return load(self, ptrs, guarded, other, cache_modifier, eviction_policy, is_volatile)
 
     def masked_store(self: Any, ptrs: Any, value: Any, mask: Any, *rest: Any, **named: Any) -> Any:
