@@ -98,7 +98,7 @@ class Message(msgspec.Struct, frozen=True):
 
 
 class ServedModel(msgspec.Struct, frozen=True):
-    """What answered a call, as far as server and request say it."""
+    """The model that answered a call, as far as server and request say it."""
 
     model: str = ""
     """The id that the server says it served, for example with the date of a version; empty if it says none."""

@@ -71,8 +71,8 @@ def dropped_names(environment: Mapping[str, str]) -> tuple[str, ...]:
 
 def unexpected_names(environment: Mapping[str, str]) -> tuple[str, ...]:
     """Return the sorted names that are on none of the lists of this module."""
-    known = {*PASSED, *SET, INTERPRET, DROPPED, PACKAGES, *_BY_SCRATCH, *_MADE_BY_LIBRARIES}
-    return tuple(sorted(name for name in environment if name not in known))
+    listed = {*PASSED, *SET, INTERPRET, DROPPED, PACKAGES, *_BY_SCRATCH, *_MADE_BY_LIBRARIES}
+    return tuple(sorted(name for name in environment if name not in listed))
 
 
 def _changes_results(name: str) -> bool:

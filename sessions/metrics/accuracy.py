@@ -1,6 +1,6 @@
 """Accuracies and pass@k over rows. A share is 0 to 1; `None` means that no row counts.
 
-Shares leave out rows whose verdict is not `counted` (unsupported, cancelled, failure of Wavedeck) and kernels that a person gave.
+Shares leave out kernels that a person gave, and verdicts that are not `counted`: unsupported, cancelled, failure of Wavedeck.
 """
 
 from __future__ import annotations

@@ -144,7 +144,7 @@ def _row(
 ) -> AttemptRow:
     timed = timed_evaluation(attempt) or evaluation
     speed = attempt_speed(attempt)
-    found = speed if timed is evaluation else speed_of(evaluation)
+    verdict_speed = speed if timed is evaluation else speed_of(evaluation)
     exam = speed_of(attempt.exam) if attempt.exam is not None and attempt.exam.exam else None
     efficiencies = [latency.efficiency for latency in timed.latency if latency.efficiency is not None]
     shares = [share for efficiency in efficiencies if (share := efficiency.io_utilisation) is not None]
@@ -189,7 +189,7 @@ def _row(
         headline_high=speed.high if speed is not None else None,
         sign=speed.sign if speed is not None else "",
         weighted=speed is not None and speed.weighted,
-        found=found.value if found is not None else None,
+        found=verdict_speed.value if verdict_speed is not None else None,
         confirmed=exam.value if exam is not None else None,
         geak=timed.speedup if speed is not None else None,
         sum_ratio=baseline_ms / candidate_ms if speed is not None and candidate_ms else None,

@@ -76,6 +76,18 @@ class JudgedPredictions:
     session: str = ""
     code: ExitCode = ExitCode.DONE
 
+    @classmethod
+    def of(
+        cls,
+        samples: Sequence[Sample],
+        results: Sequence[PredictionResult | None],
+        session: str = "",
+        code: ExitCode = ExitCode.DONE,
+    ) -> JudgedPredictions:
+        """Separate the samples with a result (in the same order) from those without."""
+        lost = [sample for sample, result in zip(samples, results, strict=True) if result is None]
+        return cls([result for result in results if result is not None], lost, session, code)
+
 
 def judge_predictions(request: PredictionsOptions, settings: Settings, *, as_json: bool) -> ExitCode:
     """Judge a file of predictions, print the results and write them in the suite's own format."""
@@ -172,8 +184,7 @@ def _judge_as_session(
             result = judged_result(sample.public, sample.number, sample.source, evaluation)
             judged[result.task, result.sample] = result
     results = [judged.get((sample.public.id, sample.number)) for sample in samples]
-    lost = [sample for sample, result in zip(samples, results, strict=True) if result is None]
-    return JudgedPredictions([result for result in results if result is not None], lost, session, code)
+    return JudgedPredictions.of(samples, results, session, code)
 
 
 def _judge_originals(
@@ -185,8 +196,7 @@ def _judge_originals(
     seed: int,
 ) -> JudgedPredictions:
     results = judge_by_original(home, samples, device, targets=targets, seed=seed, again=request.again)
-    lost = [sample for sample, result in zip(samples, results, strict=True) if result is None]
-    return JudgedPredictions([result for result in results if result is not None], lost)
+    return JudgedPredictions.of(samples, results)
 
 
 def judge_by_original(
