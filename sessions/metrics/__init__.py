@@ -11,5 +11,6 @@ attribution.py   deviance that category and method explain
 maintainability.py  maintainability of a candidate
 equal_budget.py  two sides, task by task, at equal budget
 comparison.py    whether a difference of two sides is proven
+training_rows.py  pairs and transitions of a session as rows of data
 intervals.py     Wilson, bootstrap over tasks
 """

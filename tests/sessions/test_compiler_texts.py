@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from sessions import Clock, Home, Recorder, compiler_texts
-from sessions.compiler_texts import read_text
+from sessions import Clock, Home, Recorder
 from sessions.state.code_facts import code_difference
+from sessions.store import compiler_texts
+from sessions.store.compiler_texts import read_text
 from tests.support import story
 from tests.support.assemblies import AMD, packed, with_assembly
 from tests.support.journals import correct

@@ -11,7 +11,7 @@ from harness import Evaluation, Verdict
 from harness.wire.provenance import Provenance
 from sessions import SessionState, fold
 from sessions import events as ev
-from sessions.training_rows import pairs, transitions
+from sessions.metrics.training_rows import pairs, transitions
 from tests.support.evaluations import failed, judged
 from tests.support.journals import EventLog
 from tests.support.measured_sessions import latency

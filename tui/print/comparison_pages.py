@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
-from tui.facts.comparison import ComparedSides, comparison_facts, comparison_sections
+from tui.facts.report.comparison import ComparedSides, comparison_facts, comparison_sections
 
 from .plain import wrapped
 from .report.markdown import section_markdown

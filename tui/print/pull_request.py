@@ -15,8 +15,8 @@ from sessions.store.attempt_commits import code_call
 from suites import Task
 from tui.diagnostics import printable
 from tui.facts.attempt import origin_words
-from tui.facts.best_by_case import FIELDS as CASE_FIELDS
-from tui.facts.best_by_case import MEASURED
+from tui.facts.evaluation.best_by_case import FIELDS as CASE_FIELDS
+from tui.facts.evaluation.best_by_case import MEASURED
 from tui.facts.evaluation.counted import case_sizes
 from tui.facts.evaluation.task_cases import sizes_words
 from tui.facts.evaluation.times import case_speedup, side_us

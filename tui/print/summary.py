@@ -11,9 +11,9 @@ from sessions.names import short_task
 from sessions.state.findings import findings_of
 from sessions.state.tally import tally
 from sessions.state.winners import bests_by_task
-from tui.facts.best_by_case import FIELDS as CASE_FIELDS
-from tui.facts.best_by_case import TITLE, basis_words
 from tui.facts.endings import session_ending
+from tui.facts.evaluation.best_by_case import FIELDS as CASE_FIELDS
+from tui.facts.evaluation.best_by_case import TITLE, basis_words
 from tui.facts.evaluation.certainty import against_words, speed_words, used_share, worst_first
 from tui.facts.evaluation.spread import spread_lines
 from tui.facts.spending import device_words, session_spent_words

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Mapping
 
 from sessions.kept_kernels import KeptKernel
-from sessions.training_rows import is_right
+from sessions.metrics.training_rows import is_right
 from tui.diagnostics import Complaint, printable
 
 from .export_files import HOW, facts

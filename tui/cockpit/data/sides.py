@@ -11,7 +11,7 @@ from sessions.state.state import AttemptState, InstanceState, SessionState
 from sessions.state.winners import earlier_best
 from suites import SuiteError, load_task
 from tui.cockpit.data import attempts
-from tui.facts.baselines import Baseline, baseline_of
+from tui.facts.evaluation.baselines import Baseline, baseline_of
 
 KERNEL_MARK = "@triton.jit"
 """In each Triton kernel; a baseline without it is PyTorch code."""

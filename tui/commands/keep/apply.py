@@ -17,8 +17,8 @@ from sessions.kept_kernels import KeptKernel
 from sessions.names import short_task, split_attempt, split_instance
 from sessions.state.state import Confirmation
 from suites import baseline_source, load_task
-from tui.commands.keep.holding import check_holds, guarded_kernel
-from tui.commands.keep.tuned_config import tuned_change
+from tui.actions.holding import check_holds, guarded_kernel
+from tui.actions.tuned_config import tuned_change
 from tui.commands.opening import complete_words, open_kernel
 from tui.diagnostics import Complaint, ExitCode, say
 from tui.print.plain import emit

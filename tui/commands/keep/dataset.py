@@ -12,7 +12,7 @@ import msgspec
 from sessions import SessionState
 from sessions.home import home_from
 from sessions.kept_kernels import session_kernels
-from sessions.training_rows import TrainingRow, pairs, transitions
+from sessions.metrics.training_rows import TrainingRow, pairs, transitions
 from suites.licence import suite_licences
 from tui.commands.files import write_document, write_folder
 from tui.commands.opening import open_sessions

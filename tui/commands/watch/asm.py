@@ -9,8 +9,8 @@ import click
 
 from harness.assembly.normal import normal_lines
 from sessions.catalog import LATEST
-from sessions.compiler_texts import read_text
 from sessions.state.state import SessionState
+from sessions.store.compiler_texts import read_text
 from sessions.store.decidable import find_attempt
 from tui.commands.opening import OpenedSession, complete_words, open_session
 from tui.diagnostics import Complaint, say

@@ -12,7 +12,7 @@ from sessions.metrics.row_cache import rows_of_session
 from tui.commands.opening import open_sessions
 from tui.commands.options import complete_sessions
 from tui.diagnostics import Complaint
-from tui.facts.comparison import compare_sides, why_not_compared
+from tui.facts.report.comparison import compare_sides, why_not_compared
 from tui.print.comparison_pages import comparison_json, comparison_markdown, comparison_text
 from tui.print.plain import emit, emit_json
 

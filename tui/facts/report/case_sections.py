@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 
 from engine.tuning.best_by_case import best_by_case
 from harness import Evaluation
-from tui.facts.best_by_case import FIELDS, TITLE, basis_words
+from tui.facts.evaluation.best_by_case import FIELDS, TITLE, basis_words
 from tui.facts.evaluation.counted import ESTIMATES, case_sizes
 from tui.facts.evaluation.times import time_columns, time_rows
 from tui.facts.tables import Cell, Column, Row, columns_of, rows_of

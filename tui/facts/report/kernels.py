@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from sessions.settings import RunSettings
 from suites import SuiteError, Task
-from tui.facts.baselines import Baseline, baseline_of
+from tui.facts.evaluation.baselines import Baseline, baseline_of
 
 from .model import SessionReport
 

@@ -82,7 +82,9 @@ class AssemblyView(Horizontal):
 
     @work(thread=True, group="assembly", exclusive=True, exit_on_error=False, name="reading assembly")
     def _read(self, home: Home, subject: tuple[str, str, str], number: int, reader: Reader) -> None:
-        from sessions.compiler_texts import read_text  # git is loaded when something is read from the store
+        from sessions.store.compiler_texts import (
+            read_text,  # git is loaded when something is read from the store
+        )
 
         try:
             text = reader(partial(read_text, home, subject[0]))

@@ -19,8 +19,8 @@ from tui.cockpit.screens.report.report_view import shown_rows
 from tui.cockpit.widgets.bar import Bar
 from tui.cockpit.widgets.key_bar import KeyBar
 from tui.cockpit.widgets.line_view import LineView
-from tui.facts.comparison import ComparedSides, compare_sides, comparison_facts, comparison_sections
 from tui.facts.report import Section
+from tui.facts.report.comparison import ComparedSides, compare_sides, comparison_facts, comparison_sections
 from tui.facts.tables import Table, named_values
 
 HELP = """\

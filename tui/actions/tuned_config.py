@@ -9,7 +9,7 @@ from sessions.applying.worktree import Repository
 from sessions.kept_kernels import KeptKernel
 from sessions.names import short_task
 from suites import Task, baseline_source
-from tui.commands.keep.holding import timed_target
+from tui.actions.holding import timed_target
 from tui.diagnostics import Complaint
 from tui.print.pull_request import TunedChange
 

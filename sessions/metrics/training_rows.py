@@ -15,12 +15,12 @@ import msgspec
 
 from harness import Evaluation, Verdict
 from harness.wire.provenance import Provenance
+from sessions.events import Role
+from sessions.state.speed import are_comparable, baseline_names, speed_of
+from sessions.state.state import AttemptState, Confirmation, InstanceState, SessionState
+from sessions.store.attempt_commits import code_call
 
-from .events import Role
-from .metrics.maintainability import maintainability_of
-from .state.speed import are_comparable, baseline_names, speed_of
-from .state.state import AttemptState, Confirmation, InstanceState, SessionState
-from .store.attempt_commits import code_call
+from .maintainability import maintainability_of
 
 DIGITS = 4
 """Decimals of times, rates and speedups, as in the corpus."""
