@@ -44,7 +44,8 @@ def unsampled_cases(evaluation: Evaluation) -> list[str]:
         # The reason names each case's own limit of time, which is no fact about the kernel.
         cases.setdefault(why.rpartition(": ")[2], []).append(case)
     return [
-        f"Not estimated at the full size, only at the size when interpreted: {', '.join(named)} ({why})."
+        f"Not estimated at the full size, only at the size when interpreted: {', '.join(named)} ({why}). "
+        "An attempt with an estimate of more cases ranks higher."
         for why, named in cases.items()
     ]
 

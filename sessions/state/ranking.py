@@ -32,6 +32,8 @@ class Rank(NamedTuple):
     """Stages that a failed candidate passed; 0 for correct candidates."""
     speedup: float
     """`Speed.value`, in steps of 1 %; `-inf` if nothing was measured."""
+    sampled: int
+    """Minus the cases without an estimate at their full size: an attempt must not win because its heavy case is unknown."""
     estimate: float
     """Minus `estimated_slowdown` in steps of 5 %; without an estimate, minus requested over minimal bytes.
 
@@ -63,13 +65,14 @@ def rank_at_speed(evaluation: Evaluation, source: str, speed: Speed | None) -> R
     if evaluation.verdict is not Verdict.CORRECT:
         passed = sum(stage.ok is True for stage in evaluation.stages)
         standing = 1 if evaluation.verdict.counted else 0
-        return Rank(standing, passed, UNKNOWN, UNKNOWN, UNKNOWN, UNKNOWN, UNKNOWN, UNKNOWN, 0)
+        return Rank(standing, passed, UNKNOWN, 0, UNKNOWN, UNKNOWN, UNKNOWN, UNKNOWN, UNKNOWN, 0)
     slowdown = estimated_slowdown(evaluation) or requested_over_minimal(evaluation)
     occupancy = lowest_occupancy(evaluation)
     return Rank(
         3 if speed is not None else 2,
         0,
         UNKNOWN if speed is None else in_steps(speed.value, TIE),
+        -len(evaluation.not_sampled),
         UNKNOWN if slowdown is None else -in_steps(slowdown, ESTIMATE_TIE),
         load_bits(evaluation),
         _spill_rank(evaluation),

@@ -110,3 +110,10 @@ def test_rank_of_unknown_facts_is_not_nan() -> None:
     bare = msgspec.structs.replace(CORRECT, traffic=(), resources={})
     assert not any(math.isnan(part) for part in rank(bare))
     assert rank(bare) == rank(bare)
+
+
+def test_attempt_whose_heavy_case_could_not_be_sampled_does_not_win_by_its_others() -> None:
+    known = estimated(bound("heavy", 100.0, 130.0), bound("light", 10.0, 12.0))
+    unknown = estimated(bound("heavy", 0.2, 0.2), bound("light", 10.0, 10.0))
+    unknown = msgspec.structs.replace(unknown, not_sampled={"heavy": "a program is too long to sample"})
+    assert rank(known) > rank(unknown)
