@@ -137,6 +137,7 @@ class Sheet:
             notes=tuple(dict.fromkeys(self.notes)),
             facts=(*(judged.facts if judged is not None else ()), *timing.facts),
             margins=judged.margins if judged is not None else (),
+            serving=timing.served,
             exam=isinstance(self._mode, Exam),
             only_cases=self._only_cases(),
             printed=self.printed,

@@ -10,6 +10,7 @@ import msgspec
 from .code_counts import CodeCounts
 from .latency import DeviceState, Latency, RoughTime
 from .provenance import Provenance
+from .served_calls import ServedCall
 
 SCHEMA = 1
 STAGES = ("static", "call", "compile", "execution", "integrity", "performance")
@@ -413,6 +414,8 @@ class Evaluation(msgspec.Struct, frozen=True):
     notes: tuple[str, ...] = ()
     facts: tuple[Fact, ...] = ()
     margins: tuple[Margin, ...] = ()
+    serving: tuple[ServedCall, ...] = ()
+    """By open case, what serving needs to know; empty without a timing on a GPU."""
     exam: bool = False
     """Whether the exam cases were judged, which reach no feedback, and not the open ones."""
     printed: str = ""

@@ -34,7 +34,9 @@ class CallGraph:
                 self.outputs = [call(number) for number in range(launches)]
         except Exception as error:
             torch.cuda.synchronize()
-            raise NotCaptured(str(error).partition("\n")[0] or type(error).__name__) from error
+            # After an error the end of the capture fails too; the first error says why.
+            cause = error.__context__ or error
+            raise NotCaptured(str(cause).partition("\n")[0] or type(cause).__name__) from error
         for _ in range(WARM_REPLAYS):
             self.replay()
         torch.cuda.synchronize()
