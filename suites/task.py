@@ -48,6 +48,7 @@ FINDINGS = {
 REQUIREMENTS = {
     "no_graph": "a call that no CUDA or HIP graph holds",
     "host_waits": "a call in which the host waits for the device",
+    "batch_dependent": "rows of a batch with other bits than the same rows alone",
 }
 """What a task may list in `strict` besides findings: what serving needs, measured on a GPU."""
 

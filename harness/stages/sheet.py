@@ -138,6 +138,7 @@ class Sheet:
             facts=(*(judged.facts if judged is not None else ()), *timing.facts),
             margins=judged.margins if judged is not None else (),
             serving=timing.served,
+            batch_rows=judged.batch_rows if judged is not None else (),
             exam=isinstance(self._mode, Exam),
             only_cases=self._only_cases(),
             printed=self.printed,

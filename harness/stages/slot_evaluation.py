@@ -366,11 +366,9 @@ class SlotEvaluation:
             if error_at_gpu_sizes is not None:
                 error = error_at_gpu_sizes
                 sheet.fail_stage("execution", error.message)
-        unchecked = unchecked_requirements(sheet.timing.served, request.task) if error is None else ()
-        if unchecked:
-            sheet.notes.append(
-                f"required by the task, but no timing on a GPU measured it: {', '.join(unchecked)}"
-            )
+        unchecked = unchecked_requirements(sheet.timing.served, judged.batch_rows, request.task)
+        if error is None and unchecked:
+            sheet.notes.append(f"required by the task, but not measured here: {', '.join(unchecked)}")
         return sheet.conclude(error)
 
     async def _time(self, *, alone: asyncio.Task[int] | None = None) -> ErrorReport | None:

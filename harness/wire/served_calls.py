@@ -28,6 +28,24 @@ class ServedCall(msgspec.Struct, frozen=True):
     """Seconds in which an autotuned kernel ran its configs in the first call of the case."""
 
 
+class BatchRows(msgspec.Struct, frozen=True):
+    """Rows of a large batch against the same rows in a call of their own, on a GPU. The judge compares them: proof."""
+
+    case: str = ""
+    axis: str = ""
+    """The size that is the batch."""
+    rows: int = 0
+    of: int = 0
+    same_bits: bool | None = None
+    why_not: str = ""
+    """Why nothing was compared, if `same_bits` is `None`."""
+
+    @property
+    def words(self) -> str:
+        """`rows=1 alone and in rows=8192, case fp32`."""
+        return f"{self.axis}={self.rows} alone and in {self.axis}={self.of}, case {self.case}"
+
+
 def unmet_requirements(calls: Sequence[ServedCall], task: Task) -> Iterator[tuple[str, str]]:
     """Yield kind and message of each requirement of the task that a call misses."""
     for call in calls:
@@ -53,7 +71,9 @@ def unmet_requirements(calls: Sequence[ServedCall], task: Task) -> Iterator[tupl
             )
 
 
-def unchecked_requirements(calls: Sequence[ServedCall], task: Task) -> tuple[str, ...]:
+def unchecked_requirements(
+    calls: Sequence[ServedCall], batches: Sequence[BatchRows], task: Task
+) -> tuple[str, ...]:
     """Return the keys of the requirements that nothing measured, in at least one open case."""
     by_case = {call.case: call for call in calls}
     served = [by_case.get(case.name) for case in task.open_cases]
@@ -63,6 +83,8 @@ def unchecked_requirements(calls: Sequence[ServedCall], task: Task) -> tuple[str
         and any(call is None or call.host_waits is None for call in served),
         "not_deterministic": "not_deterministic" in task.strict
         and any(call is None or call.same_bits is None for call in served),
+        "batch_dependent": "batch_dependent" in task.strict
+        and all(batch.same_bits is None for batch in batches),
         "max_host_us": task.max_host_us is not None and None in served,
     }
     return tuple(name for name, is_unknown in unknown.items() if is_unknown)

@@ -26,12 +26,12 @@ def serving_facts(evaluation: Evaluation) -> tuple[ServingFact, ...]:
     if not calls and evaluation.verdict is not Verdict.CORRECT:
         return ()
     known = (_graph(calls), _waits(calls), _host(calls), _bits(calls)) if calls else (_unknown(evaluation),)
-    return (*known, *_specializations(evaluation))
+    return (*known, *_batch(evaluation), *_specializations(evaluation))
 
 
 def _unknown(evaluation: Evaluation) -> ServingFact:
     why = "no GPU timed the kernel" if evaluation.device == "cpu" else "the kernel was not timed"
-    return ServingFact("graph, host time, same bits", f"{NOT_MEASURED}: {why}")
+    return ServingFact("graph, host, same bits", f"{NOT_MEASURED}: {why}")
 
 
 def _graph(calls: Sequence[ServedCall]) -> ServingFact:
@@ -66,8 +66,21 @@ def _bits(calls: Sequence[ServedCall]) -> ServingFact:
         return ServingFact(name, value, is_obstacle=True)
     if unknown := [call for call in calls if call.same_bits is None]:
         return ServingFact(name, f"{NOT_MEASURED}, {_in_cases(unknown, calls)}: too little memory")
-    value = f"yes, in {REPEATS} calls on equal inputs, {_in_cases(calls, calls)}; other batch sizes: {NOT_MEASURED}"
-    return ServingFact(name, value)
+    return ServingFact(name, f"yes, {REPEATS} calls on equal inputs, {_in_cases(calls, calls)}")
+
+
+def _batch(evaluation: Evaluation) -> tuple[ServingFact, ...]:
+    """Empty if the evaluation ended before, and without a GPU."""
+    batches, name = evaluation.batch_rows, "same bits in any batch"
+    if not batches:
+        return ()
+    if batches[0].same_bits is None:
+        return (ServingFact(name, f"{NOT_MEASURED}: {batches[0].why_not}"),)
+    different = [batch for batch in batches if not batch.same_bits]
+    compared = "; ".join(batch.words for batch in different or batches)
+    config = ", with the first config" if _is_autotuned(evaluation) else ""
+    value = f"{'no' if different else 'yes'}, {compared}{config}"
+    return (ServingFact(name, value, is_obstacle=bool(different)),)
 
 
 def _specializations(evaluation: Evaluation) -> tuple[ServingFact, ...]:
@@ -87,10 +100,14 @@ def _specializations(evaluation: Evaluation) -> tuple[ServingFact, ...]:
 
 
 def _tuning(evaluation: Evaluation, tuning_s: float) -> str:
-    kernels = (kernel for kernels in evaluation.resources.values() for kernel in kernels)
-    if all(kernel.autotune_index is None for kernel in kernels):
+    if not _is_autotuned(evaluation):
         return ""
     return f"{tuning_s:.2g} s to autotune" if evaluation.serving else f"autotuning {NOT_MEASURED}"
+
+
+def _is_autotuned(evaluation: Evaluation) -> bool:
+    rows = (row for rows in evaluation.resources.values() for row in rows)
+    return any(row.autotune_index is not None for row in rows)
 
 
 def _in_cases(some: Sequence[ServedCall], calls: Sequence[ServedCall]) -> str:

@@ -133,6 +133,31 @@ async def test_gpu_out_of_memory_is_a_call_error(gpu_pool: DevicePool) -> None:
     assert "out of memory" in evaluation.error.message
 
 
+@pytest.mark.parametrize(
+    ("body", "graph", "waits"),
+    [
+        ("launch(x, y, out)\nreturn out", True, False),
+        ("launch(x, y, out)\ntorch.cuda.synchronize()\nreturn out", False, True),
+        (
+            "launch(x, y, out)\nassert out.numel() == 0 or out.flatten()[0].item() is not None\nreturn out",
+            False,
+            True,
+        ),
+    ],
+    ids=["launches only", "synchronize", "item"],
+)
+async def test_gpu_shows_whether_the_host_waits_and_a_graph_holds_the_call(
+    gpu_pool: DevicePool, body: str, *, graph: bool, waits: bool
+) -> None:
+    evaluation = await judge_small(gpu_pool, adding(body))
+    assert (evaluation.verdict, evaluation.error) == (Verdict.CORRECT, None)
+    assert evaluation.serving
+    assert {(not call.no_graph, call.host_waits, call.same_bits) for call in evaluation.serving} == {
+        (graph, waits, True)
+    }
+    assert all(batch.same_bits for batch in evaluation.batch_rows)
+
+
 @pytest_asyncio.fixture(scope="module", loop_scope="session")
 async def hasty_pool() -> AsyncIterator[DevicePool]:
     limits = TimeLimits(call_s=12.0, call_cpu_s=60.0, case_s=12.0, case_cpu_s=60.0)
