@@ -50,7 +50,7 @@ REQUIREMENTS = {
     "host_waits": "a call in which the host waits for the device",
     "batch_dependent": "rows of a batch with other bits than the same rows alone",
 }
-"""What a task may list in `strict` besides findings: what serving needs, measured on a GPU."""
+"""Obstacles to serving that a task may list in `strict` besides findings; measured on a GPU."""
 
 
 class Cost(NamedTuple):
@@ -220,7 +220,7 @@ class Task(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     allows: tuple[Allowance, ...] = (Allowance.OFFSET,)
     """Kinds of inputs in hidden cases beyond dense, finite inputs."""
     strict: tuple[str, ...] = ()
-    """What refuses a candidate; see `FINDINGS` and `REQUIREMENTS`."""
+    """Kinds of `FINDINGS` and `REQUIREMENTS` that refuse a candidate."""
     max_host_us: float | None = None
     """A call that needs more microseconds of the host refuses a candidate on a GPU; `None`: no limit."""
     axes: dict[str, Axis] = {}

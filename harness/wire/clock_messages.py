@@ -36,7 +36,7 @@ class TapedCall(msgspec.Struct, frozen=True):
     """Wall time of a plain call with its host code, back to back."""
     peak_bytes: int = 0
     served: ServedCall | None = None
-    """Of the candidate only."""
+    """Facts that serving needs, of a candidate; `None` for a baseline."""
 
 
 class Measure(msgspec.Struct, frozen=True, tag="measure"):

@@ -415,7 +415,7 @@ class Evaluation(msgspec.Struct, frozen=True):
     facts: tuple[Fact, ...] = ()
     margins: tuple[Margin, ...] = ()
     serving: tuple[ServedCall, ...] = ()
-    """By open case, what serving needs to know; empty without a timing on a GPU."""
+    """Facts that serving needs, one entry for each open case; empty without a timing on a GPU."""
     batch_rows: tuple[BatchRows, ...] = ()
     """One for each dtype, or one that says why nothing was compared; empty without a GPU."""
     exam: bool = False

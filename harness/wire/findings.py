@@ -48,7 +48,7 @@ def missed_stores(traffic: CaseTraffic) -> ErrorReport | None:
 
 
 def batch_error(batches: Iterable[BatchRows]) -> ErrorReport | None:
-    """Return the error report for rows whose bits depend on the batch; `None` if there are none."""
+    """Return the error report for rows with bits that depend on the batch; `None` if there are none."""
     different = next((batch for batch in batches if batch.same_bits is False), None)
     if different is None:
         return None

@@ -1,4 +1,4 @@
-"""What serving needs to know of a candidate's calls, and which of it a task requires. Torch-free."""
+"""Facts about a candidate's calls that serving needs, and the requirements of a task that they miss. Torch-free."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import msgspec
 from suites.task import Task
 
 REPEATS = 4
-"""Calls on equal inputs, whose bits are compared."""
+"""Calls on equal inputs; their bits are compared."""
 
 
 class ServedCall(msgspec.Struct, frozen=True):

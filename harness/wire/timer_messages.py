@@ -180,7 +180,7 @@ class TryServing(msgspec.Struct, frozen=True, tag="try_serving"):
 
 
 class TriedServing(msgspec.Struct, frozen=True, tag="tried_serving"):
-    """What the calls showed."""
+    """Facts that these calls showed."""
 
     call: ServedCall
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import subprocess
+import sys
 from collections.abc import AsyncIterator
 
 import pytest
@@ -156,6 +158,28 @@ async def test_gpu_shows_whether_the_host_waits_and_a_graph_holds_the_call(
         (graph, waits, True)
     }
     assert all(batch.same_bits for batch in evaluation.batch_rows)
+
+
+FAILED_CAPTURE = """
+import torch
+from harness.worker.kit.call_graph import CallGraph, NotCaptured
+numbers = torch.ones(1 << 20, device="cuda")
+try:
+    CallGraph(lambda _: (numbers + 1).sum().item(), 1)
+except NotCaptured as why:
+    print(why)
+torch.cuda.empty_cache()
+print(int(CallGraph(lambda _: numbers + 1, 1).outputs[0].sum()))
+"""
+
+
+async def test_process_goes_on_after_a_failed_capture() -> None:
+    command = (sys.executable, "-c", FAILED_CAPTURE)
+    done = await asyncio.to_thread(subprocess.run, command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    why, total = done.stdout.splitlines()
+    assert "capturing" in why
+    assert total == str(2 << 20)
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="session")

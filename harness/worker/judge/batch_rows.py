@@ -49,8 +49,8 @@ def compare_batch_rows(
     """
     Call cases of `steps` with all rows and with few of them: of each dtype the largest case that can be split.
 
-    An axis is a batch if the task allows the smaller size, each input changes along one dimension at most, and the oracle's
-    answer for the rows alone equals its rows for the whole batch.
+    An axis is a batch if the task allows the smaller size and each input changes along one dimension at most. The oracle's answer
+    for the rows alone must equal its rows for the whole batch.
     """
     if task.script is not None:
         return (BatchRows(why_not="the calls of a recorded task cannot be split"),)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import gc
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any
 
 import torch
@@ -59,14 +59,29 @@ def _captured(graph: torch.cuda.CUDAGraph) -> Iterator[None]:
     """Like `torch.cuda.graph` without its garbage collection and emptying of torch's cache, which take tens of milliseconds."""
     torch.cuda.synchronize()
     collects = gc.isenabled()
+    pool = torch.cuda.graph_pool_handle()
     gc.disable()  # freeing a tensor during the capture would end it
     try:
         with torch.cuda.stream(torch.cuda.Stream()):  # type: ignore[no-untyped-call]
-            graph.capture_begin()
             try:
-                yield
-            finally:
-                graph.capture_end()
+                graph.capture_begin(pool=pool)
+                try:
+                    yield
+                finally:
+                    graph.capture_end()
+            except BaseException:
+                _end_allocation(pool)
+                raise
     finally:
         if collects:
             gc.enable()
+
+
+def _end_allocation(pool: tuple[int, int]) -> None:
+    """
+    End what a failed capture leaves open in torch's allocator: the next `torch.cuda.empty_cache` would fail.
+
+    Source: `CUDAGraph::capture_end` of torch 2.11; newer versions end it themselves, and then the call raises.
+    """
+    with suppress(RuntimeError):
+        torch._C._cuda_endAllocateToPool(torch.cuda.current_device(), pool)
