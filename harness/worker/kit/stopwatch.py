@@ -23,7 +23,7 @@ CALIBRATION_CYCLES = 2_000_000
 LEAD_MS = 0.02
 """Added to every lead (see `LEAD`)."""
 BUSY, BUSY_MS, BUSY_TRIES = 4.0, 2.0, 3
-"""The device is busy for this multiple of the host's time plus this time, in at most so many tries, to see whether a call waits."""
+"""The device is busy for this multiple of the host's time and this time, in so many tries, to see whether a call waits."""
 LONGEST_HOST_MS = 100.0
 
 
@@ -114,8 +114,8 @@ class Stopwatch:
         """
         Return whether the host waits for the device in `call`; `None` if the host needs longer than `LONGEST_HOST_MS`.
 
-        The device is kept busy for longer than the host needs. A call that returns before the device is idle did not wait. Several tries, because
-        other processes may hold up the host.
+        The device is kept busy for longer than the host needs. A call that returns before the device is idle did not wait.
+        There are several tries, because other processes may hold up the host.
         """
         if host_ms > LONGEST_HOST_MS:
             return None
