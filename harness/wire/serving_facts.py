@@ -35,11 +35,13 @@ def _unknown(evaluation: Evaluation) -> ServingFact:
 
 
 def _graph(calls: Sequence[ServedCall]) -> ServingFact:
-    failed = [call for call in calls if call.no_graph]
-    if not failed:
-        return ServingFact("captured in a graph", f"yes, {_in_cases(calls, calls)}")
-    value = f"no, {_in_cases(failed, calls)}: {failed[0].no_graph}"
-    return ServingFact("captured in a graph", value, is_obstacle=True)
+    name = "captured in a graph"
+    if failed := [call for call in calls if call.no_graph]:
+        value = f"no, {_in_cases(failed, calls)}: {failed[0].no_graph}"
+        return ServingFact(name, value, is_obstacle=True)
+    if unknown := [call for call in calls if call.no_graph is None]:
+        return ServingFact(name, f"{NOT_MEASURED}, {_in_cases(unknown, calls)}: too little memory")
+    return ServingFact(name, f"yes, {_in_cases(calls, calls)}")
 
 
 def _waits(calls: Sequence[ServedCall]) -> ServingFact:

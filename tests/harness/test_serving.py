@@ -78,6 +78,17 @@ def test_different_bits_of_a_repeat_are_found(monkeypatch: pytest.MonkeyPatch) -
     assert (call.same_bits, call.no_graph) == (False, "")
 
 
+def test_memory_that_is_too_small_is_no_obstacle(monkeypatch: pytest.MonkeyPatch) -> None:
+    def call(_: torch.Tensor) -> torch.Tensor:
+        raise torch.OutOfMemoryError
+
+    monkeypatch.setattr(IdleWatch, "host_waits", lambda *_: None)
+    served = try_serving(monkeypatch, call)
+    assert (served.no_graph, served.host_waits, served.same_bits) == (None, None, None)
+    values = [fact.value for fact in serving_facts(judged(serving=(served,)))]
+    assert sum(value.startswith("not measured") for value in values) == 3
+
+
 def test_graph_that_repeats_values_of_the_capture_is_none(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Graph, "replay", lambda _: None)
     call = try_serving(monkeypatch, lambda memory: memory * 2)

@@ -125,7 +125,9 @@ class SourceTimers:
         call = link.ask(TryServing(prepared.call_ms), TriedServing, wall_s=self._measure.limits.call_s).call
         if not (math.isfinite(call.host_us) and call.host_us > 0 <= call.tuning_s < math.inf):
             raise link.lie("what came are no times of a call")
-        return msgspec.structs.replace(call, case=case.name, no_graph=call.no_graph[:MOST_WORDS])
+        return msgspec.structs.replace(
+            call, case=case.name, no_graph=call.no_graph and call.no_graph[:MOST_WORDS]
+        )
 
     def _time_plain_calls(self, link: TimerLine) -> float:
         """Milliseconds of a plain call, by the clock's own watch."""

@@ -13,7 +13,6 @@ from harness.worker.kit.call_graph import CallGraph, NotCaptured
 from harness.worker.kit.stopwatch import Stopwatch
 
 OTHER_BITS = "the graph, replayed on new values, gives different bits than a call"
-NO_MEMORY = "too little memory of the device for a graph"
 
 
 def try_serving(
@@ -30,13 +29,14 @@ def try_serving(
     `other_values` are the bytes of other inputs of the same shapes; they are not changed. `memory` is left with any values.
     """
     waits = watch.host_waits(call, host_ms)
-    values = memory.clone()
 
     def bits(values: torch.Tensor) -> list[torch.Tensor]:
         memory.copy_(values)
         return _bits(call())
 
+    same: bool | None
     try:
+        values = memory.clone()
         first = bits(values)
         same = all(_are_equal(first, bits(values)) for _ in range(REPEATS - 1))
     except torch.OutOfMemoryError:
@@ -55,8 +55,12 @@ def _why_no_graph(
     memory: torch.Tensor,
     values: torch.Tensor,
     bits: Callable[[torch.Tensor], list[torch.Tensor]] | None,
-) -> str:
-    """Return why no graph holds the call; empty if one does. Without `bits`, a replay is not compared with a call."""
+) -> str | None:
+    """
+    Return why no graph holds the call; empty if one does, `None` if memory is too small to know.
+
+    Without `bits`, a replay is not compared with a call.
+    """
     try:
         graph = CallGraph(lambda _: call(), 1)
         if bits is None:
@@ -66,9 +70,9 @@ def _why_no_graph(
         replayed = _bits(graph.outputs[0])
         return "" if _are_equal(replayed, bits(values)) else OTHER_BITS
     except NotCaptured as why:
-        return str(why)
+        return None if isinstance(why.__cause__, torch.OutOfMemoryError) else str(why)
     except torch.OutOfMemoryError:
-        return NO_MEMORY
+        return None
 
 
 def _bits(value: Any) -> list[torch.Tensor]:
