@@ -45,6 +45,12 @@ FINDINGS = {
     "not_deterministic": "equal inputs gave other bits",
 }
 """Kinds of findings that a task may list in `strict`."""
+REQUIREMENTS = {
+    "no_graph": "a call that no CUDA or HIP graph holds",
+    "host_waits": "a call in which the host waits for the device",
+    "batch_dependent": "rows of a batch with other bits than the same rows alone",
+}
+"""Obstacles to serving that a task may list in `strict` besides findings; measured on a GPU."""
 
 
 class Cost(NamedTuple):
@@ -214,7 +220,9 @@ class Task(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     allows: tuple[Allowance, ...] = (Allowance.OFFSET,)
     """Kinds of inputs in hidden cases beyond dense, finite inputs."""
     strict: tuple[str, ...] = ()
-    """Kinds of findings that refuse a candidate; see `FINDINGS`."""
+    """Kinds of `FINDINGS` and `REQUIREMENTS` that refuse a candidate."""
+    max_host_us: float | None = None
+    """A call that needs more microseconds of the host refuses a candidate on a GPU; `None`: no limit."""
     axes: dict[str, Axis] = {}
     """Sizes of hidden cases by axis. An axis without entry stays in the range of the open cases."""
     script: RecordedScript | None = None

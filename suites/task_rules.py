@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from suites.dtypes import TASK_DTYPES
 from suites.errors import nearest
 from suites.signature import Signature, parse_signature
-from suites.task import FINDINGS, Allowance, Task
+from suites.task import FINDINGS, REQUIREMENTS, Allowance, Task
 from suites.tolerances import Problem, tolerance_problems
 
 SCHEMA = 1
@@ -153,8 +153,11 @@ def _case_problems(task: Task) -> Iterator[Problem]:
 def _allowance_problems(task: Task) -> Iterator[Problem]:
     """Yield hidden cases that the instruction does not announce, and unknown kinds of findings."""
     for kind in task.strict:
-        if kind not in FINDINGS:
-            yield "strict", f"{kind!r} is none of {', '.join(FINDINGS)}{nearest(kind, FINDINGS)}"
+        kinds = FINDINGS | REQUIREMENTS
+        if kind not in kinds:
+            yield "strict", f"{kind!r} is none of {', '.join(kinds)}{nearest(kind, kinds)}"
+    if task.max_host_us is not None and not task.max_host_us > 0:
+        yield "max_host_us", f"is {task.max_host_us:g}; it must be above 0"
     for allowance, phrases in _PHRASES.items():
         if allowance in task.allows and not phrases.search(task.instruction):
             yield "allows", f"has `{allowance}`, but the instruction does not say that such inputs occur"

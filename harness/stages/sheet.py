@@ -137,6 +137,8 @@ class Sheet:
             notes=tuple(dict.fromkeys(self.notes)),
             facts=(*(judged.facts if judged is not None else ()), *timing.facts),
             margins=judged.margins if judged is not None else (),
+            serving=timing.served,
+            batch_rows=judged.batch_rows if judged is not None else (),
             exam=isinstance(self._mode, Exam),
             only_cases=self._only_cases(),
             printed=self.printed,

@@ -24,6 +24,7 @@ from harness.processes.slot import Slot
 from harness.processes.spares import GUEST, Worker
 from harness.stages.estimates.sampling import estimate_candidate, sample_cases
 from harness.stages.timing.baselines import USUAL, Against
+from harness.stages.timing.conclusions import require_serving
 from harness.stages.timing.performance import Crowded, Performance
 from harness.wire import limits
 from harness.wire.async_channel import AsyncChannel
@@ -49,6 +50,7 @@ from harness.wire.judge_messages import (
     Weighed,
 )
 from harness.wire.sample_messages import CaseSampled
+from harness.wire.served_calls import unchecked_requirements
 from harness.wire.stack_samples import last_line
 from suites.task import Task
 
@@ -364,6 +366,9 @@ class SlotEvaluation:
             if error_at_gpu_sizes is not None:
                 error = error_at_gpu_sizes
                 sheet.fail_stage("execution", error.message)
+        unchecked = unchecked_requirements(sheet.timing.served, judged.batch_rows, request.task)
+        if error is None and unchecked:
+            sheet.notes.append(f"required by the task, but not measured here: {', '.join(unchecked)}")
         return sheet.conclude(error)
 
     async def _time(self, *, alone: asyncio.Task[int] | None = None) -> ErrorReport | None:
@@ -392,6 +397,7 @@ class SlotEvaluation:
                 compiled={kernel.code_sha256 for kernel in sheet.compiled.resources.get(first.name, ())},
                 effort=request.effort,
             )
+            timing = require_serving(timing, request.task)
         except Crowded:
             self._slot.discard()
             sheet.leave("performance", "not timed: processes were left behind", ok=None)

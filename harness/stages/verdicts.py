@@ -38,7 +38,8 @@ _SIGNALS = ("SIG", "signal ")
 def conclude(error: ErrorReport | None) -> Verdict:
     """Return the verdict on a candidate with this error, or with none.
 
-    Any other kind says that the candidate's kernels did not do the work of a call, and only that.
+    Any other kind says that the candidate's kernels did not do the work of a call, or that a call has what the task's `strict` or
+    `max_host_us` refuses.
     """
     if error is None:
         return Verdict.CORRECT

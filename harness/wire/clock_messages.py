@@ -16,6 +16,7 @@ from .judge_messages import JudgeRequest, TurnWanted
 from .latency import LaunchTime, Method
 from .launch_tape import Tape
 from .limits import TimeLimits
+from .served_calls import ServedCall
 
 BASELINE, CANDIDATE = "baseline", "candidate"
 SIDES = (BASELINE, CANDIDATE)
@@ -34,6 +35,8 @@ class TapedCall(msgspec.Struct, frozen=True):
     plain_ms: float | None = None
     """Wall time of a plain call with its host code, back to back."""
     peak_bytes: int = 0
+    served: ServedCall | None = None
+    """Facts that serving needs, of a candidate; `None` for a baseline."""
 
 
 class Measure(msgspec.Struct, frozen=True, tag="measure"):
@@ -166,6 +169,8 @@ class Measured(msgspec.Struct, frozen=True, tag="measured"):
     times: tuple[ProcessTimes, ...]
     floor: Floor | None
     tapes: tuple[Taped, ...] = ()
+    served: tuple[ServedCall, ...] = ()
+    """The candidate's calls by case."""
     confirmed_outputs: int = 0
     """Outputs of timed calls that match the oracle."""
     error: ErrorReport | None = None

@@ -8,6 +8,7 @@ import msgspec
 
 from .evaluation import ErrorReport, Finding, line_in
 from .guest_messages import CaseTraffic
+from .served_calls import BatchRows
 
 
 def drop_repeated(findings: Iterable[Finding]) -> tuple[Finding, ...]:
@@ -43,6 +44,17 @@ def missed_stores(traffic: CaseTraffic) -> ErrorReport | None:
         message=f"case {traffic.case}: {first}{more}",
         trace="\n".join(traffic.missed_stores),
         line=line_in(first),
+    )
+
+
+def batch_error(batches: Iterable[BatchRows]) -> ErrorReport | None:
+    """Return the error report for rows with bits that depend on the batch; `None` if there are none."""
+    different = next((batch for batch in batches if batch.same_bits is False), None)
+    if different is None:
+        return None
+    return ErrorReport(
+        kind="batch_dependent",
+        message=f"{different.words}: the bits differ; use one order of sums and one config for every batch",
     )
 
 

@@ -12,6 +12,7 @@ from suites.task import Case, Task
 from .evaluation import ErrorReport, Fact, Finding, Layer, Margin, Weakness
 from .guest_messages import Alive, CaseTraffic
 from .limits import TimeLimits
+from .served_calls import BatchRows
 
 
 class Begin(msgspec.Struct, frozen=True, tag="begin"):
@@ -137,6 +138,7 @@ class Judged(msgspec.Struct, frozen=True, tag="judged"):
     margins: tuple[Margin, ...] = ()
     findings: tuple[Finding, ...] = ()
     kernels: tuple[str, ...] = ()
+    batch_rows: tuple[BatchRows, ...] = ()
     failure: Failure | None = None
 
 

@@ -38,6 +38,8 @@ from .timer_messages import (
     Renew,
     Sample,
     Sampled,
+    TriedServing,
+    TryServing,
 )
 from .verifier_messages import NotReplayed, Replay, Replayed
 
@@ -59,6 +61,7 @@ WorkerRequest = (
     | Record
     | Play
     | Clear
+    | TryServing
 )
 WorkerAnswer = (
     Hello
@@ -76,6 +79,7 @@ WorkerAnswer = (
     | Sampled
     | Done
     | Recorded
+    | TriedServing
 )
 
 

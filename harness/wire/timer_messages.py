@@ -13,6 +13,7 @@ import msgspec
 
 from .guest_messages import Argument
 from .launch_tape import Tape
+from .served_calls import ServedCall
 
 LEAST_IN_BLOCK = 5
 """Calls sampled at once between events, after new inputs; the clock fetches a part of each one's output."""
@@ -169,6 +170,19 @@ class Recorded(msgspec.Struct, frozen=True, tag="recorded"):
 
     tape: Tape | None
     why_not: str = ""
+
+
+class TryServing(msgspec.Struct, frozen=True, tag="try_serving"):
+    """Make calls of the prepared case, with the source's own host code, as a server makes them."""
+
+    host_ms: float
+    """The host's time for a call."""
+
+
+class TriedServing(msgspec.Struct, frozen=True, tag="tried_serving"):
+    """Facts that these calls showed."""
+
+    call: ServedCall
 
 
 class Play(msgspec.Struct, frozen=True, tag="play"):

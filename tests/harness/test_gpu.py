@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import subprocess
+import sys
 from collections.abc import AsyncIterator
 
 import pytest
@@ -131,6 +133,53 @@ async def test_gpu_out_of_memory_is_a_call_error(gpu_pool: DevicePool) -> None:
     )
     assert verdict_and_kind(evaluation) == ("call_error", "out_of_memory")
     assert "out of memory" in evaluation.error.message
+
+
+@pytest.mark.parametrize(
+    ("body", "graph", "waits"),
+    [
+        ("launch(x, y, out)\nreturn out", True, False),
+        ("launch(x, y, out)\ntorch.cuda.synchronize()\nreturn out", False, True),
+        (
+            "launch(x, y, out)\nassert out.numel() == 0 or out.flatten()[0].item() is not None\nreturn out",
+            False,
+            True,
+        ),
+    ],
+    ids=["launches only", "synchronize", "item"],
+)
+async def test_gpu_shows_whether_the_host_waits_and_a_graph_holds_the_call(
+    gpu_pool: DevicePool, body: str, *, graph: bool, waits: bool
+) -> None:
+    evaluation = await judge_small(gpu_pool, adding(body))
+    assert (evaluation.verdict, evaluation.error) == (Verdict.CORRECT, None)
+    assert evaluation.serving
+    assert {(not call.no_graph, call.host_waits, call.same_bits) for call in evaluation.serving} == {
+        (graph, waits, True)
+    }
+    assert all(batch.same_bits for batch in evaluation.batch_rows)
+
+
+FAILED_CAPTURE = """
+import torch
+from harness.worker.kit.call_graph import CallGraph, NotCaptured
+numbers = torch.ones(1 << 20, device="cuda")
+try:
+    CallGraph(lambda _: (numbers + 1).sum().item(), 1)
+except NotCaptured as why:
+    print(why)
+torch.cuda.empty_cache()
+print(int(CallGraph(lambda _: numbers + 1, 1).outputs[0].sum()))
+"""
+
+
+async def test_process_goes_on_after_a_failed_capture() -> None:
+    command = (sys.executable, "-c", FAILED_CAPTURE)
+    done = await asyncio.to_thread(subprocess.run, command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    why, total = done.stdout.splitlines()
+    assert "capturing" in why
+    assert total == str(2 << 20)
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="session")

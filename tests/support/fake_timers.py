@@ -39,6 +39,7 @@ from harness.wire.guest_messages import (
 from harness.wire.launch_tape import Tape
 from harness.wire.limits import ANSWER_BYTES, TimeLimits
 from harness.wire.requests import REQUESTS, AnswerMessage, WorkerAnswer, WorkerRequest
+from harness.wire.served_calls import ServedCall
 from harness.wire.timer_messages import (
     Batch,
     BringBack,
@@ -55,6 +56,8 @@ from harness.wire.timer_messages import (
     Renew,
     Sample,
     Sampled,
+    TriedServing,
+    TryServing,
 )
 from harness.worker.clock.clock import Clock
 from harness.worker.clock.timer_line import TimerLine
@@ -332,6 +335,9 @@ class FakeSeat:
             case Record():
                 tape = tape_of(self.side) if self.side in self.bench.tapes else None
                 return Recorded(tape=tape, why_not="" if tape else "no GPU here")
+            case TryServing(host_ms=host_ms):
+                served = ServedCall(case="", host_us=host_ms * 1e3, host_waits=False, same_bits=True)
+                return TriedServing(served)
             case Farewell():
                 return LeftBehind(patched=(), threads=0, children=0)
             case Reach():

@@ -10,6 +10,7 @@ import pytest
 
 from harness import Timed, Verdict
 from harness.wire.provenance import Provenance
+from harness.wire.served_calls import ServedCall
 from sessions import Home
 from sessions.applying.merging import merge
 from sessions.errors import NotApplicable
@@ -39,7 +40,8 @@ FAST = msgspec.structs.replace(
 def repository(home: Home, shell: Shell, tmp_path: Path) -> Path:
     """Returns a repository with a kernel that is a task; a timed attempt solved it."""
     add_task(shell, tmp_path / "mine")
-    stored.solved(home, {TASK: WINNER}, latency=(FAST, SLOW), provenance=HARDWARE)
+    serving = (ServedCall(case="fp32", host_us=21.0, host_waits=True, same_bits=True),)
+    stored.solved(home, {TASK: WINNER}, latency=(FAST, SLOW), provenance=HARDWARE, serving=serving)
     return kernel_repository(tmp_path / "repository")
 
 
@@ -85,6 +87,8 @@ def test_pull_request_has_the_worst_shape_on_top_and_says_who_wrote_it(
     for words in (
         "MI300X, driver 6.12, torch 2.10.0, triton 3.7.1, clock up to 2100 MHz",
         "Clock during the timing: 1980 to 2050 MHz.",
+        "- captured in a graph: yes, in case fp32",
+        "- host waits for the device: yes, in case fp32",
         "The tests of this repository were not run.",
         "A language model (openai:m) wrote this kernel. The person who submits it checks it",
         "hidden cases",

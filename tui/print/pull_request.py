@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from engine.tuning.best_by_case import CaseBest
 from harness import Evaluation, Latency
+from harness.wire.serving_facts import serving_facts
 from sessions.applying.before_after import Comparison
 from sessions.kept_kernels import KeptKernel
 from sessions.state.speed import attempt_speed, baseline_names, missing_speed
@@ -115,6 +116,7 @@ def pull_request(
         "## Times",
         *(_times(timed, task) if tuned is None else _tuned_times(tuned)),
         *_compared(comparisons),
+        *_serving(timed),
         "## How it was judged",
         HOW,
         listed,
@@ -157,6 +159,12 @@ def _times(timed: Evaluation, task: Task) -> list[str]:
         f"`>=` and `<=` are bounds. {clocks_words(timed.latency)}".rstrip(),
         *([f"Not timed: {', '.join(timed.not_timed)}."] if timed.not_timed else []),
     ]
+
+
+def _serving(timed: Evaluation) -> list[str]:
+    """Return the section about what serving needs; empty without such facts."""
+    lines = [f"- {fact.name}: {fact.value}" for fact in serving_facts(timed)]
+    return ["## In a server", "\n".join(lines)] if lines else []
 
 
 def _compared(comparisons: Sequence[Comparison]) -> list[str]:

@@ -31,7 +31,8 @@ from harness.wire.latency import (
     Timed,
     Window,
 )
-from suites.task import Case
+from harness.wire.served_calls import ServedCall, unmet_requirements
+from suites.task import Case, Task
 
 from .efficiency import case_efficiency
 from .latency_notes import latency_notes
@@ -59,6 +60,7 @@ class Timing(msgspec.Struct, frozen=True):
     before: DeviceState | None = None
     """The device's state once it was leased."""
     after: DeviceState | None = None
+    served: tuple[ServedCall, ...] = ()
     rough: tuple[RoughTime, ...] = ()
     """Estimates, for a rough effort."""
     speedup_ci: tuple[float, float] | None = None
@@ -145,6 +147,23 @@ def conclude_timing(
             Fact("time of timing", seconds, Basis.PROOF),
         ),
         notes=tuple(notes),
+    )
+
+
+def require_serving(timing: Timing, task: Task) -> Timing:
+    """Return the timing; without latencies and with an error if a call misses what the task requires for serving."""
+    kind, message = next(unmet_requirements(timing.served, task), ("", ""))
+    if timing.error is not None or not kind:
+        return timing
+    return Timing(
+        (),
+        message,
+        ErrorReport(kind=kind, message=message),
+        facts=timing.facts,
+        notes=timing.notes,
+        before=timing.before,
+        after=timing.after,
+        served=timing.served,
     )
 
 

@@ -233,6 +233,7 @@ class Performance:
             notes=(*timing.notes, *filter(None, (watched.note, no_energy))),
             before=self._before,
             after=after,
+            served=measured.served,
         )
 
     async def _counts_energy(self) -> bool:

@@ -115,6 +115,7 @@ class Clock:
             times=tuple(self._times),
             floor=self._floor,
             tapes=tuple(self._tapes),
+            served=tuple(call.served for call in self._calls[CANDIDATE].values() if call.served is not None),
             confirmed_outputs=self._spot_check.confirmed,
             error=error,
             problem=problem,

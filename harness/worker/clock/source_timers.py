@@ -6,13 +6,26 @@ Before the lease they import the source and compile every case. Autotuned kernel
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Sequence
 from contextlib import suppress
 
+import msgspec
+
 from harness.wire.clock_messages import CANDIDATE, Measure, TapedCall
 from harness.wire.guest_messages import Farewell, LeftBehind, Load, Loaded
-from harness.wire.timer_messages import LEAST_IN_BLOCK, Batch, Done, Prepared, Record, Recorded
+from harness.wire.served_calls import ServedCall
+from harness.wire.timer_messages import (
+    LEAST_IN_BLOCK,
+    Batch,
+    Done,
+    Prepared,
+    Record,
+    Recorded,
+    TriedServing,
+    TryServing,
+)
 from harness.worker.kit.arena import lay_out
 from harness.worker.kit.binaries import BinaryUnreadable, code_digest
 from harness.worker.oracle import integrity
@@ -23,7 +36,7 @@ from suites.task import Case
 
 from .case_inputs import CaseInputs, LaidOut
 from .clock_line import Engine
-from .timed_process import STEP_S
+from .timed_process import MOST_WORDS, STEP_S
 from .timer_line import TimerLine
 
 MOST_CONFIGS = 1 << 16
@@ -73,7 +86,7 @@ class SourceTimers:
     def record(self, links: Sequence[TimerLine], case: Case, sets: Sequence[Given]) -> dict[str, TapedCall]:
         """Record a call of each side, one timer after the other."""
         with self._inputs.laid_out(sets) as laid_out:
-            return {link.side: self._record(link, self.prepare(link, case, laid_out)) for link in links}
+            return {link.side: self._record(link, case, self.prepare(link, case, laid_out)) for link in links}
 
     def prepare(
         self, link: TimerLine, case: Case, laid_out: Sequence[LaidOut], chosen: dict[str, str] | None = None
@@ -87,7 +100,7 @@ class SourceTimers:
         self._engine.alive()
         return prepared
 
-    def _record(self, link: TimerLine, prepared: Prepared) -> TapedCall:
+    def _record(self, link: TimerLine, case: Case, prepared: Prepared) -> TapedCall:
         recorded = link.ask(Record(), Recorded, wall_s=STEP_S)
         tape, why_not = recorded.tape, recorded.why_not
         code: tuple[str, ...] = ()
@@ -96,13 +109,24 @@ class SourceTimers:
                 code = tuple(code_digest(kernel.binary) for kernel in tape.kernels)
             except BinaryUnreadable as unreadable:
                 tape, why_not = None, str(unreadable)
+        rough = self._measure.effort.rough
         return TapedCall(
             tape=tape,
             why_not=why_not,
             code=code,
             configs=prepared.configs,
-            plain_ms=None if self._measure.effort.rough else self._time_plain_calls(link),
+            plain_ms=None if rough else self._time_plain_calls(link),
             peak_bytes=prepared.peak_bytes,
+            served=None if rough or link.side != CANDIDATE else self._try_serving(link, case, prepared),
+        )
+
+    def _try_serving(self, link: TimerLine, case: Case, prepared: Prepared) -> ServedCall:
+        """Find out what serving needs to know of a call. Last of a recording: a graph may change the state of the process."""
+        call = link.ask(TryServing(prepared.call_ms), TriedServing, wall_s=self._measure.limits.call_s).call
+        if not (math.isfinite(call.host_us) and call.host_us > 0 <= call.tuning_s < math.inf):
+            raise link.lie("what came are no times of a call")
+        return msgspec.structs.replace(
+            call, case=case.name, no_graph=call.no_graph and call.no_graph[:MOST_WORDS]
         )
 
     def _time_plain_calls(self, link: TimerLine) -> float:

@@ -22,6 +22,7 @@ from harness.wire.guest_messages import (
     Loaded,
 )
 from harness.wire.judge_messages import Begin, Failure, FirstCallPassed, FirstCaseRight, Judged
+from harness.wire.served_calls import BatchRows
 from harness.worker.kit import place
 from harness.worker.oracle import integrity, mismatch_wording
 from harness.worker.oracle.answers import Answers
@@ -40,6 +41,7 @@ from harness.worker.oracle.worker_line import (
     WorkerLine,
 )
 
+from .batch_rows import compare_batch_rows
 from .further_cases import judge_the_rest
 from .replays import Replays
 from .trial_facts import trial_facts
@@ -81,6 +83,7 @@ class Trial:
         self._kept_findings: list[Finding] = []
         """Findings about several calls together."""
         self._answers = Answers(begin.task, tf32=place.has_tf32())
+        self._batch_rows: tuple[BatchRows, ...] = ()
         self._left_out: dict[str, str] = {}
         self._unfit: set[tuple[str, int]] = set()
         """Case and place of inputs that the task's code does not accept: a neighbour, or one tensor for two inputs."""
@@ -211,6 +214,8 @@ class Trial:
                 self._repeated(run)
                 self._replays.start(run)
         self._refuse(self._replays.finish())
+        if place.is_gpu():
+            self._compare_batch_rows()
         self._case = ""
         self._left = self._link.ask(Farewell(), LeftBehind, wall_s=limits.FAREWELL_S, cpu_s=limits.FAREWELL_S)
         self._refuse(integrity.of_farewell(self._left))
@@ -220,7 +225,22 @@ class Trial:
             "integrity", f"{self._answers.calls} calls right; launched in every case: {kernels}", ok=True
         )
 
-    def _run(self, step: Step, *, first: bool = False, wall_s: float | None = None) -> Run:
+    def _compare_batch_rows(self) -> None:
+        """Compare rows alone with rows in a batch, which only a GPU's arithmetic decides."""
+
+        def call(step: Step, given: Given) -> Run:
+            run = self._run(step, given=given)
+            self._refuse(integrity.of_call(run, self._task))
+            return run
+
+        steps = [run.step for run in self._runs if not run.step.case.hidden]
+        self._batch_rows = compare_batch_rows(self._task, self._problem, steps, self._given, call)
+        if "batch_dependent" in self._task.strict:
+            self._refuse(findings.batch_error(self._batch_rows))
+
+    def _run(
+        self, step: Step, *, first: bool = False, wall_s: float | None = None, given: Given | None = None
+    ) -> Run:
         """Make one call in the guest; `Stop` with `unsupported` if this device cannot judge it."""
         self._line.alive()
         place.give_back()
@@ -228,7 +248,7 @@ class Trial:
             self._take_turn()
         if wall_s is None:
             self._case = step.case.name
-        run = self._caller.call(step, first=first, wall_s=wall_s)
+        run = self._caller.call(step, first=first, wall_s=wall_s, given=given)
         if run.returned.unsupported:
             raise Stop(ErrorReport(kind="unsupported", message=run.returned.unsupported))
         return run
@@ -362,6 +382,7 @@ class Trial:
             margins=self._answers.margins,
             findings=self._findings(),
             kernels=tuple(dict.fromkeys(name for run in self._runs for name in run.returned.kernels)),
+            batch_rows=self._batch_rows,
             failure=failure or (Failure.VERIFIER_ENDED if self._replays.verifier_ended else None),
         )
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import gc
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any
 
 import torch
@@ -34,7 +34,9 @@ class CallGraph:
                 self.outputs = [call(number) for number in range(launches)]
         except Exception as error:
             torch.cuda.synchronize()
-            raise NotCaptured(str(error).partition("\n")[0] or type(error).__name__) from error
+            # After an error the end of the capture fails too; the first error says why.
+            cause = error.__context__ or error
+            raise NotCaptured(str(cause).partition("\n")[0] or type(cause).__name__) from error
         for _ in range(WARM_REPLAYS):
             self.replay()
         torch.cuda.synchronize()
@@ -57,14 +59,29 @@ def _captured(graph: torch.cuda.CUDAGraph) -> Iterator[None]:
     """Like `torch.cuda.graph` without its garbage collection and emptying of torch's cache, which take tens of milliseconds."""
     torch.cuda.synchronize()
     collects = gc.isenabled()
+    pool = torch.cuda.graph_pool_handle()
     gc.disable()  # freeing a tensor during the capture would end it
     try:
         with torch.cuda.stream(torch.cuda.Stream()):  # type: ignore[no-untyped-call]
-            graph.capture_begin()
             try:
-                yield
-            finally:
-                graph.capture_end()
+                graph.capture_begin(pool=pool)
+                try:
+                    yield
+                finally:
+                    graph.capture_end()
+            except BaseException:
+                _end_allocation(pool)
+                raise
     finally:
         if collects:
             gc.enable()
+
+
+def _end_allocation(pool: tuple[int, int]) -> None:
+    """
+    End what a failed capture leaves open in torch's allocator: the next `torch.cuda.empty_cache` would fail.
+
+    Source: `CUDAGraph::capture_end` of torch 2.11; newer versions end it themselves, and then the call raises.
+    """
+    with suppress(RuntimeError):
+        torch._C._cuda_endAllocateToPool(torch.cuda.current_device(), pool)

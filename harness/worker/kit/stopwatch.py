@@ -22,6 +22,9 @@ _SYNCHRONIZE: Callable[[], None] = torch.cuda.synchronize
 CALIBRATION_CYCLES = 2_000_000
 LEAD_MS = 0.02
 """Added to every lead (see `LEAD`)."""
+BUSY, BUSY_MS, BUSY_TRIES = 4.0, 2.0, 3
+"""The device is busy for this multiple of the host's time and this time, in so many tries, to see whether a call waits."""
+LONGEST_HOST_MS = 100.0
 
 
 @functools.cache
@@ -106,6 +109,27 @@ class Stopwatch:
             end.record()
         _SYNCHRONIZE()
         return tuple(float(start.elapsed_time(end)) for start, end in pairs)
+
+    def host_waits(self, call: Callable[[], object], host_ms: float) -> bool | None:
+        """
+        Return whether the host waits for the device in `call`; `None` if the host needs longer than `LONGEST_HOST_MS`.
+
+        The device is kept busy for longer than the host needs. A call that returns before the device is idle did not wait.
+        There are several tries, because other processes may hold up the host.
+        """
+        if host_ms > LONGEST_HOST_MS:
+            return None
+        cycles = int((BUSY_MS + BUSY * host_ms) * self._cycles_per_ms)
+        for _ in range(BUSY_TRIES):
+            _SYNCHRONIZE()
+            idle = _EVENT()
+            _SLEEP(cycles)
+            idle.record()
+            call()
+            if not idle.query():
+                _SYNCHRONIZE()
+                return False
+        return True
 
     def _calibrated(self) -> float:
         """Cycles of the spinning kernel per millisecond."""

@@ -128,14 +128,16 @@ class Caller:
         """Note that the guest can open the memory of `try_sharing`."""
         self._shares = self._memory is not None
 
-    def call(self, step: Step, *, first: bool = False, wall_s: float | None = None) -> Run:
-        """Make one call of the plan, within `wall_s` or the usual limit.
+    def call(
+        self, step: Step, *, first: bool = False, wall_s: float | None = None, given: Given | None = None
+    ) -> Run:
+        """Make one call of the plan, within `wall_s` or the usual limit; with `given`, a call on these inputs.
 
         Raises the exceptions of `WorkerLine` if the guest does not answer.
         """
         if wall_s is None:
             wall_s = self._limits.call_s if first else self._limits.case_s
-        given = self._given(step)
+        given = given or self._given(step)
         arena, again = self._arena(step, given)
         shared = self._memory if isinstance(arena, DeviceArena) else None
         try:

@@ -17,6 +17,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+import msgspec
 import torch
 
 from harness.wire import limits
@@ -53,6 +54,8 @@ from harness.wire.timer_messages import (
     Renew,
     Sample,
     Sampled,
+    TriedServing,
+    TryServing,
     count_copies,
 )
 from harness.worker.candidate.foreign_kernels import ForeignKernels
@@ -75,7 +78,7 @@ from harness.worker.triton_hooks import warm
 from harness.worker.triton_hooks.autotuning import Mode, policy
 from harness.worker.triton_hooks.launches import Launch, handle_launches
 
-from . import fetched_outputs
+from . import fetched_outputs, served_call
 from .input_copies import InputCopies
 from .stirring import Stirrer
 
@@ -186,6 +189,8 @@ class Timer:
                     return self._fetch(request)
                 case Record():
                     return self._record()
+                case TryServing():
+                    return self._try_serving(request)
                 case Play():
                     return self._play(request)
                 case Farewell():
@@ -408,6 +413,13 @@ class Timer:
         except NotTaped as why:
             return Recorded(tape=None, why_not=str(why))
         return Recorded(tape=tape)
+
+    def _try_serving(self, request: TryServing) -> TriedServing:
+        memory, other_values = self._copies.memory[:2]
+        call = served_call.try_serving(
+            lambda: self._run(0), memory, other_values, self._watch, host_ms=request.host_ms
+        )
+        return TriedServing(msgspec.structs.replace(call, tuning_s=policy.tuning_s))
 
     def _play(self, request: Play) -> Done:
         gpu.start(self._device)

@@ -9,6 +9,7 @@ prune again. A config that does not compile or does not fit is skipped. The poli
 from __future__ import annotations
 
 import functools
+import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -67,6 +68,8 @@ class Policy:
     """Place of the config that is launched now; `None` for a config that pruning made."""
     launching: bool = False
     """A config of an autotuned kernel is launched now, in mode `FIRST` or `ALL`."""
+    tuning_s: float = 0.0
+    """Mode `TUNE`, or `FIXED` without a config: seconds since `begin` in which configs ran to be timed."""
     _used: dict[str, set[str]] = field(default_factory=dict)
     _seen: dict[int, set[str]] = field(default_factory=dict)
     """Mode `ALL`: launched configs of each autotuned kernel, by the kernel's identity."""
@@ -82,6 +85,7 @@ class Policy:
     def begin(self, fixed: Mapping[str, str]) -> None:
         """Begin a case with these fixed configs."""
         self._used.clear()
+        self.tuning_s = 0.0
         self.fixed = fixed
 
     def install(self) -> None:
@@ -100,8 +104,12 @@ class Policy:
         def bench(tuner: Any, *args: Any, **named: Any) -> Any:
             if self.brief and tuner._do_bench is None:
                 tuner._do_bench = functools.partial(do_bench, warmup=BRIEFLY_MS, rep=BRIEFLY_MS)
-            with self.trial():
-                return own_bench(tuner, *args, **named)
+            began = time.perf_counter()
+            try:
+                with self.trial():
+                    return own_bench(tuner, *args, **named)
+            finally:
+                self.tuning_s += time.perf_counter() - began
 
         Autotuner.run, Autotuner._bench = run, bench
 

@@ -149,7 +149,9 @@ def judged_by(task: Task) -> list[tuple[str, str]]:
         ("oracle", oracle),
         ("hidden cases", ", ".join(hidden) or "other values"),
     ]
-    return rows + [("strict about", ", ".join(task.strict))] * bool(task.strict)
+    host = [] if task.max_host_us is None else [f"host time above {task.max_host_us:g} us"]
+    strict = ", ".join((*task.strict, *host))
+    return rows + [("strict about", strict)] * bool(strict)
 
 
 def paragraphs(markdown: str) -> str:

@@ -7,6 +7,7 @@ from dataclasses import replace
 
 from harness import Evaluation, Latency, Outcome
 from harness.wire.latency import Bound, DeviceState, LaunchTime, Window
+from harness.wire.serving_facts import serving_facts
 from sessions.state.speed import speed_of
 from tui.facts.tables import NOTHING, Cell, Column, Row, Table, row
 from tui.facts.vocabulary import UNKNOWN, interval, percent, size, speedup
@@ -179,6 +180,15 @@ def missing_cases(evaluation: Evaluation) -> list[str]:
     short = [timing.case for timing in evaluation.latency if timing.speedup is None]
     reasons = (("too short on both sides", short), ("without a latency", evaluation.not_timed))
     return [f"{reason}: {', '.join(cases)}" for reason, cases in reasons if cases]
+
+
+def serving_table(evaluation: Evaluation) -> Table:
+    """Return the facts that decide whether a kernel can be served; empty if it is not correct and was not timed."""
+    rows = (
+        row(Cell(fact.name, "dim"), Cell(fact.value, "warn" if fact.is_obstacle else ""))
+        for fact in serving_facts(evaluation)
+    )
+    return Table("serving", (Column("", keep=True), Column("")), tuple(rows))
 
 
 def device_table(latency: Sequence[Latency]) -> Table:

@@ -15,7 +15,7 @@ from tui.facts.evaluation.counted import estimates_table, sampled_table, traffic
 from tui.facts.evaluation.resources import LEGEND, resource_tables
 from tui.facts.evaluation.spread import spread_tables
 from tui.facts.evaluation.stages import stages_table, trust_tables
-from tui.facts.evaluation.times import launches_table, times_tables
+from tui.facts.evaluation.times import launches_table, serving_table, times_tables
 from tui.facts.tables import Table
 
 
@@ -67,6 +67,7 @@ def _speed_tables(attempt: AttemptState, evaluation: Evaluation) -> Iterator[Tab
     if not evaluation.latency:
         yield Table("").with_sentences(f"Not measured: {missing_speed(evaluation)}", style="warn")
     yield from times_tables(evaluation)
+    yield serving_table(evaluation)
     yield Table("notes").with_sentences(*evaluation.notes, style="warn")
     yield estimates_table(evaluation)
     if attempt.exam is not None and attempt.exam.latency:

@@ -9,6 +9,7 @@ from rich.cells import cell_len
 
 from harness import STAGES, Evaluation, Latency, Outcome, Verdict
 from harness.wire.latency import Bound
+from harness.wire.serving_facts import serving_facts
 from sessions.names import stage_word
 from sessions.state.bests import best_key, measured_attempt, measured_bests, order
 from sessions.state.code_facts import code_difference
@@ -85,6 +86,8 @@ def _facts(
         yield "tolerance", [Span(clean(tolerance))] if tolerance else []
         yield "exam", [Span(clean(exam.sentence), exam.style)] if exam is not None else []
         yield from _findings(attempt)
+        timed = timed_evaluation(attempt) or evaluation
+        yield "serving", list(_serving(timed)) if timed.serving else []
         yield "resources", _resources(state, attempt, instance, evaluation)
         base = base_of(state, attempt)
         if base is not None and base.evaluation is not None:
@@ -258,6 +261,11 @@ def _findings(attempt: AttemptState) -> Iterator[Fact]:
         yield "" if place else "findings", [Span(f"{place + 1}: {clean(located(finding))}", "warn")]
     if len(findings) > MOST_FINDINGS:
         yield "", [Span(f"{len(findings) - MOST_FINDINGS} more: enter opens the attempt", "dim")]
+
+
+def _serving(evaluation: Evaluation) -> Iterator[Span]:
+    for fact in serving_facts(evaluation):
+        yield Span(clean(f"{fact.name}: {fact.value}"), "warn" if fact.is_obstacle else "")
 
 
 def _resources(

@@ -1,0 +1,154 @@
+"""Compares the rows of a large batch with the same rows in a call of their own, bit for bit."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Sequence
+from typing import NamedTuple
+
+import msgspec
+import torch
+
+from harness.cases.call_plan import Step
+from harness.cases.judged_case import JudgedCase
+from harness.wire.case_specs import ArgumentSpec
+from harness.wire.served_calls import BatchRows
+from harness.worker.kit.arena import Value
+from harness.worker.oracle.caller import Run
+from harness.worker.oracle.problem import BadProblem, Inputs, Problem
+from harness.worker.oracle.vault import Given
+from suites.task import Case, Task
+
+_CLOSE = 1e-5
+"""Share of an output's largest value. If the oracle's answers for some rows differ by more, its rows depend on each other."""
+_NO_BATCH = "no size of the task's cases is a batch, whose rows the reference computes one by one"
+
+
+class _NoBatch(Exception):
+    """The axis is no batch."""
+
+
+class _Part(NamedTuple):
+    """Some rows of a case's inputs along one axis, as a case of their own."""
+
+    step: Step
+    given: Given
+    axis: str
+    rows: int
+    of: int
+    first: int
+
+
+def compare_batch_rows(
+    task: Task,
+    problem: Problem,
+    steps: Sequence[Step],
+    given: Callable[[Step], Given],
+    call: Callable[[Step, Given], Run],
+) -> tuple[BatchRows, ...]:
+    """
+    Call cases of `steps` with all rows and with few of them: of each dtype the largest case that can be split.
+
+    An axis is a batch if the task allows the smaller size and each input changes along one dimension at most. The oracle's answer
+    for the rows alone must equal its rows for the whole batch.
+    """
+    if task.script is not None:
+        return (BatchRows(why_not="the calls of a recorded task cannot be split"),)
+    compared: dict[str, BatchRows] = {}
+    for step in sorted(steps, key=lambda step: -math.prod(step.case.case.cpu.values())):
+        case = step.case.case
+        whole = given(step)
+        part = None if case.dtype in compared else next(_parts(task, problem, step, whole), None)
+        if part is None:
+            continue
+        many, few = call(step, whole), call(part.step, part.given)
+        same = all(
+            _same_bits(many.output(number), few.output(number), part) for number in range(len(whole.expected))
+        )
+        compared[case.dtype] = BatchRows(case.name, part.axis, part.rows, part.of, same_bits=same)
+    return tuple(compared.values()) or (BatchRows(why_not=_NO_BATCH),)
+
+
+def _parts(task: Task, problem: Problem, step: Step, whole: Given) -> Iterator[_Part]:
+    """Yield the parts of a case for each axis that is a batch."""
+    case = step.case.case
+    for axis, size in case.cpu.items():
+        rows = _least(task, axis)
+        if rows is None or not 0 < rows < size:
+            continue
+        sizes = case.cpu | {axis: rows}
+        few = msgspec.structs.replace(case, name=f"{case.name}, {axis}={rows}", cpu=sizes, gpu=sizes)
+        first = (size - rows) // 2
+        try:
+            part = _split(problem, few, whole, size, rows, first)
+        except (_NoBatch, BadProblem):
+            continue
+        yield _Part(Step(part.case, step.place), part, axis, rows, size, first)
+
+
+def _least(task: Task, axis: str) -> int | None:
+    """Return the smallest size that a kernel must accept; `None` if the axis has no choice."""
+    allowed = task.axes.get(axis)
+    if allowed is None:
+        return min(case.cpu[axis] for case in task.open_cases if axis in case.cpu)
+    step = allowed.multiple_of
+    return -(-max(allowed.min, 1) // step) * step if allowed.vary else None
+
+
+def _split(problem: Problem, few: Case, whole: Given, size: int, rows: int, first: int) -> Given:
+    """Return the inputs of the rows alone with the oracle's answer. Raises `_NoBatch`."""
+    (spec,) = problem.specifications((few,))
+    if [argument.name for argument in spec.arguments] != list(whole.inputs):
+        raise _NoBatch
+    inputs: Inputs = {
+        argument.name: _part_of(whole.inputs[argument.name], argument, size, rows, first)
+        for argument in spec.arguments
+    }
+    alone = problem.oracle(few, inputs)
+    for expected, answer in zip(whole.expected, alone, strict=True):
+        dimension = _dimension(expected.shape, answer.shape, size, rows)
+        if not _are_close(expected.narrow(dimension, first, rows), answer):
+            raise _NoBatch
+    return Given(problem, JudgedCase(few), inputs, alone, problem.plain)
+
+
+def _part_of(value: Value, wanted: ArgumentSpec, size: int, rows: int, first: int) -> Value:
+    """Return the rows of an input, or the input if the batch does not change it. Raises `_NoBatch`."""
+    if not isinstance(value, torch.Tensor):
+        if wanted.scalar != value and (value, wanted.scalar) != (size, rows):
+            raise _NoBatch
+        return wanted.scalar
+    shape = wanted.shape or ()
+    if shape == tuple(value.shape):
+        return value
+    return value.narrow(_dimension(value.shape, shape, size, rows), first, rows).contiguous().clone()
+
+
+def _dimension(many: Sequence[int], few: Sequence[int], size: int, rows: int) -> int:
+    """Return the only dimension in which the shapes differ, from `size` to `rows`. Raises `_NoBatch` for other shapes."""
+    if len(many) == len(few):
+        differing = [place for place, sizes in enumerate(zip(many, few, strict=True)) if sizes[0] != sizes[1]]
+        if len(differing) == 1 and (many[differing[0]], few[differing[0]]) == (size, rows):
+            return differing[0]
+    raise _NoBatch
+
+
+def _are_close(rows: torch.Tensor, alone: torch.Tensor) -> bool:
+    if not alone.is_floating_point():
+        return torch.equal(rows, alone)
+    finite = alone[alone.isfinite()]
+    largest = float(finite.abs().max()) if finite.numel() else 0.0
+    return torch.allclose(rows.double(), alone.double(), rtol=_CLOSE, atol=_CLOSE * largest, equal_nan=True)
+
+
+def _same_bits(many: torch.Tensor, few: torch.Tensor, part: _Part) -> bool:
+    try:
+        dimension = _dimension(many.shape, few.shape, part.of, part.rows)
+    except _NoBatch:
+        return False
+    rows = many.narrow(dimension, part.first, part.rows)
+    return torch.equal(_bytes(rows), _bytes(few))
+
+
+def _bytes(tensor: torch.Tensor) -> torch.Tensor:
+    return tensor.contiguous().flatten().view(torch.uint8)
