@@ -1,0 +1,130 @@
+"""What limits a profiled kernel, in words with the figures; and how that fits the roofline."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from harness.wire.kernel_profile import KernelProfile, Profile
+
+BUSY = 0.6
+"""A unit above this share limits. Below it latency does. Source: the rule "SpeedOfLight" of Nsight Compute."""
+MORE = 1.2
+"""More than this multiple of the least bytes is worth a word."""
+MEMORY, MATRIX, VECTOR, LATENCY = "memory", "matrix units", "vector units", "latency"
+
+
+class Limit(NamedTuple):
+    """What limits a kernel."""
+
+    name: str
+    """One of the names above; empty if the tool counted nothing that says it."""
+    words: str
+
+
+def limit_of(kernel: KernelProfile) -> Limit:
+    """Return what limits a kernel: its busiest unit, or latency if no unit is busy."""
+    shares = {MEMORY: kernel.memory, MATRIX: kernel.matrix, VECTOR: kernel.vector}
+    known = {name: share for name, share in shares.items() if share is not None}
+    if not known:
+        return Limit("", "what limits is not known: the tool counted no unit")
+    busiest = max(known, key=lambda name: known[name])
+    figures = ", ".join(f"{name} {_percent(share)}" for name, share in known.items())
+    if known[busiest] >= BUSY:
+        return Limit(busiest, f"{busiest} {_verb(busiest)}: {figures}")
+    reasons = [f"no unit is busy for {_percent(BUSY)} or more: {figures}"]
+    if kernel.stalls:
+        cause, share = next(iter(kernel.stalls.items()))
+        reasons.append(f"a resident warp waits for {cause} in {_percent(share)} of its time")
+    if kernel.occupancy is not None:
+        reasons.append(f"occupancy {_percent(kernel.occupancy)}")
+    return Limit(LATENCY, f"latency limits: {'; '.join(reasons)}")
+
+
+def _verb(name: str) -> str:
+    return "limit" if name.endswith("s") else "limits"
+
+
+def longest(profile: Profile) -> KernelProfile:
+    """Return the kernel that takes the most time of the call."""
+    return max(profile.kernels, key=lambda kernel: kernel.us or 0.0)
+
+
+def total(values: Sequence[float | None]) -> float | None:
+    """Return the sum; `None` if a value is not known."""
+    known = [value for value in values if value is not None]
+    return sum(known) if len(known) == len(values) else None
+
+
+def moved_bytes(profile: Profile) -> float | None:
+    """Return the bytes of the whole call between memory and the device; `None` if they are not known."""
+    return total([count for kernel in profile.kernels for count in (kernel.read_bytes, kernel.written_bytes)])
+
+
+def bytes_words(profile: Profile) -> str:
+    """Return the bytes of the call beside the task's least bytes; empty if either is not known."""
+    moved, roofline = moved_bytes(profile), profile.roofline
+    if moved is None or roofline is None or not roofline.bytes:
+        return ""
+    return (
+        f"the call moves {moved / 1e6:.4g} MB between memory and the GPU, {moved / roofline.bytes:.2f} times the least of "
+        f"{roofline.bytes / 1e6:.4g} MB"
+    )
+
+
+def roofline_words(profile: Profile) -> str:
+    """Return what the roofline says, and why the counters say something else; empty without a roofline."""
+    roofline = profile.roofline
+    if roofline is None or not roofline.limit:
+        return ""
+    needed = roofline.memory_us if roofline.limit == MEMORY else roofline.compute_us or 0.0
+    us = total([kernel.us for kernel in profile.kernels])
+    taken = f", and the call took {us:.4g} us under the tool" if us is not None else ""
+    words = f"the roofline names {roofline.limit}: the least work needs {needed:.4g} us at the vendor's peak{taken}"
+    found = limit_of(longest(profile)).name
+    if not found or ((found == MEMORY) == (roofline.limit == MEMORY) and found != LATENCY):
+        return words
+    return f"{words}; the counters name {found}, because {_difference(profile, found)}"
+
+
+def _difference(profile: Profile, found: str) -> str:
+    moved, roofline = moved_bytes(profile), profile.roofline
+    if found == LATENCY:
+        return "the units wait for most of the time, which a roofline does not count"
+    if found == MEMORY:
+        if moved is not None and roofline is not None and moved > MORE * roofline.bytes:
+            return f"{moved / roofline.bytes:.2f} times the least bytes move"
+        return "the arithmetic does not reach its peak, so that the time of the bytes shows"
+    if found == VECTOR:
+        return "addresses, conversions and special functions are vector work too, which the task's model does not count"
+    return "the matrix units work longer than the task's FLOPs need at their peak"
+
+
+def profile_words(profile: Profile) -> str:
+    """Return the facts of a profile as one paragraph."""
+    kernels = sorted(profile.kernels, key=lambda kernel: -(kernel.us or 0.0))
+    sentences = [
+        f"`{kernel.name}`{_time(kernel)}: {_figures(kernel)}{limit_of(kernel).words}."
+        for kernel in kernels[:3]
+    ]
+    if len(kernels) > 3:
+        sentences.append(f"{len(kernels) - 3} further kernels take less time.")
+    sentences += [
+        f"{text[0].upper()}{text[1:]}." for text in (bytes_words(profile), roofline_words(profile)) if text
+    ]
+    return f"Counted by {profile.tool} in case {profile.case}: {' '.join(sentences)}"
+
+
+def _time(kernel: KernelProfile) -> str:
+    return "" if kernel.us is None else f" ({kernel.us:.4g} us)"
+
+
+def _figures(kernel: KernelProfile) -> str:
+    figures = {"L2 hits": kernel.l2_hit, "occupancy": kernel.occupancy, "bank conflicts": kernel.conflicts}
+    known = [f"{name} {_percent(share)}" for name, share in figures.items() if share is not None]
+    known += [f"{kernel.registers} registers"] if kernel.registers is not None else []
+    return f"{', '.join(known)}; " if known else ""
+
+
+def _percent(share: float) -> str:
+    return f"{share * 100:.0f} %"

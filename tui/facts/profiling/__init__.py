@@ -1,0 +1,1 @@
+"""What a profiler counted, as tables and sentences."""
