@@ -14,7 +14,7 @@ from .launches import ProfileFailed, ordered
 
 _TIME = "gpu__time_duration.sum"
 _READ, _WRITTEN = "dram__bytes_read.sum", "dram__bytes_write.sum"
-_MEMORY = "dram__throughput.avg.pct_of_peak_sustained_elapsed"
+_MEMORY = "gpu__dram_throughput.avg.pct_of_peak_sustained_elapsed"
 _L2 = "lts__t_sector_hit_rate.pct"
 _OCCUPANCY = "sm__warps_active.avg.pct_of_peak_sustained_active"
 _MATRIX = "sm__pipe_tensor_cycles_active.avg.pct_of_peak_sustained_elapsed"
@@ -37,7 +37,7 @@ STATES = {
     "gmma": "a matrix product (wgmma)",
     "math_pipe_throttle": "a busy arithmetic pipe",
     "wait": "a fixed latency",
-    "not_selected": "another warp's turn",
+    "not_selected": "its turn among other warps",
     "no_instruction": "an instruction fetch",
     "imc_miss": "a constant",
     "branch_resolving": "a branch",

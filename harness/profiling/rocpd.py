@@ -26,7 +26,9 @@ PASSES = (
 (SQ); a derived counter such as FETCH_SIZE needs several."""
 _KIB = 1024
 """FETCH_SIZE and WRITE_SIZE are in KiB."""
-_KERNELS = "SELECT dispatch_id, name, duration, vgpr_count, accum_vgpr_count FROM kernels ORDER BY start, dispatch_id"
+_KERNELS = "SELECT * FROM kernels ORDER BY start, dispatch_id"
+_REGISTERS = ("vgpr_count", "accum_vgpr_count")
+"""Columns that older versions of the schema lack."""
 _COUNTERS = (
     "SELECT dispatch_id, counter_name, SUM(counter_value) FROM pmc_events GROUP BY dispatch_id, counter_name"
 )
@@ -56,20 +58,24 @@ def read_rocpd(passes: Sequence[Path]) -> list[KernelProfile]:
 def _dispatches(file: Path) -> list[_Dispatch]:
     try:
         with closing(sqlite3.connect(f"file:{file}?mode=ro", uri=True)) as database:
+            database.row_factory = sqlite3.Row
             counters: dict[int, dict[str, float]] = {}
             for dispatch, name, value in database.execute(_COUNTERS):
                 counters.setdefault(dispatch, {})[name] = value
-            rows = database.execute(_KERNELS).fetchall()
+            rows = [dict(row) for row in database.execute(_KERNELS)]
     except sqlite3.Error as error:
         raise ProfileFailed(f"{file.name} is no rocpd database that can be read: {error}") from error
-    marks = [number for number, row in enumerate(rows) if MARK in row[1]]
+    marks = [number for number, row in enumerate(rows) if MARK in row["name"]]
     if len(marks) < 2:
         raise ProfileFailed(f"{file.name} has no launches between two marks")
     return [
         _Dispatch(
-            name.removesuffix(".kd"), ns, (vector or 0) + (accumulation or 0), counters.get(dispatch, {})
+            row["name"].removesuffix(".kd"),
+            row["duration"],
+            sum(row.get(name) or 0 for name in _REGISTERS),
+            counters.get(row["dispatch_id"], {}),
         )
-        for dispatch, name, ns, vector, accumulation in rows[marks[-2] + 1 : marks[-1]]
+        for row in rows[marks[-2] + 1 : marks[-1]]
     ]
 
 

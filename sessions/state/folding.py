@@ -269,6 +269,7 @@ def _apply_profile(state: SessionState, event: ev.ProfileTaken) -> frozenset[str
         kept = state.baseline_profiles.get(instance.task, {})
         state.baseline_profiles[instance.task] = kept | {event.profile.case: event.profile}
     else:
+        attempt.profiles.pop(event.profile.case, None)  # the latest is the last
         attempt.profiles[event.profile.case] = event.profile
     return frozenset((SESSION, instance.key))
 

@@ -166,8 +166,9 @@ _ACTIONS = (
         takes=Takes.ATTEMPT,
         when=When.ANY,
         needs=Needs.CORRECT | Needs.GPUS,
+        key="P",
         opens=True,
-        done="{target} is profiled",
+        done="{target} is being profiled",
     ),
     Action(
         "report",

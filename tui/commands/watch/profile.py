@@ -15,7 +15,7 @@ from sessions.state.state import SessionState
 from sessions.store.decidable import find_attempt
 from tui.actions.send import give
 from tui.commands.opening import OpenedSession, complete_words, open_session
-from tui.diagnostics import Complaint, say
+from tui.diagnostics import Complaint, ExitCode, say
 from tui.facts.profiling.profile_tables import BASELINE, profile_tables
 from tui.print.plain import emit, emit_json, tables_text
 
@@ -79,10 +79,10 @@ def _profile(
             **devices,
         )
     )
-    say(f"{BASELINE if of_baseline else attempt} of {opened.name} is profiled")
+    say(f"{BASELINE if of_baseline else attempt} of {opened.name} is being profiled")
     taken = _wait(opened, attempt, after=state.last_seq, of_baseline=of_baseline)
     if taken.profile is None:
-        raise Complaint(f"{attempt} was not profiled: {taken.problem}")
+        raise Complaint(f"{attempt} has no new profile: {taken.problem}", code=ExitCode.FAILED)
     return taken.profile
 
 
@@ -106,5 +106,8 @@ def _wait(opened: OpenedSession, attempt: str, *, after: int, of_baseline: bool)
                 ):
                     return event
             if not running:
-                raise Complaint(f"the engine of {opened.name} ended before the profile; see {live.log}")
+                raise Complaint(
+                    f"the engine of {opened.name} ended before the profile; see {live.log}",
+                    code=ExitCode.FAILED,
+                )
             time.sleep(POLL_S)

@@ -7,6 +7,8 @@ from typing import NamedTuple
 
 from harness.profiling.limits import bytes_words, limit_of, roofline_words, total
 from harness.wire.kernel_profile import KernelProfile, Profile
+from sessions.names import split_attempt
+from sessions.state.state import AttemptState, SessionState
 from tui.facts.tables import Cell, Column, Row, Table
 from tui.facts.vocabulary import UNKNOWN, counted, percent, size
 
@@ -45,6 +47,16 @@ _FIGURES: tuple[tuple[str, Figure], ...] = (
         lambda shown: UNKNOWN if shown.kernel.registers is None else str(shown.kernel.registers),
     ),
 )
+
+
+def shown_profiles(state: SessionState, attempt: AttemptState) -> dict[str, Profile]:
+    """Return the latest profile of an attempt by its name, and beside it the baseline's in the same case; empty if none."""
+    latest = next(reversed(attempt.profiles.values()), None)
+    if latest is None:
+        return {}
+    task = state.instances[split_attempt(attempt.attempt).instance].task
+    baseline = state.baseline_profiles.get(task, {}).get(latest.case)
+    return {attempt.attempt: latest} | ({BASELINE: baseline} if baseline is not None else {})
 
 
 def profile_tables(profiles: Mapping[str, Profile]) -> Iterator[Table]:
