@@ -13,6 +13,9 @@ from sessions.store.decidable import find_attempt
 from suites import Task
 from suites.errors import SuiteError
 
+MOST_PROFILING_S = 600.0
+"""Device time for the profiles of a session, after which `--profile-best` takes none."""
+
 
 async def take_asked(bench: Bench, tasks: Sequence[Task], asked: ProfileAsked) -> None:
     """Take and record the profile that a person asked for."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from harness.wire.kernel_profile import KernelProfile, Profile
@@ -11,6 +11,8 @@ BUSY = 0.6
 """A unit above this share limits. Below it latency does. Source: the rule "SpeedOfLight" of Nsight Compute."""
 MORE = 1.2
 """More than this multiple of the least bytes is worth a word."""
+MOST_KERNELS = 3
+"""Kernels in the paragraph for prompts."""
 MEMORY, MATRIX, VECTOR, LATENCY = "memory", "matrix units", "vector units", "latency"
 
 
@@ -32,13 +34,15 @@ def limit_of(kernel: KernelProfile) -> Limit:
     figures = ", ".join(f"{name} {_percent(share)}" for name, share in known.items())
     if known[busiest] >= BUSY:
         return Limit(busiest, f"{busiest} {_verb(busiest)}: {figures}")
-    reasons = [f"no unit is busy for {_percent(BUSY)} or more: {figures}"]
-    if kernel.stalls:
-        cause, share = next(iter(kernel.stalls.items()))
-        reasons.append(f"a resident warp waits for {cause} in {_percent(share)} of its time")
+    reasons = [f"no unit is busy for {_percent(BUSY)} or more: {figures}", *_longest_stall(kernel)]
     if kernel.occupancy is not None:
         reasons.append(f"occupancy {_percent(kernel.occupancy)}")
     return Limit(LATENCY, f"latency limits: {'; '.join(reasons)}")
+
+
+def _longest_stall(kernel: KernelProfile) -> Iterator[str]:
+    for cause, share in list(kernel.stalls.items())[:1]:
+        yield f"a resident warp waits for {cause} in {_percent(share)} of its time"
 
 
 def _verb(name: str) -> str:
@@ -105,26 +109,30 @@ def profile_words(profile: Profile) -> str:
     """Return the facts of a profile as one paragraph."""
     kernels = sorted(profile.kernels, key=lambda kernel: -(kernel.us or 0.0))
     sentences = [
-        f"`{kernel.name}`{_time(kernel)}: {_figures(kernel)}{limit_of(kernel).words}."
-        for kernel in kernels[:3]
+        f"`{kernel.name}`{_time(kernel)}: {'; '.join(_facts(kernel))}." for kernel in kernels[:MOST_KERNELS]
     ]
-    if len(kernels) > 3:
-        sentences.append(f"{len(kernels) - 3} further kernels take less time.")
+    if len(kernels) > MOST_KERNELS:
+        sentences.append(f"Further kernels that take less time: {len(kernels) - MOST_KERNELS}.")
     sentences += [
         f"{text[0].upper()}{text[1:]}." for text in (bytes_words(profile), roofline_words(profile)) if text
     ]
     return f"Counted by {profile.tool} in case {profile.case}: {' '.join(sentences)}"
 
 
-def _time(kernel: KernelProfile) -> str:
-    return "" if kernel.us is None else f" ({kernel.us:.4g} us)"
-
-
-def _figures(kernel: KernelProfile) -> str:
+def _facts(kernel: KernelProfile) -> Iterator[str]:
     figures = {"L2 hits": kernel.l2_hit, "occupancy": kernel.occupancy, "bank conflicts": kernel.conflicts}
     known = [f"{name} {_percent(share)}" for name, share in figures.items() if share is not None]
     known += [f"{kernel.registers} registers"] if kernel.registers is not None else []
-    return f"{', '.join(known)}; " if known else ""
+    if known:
+        yield ", ".join(known)
+    limit = limit_of(kernel)
+    yield limit.words
+    if limit.name != LATENCY:
+        yield from _longest_stall(kernel)
+
+
+def _time(kernel: KernelProfile) -> str:
+    return "" if kernel.us is None else f" ({kernel.us:.4g} us)"
 
 
 def _percent(share: float) -> str:

@@ -259,6 +259,7 @@ def _apply_measurement(state: SessionState, event: ev.WinnerMeasured) -> frozens
 def _apply_profile(state: SessionState, event: ev.ProfileTaken) -> frozenset[str]:
     attempt, instance = _attempt(state, event.attempt)
     attempt.device_s += event.device_s
+    state.profiles_device_s += event.device_s
     subject = (event.attempt, event.of_baseline)
     state.profiles_asked = [
         asked for asked in state.profiles_asked if (asked.attempt, asked.of_baseline) != subject
