@@ -27,6 +27,8 @@ _INSTALL = {
     NCU: "install NVIDIA Nsight Compute, and put `ncu` into PATH",
     ROCPROF: "install rocprofiler-sdk of ROCm 7 or newer, and put `rocprofv3` into PATH",
 }
+_NSIGHT = "/opt/nvidia"
+"""`ncu` in the folder of CUDA is often a script that starts the one below this folder."""
 _OLDEST_NCU = (2022, 3)
 """The first that knows Hopper."""
 _VERSION_S = 30.0
@@ -53,7 +55,7 @@ class Tool(NamedTuple):
     def folders(self) -> tuple[str, ...]:
         """Folders that it reads while it counts."""
         file = Path(self.program).resolve()
-        return (str(file.parent), str(file.parent.parent)) if self.program else ()
+        return (str(file.parent), str(file.parent.parent), _NSIGHT) if self.program else ()
 
     @property
     def empties_caches(self) -> bool:
@@ -88,7 +90,7 @@ class Tool(NamedTuple):
         """Return the command lines that run `target` under the tool: one for each pass."""
         if self.name == NCU:
             options = [
-                "--csv", "--page", "raw", "--print-units", "base", "--metrics", ",".join(METRICS),
+                "--csv", "--page", "raw", "--print-units", "base", "--print-kernel-base", "function", "--metrics", ",".join(METRICS),
                 "--profile-from-start", "off", "--clock-control", "none", "--cache-control", "all",
                 "--target-processes", "application-only", "--log-file", str(folder / "ncu.csv"),
             ]  # fmt: skip
