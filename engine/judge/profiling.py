@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from engine.errors import BudgetSpent
 from engine.judge.bench import Bench
-from harness import HarnessError
+from harness import HarnessError, StageEntered
 from harness.wire.errors import NoDeviceLeft
 from sessions.events import ProfileAsked, ProfileTaken
 from sessions.store.decidable import find_attempt
@@ -17,12 +17,17 @@ MOST_PROFILING_S = 600.0
 """Device time for the profiles of a session, after which `--profile-best` takes none."""
 
 
-async def take_asked(bench: Bench, tasks: Sequence[Task], asked: ProfileAsked) -> None:
+async def take_asked(bench: Bench, tasks: Sequence[Task], request: ProfileAsked) -> None:
     """Take and record the profile that a person asked for."""
-    _, instance = find_attempt(bench.recorder.state, asked.attempt)
+    _, instance = find_attempt(bench.recorder.state, request.attempt)
     task = next(task for task in tasks if task.id == instance.task)
     await profile_attempt(
-        bench, task, asked.attempt, device=asked.device, case=asked.case, of_baseline=asked.of_baseline
+        bench,
+        task,
+        request.attempt,
+        device=request.device,
+        case=request.case,
+        of_baseline=request.of_baseline,
     )
 
 
@@ -42,8 +47,8 @@ async def profile_attempt(
     profile, problem, use = None, "", None
     try:
         source = bench.judge.baseline(task).source if of_baseline else state.source or ""
-        async with bench.turn(attempt) as (use, _):
-            use.begin()
+        async with bench.turn(attempt) as (use, enter):
+            enter(StageEntered("profile", device))
             profile = await bench.judge.profile(
                 source, task, case=case, device=device, configs=timed.get(case, {})
             )

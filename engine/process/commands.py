@@ -283,8 +283,8 @@ def _profile(request: Request, state: SessionState) -> ProfileAsked:
     wanted = request.devices or (attempt.evaluation.device,)
     _require_usable(wanted, _gpus(state), state)
     if any(
-        (asked.attempt, asked.of_baseline) == (request.attempt, request.of_baseline)
-        for asked in state.profiles_asked
+        (earlier.attempt, earlier.of_baseline) == (request.attempt, request.of_baseline)
+        for earlier in state.profiles_asked
     ):
         raise CommandRefused(f"{request.attempt} is already being profiled; wait for its result")
     return ProfileAsked(

@@ -26,7 +26,7 @@ class JudgedCandidate:
     reflection: str = ""
     """The reflector's analysis; empty if the reflector was not asked."""
     profile: str = ""
-    """What a profiler counted, in one paragraph; empty if the candidate was not profiled for prompts."""
+    """The counts of a profiler in one paragraph; empty if the candidate was not profiled for prompts."""
 
     @property
     def passed(self) -> bool:

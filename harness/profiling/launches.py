@@ -30,10 +30,10 @@ def _merged(group: Sequence[KernelProfile]) -> KernelProfile:
 
     def mean(value_of: Callable[[KernelProfile], float | None]) -> float | None:
         values = [value_of(launch) for launch in group]
-        known = [value for value in values if value is not None]
-        if len(known) < len(values) or not sum(weights):
+        present = [value for value in values if value is not None]
+        if len(present) < len(values) or not sum(weights):
             return None
-        return sum(value * weight for value, weight in zip(known, weights, strict=True)) / sum(weights)
+        return sum(value * weight for value, weight in zip(present, weights, strict=True)) / sum(weights)
 
     sums = {name: [getattr(launch, name) for launch in group] for name in _SUMS}
     causes = dict.fromkeys(cause for launch in group for cause in launch.stalls)

@@ -1,4 +1,4 @@
-"""What limits a profiled kernel, in words with the figures; and how that fits the roofline."""
+"""Names the limit of a profiled kernel in words, with its figures, and compares it with the roofline."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ MEMORY, MATRIX, VECTOR, LATENCY = "memory", "matrix units", "vector units", "lat
 
 
 class Limit(NamedTuple):
-    """What limits a kernel."""
+    """The limit of a kernel."""
 
     name: str
     """One of the names above; empty if the tool counted nothing that says it."""
@@ -27,12 +27,12 @@ class Limit(NamedTuple):
 def limit_of(kernel: KernelProfile) -> Limit:
     """Return what limits a kernel: its busiest unit, or latency if no unit is busy."""
     shares = {MEMORY: kernel.memory, MATRIX: kernel.matrix, VECTOR: kernel.vector}
-    known = {name: share for name, share in shares.items() if share is not None}
-    if not known:
+    measured = {name: share for name, share in shares.items() if share is not None}
+    if not measured:
         return Limit("", "what limits is not known: the tool counted no unit")
-    busiest = max(known, key=lambda name: known[name])
-    figures = ", ".join(f"{name} {_percent(share)}" for name, share in known.items())
-    if known[busiest] >= BUSY:
+    busiest = max(measured, key=lambda name: measured[name])
+    figures = ", ".join(f"{name} {_percent(share)}" for name, share in measured.items())
+    if measured[busiest] >= BUSY:
         return Limit(busiest, f"{busiest} {_verb(busiest)}: {figures}")
     reasons = [f"no unit is busy for {_percent(BUSY)} or more: {figures}", *_longest_stall(kernel)]
     if kernel.occupancy is not None:
@@ -56,8 +56,8 @@ def longest(profile: Profile) -> KernelProfile:
 
 def total(values: Sequence[float | None]) -> float | None:
     """Return the sum; `None` if a value is not known."""
-    known = [value for value in values if value is not None]
-    return sum(known) if len(known) == len(values) else None
+    present = [value for value in values if value is not None]
+    return sum(present) if len(present) == len(values) else None
 
 
 def moved_bytes(profile: Profile) -> float | None:
@@ -86,21 +86,21 @@ def roofline_words(profile: Profile) -> str:
     us = total([kernel.us for kernel in profile.kernels])
     taken = f", and the call took {us:.4g} us under the tool" if us is not None else ""
     words = f"the roofline names {roofline.limit}: the least work needs {needed:.4g} us at the vendor's peak{taken}"
-    found = limit_of(longest(profile)).name
-    if not found or ((found == MEMORY) == (roofline.limit == MEMORY) and found != LATENCY):
+    counted = limit_of(longest(profile)).name
+    if not counted or ((counted == MEMORY) == (roofline.limit == MEMORY) and counted != LATENCY):
         return words
-    return f"{words}; the counters name {found}, because {_difference(profile, found)}"
+    return f"{words}; the counters name {counted}, because {_difference(profile, counted)}"
 
 
-def _difference(profile: Profile, found: str) -> str:
+def _difference(profile: Profile, counted: str) -> str:
     moved, roofline = moved_bytes(profile), profile.roofline
-    if found == LATENCY:
+    if counted == LATENCY:
         return "the units wait for most of the time, which a roofline does not count"
-    if found == MEMORY:
+    if counted == MEMORY:
         if moved is not None and roofline is not None and moved > MORE * roofline.bytes:
             return f"{moved / roofline.bytes:.2f} times the least bytes move"
         return "the arithmetic does not reach its peak, so that the time of the bytes shows"
-    if found == VECTOR:
+    if counted == VECTOR:
         return "addresses, conversions and special functions are vector work too, which the task's model does not count"
     return "the matrix units work longer than the task's FLOPs need at their peak"
 
@@ -121,10 +121,10 @@ def profile_words(profile: Profile) -> str:
 
 def _facts(kernel: KernelProfile) -> Iterator[str]:
     figures = {"L2 hits": kernel.l2_hit, "occupancy": kernel.occupancy, "bank conflicts": kernel.conflicts}
-    known = [f"{name} {_percent(share)}" for name, share in figures.items() if share is not None]
-    known += [f"{kernel.registers} registers"] if kernel.registers is not None else []
-    if known:
-        yield ", ".join(known)
+    facts = [f"{name} {_percent(share)}" for name, share in figures.items() if share is not None]
+    facts += [f"{kernel.registers} registers"] if kernel.registers is not None else []
+    if facts:
+        yield ", ".join(facts)
     limit = limit_of(kernel)
     yield limit.words
     if limit.name != LATENCY:

@@ -56,7 +56,7 @@ _SCALES = {
     "nsecond": 1e-3, "ns": 1e-3, "usecond": 1.0, "us": 1.0, "msecond": 1e3, "ms": 1e3, "second": 1e6, "s": 1e6,
     "byte": 1.0, "Kbyte": 1e3, "Mbyte": 1e6, "Gbyte": 1e9, "%": 1e-2,
 }  # fmt: skip
-"""To microseconds, bytes and shares."""
+"""Factors to microseconds, bytes and shares."""
 
 
 def read_ncu(text: str) -> list[KernelProfile]:

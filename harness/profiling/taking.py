@@ -134,7 +134,10 @@ class _Run:
             kernels, ended = await self._under(tool, request)
         except ProfileFailed as why:
             tool, notes = Tool(PROTON, self._triton), (f"times alone, by Proton: {why}",)
-            kernels, ended = await self._under(tool, request)
+            try:
+                kernels, ended = await self._under(tool, request)
+            except ProfileFailed as error:
+                raise ProfileFailed(f"{why}; without counters: {error}") from error
         packed = {file.name: gzip.compress(file.read_bytes(), mtime=0) for file in tool.files(self._folder)}
         digests = {name: hashlib.sha256(data).hexdigest() for name, data in packed.items()}
         kept = {name: data for name, data in packed.items() if len(data) <= TOO_LARGE_BYTES}
@@ -167,7 +170,8 @@ class _Run:
             printed += tool.log(self._folder)
             answer = self._ended()
             if answer is None or status:
-                raise ProfileFailed(refusal(tool, printed))
+                ended_words = f"{printed}\nerror: the profiled process ended with status {status}"
+                raise ProfileFailed(refusal(tool, ended_words))
             if answer.problem:
                 raise ProfileFailed(f"the source fails under {tool.name}: {answer.problem}")
             ended = answer
@@ -183,7 +187,7 @@ class _Run:
         return worker_start.command(module, str(self._folder), python=self._python.path)
 
     def _ended(self) -> ProfileEnded | None:
-        """What the process wrote last; foreign code may have written it."""
+        """Read the last file of the process; foreign code may have written it."""
         try:
             with (self._folder / ENDED).open("rb") as file:
                 return decode_message(PROFILE_ENDED, file.read(_ENDED_BYTES))

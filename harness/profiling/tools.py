@@ -40,7 +40,7 @@ _PERMISSION = {
     "unrecognised option": "it is too old for an option that is needed; update it",
     "unrecognized arguments": "it is too old for an option that is needed; update it",
 }
-"""What a tool prints if it may or can not count, and what to do."""
+"""The remedy for each sign that a tool prints if it cannot count."""
 
 
 class Tool(NamedTuple):
@@ -117,9 +117,9 @@ def find_tool(kind: str, path: str) -> Tool:
     Raises `ProfileFailed` if there is none, or if it is too old. Blocks for a moment.
     """
     name = _OF_KIND[kind]
-    found = shutil.which(name, path=path)
+    in_path = shutil.which(name, path=path)
     usual = sorted(str(file) for place in _PLACES[name] for file in Path("/").glob(place))
-    programs = [found] if found else usual[-1:]
+    programs = [in_path] if in_path else usual[-1:]
     if not programs:
         raise ProfileFailed(f"{name} is not installed; {_INSTALL[name]}")
     program = programs[0]
@@ -145,7 +145,7 @@ def refusal(tool: Tool, printed: str) -> str:
             return f"{tool.name} {tool.version}: {remedy}"
     lines = [line.strip() for line in printed.splitlines() if line.strip()]
     errors = [line for line in lines if "error" in line.lower()] or lines[-1:] or ["it printed nothing"]
-    return f"{tool.name} {tool.version} counted nothing: {errors[0].removeprefix('==ERROR== ')[:300]}"
+    return f"{tool.name} {tool.version} counted nothing: {errors[0].removeprefix('==ERROR== ').removeprefix('error: ')[:300]}"
 
 
 def _numbers(version: str) -> tuple[int, ...]:

@@ -92,7 +92,7 @@ def apply_under_tool(
         )
         return ""
 
-    held = {"session", "streams", "environment", "scratch"}  # since the process's start
+    active = {"session", "streams", "environment", "scratch"}  # since the process's start
     applied: dict[str, Callable[[], str | None]] = {
         "core-dumps": lambda: resource.setrlimit(resource.RLIMIT_CORE, (0, 0)),
         "limits": lambda: _limit(cpu_limit_s, None),
@@ -100,10 +100,10 @@ def apply_under_tool(
         "read-allow-list": restrict,
         "system-calls": lambda: seccomp.protect(run_programs=False, gpu=True, own_signals=True),
     }
-    held |= {name for name, apply_layer in applied.items() if layers.hold(name, apply_layer)}
-    if "system-calls" in held:  # no connection, no shared memory, and no signal to another process
-        held |= {"network", "ipc", "signal-scope"}
-    return tuple(name for name in NAMES if name not in held)
+    active |= {name for name, apply_layer in applied.items() if layers.hold(name, apply_layer)}
+    if "system-calls" in active:  # no connection, no shared memory, and no signal to another process
+        active |= {"network", "ipc", "signal-scope"}
+    return tuple(name for name in NAMES if name not in active)
 
 
 def guest_environment(scratch: Path) -> dict[str, str]:

@@ -1,4 +1,4 @@
-"""What a vendor's profiler counted in one call of a source: the one form that all tools are read into. Torch-free."""
+"""The counts of a vendor's profiler in one call of a source: the one form that all tools are read into. Torch-free."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a profiled process is asked for, in files of its scratch folder. Torch-free."""
+"""Requests to a profiled process and its answers, in files of its scratch folder. Torch-free."""
 
 from __future__ import annotations
 

@@ -262,7 +262,7 @@ def _apply_profile(state: SessionState, event: ev.ProfileTaken) -> frozenset[str
     state.profiles_device_s += event.device_s
     subject = (event.attempt, event.of_baseline)
     state.profiles_asked = [
-        asked for asked in state.profiles_asked if (asked.attempt, asked.of_baseline) != subject
+        request for request in state.profiles_asked if (request.attempt, request.of_baseline) != subject
     ]
     if event.profile is None:
         state.notices.append(("error", f"{event.attempt} has no new profile: {event.problem}"))

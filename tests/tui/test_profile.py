@@ -33,7 +33,7 @@ def test_kept_profile_is_shown_with_its_limit_and_what_the_tool_needed_open(shel
     assert page.startswith("profile, case square")
     lines = [" ".join(line.split()) for line in page.splitlines()]
     assert "memory, of its peak 70 %" in lines
-    assert "read from memory 32 MiB" in lines
+    assert "read from memory 33.56 MB" in lines
     assert "stall 1 47 % a load from L2 or memory" in lines
     assert "softmax_kernel: memory limits: memory 70 %, matrix units 2 %, vector units 31 %." in lines
     assert any(line.startswith("The roofline names memory") for line in lines)

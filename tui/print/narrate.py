@@ -92,9 +92,10 @@ class Narrator:
             case ev.WinnerMeasured():
                 return event.attempt, f"measured on {measured_words(event)}"
             case ev.ProfileTaken():
-                what = "its baseline profiled" if event.of_baseline else "profiled"
-                known = event.problem or (f"case {event.profile.case}" if event.profile is not None else "")
-                return event.attempt, f"{'not ' if event.problem else ''}{what}: {known}"
+                subject = "its baseline" if event.of_baseline else "it"
+                if event.profile is None:
+                    return event.attempt, f"{subject} was not profiled: {event.problem}"
+                return event.attempt, f"{subject} was profiled in case {event.profile.case}"
             case ev.WaitingForPerson():
                 session = self.state.started.session if self.state.started else "SESSION"
                 command = f"wavedeck accept {session} {event.attempt} --why TEXT"

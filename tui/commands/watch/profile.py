@@ -48,9 +48,9 @@ def profile_command(
             opened, attempt.attempt, case=first.case, gpu=gpu or first.device, again=again, of_baseline=True
         )
     elif against is not None:
-        other, _ = find_attempt(opened.state, against)
-        profiles[other.attempt] = _profile(
-            opened, other.attempt, case=first.case, gpu=gpu or first.device, again=again
+        compared, _ = find_attempt(opened.state, against)
+        profiles[compared.attempt] = _profile(
+            opened, compared.attempt, case=first.case, gpu=gpu or first.device, again=again
         )
     if as_json:
         emit_json({"session": opened.name, "profiles": profiles})
@@ -88,23 +88,22 @@ def _profile(
 
 def kept_profiles(state: SessionState, attempt: str, *, of_baseline: bool) -> dict[str, Profile]:
     """Return the session's profiles of an attempt, or of its task's timing baseline, by case."""
-    found, instance = find_attempt(state, attempt)
-    return state.baseline_profiles.get(instance.task, {}) if of_baseline else found.profiles
+    shown, instance = find_attempt(state, attempt)
+    return state.baseline_profiles.get(instance.task, {}) if of_baseline else shown.profiles
 
 
 def _wait(opened: OpenedSession, attempt: str, *, after: int, of_baseline: bool) -> ProfileTaken:
     """Wait for the event of the profile. Raises `Complaint` if the engine ends before."""
-    live = opened.home.live(opened.name)
+    live, wanted = opened.home.live(opened.name), (attempt, of_baseline)
     with JournalTail(live.journal, after=after) as tail:
         while True:
             # Check the lock before reading: then no event of an engine that released the lock is lost.
             running = live.running
-            for event in tail.read_new():
-                if isinstance(event, ProfileTaken) and (event.attempt, event.of_baseline) == (
-                    attempt,
-                    of_baseline,
-                ):
-                    return event
+            # An engine that ended at once has moved the journal to the store.
+            events = tail.read_new() if running else opened.journal.events
+            for taken in (event for event in events if isinstance(event, ProfileTaken)):
+                if (taken.attempt, taken.of_baseline) == wanted and taken.seq > after:
+                    return taken
             if not running:
                 raise Complaint(
                     f"the engine of {opened.name} ended before the profile; see {live.log}",

@@ -1,1 +1,1 @@
-"""What a profiler counted, as tables and sentences."""
+"""Profiles as tables and sentences."""

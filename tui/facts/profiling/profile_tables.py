@@ -10,7 +10,7 @@ from harness.wire.kernel_profile import KernelProfile, Profile
 from sessions.names import split_attempt
 from sessions.state.state import AttemptState, SessionState
 from tui.facts.tables import Cell, Column, Row, Table
-from tui.facts.vocabulary import UNKNOWN, counted, percent, size
+from tui.facts.vocabulary import UNKNOWN, counted, percent
 
 MOST_KERNELS = 4
 """Columns of one profile: its longest kernels."""
@@ -30,8 +30,8 @@ _FIGURES: tuple[tuple[str, Figure], ...] = (
     ("launches", lambda shown: str(shown.kernel.launches)),
     ("time, us", lambda shown: UNKNOWN if shown.kernel.us is None else f"{shown.kernel.us:.4g}"),
     ("of the call's time", lambda shown: percent(shown.share)),
-    ("read from memory", lambda shown: size(shown.kernel.read_bytes)),
-    ("written to memory", lambda shown: size(shown.kernel.written_bytes)),
+    ("read from memory", lambda shown: _megabytes(shown.kernel.read_bytes)),
+    ("written to memory", lambda shown: _megabytes(shown.kernel.written_bytes)),
     ("L2 hits", lambda shown: percent(shown.kernel.l2_hit)),
     ("occupancy reached", lambda shown: percent(shown.kernel.occupancy)),
     ("memory, of its peak", lambda shown: percent(shown.kernel.memory)),
@@ -98,6 +98,10 @@ def _title(shown: _Shown, *, beside: bool) -> str:
 def _stall(kernel: KernelProfile, place: int) -> str:
     stalls = list(kernel.stalls.items())
     return f"{percent(stalls[place][1])} {stalls[place][0]}" if place < len(stalls) else UNKNOWN
+
+
+def _megabytes(count: float | None) -> str:
+    return UNKNOWN if count is None else f"{count / 1e6:.4g} MB"
 
 
 def _limits(profile: Profile) -> Iterator[str]:

@@ -212,7 +212,7 @@ Brackets are around the attempt that all panes are about.
             self.instance,
             base,
             shown_profiles(state, attempt),
-            any(asked.attempt == attempt.attempt for asked in state.profiles_asked),
+            any(request.attempt == attempt.attempt for request in state.profiles_asked),
             code.files.shapes,
             self.tabbed,
             self._can_act,
