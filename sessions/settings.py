@@ -95,11 +95,11 @@ class RunSettings(msgspec.Struct, frozen=True, kw_only=True):
     """Source of that kernel file, so that a resume uses the same baseline."""
     spread: bool = False
     """True if each instance's winner is measured on every GPU."""
-    profile_best: bool = False
-    """True if each new best of an instance is profiled, for the optimizer's prompt."""
 
     python: str = ""
     """Path of the judge's interpreter; empty: Wavedeck's own."""
+    profile_best: bool = False
+    """True if each new best of an instance is profiled, for the optimizer's prompt."""
 
     def settings(self) -> dict[str, Any]:
         """Returns the settings by name, without what a subclass adds."""
