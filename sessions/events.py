@@ -11,6 +11,7 @@ from typing import Any
 import msgspec
 
 from harness import Evaluation, Stage
+from harness.wire.kernel_profile import Profile
 
 from .settings import SCHEMA, RunSettings, SessionDescription
 
@@ -553,6 +554,30 @@ class MeasureAsked(PersonEvent, frozen=True, kw_only=True, tag="measure_asked"):
     """GPUs of the session; each gives a `WinnerMeasured`."""
 
 
+class ProfileAsked(PersonEvent, frozen=True, kw_only=True, tag="profile_asked"):
+    """A person asked for the profile of a correct attempt; a finished session is open again."""
+
+    attempt: str
+    device: str
+    """GPU of the session."""
+    case: str = ""
+    """Empty: the task's first open case."""
+    of_baseline: bool = False
+    """The timing baseline of the attempt's task is profiled, not the attempt."""
+
+
+class ProfileTaken(DurableEvent, frozen=True, kw_only=True, tag="profile_taken"):
+    """An attempt, or the timing baseline of its task, ran under a profiler, after `ProfileAsked` or with `profile_best`."""
+
+    attempt: str
+    of_baseline: bool = False
+    profile: Profile | None = None
+    problem: str = ""
+    """Why there is no profile, and what to do."""
+    device_s: float = 0.0
+    """Seconds in which a device was held for it."""
+
+
 class DeviceLent(PersonEvent, frozen=True, kw_only=True, tag="device_lent"):
     """A person lent a GPU to others: no candidate starts on it until `DeviceReturned`."""
 
@@ -683,6 +708,8 @@ AnyEvent = (
     | IterationsMoved
     | InstanceForked
     | MeasureAsked
+    | ProfileAsked
+    | ProfileTaken
     | DeviceLent
     | DeviceReturned
     | DeviceSampled

@@ -98,6 +98,8 @@ class RunSettings(msgspec.Struct, frozen=True, kw_only=True):
 
     python: str = ""
     """Path of the judge's interpreter; empty: Wavedeck's own."""
+    profile_best: bool = False
+    """True if each new best of an instance is profiled, for the optimizer's prompt."""
 
     def settings(self) -> dict[str, Any]:
         """Returns the settings by name, without what a subclass adds."""

@@ -36,7 +36,7 @@ class Commands(click.Group):
         if cmd_name not in COMMANDS:
             return None
         action = COMMANDS[cmd_name]
-        if action.is_sent:
+        if not action.module:
             from .commands.steer import command_of
 
             return command_of(action)

@@ -18,9 +18,11 @@ from harness import (
 )
 from harness.hardware.product import Product
 from harness.hardware.recognition import product_of
+from harness.profiling.taking import take_profile
 from harness.stages.modes import Attempt, Exam, Mode, Rough
 from harness.stages.survey import Survey
 from harness.stages.timing.baselines import USUAL, Against, Baseline, timing_baseline
+from harness.wire.kernel_profile import Profile
 from harness.wire.server_messages import Language
 from suites import Task
 
@@ -72,6 +74,12 @@ class Judge(Protocol):
 
     async def measure(self, source: str, task: Task, *, device: str, on_stage: OnStage) -> Evaluation:
         """Returns the evaluation of a winner on this one device."""
+        ...
+
+    async def profile(
+        self, source: str, task: Task, *, case: str, device: str, configs: Mapping[str, str]
+    ) -> Profile:
+        """Returns what a profiler counts; raises as `take_profile`."""
         ...
 
 
@@ -135,6 +143,21 @@ class PoolJudge:
     async def measure(self, source: str, task: Task, *, device: str, on_stage: OnStage) -> Evaluation:
         """See `Judge`."""
         return await self._evaluate(source, task, Attempt(device), self._baseline(task), on_stage)
+
+    async def profile(
+        self, source: str, task: Task, *, case: str, device: str, configs: Mapping[str, str]
+    ) -> Profile:
+        """See `Judge`."""
+        return await take_profile(
+            self._pool,
+            source,
+            task,
+            case=case,
+            device=device,
+            seed=self._seed,
+            keep=self._keep_texts or (lambda _: None),
+            configs=configs,
+        )
 
     async def estimate(
         self, source: str, task: Task, rough: Rough, *, start: Baseline, on_stage: OnStage

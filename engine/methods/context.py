@@ -138,6 +138,13 @@ class Context(Protocol):
         """
         ...
 
+    async def profile(self) -> str:
+        """Returns what a profiler counted in the current attempt, in one paragraph; empty without `--profile-best`.
+
+        A correct attempt that is the best of its instance is profiled, as long as device time for profiles is left.
+        """
+        ...
+
     async def judge_sent(self) -> bool:
         """Make an attempt of the next candidate that an agent sends; waits for it. False: the agent sends no other one."""
         ...

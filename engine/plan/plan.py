@@ -39,7 +39,7 @@ WITHOUT_GAIN = 2
 
 UNCHANGED = (
     *("budget_usd", "budget_tokens", "budget_attempts", "budget_device_s", "budget_wall_s"),
-    *("review", "limits", "first_chain", "series", "spread"),
+    *("review", "limits", "first_chain", "series", "spread", "profile_best"),
 )
 """Settings that a checked plan has as the person gave them."""
 
@@ -82,6 +82,8 @@ class RunPlan(msgspec.Struct, frozen=True, kw_only=True):
     """Timing baseline on a GPU: one of `harness.stages.timing.baselines.KINDS`, or the path of a kernel file."""
     spread: bool = False
     """Measure each instance's winner on every GPU."""
+    profile_best: bool = False
+    """See `RunSettings`."""
     first_chain: int = 1
     """The chain of a recording that instance 1 plays."""
     series: str = ""
@@ -142,6 +144,10 @@ def resolve(
     if plan.spread and devices == (CPU,):
         raise UsageProblem(
             "--spread compares GPUs, but no GPU is selected; name them, for example --devices 0,1"
+        )
+    if plan.profile_best and devices == (CPU,):
+        raise UsageProblem(
+            "--profile-best reads counters of a GPU, but no GPU is selected; name them, for example --devices 0"
         )
     against, against_source = _against(plan.against, tasks)
     return SessionPlan(

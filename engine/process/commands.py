@@ -30,6 +30,7 @@ from sessions.events import (
     InstanceForked,
     MeasureAsked,
     Paused,
+    ProfileAsked,
     RetireAsked,
     Role,
     SessionExtended,
@@ -43,7 +44,7 @@ from sessions.state.state import EXTENDABLE, SessionState
 from sessions.store.decidable import find_attempt
 from sessions.store.reconcile import take_up
 
-OPENING = ("extend", "fork", "edit", "measure")
+OPENING = ("extend", "fork", "edit", "measure", "profile")
 """Commands that open a finished session again."""
 ALL_GPUS = ("all",)
 """Devices of a `measure` on every GPU; no device: the GPU that judged the attempt."""
@@ -83,6 +84,8 @@ def event_of(request: Request, state: SessionState) -> Event:
             return _gpu(request, state)
         case "measure":
             return _measure(request, state)
+        case "profile":
+            return _profile(request, state)
         case "extend":
             return _extend(request, state)
         case "fork":
@@ -267,13 +270,38 @@ def _measure(request: Request, state: SessionState) -> MeasureAsked:
         )
     gpus = _gpus(state)
     wanted = {ALL_GPUS: tuple(gpus), (): (attempt.evaluation.device,)}.get(request.devices, request.devices)
+    _require_usable(wanted, gpus, state)
+    if any(asked.attempt == request.attempt for asked in state.measures):
+        raise CommandRefused(f"{request.attempt} is already being measured; wait for its result")
+    return MeasureAsked(attempt=request.attempt, devices=wanted, by=request.by)
+
+
+def _profile(request: Request, state: SessionState) -> ProfileAsked:
+    attempt, _ = find_attempt(state, request.attempt)
+    if attempt.verdict is not Verdict.CORRECT or attempt.evaluation is None:
+        raise CommandRefused(f"{request.attempt} is not correct; profile a correct attempt")
+    wanted = request.devices or (attempt.evaluation.device,)
+    _require_usable(wanted, _gpus(state), state)
+    if any(
+        (earlier.attempt, earlier.of_baseline) == (request.attempt, request.of_baseline)
+        for earlier in state.profiles_asked
+    ):
+        raise CommandRefused(f"{request.attempt} is already being profiled; wait for its result")
+    return ProfileAsked(
+        attempt=request.attempt,
+        device=wanted[0],
+        case=request.case,
+        of_baseline=request.of_baseline,
+        by=request.by,
+    )
+
+
+def _require_usable(wanted: Sequence[str], gpus: Sequence[str], state: SessionState) -> None:
+    """Raise `CommandRefused` unless these are GPUs of the session that are not lent."""
     _require_gpus(wanted, gpus)
     lent = [name for name in wanted if name in state.lent]
     if lent:
         raise CommandRefused(f"GPU {lent[0]} is lent; return it first: wavedeck gpu SESSION {lent[0]} return")
-    if any(asked.attempt == request.attempt for asked in state.measures):
-        raise CommandRefused(f"{request.attempt} is already being measured; wait for its result")
-    return MeasureAsked(attempt=request.attempt, devices=wanted, by=request.by)
 
 
 def _gpu(request: Request, state: SessionState) -> DeviceLent | DeviceReturned:

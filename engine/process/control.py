@@ -49,6 +49,7 @@ STEERING = (
     "fork",
     "edit",
     "measure",
+    "profile",
     "gpu",
     "title",
 )
@@ -67,6 +68,8 @@ class Request(msgspec.Struct, frozen=True, kw_only=True):
     attempt: str = ""
     instance: str = ""
     text: str = ""
+    case: str = ""
+    of_baseline: bool = False
     source: str = ""
     devices: tuple[str, ...] = ()
     iterations: int = 0

@@ -86,6 +86,8 @@ def optimizer_facts(
     ground = lost_ground(best, last) if last and last.attempt != best.attempt else ""
     if not short and best.before is not None and (words := code_words(best.before, best)):
         figures = replace(figures, standouts=[*figures.standouts, words])
+    if best.profile:
+        figures = replace(figures, standouts=[*figures.standouts, best.profile])
     if ground and last is not None and (words := code_words(best, last)):
         ground = f"{ground} {words}"
     return {

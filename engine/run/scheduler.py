@@ -7,6 +7,7 @@ from collections.abc import Callable, Coroutine, Sequence
 from typing import Any, NamedTuple
 
 from engine.errors import BudgetSpent, JudgeUnable, ModelError, RecordingExhausted, StopRuleMet, UsageProblem
+from engine.judge.profiling import take_asked
 from engine.judge.winners import examine, measure_on, spread
 from engine.methods import Context, Method
 from engine.methods.proposing import run_edit
@@ -53,6 +54,10 @@ async def run_instances(shared: Shared, method: Method, tasks: Sequence[Task]) -
             for asked in shared.recorder.state.measures:
                 if asked.seq not in measures:
                     measures[asked.seq] = begin(_measure(shared, tasks, asked), f"measure/{asked.attempt}")
+            for profile in shared.recorder.state.profiles_asked:
+                if profile.seq not in measures:
+                    work = take_asked(shared, tasks, profile)
+                    measures[profile.seq] = begin(work, f"profile/{profile.attempt}")
             if all(job.done() for job in (*jobs.values(), *measures.values())):
                 break
             await shared.changes.next()

@@ -150,6 +150,11 @@ class DevicePool:
         return msgspec.convert(versions, Provenance)
 
     @property
+    def python(self) -> JudgePython:
+        """The interpreter of the judge's processes."""
+        return self._nursery.python
+
+    @property
     def language(self) -> Language | None:
         """Names that the installed Triton has and lacks; `None` if the servers do not fork."""
         return self.interpreting.language

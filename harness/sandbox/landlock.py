@@ -71,9 +71,18 @@ def version() -> int:
 
 
 def restrict(
-    version: int, scratch: Path, *, run_programs: bool, gpu: bool, package: PackageView | None = None
+    version: int,
+    scratch: Path,
+    *,
+    run_programs: bool,
+    gpu: bool,
+    package: PackageView | None = None,
+    further: Iterable[Path] = (),
 ) -> None:
-    """Apply the allow-list to this process and its descendants permanently; `OSError` if the kernel refuses."""
+    """Apply the allow-list to this process and its descendants permanently; `OSError` if the kernel refuses.
+
+    `further` folders can be read too.
+    """
     handled = _ALL_FILE_RIGHTS[min(version, 5)]
     known_fields = 3 if version >= SCOPES_SINCE else 2 if version >= 4 else 1
     attributes = struct.pack("<QQQ", handled, _BOTH_TCP_RIGHTS, _BOTH_SCOPES)[: 8 * known_fields]
@@ -83,6 +92,8 @@ def restrict(
     try:
         for path, rights in _rules(scratch, handled, run_programs=run_programs, gpu=gpu):
             _allow(ruleset, path, rights & handled)
+        for path in further:
+            _allow(ruleset, path, _READ)
         if package is not None:
             for name in package.import_folders:
                 _allow(ruleset, Path(name), _READ_DIR)

@@ -9,7 +9,7 @@ import resource
 import signal
 import stat
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 
 from harness.linux import syscalls
@@ -71,6 +71,39 @@ def apply(
     layers.refuse_calls()
     layers.hold("other-processes", layers.check_other_processes)
     return layers.in_order()
+
+
+def apply_under_tool(
+    scratch: Path, cpu_limit_s: int, folders: Iterable[Path], package: PackageView | None = None
+) -> tuple[str, ...]:
+    """Apply the layers that a profiler in this process allows, permanently, and return the names of a guest's other layers.
+
+    The profiler must have counted a kernel before: it then has its connections and libraries open. It may read its `folders`
+    later, and may open no further connection. User, capabilities and open descriptors stay, because reading counters needs
+    them.
+    """
+    layers = _Layers(scratch, run_programs=False, gpu=True, package=package)
+
+    def restrict() -> str:
+        if landlock.version() == 0:
+            raise Absent("this kernel has no Landlock")
+        landlock.restrict(
+            landlock.version(), scratch, run_programs=False, gpu=True, package=package, further=folders
+        )
+        return ""
+
+    active = {"session", "streams", "environment", "scratch"}  # since the process's start
+    applied: dict[str, Callable[[], str | None]] = {
+        "core-dumps": lambda: resource.setrlimit(resource.RLIMIT_CORE, (0, 0)),
+        "limits": lambda: _limit(cpu_limit_s, None),
+        "no-new-privileges": _forbid_privileges,
+        "read-allow-list": restrict,
+        "system-calls": lambda: seccomp.protect(run_programs=False, gpu=True, own_signals=True),
+    }
+    active |= {name for name, apply_layer in applied.items() if layers.hold(name, apply_layer)}
+    if "system-calls" in active:  # no connection, no shared memory, and no signal to another process
+        active |= {"network", "ipc", "signal-scope"}
+    return tuple(name for name in NAMES if name not in active)
 
 
 def guest_environment(scratch: Path) -> dict[str, str]:

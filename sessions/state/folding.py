@@ -149,6 +149,12 @@ def _apply(state: SessionState, event: ev.AnyEvent) -> frozenset[str]:
             state.measures.append(event)
             _reopen(state)
             return frozenset((SESSION, instance.key))
+        case ev.ProfileAsked():
+            state.profiles_asked.append(event)
+            _reopen(state)
+            return frozenset((SESSION, _attempt(state, event.attempt)[1].key))
+        case ev.ProfileTaken():
+            return _apply_profile(state, event)
         case ev.StageStarted() | ev.StageFinished() | ev.AttemptJudged():
             return _apply_judging(state, event) | _clear_wait(state, event)
         case ev.AttemptCommitted():
@@ -248,6 +254,25 @@ def _apply_measurement(state: SessionState, event: ev.WinnerMeasured) -> frozens
     ]
     state.measures = [asked for asked in remaining if asked.devices]
     return frozenset((instance.key,))
+
+
+def _apply_profile(state: SessionState, event: ev.ProfileTaken) -> frozenset[str]:
+    attempt, instance = _attempt(state, event.attempt)
+    attempt.device_s += event.device_s
+    state.profiles_device_s += event.device_s
+    subject = (event.attempt, event.of_baseline)
+    state.profiles_asked = [
+        request for request in state.profiles_asked if (request.attempt, request.of_baseline) != subject
+    ]
+    if event.profile is None:
+        state.notices.append(("error", f"{event.attempt} has no new profile: {event.problem}"))
+    elif event.of_baseline:
+        kept = state.baseline_profiles.get(instance.task, {})
+        state.baseline_profiles[instance.task] = kept | {event.profile.case: event.profile}
+    else:
+        attempt.profiles.pop(event.profile.case, None)  # the latest is the last
+        attempt.profiles[event.profile.case] = event.profile
+    return frozenset((SESSION, instance.key))
 
 
 def _extend(state: SessionState, event: ev.SessionExtended) -> frozenset[str]:

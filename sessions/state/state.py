@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 import msgspec
 
 from harness import Evaluation, Stage, Verdict
+from harness.wire.kernel_profile import Profile
 from sessions.events import (
     AttemptBanned,
     AttemptPinned,
@@ -24,6 +25,7 @@ from sessions.events import (
     MeasureAsked,
     Message,
     Origin,
+    ProfileAsked,
     Role,
     ServedModel,
     SessionExtended,
@@ -195,6 +197,8 @@ class AttemptState:
     """Evaluation on the exam cases at the instance's end; only for people."""
     spread: list[WinnerMeasured] = field(default_factory=list)
     """The latest measurement on each GPU, of `--spread` or because a person asked; only for people."""
+    profiles: dict[str, Profile] = field(default_factory=dict)
+    """The latest profile of each case."""
     decision: Decision | None = None
     waiting: bool = False
     """True while it waits for a person."""
@@ -382,6 +386,12 @@ class SessionState:
     """Instances that get no further candidate from their agent."""
     measures: list[MeasureAsked] = field(default_factory=list)
     """Measurements that a person asked for and that are not complete."""
+    profiles_asked: list[ProfileAsked] = field(default_factory=list)
+    """Profiles that a person asked for and that are not taken yet."""
+    profiles_device_s: float = 0.0
+    """Seconds in which devices were held for profiles."""
+    baseline_profiles: dict[str, dict[str, Profile]] = field(default_factory=dict)
+    """The latest profile of each task's timing baseline, by task and case."""
     lent: set[str] = field(default_factory=set)
     """GPUs that a person lent to others."""
     paused: str = ""

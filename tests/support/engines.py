@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 import inspect
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 import msgspec
 
@@ -26,12 +26,14 @@ from engine.tuning.sweep import Surveying
 from harness import STAGES, Device, Evaluation, Stage, StageEntered, StageLeft, Verdict, target
 from harness.stages.modes import Rough
 from harness.stages.timing.baselines import Baseline, timing_baseline
+from harness.wire.kernel_profile import Profile
 from sessions import Home, Recorder, resume
 from sessions.events import EngineStarted, Event, InstanceFinished, Role, SessionFinished, Usage
 from sessions.journal.journal import read_journal
 from suites import Task, load_task
 
 from .evaluations import correct, failed
+from .profiles import softmax_profile
 from .surveys import ScriptedSurvey
 
 BRISK = Limits(tries=3, wait_low_s=0.0, wait_high_s=0.0)
@@ -63,6 +65,8 @@ class ScriptedJudge:
         """Sources that were judged on the exam cases."""
         self.measured: list[tuple[str, str]] = []
         """Source and device of each call of `measure`."""
+        self.profiled: list[tuple[str, str, str]] = []
+        """Source, case and device of each call of `profile`."""
         self.failing = 0
         """Number of next evaluations that end with `infra_error`."""
         self.exam: Callable[[str], Evaluation] = _scripted_evaluation
@@ -107,6 +111,13 @@ class ScriptedJudge:
         """See `Judge`."""
         self.measured.append((source, device))
         return msgspec.structs.replace(_scripted_evaluation(source), device=device)
+
+    async def profile(
+        self, source: str, task: Task, *, case: str, device: str, configs: Mapping[str, str]
+    ) -> Profile:
+        """See `Judge`."""
+        self.profiled.append((source, case, device))
+        return softmax_profile(case=case, device=device)
 
 
 def _scripted_evaluation(source: str) -> Evaluation:

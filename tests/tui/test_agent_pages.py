@@ -7,16 +7,26 @@ import pytest
 
 from harness import Evaluation, Finding, Outcome, Stage, Verdict
 from harness.wire.latency import LaunchTime
-from sessions.events import AnyEvent, AttemptStarted, Origin, StageFinished, StageStarted, WinnerExamined
-from sessions.state.folding import fold
+from sessions.events import (
+    AnyEvent,
+    AttemptStarted,
+    Origin,
+    ProfileTaken,
+    StageFinished,
+    StageStarted,
+    WinnerExamined,
+)
+from sessions.state.folding import apply, fold
 from sessions.state.state import AttemptState
 from tests.support.agent_screens import chain, opened, wrong_at_line
 from tests.support.journals import correct, examined, finished, latencies, running, timed_again, wrong
+from tests.support.profiles import softmax_profile
 from tui.cockpit.data import attempts
 from tui.cockpit.draw.lines import plain
 from tui.cockpit.screens.agent.page import PageSubject
 from tui.cockpit.screens.agent.tabs import is_there, page_of
 from tui.cockpit.screens.agent.verdict_head import head_lines, pinned_lines
+from tui.facts.profiling.profile_tables import shown_profiles
 
 
 def page(name: str, evaluation: Evaluation, width: int = 100) -> str:
@@ -189,6 +199,20 @@ def test_profile_has_time_by_launch_of_both_sides_and_counted_bytes() -> None:
     assert any(row.split() == ["fp32", "0", "triton", "1", "softmax", "40", "100%"] for row in shown)
     assert "bytes moved, counted by the interpreter at CPU sizes" in shown
     assert not is_there("profile", fold(running()).attempt("softmax#2/1"))
+
+
+def test_profile_of_the_attempt_and_of_the_baseline_are_beside_each_other_above_the_launches() -> None:
+    state = fold(running())
+    for of_baseline in (False, True):
+        apply(state, ProfileTaken(attempt="softmax#1/1", of_baseline=of_baseline, profile=softmax_profile()))
+    attempt = state.attempt("softmax#1/1")
+    subject = PageSubject(attempt, profiles=shown_profiles(state, attempt), is_profiled=True)
+    attempt.evaluation = correct()
+    lines = [" ".join(plain(line).split()) for line in page_of("profile", subject, 120)]
+    assert lines[0] == "A profiler runs one call of it."
+    assert "softmax#1/1: softmax_kernel baseline: softmax_kernel" in lines
+    assert "memory, of its peak 70 % 70 %" in lines
+    assert is_there("profile", attempt)
 
 
 def test_target_with_a_compile_error_is_named_with_its_message() -> None:

@@ -119,6 +119,13 @@ async def test_key_t_measures_the_best_attempt_of_the_cell() -> None:
         assert decider.decisions == [(SESSION, "measure", again)], "softmax#2 has no correct attempt"
 
 
+async def test_key_p_profiles_the_attempt() -> None:
+    async with fleet() as (pilot, _, decider, _source):
+        await pilot.press("P")
+        await until(pilot, lambda: bool(decider.decisions), "the profile")
+        assert decider.decisions == [(SESSION, "profile", {"attempt": "softmax#1/3", "case": ""})]
+
+
 async def test_retire_asks_once() -> None:
     async with fleet() as (pilot, app, decider, _):
         for answer in ("escape", "enter"):

@@ -96,7 +96,7 @@ class Action:
 
     @property
     def is_sent(self) -> bool:
-        """True if it is a command to a session; its command in the shell then derives from it."""
+        """True if it is a command to a session. Its command in the shell then derives from it, unless it has a module."""
         return bool(self.done) and self.group is not Group.KEEP
 
     @property
@@ -157,6 +157,18 @@ _ACTIONS = (
         Group.WATCH,
         "Show an attempt's assembly, or how it differs.",
         module="watch.asm",
+    ),
+    Action(
+        "profile",
+        Group.WATCH,
+        "Show what the hardware counted in one call of an attempt.",
+        module="watch.profile",
+        takes=Takes.ATTEMPT,
+        when=When.ANY,
+        needs=Needs.CORRECT | Needs.GPUS,
+        key="P",
+        opens=True,
+        done="{target} is being profiled",
     ),
     Action(
         "report",

@@ -91,6 +91,11 @@ class Narrator:
                 return short_task(event.task), f"baseline: {known}"
             case ev.WinnerMeasured():
                 return event.attempt, f"measured on {measured_words(event)}"
+            case ev.ProfileTaken():
+                subject = "its baseline" if event.of_baseline else "it"
+                if event.profile is None:
+                    return event.attempt, f"{subject} was not profiled: {event.problem}"
+                return event.attempt, f"{subject} was profiled in case {event.profile.case}"
             case ev.WaitingForPerson():
                 session = self.state.started.session if self.state.started else "SESSION"
                 command = f"wavedeck accept {session} {event.attempt} --why TEXT"

@@ -39,8 +39,7 @@ def confine(spawn: Spawn, address_space_bytes: int, *, run_programs: bool = Fals
     torch.set_num_threads(1)
     close_doors()
     if spawn.package is not None:
-        _views.append(spawn.package)
-        sys.path[:0] = [folder for folder in spawn.package.import_folders if folder not in sys.path]
+        see_package(spawn.package)
     layers = sandbox.apply(
         Path(spawn.scratch),
         spawn.cpu_limit_s,
@@ -50,10 +49,21 @@ def confine(spawn: Spawn, address_space_bytes: int, *, run_programs: bool = Fals
         package=spawn.package,
     )
     if spawn.package is not None:
-        for variable in spawn.package.package.environment:
-            name, _, value = variable.partition("=")
-            os.environ[name] = value
+        set_variables(spawn.package)
     return layers
+
+
+def see_package(package: PackageView) -> None:
+    """Make a package importable here, with the candidate in the place of its module."""
+    _views.append(package)
+    sys.path[:0] = [folder for folder in package.import_folders if folder not in sys.path]
+
+
+def set_variables(package: PackageView) -> None:
+    """Set the variables that the package reads."""
+    for variable in package.package.environment:
+        name, _, value = variable.partition("=")
+        os.environ[name] = value
 
 
 def close_doors() -> None:

@@ -12,7 +12,7 @@ from sessions.kept_kernels import kept_kernel
 from sessions.names import short_task
 from sessions.state.state import AttemptState, InstanceState
 from suites import SuiteError, load_task
-from tui.actions.catalogue import ACTIONS, Takes
+from tui.actions.catalogue import ACTIONS, Takes, done_words
 from tui.actions.line import Order, Subject
 from tui.actions.possible import is_possible
 from tui.actions.reproducers import reproducer
@@ -21,7 +21,7 @@ from tui.cockpit.desk.writing import write_export
 from tui.cockpit.screens.base import SessionScreen
 from tui.diagnostics import Complaint
 
-STEERED = ("hint", "measure", "edit")
+STEERED = ("hint", "measure", "edit", "profile")
 DECISIONS = ("accept", "reject", "undo")
 INSTANCES = (Takes.INSTANCES_OR_SESSION, Takes.INSTANCES, Takes.HINT)
 """Arguments of actions about instances, not attempts."""
@@ -33,7 +33,8 @@ def action_bindings(prefix: str, names: Iterable[str]) -> list[BindingType]:
 
 
 STEERING: list[BindingType] = [
-    *action_bindings("steer", STEERED),
+    *action_bindings("steer", ("hint", "measure", "edit")),
+    Binding(ACTIONS["profile"].key, "profile", "profile", id="steer.profile", show=False),
     Binding("Y", "reproduce", "copy reproducer", id="attempt.reproduce", show=False),
     Binding("O", "write", "export", id="attempt.write", show=False),
 ]
@@ -142,6 +143,13 @@ class ActingScreen(SessionScreen):
     def action_measure(self) -> None:
         """Measure the attempt again on all GPUs."""
         self._give("measure")
+
+    def action_profile(self) -> None:
+        """Profile the attempt, in the case under the cursor if there is one."""
+        attempt = self.subject.attempt
+        if attempt is not None:
+            done = done_words(ACTIONS["profile"], attempt)
+            self.desk.commander.give("profile", done, attempt=attempt, case=self.steered_case)
 
     def action_edit(self) -> None:
         """Edit the attempt's kernel in the person's editor, and have it judged."""

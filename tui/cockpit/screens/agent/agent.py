@@ -25,6 +25,7 @@ from tui.cockpit.screens.agent.verdict_head import pinned_lines
 from tui.cockpit.screens.comparing import COMPARING, AttemptCode, ComparingScreen, set_title
 from tui.cockpit.widgets.bar import Bar
 from tui.cockpit.widgets.page_view import PageView
+from tui.facts.profiling.profile_tables import shown_profiles
 
 ABOVE = ("steps", "code")
 """Panes that are always on screen where there is room."""
@@ -210,6 +211,8 @@ Brackets are around the attempt that all panes are about.
             attempt,
             self.instance,
             base,
+            shown_profiles(state, attempt),
+            any(request.attempt == attempt.attempt for request in state.profiles_asked),
             code.files.shapes,
             self.tabbed,
             self._can_act,
@@ -227,6 +230,8 @@ Brackets are around the attempt that all panes are about.
         running = (attempt.stage, list(attempt.stages), prompts, failed)
         drawn = (
             self._tab,
+            subject.is_profiled,
+            [*map(id, subject.profiles.values())],
             width,
             self.code.chosen_error,
             subject.pinned,
@@ -326,6 +331,12 @@ Brackets are around the attempt that all panes are about.
         follows = newest is not None and number == newest.number
         self.number = None if follows else number
         self.redraw()
+
+    def action_profile(self) -> None:
+        """Profile the attempt, and show the pane that gets the page."""
+        super().action_profile()
+        if tabs.is_there("profile", self.attempt):
+            self._choose("profile")
 
     def action_zoom(self) -> None:
         """Give one pane the whole screen, or all panes their places."""

@@ -7,6 +7,7 @@ from dataclasses import replace
 from itertools import zip_longest
 from typing import NamedTuple
 
+from harness.wire.kernel_profile import Profile
 from sessions.state.state import AttemptState, InstanceState
 from tui.cockpit.draw.grid import heading, places, row_line
 from tui.cockpit.draw.lines import EMPTY, Line, clean, line, wrap
@@ -20,6 +21,10 @@ class PageSubject(NamedTuple):
     instance: InstanceState | None = None
     base: AttemptState | None = None
     """The attempt that it was made from."""
+    profiles: Mapping[str, Profile] = {}
+    """Its latest profile, by the attempt's name; beside it that of the baseline in the same case."""
+    is_profiled: bool = False
+    """True while a profile is taken."""
     shapes: Mapping[str, str] = {}
     """Sizes on a GPU by case: `8192x4097`; empty if the task is not known here."""
     pinned: bool = False

@@ -16,6 +16,7 @@ from tui.facts.evaluation.resources import LEGEND, resource_tables
 from tui.facts.evaluation.spread import spread_tables
 from tui.facts.evaluation.stages import stages_table, trust_tables
 from tui.facts.evaluation.times import launches_table, serving_table, times_tables
+from tui.facts.profiling.profile_tables import profile_tables
 from tui.facts.tables import Table
 
 
@@ -28,6 +29,8 @@ def page_of(tab: str, subject: PageSubject, width: int) -> list[Line]:
         return _prompt_lines(attempt, width)
     if tab != "stages" and attempt.evaluation is None:
         return [line("No verdict yet.", "dim")]
+    if tab == "profile":
+        return tables_lines(_profile_tables(subject), width)
     return tables_lines(_tables(tab, attempt), width)
 
 
@@ -54,8 +57,6 @@ def _tables(tab: str, attempt: AttemptState) -> Iterator[Table]:
         yield from trust_tables(evaluation)
     elif tab == "speed":
         yield from _speed_tables(attempt, evaluation)
-    elif tab == "profile":
-        yield from _profile_tables(evaluation)
     else:
         yield from resource_tables(evaluation)
         compiled = bool(evaluation.resources or evaluation.compile_errors)
@@ -77,7 +78,16 @@ def _speed_tables(attempt: AttemptState, evaluation: Evaluation) -> Iterator[Tab
     yield from spread_tables(attempt)
 
 
-def _profile_tables(evaluation: Evaluation) -> Iterator[Table]:
+def _profile_tables(subject: PageSubject) -> Iterator[Table]:
+    if subject.is_profiled:
+        yield Table("").with_sentences("A profiler runs one call of it.", style="busy")
+    if subject.profiles:
+        yield from profile_tables(subject.profiles)
+    if subject.attempt.evaluation is not None:
+        yield from _counted_tables(subject.attempt.evaluation)
+
+
+def _counted_tables(evaluation: Evaluation) -> Iterator[Table]:
     yield launches_table(evaluation.latency)
     yield traffic_table(evaluation)
     yield sampled_table(evaluation)
@@ -90,7 +100,9 @@ def is_there(tab: str, attempt: AttemptState | None) -> bool:
     evaluation = attempt.evaluation if attempt is not None else None
     if tab == "assembly":
         return evaluation is not None and bool(all_assembly(evaluation))
-    return evaluation is not None and any(table.has_content for table in _profile_tables(evaluation))
+    if attempt is not None and attempt.profiles:
+        return True
+    return evaluation is not None and any(table.has_content for table in _counted_tables(evaluation))
 
 
 def copy_text(tab: str, attempt: AttemptState) -> str:

@@ -1,0 +1,64 @@
+"""Profiles of attempts and of timing baselines, because a person asked, or of each new best with `--profile-best`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from engine.errors import BudgetSpent
+from engine.judge.bench import Bench
+from harness import HarnessError, StageEntered
+from harness.wire.errors import NoDeviceLeft
+from sessions.events import ProfileAsked, ProfileTaken
+from sessions.store.decidable import find_attempt
+from suites import Task
+from suites.errors import SuiteError
+
+MOST_PROFILING_S = 600.0
+"""Device time for the profiles of a session, after which `--profile-best` takes none."""
+
+
+async def take_asked(bench: Bench, tasks: Sequence[Task], request: ProfileAsked) -> None:
+    """Take and record the profile that a person asked for."""
+    _, instance = find_attempt(bench.recorder.state, request.attempt)
+    task = next(task for task in tasks if task.id == instance.task)
+    await profile_attempt(
+        bench,
+        task,
+        request.attempt,
+        device=request.device,
+        case=request.case,
+        of_baseline=request.of_baseline,
+    )
+
+
+async def profile_attempt(
+    bench: Bench, task: Task, attempt: str, *, device: str, case: str = "", of_baseline: bool = False
+) -> None:
+    """Profile an attempt, or the timing baseline of its task, and record the profile, or why there is none.
+
+    Raises `NoDeviceLeft` if every GPU failed.
+    """
+    state = bench.recorder.state.attempt(attempt)
+    evaluation = bench.recorder.state.baselines.get(task.id) if of_baseline else state.evaluation
+    timed = (
+        {latency.case: latency.configs for latency in evaluation.latency} if evaluation is not None else {}
+    )
+    case = case or next((open_case.name for open_case in task.open_cases), "")
+    profile, problem, use = None, "", None
+    try:
+        source = bench.judge.baseline(task).source if of_baseline else state.source or ""
+        async with bench.turn(attempt) as (use, enter):
+            enter(StageEntered("profile", device))
+            profile = await bench.judge.profile(
+                source, task, case=case, device=device, configs=timed.get(case, {})
+            )
+    except NoDeviceLeft:
+        raise
+    except (BudgetSpent, HarnessError, SuiteError, OSError) as error:
+        problem = " ".join(str(error).split())
+    device_s = use.seconds if use is not None else 0.0
+    await bench.recorder.record_durable(
+        ProfileTaken(
+            attempt=attempt, of_baseline=of_baseline, profile=profile, problem=problem, device_s=device_s
+        )
+    )

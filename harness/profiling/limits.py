@@ -1,0 +1,139 @@
+"""Names the limit of a profiled kernel in words, with its figures, and compares it with the roofline."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+from harness.wire.kernel_profile import KernelProfile, Profile
+
+BUSY = 0.6
+"""A unit above this share limits. Below it latency does. Source: the rule "SpeedOfLight" of Nsight Compute."""
+MORE = 1.2
+"""More than this multiple of the least bytes is worth a word."""
+MOST_KERNELS = 3
+"""Kernels in the paragraph for prompts."""
+MEMORY, MATRIX, VECTOR, LATENCY = "memory", "matrix units", "vector units", "latency"
+
+
+class Limit(NamedTuple):
+    """The limit of a kernel."""
+
+    name: str
+    """One of the names above; empty if the tool counted nothing that says it."""
+    words: str
+
+
+def limit_of(kernel: KernelProfile) -> Limit:
+    """Return what limits a kernel: its busiest unit, or latency if no unit is busy."""
+    shares = {MEMORY: kernel.memory, MATRIX: kernel.matrix, VECTOR: kernel.vector}
+    measured = {name: share for name, share in shares.items() if share is not None}
+    if not measured:
+        return Limit("", "what limits is not known: the tool counted no unit")
+    busiest = max(measured, key=lambda name: measured[name])
+    figures = ", ".join(f"{name} {_percent(share)}" for name, share in measured.items())
+    if measured[busiest] >= BUSY:
+        return Limit(busiest, f"{busiest} {_verb(busiest)}: {figures}")
+    reasons = [f"no unit is busy for {_percent(BUSY)} or more: {figures}", *_longest_stall(kernel)]
+    if kernel.occupancy is not None:
+        reasons.append(f"occupancy {_percent(kernel.occupancy)}")
+    return Limit(LATENCY, f"latency limits: {'; '.join(reasons)}")
+
+
+def _longest_stall(kernel: KernelProfile) -> Iterator[str]:
+    for cause, share in list(kernel.stalls.items())[:1]:
+        yield f"a resident warp waits for {cause} in {_percent(share)} of its time"
+
+
+def _verb(name: str) -> str:
+    return "limit" if name.endswith("s") else "limits"
+
+
+def longest(profile: Profile) -> KernelProfile:
+    """Return the kernel that takes the most time of the call."""
+    return max(profile.kernels, key=lambda kernel: kernel.us or 0.0)
+
+
+def total(values: Sequence[float | None]) -> float | None:
+    """Return the sum; `None` if a value is not known."""
+    present = [value for value in values if value is not None]
+    return sum(present) if len(present) == len(values) else None
+
+
+def moved_bytes(profile: Profile) -> float | None:
+    """Return the bytes of the whole call between memory and the device; `None` if they are not known."""
+    return total([count for kernel in profile.kernels for count in (kernel.read_bytes, kernel.written_bytes)])
+
+
+def bytes_words(profile: Profile) -> str:
+    """Return the bytes of the call beside the task's least bytes; empty if either is not known."""
+    moved, roofline = moved_bytes(profile), profile.roofline
+    if moved is None or roofline is None or not roofline.bytes:
+        return ""
+    cached = "; the rest of what it writes is still in the caches" if moved < roofline.bytes else ""
+    return (
+        f"the call moves {moved / 1e6:.4g} MB between memory and the GPU, {moved / roofline.bytes:.2f} times the least of "
+        f"{roofline.bytes / 1e6:.4g} MB{cached}"
+    )
+
+
+def roofline_words(profile: Profile) -> str:
+    """Return what the roofline says, and why the counters say something else; empty without a roofline."""
+    roofline = profile.roofline
+    if roofline is None or not roofline.limit:
+        return ""
+    needed = roofline.memory_us if roofline.limit == MEMORY else roofline.compute_us or 0.0
+    us = total([kernel.us for kernel in profile.kernels])
+    taken = f", and the call took {us:.4g} us under the tool" if us is not None else ""
+    words = f"the roofline names {roofline.limit}: the least work needs {needed:.4g} us at the vendor's peak{taken}"
+    counted = limit_of(longest(profile)).name
+    if not counted or ((counted == MEMORY) == (roofline.limit == MEMORY) and counted != LATENCY):
+        return words
+    return f"{words}; the counters name {counted}, because {_difference(profile, counted)}"
+
+
+def _difference(profile: Profile, counted: str) -> str:
+    moved, roofline = moved_bytes(profile), profile.roofline
+    if counted == LATENCY:
+        return "the units wait for most of the time, which a roofline does not count"
+    if counted == MEMORY:
+        if moved is not None and roofline is not None and moved > MORE * roofline.bytes:
+            return f"{moved / roofline.bytes:.2f} times the least bytes move"
+        return "the arithmetic does not reach its peak, so that the time of the bytes shows"
+    if counted == VECTOR:
+        return "addresses, conversions and special functions are vector work too, which the task's model does not count"
+    return "the matrix units work longer than the task's FLOPs need at their peak"
+
+
+def profile_words(profile: Profile) -> str:
+    """Return the facts of a profile as one paragraph."""
+    kernels = sorted(profile.kernels, key=lambda kernel: -(kernel.us or 0.0))
+    sentences = [
+        f"`{kernel.name}`{_time(kernel)}: {'; '.join(_facts(kernel))}." for kernel in kernels[:MOST_KERNELS]
+    ]
+    if len(kernels) > MOST_KERNELS:
+        sentences.append(f"Further kernels that take less time: {len(kernels) - MOST_KERNELS}.")
+    sentences += [
+        f"{text[0].upper()}{text[1:]}." for text in (bytes_words(profile), roofline_words(profile)) if text
+    ]
+    return f"Counted by {profile.tool} in case {profile.case}: {' '.join(sentences)}"
+
+
+def _facts(kernel: KernelProfile) -> Iterator[str]:
+    figures = {"L2 hits": kernel.l2_hit, "occupancy": kernel.occupancy, "bank conflicts": kernel.conflicts}
+    facts = [f"{name} {_percent(share)}" for name, share in figures.items() if share is not None]
+    facts += [f"{kernel.registers} registers"] if kernel.registers is not None else []
+    if facts:
+        yield ", ".join(facts)
+    limit = limit_of(kernel)
+    yield limit.words
+    if limit.name != LATENCY:
+        yield from _longest_stall(kernel)
+
+
+def _time(kernel: KernelProfile) -> str:
+    return "" if kernel.us is None else f" ({kernel.us:.4g} us)"
+
+
+def _percent(share: float) -> str:
+    return f"{share * 100:.0f} %"

@@ -1,0 +1,152 @@
+"""The profilers: which one fits a GPU, how it is started, and why it cannot count."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import subprocess
+from collections.abc import Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+from harness.wire.kernel_profile import KernelProfile
+
+from .hatchet import read_hatchet
+from .launches import ProfileFailed
+from .ncu_report import METRICS, read_ncu
+from .rocpd import PASSES, read_rocpd
+
+NCU, ROCPROF, PROTON = "ncu", "rocprofv3", "proton"
+_PLACES = {
+    NCU: ("usr/local/cuda*/bin/ncu", "opt/nvidia/nsight-compute/*/ncu"),
+    ROCPROF: ("opt/rocm*/bin/rocprofv3",),
+}
+_FILES = {NCU: "ncu.csv", ROCPROF: "**/pass*.db", PROTON: "profile.hatchet"}
+_OF_KIND = {"cuda": NCU, "hip": ROCPROF}
+_INSTALL = {
+    NCU: "install NVIDIA Nsight Compute, and put `ncu` into PATH",
+    ROCPROF: "install rocprofiler-sdk of ROCm 7 or newer, and put `rocprofv3` into PATH",
+}
+_NSIGHT = "/opt/nvidia"
+"""`ncu` in the folder of CUDA is often a script that starts the one below this folder."""
+_OLDEST_NCU = (2022, 3)
+"""The first that knows Hopper."""
+_VERSION_S = 30.0
+_PERMISSION = {
+    "ERR_NVGPUCTRPERM": "this user may not read the GPU's counters (ERR_NVGPUCTRPERM); run as root or with CAP_SYS_ADMIN, or have "
+    "the administrator load the module nvidia with NVreg_RestrictProfilingToAdminUsers=0",
+    "perf_event_paranoid": "this user may not read counters; have the administrator run: sysctl kernel.perf_event_paranoid=1",
+    "invalid choice: 'rocpd'": "it is too old to write rocpd; update to ROCm 7 or newer",
+    "unrecognised option": "it is too old for an option that is needed; update it",
+    "unrecognized arguments": "it is too old for an option that is needed; update it",
+}
+"""The remedy for each sign that a tool prints if it cannot count."""
+
+
+class Tool(NamedTuple):
+    """A profiler of this machine."""
+
+    name: str
+    version: str
+    program: str = ""
+    """Empty for Proton, which runs inside the profiled process."""
+
+    @property
+    def folders(self) -> tuple[str, ...]:
+        """Folders that it reads while it counts."""
+        file = Path(self.program).resolve()
+        return (str(file.parent), str(file.parent.parent), _NSIGHT) if self.program else ()
+
+    @property
+    def empties_caches(self) -> bool:
+        """True if it empties the caches itself, before each launch."""
+        return self.name == NCU
+
+    @property
+    def how(self) -> str:
+        """State of caches and clocks while it counts, in words."""
+        before = "each launch" if self.empties_caches else "the call"
+        return f"caches emptied before {before}, clocks as they are"
+
+    def files(self, folder: Path) -> list[Path]:
+        """Return the files that it wrote."""
+        return sorted(folder.glob(_FILES[self.name]))
+
+    def log(self, folder: Path) -> str:
+        """Return the messages that it wrote into a file of its own."""
+        files = self.files(folder) if self.name == NCU else []
+        return "".join(file.read_text(encoding="utf-8", errors="replace") for file in files)
+
+    def read(self, folder: Path) -> list[KernelProfile]:
+        """Return the launches of its files. Raises `ProfileFailed`."""
+        files = self.files(folder)
+        if not files:
+            raise ProfileFailed("it wrote no file")
+        if self.name == NCU:
+            return read_ncu(self.log(folder))
+        return read_rocpd(files) if self.name == ROCPROF else read_hatchet(files[0])
+
+    def commands(self, folder: Path, target: Sequence[str]) -> list[list[str]]:
+        """Return the command lines that run `target` under the tool: one for each pass."""
+        if self.name == NCU:
+            options = [
+                "--csv", "--page", "raw", "--print-units", "base", "--print-kernel-base", "function", "--metrics", ",".join(METRICS),
+                "--profile-from-start", "off", "--clock-control", "none", "--cache-control", "all",
+                "--target-processes", "application-only", "--log-file", str(folder / "ncu.csv"),
+            ]  # fmt: skip
+            return [[self.program, *options, *target]]
+        if self.name == ROCPROF:
+            start = [
+                self.program,
+                "--kernel-trace",
+                "--output-format",
+                "rocpd",
+                "--output-directory",
+                str(folder),
+            ]
+            return [
+                [*start, "--output-file", f"pass{number}", "--pmc", *counters, "--", *target]
+                for number, counters in enumerate(PASSES)
+            ]
+        return [list(target)]
+
+
+def find_tool(kind: str, path: str) -> Tool:
+    """Return the tool that reads counters of GPUs of this kind (`cuda`, `hip`), from PATH or from its usual place.
+
+    Raises `ProfileFailed` if there is none, or if it is too old. Blocks for a moment.
+    """
+    name = _OF_KIND[kind]
+    in_path = shutil.which(name, path=path)
+    usual = sorted(str(file) for place in _PLACES[name] for file in Path("/").glob(place))
+    programs = [in_path] if in_path else usual[-1:]
+    if not programs:
+        raise ProfileFailed(f"{name} is not installed; {_INSTALL[name]}")
+    program = programs[0]
+    try:
+        printed = subprocess.run(
+            [program, "--version"], capture_output=True, text=True, errors="replace", check=False,
+            stdin=subprocess.DEVNULL, timeout=_VERSION_S,
+        ).stdout  # fmt: skip
+    except (OSError, subprocess.TimeoutExpired) as error:
+        raise ProfileFailed(f"{program} does not start ({error}); {_INSTALL[name]}") from error
+    version = re.search(r"version:?\s*(\d+(?:\.\d+)*)", printed, re.IGNORECASE)
+    words = version[1] if version is not None else "of an unknown version"
+    if name == NCU and version is not None and _numbers(words) < _OLDEST_NCU:
+        oldest = ".".join(map(str, _OLDEST_NCU))
+        raise ProfileFailed(f"{program} {words} is older than {oldest}; {_INSTALL[name]}")
+    return Tool(name, words, program)
+
+
+def refusal(tool: Tool, printed: str) -> str:
+    """Return in one line why the tool could not count, and what to do."""
+    for sign, remedy in _PERMISSION.items():
+        if sign in printed:
+            return f"{tool.name} {tool.version}: {remedy}"
+    lines = [line.strip() for line in printed.splitlines() if line.strip()]
+    errors = [line for line in lines if "error" in line.lower()] or lines[-1:] or ["it printed nothing"]
+    return f"{tool.name} {tool.version} counted nothing: {errors[0].removeprefix('==ERROR== ').removeprefix('error: ')[:300]}"
+
+
+def _numbers(version: str) -> tuple[int, ...]:
+    return tuple(map(int, version.split(".")[:2]))

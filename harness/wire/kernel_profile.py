@@ -1,0 +1,78 @@
+"""The counts of a vendor's profiler in one call of a source: the one form that all tools are read into. Torch-free."""
+
+from __future__ import annotations
+
+import msgspec
+
+
+class KernelProfile(msgspec.Struct, frozen=True, kw_only=True):
+    """One kernel in one call, all its launches together. A field that the tool did not report is `None`.
+
+    Shares are from 0 to 1; of several launches they are means weighted by time.
+    """
+
+    name: str
+    launches: int = 1
+    us: float | None = None
+    read_bytes: float | None = None
+    """Bytes that were read from device memory."""
+    written_bytes: float | None = None
+    l2_hit: float | None = None
+    """Share of the L2 cache's lookups that hit."""
+    occupancy: float | None = None
+    """Warps or waves that were resident, over those that fit."""
+    memory: float | None = None
+    """Traffic with device memory, over its peak."""
+    matrix: float | None = None
+    """Share of the time in which the matrix units worked."""
+    vector: float | None = None
+    """Share of the time in which the busiest vector pipe (NVIDIA: ALU or FMA) or the vector units (AMD) worked."""
+    stalls: dict[str, float] = {}
+    """Share of a resident warp's time by its state, without the time in which it issues; greatest first."""
+    conflicts: float | None = None
+    """NVIDIA: share of the passes over shared memory that bank conflicts cost. AMD: share of the time with LDS conflicts."""
+    registers: int | None = None
+
+
+class Roofline(msgspec.Struct, frozen=True, kw_only=True):
+    """The task's least work in the profiled case, at the vendor's peaks of the device."""
+
+    bytes: int
+    """0: not known."""
+    flops: int
+    memory_us: float
+    compute_us: float | None
+    """`None` if the device has no peak for the dtype."""
+
+    @property
+    def limit(self) -> str:
+        """`memory` or `compute`; empty if the bytes are not known."""
+        if not self.bytes:
+            return ""
+        return "compute" if (self.compute_us or 0.0) > self.memory_us else "memory"
+
+
+class Profile(msgspec.Struct, frozen=True, kw_only=True):
+    """One call of one source in one case, under a profiler: evidence, because the source's code ran in the profiled process."""
+
+    tool: str
+    """Name and version."""
+    how: str
+    """State of caches and clocks, in words."""
+    case: str
+    device: str
+    product: str
+    kernels: tuple[KernelProfile, ...]
+    """In the order of their first launch."""
+    roofline: Roofline | None = None
+    """`None` if the product is not in the tables."""
+    notes: tuple[str, ...] = ()
+    """Why a better tool was not used, and passes that failed."""
+    opened: tuple[str, ...] = ()
+    """Layers of a guest's sandbox that the profiled process did not have."""
+    raw: dict[str, str] = {}
+    """SHA-256 of the tool's own files, as gzip, by file name."""
+
+
+TOO_LARGE_BYTES = 4 << 20
+"""A raw file that is larger, as gzip, is not kept."""

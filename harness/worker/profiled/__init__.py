@@ -1,0 +1,1 @@
+"""The process that runs under a profiler, with foreign code."""

@@ -1,0 +1,112 @@
+"""`wavedeck profile`: what the hardware counted in one call of an attempt."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+
+import click
+
+from harness.wire.kernel_profile import Profile
+from sessions import JournalTail
+from sessions.catalog import LATEST
+from sessions.events import ProfileTaken
+from sessions.state.state import SessionState
+from sessions.store.decidable import find_attempt
+from tui.actions.send import give
+from tui.commands.opening import OpenedSession, complete_words, open_session
+from tui.diagnostics import Complaint, ExitCode, say
+from tui.facts.profiling.profile_tables import BASELINE, profile_tables
+from tui.print.plain import emit, emit_json, tables_text
+
+POLL_S = 0.2
+
+
+@click.command(name="profile")
+@click.argument("words", nargs=-1, required=True, metavar="[SESSION] ATTEMPT", shell_complete=complete_words)
+@click.option("--case", default="", help="The open case to call. [the first]")
+@click.option("--gpu", metavar="N", help="As the session names it. [the GPU that judged the attempt]")
+@click.option("--against", metavar="OTHER", help="Show another attempt, or `baseline`, beside it.")
+@click.option("--again", is_flag=True, help="Profile again, although the session has the profile.")
+@click.option("--json", "as_json", is_flag=True, help="All figures as one JSON document.")
+def profile_command(
+    words: tuple[str, ...], *, case: str, gpu: str | None, against: str | None, again: bool, as_json: bool
+) -> None:
+    """Show what the hardware counted in one call of a correct ATTEMPT; SESSION is by default the latest.
+
+    The first time the call runs under ncu, rocprofv3 or Proton, alone on the GPU. A session that is stopped or finished goes on
+    for that.
+    """
+    if len(words) > 2:
+        raise Complaint(f"{words[2]!r} is too much: wavedeck profile [SESSION] ATTEMPT")
+    opened = open_session(words[0] if len(words) == 2 else LATEST)
+    attempt, _ = find_attempt(opened.state, words[-1])
+    first = _profile(opened, attempt.attempt, case=case, gpu=gpu, again=again)
+    profiles = {attempt.attempt: first}
+    if against == BASELINE:
+        profiles[BASELINE] = _profile(
+            opened, attempt.attempt, case=first.case, gpu=gpu or first.device, again=again, of_baseline=True
+        )
+    elif against is not None:
+        compared, _ = find_attempt(opened.state, against)
+        profiles[compared.attempt] = _profile(
+            opened, compared.attempt, case=first.case, gpu=gpu or first.device, again=again
+        )
+    if as_json:
+        emit_json({"session": opened.name, "profiles": profiles})
+    else:
+        emit(tables_text(profile_tables(profiles)))
+
+
+def _profile(
+    opened: OpenedSession, attempt: str, *, case: str, gpu: str | None, again: bool, of_baseline: bool = False
+) -> Profile:
+    """Return the kept profile, or take one. Raises `Complaint` if there is none."""
+    state = opened.state
+    kept = kept_profiles(state, attempt, of_baseline=of_baseline)
+    profile = kept.get(case) if case else next(reversed(kept.values()), None)
+    if profile is not None and not again:
+        return profile
+    devices = {} if gpu is None else {"devices": (gpu,)}
+    asyncio.run(
+        give(
+            opened.home,
+            opened.name,
+            "profile",
+            attempt=attempt,
+            case=case,
+            of_baseline=of_baseline,
+            **devices,
+        )
+    )
+    say(f"{BASELINE if of_baseline else attempt} of {opened.name} is being profiled")
+    taken = _wait(opened, attempt, after=state.last_seq, of_baseline=of_baseline)
+    if taken.profile is None:
+        raise Complaint(f"{attempt} has no new profile: {taken.problem}", code=ExitCode.FAILED)
+    return taken.profile
+
+
+def kept_profiles(state: SessionState, attempt: str, *, of_baseline: bool) -> dict[str, Profile]:
+    """Return the session's profiles of an attempt, or of its task's timing baseline, by case."""
+    shown, instance = find_attempt(state, attempt)
+    return state.baseline_profiles.get(instance.task, {}) if of_baseline else shown.profiles
+
+
+def _wait(opened: OpenedSession, attempt: str, *, after: int, of_baseline: bool) -> ProfileTaken:
+    """Wait for the event of the profile. Raises `Complaint` if the engine ends before."""
+    live, wanted = opened.home.live(opened.name), (attempt, of_baseline)
+    with JournalTail(live.journal, after=after) as tail:
+        while True:
+            # Check the lock before reading: then no event of an engine that released the lock is lost.
+            running = live.running
+            # An engine that ended at once has moved the journal to the store.
+            events = tail.read_new() if running else opened.journal.events
+            for taken in (event for event in events if isinstance(event, ProfileTaken)):
+                if (taken.attempt, taken.of_baseline) == wanted and taken.seq > after:
+                    return taken
+            if not running:
+                raise Complaint(
+                    f"the engine of {opened.name} ended before the profile; see {live.log}",
+                    code=ExitCode.FAILED,
+                )
+            time.sleep(POLL_S)

@@ -1,0 +1,1 @@
+"""Profiles as tables and sentences."""
