@@ -46,6 +46,8 @@ from sessions.store.reconcile import take_up
 
 OPENING = ("extend", "fork", "edit", "measure", "profile")
 """Commands that open a finished session again."""
+ENDING = "the session is just ending; give the command again in a moment"
+"""Refusal of a command that comes after the last work and before the session is stored."""
 ALL_GPUS = ("all",)
 """Devices of a `measure` on every GPU; no device: the GPU that judged the attempt."""
 MOST_ITERATIONS = 1000

@@ -28,7 +28,7 @@ from engine.models import Gates
 from engine.models.clients.recorded import RecordedClient, changed_templates
 from engine.plan.budget import budget_of
 from engine.plan.job import Job, open_job, plan_of, read_plan, session_started
-from engine.process.commands import decision_of, event_of
+from engine.process.commands import ENDING, decision_of, event_of
 from engine.process.control import FROM_AGENTS, STEERING, ControlServer, Request
 from engine.process.keys import environment_with_keys, hidden_keys
 from engine.process.launch import WRONG_USAGE
@@ -339,7 +339,7 @@ class Engine:
             return (await recorder.decide(decision)).seq
         if request.command in (*STEERING, *FROM_AGENTS):
             if changes.closed:
-                raise CommandRefused("the session is just ending; give the command again in a moment")
+                raise CommandRefused(ENDING)
             command = await recorder.record_durable(event_of(request, recorder.state))
             changes.announce()
             return command.seq

@@ -9,7 +9,7 @@ from typing import Any
 from engine.errors import CommandRefused
 from engine.plan.job import plan_of, read_plan
 from engine.plan.plan import SessionPlan
-from engine.process.commands import decision_of, record_at_rest
+from engine.process.commands import ENDING, decision_of, record_at_rest
 from engine.process.control import Request, send
 from engine.process.launch import resume
 from sessions import fold
@@ -20,6 +20,8 @@ from sessions.store.reconcile import decide
 from tui.actions.catalogue import ACTIONS
 from tui.diagnostics import Complaint
 
+ENDS_WITHIN_S = 60.0
+
 
 async def give(home: Home, session: str, name: str, **arguments: Any) -> None:
     """Give the command of an action in this person's name; new work starts an engine if none runs.
@@ -29,9 +31,11 @@ async def give(home: Home, session: str, name: str, **arguments: Any) -> None:
     request = Request(command=name, by=login_name(), **arguments)
     if home.live(session).running:
         answer = await send(home, session, name, by=request.by, **arguments)
-        if not answer.ok:
+        if answer.ok:
+            return
+        if answer.error != ENDING:
             raise Complaint(answer.error or f"the engine of {session} refused to {name} and gave no reason")
-        return
+        await _wait_for_end(home, session)
     opens = ACTIONS[name].opens
     if opens:
         # Before the event is recorded: a session that cannot be resumed must not be opened again.
@@ -43,6 +47,16 @@ async def give(home: Home, session: str, name: str, **arguments: Any) -> None:
         raise Complaint(str(refusal)) from refusal
     if opens:
         await asyncio.to_thread(resume, home, session)
+
+
+async def _wait_for_end(home: Home, session: str) -> None:
+    """Wait until an engine that ends is gone; it takes seconds, in which it stores the session."""
+    try:
+        async with asyncio.timeout(ENDS_WITHIN_S):
+            while home.live(session).running:
+                await asyncio.sleep(0.1)
+    except TimeoutError:
+        raise Complaint(ENDING) from None
 
 
 def _record(home: Home, session: str, request: Request) -> None:

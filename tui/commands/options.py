@@ -142,7 +142,7 @@ SETTINGS = {
         "Timing baseline on GPUs: task, eager, compile, a file, FILE.py:FUNCTION or PACKAGE.MODULE:FUNCTION. [task]",
     ),
     "spread": (None, "Measure each instance's winner on every GPU of the session, to compare them."),
-    "profile_best": (None, "Profile each new best, and tell the optimizer what the hardware counted."),
+    "profile-best": (None, "Profile each new best, and tell the optimizer what the hardware counted."),
     "devices": ("NAMES", "Devices of the judge: idle, all, 0,1 or cpu. [idle]"),
     "targets": (
         "NAMES",
