@@ -89,12 +89,16 @@ class Usage(msgspec.Struct, frozen=True):
     """Part of `input_tokens` that was written to the cache; some providers have a separate price for it."""
 
 
-class Message(msgspec.Struct, frozen=True):
+class Message(msgspec.Struct, frozen=True, omit_defaults=True):
     """One message of a prompt."""
 
     role: str
-    """`system`, `user` or `assistant`."""
+    """`system`, `user`, `assistant` or `tool` (the answer to a tool call)."""
     content: str
+    answers: str = ""
+    """With `tool`: the id of the call."""
+    turn: tuple[dict[str, Any], ...] = ()
+    """See `CallFinished.turn`; sent in place of `content`, which shows it to people."""
 
 
 class ServedModel(msgspec.Struct, frozen=True):
@@ -242,6 +246,9 @@ class CallFinished(DurableEvent, frozen=True, kw_only=True, tag="call_finished")
     """The value that was sent; `None` if the model refused the parameter."""
     served: ServedModel | None = None
     """`None` for a recording, and in journals of older versions. The date of the call is the event's `wall`."""
+    turn: tuple[dict[str, Any], ...] = ()
+    """A reply with tool calls in the provider's own form, as the next request repeats it; else empty. `text` has the calls as
+    people read them."""
 
 
 class CallFailed(DurableEvent, frozen=True, kw_only=True, tag="call_failed"):
@@ -265,7 +272,8 @@ class CandidateProposed(DurableEvent, frozen=True, kw_only=True, tag="candidate_
     strategy: str = ""
     """The model's strategy in one or a few sentences."""
     unusable: str = ""
-    """If `source` is empty, the defect of the reply: `empty`, `truncated`, `no_code_block`, `several_modules`."""
+    """If `source` is empty, the defect of the reply: `empty`, `truncated`, `no_code_block`, `several_modules`,
+    `no_eval`."""
 
 
 class CandidateSent(DurableEvent, frozen=True, kw_only=True, tag="candidate_sent"):

@@ -12,7 +12,7 @@ import msgspec
 
 from engine.corpus.further_kernels import check_corpus
 from engine.errors import UsageProblem
-from engine.methods import METHODS, MODULES, Method, ReadyCandidate, open_method
+from engine.methods import METHODS, MODULES, TOOLS, Method, ReadyCandidate, open_method
 from engine.models import Limits, NoModel, Pace, check_models, find_recording, recording_of
 from engine.models.spec import KNOWN
 from engine.plan.prices import Price, with_shipped
@@ -208,6 +208,11 @@ def _models(plan: RunPlan, method: Method, *, home: Home, environ: Mapping[str, 
             raise UsageProblem(f"the method {method.name} asks no model; leave --model out")
         return ()
     specs = check_models(plan.model, environ=environ, home_recordings=home.recordings, roles=method.roles)
+    recorded = next((spec for spec in specs.values() if spec.provider == "recorded"), None)
+    if recorded is not None and method.name == TOOLS:
+        raise UsageProblem(
+            f"{recorded} cannot call tools: its replies are texts; choose another model or method"
+        )
     return tuple(dict.fromkeys(map(str, specs.values())))
 
 

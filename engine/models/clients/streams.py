@@ -11,13 +11,25 @@ from typing import Any
 
 from engine.errors import TryAgain, UselessToRetry
 from engine.models.client import Limits, Piece, Reply
+from engine.models.tool_calls import Turn, keepable
 from sessions.events import ServedModel, Usage
 
 LAST_WORDS_S = 10.0
 """Time limit for token counts and the protocol's end, after the model's last piece."""
 
 NOT_SAMPLING = frozenset(
-    {"model", "messages", "input", "system", "instructions", "store", "prompt_cache_key", "stream_options"}
+    {
+        "model",
+        "messages",
+        "input",
+        "system",
+        "instructions",
+        "store",
+        "prompt_cache_key",
+        "stream_options",
+        "tools",
+        "include",
+    }
 )
 """Parameters of a request that are its prompt, or do not change the reply."""
 
@@ -30,11 +42,16 @@ class Ending:
     usage: Usage
     model: str = ""
     """The id that the server says it served."""
+    turn: Turn = ()
+    """The whole reply in the provider's form if it calls tools."""
 
 
 @dataclass(frozen=True, slots=True)
 class Beat:
     """A sign of life without content."""
+
+    is_writing: bool = False
+    """True if it brought a part of a tool call, which is shown when it is complete."""
 
 
 StreamItem = Piece | Ending | Beat
@@ -57,21 +74,23 @@ async def gather_reply(
     started = time.monotonic()
     spoken: dict[str, list[str]] = {"reasoning": [], "text": []}
     ending: Ending | None = None
+    begun = False
     try:
         async with asyncio.timeout(limits.reply_s), aclosing(stream):
             while ending is None:
-                item = await next_item(stream, limits, started, begun=any(spoken.values()))
+                item = await next_item(stream, limits, started, begun=begun)
                 match item:
                     case Piece(kind=kind, text=text):
                         if text:
                             # A lone surrogate is legal JSON, but a journal cannot store it.
                             item = Piece(kind, text.encode("utf-8", "replace").decode())
                             spoken[kind].append(item.text)
+                            begun = True
                             on_piece(item)
                     case Ending():
                         ending = item
-                    case Beat():
-                        continue
+                    case Beat(is_writing=is_writing):
+                        begun = begun or is_writing
     except TimeoutError:
         raise UselessToRetry(
             "too_slow", f"the reply took more than {limits.reply_s:g} s (limit reply_s)"
@@ -88,6 +107,7 @@ async def gather_reply(
             endpoint,
             {name: value for name, value in parameters.items() if name not in NOT_SAMPLING},
         ),
+        turn=keepable(ending.turn),
     )
 
 

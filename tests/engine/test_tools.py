@@ -1,0 +1,204 @@
+"""The method `tools`: the real SDKs against a scripted model server, with a scripted judge."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from typing import Any
+
+import pytest
+
+from engine.errors import UsageProblem
+from engine.methods.tools import conversation
+from engine.models import Reply, Request, ScriptedClient
+from engine.plan.plan import RunPlan, resolve
+from sessions import Home, Recorder, fold
+from sessions.events import (
+    AttemptStarted,
+    CallFinished,
+    CallStarted,
+    CandidateProposed,
+    DecisionMade,
+    HintGiven,
+    Origin,
+)
+from sessions.state.state import SessionState
+from tests.support.engines import candidate, cut, endings, plan, play, resume_to_end
+from tests.support.model_calls import WIRES, connected
+from tests.support.model_server import Answer, Seen, calls, says
+
+PLAN = plan(method="tools", session="20260101-000000-tools-0000")
+FIRST, SECOND, THIRD = (f"vector_add#1/{number}" for number in (1, 2, 3))
+Answers = list[dict[str, Any]]
+
+
+def module(verdict: str, mark: str = "a", note: str = "") -> tuple[str, dict[str, str]]:
+    """A call of `eval` whose module gets this verdict."""
+    return "eval", {"code": candidate(verdict, mark), "note": note}
+
+
+async def converse(
+    home: Home, *script: Answer, wire: str = "openai", iterations: int = 3
+) -> tuple[SessionState, Answers]:
+    """Run a session; returns its state, and the answers of tools in the last request."""
+    async with connected(wire, *script) as (client, server):
+        state = fold(await play(home, client, session_plan=plan(method="tools", iterations=iterations)))  # type: ignore[arg-type]
+        return state, answers_in(server.requests[-1])
+
+
+def answers_in(seen: Seen) -> Answers:
+    return [json.loads(text) for turn in seen.turns for text in turn.splitlines() if text.startswith("{")]
+
+
+def verdicts(state: SessionState) -> list[str]:
+    return [str(attempt.verdict) for attempt in state.attempts()]
+
+
+@pytest.mark.parametrize("wire", WIRES)
+async def test_a_model_evaluates_asks_and_submits(home: Home, wire: str) -> None:
+    script = [
+        calls(module("wrong", note="Try."), text="I try.", reasoning="Think."),
+        calls(("explain", {"attempt": FIRST}), ("history", {}), ("best", {}), ("asm", {"attempt": FIRST})),
+        calls(module("correct 1.5", note="Repair.")),
+        calls(("submit", {})),
+    ]
+    async with connected(wire, *script) as (client, server):
+        events = await play(home, client, session_plan=PLAN)
+    state = fold(events)  # type: ignore[arg-type]
+    assert endings(events) == ["submitted"]
+    assert verdicts(state) == ["wrong", "correct", "cancelled"]
+    assert [(made.origin, made.base) for made in events if isinstance(made, AttemptStarted)] == [
+        (Origin.FRESH, None), (Origin.REPAIR, FIRST), (Origin.OPTIMIZE, SECOND),
+    ]  # fmt: skip
+    assert [made.strategy for made in events if isinstance(made, CandidateProposed)] == ["Try.", "Repair."]
+    assert state.instances["vector_add#1"].best == SECOND
+    assert state.output_tokens == 4 * 10
+    judged, explained, history, best, asm, repaired = answers_in(server.requests[-1])
+    assert judged["error"]["message"] == "scripted verdict: wrong"
+    assert judged["evaluations_left"] == 2
+    assert explained == judged
+    assert [row["verdict"] for row in history["attempts"]] == ["wrong"]
+    assert (best["attempt"], asm["error"]) == ("", f"{FIRST}: no kernel of it was compiled")
+    assert (repaired["verdict"], repaired["best"].partition(":")[0]) == ("correct", SECOND)
+    # People read what the model said and sent; the cockpit finds the code in it.
+    text = state.attempt(FIRST).calls[0].text
+    assert text.startswith("I try.\n\n**eval** Try.\n\n```python\n# judge: wrong")
+
+
+async def test_calls_that_cannot_be_carried_out_cost_no_evaluation(home: Home) -> None:
+    state, answers = await converse(
+        home,
+        calls(("eval", '{"code": "x')),
+        calls(("eval", {"note": "no code"}), ("eval", {"code": 7}), ("eval", {"code": "  "})),
+        calls(("profile", {}), ("explain", {"attempt": "softmax#1/1"}), ("submit", {})),
+        calls(module("correct")),
+        says("I am done."),
+        calls(("submit", {})),
+    )
+    assert [answer["error"].partition(";")[0] for answer in answers[:7]] == [
+        "the arguments of eval are not a JSON object",
+        "eval needs `code`",
+        "`code` of eval must be a text",
+        "eval needs `code`",
+        "there is no tool 'profile'",
+        "there is no attempt 'softmax#1/1'",
+        "no candidate was judged",
+    ]
+    assert answers[7]["evaluations_left"] == 2
+    assert verdicts(state) == ["correct", "cancelled"]
+
+
+async def test_a_model_that_calls_no_tool_uses_its_iterations(home: Home) -> None:
+    state, _ = await converse(home, *[says("Here is some prose.")] * 4, iterations=2)
+    assert verdicts(state) == ["no_code", "no_code"]
+    assert state.instances["vector_add#1"].finished == "iterations"
+
+
+async def test_a_model_that_only_asks_uses_its_iterations(home: Home) -> None:
+    state, _ = await converse(home, *[calls(("history", {}))] * conversation.MOST_REPLIES, iterations=1)
+    assert verdicts(state) == ["no_code"]
+
+
+async def test_budget_holds_when_a_thousand_evaluations_come_at_once(home: Home) -> None:
+    many = [module(f"correct 1.{number:03}", str(number)) for number in range(1000)]
+    state, _ = await converse(home, calls(*many), iterations=3)
+    assert verdicts(state) == ["correct"] * 3
+    # The model had read no verdict when it wrote them.
+    assert {attempt.base for attempt in state.attempts()} == {None}
+    assert state.instances["vector_add#1"].finished == "iterations"
+
+
+async def test_a_person_reaches_the_model_in_its_next_answer(home: Home) -> None:
+    loop, seen, recorders = asyncio.get_running_loop(), list[Seen](), list[Recorder]()
+    steps = {
+        1: HintGiven(instance="vector_add#1", text="Use wide loads."),
+        2: DecisionMade(attempt=FIRST, accepted=False, why="too slow"),
+    }
+
+    def answer(request: Seen) -> Answer:
+        seen.append(request)
+        if step := steps.get(len(seen)):
+            loop.call_soon_threadsafe(recorders[0].record, step)
+        return calls(module("correct", str(len(seen))))
+
+    async with connected("anthropic", answer=answer) as (client, _):
+        events = await play(
+            home, client, session_plan=PLAN, before=lambda recorder, _: recorders.append(recorder)
+        )
+    first, second = answers_in(seen[-1])
+    assert first["person"] == ['a person gives a hint: "Use wide loads."']
+    assert second["person"] == [f'a person rejected {FIRST}: "too slow"']
+    assert [attempt.base for attempt in fold(events).attempts()] == [None, FIRST, SECOND]  # type: ignore[arg-type]
+
+
+def scripted(request: Request) -> Reply:
+    """Answers by the attempt alone: first a question, then a module."""
+    number = request.key.attempt
+    name, arguments = (
+        ("history", {}) if request.key.n == 1 else module("wrong" if number < 3 else "correct", str(number))
+    )
+    function = {"name": name, "arguments": json.dumps(arguments)}
+    call = {"id": f"call_{number}", "type": "function", "function": function}
+    return Reply(text=name, turn=({"role": "assistant", "content": None, "tool_calls": [call]},))
+
+
+async def test_a_resumed_session_goes_on_with_the_same_conversation(
+    home: Home, tmp_path_factory: Any
+) -> None:
+    whole = await play(home, ScriptedClient(answer=scripted), session_plan=PLAN)
+    prompts = {event.call: event.messages for event in whole if isinstance(event, CallStarted)}
+    assert len(prompts) == 6
+    for lines in range(3, len(whole), 5):
+        place = Home(tmp_path_factory.mktemp("home"))
+        cut(home, place, PLAN.session, lines)
+        client = ScriptedClient(answer=scripted)
+        events = await resume_to_end(place, PLAN, client)
+        finished = [event.call for event in events if isinstance(event, CallFinished)]
+        assert sorted(finished) == sorted(prompts), "each call once"
+        assert {event.call: event.messages for event in events if isinstance(event, CallStarted)} == prompts
+        assert verdicts(fold(events)) == ["wrong", "wrong", "correct"]  # type: ignore[arg-type]
+
+
+async def test_a_long_conversation_is_followed_by_a_new_one(
+    home: Home, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(conversation, "LONGEST", 1)
+    script = (
+        calls(module("correct 1.5", "best")),
+        calls(module("wrong", "worse")),
+        calls(module("wrong", "last")),
+    )
+    async with connected("openai", *script) as (client, server):
+        await play(home, client, session_plan=PLAN)
+    last = server.requests[-1]
+    assert [turn["role"] for turn in last.body["messages"]] == ["system", "user"]
+    assert "# judge: correct 1.5" in last.prompt
+    assert "# judge: wrong" not in last.prompt
+    history, _ = answers_in(last)
+    assert [row["attempt"] for row in history["attempts"]] == [FIRST, SECOND]
+
+
+def test_a_recording_cannot_call_tools(home: Home) -> None:
+    home.ensure()
+    with pytest.raises(UsageProblem, match="recorded:starter cannot call tools"):
+        resolve(RunPlan(method="tools", model="recorded:starter", devices=("cpu",)), home=home, environ={})
