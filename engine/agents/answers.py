@@ -7,6 +7,7 @@ from dataclasses import replace
 
 from engine.methods.orders import last_command, words_for
 from engine.methods.tools.tool_answers import (
+    AsmAnswer,
     BestAnswer,
     HistoryAnswer,
     MeasureAnswer,
@@ -24,7 +25,7 @@ from engine.prompting.judged import JudgedCandidate
 from engine.prompting.prompting import Setting
 from sessions.state.state import AttemptState, SessionState
 
-__all__ = ["BestAnswer", "HistoryAnswer", "MeasureAnswer", "TaskAnswer", "VerdictAnswer"]
+__all__ = ["AsmAnswer", "BestAnswer", "HistoryAnswer", "MeasureAnswer", "TaskAnswer", "VerdictAnswer"]
 
 
 class Listener:

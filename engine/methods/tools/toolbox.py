@@ -11,6 +11,8 @@ CODE = """One complete Python module: imports, kernels, and every entry point wi
 example calls; at import time only definitions."""
 NOTE = "One sentence: what the module changes, and why."
 ATTEMPT = "Name of the attempt, as an answer has it."
+KERNEL = "This kernel alone."
+CASE = "The code for this case; by default for the first case."
 
 
 def _tool(name: str, description: str, *optional: str, **arguments: str) -> Tool:
@@ -42,8 +44,8 @@ TOOLBOX = {
             "kernel",
             "case",
             attempt=ATTEMPT,
-            kernel="This kernel alone.",
-            case="The code for this case; by default for the first case.",
+            kernel=KERNEL,
+            case=CASE,
         ),
         _tool("history", "List your attempts in short, oldest first."),
         _tool("best", "Show your best correct attempt with its code and figures."),
