@@ -128,6 +128,10 @@ def resolve(
     models = _models(plan, method, home=home, environ=environ)
     recorded = recording_of(plan.model) if models else None
     recording = load_recording(find_recording(recorded, home.recordings)) if recorded else None
+    if recording is not None and method.name == TOOLS and not recording.calls_tools():
+        raise UsageProblem(
+            f"{plan.model} cannot call tools: its replies are texts; name another model or method"
+        )
     tasks = _tasks(plan, home, recording)
     if not tasks:
         raise UsageProblem("there is no task to run; name one, for example `wavedeck run softmax`")
@@ -208,11 +212,6 @@ def _models(plan: RunPlan, method: Method, *, home: Home, environ: Mapping[str, 
             raise UsageProblem(f"the method {method.name} asks no model; leave --model out")
         return ()
     specs = check_models(plan.model, environ=environ, home_recordings=home.recordings, roles=method.roles)
-    recorded = next((spec for spec in specs.values() if spec.provider == "recorded"), None)
-    if recorded is not None and method.name == TOOLS:
-        raise UsageProblem(
-            f"{recorded} cannot call tools: its replies are texts; choose another model or method"
-        )
     return tuple(dict.fromkeys(map(str, specs.values())))
 
 

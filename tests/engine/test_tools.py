@@ -10,7 +10,7 @@ import pytest
 
 from engine.errors import UsageProblem
 from engine.methods.tools import conversation
-from engine.models import Reply, Request, ScriptedClient
+from engine.models import RecordedClient, Reply, Request, ScriptedClient
 from engine.plan.plan import RunPlan, resolve
 from sessions import Home, Recorder, fold
 from sessions.events import (
@@ -22,6 +22,7 @@ from sessions.events import (
     HintGiven,
     Origin,
 )
+from sessions.recording import load_recording, write_recording
 from sessions.state.state import SessionState
 from tests.support.engines import candidate, cut, endings, plan, play, resume_to_end
 from tests.support.model_calls import WIRES, connected
@@ -198,7 +199,16 @@ async def test_a_long_conversation_is_followed_by_a_new_one(
     assert [row["attempt"] for row in history["attempts"]] == [FIRST, SECOND]
 
 
-def test_a_recording_cannot_call_tools(home: Home) -> None:
+def test_a_recording_without_tool_calls_is_refused(home: Home) -> None:
     home.ensure()
     with pytest.raises(UsageProblem, match="recorded:starter cannot call tools"):
         resolve(RunPlan(method="tools", model="recorded:starter", devices=("cpu",)), home=home, environ={})
+
+
+async def test_a_recorded_conversation_plays_again(home: Home) -> None:
+    state = fold(await play(home, ScriptedClient(answer=scripted), session_plan=PLAN))  # type: ignore[arg-type]
+    recording = load_recording(write_recording([state], "talk", home.recordings))
+    assert recording.calls_tools()
+    client = RecordedClient(recording, pieces_a_second=None)
+    again = fold(await play(home, client, session_plan=plan(method="tools")))  # type: ignore[arg-type]
+    assert verdicts(again) == verdicts(state) == ["wrong", "wrong", "correct"]

@@ -5,6 +5,7 @@ Plain dataclasses, so that any protocol can encode them.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -18,7 +19,8 @@ from harness.assembly.code_texts import code_texts
 
 ANSWER_FORMAT = "# What to answer with"
 """Heading of the part of a prompt that is for replies of models; an agent sends code by a tool."""
-MOST_ASSEMBLY = 40_000
+NO_CODE = re.compile(r"\s*(;|//|\.Ltmp|\.(?!loc\b)[\w.]+(\s|$))")
+MOST_ASSEMBLY = 20_000
 """Characters of assembly in one answer, over all kernels."""
 
 
@@ -91,7 +93,7 @@ class AsmAnswer:
 
     attempt: str
     kernels: tuple[str, ...]
-    """One text for each kernel; its first line names kernel, target, case and configuration."""
+    """One text for each kernel, without directives; its first line names kernel, target, case and configuration."""
 
 
 @dataclass(frozen=True)
@@ -174,7 +176,14 @@ def answer_asm(
     """Returns the assembly of an attempt; a long text is cut. `NoText` if there is none."""
     texts = code_texts(judged.evaluation, read, kernel=kernel, case=case)
     most = MOST_ASSEMBLY // len(texts)
-    return AsmAnswer(judged.attempt, tuple(f"; {text.title}\n{cut(text.content, most)}" for text in texts))
+    return AsmAnswer(
+        judged.attempt, tuple(f"; {text.title}\n{cut(code_of(text.content), most)}" for text in texts)
+    )
+
+
+def code_of(assembly: str) -> str:
+    """Returns an assembly without directives and whole-line comments, but with the source lines (`.loc`)."""
+    return "\n".join(line for line in assembly.splitlines() if line.strip() and not NO_CODE.match(line))
 
 
 def cut(text: str, most: int) -> str:
