@@ -50,16 +50,19 @@ def calls_in(turn: Turn) -> Iterator[ToolCall]:
             yield ToolCall(_text(field(call, "id")), _text(name), read_object(arguments))
 
 
-def shown(call: ToolCall) -> str:
-    """Returns a call as Markdown for people; a text of several lines becomes a code block."""
-    if not isinstance(call.arguments, dict):
-        return f"\n\n**{call.name}**\n\n{_block(str(call.arguments))}\n"
-    values = {
-        name: value if isinstance(value, str) else json.dumps(value) for name, value in call.arguments.items()
-    }
-    short = [value for value in values.values() if value and "\n" not in value]
-    blocks = [_block(value, "python") for value in values.values() if "\n" in value]
-    return "\n\n".join(["", " ".join([f"**{call.name}**", *short]), *blocks]) + "\n"
+def shown_name(name: object) -> str:
+    """Returns the beginning of a call in Markdown for people, which is shown before its arguments are complete."""
+    return f"\n\n**{_text(name)}**"
+
+
+def shown_arguments(arguments: object) -> str:
+    """Returns the rest of a call for people; a text of several lines becomes a code block."""
+    if not isinstance(arguments, dict):
+        return f"\n\n{_block(str(arguments))}\n"
+    values = [value if isinstance(value, str) else json.dumps(value) for value in arguments.values()]
+    short = [f" {value}" for value in values if value and "\n" not in value]
+    blocks = [f"\n\n{_block(value, 'python')}" for value in values if "\n" in value]
+    return "".join([*short, *blocks, "\n"])
 
 
 def keepable(turn: Iterable[dict[str, Any]]) -> tuple[dict[str, Any], ...]:

@@ -4,16 +4,24 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
+import signal
+import threading
+from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 
-from engine.errors import UsageProblem
+from engine.errors import ContextTooLong, ModelError, UsageProblem
 from engine.methods.tools import conversation
 from engine.models import RecordedClient, Reply, Request, ScriptedClient
 from engine.plan.plan import RunPlan, resolve
+from engine.process import launch
+from harness import Device, Evaluation
 from sessions import Home, Recorder, fold
 from sessions.events import (
+    AttemptJudged,
     AttemptStarted,
     CallFinished,
     CallStarted,
@@ -23,10 +31,14 @@ from sessions.events import (
     Origin,
 )
 from sessions.recording import load_recording, write_recording
+from sessions.settings import MethodOptions
 from sessions.state.state import SessionState
-from tests.support.engines import candidate, cut, endings, plan, play, resume_to_end
+from suites import Task, baseline_source, load_task
+from tests.support.engines import ScriptedJudge, candidate, cut, endings, plan, play, resume_to_end
+from tests.support.live_engines import info_of, journal, plan_for, started, until_left
 from tests.support.model_calls import WIRES, connected
-from tests.support.model_server import Answer, Seen, calls, says
+from tests.support.model_server import Answer, Seen, calls, hangs, model_server, refuses, says
+from tests.support.waiting import wait_until
 
 PLAN = plan(method="tools", session="20260101-000000-tools-0000")
 FIRST, SECOND, THIRD = (f"vector_add#1/{number}" for number in (1, 2, 3))
@@ -199,6 +211,52 @@ async def test_a_long_conversation_is_followed_by_a_new_one(
     assert [row["attempt"] for row in history["attempts"]] == [FIRST, SECOND]
 
 
+async def test_a_conversation_beyond_the_context_is_followed_by_a_short_new_one(home: Home) -> None:
+    def answer(request: Request) -> Reply | ModelError:
+        return ContextTooLong("prompt is too long") if len(request.messages) > 2 else scripted(request)
+
+    client = ScriptedClient(answer=answer)
+    events = await play(home, client, session_plan=PLAN)
+    assert verdicts(fold(events)) == ["wrong", "wrong", "correct"]  # type: ignore[arg-type]
+    last = client.requests[-1].messages[-1].content
+    assert "The best attempt, or if none is correct the latest" in last
+
+
+class GpuJudge(ScriptedJudge):
+    """A judge with one GPU."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.devices = (Device(name="0", kind="cuda", target="sm_90"),)
+
+    async def evaluate(self, source: str, task: Task, **options: Any) -> Evaluation:
+        return msgspec.structs.replace(await super().evaluate(source, task, **options), device="0")
+
+
+async def test_a_correct_attempt_is_measured_once(home: Home) -> None:
+    measure = ("measure", {"attempt": FIRST})
+    script = (calls(measure, module("correct 1.5")), calls(measure, measure), calls(("submit", {})))
+    judge = GpuJudge()
+    async with connected("responses", *script) as (client, server):
+        await play(home, client, session_plan=PLAN, judge=judge)
+    refusal, _, first, second = answers_in(server.requests[-1])
+    assert "there is no attempt" in refusal["error"]
+    assert (first["attempt"], first["device"]) == (FIRST, "0")
+    assert first["summary"] == second["summary"]
+    assert [device for _, device in judge.measured] == ["0"]
+
+
+async def test_the_kernel_of_a_person_is_where_the_work_begins(home: Home, tmp_path: Path) -> None:
+    start = tmp_path / "start.py"
+    start.write_text(candidate("wrong", "mine"))
+    options = MethodOptions(start=str(start))
+    async with connected("openai", calls(module("correct")), calls(("submit", {}))) as (client, server):
+        events = await play(home, client, session_plan=plan(method="tools", options=options))
+    assert "# mine" in server.requests[0].prompt
+    begun = [(made.origin, made.base) for made in events if isinstance(made, AttemptStarted)]
+    assert begun[:2] == [(Origin.HUMAN, None), (Origin.REPAIR, FIRST)]
+
+
 def test_a_recording_without_tool_calls_is_refused(home: Home) -> None:
     home.ensure()
     with pytest.raises(UsageProblem, match="recorded:starter cannot call tools"):
@@ -212,3 +270,35 @@ async def test_a_recorded_conversation_plays_again(home: Home) -> None:
     client = RecordedClient(recording, pieces_a_second=None)
     again = fold(await play(home, client, session_plan=plan(method="tools")))  # type: ignore[arg-type]
     assert verdicts(again) == verdicts(state) == ["wrong", "wrong", "correct"]
+
+
+@pytest.mark.soak
+@pytest.mark.judge
+def test_a_killed_engine_goes_on_with_the_conversation_and_a_real_judge(home: Home) -> None:
+    source, killed = baseline_source(load_task("vector_add")), threading.Event()
+    asked = [("wrong", source.replace("x + y", "x - y")), ("right", source)]
+
+    def answer(seen: Seen) -> Answer:
+        done = sum("evaluations_left" in text for text in seen.turns)
+        if not seen.turns:
+            return refuses(400, message="messages: at least one message is required")
+        if done == 1 and not killed.is_set():
+            return hangs("thinking", after=0)
+        note, code = asked[min(done, 1)]
+        return calls(("eval", {"code": code, "note": note}), ("asm", {"attempt": f"vector_add#1/{done + 1}"}))
+
+    home.ensure()
+    with model_server(answer=answer) as server:
+        model = f"anthropic:test@{server.anthropic_url}"
+        run_plan = plan_for(server, method="tools", model=model, devices=("cpu",))
+        with started(run_plan, home) as session:
+            wait_until(lambda: len(server.requests) == 3, "the second call")
+            os.kill(info_of(home, session).pid, signal.SIGKILL)
+            until_left(home, session)
+            killed.set()
+            launch.resume(home, session)
+            until_left(home, session)
+    events = journal(home, session)
+    assert verdicts(fold(events)) == ["wrong", "correct"]  # type: ignore[arg-type]
+    assert len([event for event in events if isinstance(event, AttemptJudged)]) == 2
+    assert "amdgcn for gfx942" in server.requests[-1].prompt

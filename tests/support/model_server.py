@@ -497,6 +497,7 @@ def responses_frames(answer: Answer) -> Iterator[tuple[bool, bytes]]:
         yield False, frame("response.output_item.done", output_index=0, item=thought)
     for n, (name, text) in enumerate(answer.tools):
         item = {"type": "function_call", "id": f"fc_{n}", "call_id": f"call_{n}", "name": name}
+        yield False, frame("response.output_item.added", output_index=2 + n, item=item | {"arguments": ""})
         for piece in split(text):
             yield (
                 True,

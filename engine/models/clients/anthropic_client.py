@@ -11,7 +11,7 @@ from engine.models.access import Access
 from engine.models.bookkeeping import field, read_count, read_model, read_stop_reason, read_usage
 from engine.models.client import Limits, Piece, Request
 from engine.models.spec import ModelSpec
-from engine.models.tool_calls import Turn, calls_in, read_object, shown
+from engine.models.tool_calls import Turn, read_object, shown_arguments, shown_name
 from sessions.events import Message, Usage
 
 from .sdk import hidden_variables, http_client
@@ -120,14 +120,19 @@ async def translate_events(stream: AsyncIterable[object]) -> AsyncGenerator[Stre
                 model = read_model(field(event, "message", "model"))
                 _update_counts(counts, field(event, "message", "usage"), INPUT_COUNTS)
             case "content_block_start":
-                blocks[event.get("index")] = dict(event.get("content_block") or {})
+                block = blocks[event.get("index")] = dict(event.get("content_block") or {})
+                if block.get("type") == "tool_use":
+                    yield Piece("text", shown_name(block.get("name")))
             case "content_block_delta":
                 add_delta(blocks.setdefault(event.get("index"), {}), delta)
                 if delta["type"] == "text_delta":
                     yield Piece("text", read_text(delta["text"]))
                 elif delta["type"] == "thinking_delta":
                     yield Piece("reasoning", read_text(delta["thinking"]))
-                yield Beat(is_writing=delta["type"] == "input_json_delta")
+            case "content_block_stop":
+                block = blocks.get(event.get("index"), {})
+                if block.get("type") == "tool_use":
+                    yield Piece("text", shown_arguments(read_object(block.get("input"))))
             case "message_delta":
                 stop_reason = read_stop_reason(field(delta, "stop_reason"), STOP_REASONS) or stop_reason
                 _update_counts(counts, event.get("usage"), (*INPUT_COUNTS, "output_tokens"))
@@ -137,10 +142,7 @@ async def translate_events(stream: AsyncIterable[object]) -> AsyncGenerator[Stre
                 pass
         yield Beat()
     if stop_reason:
-        turn = turn_of(blocks.values())
-        for call in calls_in(turn):
-            yield Piece("text", shown(call))
-        yield Ending(stop_reason, usage_of(counts), model, turn)
+        yield Ending(stop_reason, usage_of(counts), model, turn_of(blocks.values()))
 
 
 def add_delta(block: dict[str, Any], delta: Mapping[str, Any]) -> None:

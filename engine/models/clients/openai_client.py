@@ -11,7 +11,7 @@ from engine.models.access import Access
 from engine.models.bookkeeping import field, read_count, read_model, read_stop_reason, read_usage
 from engine.models.client import Limits, Piece, Request
 from engine.models.spec import ModelSpec
-from engine.models.tool_calls import Turn, calls_in, shown
+from engine.models.tool_calls import Turn, read_object, shown_arguments, shown_name
 from sessions.events import Message, Usage
 
 from .openai_wire import BROKEN, OpenAIWire
@@ -76,20 +76,19 @@ async def translate_chunks(stream: AsyncIterable[object]) -> AsyncGenerator[Stre
         content += text
         reasoning += reasoning_of(delta, REASONING[0])
         for part in delta.get("tool_calls") or ():
-            add_part(calls, part)
+            if add_part(calls, part):
+                yield Piece("text", arguments_of(calls[:-1]) + shown_name(calls[-1]["function"]["name"]))
         stop_reason = read_stop_reason(field(choice, "finish_reason"), STOP_REASONS) or stop_reason
         if stop_reason and chunk.get("usage") is not None:
             usage = usage_of(chunk["usage"])
-        yield Beat(is_writing=bool(delta.get("tool_calls")))
+        yield Beat()
     if stop_reason:
-        turn = turn_of(content, reasoning, calls)
-        for call in calls_in(turn):
-            yield Piece("text", shown(call))
-        yield Ending(stop_reason, usage, model, turn)
+        yield Piece("text", arguments_of(calls))
+        yield Ending(stop_reason, usage, model, turn_of(content, reasoning, calls))
 
 
-def add_part(calls: list[dict[str, Any]], part: dict[str, Any]) -> None:
-    """Add a streamed part of a tool call.
+def add_part(calls: list[dict[str, Any]], part: dict[str, Any]) -> bool:
+    """Add a streamed part of a tool call; returns whether it begins one.
 
     Servers may send a whole call in one part without an index, or with the same index for all; then a new id begins a call.
     Other fields of a call, such as Gemini's signature of its reasoning, are kept.
@@ -102,9 +101,15 @@ def add_part(calls: list[dict[str, Any]], part: dict[str, Any]) -> None:
         identity = part.get("id") or f"call_{len(calls) + 1}"
         function = {"name": "", "arguments": ""} | {key: text or "" for key, text in function.items()}
         calls.append({**part, "index": index, "id": identity, "type": "function", "function": function})
-        return
+        return True
     call["function"]["name"] += read_text(function.get("name"))
     call["function"]["arguments"] += read_text(function.get("arguments"))
+    return False
+
+
+def arguments_of(calls: Sequence[dict[str, Any]]) -> str:
+    """Returns the arguments of the latest call for people; empty if there is none."""
+    return shown_arguments(read_object(calls[-1]["function"]["arguments"])) if calls else ""
 
 
 def turn_of(content: str, reasoning: str, calls: Sequence[dict[str, Any]]) -> Turn:

@@ -14,7 +14,7 @@ from engine.models.access import Access
 from engine.models.bookkeeping import field, read_model, read_stop_reason, read_usage
 from engine.models.client import CallKey, Limits, Piece, Request
 from engine.models.spec import ModelSpec
-from engine.models.tool_calls import calls_in, shown
+from engine.models.tool_calls import calls_in, shown_arguments, shown_name
 from sessions.events import Message, Usage
 
 from .openai_wire import BROKEN, OpenAIWire
@@ -103,9 +103,9 @@ async def translate_events(
                 item = {name: value for name, value in event["item"].items() if value is not None}
                 items.append(item)
                 for call in calls_in([item]):
-                    yield Piece("text", shown(call))
-            case "response.function_call_arguments.delta":
-                yield Beat(is_writing=True)
+                    yield Piece("text", shown_arguments(call.arguments))
+            case "response.output_item.added" if field(event, "item", "type") == "function_call":
+                yield Piece("text", shown_name(field(event, "item", "name")))
             case _:
                 ending = ending_of(event, secrets)
                 yield Beat()

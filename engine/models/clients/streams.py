@@ -50,9 +50,6 @@ class Ending:
 class Beat:
     """A sign of life without content."""
 
-    is_writing: bool = False
-    """True if it brought a part of a tool call, which is shown when it is complete."""
-
 
 StreamItem = Piece | Ending | Beat
 
@@ -74,23 +71,21 @@ async def gather_reply(
     started = time.monotonic()
     spoken: dict[str, list[str]] = {"reasoning": [], "text": []}
     ending: Ending | None = None
-    begun = False
     try:
         async with asyncio.timeout(limits.reply_s), aclosing(stream):
             while ending is None:
-                item = await next_item(stream, limits, started, begun=begun)
+                item = await next_item(stream, limits, started, begun=any(spoken.values()))
                 match item:
                     case Piece(kind=kind, text=text):
                         if text:
                             # A lone surrogate is legal JSON, but a journal cannot store it.
                             item = Piece(kind, text.encode("utf-8", "replace").decode())
                             spoken[kind].append(item.text)
-                            begun = True
                             on_piece(item)
                     case Ending():
                         ending = item
-                    case Beat(is_writing=is_writing):
-                        begun = begun or is_writing
+                    case Beat():
+                        continue
     except TimeoutError:
         raise UselessToRetry(
             "too_slow", f"the reply took more than {limits.reply_s:g} s (limit reply_s)"
