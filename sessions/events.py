@@ -96,9 +96,9 @@ class Message(msgspec.Struct, frozen=True, omit_defaults=True):
     """`system`, `user`, `assistant` or `tool` (the answer to a tool call)."""
     content: str
     answers: str = ""
-    """With `tool`: the id of the call."""
+    """The id of the call that a `tool` message answers."""
     turn: tuple[dict[str, Any], ...] = ()
-    """See `CallFinished.turn`; sent in place of `content`, which shows it to people."""
+    """See `CallFinished.turn`; it is sent, and `content` shows it to people."""
 
 
 class ServedModel(msgspec.Struct, frozen=True):

@@ -53,21 +53,21 @@ def verdict_answer(
 ) -> VerdictAnswer:
     """Returns the facts about an attempt, which may not have begun."""
     session = state.started.session if state.started is not None else ""
-    left = evaluations_left(state, instance)
+    remaining = evaluations_left(state, instance)
     best = best_of_agent(state, instance)
     judged = next((entry for entry in judged_of(state, instance) if entry.attempt == attempt), None)
     if judged is None:
         words = f"{best.attempt}: {achieved(best.evaluation)}" if best is not None else ""
-        return VerdictAnswer(attempt, False, "", next_step, "", None, None, words, left, person, session)
+        return VerdictAnswer(attempt, False, "", next_step, "", None, None, words, remaining, person, session)
     same_as = state.attempt(attempt).same_as
-    answer = answer_about(judged, best, same_as=same_as, next_step=next_step, left=left)
+    answer = answer_about(judged, best, same_as=same_as, next_step=next_step, remaining=remaining)
     return replace(answer, person=person, session=session)
 
 
 def history_answer(state: SessionState, instance: str, *, person: tuple[str, ...]) -> HistoryAnswer:
     """Returns the judged attempts of an instance in short."""
     judged = list(judged_of(state, instance))
-    return answer_history(judged, left=evaluations_left(state, instance), person=person)
+    return answer_history(judged, remaining=evaluations_left(state, instance), person=person)
 
 
 def best_answer(state: SessionState, instance: str) -> BestAnswer:

@@ -22,7 +22,7 @@ __all__ = [
 ]
 
 TOOLS = "tools"
-"""The method whose model has to call tools."""
+"""The method that needs a model with tools."""
 METHODS = {
     "geak": "generate, judge, reflect, optimize (AMD's GEAK)",
     "geak-evolve": "rounds of descendants of ranked parents (GEAK, second version)",

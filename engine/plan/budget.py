@@ -164,7 +164,7 @@ class Budget:
     def _longest(
         self, model: str, messages: Sequence[Message], output_tokens: int, tools: Sequence[Tool] = ()
     ) -> Reservation:
-        prompt = longest_prompt(messages) + len(msgspec.json.encode(tools)) // BYTES_A_TOKEN
+        prompt = longest_prompt(messages, tools)
         price = self.prices.get(model)
         usd = 0.0 if price is None else price.highest_cost(prompt, output_tokens)
         return Reservation(prompt + output_tokens, usd)
@@ -270,12 +270,15 @@ class Budget:
                 self._uses[use].reschedule(ends_at)
 
 
-def longest_prompt(messages: Sequence[Message]) -> int:
+def longest_prompt(messages: Sequence[Message], tools: Sequence[Tool] = ()) -> int:
     """Returns the tokens of a prompt, estimated high from its text."""
-    texts = (
-        msgspec.json.encode(message.turn) if message.turn else message.content.encode()
-        for message in messages
-    )
+    texts = [
+        *(
+            msgspec.json.encode(message.turn) if message.turn else message.content.encode()
+            for message in messages
+        ),
+        *map(msgspec.json.encode, tools),
+    ]
     return sum(len(text) // BYTES_A_TOKEN + TOKENS_A_MESSAGE for text in texts)
 
 

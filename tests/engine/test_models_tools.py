@@ -21,8 +21,8 @@ CODE = "import triton\n\n# a module of several lines"
 
 
 def with_tools(*further: Message) -> Request:
-    asked = request()
-    return msgspec.structs.replace(asked, messages=(*asked.messages, *further), tools=TOOLS)
+    plain = request()
+    return msgspec.structs.replace(plain, messages=(*plain.messages, *further), tools=TOOLS)
 
 
 def names_of(seen: Seen) -> list[str]:
@@ -119,8 +119,8 @@ async def test_a_model_without_tools_is_named_before_anything_is_paid(wire: str,
         with pytest.raises(EngineDidNotStart, match="cannot call tools: "):
             await check_answers([client], TOOLS)
         await client.close()
-    [asked] = server.requests
-    assert asked.turns == []
+    [question] = server.requests
+    assert question.turns == []
 
 
 @pytest.mark.parametrize("wire", WIRES)

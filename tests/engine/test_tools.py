@@ -46,7 +46,7 @@ Answers = list[dict[str, Any]]
 
 
 def module(verdict: str, mark: str = "a", note: str = "") -> tuple[str, dict[str, str]]:
-    """A call of `eval` whose module gets this verdict."""
+    """A call of `eval` with a module that gets this verdict."""
     return "eval", {"code": candidate(verdict, mark), "note": note}
 
 
@@ -276,7 +276,7 @@ async def test_a_recorded_conversation_plays_again(home: Home) -> None:
 @pytest.mark.judge
 def test_a_killed_engine_goes_on_with_the_conversation_and_a_real_judge(home: Home) -> None:
     source, killed = baseline_source(load_task("vector_add")), threading.Event()
-    asked = [("wrong", source.replace("x + y", "x - y")), ("right", source)]
+    modules = [("wrong", source.replace("x + y", "x - y")), ("right", source)]
 
     def answer(seen: Seen) -> Answer:
         done = sum("evaluations_left" in text for text in seen.turns)
@@ -284,7 +284,7 @@ def test_a_killed_engine_goes_on_with_the_conversation_and_a_real_judge(home: Ho
             return refuses(400, message="messages: at least one message is required")
         if done == 1 and not killed.is_set():
             return hangs("thinking", after=0)
-        note, code = asked[min(done, 1)]
+        note, code = modules[min(done, 1)]
         return calls(("eval", {"code": code, "note": note}), ("asm", {"attempt": f"vector_add#1/{done + 1}"}))
 
     home.ensure()

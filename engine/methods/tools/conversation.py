@@ -1,6 +1,6 @@
 """The method `tools`: a conversation in which a model calls the tools that other agents have over MCP.
 
-Each `eval` is an attempt and uses one iteration. Its base is the latest attempt whose verdict the model had read. All calls
+Each `eval` is an attempt and uses one iteration. Its base is the latest attempt with a verdict that the model had read. All calls
 of the model until the next `eval` belong to that attempt. If they bring no `eval`, the attempt ends as `no_code`.
 
 A conversation that grows long, or that does not fit the model's context, is followed by a new one. It starts from the
@@ -89,7 +89,7 @@ class Conversation:
         self._examples = examples
         self._judged = [start] if start is not None else []
         self._base = start
-        """The latest attempt whose verdict the model read."""
+        """The latest attempt with a verdict that the model read."""
         self._left = context.iterations
         self._attempt = ""
         """The attempt that waits for its candidate; empty if there is none."""
@@ -97,7 +97,7 @@ class Conversation:
         """Replies for this attempt, and those of them without a tool call."""
         self._messages: list[Message] = []
         self._news: list[str] = []
-        """What a person said since the last request."""
+        """A person's words since the last request."""
         self._tools = {
             name: tool for name, tool in TOOLBOX.items() if name != "measure" or context.device != "cpu"
         }
@@ -170,7 +170,7 @@ class Conversation:
         request = FIRST.format(left=self._left)
         shown = best_of(self._judged) or (self._judged[-1] if self._judged else None)
         if shown is not None:
-            history = encoded(answer_history(self._judged, left=self._left))
+            history = encoded(answer_history(self._judged, remaining=self._left))
             verdict = encoded(self._about(shown))
             parts = (NEXT.format(left=self._left), history, LATEST, verdict, fenced(shown.source, "python"))
             request = "\n\n".join(parts)
@@ -187,7 +187,7 @@ class Conversation:
     # The tools
 
     async def _answer(self, call: ToolCall, place: int) -> object:
-        """Carry out a call, which is the n-th of its reply from 0; returns what the model is told."""
+        """Carry out a call, which is the n-th of its reply from 0; returns the answer for the model."""
         tool = self._tools.get(call.name)
         if tool is None:
             return {
@@ -204,7 +204,7 @@ class Conversation:
             case "eval":
                 return await self._evaluate(arguments["code"], arguments.get("note", ""))
             case "history":
-                return answer_history(self._judged, left=self._left)
+                return answer_history(self._judged, remaining=self._left)
             case "best":
                 return answer_best(self._judged)
             case "submit":
@@ -248,7 +248,9 @@ class Conversation:
         same = next(earlier for earlier in self._judged if earlier.source == judged.source)
         same_as = "" if same is judged else same.attempt
         step = "send the next candidate, or submit"
-        return answer_about(judged, best_of(self._judged), same_as=same_as, next_step=step, left=self._left)
+        return answer_about(
+            judged, best_of(self._judged), same_as=same_as, next_step=step, remaining=self._left
+        )
 
 
 def encoded(answer: object) -> str:

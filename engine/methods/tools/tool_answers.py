@@ -120,7 +120,7 @@ def task_text(setting: Setting, example: Example | None = None) -> TaskText:
 
 
 def answer_about(
-    judged: JudgedCandidate, best: JudgedCandidate | None, *, same_as: str, next_step: str, left: int
+    judged: JudgedCandidate, best: JudgedCandidate | None, *, same_as: str, next_step: str, remaining: int
 ) -> VerdictAnswer:
     """Returns the facts about a judged attempt, without the names that only a desk knows."""
     evaluation = judged.evaluation
@@ -133,14 +133,14 @@ def answer_about(
         error=error_facts(judged) if evaluation.error else None,
         figures=measurements(evaluation) if evaluation.verdict is Verdict.CORRECT else None,
         best=f"{best.attempt}: {achieved(best.evaluation)}" if best is not None else "",
-        evaluations_left=left,
+        evaluations_left=remaining,
         person=(),
         session="",
     )
 
 
 def answer_history(
-    judged: Sequence[JudgedCandidate], *, left: int, person: tuple[str, ...] = ()
+    judged: Sequence[JudgedCandidate], *, remaining: int, person: tuple[str, ...] = ()
 ) -> HistoryAnswer:
     """Returns judged attempts in short."""
     rows = tuple(
@@ -152,7 +152,7 @@ def answer_history(
         )
         for candidate in judged
     )
-    return HistoryAnswer(rows, left, person)
+    return HistoryAnswer(rows, remaining, person)
 
 
 def best_of(judged: Sequence[JudgedCandidate]) -> JudgedCandidate | None:

@@ -16,7 +16,7 @@ CASE = "The code for this case; by default for the first case."
 
 
 def _tool(name: str, description: str, *optional: str, **arguments: str) -> Tool:
-    """Returns a tool whose arguments are texts, with a description each."""
+    """Returns a tool with these arguments, each a text with its description."""
     properties = {argument: {"type": "string", "description": words} for argument, words in arguments.items()}
     required = [argument for argument in arguments if argument not in optional]
     return Tool(

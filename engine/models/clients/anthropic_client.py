@@ -160,8 +160,10 @@ def turn_of(blocks: Iterable[dict[str, Any]]) -> Turn:
     turn = []
     for block in blocks:
         if block.get("type") == "tool_use":
-            given = read_object(block.get("input"))
-            turn.append({**block, "input": given if isinstance(given, dict) else {"malformed": given}})
+            arguments = read_object(block.get("input"))
+            turn.append(
+                {**block, "input": arguments if isinstance(arguments, dict) else {"malformed": arguments}}
+            )
         elif block.get({"text": "text", "thinking": "signature"}.get(block.get("type", ""), "type")):
             turn.append(block)
     return turn if any(block["type"] == "tool_use" for block in turn) else ()
