@@ -28,7 +28,7 @@ METHODS = {
     "geak-evolve": "rounds of descendants of ranked parents (GEAK, second version)",
     "reflexion": "generate, test, reflect, retry, until a candidate is correct",
     "kernelagent": "workers side by side; the first correct one stops the others",
-    TOOLS: "a conversation: the model calls the tools that your own agent has over MCP",
+    TOOLS: "a conversation: the model itself calls eval, history, best, ...",
     "direct": "one prompt, one answer; 0-shot with --without one-shot",
     "tune": "no model: sweeps the launch parameters of a correct kernel",
 }
