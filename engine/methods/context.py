@@ -141,7 +141,7 @@ class Context(Protocol):
     async def measure(self, attempt: str) -> Evaluation:
         """Returns the times of a judged attempt that were measured again, in new processes on its own device.
 
-        An attempt is measured once; `HarnessError` if the judge fails twice.
+        An attempt is measured once. If the judge fails twice, its verdict says so.
         """
         ...
 
