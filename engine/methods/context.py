@@ -100,6 +100,17 @@ class Context(Protocol):
         """Estimate variants of a swept attempt from few samples."""
         ...
 
+    async def measure(self, attempt: str) -> Evaluation:
+        """Returns the times of a judged attempt that were measured again, in new processes on its own device.
+
+        An attempt is measured once. If the judge fails twice, its verdict says so.
+        """
+        ...
+
+    def compiler_text(self, digest: str) -> str | None:
+        """Returns a compiler's text by the digest in `KernelResources.texts`; `None` if the session lacks it."""
+        ...
+
     def notify(self, words: str) -> None:
         """Add a notice to the session's events, for the person who watches this instance; models never see it."""
         ...
@@ -136,17 +147,6 @@ class Context(Protocol):
 
         Without a candidate `source` is empty and `unusable` names what was wrong with the reply.
         """
-        ...
-
-    async def measure(self, attempt: str) -> Evaluation:
-        """Returns the times of a judged attempt that were measured again, in new processes on its own device.
-
-        An attempt is measured once. If the judge fails twice, its verdict says so.
-        """
-        ...
-
-    def compiler_text(self, digest: str) -> str | None:
-        """Returns a compiler's text by the digest in `KernelResources.texts`; `None` if the session lacks it."""
         ...
 
     async def judge_sent(self) -> bool:

@@ -293,6 +293,20 @@ class InstanceContext:
             self._shared, self.task, attempt, variants, rung, passed=self._passed, by_case=by_case
         )
 
+    async def measure(self, attempt: str) -> Evaluation:
+        """See `Context`."""
+        state = self._recorder.state.attempt(attempt)
+        name = state.evaluation.device if state.evaluation is not None else ""
+        measured = next((measured for measured in state.spread if measured.device == name), None)
+        if measured is None:
+            [device] = [device for device in self._shared.judge.devices if device.name == name]
+            measured = await measure_on(self._shared, self.task, state, device)
+        return measured.evaluation
+
+    def compiler_text(self, digest: str) -> str | None:
+        """See `Context`."""
+        return read_text(self._recorder.home, self._recorder.session, digest)
+
     def notify(self, words: str) -> None:
         """See `Context`. The same notice is recorded once."""
         note_once(self._recorder, "info", words)
@@ -365,20 +379,6 @@ class InstanceContext:
         if judgement.spent is not None:
             raise judgement.spent
         return judged.evaluation
-
-    async def measure(self, attempt: str) -> Evaluation:
-        """See `Context`."""
-        state = self._recorder.state.attempt(attempt)
-        name = state.evaluation.device if state.evaluation is not None else ""
-        measured = next((measured for measured in state.spread if measured.device == name), None)
-        if measured is None:
-            [device] = [device for device in self._shared.judge.devices if device.name == name]
-            measured = await measure_on(self._shared, self.task, state, device)
-        return measured.evaluation
-
-    def compiler_text(self, digest: str) -> str | None:
-        """See `Context`."""
-        return read_text(self._recorder.home, self._recorder.session, digest)
 
     async def judge_sent(self) -> bool:
         """See `Context`. The judging of a candidate that the agent withdraws is cancelled."""
