@@ -18,7 +18,7 @@ from engine.methods.tools.tool_answers import (
     answer_history,
     answer_measured,
     best_of,
-    task_text,
+    task_parts,
 )
 from engine.prompting.figures import achieved
 from engine.prompting.judged import JudgedCandidate
@@ -44,7 +44,7 @@ class Listener:
 
 def task_answer(setting: Setting) -> TaskAnswer:
     """Returns the facts of a first prompt, without its request and without the format of replies."""
-    rules, facts = task_text(setting)
+    rules, facts = task_parts(setting)
     return TaskAnswer(setting.task.id, f"{facts}\n\n{rules}\n")
 
 

@@ -34,7 +34,7 @@ from .tool_answers import (
     answer_history,
     answer_measured,
     best_of,
-    task_text,
+    task_parts,
 )
 from .toolbox import TOOLBOX, misfit
 
@@ -166,7 +166,7 @@ class Conversation:
     def _opening(self, setting: Setting) -> list[Message]:
         """Returns the first messages of a conversation: the task, and the attempts so far."""
         example = None if setting.short else self._examples.by_instruction(setting.task)
-        rules, facts = task_text(replace(setting, words=tuple(self._news)), example)
+        rules, facts = task_parts(replace(setting, words=tuple(self._news)), example)
         request = FIRST.format(left=self._left)
         shown = best_of(self._judged) or (self._judged[-1] if self._judged else None)
         if shown is not None:

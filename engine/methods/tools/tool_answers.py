@@ -106,17 +106,17 @@ class MeasureAnswer:
     timed: Sequence[TimedRow]
 
 
-class TaskText(NamedTuple):
+class TaskParts(NamedTuple):
     """The facts of a first prompt, without its request and without the format of replies."""
 
     rules: str
     facts: str
 
 
-def task_text(setting: Setting, example: Example | None = None) -> TaskText:
+def task_parts(setting: Setting, example: Example | None = None) -> TaskParts:
     """Returns the facts about a task; the parts of a conversation's first messages."""
     system, user = (message.content for message in first_prompt(setting, example=example))
-    return TaskText(system.partition(ANSWER_FORMAT)[0].strip(), user.rpartition(REQUEST)[0].strip())
+    return TaskParts(system.partition(ANSWER_FORMAT)[0].strip(), user.rpartition(REQUEST)[0].strip())
 
 
 def answer_about(
