@@ -56,7 +56,7 @@ class EndReason(StrEnum):
     JUDGED = "judged"
     """All candidates that existed before the session are judged."""
     SUBMITTED = "submitted"
-    """The agent that sent the candidates ended its work, or was silent for too long."""
+    """The agent or the model ended its work, or the agent was silent for too long."""
     NOTHING_LEFT = "nothing_left"
     """A sweep has no variant left that is worth judging."""
     START_FAILED = "start_failed"
@@ -90,12 +90,16 @@ class Usage(msgspec.Struct, frozen=True):
     """Part of `input_tokens` that was written to the cache; some providers have a separate price for it."""
 
 
-class Message(msgspec.Struct, frozen=True):
+class Message(msgspec.Struct, frozen=True, omit_defaults=True):
     """One message of a prompt."""
 
     role: str
-    """`system`, `user` or `assistant`."""
+    """`system`, `user`, `assistant` or `tool` (the answer to a tool call)."""
     content: str
+    answers: str = ""
+    """The id of the call that a `tool` message answers."""
+    turn: tuple[dict[str, Any], ...] = ()
+    """See `CallFinished.turn`; it is sent, and `content` shows it to people."""
 
 
 class ServedModel(msgspec.Struct, frozen=True):
@@ -243,6 +247,9 @@ class CallFinished(DurableEvent, frozen=True, kw_only=True, tag="call_finished")
     """The value that was sent; `None` if the model refused the parameter."""
     served: ServedModel | None = None
     """`None` for a recording, and in journals of older versions. The date of the call is the event's `wall`."""
+    turn: tuple[dict[str, Any], ...] = ()
+    """A reply with tool calls in the provider's own form, as the next request repeats it; else empty. `text` has the calls as
+    people read them."""
 
 
 class CallFailed(DurableEvent, frozen=True, kw_only=True, tag="call_failed"):
@@ -266,7 +273,8 @@ class CandidateProposed(DurableEvent, frozen=True, kw_only=True, tag="candidate_
     strategy: str = ""
     """The model's strategy in one or a few sentences."""
     unusable: str = ""
-    """If `source` is empty, the defect of the reply: `empty`, `truncated`, `no_code_block`, `several_modules`."""
+    """If `source` is empty, the defect of the reply: `empty`, `truncated`, `no_code_block`, `several_modules`,
+    `no_eval`."""
 
 
 class CandidateSent(DurableEvent, frozen=True, kw_only=True, tag="candidate_sent"):
@@ -440,7 +448,7 @@ class BaselineMeasured(JudgedEvent, frozen=True, kw_only=True, tag="baseline_mea
 class WinnerMeasured(JudgedEvent, frozen=True, kw_only=True, tag="winner_measured"):
     """An attempt was judged and timed again on one GPU: a winner with `spread`, or after `MeasureAsked`.
 
-    On the open cases; never part of a prompt.
+    On the open cases; part of a prompt only if the model asked for it, by the tool `measure`.
     """
 
     attempt: str

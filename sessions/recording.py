@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 import msgspec
 
@@ -37,6 +38,8 @@ class RecordedReply(msgspec.Struct, frozen=True):
     stop_reason: str = ""
     usage: Usage = Usage()
     seconds: float | None = None
+    turn: tuple[dict[str, Any], ...] = ()
+    """See `CallFinished`."""
 
 
 class ChainEntry(msgspec.Struct, frozen=True):
@@ -84,6 +87,10 @@ class Recording:
     def chain_count(self, task: str) -> int:
         """Returns how many instances of a task it can play."""
         return sum(entry.task == task for entry in self.facts.chains)
+
+    def calls_tools(self) -> bool:
+        """Returns whether one of its replies calls tools."""
+        return any(reply.turn for replies in self.chains.values() for reply in replies)
 
     def longest_chain(self) -> int:
         """Returns the attempts of its longest chain; 0 if it has none."""
@@ -225,7 +232,15 @@ def _asked_number(instance: InstanceState, attempt: AttemptState) -> int:
 def _reply(attempt: int, call: CallState) -> RecordedReply:
     number = split_call(call.call).number
     return RecordedReply(
-        attempt, call.role, number, call.text, call.reasoning, call.stop_reason, call.usage, call.seconds
+        attempt,
+        call.role,
+        number,
+        call.text,
+        call.reasoning,
+        call.stop_reason,
+        call.usage,
+        call.seconds,
+        call.turn,
     )
 
 

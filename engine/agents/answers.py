@@ -1,106 +1,31 @@
-"""The answers that an agent gets: the facts that prompts have, and nothing of the exam, of seeds or of other instances.
-
-Plain dataclasses, so that any protocol can encode them.
-"""
+"""The answers that an agent gets about its session, from the fold of its events."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator
+from dataclasses import replace
 
 from engine.methods.orders import last_command, words_for
-from engine.prompting.facts import ErrorFacts, error_facts, failure_line
-from engine.prompting.figures import EstimatedRow, Measurements, TimedRow, achieved, measurements, timed_rows
+from engine.methods.tools.tool_answers import (
+    AsmAnswer,
+    BestAnswer,
+    HistoryAnswer,
+    MeasureAnswer,
+    TaskAnswer,
+    VerdictAnswer,
+    answer_about,
+    answer_best,
+    answer_history,
+    answer_measured,
+    best_of,
+    task_parts,
+)
+from engine.prompting.figures import achieved
 from engine.prompting.judged import JudgedCandidate
-from engine.prompting.prompting import REQUEST, Setting, first_prompt
-from harness import Verdict
+from engine.prompting.prompting import Setting
 from sessions.state.state import AttemptState, SessionState
 
-__all__ = [
-    "BestAnswer",
-    "EstimatedRow",
-    "HistoryAnswer",
-    "MeasureAnswer",
-    "TaskAnswer",
-    "TimedRow",
-    "VerdictAnswer",
-]
-
-ANSWER_FORMAT = "# What to answer with"
-"""Heading of the part of a prompt that is for replies of models; an agent sends code by a tool."""
-
-
-@dataclass(frozen=True)
-class TaskAnswer:
-    """The facts about a task."""
-
-    task: str
-    text: str
-    """The task, the judge's rules and facts about the hardware, in Markdown."""
-
-
-@dataclass(frozen=True)
-class VerdictAnswer:
-    """The facts about a candidate that was sent."""
-
-    attempt: str
-    """Its name, for `wait` and `explain`."""
-    judged: bool
-    """False: call `wait` with the attempt, if `next` says so."""
-    verdict: str
-    """`correct`, `wrong`, `compile_error`, ...; empty if there is none."""
-    next: str
-    """The next step, or the present state of the judging."""
-    same_as: str
-    """The earlier attempt with the same code, which gave the verdict; empty if it was judged."""
-    error: ErrorFacts | None
-    """Why a candidate failed; `None` for a correct one."""
-    figures: Measurements | None
-    """Speed and resources of a correct candidate."""
-    best: str
-    """The best correct attempt so far with its speed; empty if there is none."""
-    evaluations_left: int
-    person: tuple[str, ...]
-    """A person's hints, and decisions about attempts, one line each."""
-    session: str
-
-
-@dataclass(frozen=True)
-class HistoryRow:
-    """An earlier attempt."""
-
-    attempt: str
-    verdict: str
-    summary: str
-    note: str
-
-
-@dataclass(frozen=True)
-class HistoryAnswer:
-    """The attempts of a session, oldest first."""
-
-    attempts: tuple[HistoryRow, ...]
-    evaluations_left: int
-    person: tuple[str, ...]
-
-
-@dataclass(frozen=True)
-class BestAnswer:
-    """The best correct attempt; all fields are empty if there is none."""
-
-    attempt: str
-    code: str
-    figures: Measurements | None
-
-
-@dataclass(frozen=True)
-class MeasureAnswer:
-    """Times of an attempt that were measured again."""
-
-    attempt: str
-    device: str
-    summary: str
-    timed: Sequence[TimedRow]
+__all__ = ["AsmAnswer", "BestAnswer", "HistoryAnswer", "MeasureAnswer", "TaskAnswer", "VerdictAnswer"]
 
 
 class Listener:
@@ -119,64 +44,41 @@ class Listener:
 
 def task_answer(setting: Setting) -> TaskAnswer:
     """Returns the facts of a first prompt, without its request and without the format of replies."""
-    system, user = (message.content for message in first_prompt(setting))
-    rules = system.partition(ANSWER_FORMAT)[0].strip()
-    return TaskAnswer(setting.task.id, f"{user.rpartition(REQUEST)[0].strip()}\n\n{rules}\n")
+    rules, facts = task_parts(setting)
+    return TaskAnswer(setting.task.id, f"{facts}\n\n{rules}\n")
 
 
 def verdict_answer(
     state: SessionState, instance: str, attempt: str, *, next_step: str, person: tuple[str, ...]
 ) -> VerdictAnswer:
     """Returns the facts about an attempt, which may not have begun."""
-    judged = next((entry for entry in judged_of(state, instance) if entry.attempt == attempt), None)
-    evaluation = judged.evaluation if judged is not None else None
+    session = state.started.session if state.started is not None else ""
+    remaining = evaluations_left(state, instance)
     best = best_of_agent(state, instance)
-    is_correct = evaluation is not None and evaluation.verdict is Verdict.CORRECT
-    return VerdictAnswer(
-        attempt=attempt,
-        judged=evaluation is not None,
-        verdict=str(evaluation.verdict) if evaluation is not None else "",
-        next=next_step,
-        same_as=state.attempt(attempt).same_as if evaluation is not None else "",
-        error=error_facts(judged) if judged is not None and evaluation and evaluation.error else None,
-        figures=measurements(evaluation) if evaluation is not None and is_correct else None,
-        best=f"{best.attempt}: {achieved(best.evaluation)}" if best is not None else "",
-        evaluations_left=evaluations_left(state, instance),
-        person=person,
-        session=state.started.session if state.started is not None else "",
-    )
+    judged = next((entry for entry in judged_of(state, instance) if entry.attempt == attempt), None)
+    if judged is None:
+        words = f"{best.attempt}: {achieved(best.evaluation)}" if best is not None else ""
+        return VerdictAnswer(attempt, False, "", next_step, "", None, None, words, remaining, person, session)
+    same_as = state.attempt(attempt).same_as
+    answer = answer_about(judged, best, same_as=same_as, next_step=next_step, remaining=remaining)
+    return replace(answer, person=person, session=session)
 
 
 def history_answer(state: SessionState, instance: str, *, person: tuple[str, ...]) -> HistoryAnswer:
     """Returns the judged attempts of an instance in short."""
-    rows = tuple(
-        HistoryRow(
-            judged.attempt,
-            str(judged.evaluation.verdict),
-            achieved(judged.evaluation) if judged.passed else failure_line(judged),
-            judged.strategy,
-        )
-        for judged in judged_of(state, instance)
-    )
-    return HistoryAnswer(rows, evaluations_left(state, instance), person)
+    judged = list(judged_of(state, instance))
+    return answer_history(judged, remaining=evaluations_left(state, instance), person=person)
 
 
 def best_answer(state: SessionState, instance: str) -> BestAnswer:
     """Returns the best correct attempt of an instance with its code."""
-    best = best_of_agent(state, instance)
-    if best is None:
-        return BestAnswer("", "", None)
-    return BestAnswer(best.attempt, best.source, measurements(best.evaluation))
+    return answer_best(list(judged_of(state, instance)))
 
 
 def measure_answer(attempt: AttemptState, device: str) -> MeasureAnswer | None:
     """Returns the latest measurement of an attempt on a GPU; `None` if there is none."""
     measured = next((measured for measured in attempt.spread if measured.device == device), None)
-    if measured is None:
-        return None
-    evaluation = measured.evaluation
-    words = achieved(evaluation) if evaluation.verdict is Verdict.CORRECT else str(evaluation.verdict)
-    return MeasureAnswer(attempt.attempt, device, words, timed_rows(evaluation))
+    return None if measured is None else answer_measured(attempt.attempt, device, measured.evaluation)
 
 
 def evaluations_left(state: SessionState, instance: str) -> int:
@@ -199,6 +101,5 @@ def judged_of(state: SessionState, instance: str) -> Iterator[JudgedCandidate]:
 
 
 def best_of_agent(state: SessionState, instance: str) -> JudgedCandidate | None:
-    """Returns the best correct attempt that no person rejected, by its verdict alone: an exam must not show in it."""
-    passed = [judged for judged in judged_of(state, instance) if judged.passed]
-    return max(passed, key=lambda judged: judged.rank, default=None)
+    """Returns the best correct attempt of an instance, see `best_of`."""
+    return best_of(list(judged_of(state, instance)))

@@ -9,11 +9,13 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Coroutine
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import msgspec
 
 from engine.agents.answers import (
+    AsmAnswer,
     BestAnswer,
     HistoryAnswer,
     Listener,
@@ -24,6 +26,7 @@ from engine.agents.answers import (
     best_of_agent,
     evaluations_left,
     history_answer,
+    judged_of,
     measure_answer,
     task_answer,
     verdict_answer,
@@ -31,17 +34,20 @@ from engine.agents.answers import (
 from engine.errors import CommandRefused, EngineError
 from engine.judge.baseline_timing import untimed_baseline
 from engine.judge.judging import own_product
+from engine.methods.tools.tool_answers import answer_asm
 from engine.plan.plan import RunPlan
 from engine.process import launch
 from engine.process.control import send
 from engine.prompting.prompting import Setting
 from harness import target
+from harness.assembly.code_texts import NoText
 from harness.node.selection import select_devices, targets_for
 from harness.stages.timing.baselines import timing_baseline
 from sessions import JournalTail, SessionState, apply
 from sessions.home import Home
 from sessions.names import attempt_name, full_task, instance_key, split_attempt
 from sessions.state.state import AttemptState
+from sessions.store.compiler_texts import read_text
 from suites import Task, load_task
 
 ANSWER_S = 200.0
@@ -254,6 +260,19 @@ class Desk:
         else:
             step = f"{session.doing(attempt)}; call wait with {attempt}"
         return verdict_answer(session.state, session.key, attempt, next_step=step, person=person)
+
+    async def asm(self, attempt: str, *, kernel: str, case: str) -> AsmAnswer:
+        """Returns the assembly of an attempt's kernels, as far as the session keeps it."""
+        session = self._session_of(attempt)
+        judged = next(
+            (entry for entry in judged_of(session.state, session.key) if entry.attempt == attempt), None
+        )
+        if judged is None:
+            raise CommandRefused(f"{attempt} is not judged; there is no assembly of it")
+        try:
+            return answer_asm(judged, partial(read_text, self._home, session.name), kernel=kernel, case=case)
+        except NoText as why:
+            raise CommandRefused(f"{attempt}: {why}") from None
 
     async def measure(self, attempt: str) -> MeasureAnswer:
         """Time a correct attempt of the agent again, on the GPU that judged it."""

@@ -9,13 +9,26 @@ from sessions.settings import AGENT, MODULES
 
 from .context import Context, Method, ReadyCandidate, Review, Start
 
-__all__ = ["METHODS", "MODULES", "Context", "Method", "ReadyCandidate", "Review", "Start", "open_method"]
+__all__ = [
+    "METHODS",
+    "MODULES",
+    "TOOLS",
+    "Context",
+    "Method",
+    "ReadyCandidate",
+    "Review",
+    "Start",
+    "open_method",
+]
 
+TOOLS = "tools"
+"""The method that needs a model with tools."""
 METHODS = {
     "geak": "generate, judge, reflect, optimize (AMD's GEAK)",
     "geak-evolve": "rounds of descendants of ranked parents (GEAK, second version)",
     "reflexion": "generate, test, reflect, retry, until a candidate is correct",
     "kernelagent": "workers side by side; the first correct one stops the others",
+    TOOLS: "a conversation: the model itself calls eval, history, best, ...",
     "direct": "one prompt, one answer; 0-shot with --without one-shot",
     "tune": "no model: sweeps the launch parameters of a correct kernel",
 }
@@ -27,6 +40,7 @@ _PLACES = {
     "reflexion": ("reflexion", "Reflexion"),
     "kernelagent": ("kernelagent", "KernelAgent"),
     "direct": ("direct", "Direct"),
+    TOOLS: ("tools.conversation", "Tools"),
     "tune": ("tune", "Tune"),
     AGENT: ("agent", "Agent"),
     "predictions": ("ready", "Predictions"),

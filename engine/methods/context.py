@@ -13,7 +13,7 @@ import msgspec
 
 from engine.corpus.retrieval import Corpus
 from engine.methods.orders import Orders
-from engine.models import Reply
+from engine.models import Reply, Tool
 from engine.prompting.baseline_facts import BaselineFacts
 from engine.tuning.rungs import PlannedRung
 from harness import Evaluation, Target
@@ -100,6 +100,17 @@ class Context(Protocol):
         """Estimate variants of a swept attempt from few samples."""
         ...
 
+    async def measure(self, attempt: str) -> Evaluation:
+        """Returns the times of a judged attempt that were measured again, in new processes on its own device.
+
+        An attempt is measured once. If the judge fails twice, its verdict says so.
+        """
+        ...
+
+    def compiler_text(self, digest: str) -> str | None:
+        """Returns a compiler's text by the digest in `KernelResources.texts`; `None` if the session lacks it."""
+        ...
+
     def notify(self, words: str) -> None:
         """Add a notice to the session's events, for the person who watches this instance; models never see it."""
         ...
@@ -127,8 +138,8 @@ class Context(Protocol):
         """Begin the next attempt and return its name, for example `softmax#2/7`. Later requests belong to it."""
         ...
 
-    async def ask(self, role: Role, messages: Sequence[Message]) -> Reply:
-        """Returns the model's reply to exactly these messages."""
+    async def ask(self, role: Role, messages: Sequence[Message], tools: Sequence[Tool] = ()) -> Reply:
+        """Returns the model's reply to exactly these messages; it may call one of these tools instead."""
         ...
 
     async def judge(self, source: str, strategy: str, *, unusable: str = "") -> Evaluation:

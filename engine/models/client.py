@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Annotated, Protocol, runtime_checkable
+from collections.abc import Callable, Sequence
+from typing import Annotated, Any, Protocol, runtime_checkable
 
 import msgspec
 
 from sessions.events import Message, Role, ServedModel, Usage
+
+from .tool_calls import Tool
 
 LONGEST_REPLY = 32_000
 """Tokens of output that a request allows, with reasoning."""
@@ -35,10 +37,12 @@ class Request(msgspec.Struct, frozen=True):
 
     key: CallKey
     messages: tuple[Message, ...]
-    """System messages first, then `user` and `assistant` in turn."""
+    """System messages first, then `user` and `assistant` in turn; after a turn with tool calls, a `tool` message for each."""
     temperature: float = 1.0
     max_output_tokens: int = LONGEST_REPLY
     """Includes reasoning. A model with a lower limit is asked for its limit."""
+    tools: tuple[Tool, ...] = ()
+    """Tools that the model may call."""
 
 
 class Piece(msgspec.Struct, frozen=True):
@@ -50,7 +54,7 @@ class Piece(msgspec.Struct, frozen=True):
 
 
 class Reply(msgspec.Struct, frozen=True):
-    """A complete reply. The text may be empty; such a reply is unusable."""
+    """A complete reply. Without text and tool calls it is unusable."""
 
     text: str
     reasoning: str = ""
@@ -63,6 +67,8 @@ class Reply(msgspec.Struct, frozen=True):
     """The value that was sent; `None` if the model refused the parameter, or if unknown (a recording)."""
     served: ServedModel | None = None
     """`None` if no server answered (a recording)."""
+    turn: tuple[dict[str, Any], ...] = ()
+    """The reply in the provider's own form if it calls tools (`tool_calls.calls_in`); else empty."""
 
 
 Seconds = Annotated[float, msgspec.Meta(gt=0, le=86_400)]
@@ -110,4 +116,8 @@ class Checkable(Protocol):
 
     async def check(self) -> None:
         """Ask the server, for a few seconds at most. A `ModelError` says why it would refuse every call."""
+        ...
+
+    async def check_tools(self, tools: Sequence[Tool]) -> None:
+        """Raise a `ModelError` if the server says that the model cannot call tools; for a few seconds at most."""
         ...

@@ -15,7 +15,8 @@ import msgspec
 
 from engine.corpus.retrieval import Corpus, build_corpus
 from engine.errors import EngineDidNotStart, UsageProblem
-from engine.methods import Method, open_method
+from engine.methods import TOOLS, Method, open_method
+from engine.methods.tools.toolbox import TOOLBOX
 from engine.models import Client, Limits, NoModel, open_clients
 from engine.models.reaching import check_answers, check_reachable
 from engine.plan.plan import SESSION_PLAN, SessionPlan
@@ -66,7 +67,7 @@ async def open_job(plan: SessionPlan, *, home: Home, environ: Mapping[str, str])
         # Before anything is judged: else a server that refuses every call is found after minutes of baselines.
         if method.asks_model:
             await asyncio.to_thread(check_reachable, plan.model, environ, method.roles)
-            await check_answers(clients.values())
+            await check_answers(clients.values(), tuple(TOOLBOX.values()) if plan.method == TOOLS else ())
         corpus = await asyncio.to_thread(corpus_for, tasks, home, plan.options.corpus)
         async with AsyncExitStack() as stack:
             if plan.options.corpus:

@@ -116,6 +116,7 @@ async def _call(
             seconds=reply.seconds,
             temperature=reply.temperature,
             served=reply.served,
+            turn=reply.turn,
         )
     )
     # As the journal has it: a resume continues with the same reply.
@@ -132,4 +133,5 @@ def _reply_of(call: CallState) -> Reply:
         seconds=call.seconds or 0.0,
         temperature=call.temperature,
         served=call.served,
+        turn=call.turn,
     )

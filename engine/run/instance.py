@@ -22,9 +22,10 @@ from engine.judge.evaluating import NO_VERDICT, cancelled_evaluation, evaluate_a
 from engine.judge.judging import own_product
 from engine.judge.profiling import MOST_PROFILING_S, profile_attempt
 from engine.judge.sweeping import estimate_rung, recorded_rung, sweep_attempt
+from engine.judge.winners import measure_on
 from engine.methods import Review, Start
 from engine.methods.orders import Orders, last_command, orders_until, words_for
-from engine.models import CallKey, Reply, Request
+from engine.models import CallKey, Reply, Request, Tool
 from engine.plan.plan import read_start
 from engine.prompting.baseline_facts import BaselineFacts
 from engine.run.allocating import HOPELESS, best_receiver, is_hopeless
@@ -54,6 +55,7 @@ from sessions.events import (
 from sessions.names import attempt_name, call_name, instance_key
 from sessions.state.ranking import rank
 from sessions.state.state import AttemptState, InstanceState
+from sessions.store.compiler_texts import read_text
 from suites import Task
 
 AGENT_SILENT_S = 7200.0
@@ -293,13 +295,27 @@ class InstanceContext:
             self._shared, self.task, attempt, variants, rung, passed=self._passed, by_case=by_case
         )
 
+    async def measure(self, attempt: str) -> Evaluation:
+        """See `Context`."""
+        state = self._recorder.state.attempt(attempt)
+        name = state.evaluation.device if state.evaluation is not None else ""
+        measured = next((measured for measured in state.spread if measured.device == name), None)
+        if measured is None:
+            [device] = [device for device in self._shared.judge.devices if device.name == name]
+            measured = await measure_on(self._shared, self.task, state, device)
+        return measured.evaluation
+
+    def compiler_text(self, digest: str) -> str | None:
+        """See `Context`."""
+        return read_text(self._recorder.home, self._recorder.session, digest)
+
     def notify(self, words: str) -> None:
         """See `Context`. The same notice is recorded once."""
         note_once(self._recorder, "info", words)
 
     # The model
 
-    async def ask(self, role: Role, messages: Sequence[Message]) -> Reply:
+    async def ask(self, role: Role, messages: Sequence[Message], tools: Sequence[Tool] = ()) -> Reply:
         """See `Context`. `ModelError` if no reply comes; `BudgetSpent` if the call does not fit the budget."""
         self._asked[role] += 1
         number = self._asked[role]
@@ -309,7 +325,7 @@ class InstanceContext:
             return recorded
         self._fresh = True
         key = CallKey(self.task.id, self._chain, self._number - self._unasked, role, number)
-        request = Request(key=key, messages=tuple(messages), temperature=TEMPERATURE)
+        request = Request(key=key, messages=tuple(messages), temperature=TEMPERATURE, tools=tuple(tools))
         return await call_model(self._shared, self.key, self._name, call, request)
 
     # The judge

@@ -389,6 +389,7 @@ def _apply_call(
             call.finished, call.failed, call.refused_wall, call.retry_wall = True, "", 0.0, 0.0
             call.stop_reason, call.usage, call.cost_usd = event.stop_reason, event.usage, event.cost_usd
             call.seconds, call.temperature, call.served = event.seconds, event.temperature, event.served
+            call.turn = event.turn
             _set_word(instance, attempt, "wait", event.wall)
             _count(state, event)
             return dirty | {SESSION}

@@ -134,6 +134,8 @@ class CallState:
     seconds: float | None = None
     temperature: float | None = None
     served: ServedModel | None = None
+    turn: tuple[dict[str, Any], ...] = ()
+    """See `CallFinished`."""
 
     @property
     def too_long(self) -> bool:

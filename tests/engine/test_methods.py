@@ -137,7 +137,7 @@ def test_without_knowledge_the_system_message_contains_no_page(method: str) -> N
     without_knowledge = run(method, "wrong", without=("knowledge",)).attempts[0].calls[0][1][0].content
     assert "num_warps" in with_knowledge
     assert "num_warps" not in without_knowledge
-    assert "## Strategy" in without_knowledge
+    assert "How a candidate is judged" in without_knowledge
 
 
 @pytest.mark.parametrize("without", [(), ("examples",)])

@@ -22,6 +22,7 @@ from msgspec.structs import replace
 from engine.agents import desk as desks
 from engine.agents.answers import verdict_answer
 from engine.agents.desk import Desk, DeskRules
+from engine.methods.tools.toolbox import TOOLBOX
 from engine.plan.job import session_started
 from engine.plan.plan import RunPlan
 from engine.process import launch
@@ -101,7 +102,13 @@ async def test_an_agent_makes_a_whole_session_over_stdio(home: Home) -> None:
         progress.append(words)
 
     async with Client(stdio_client(server)) as client:
-        for tool in (await client.list_tools()).tools:
+        offered = {tool.name: tool for tool in (await client.list_tools()).tools}
+        for name, own in TOOLBOX.items():
+            # The arguments of our own loop, and for some the task.
+            assert set(offered[name].input_schema["properties"]) - {"task"} == set(
+                own.parameters["properties"]
+            )
+        for tool in offered.values():
             # Agents without a terminal refuse tools that may be destructive or reach other machines.
             hints = tool.annotations
             assert hints is not None
@@ -125,6 +132,8 @@ async def test_an_agent_makes_a_whole_session_over_stdio(home: Home) -> None:
             "best": result.structured_content["best"],
             "evaluations_left": 1,
         }
+        refusal = (await call(client, "asm", attempt="vector_add#1/2"))["refused"]
+        assert "vector_add#1/2: no kernel of it was compiled" in refusal
         best = await call(client, "best", task="vector_add")
         assert (best["attempt"], best["code"]) == ("vector_add#1/2", RIGHT)
         assert (await call(client, "submit", task="vector_add"))["attempt"] == "vector_add#1/2"

@@ -9,27 +9,38 @@ import re
 import signal
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
-from typing import TypeVar
+from typing import Annotated, TypeVar
 
 from mcp.server.auth.provider import AccessToken
 from mcp.server.auth.settings import AuthSettings
 from mcp.server.mcpserver import Context, MCPServer
 from mcp.server.mcpserver.exceptions import ToolError
 from mcp.types import ToolAnnotations
+from pydantic import Field
 
-from engine.agents.answers import BestAnswer, HistoryAnswer, MeasureAnswer, TaskAnswer, VerdictAnswer
+from engine.agents.answers import (
+    AsmAnswer,
+    BestAnswer,
+    HistoryAnswer,
+    MeasureAnswer,
+    TaskAnswer,
+    VerdictAnswer,
+)
 from engine.agents.desk import Desk
+from engine.methods.tools.toolbox import ATTEMPT, CASE, CODE, KERNEL, NOTE, TOOLBOX
 from harness import STAGES
 from tui.diagnostics import code_of
 
 T = TypeVar("T")
 AnyContext = Context[None, None]
+Attempt = Annotated[str, Field(description=ATTEMPT)]
 
 HOST = "127.0.0.1"
 INSTRUCTIONS = """Wavedeck judges Triton kernels. Call `task_show` first, then `eval` with one complete module, improve it by the \
 answer, and end with `submit`. Judging takes from seconds to minutes: if an answer is not `judged`, call `wait` with its `attempt`. \
 Only the verdict of `eval` counts. Follow what `person` says."""
 
+TICKET = "The answer comes within 200 s. If it is not `judged`, call `wait`."
 READS = ToolAnnotations(read_only_hint=True, open_world_hint=False)
 JUDGES = ToolAnnotations(read_only_hint=False, destructive_hint=False, open_world_hint=False)
 """Agents without a terminal call tools with these hints without an approval."""
@@ -67,46 +78,55 @@ def make_server(desk: Desk, *, address: str = "", token: str = "") -> MCPServer[
         """Show a task: what to compute, entry points, cases, tolerances, rules of the judge, hardware."""
         return await answered(asyncio.to_thread(desk.task, task))
 
-    @server.tool(name="eval", annotations=JUDGES)
-    async def evaluate(task: str, code: str, ctx: AnyContext, note: str = "") -> VerdictAnswer:
-        """Judge one complete Python module for a task. `note`: one sentence on what it changes and why.
-
-        The answer comes within 200 s. If it is not `judged`, call `wait`. Each call uses one evaluation.
-        """
+    @server.tool(name="eval", description=f"{words('eval')} {TICKET}", annotations=JUDGES)
+    async def evaluate(
+        task: str,
+        code: Annotated[str, Field(description=CODE)],
+        ctx: AnyContext,
+        note: Annotated[str, Field(description=NOTE)] = "",
+    ) -> VerdictAnswer:
         judging = desk.evaluate(task, code, note, agent=client_of(ctx), on_progress=progress(ctx))
         return await answered(judging)
 
     @server.tool(annotations=READS)
-    async def wait(attempt: str, ctx: AnyContext) -> VerdictAnswer:
+    async def wait(attempt: Attempt, ctx: AnyContext) -> VerdictAnswer:
         """Wait at most 200 s for the verdict on an attempt that `eval` named."""
         return await answered(desk.wait(attempt, on_progress=progress(ctx)))
 
-    @server.tool(annotations=JUDGES)
-    async def measure(attempt: str) -> MeasureAnswer:
-        """Time a correct attempt again on its GPU, in new processes."""
+    @server.tool(description=words("measure"), annotations=JUDGES)
+    async def measure(attempt: Attempt) -> MeasureAnswer:
         return await answered(desk.measure(attempt))
 
-    @server.tool(annotations=READS)
-    async def explain(attempt: str) -> VerdictAnswer:
-        """Show all that is known of an earlier attempt: error with trace, or times, estimates and resources."""
+    @server.tool(description=words("explain"), annotations=READS)
+    async def explain(attempt: Attempt) -> VerdictAnswer:
         return await answered(desk.explain(attempt))
 
-    @server.tool(annotations=READS)
+    @server.tool(description=words("asm"), annotations=READS)
+    async def asm(
+        attempt: Attempt,
+        kernel: Annotated[str, Field(description=KERNEL)] = "",
+        case: Annotated[str, Field(description=CASE)] = "",
+    ) -> AsmAnswer:
+        return await answered(desk.asm(attempt, kernel=kernel, case=case))
+
+    @server.tool(description=words("history"), annotations=READS)
     async def history(task: str) -> HistoryAnswer:
-        """List your attempts on a task in short, oldest first."""
         return await answered(desk.history(task))
 
-    @server.tool(annotations=READS)
+    @server.tool(description=words("best"), annotations=READS)
     async def best(task: str) -> BestAnswer:
-        """Show your best correct attempt on a task with its code and figures."""
         return await answered(desk.best(task))
 
-    @server.tool(annotations=JUDGES)
+    @server.tool(description=words("submit"), annotations=JUDGES)
     async def submit(task: str) -> VerdictAnswer:
-        """End your work on a task. Your best correct attempt is the result; no further candidate is taken."""
         return await answered(desk.submit(task))
 
     return server
+
+
+def words(tool: str) -> str:
+    """Return what a tool does, in the words that every agent gets."""
+    return TOOLBOX[tool].description
 
 
 async def answered(work: Awaitable[T]) -> T:

@@ -60,6 +60,7 @@ class RecordedClient:
             reasoning=recorded.reasoning,
             stop_reason=recorded.stop_reason,
             usage=recorded.usage,
+            turn=recorded.turn,
         )
         pieces = pieces_of(reply)
         if self._handful is None:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator
 
+import msgspec
+
 from engine.errors import ModelError
 from engine.models.client import Piece, Reply, Request
 
@@ -35,13 +37,8 @@ class ScriptedClient:
             raise answer
         for piece in pieces_of(answer):
             on_piece(piece)
-        return Reply(
-            text=answer.text,
-            reasoning=answer.reasoning,
-            stop_reason=answer.stop_reason,
-            usage=answer.usage,
-            seconds=time.monotonic() - started,
-            temperature=request.temperature,
+        return msgspec.structs.replace(
+            answer, seconds=time.monotonic() - started, temperature=request.temperature
         )
 
     async def close(self) -> None:

@@ -11,13 +11,25 @@ from typing import Any
 
 from engine.errors import TryAgain, UselessToRetry
 from engine.models.client import Limits, Piece, Reply
+from engine.models.tool_calls import Turn, keepable
 from sessions.events import ServedModel, Usage
 
 LAST_WORDS_S = 10.0
 """Time limit for token counts and the protocol's end, after the model's last piece."""
 
 NOT_SAMPLING = frozenset(
-    {"model", "messages", "input", "system", "instructions", "store", "prompt_cache_key", "stream_options"}
+    {
+        "model",
+        "messages",
+        "input",
+        "system",
+        "instructions",
+        "store",
+        "prompt_cache_key",
+        "stream_options",
+        "tools",
+        "include",
+    }
 )
 """Parameters of a request that are its prompt, or do not change the reply."""
 
@@ -30,6 +42,8 @@ class Ending:
     usage: Usage
     model: str = ""
     """The id that the server says it served."""
+    turn: Turn = ()
+    """The whole reply in the provider's form if it calls tools."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,6 +102,7 @@ async def gather_reply(
             endpoint,
             {name: value for name, value in parameters.items() if name not in NOT_SAMPLING},
         ),
+        turn=keepable(ending.turn),
     )
 
 

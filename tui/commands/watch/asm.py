@@ -7,6 +7,7 @@ from functools import partial
 
 import click
 
+from harness.assembly.code_texts import TEXTS, CodeText, NoText, code_texts
 from harness.assembly.normal import normal_lines
 from sessions.catalog import LATEST
 from sessions.state.state import SessionState
@@ -14,7 +15,6 @@ from sessions.store.compiler_texts import read_text
 from sessions.store.decidable import find_attempt
 from tui.commands.opening import OpenedSession, complete_words, open_session
 from tui.diagnostics import Complaint, say
-from tui.facts.evaluation.code_texts import TEXTS, CodeText, NoText, code_texts
 from tui.print.plain import emit_exactly
 from tui.visible_text import replace_invisible
 

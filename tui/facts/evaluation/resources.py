@@ -8,6 +8,7 @@ from typing import NamedTuple
 import msgspec
 
 from harness import Evaluation, KernelResources
+from harness.assembly.code_texts import named_kernel
 from harness.wire.evaluation import GridFit
 from sessions.state.code_facts import code_words, loop_title
 from sessions.state.ranking import lowest_occupancy
@@ -34,11 +35,6 @@ class Binary(NamedTuple):
     def name(self) -> str:
         """The kernel's name, with the index of its config if it is autotuned."""
         return named_kernel(self.kernel)
-
-
-def named_kernel(kernel: KernelResources) -> str:
-    """Return a kernel's name, with the index of its config if it is autotuned: `softmax @2`."""
-    return kernel.kernel + ("" if kernel.autotune_index is None else f" @{kernel.autotune_index}")
 
 
 def binaries(kernels: Iterable[KernelResources]) -> list[Binary]:

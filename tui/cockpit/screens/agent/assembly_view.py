@@ -10,13 +10,13 @@ from textual.binding import Binding, BindingType
 from textual.containers import Horizontal
 
 from harness import Evaluation
+from harness.assembly.code_texts import CodeText, NoText, Reader, all_assembly
 from harness.assembly.listing import Listing, parse
 from sessions.home import Home
 from tui.cockpit.draw.assembly import LEGEND, CodeRow, assembly_rows, instruction_rows, source_rows
 from tui.cockpit.draw.highlighting import highlighted
 from tui.cockpit.draw.lines import escaped, line
 from tui.cockpit.widgets.code_column import CodeColumn
-from tui.facts.evaluation.code_texts import CodeText, NoText, Reader, all_assembly
 
 HELP = f"""\
 The source of the attempt, and the assembly that the compiler made of it for

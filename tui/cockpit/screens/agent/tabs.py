@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from harness import Evaluation
+from harness.assembly.code_texts import all_assembly
 from sessions.state.speed import missing_speed
 from sessions.state.state import AttemptState
 from tui.cockpit.draw.lines import Line, line
 from tui.cockpit.screens.agent.page import PageSubject, paragraph, spaced, tables_lines
 from tui.cockpit.screens.agent.verdict import verdict_page
-from tui.facts.evaluation.code_texts import all_assembly
 from tui.facts.evaluation.counted import estimates_table, sampled_table, traffic_table
 from tui.facts.evaluation.resources import LEGEND, resource_tables
 from tui.facts.evaluation.spread import spread_tables

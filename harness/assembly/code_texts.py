@@ -1,4 +1,4 @@
-"""The compiler's texts of an attempt: which kernel a person asks for, and why a text is missing."""
+"""The compiler's texts of an attempt: which kernel is asked for, and why a text is missing."""
 
 from __future__ import annotations
 
@@ -6,13 +6,17 @@ from collections.abc import Callable
 from functools import partial
 from typing import NamedTuple
 
-from harness import Evaluation, KernelResources
-from tui.facts.evaluation.resources import named_kernel
+from harness.wire.evaluation import Evaluation, KernelResources
 
 ASSEMBLY = ("amdgcn", "ptx")
 TEXTS = ("ttgir", "llir", *ASSEMBLY, "sass")
 """Names of texts, from Triton's to the machine's."""
 NEVER_KEPT = "its session was recorded without the compiler's texts"
+
+
+def named_kernel(kernel: KernelResources) -> str:
+    """Return a kernel's name, with the index of its config if it is autotuned: `softmax @2`."""
+    return kernel.kernel + ("" if kernel.autotune_index is None else f" @{kernel.autotune_index}")
 
 
 class NoText(Exception):

@@ -1,0 +1,200 @@
+"""The answers to tool calls: the facts that prompts have, and nothing of the exam, of seeds or of other instances.
+
+Plain dataclasses, so that any protocol can encode them.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from engine.prompting.facts import ErrorFacts, error_facts, failure_line
+from engine.prompting.figures import Measurements, TimedRow, achieved, measurements, timed_rows
+from engine.prompting.judged import JudgedCandidate
+from engine.prompting.prompting import REQUEST, Example, Setting, first_prompt
+from harness import Evaluation, Verdict
+from harness.assembly.code_texts import code_texts
+
+ANSWER_FORMAT = "# What to answer with"
+"""Heading of the part of a prompt that is for replies of models; an agent sends code by a tool."""
+NO_CODE = re.compile(r"\s*(;|//|\.Ltmp|\.(?!loc\b)[\w.]+(\s|$))")
+MOST_ASSEMBLY = 20_000
+"""Characters of assembly in one answer, over all kernels."""
+
+
+@dataclass(frozen=True)
+class TaskAnswer:
+    """The facts about a task."""
+
+    task: str
+    text: str
+    """The task, the judge's rules and facts about the hardware, in Markdown."""
+
+
+@dataclass(frozen=True)
+class VerdictAnswer:
+    """The facts about a candidate that was sent."""
+
+    attempt: str
+    """Its name, for `wait` and `explain`."""
+    judged: bool
+    """False: call `wait` with the attempt, if `next` says so."""
+    verdict: str
+    """`correct`, `wrong`, `compile_error`, ...; empty if there is none."""
+    next: str
+    """The next step, or the present state of the judging."""
+    same_as: str
+    """The earlier attempt with the same code, which gave the verdict; empty if it was judged."""
+    error: ErrorFacts | None
+    """Why a candidate failed; `None` for a correct one."""
+    figures: Measurements | None
+    """Speed and resources of a correct candidate."""
+    best: str
+    """The best correct attempt so far with its speed; empty if there is none."""
+    evaluations_left: int
+    person: tuple[str, ...]
+    """A person's hints, and decisions about attempts, one line each."""
+    session: str
+
+
+@dataclass(frozen=True)
+class HistoryRow:
+    """An earlier attempt."""
+
+    attempt: str
+    verdict: str
+    summary: str
+    note: str
+
+
+@dataclass(frozen=True)
+class HistoryAnswer:
+    """The attempts of a session, oldest first."""
+
+    attempts: tuple[HistoryRow, ...]
+    evaluations_left: int
+    person: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class BestAnswer:
+    """The best correct attempt; all fields are empty if there is none."""
+
+    attempt: str
+    code: str
+    figures: Measurements | None
+
+
+@dataclass(frozen=True)
+class AsmAnswer:
+    """The assembly of an attempt's kernels."""
+
+    attempt: str
+    kernels: tuple[str, ...]
+    """One text for each kernel, without directives; its first line names kernel, target, case and configuration."""
+
+
+@dataclass(frozen=True)
+class MeasureAnswer:
+    """Times of an attempt that were measured again."""
+
+    attempt: str
+    device: str
+    summary: str
+    timed: Sequence[TimedRow]
+
+
+class TaskParts(NamedTuple):
+    """The facts of a first prompt, without its request and without the format of replies."""
+
+    rules: str
+    facts: str
+
+
+def task_parts(setting: Setting, example: Example | None = None) -> TaskParts:
+    """Returns the facts about a task; the parts of a conversation's first messages."""
+    system, user = (message.content for message in first_prompt(setting, example=example))
+    return TaskParts(system.partition(ANSWER_FORMAT)[0].strip(), user.rpartition(REQUEST)[0].strip())
+
+
+def answer_about(
+    judged: JudgedCandidate, best: JudgedCandidate | None, *, same_as: str, next_step: str, remaining: int
+) -> VerdictAnswer:
+    """Returns the facts about a judged attempt, without the names that only a desk knows."""
+    evaluation = judged.evaluation
+    return VerdictAnswer(
+        attempt=judged.attempt,
+        judged=True,
+        verdict=str(evaluation.verdict),
+        next=next_step,
+        same_as=same_as,
+        error=error_facts(judged) if evaluation.error else None,
+        figures=measurements(evaluation) if evaluation.verdict is Verdict.CORRECT else None,
+        best=f"{best.attempt}: {achieved(best.evaluation)}" if best is not None else "",
+        evaluations_left=remaining,
+        person=(),
+        session="",
+    )
+
+
+def answer_history(
+    judged: Sequence[JudgedCandidate], *, remaining: int, person: tuple[str, ...] = ()
+) -> HistoryAnswer:
+    """Returns judged attempts in short."""
+    rows = tuple(
+        HistoryRow(
+            candidate.attempt,
+            str(candidate.evaluation.verdict),
+            achieved(candidate.evaluation) if candidate.passed else failure_line(candidate),
+            candidate.strategy,
+        )
+        for candidate in judged
+    )
+    return HistoryAnswer(rows, remaining, person)
+
+
+def best_of(judged: Sequence[JudgedCandidate]) -> JudgedCandidate | None:
+    """Returns the best correct attempt that no person rejected, by its verdict alone: an exam must not show in it."""
+    return max(
+        (candidate for candidate in judged if candidate.passed), key=lambda passed: passed.rank, default=None
+    )
+
+
+def answer_best(judged: Sequence[JudgedCandidate]) -> BestAnswer:
+    """Returns the best correct attempt with its code."""
+    best = best_of(judged)
+    if best is None:
+        return BestAnswer("", "", None)
+    return BestAnswer(best.attempt, best.source, measurements(best.evaluation))
+
+
+def answer_asm(
+    judged: JudgedCandidate, read: Callable[[str], str | None], *, kernel: str, case: str
+) -> AsmAnswer:
+    """Returns the assembly of an attempt; a long text is cut. `NoText` if there is none."""
+    texts = code_texts(judged.evaluation, read, kernel=kernel, case=case)
+    most = MOST_ASSEMBLY // len(texts)
+    return AsmAnswer(
+        judged.attempt, tuple(f"; {text.title}\n{cut(code_of(text.content), most)}" for text in texts)
+    )
+
+
+def code_of(assembly: str) -> str:
+    """Returns an assembly without directives and whole-line comments, but with the source lines (`.loc`)."""
+    return "\n".join(line for line in assembly.splitlines() if line.strip() and not NO_CODE.match(line))
+
+
+def cut(text: str, most: int) -> str:
+    """Returns the first lines of a text, and how many characters are left out."""
+    if len(text) <= most:
+        return text
+    kept = text[:most].rpartition("\n")[0]
+    return f"{kept}\n; {len(text) - len(kept)} characters are left out"
+
+
+def answer_measured(attempt: str, device: str, evaluation: Evaluation) -> MeasureAnswer:
+    """Returns the times of a measurement."""
+    words = achieved(evaluation) if evaluation.verdict is Verdict.CORRECT else str(evaluation.verdict)
+    return MeasureAnswer(attempt, device, words, timed_rows(evaluation))
