@@ -41,7 +41,7 @@ async def listed(app: Cockpit, pilot: Pilot[ExitNote], *keys: str) -> list[str]:
     return [options.get_option_at_index(place).hit.text or "" for place in range(options.option_count)]  # type: ignore[attr-defined]
 
 
-@pytest.mark.parametrize("size", [NARROW, (120, 40), WIDE])
+@pytest.mark.parametrize("size", [NARROW, WIDE])
 async def test_each_screen_names_all_screens_and_marks_itself(size: tuple[int, int]) -> None:
     async with on_fleet(running(), size=size) as (pilot, app):
         for key in ("A", "L", "V", "R", "F"):

@@ -57,7 +57,7 @@ async def test_closed_sessions_leave_neither_screens_nor_replays() -> None:
     closed: list[weakref.ref[Any]] = []
     app = at_home(list, load=load)
     async with app.run_test(size=WIDE) as pilot:
-        for name in ("one", "two", "three"):
+        for name in ("one", "two"):
             app.open_session(name)
             await until(pilot, lambda: isinstance(app.screen, FleetScreen), "the fleet")
             app.open_agent("softmax#1")
