@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import importlib.util
 from collections.abc import Callable, Mapping
 from importlib.machinery import SourceFileLoader
@@ -66,7 +67,12 @@ class _Loader(SourceFileLoader):
 
 
 def _module(file: Path) -> ModuleType:
-    """Load the file as a new module outside `sys.modules`."""
+    """Return the file as a module outside `sys.modules`; a changed file is loaded again."""
+    return _load(file, file.stat().st_mtime_ns)
+
+
+@functools.lru_cache(maxsize=1024)
+def _load(file: Path, _changed_ns: int) -> ModuleType:
     spec = importlib.util.spec_from_loader("cost", _Loader("cost", str(file)))
     assert spec is not None
     assert spec.loader is not None

@@ -50,8 +50,7 @@ def test_git_gets_no_key_from_a_command(tmp_path: Path, isolated_home: Path) -> 
         "PATH": f"{program.parent}:{os.environ['PATH']}",
         "SSH_AUTH_SOCK": "agent",
     }
-    for arguments in (("sessions",), ("sessions", "fetch", str(home.store)), ("doctor",)):
-        assert run_script(*arguments, environ=environ).code == 0
+    assert run_script("sessions", "fetch", str(home.store), environ=environ).code == 0
     assert {"version", "ls-remote"} <= set(calls.read_text().split())
     assert "SSH_AUTH_SOCK=agent" in environment.read_text()
     assert "5ecret" not in environment.read_text()

@@ -11,7 +11,6 @@ import threading
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 
-import psutil
 import pytest
 
 from engine.errors import EngineDidNotStart, EngineError, EngineUnreachable, UsageProblem
@@ -29,7 +28,6 @@ from sessions.events import (
     EndReason,
     EngineStarted,
     EngineStopped,
-    InstanceFinished,
     Notice,
     Origin,
     Role,
@@ -84,7 +82,8 @@ def test_manual_review_session_is_stored_in_git(home: Home) -> None:
     assert (accepted.attempt, accepted.why, accepted.by) == ("vector_add#1/2", "plain and fast", "me")
 
 
-def test_engine_answers_commands_stops_and_is_resumed(home: Home, request: pytest.FixtureRequest) -> None:
+@pytest.mark.usefixtures("scripted_judge")
+def test_engine_answers_commands_stops_and_is_resumed(home: Home) -> None:
     silent = True
 
     def answer(_: Seen) -> Answer:
@@ -102,9 +101,6 @@ def test_engine_answers_commands_stops_and_is_resumed(home: Home, request: pytes
 
             wait_until(lambda: server.requests, "the first request")
             assert server.requests[0].headers["authorization"] == f"Bearer {KEY}"
-            for child in psutil.Process(info.pid).children(recursive=True):
-                assert KEY not in child.environ().values(), "no worker process gets a key"
-
             assert getattr(command(home, session, "ping"), "seq", 0) >= 2
             refused = command(home, session, "accept", attempt="vector_add#1/1")
             assert "not judged yet" in str(refused)
@@ -119,7 +115,6 @@ def test_engine_answers_commands_stops_and_is_resumed(home: Home, request: pytes
                 command(home, session, "ping")
 
             silent = False
-            request.getfixturevalue("scripted_judge")
             launch.resume(home, session)
             until_left(home, session)
     events = journal(home, session)
@@ -136,31 +131,6 @@ def test_terminated_engine_stops_cleanly_while_its_judges_start(home: Home) -> N
         [*_, last] = journal(home, session)
     assert isinstance(last, EngineStopped)
     assert (last.reason, last.failed) == ("signal SIGTERM", False)
-
-
-@pytest.mark.usefixtures("scripted_judge")
-def test_session_with_a_failed_model_can_be_resumed(home: Home) -> None:
-    allowed = False
-
-    def answer(_: Seen) -> Answer:
-        return says(right()) if allowed else refuses(401)
-
-    with model_server(answer=answer) as server, started(plan_for(server, iterations=1), home) as session:
-        until_left(home, session)
-        stopped = journal(home, session)[-1]
-        assert isinstance(stopped, EngineStopped)
-        assert stopped.failed
-        allowed = True
-        launch.resume(home, session)
-        until_left(home, session)
-    events = journal(home, session)
-    assert [event.reason for event in events if isinstance(event, InstanceFinished)] == [
-        "model_failed",
-        "iterations",
-    ]
-    assert isinstance(events[-1], SessionFinished)
-    with pytest.raises(NothingToResume, match=f"wavedeck replay {session}"):
-        launch.resume(home, session)
 
 
 def test_resume_stores_a_finished_session(home: Home) -> None:
@@ -218,6 +188,12 @@ def let_instances(monkeypatch: pytest.MonkeyPatch, work: Callable[[Context], Awa
     monkeypatch.setattr("engine.plan.job.open_method", lambda _: GivenMethod(work))
 
 
+def judge_by_script(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let an engine in this process judge without a pool."""
+    monkeypatch.setattr("engine.process.process.DevicePool", NoPool)
+    monkeypatch.setattr("engine.process.process.PoolJudge", QuickJudge)
+
+
 def planned(home: Home, model: str = "openai:test@http://127.0.0.1:9/v1") -> LiveFiles:
     """Write the plan of a session; without `model`, no server takes its connections."""
     home.ensure()
@@ -252,6 +228,7 @@ async def test_error_of_a_follower_ends_the_session_and_is_reported(
         raise ZeroDivisionError("ours")
 
     let_instances(monkeypatch, lambda _: asyncio.Event().wait())
+    judge_by_script(monkeypatch)
     monkeypatch.setattr("engine.process.process.follow_person", fail)
     live = planned(home)
     async with asyncio.timeout(60):
@@ -296,8 +273,7 @@ async def test_unexpected_exception_is_reported_and_the_session_stays_resumable(
         raise ZeroDivisionError("ours")
 
     let_instances(monkeypatch, fail)
-    monkeypatch.setattr("engine.process.process.DevicePool", NoPool)
-    monkeypatch.setattr("engine.process.process.PoolJudge", QuickJudge)
+    judge_by_script(monkeypatch)
     live = planned(home)
     assert await Engine(live, {}).run() == MACHINERY_FAILED
     *_, notice, stopped = journal(home, live.session)

@@ -35,6 +35,7 @@ from harness.wire.stack_samples import last_line
 from harness.worker.kit import candidate_trace
 from suites import load_task
 from tests.support.candidates import adding
+from tests.support.draws import drawn
 from tests.support.judging import judge
 from tests.support.waiting import await_until
 
@@ -144,7 +145,7 @@ async def judge_and_kill(pool: DevicePool, victim: str) -> Evaluation:
         await asyncio.wait(tasks)
 
 
-@pytest.mark.parametrize("worker", ["guest", "verifier", "compiler"])
+@pytest.mark.parametrize("worker", drawn(["guest", "verifier", "compiler"], 1))
 async def test_right_kernel_whose_worker_was_killed_is_judged_again(
     own_pool: DevicePool, worker: str
 ) -> None:
@@ -155,7 +156,10 @@ async def test_right_kernel_whose_worker_was_killed_is_judged_again(
     assert not any(finding.kind == "not_replayed" for finding in evaluation.findings)
 
 
-@pytest.mark.parametrize("victim", ["warden of guest", "warden of verifier", "warden of compiler", "judge"])
+VICTIMS = ("warden of guest", "warden of verifier", "warden of compiler", "judge")
+
+
+@pytest.mark.parametrize("victim", drawn(VICTIMS, 2))
 async def test_lost_warden_or_judge_is_our_failure(own_pool: DevicePool, victim: str) -> None:
     evaluation = await judge_and_kill(own_pool, victim)
     assert evaluation.verdict is Verdict.INFRA_ERROR
@@ -289,7 +293,7 @@ async def test_limits_of_the_judge_explain_a_kill() -> None:
 @pytest.mark.parametrize("seed", range(20))
 async def test_kill_at_a_random_moment_gives_no_false_verdict(own_pool: DevicePool, seed: int) -> None:
     """Kill one random process of the judge, of any kind, while two right kernels are judged."""
-    drawn = random.Random(seed)
+    choices = random.Random(seed)
     sources = [adding(), adding(top="\n")]
     task = load_task("vector_add")
     judging = [
@@ -298,14 +302,14 @@ async def test_kill_at_a_random_moment_gives_no_false_verdict(own_pool: DevicePo
         )
         for source in sources
     ]
-    await asyncio.sleep(drawn.uniform(0.0, 3.0))
+    await asyncio.sleep(choices.uniform(0.0, 3.0))
     servers = [psutil.Process(server.pid) for server in (own_pool.interpreting, own_pool.compiling)]
     nursery = servers[0].parent()
     workers = [child for server in servers for child in server.children(recursive=True)]
-    kind = drawn.choice(("server", "nursery", "worker", "worker", "worker", "worker"))
+    kind = choices.choice(("server", "nursery", "worker", "worker", "worker", "worker"))
     victims = {"server": servers, "nursery": [nursery], "worker": workers or servers}[kind]
     with suppress(psutil.NoSuchProcess):
-        drawn.choice(victims).kill()
+        choices.choice(victims).kill()
     async with asyncio.timeout(WAIT_S):
         await asyncio.wait(judging)
     for evaluation in (task.result() for task in judging):

@@ -21,6 +21,7 @@ def test_specifications_equal_shapes_of_fake_tensors(task) -> None:
         assert specification == specified(case.name, inputs)
 
 
+@pytest.mark.soak
 def test_specifications_do_not_import_torch_dynamo() -> None:
     code = (
         "import sys; from suites import load_task; from harness.worker.oracle.problem import Problem; "

@@ -15,6 +15,7 @@ from harness.processes.servers import Child, ForkServer
 from harness.wire.async_channel import AsyncChannel
 from harness.wire.device import Device
 from harness.wire.errors import WorkerDied
+from tests.support.nurseries import one_nursery
 
 GPU = Device(name="0", kind="cuda", target="sm_90", visibility="CUDA_VISIBLE_DEVICES=0")
 
@@ -112,5 +113,6 @@ async def test_dead_builder_is_reported_and_not_asked_again(tmp_path: Path) -> N
 async def test_launcher_role_answers_without_a_gpu() -> None:
     launchers = Launchers()
     launchers.want("sm_90", [("*fp32", "i32")])
-    async with ForkServer(interpret=False, furnish=launchers.lay) as real:
-        await launchers.build(real, GPU)
+    with one_nursery():
+        async with ForkServer(interpret=False, furnish=launchers.lay) as real:
+            await launchers.build(real, GPU)

@@ -12,6 +12,7 @@ from harness import DevicePool, Verdict, probe
 from suites import load_task
 from tests.support.candidates import adding
 from tests.support.judging import judge
+from tests.support.nurseries import one_nursery
 
 pytestmark = [pytest.mark.judge, pytest.mark.asyncio(loop_scope="session")]
 OS = "system = [torch][0].os; "
@@ -94,7 +95,8 @@ async def test_scratch_folder_is_working_folder_and_is_removed(pool: DevicePool)
 
 
 async def test_probe_reports_sandbox_layers() -> None:
-    report = await probe()
+    with one_nursery():
+        report = await probe()
     assert report.judges
     assert report.forks is True
     assert report.torch is not None

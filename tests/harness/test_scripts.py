@@ -15,6 +15,7 @@ from harness.recording.recorder import record_task
 from harness.recording.references import Result, judge_reference
 from suites import Task, baseline_source
 from suites.public.task import Part, ReferenceKind, TestForm
+from tests.support.draws import drawn
 from tests.support.judging import judge_task
 from tests.support.scripts import HEADER, PROGRAM, PYTEST, SCALE, TEST, public_task
 
@@ -78,23 +79,22 @@ async def test_the_reference_is_correct_in_every_call_and_in_the_exam(pool: Devi
         assert (evaluation.verdict, evaluation.error) == (Verdict.CORRECT, None)
 
 
-@pytest.mark.parametrize(
-    ("right", "wrong", "case"),
-    [
-        ("* factor, mask=mask", "* (factor + 0.01), mask=mask", "call-1"),
-        pytest.param(
-            "def scale(x, factor=2.0):", "def scale(x, factor=2.1):", "call-1", marks=pytest.mark.soak
-        ),
-        (
-            "    launch(x, out, factor)\n\n\ndef scale_noise",
-            "    launch(x, out.clone(), factor)\n\n\ndef scale_noise",
-            "call-4",
-        ),
-        ("return scale(x, 3.0)", "return scale(x + 0, 3.1)", "call-5"),
-        ("return scale(grad.contiguous(), 2.0)", "return scale(grad.contiguous(), 1.0)", "call-7"),
-        ('{"out": out, "count"', '{"result": out, "count"', "call-6"),
-    ],
+VARIANTS = (
+    ("* factor, mask=mask", "* (factor + 0.01), mask=mask", "call-1"),
+    ("def scale(x, factor=2.0):", "def scale(x, factor=2.1):", "call-1"),
+    (
+        "    launch(x, out, factor)\n\n\ndef scale_noise",
+        "    launch(x, out.clone(), factor)\n\n\ndef scale_noise",
+        "call-4",
+    ),
+    ("return scale(x, 3.0)", "return scale(x + 0, 3.1)", "call-5"),
+    ("return scale(grad.contiguous(), 2.0)", "return scale(grad.contiguous(), 1.0)", "call-7"),
+    ('{"out": out, "count"', '{"result": out, "count"', "call-6"),
 )
+"""Right and wrong text, and the call that shows the difference."""
+
+
+@pytest.mark.parametrize(("right", "wrong", "case"), drawn(VARIANTS, 3))
 async def test_a_wrong_variant_is_refused(
     pool: DevicePool, scale: Task, right: str, wrong: str, case: str
 ) -> None:

@@ -18,6 +18,7 @@ from harness.processes.spares import GUEST, TIMER, Spares, Worker
 from harness.wire.device import Device
 from harness.wire.effort import PLAYERS
 from tests.support.engines import until
+from tests.support.nurseries import one_nursery
 
 pytestmark = [pytest.mark.judge, pytest.mark.asyncio(loop_scope="module")]
 GPU = Device(name="0", kind="cuda", target="sm_90", visibility="CUDA_VISIBLE_DEVICES=0")
@@ -30,8 +31,9 @@ async def fill(spares: Spares) -> None:
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
 async def server() -> AsyncIterator[ForkServer]:
-    async with ForkServer(interpret=False) as started:
-        yield started
+    with one_nursery():
+        async with ForkServer(interpret=False) as started:
+            yield started
 
 
 @pytest_asyncio.fixture(loop_scope="module")

@@ -8,6 +8,7 @@ from harness import DevicePool, Verdict
 from suites import check_suite, load_suite, load_task
 from suites.loader import baseline_source
 from suites.task import Task
+from tests.support.draws import drawn
 from tests.support.judging import judge_task
 
 WRONG = [
@@ -35,7 +36,7 @@ async def test_baseline_is_correct(pool: DevicePool, task: Task, *, exam: bool) 
 
 @pytest.mark.judge
 @pytest.mark.asyncio(loop_scope="session")
-@pytest.mark.parametrize(("name", "right", "wrong"), WRONG)
+@pytest.mark.parametrize(("name", "right", "wrong"), drawn(WRONG, 2))
 async def test_near_miss_is_refused(pool: DevicePool, name: str, right: str, wrong: str) -> None:
     task = load_task(f"wavedeck-bench/{name}")
     source = baseline_source(task)

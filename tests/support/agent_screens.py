@@ -11,7 +11,7 @@ from textual.pilot import Pilot
 from harness import Evaluation, Latency, Outcome
 from sessions import events as ev
 from tests.support import journals
-from tests.support.cockpits import WIDE, RecordingDecider, ScriptedSource, live, until
+from tests.support.cockpits import USUAL, RecordingDecider, ScriptedSource, live, until
 from tui.cockpit.app import Cockpit
 from tui.cockpit.screens.agent.agent import AgentScreen
 from tui.cockpit.screens.fleet.fleet import FleetScreen
@@ -23,7 +23,7 @@ async def opened(
     key: str,
     number: int | None = None,
     *,
-    size: tuple[int, int] = WIDE,
+    size: tuple[int, int] = USUAL,
     events: Sequence[ev.AnyEvent] | None = None,
     decider: RecordingDecider | None = None,
     readonly: bool = False,

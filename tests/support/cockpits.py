@@ -44,7 +44,7 @@ NODE = NodeFacts(
     triton="3.7.1",
     keys=("anthropic",),
 )
-WIDE, NARROW = (160, 48), (80, 24)
+WIDE, USUAL, NARROW = (160, 48), (120, 40), (80, 24)
 
 
 @dataclass
@@ -123,7 +123,7 @@ def live(
 
 @asynccontextmanager
 async def on_fleet(
-    events: Sequence[AnyEvent], *, size: tuple[int, int] = WIDE, **options: Any
+    events: Sequence[AnyEvent], *, size: tuple[int, int] = USUAL, **options: Any
 ) -> AsyncIterator[tuple[Pilot[ExitNote], Cockpit]]:
     """Open a running session with these events, and wait for Fleet; `options` are those of `live`."""
     app, _ = live(events, **options)
@@ -184,7 +184,7 @@ def at_home(
 
 @asynccontextmanager
 async def on_home(
-    sessions: Callable[[], Sequence[SessionInfo]], *, size: tuple[int, int] = WIDE, **options: Any
+    sessions: Callable[[], Sequence[SessionInfo]], *, size: tuple[int, int] = USUAL, **options: Any
 ) -> AsyncIterator[tuple[Pilot[ExitNote], Cockpit]]:
     """Open the list of sessions, and wait for it; `options` are those of `at_home`."""
     app = at_home(sessions, **options)

@@ -6,6 +6,7 @@ import os
 import random
 import subprocess
 from collections.abc import Sequence
+from functools import cache
 from pathlib import Path
 from typing import TypeVar
 
@@ -19,6 +20,12 @@ def drawn(cases: Sequence[T], count: int) -> list[T]:
     """
     if os.environ.get("WAVEDECK_SOAK") == "1":
         return list(cases)
+    return random.Random(_commit()).sample(cases, count)
+
+
+@cache
+def _commit() -> str:
     command = ["git", "rev-parse", "HEAD"]
-    head = subprocess.run(command, cwd=Path(__file__).parent, capture_output=True, text=True, check=False)
-    return random.Random(head.stdout).sample(cases, count)
+    return subprocess.run(
+        command, cwd=Path(__file__).parent, capture_output=True, text=True, check=False
+    ).stdout

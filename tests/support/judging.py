@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import AsyncIterator, Callable, Mapping
 
 import msgspec
@@ -11,10 +12,14 @@ from harness import DevicePool, Evaluation, StageEntered, StageLeft, evaluate, t
 from harness.stages.modes import Attempt, Cases, Exam
 from suites import Task, load_task
 
+from .nurseries import one_nursery
+
 
 @pytest_asyncio.fixture(scope="session", loop_scope="session")
 async def pool() -> AsyncIterator[DevicePool]:
-    async with DevicePool(slots=2) as started:
+    async with contextlib.AsyncExitStack() as stack:
+        with one_nursery():
+            started = await stack.enter_async_context(DevicePool(slots=2))
         yield started
 
 

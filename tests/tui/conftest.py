@@ -10,11 +10,14 @@ from typing import Any
 
 import pytest
 from textual.app import App
+from textual.css.model import RuleSet
+from textual.css.stylesheet import Stylesheet
 
 from sessions import Home, home_from
 from sessions.engine_info import read_engine_info
 from tests.support import cockpits
 from tests.support.command_line import Shell
+from tests.support.nurseries import one_nursery
 
 
 @pytest.fixture
@@ -40,6 +43,29 @@ def engines(home: Home) -> Iterator[None]:
         info = read_engine_info(live)
         if info is not None and live.running:
             os.kill(info.pid, signal.SIGKILL)
+
+
+@pytest.fixture(scope="session", autouse=True)
+def css_parsed_once() -> Iterator[None]:
+    """Lets all apps of a process share the rules of the same CSS with the same variables: each app parses for 50 ms."""
+    parse = Stylesheet._parse_rules
+    kept: dict[object, list[RuleSet]] = {}
+
+    def parse_once(sheet: Stylesheet, *arguments: Any, **options: Any) -> list[RuleSet]:
+        key = (arguments, *options.items(), *sheet._variables.items())
+        if key not in kept:
+            kept[key] = parse(sheet, *arguments, **options)
+        return kept[key]
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Stylesheet, "_parse_rules", parse_once)
+        yield
+
+
+@pytest.fixture(autouse=True)
+def shared_nursery() -> Iterator[None]:
+    with one_nursery():
+        yield
 
 
 @pytest.fixture(autouse=True)

@@ -110,7 +110,7 @@ async def test_larger_terminal_shows_all_panes() -> None:
 
 
 async def test_zoom_shows_one_pane_and_escape_ends_it() -> None:
-    async with opened("softmax#1") as (pilot, screen, _):
+    async with opened("softmax#1", size=WIDE) as (pilot, screen, _):
         await pilot.press("2", "z")
         await pilot.pause()
         assert screen.code.size.width > 150

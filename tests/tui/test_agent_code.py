@@ -7,7 +7,7 @@ import msgspec
 from sessions.events import AnyEvent, AttemptJudged, InstanceStarted, Origin
 from sessions.state.folding import fold
 from tests.support.agent_screens import chain, opened
-from tests.support.cockpits import NARROW, WIDE, replayed, until
+from tests.support.cockpits import NARROW, USUAL, replayed, until
 from tests.support.journals import FAST_SOURCE, RIGHT_SOURCE, EventLog, correct, running
 from tui.cockpit.data.sides import ComparedTo, other_sides, read_task_files
 from tui.cockpit.draw.lines import plain
@@ -181,7 +181,7 @@ async def test_error_line_is_marked_in_a_diff_and_its_fold_opens() -> None:
 
 async def test_key_e_in_a_replay_survives_a_step_back_to_before_the_verdict() -> None:
     app = replayed(running())
-    async with app.run_test(size=WIDE) as pilot:
+    async with app.run_test(size=USUAL) as pilot:
         await until(pilot, lambda: isinstance(app.screen, FleetScreen), "the fleet")
         await pilot.press("dollar_sign")
         app.open_agent("softmax#2", 1)

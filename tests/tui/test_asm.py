@@ -9,7 +9,7 @@ from sessions import Home
 from sessions import events as ev
 from tests.support import stored_sessions as stored
 from tests.support.assemblies import AMD, SOURCE, packed, with_assembly
-from tests.support.cockpits import WIDE, live, until
+from tests.support.cockpits import USUAL, live, until
 from tests.support.command_line import Shell, one_line
 from tests.support.journals import SESSION, EventLog, correct
 from tui.cockpit.screens.agent.agent import AgentScreen
@@ -77,7 +77,7 @@ async def test_cursor_in_one_column_marks_its_lines_in_the_other(home: Home) -> 
     folder.folder.mkdir(parents=True)
     folder.keep_texts(dict([packed(AMD)]))
     app, _ = live(log.events, home=home)
-    async with app.run_test(size=WIDE) as pilot:
+    async with app.run_test(size=USUAL) as pilot:
         await until(pilot, lambda: isinstance(app.screen, FleetScreen), "the fleet")
         app.open_agent("softmax#1", 1)
         await until(pilot, lambda: isinstance(app.screen, AgentScreen), "the agent")

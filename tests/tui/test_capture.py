@@ -33,7 +33,7 @@ def gather(table, index):
     return table[index]
 """
 BENCH = """
-import multiprocessing, subprocess, sys
+import multiprocessing
 import torch
 from kernels import scale
 
@@ -42,21 +42,33 @@ def work(times):
         x = torch.randn(100)
         scale(x, torch.empty_like(x))
 
+work(3)
+x = torch.randn(64)
+scale(x, out=x)
+scale(x, x, 2.0)
+halves = torch.randn(2, 64)
+assert torch.equal(scale(halves[0], halves[1]), halves[0] * 2)
+child = multiprocessing.get_context("fork").Process(target=work, args=(5,))
+child.start()
+child.join()
+"""
+CHILDREN = """
+import multiprocessing, subprocess, sys
+from ops import add
+
+def work(times):
+    for _ in range(times):
+        add(1)
+
 if __name__ == "__main__":
     if sys.argv[1:]:
         work(int(sys.argv[1]))
     else:
         work(3)
-        x = torch.randn(64)
-        scale(x, out=x)
-        scale(x, x, 2.0)
-        halves = torch.randn(2, 64)
-        assert torch.equal(scale(halves[0], halves[1]), halves[0] * 2)
         subprocess.run([sys.executable, __file__, "4"], check=True)
-        for method in ("spawn", "fork"):
-            child = multiprocessing.get_context(method).Process(target=work, args=(5,))
-            child.start()
-            child.join()
+        child = multiprocessing.get_context("spawn").Process(target=work, args=(5,))
+        child.start()
+        child.join()
 """
 PLAIN = """
 def add(x, y=1):
@@ -109,22 +121,31 @@ def program(shell: Shell, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Pr
 
 
 @pytest.mark.judge
-def test_calls_of_a_program_and_its_children_are_counted(program: Program) -> None:
+def test_calls_of_a_program_and_its_fork_are_counted_by_signature(program: Program) -> None:
     program.write(kernels=KERNELS, bench=BENCH)
     code, output = program.capture("kernels:scale")
     assert code == 0, output
     capture = program.calls
     fresh = next(row for row in capture.signatures if not (row.same or row.shared))
     assert signature_text(fresh) == "x=100:float32, out=100:float32, factor=2.0"
-    assert (fresh.calls, fresh.warm_up, fresh.timed) == (3 + 4 + 5 + 5, 4, 13), "a program and three children"
+    assert (fresh.calls, fresh.warm_up, fresh.timed) == (3 + 5, 2, 6), "a program and its fork"
     assert fresh.total_us > 0
     in_place, neighbours = (row for row in capture.signatures if row is not fresh)
     assert (in_place.calls, in_place.same, in_place.shared) == (2, (("x", "out"),), ())
     assert (neighbours.calls, neighbours.same, neighbours.shared) == (1, (), (("x", "out"),))
     assert neighbours.mean_us is None, "its only call is the warm-up"
-    assert sorted(process.calls for process in capture.processes) == [4, 5, 5, 6]
-    assert "3 signatures, 20 calls in 4 processes" in output
+    assert sorted(process.calls for process in capture.processes) == [5, 6]
+    assert "3 signatures, 11 calls in 2 processes" in output
     assert "1 signature without a time" in output
+
+
+def test_calls_of_new_interpreters_are_counted(program: Program) -> None:
+    program.write(ops=PLAIN, bench=CHILDREN)
+    code, output = program.capture("ops:add")
+    assert code == 0, output
+    (row,) = program.calls.signatures
+    assert row.calls == 3 + 4 + 5
+    assert sorted(process.calls for process in program.calls.processes) == [3, 4, 5]
 
 
 @pytest.mark.judge

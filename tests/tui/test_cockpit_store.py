@@ -17,7 +17,7 @@ from sessions.state.folding import fold
 from sessions.store.reconcile import decide as decide_at_rest
 from sessions.store.store import Store
 from tests.support import stored_sessions as stored
-from tests.support.cockpits import NARROW, WIDE, until
+from tests.support.cockpits import NARROW, USUAL, until
 from tui.cockpit.app import Cockpit
 from tui.cockpit.data.archive import read_archive
 from tui.cockpit.desk.decider import SessionDecider
@@ -57,7 +57,7 @@ async def test_finished_session_opens_as_a_replay_at_its_end(home: Home) -> None
 async def test_session_that_ends_in_the_cockpit_is_shown_to_its_end(home: Home) -> None:
     recorder = stored.begin(home)
     app = Cockpit(home, session=stored.FIRST, mode="live")
-    async with app.run_test(size=WIDE) as pilot:
+    async with app.run_test(size=USUAL) as pilot:
         await until(pilot, lambda: isinstance(app.screen, FleetScreen), "the fleet")
         stored.attempt(recorder, 1, Verdict.WRONG, message="differs")
         stored.attempt(recorder, 2, Verdict.CORRECT, source=stored.FAST)
@@ -78,7 +78,7 @@ async def test_session_that_ends_in_the_cockpit_is_shown_to_its_end(home: Home) 
 async def test_decisions_of_other_shells_are_seen_after_the_end_and_not_overwritten(home: Home) -> None:
     recorder = stored.begin(home)
     app = Cockpit(home, session=stored.FIRST, mode="live")
-    async with app.run_test(size=WIDE) as pilot:
+    async with app.run_test(size=USUAL) as pilot:
         stored.attempt(recorder, 1, Verdict.CORRECT)
         stored.finish(recorder)
         await until(pilot, lambda: app.feed is not None and app.feed.state.finished, "the end")
@@ -98,7 +98,7 @@ async def test_decisions_of_other_shells_are_seen_after_the_end_and_not_overwrit
 async def test_finished_session_is_decided_at_the_end_of_its_replay(home: Home) -> None:
     session = stored.finished(home)
     app = Cockpit(home)
-    async with app.run_test(size=WIDE) as pilot:
+    async with app.run_test(size=USUAL) as pilot:
         await until(pilot, lambda: bool(app.screen.query_one(SessionTable).rows), "the list")
         await pilot.press("enter")
         screen = await opened_agent(pilot)
@@ -174,7 +174,7 @@ async def test_parallel_decisions_are_recorded_in_order(home: Home) -> None:
 async def test_stopped_session_accepts_decisions(home: Home, key: str) -> None:
     session = stored.stopped(home, verdict=Verdict.CORRECT)
     app = Cockpit(home, session=session, mode="live")
-    async with app.run_test(size=WIDE) as pilot:
+    async with app.run_test(size=USUAL) as pilot:
         screen = await opened_agent(pilot)
         assert f"wavedeck resume {session}" in screen.banner.text
         await pilot.press(key, *"because", "enter")
@@ -188,7 +188,7 @@ async def test_stopped_session_accepts_decisions(home: Home, key: str) -> None:
 async def test_engine_without_an_answer_is_a_one_line_error(home: Home) -> None:
     stored.stopped(home)
     app = Cockpit(home, session=stored.FIRST, mode="live")
-    async with app.run_test(size=WIDE) as pilot:
+    async with app.run_test(size=USUAL) as pilot:
         screen = await opened_agent(pilot)
         lock = FileLock(home.live(stored.FIRST).lock)
         assert lock.acquire()

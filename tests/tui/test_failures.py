@@ -7,7 +7,7 @@ import msgspec
 from harness import Verdict
 from sessions.events import AnyEvent, InstanceStarted
 from sessions.state.folding import fold
-from tests.support.cockpits import WIDE, live, until
+from tests.support.cockpits import USUAL, live, until
 from tests.support.journals import RIGHT_SOURCE, EventLog, correct
 from tui.cockpit.data.replays import read_story
 from tui.cockpit.desk.messages import OpenLatency
@@ -31,7 +31,7 @@ def mixed() -> list[AnyEvent]:
 
 async def test_x_goes_to_the_same_attempts_in_agent_and_latency() -> None:
     app, _ = live(mixed())
-    async with app.run_test(size=WIDE) as pilot:
+    async with app.run_test(size=USUAL) as pilot:
         await until(pilot, lambda: app.feed is not None and bool(app.feed.state.instances), "events")
         for kind in (AgentScreen, LatencyScreen):
             if kind is AgentScreen:

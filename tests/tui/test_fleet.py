@@ -14,7 +14,7 @@ from sessions.state.folding import fold
 from sessions.state.speed import Speed
 from sessions.state.state import SessionState
 from tests.support import fleets
-from tests.support.cockpits import NARROW, WIDE, ScriptedSource, live, on_fleet, until
+from tests.support.cockpits import NARROW, USUAL, WIDE, ScriptedSource, live, on_fleet, until
 from tests.support.journals import EventLog, finished, running
 from tests.support.pictures import picture
 from tui.cockpit.app import ExitNote
@@ -33,7 +33,7 @@ Opened = tuple[Pilot[ExitNote], FleetScreen, ScriptedSource]
 
 
 @asynccontextmanager
-async def fleet(log: EventLog, size: tuple[int, int] = WIDE) -> AsyncIterator[Opened]:
+async def fleet(log: EventLog, size: tuple[int, int] = USUAL) -> AsyncIterator[Opened]:
     """Open Fleet on these events, four minutes after the last of them."""
     app, source = live(log.events, wall=lambda: log.wall + 240.0)
     async with app.run_test(size=size) as pilot:
@@ -222,7 +222,7 @@ async def test_next_leads_to_the_attempt_that_waits() -> None:
 
 
 async def test_order_and_filter_keep_the_cursor() -> None:
-    async with fleet(fleets.busy()) as (pilot, screen, _):
+    async with fleet(fleets.busy(), WIDE) as (pilot, screen, _):
         await pilot.press("j", "j", "o")
         assert screen.tasks.cell_key == "rms_norm#1"
         assert "order: task" in screen.tasks_title.text
@@ -233,7 +233,7 @@ async def test_order_and_filter_keep_the_cursor() -> None:
 
 
 async def test_only_changed_cells_are_painted(monkeypatch: pytest.MonkeyPatch) -> None:
-    async with fleet(fleets.busy()) as (pilot, screen, source):
+    async with fleet(fleets.busy(), WIDE) as (pilot, screen, source):
         refreshed: list[object] = []
         refresh = type(screen.tasks).refresh
 

@@ -13,7 +13,7 @@ from textual.widgets import Input
 from sessions import Home
 from sessions.catalog import SessionInfo, Standing
 from sessions.state.speed import Speed
-from tests.support.cockpits import NARROW, NODE, WIDE, at_home, listed, on_home, until
+from tests.support.cockpits import NARROW, NODE, USUAL, WIDE, at_home, listed, on_home, until
 from tests.support.journals import SESSION, running, write_live
 from tests.support.pictures import picture
 from tui.cockpit.app import Cockpit
@@ -203,7 +203,7 @@ async def test_unreadable_list_is_shown_with_a_crash_file(tmp_path: Path) -> Non
         raise ZeroDivisionError("a bug of ours")
 
     app = at_home(broken, home=Home(tmp_path))
-    async with app.run_test(size=WIDE) as pilot:
+    async with app.run_test(size=USUAL) as pilot:
         await until(pilot, lambda: isinstance(app.screen, TextDialog), "the dialog")
         await pilot.pause()
         text = app.screen.query_one("LineView").text

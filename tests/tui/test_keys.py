@@ -12,7 +12,7 @@ from textual.widgets import Input
 
 from sessions import Home
 from tests.support import stored_sessions as stored
-from tests.support.cockpits import NARROW, WIDE, RecordingDecider, live, on_fleet, on_home, until
+from tests.support.cockpits import NARROW, USUAL, RecordingDecider, live, on_fleet, on_home, until
 from tests.support.journals import SESSION, finished, running
 from tests.tui.test_home import INFOS, names
 from tests.tui.test_new_run import on_form
@@ -92,7 +92,7 @@ async def test_line_leads_to_every_screen_and_says_what_it_does_not_know() -> No
         "fleet": FleetScreen,
         "home": HomeScreen,
     }
-    async with app.run_test(size=WIDE) as pilot:
+    async with app.run_test(size=USUAL) as pilot:
         await until(pilot, lambda: isinstance(app.screen, FleetScreen), "Fleet")
         await obey(app, pilot, "paus")
         await until(pilot, lambda: bool(app._notifications), "the words")
@@ -141,7 +141,7 @@ async def test_redraw_and_ctrl_c_stop_nothing(key: str) -> None:
 async def test_key_copies_a_line_that_runs_the_attempt_again(home: Home) -> None:
     session = stored.finished(home)
     app = Cockpit(home, session=session, mode="live")
-    async with app.run_test(size=WIDE) as pilot:
+    async with app.run_test(size=USUAL) as pilot:
         await until(pilot, lambda: isinstance(app.screen, FleetScreen), "Fleet")
         await pilot.press("enter")
         await until(pilot, lambda: isinstance(app.screen, AgentScreen), "Agent")
@@ -154,7 +154,7 @@ async def test_key_exports_the_attempt_into_a_new_folder(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     app = Cockpit(home, session=stored.finished(home), mode="live")
-    async with app.run_test(size=WIDE) as pilot:
+    async with app.run_test(size=USUAL) as pilot:
         await until(pilot, lambda: isinstance(app.screen, FleetScreen), "Fleet")
         await pilot.press("enter")
         await until(pilot, lambda: isinstance(app.screen, AgentScreen), "Agent")

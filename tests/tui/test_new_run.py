@@ -19,7 +19,7 @@ from engine.errors import EngineDidNotStart
 from engine.plan.plan import RunPlan
 from sessions import Home
 from sessions.catalog import SessionInfo, Standing
-from tests.support.cockpits import NARROW, NODE, WIDE, at_home, listed, until
+from tests.support.cockpits import NARROW, NODE, USUAL, WIDE, at_home, listed, until
 from tests.support.pictures import picture, screen_text
 from tests.tui.test_own_kernels import KERNEL, REFERENCE, RETURNS
 from tui.actions.run_estimates import Spread, estimate
@@ -145,7 +145,7 @@ async def opened(app: Cockpit, pilot: Pilot[ExitNote]) -> NewRunScreen:
 
 @asynccontextmanager
 async def on_form(
-    home: Home, *, size: tuple[int, int] = WIDE, **options: Any
+    home: Home, *, size: tuple[int, int] = USUAL, **options: Any
 ) -> AsyncIterator[tuple[Pilot[ExitNote], Cockpit, NewRunScreen]]:
     """Open the form; `options` are those of `form`."""
     app = form(home, **options)

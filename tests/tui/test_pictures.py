@@ -1,4 +1,4 @@
-"""Text pictures of every screen: eighty instances on eight GPUs at three sizes, few instances with and without a GPU at one."""
+"""Text pictures of every screen: eighty instances on eight GPUs at two sizes, few instances with and without a GPU at one."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from tui.cockpit.viewer import ExitNote
 SIZES = {"80x24": NARROW, "120x40": (120, 40), "160x48": WIDE}
 SESSIONS = {"80": (20, 4, 8), "3": (3, 2, 3), "0": (3, 2, 0)}
 """Tasks, instances of each and GPUs by the name of the session."""
-PICTURES = (("80", "80x24"), ("80", "120x40"), ("80", "160x48"), ("3", "120x40"), ("0", "80x24"))
+PICTURES = (("80", "80x24"), ("80", "160x48"), ("3", "120x40"), ("0", "80x24"))
 """Session and size of each walk through the screens."""
 SECONDS_LATER = 12.0
 WALK = {

@@ -10,7 +10,7 @@ from textual.pilot import Pilot
 from textual.widgets._toast import Toast
 
 from sessions.state.folding import fold
-from tests.support.cockpits import NARROW, WIDE, Clock, replayed, until
+from tests.support.cockpits import NARROW, USUAL, Clock, replayed, until
 from tests.support.journals import finished
 from tui.cockpit.data.replays import Replay
 from tui.cockpit.screens.agent.agent import AgentScreen
@@ -26,7 +26,9 @@ async def loaded(pilot: Pilot[ExitNote]) -> None:
 
 
 @asynccontextmanager
-async def playing(clock: Clock, *, size: tuple[int, int] = WIDE, speed: float = 1.0) -> AsyncIterator[Opened]:
+async def playing(
+    clock: Clock, *, size: tuple[int, int] = USUAL, speed: float = 1.0
+) -> AsyncIterator[Opened]:
     app = replayed(EVENTS, clock=clock, speed=speed)
     async with app.run_test(size=size) as pilot:
         await loaded(pilot)

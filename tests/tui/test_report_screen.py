@@ -13,7 +13,7 @@ from textual.pilot import Pilot
 from textual.widgets._toast import Toast
 
 from sessions.events import AnyEvent, AttemptJudged, SessionStarted
-from tests.support.cockpits import NARROW, WIDE, ScriptedSource, at_home, live, replayed, until
+from tests.support.cockpits import NARROW, USUAL, WIDE, ScriptedSource, at_home, live, replayed, until
 from tests.support.journals import SESSION
 from tests.support.measured_sessions import measured
 from tests.support.pictures import picture
@@ -27,7 +27,6 @@ from tui.cockpit.screens.report.merged_report import MergedReportScreen
 from tui.cockpit.screens.report.report import ReportScreen
 from tui.cockpit.viewer import ExitNote
 
-MIDDLE = (120, 40)
 Opened = tuple[Pilot[ExitNote], Cockpit, ScriptedSource, ReportScreen]
 
 
@@ -43,7 +42,7 @@ async def opened(events: Sequence[AnyEvent], size: tuple[int, int] = NARROW) -> 
         yield pilot, app, source, app.screen
 
 
-@pytest.mark.parametrize(("size", "key"), [(NARROW, "1"), (NARROW, "2"), (MIDDLE, "3"), (WIDE, "1")], ids=str)
+@pytest.mark.parametrize(("size", "key"), [(NARROW, "1"), (NARROW, "2"), (USUAL, "3"), (WIDE, "1")], ids=str)
 async def test_pictures(size: tuple[int, int], key: str, snapshot: SnapshotAssertion) -> None:
     async with opened(measured(), size) as (pilot, app, _, _):
         await pilot.press(key)

@@ -21,6 +21,7 @@ from sessions.store.store import AcceptedKernel
 from tests.support import reviews, story
 from tests.support.cockpits import (
     NARROW,
+    USUAL,
     WIDE,
     RecordingDecider,
     ScriptedSource,
@@ -37,8 +38,6 @@ from tui.cockpit.dialogs.dialogs import ReasonDialog
 from tui.cockpit.screens.agent.agent import AgentScreen
 from tui.cockpit.screens.review.review import ReviewScreen
 from tui.cockpit.viewer import ExitNote
-
-MIDDLE = (120, 40)
 
 
 def archive() -> Archive:
@@ -104,7 +103,7 @@ class Review:
 async def review(
     events: Sequence[ev.AnyEvent],
     *,
-    size: tuple[int, int] = WIDE,
+    size: tuple[int, int] = USUAL,
     decider: RecordingDecider | None = None,
     readonly: bool = False,
     baseline: str = "",
@@ -126,7 +125,7 @@ async def review(
         yield Review(pilot, screen, source, log)
 
 
-@pytest.mark.parametrize("size", [NARROW, MIDDLE, WIDE])
+@pytest.mark.parametrize("size", [NARROW, USUAL, WIDE])
 async def test_picture(size: tuple[int, int], snapshot: SnapshotAssertion) -> None:
     async with review(reviews.waiting(), size=size, baseline=RIGHT_SOURCE) as opened:
         assert picture(opened.app) == snapshot
@@ -251,7 +250,7 @@ async def test_diff_goes_from_baseline_to_code_to_base() -> None:
 
 
 async def test_kernels_of_other_sessions_are_named() -> None:
-    async with review(reviews.waiting(), baseline=RIGHT_SOURCE) as opened:
+    async with review(reviews.waiting(), size=WIDE, baseline=RIGHT_SOURCE) as opened:
         text = opened.screen.evidence.text
         assert "accepted: softmax#1/1 >= 2.37x  session's best: this  best ever: 4.10x (20261118)" in text
         await opened.press("j")

@@ -17,7 +17,8 @@ from suites import load_task
 from suites.loader import baseline_source
 from tests.support import stored_sessions as stored
 from tests.support.command_line import Shell, one_line, scripted_judge, start
-from tests.support.model_server import model_server, refuses
+from tests.support.live_engines import right
+from tests.support.model_server import Answer, Seen, model_server, refuses, says
 from tests.support.waiting import LIMIT_S, wait_until
 from tui.diagnostics import ExitCode
 
@@ -128,7 +129,7 @@ def test_interrupted_run_stops_and_is_resumed(home: Home, recording: Path, engin
 
 
 @pytest.mark.usefixtures("scripted_judge")
-def test_killed_engine_is_reported_and_resumed(home: Home, recording: Path, engines: None) -> None:
+def test_killed_engine_is_reported(home: Home, recording: Path, engines: None) -> None:
     slow_down(recording)
     running = start(*RUN, "--headless")
     with running:
@@ -143,26 +144,30 @@ def test_killed_engine_is_reported_and_resumed(home: Home, recording: Path, engi
     # The lock file still exists, but no process holds the lock.
     assert home.live(session).lock.exists()
     assert list_sessions(home)[0].state == "crashed"
-    resumed = start("resume", session)
-    out, err = resumed.communicate(timeout=LIMIT_S)
-    assert resumed.returncode == ExitCode.DONE, err
-    assert out.splitlines()[-1] == f"replay    wavedeck replay {session}"
 
 
 @pytest.mark.usefixtures("scripted_judge")
-def test_run_with_a_refused_key_fails_and_names_resume(shell: Shell, home: Home) -> None:
-    with model_server(answer=lambda _: refuses(401)) as server:
-        done = shell(
-            "run", "vector_add", "--model", f"openai:m@{server.openai_url}", "--instances", "1", "--headless"
-        )
-    [session] = list_sessions(home)
-    assert done.code == ExitCode.FAILED
-    assert done.out.splitlines()[-1] == f"resume    wavedeck resume {session.name}"
-    assert done.out.count("bad_key: 401") == 0, "a failure is printed once"
-    assert "no reply (bad_key): 401: fault 401; check the key" in done.out
-    assert (
-        "vector_add#1: bad_key: 401: fault 401; check the key" in shell("sessions", "show", session.name).out
-    )
+def test_run_with_a_refused_key_fails_and_is_resumed_once_the_key_is_right(shell: Shell, home: Home) -> None:
+    allowed = False
+
+    def answer(_: Seen) -> Answer:
+        return says(right()) if allowed else refuses(401)
+
+    with model_server(answer=answer) as server:
+        model = f"openai:m@{server.openai_url}"
+        arguments = ("--instances", "1", "--iterations", "1", "--headless")
+        done = shell("run", "vector_add", "--model", model, *arguments)
+        [session] = list_sessions(home)
+        assert done.code == ExitCode.FAILED
+        assert done.out.splitlines()[-1] == f"resume    wavedeck resume {session.name}"
+        assert done.out.count("bad_key: 401") == 0, "a failure is printed once"
+        assert "no reply (bad_key): 401: fault 401; check the key" in done.out
+        failure = "vector_add#1: bad_key: 401: fault 401; check the key"
+        assert failure in shell("sessions", "show", session.name).out
+        allowed = True
+        resumed = shell("resume", session.name)
+    assert resumed.code == ExitCode.DONE, resumed.err
+    assert f"wavedeck replay {session.name}" in one_line(shell("resume", session.name))
 
 
 def test_journal_with_a_bad_line_is_not_resumed_or_changed(shell: Shell, home: Home) -> None:

@@ -18,7 +18,15 @@ from sessions.events import InstanceForked, Paused
 from sessions.state.folding import fold
 from tests.support import stored_sessions as stored
 from tests.support import story
-from tests.support.cockpits import WIDE, RecordingDecider, ScriptedSource, live, on_fleet, replayed, until
+from tests.support.cockpits import (
+    USUAL,
+    RecordingDecider,
+    ScriptedSource,
+    live,
+    on_fleet,
+    replayed,
+    until,
+)
 from tests.support.journals import SESSION, EventLog, finished, running
 from tui.actions.line import Order
 from tui.cockpit.app import Cockpit
@@ -38,7 +46,7 @@ async def fleet(*, refusal: str = "", readonly: bool = False) -> AsyncIterator[O
     started, *events = running()
     on_gpu = story.changed(started, devices=("0",))
     app, source = live([on_gpu, *events], decider=decider, readonly=readonly)
-    async with app.run_test(size=WIDE) as pilot:
+    async with app.run_test(size=USUAL) as pilot:
         await until(pilot, lambda: isinstance(app.screen, FleetScreen), "the fleet")
         yield pilot, app, decider, source
 
@@ -184,7 +192,7 @@ async def test_readonly_view_and_past_of_a_replay_have_no_steering() -> None:
         assert not any(name.startswith(("pause", "stop", "fork")) for name in await palette(app))
         assert not decider.decisions
     app = replayed(finished())
-    async with app.run_test(size=WIDE) as pilot:
+    async with app.run_test(size=USUAL) as pilot:
         await until(pilot, lambda: isinstance(app.screen, FleetScreen), "the replay")
         assert not any(name.startswith(("pause", "stop", "fork")) for name in await palette(app))
 
@@ -197,7 +205,7 @@ async def test_fork_opens_a_finished_session_again_and_shows_it_live(
     monkeypatch.setattr("tui.actions.send.plan_at_rest", lambda *_: None)
     monkeypatch.setattr("tui.actions.send.resume", lambda _, session: resumed.append(session))
     app = Cockpit(home)
-    async with app.run_test(size=WIDE) as pilot:
+    async with app.run_test(size=USUAL) as pilot:
         await asyncio.sleep(0)
         app.open_session(stored.FIRST)
         await until(pilot, lambda: isinstance(app.screen, FleetScreen), "the replay")
@@ -213,7 +221,7 @@ async def test_fork_opens_a_finished_session_again_and_shows_it_live(
 async def test_command_to_a_stopped_session_is_recorded(home: Home) -> None:
     session = stored.stopped(home, verdict=Verdict.CORRECT)
     app = Cockpit(home, session=session, mode="live")
-    async with app.run_test(size=WIDE) as pilot:
+    async with app.run_test(size=USUAL) as pilot:
         await until(pilot, lambda: isinstance(app.screen, FleetScreen), "the fleet")
         await until(pilot, lambda: app.feed is not None and bool(app.feed.state.instances), "events")
         await pilot.press("p")

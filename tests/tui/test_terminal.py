@@ -15,6 +15,7 @@ import pytest
 from benchmarks.eighty_instances import session
 from sessions import Home, fold
 from sessions.events import AttemptStarted, CallStarted, Origin, ReplyPiece, Role
+from tests.support.draws import drawn
 from tests.support.journals import SESSION, EventLog, append, finished, running, write_live
 from tests.support.waiting import LIMIT_S, check_time
 from tests.tui.terminals import Terminal, terminal
@@ -181,7 +182,7 @@ def modes(screen: Terminal) -> list[object]:
     return termios.tcgetattr(screen.descriptor)
 
 
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
+@pytest.mark.parametrize("number", drawn([signal.SIGTERM, signal.SIGHUP], 1))
 def test_signal_restores_the_terminal_and_ends_the_cockpit(home: Home, number: signal.Signals) -> None:
     write_live(home, finished())
     with terminal(PATIENT + code(home), size=(80, 24)) as screen:
@@ -197,7 +198,9 @@ def test_signal_restores_the_terminal_and_ends_the_cockpit(home: Home, number: s
         assert b"Traceback" not in after
 
 
-@pytest.mark.parametrize("ignored", ["", "import signal; signal.signal(signal.SIGHUP, signal.SIG_IGN)\n"])
+@pytest.mark.parametrize(
+    "ignored", drawn(["", "import signal; signal.signal(signal.SIGHUP, signal.SIG_IGN)\n"], 1)
+)
 def test_vanished_terminal_ends_the_cockpit(home: Home, ignored: str) -> None:
     write_live(home, finished())
     with terminal(ignored + code(home), size=(80, 24)) as screen:

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from tests.support.cockpits import WIDE, at_home, until
+from tests.support.cockpits import USUAL, at_home, until
 from tests.support.journals import finished
 from tui.cockpit.data.collecting import many_objects_stay
 from tui.cockpit.data.replays import Story, read_story
@@ -39,7 +39,7 @@ async def test_late_load_does_not_replace_the_session_that_was_opened_after_it(
         done.append(function.__name__.strip("_"))
 
     monkeypatch.setattr(app, "call_from_thread", recorded)
-    async with app.run_test(size=WIDE) as pilot:
+    async with app.run_test(size=USUAL) as pilot:
         app.open_session("slow")
         await until(pilot, begun.is_set, "the slow load")
         app.open_session("fast")
@@ -56,8 +56,8 @@ async def test_closed_sessions_leave_neither_screens_nor_replays() -> None:
 
     closed: list[weakref.ref[Any]] = []
     app = at_home(list, load=load)
-    async with app.run_test(size=WIDE) as pilot:
-        for name in ("one", "two", "three"):
+    async with app.run_test(size=USUAL) as pilot:
+        for name in ("one", "two"):
             app.open_session(name)
             await until(pilot, lambda: isinstance(app.screen, FleetScreen), "the fleet")
             app.open_agent("softmax#1")

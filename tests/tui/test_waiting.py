@@ -11,7 +11,7 @@ import pytest
 from sessions import events as ev
 from sessions.state.folding import fold
 from tests.support import fleets
-from tests.support.cockpits import NARROW, WIDE, live, on_fleet, replayed, until
+from tests.support.cockpits import NARROW, USUAL, WIDE, live, on_fleet, replayed, until
 from tests.support.journals import SESSION, EventLog
 from tests.support.pictures import picture
 from tests.support.waiting import LIMIT_S
@@ -56,7 +56,7 @@ def test_session_without_instances_starts_its_judge() -> None:
 async def test_fleet_says_what_is_prepared_and_the_clock_goes_on_without_events() -> None:
     log = preparing_log()
     now = [log.wall + 12.0]
-    async with on_fleet(log.events, wall=lambda: now[0]) as (pilot, app):
+    async with on_fleet(log.events, size=WIDE, wall=lambda: now[0]) as (pilot, app):
         screen = app.screen
         words = "judging the baseline of softmax: compile, 0:12"
         await until(pilot, lambda: words in screen.next.text, "the stage of the baseline")
@@ -152,7 +152,7 @@ async def test_first_drawing_of_review_has_the_selection_and_the_count_of_the_la
     log = two_waiting()
     app, _ = live(log.events)
     seen: set[tuple[str, str | None, str]] = set()
-    async with app.run_test(size=WIDE) as pilot:
+    async with app.run_test(size=USUAL) as pilot:
         await until(pilot, lambda: isinstance(app.screen, FleetScreen), "the fleet")
         screen = ReviewScreen(read_archive=Archive)
         show = screen.evidence.show
@@ -181,7 +181,7 @@ async def test_replay_is_named_in_the_header_before_it_is_read() -> None:
         return doors.load_story(session)
 
     app._doors = replace(doors, load_story=load_later)
-    async with app.run_test(size=WIDE) as pilot:
+    async with app.run_test(size=USUAL) as pilot:
         bar = app.screen.query_one("#header", Bar)
         await until(pilot, lambda: bool(bar.text), "a header")
         assert bar.text == f" {SESSION}  reading ..."
@@ -200,7 +200,7 @@ async def test_replay_shows_the_beginning_while_the_rest_is_read() -> None:
 
     beginning = open_story(SESSION, events[: len(events) // 2], is_whole=False)
     app._doors = replace(doors, load_story=load_later, load_beginning=lambda _: beginning)
-    async with app.run_test(size=WIDE) as pilot:
+    async with app.run_test(size=USUAL) as pilot:
         await until(pilot, lambda: isinstance(app.screen, FleetScreen), "the replay")
         timeline = app.screen.query_one("#timeline", Bar)
         await until(pilot, lambda: "reading the rest" in timeline.text, "a time line without an end")

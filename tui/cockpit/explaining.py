@@ -103,21 +103,30 @@ def _block(title: str, hints: Sequence[KeyHint]) -> list[Line]:
 
 def in_columns(blocks: Sequence[list[Line]], width: int) -> list[Line]:
     """Return blocks of lines in as many columns as fit, in their order from the top to the bottom of each column."""
+    widths = [max(map(cells, block), default=0) for block in blocks]
     for height in range(max(map(len, blocks), default=0), sum(len(block) + 1 for block in blocks)):
-        lines = side_by_side(_filled(blocks, height))
-        if max(map(cells, lines)) <= width:
-            return lines
+        columns = _fill(blocks, height)
+        if sum(max(widths[number] for number in column) + GAP for column in columns) - GAP <= width:
+            return side_by_side([_stacked([blocks[number] for number in column]) for column in columns])
     return [row for block in blocks for row in (*block, EMPTY)]
 
 
-def _filled(blocks: Sequence[list[Line]], height: int) -> list[list[Line]]:
-    columns: list[list[Line]] = []
-    for block in blocks:
-        if columns and len(columns[-1]) + 1 + len(block) <= height:
-            columns[-1] += [EMPTY, *block]
+def _fill(blocks: Sequence[list[Line]], height: int) -> list[list[int]]:
+    """Return the numbers of the blocks of each column."""
+    columns: list[list[int]] = []
+    used = 0
+    for number, block in enumerate(blocks):
+        if columns and used + 1 + len(block) <= height:
+            columns[-1].append(number)
+            used += 1 + len(block)
         else:
-            columns.append(list(block))
+            columns.append([number])
+            used = len(block)
     return columns
+
+
+def _stacked(blocks: Sequence[list[Line]]) -> list[Line]:
+    return [row for block in blocks for row in (*block, EMPTY)][:-1]
 
 
 def side_by_side(columns: Sequence[Sequence[Line]]) -> list[Line]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from functools import cache
 from typing import NamedTuple
 
 from textual import events
@@ -51,20 +52,23 @@ def declared(owner: type[DOMNode]) -> Iterable[Binding]:
                 yield binding
 
 
+@cache
+def _order(first: Sequence[str], owners: Sequence[type[DOMNode]]) -> dict[str | None, int]:
+    """Return the place of each binding by name."""
+    order: dict[str | None, int] = {name: place for place, name in enumerate(first)}
+    for owner in owners:
+        for binding in declared(owner):
+            order.setdefault(binding.id, len(order))
+    return order
+
+
 def active_hints(screen: Screen[object], *, hidden: bool = False) -> list[KeyHint]:
     """Named bindings that do something now: the focused widget's, the screen's, the app's; with `hidden` all of them.
 
     A screen with `FIRST_KEYS` has the bindings of these names before all others.
     """
-    first: Sequence[str] = getattr(screen, "FIRST_KEYS", ())
-    order: dict[str | None, int] = {name: place for place, name in enumerate(first)}
-    for owner in (
-        type(screen.focused) if screen.focused is not None else None,
-        type(screen),
-        type(screen.app),
-    ):
-        for binding in declared(owner) if owner is not None else ():
-            order.setdefault(binding.id, len(order))
+    focused = () if screen.focused is None else (type(screen.focused),)
+    order = _order(tuple(getattr(screen, "FIRST_KEYS", ())), (*focused, type(screen), type(screen.app)))
     found: dict[str, KeyHint] = {}
     for active in screen.active_bindings.values():
         binding = active.binding
