@@ -23,7 +23,7 @@ _DIM = re.compile(r"(?:\w+=)?(?P<number>[1-9]\d*)|(?P<factor>\d+\*)?(?P<name>[A-
 
 def names_of_jaxtyping(tree: ast.Module) -> dict[str, str]:
     """Return what the imports of a file, also those below `if TYPE_CHECKING`, mean: `Half` -> `jaxtyping.Float16`."""
-    names = {}
+    names: dict[str, str] = {}
     for node in ast.walk(tree):
         if isinstance(node, ast.Import):
             names |= {alias.asname or alias.name: _MODULE for alias in node.names if alias.name == _MODULE}

@@ -70,7 +70,9 @@ EXIT_CODES = {Verdict.CORRECT: ExitCode.DONE, Verdict.INFRA_ERROR: ExitCode.FAIL
 @click.command(name="eval")
 @click.argument("file", metavar="[FILE]", required=False, shell_complete=complete_files)
 @click.option(
-    "--task", help="Task that the kernel must solve. [a task of its own]", shell_complete=complete_tasks
+    "--task",
+    help="Task that the kernel must solve, by name or folder. [a task of its own]",
+    shell_complete=complete_tasks,
 )
 @predictions_options
 @click.option(
