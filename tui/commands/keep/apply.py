@@ -113,9 +113,7 @@ def apply_command(  # an option each
     else:
         tuned = None
         homes, name = repo.find_files(task, baseline_source(task), file), _name(kernel)
-        if guard and len(homes) > 1:
-            raise Complaint("--guard needs the kernel and its function in one file; wire it by hand")
-        source = guarded_kernel(kernel, task, homes[0].text) if guard else kernel.source
+        source = guarded_kernel(kernel, task, homes) if guard else kernel.source
         texts = repo.merged(homes, source, task)
         check_holds(kernel, task, targets)
     place, branch = home.root / "applied" / name, f"wavedeck/{name}"
