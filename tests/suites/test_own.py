@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -151,6 +152,19 @@ def test_inputs_of_each_case_become_readable_python() -> None:
     ):
         assert line in text
     assert designed.case_names() == ["1x8192-bfloat16", "64x8192-bfloat16"]
+
+
+def test_elements_between_strides_are_the_same_in_each_draw() -> None:
+    import torch  # no other test here needs it
+
+    names: dict[str, Any] = {}
+    designed = design(parse_shapes(["x=3x4:fp32:strides=8x2"]), ("x",))
+    exec(inputs_text(designed, ("x",)), names)  # noqa: S102 -- our own text
+    for _ in range(2):
+        x = names["make_inputs"](designed.sizes[0], torch.float32, torch.Generator().manual_seed(1))["x"]
+        assert x.stride() == (8, 2)
+        assert x.as_strided((23,), (1,))[1::2].tolist() == [0.0] * 11
+        torch.full((1 << 10,), 7.0)  # fills memory that the next draw may get
 
 
 @pytest.mark.parametrize(
