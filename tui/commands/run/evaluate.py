@@ -89,7 +89,7 @@ EXIT_CODES = {Verdict.CORRECT: ExitCode.DONE, Verdict.INFRA_ERROR: ExitCode.FAIL
     "--against",
     metavar="WHAT",
     default=TASK,
-    help="Timing baseline on a GPU: task (the task's own baseline), eager, compile, a kernel file, FILE.py:FUNCTION or PACKAGE.MODULE:FUNCTION. [task]",
+    help="Timing baseline on a GPU: task (the task's own baseline), eager, compile, a kernel file, FILE.py:FUNCTION, PACKAGE.MODULE:FUNCTION or torch.ops.X.Y. [task]",
 )
 @click.option(
     "--cache",
