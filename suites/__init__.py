@@ -2,7 +2,7 @@
 
 Find tasks and suites by name:
     registry.py     folders of the suites, built in and added; clones of public benchmarks
-    loader.py       `load_task`, `load_suite`, `load_public_suite`
+    loader.py       `load_task`, `find_task` (also by folder), `load_suite`, `load_public_suite`
     folder.py       `read_task`: one folder becomes a `Task`
 What a `task.toml` may hold:
     task.py         its keys and types
@@ -29,7 +29,9 @@ from suites.dtypes import item_bytes
 from suites.errors import BadSuite, BadTask, SuiteError, UnknownSuite, UnknownTask
 from suites.loader import (
     baseline_source,
+    find_name,
     find_public_task,
+    find_task,
     load_public_suite,
     load_public_task,
     load_suite,
@@ -75,8 +77,10 @@ __all__ = [
     "baseline_source",
     "check_suite",
     "check_task",
+    "find_name",
     "find_package",
     "find_public_task",
+    "find_task",
     "item_bytes",
     "load_public_suite",
     "load_public_task",

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Sequence
 from contextlib import nullcontext, suppress
 from pathlib import Path
 
-from suites.errors import BadTask, UnknownSuite, UnknownTask
-from suites.folder import read_task
+from suites.errors import BadSuite, BadTask, UnknownSuite, UnknownTask
+from suites.folder import TASK_FILE, read_task
 from suites.public.instructions import Instruction
 from suites.public.loader import PublicSuite, load_clone
 from suites.public.recorded import NeedsRecording, load_recorded, recorded_folder
@@ -87,6 +88,39 @@ def load_task(name: str, *, registry: Path | None = None) -> Task:
     if folder is None or short not in task_names(folder):
         raise UnknownTask(name, known=_all_names(folders))
     return read_task(folder / short, suite=suite)
+
+
+def find_task(text: str, *, registry: Path | None = None) -> Task:
+    """Return the task in the folder that a person names, else the task of this name. Raises as `load_task`.
+
+    The task in a folder gets the name of the suite that was added for the folder around it, else that folder's name.
+    """
+    folder = Path(text)
+    if not (folder / TASK_FILE).is_file():
+        return load_task(text, registry=registry)
+    return read_task(folder, suite=_suite_around(folder, registry) or folder.resolve().parent.name)
+
+
+def find_name(text: str, *, registry: Path | None = None) -> str:
+    """Return the name by which sessions find a task later, if a person names its folder; any other text as it is.
+
+    Raises `BadSuite` if no suite has the folder.
+    """
+    folder = Path(text)
+    if not (folder / TASK_FILE).is_file():
+        return text
+    if not (suite := _suite_around(folder, registry)):
+        raise BadSuite(
+            f"the folder {text} is in no suite, and a session needs a name for its task; "
+            f"give the suite one: wavedeck suites add NAME {shlex.quote(str(folder.resolve().parent))}"
+        )
+    return f"{suite}/{folder.resolve().name}"
+
+
+def _suite_around(folder: Path, registry: Path | None) -> str:
+    """Return the name of the suite that has a task folder; empty if none has it."""
+    around = folder.resolve().parent
+    return next((name for name, path in suite_folders(registry).items() if path.resolve() == around), "")
 
 
 def baseline_source(task: Task) -> str:

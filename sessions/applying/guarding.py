@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 
 from sessions.errors import NotApplicable
 from suites.python_source import parse_python, source_lines
 
-from .merging import Module
+from .merging import Module, defined_names, used_names
+from .placing import Home, without_aliases
 
 Arguments = Mapping[str, tuple[tuple[int, ...], str]]
 """Shape and torch dtype of each tensor, by parameter."""
@@ -36,14 +37,16 @@ def {name}({signature}):
 """
 
 
-def guarded(original: str, kernel: str, entry: str, cases: Mapping[str, Arguments], target: str) -> str:
-    """Return a module that `merge` puts into the file instead of the kernel.
+def guarded(
+    homes: Sequence[Home], kernel: str, entry: str, cases: Mapping[str, Arguments], target: str
+) -> str:
+    """Return a module that `merge_files` puts into the files instead of the kernel; only the first file changes.
 
     It has the original entry point as `ENTRY_original`, the kernel's as `ENTRY_tuned`, and an `ENTRY` that chooses: the kernel on
-    this target (`gfx942`) for tensors with the shapes and dtypes of a case. Names that both texts define get the end `_tuned` in
-    the kernel. Raises `NotApplicable` if a guard is no simple change.
+    this target (`gfx942`) for tensors with the shapes and dtypes of a case. What the kernel changes, and what uses it, gets the
+    end `_tuned` in the kernel. Raises `NotApplicable` if a guard is no simple change.
     """
-    before = Module(original)
+    before = Module(homes[0].text)
     function = before.defined.get(entry)
     if (
         not isinstance(function, ast.FunctionDef)
@@ -53,8 +56,9 @@ def guarded(original: str, kernel: str, entry: str, cases: Mapping[str, Argument
         or function.args.kwarg
     ):
         raise NotApplicable(f"`{entry}` is no plain function without decorators; write its guard by hand")
-    clashes = Module(kernel).defined.keys() & before.defined.keys()
-    tuned = Module(_renamed(kernel, {name: f"{name}_tuned" for name in {*clashes, entry}}))
+    changed = _changed(homes, kernel, entry)
+    kept = _without(kernel, before.defined.keys() - changed)
+    tuned = Module(_renamed(kept, {name: f"{name}_tuned" for name in changed}))
     body = _renamed(before.text_of(function), {entry: f"{entry}_original"}, bodies=False)
     parameters = [argument.arg for argument in (*function.args.args, *function.args.kwonlyargs)]
     keys = [name for name in parameters if any(name in arguments for arguments in cases.values())]
@@ -90,6 +94,34 @@ def guarded(original: str, kernel: str, entry: str, cases: Mapping[str, Argument
             guard,
         ]
     )
+
+
+def _changed(homes: Sequence[Home], kernel: str, entry: str) -> set[str]:
+    """Return the names of the files that the kernel defines in another way, directly or through others; with the entry point."""
+    after, modules = Module(kernel), [Module(home.text) for home in homes]
+    known = set().union(modules[0].imported, *(module.defined for module in modules)) & after.defined.keys()
+    aliases = after.defined.keys() - Module(without_aliases(kernel, homes)).defined.keys()
+    changed = {entry} | {
+        name for name in known - aliases if not any(module.has_same(name, after) for module in modules)
+    }
+    while more := {name for name in known - changed if used_names(after.defined[name]) & changed}:
+        changed |= more
+    return changed
+
+
+def _without(kernel: str, names: Set[str]) -> str:
+    """Return the text without the statements that define only these names, and without the empty lines above them."""
+    module = Module(kernel)
+    lines = source_lines(kernel)
+    for statement in reversed(module.body):
+        defined = set(defined_names(statement))
+        if defined and defined <= names:
+            numbers = module.lines_of(statement)
+            first = numbers.start - 1
+            while first and not lines[first - 1]:
+                first -= 1
+            del lines[first : numbers.stop - 1]
+    return "\n".join([*lines, ""])
 
 
 def _key(argument: tuple[tuple[int, ...], str] | None) -> str:

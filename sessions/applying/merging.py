@@ -107,6 +107,8 @@ class Module:
         for statement in self.body:
             self.defined |= dict.fromkeys(defined_names(statement), statement)
         self.imports = [self.text_of(statement) for statement in self.body if _is_import(statement)]
+        self.imported = set(chain.from_iterable(map(_imported, self.body)))
+        """Names that these imports bind."""
 
     def has_same(self, name: str, module: Module) -> bool:
         """Return whether both define a name in the same way."""
@@ -232,11 +234,7 @@ def _check_uses(before: Module, after: Module, staying: Sequence[ast.stmt], chan
                 f"line {statement.lineno} of the file uses `{min(used)}`, which the kernel changes; "
                 "merge them by hand, `wavedeck export` writes the kernel"
             )
-    imported = set(chain.from_iterable(map(_imported, before.body)))
-    clash = sorted(
-        (imported & after.defined.keys())
-        | (set(chain.from_iterable(map(_imported, after.body))) & before.defined.keys())
-    )
+    clash = sorted((before.imported & after.defined.keys()) | (after.imported & before.defined.keys()))
     if clash:
         raise NotApplicable(
             f"`{clash[0]}` is an import in one of the file and the kernel, and a definition in the other; merge them by hand"

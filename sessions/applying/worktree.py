@@ -21,6 +21,8 @@ from .placing import Home, merge_files, without_aliases
 
 OF_CALLER = ("GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_PREFIX")
 """Variables of a git hook that would lead git into another repository."""
+_TEMPLATES = tuple(f"{folder}pull_request_template.md" for folder in (".github/", "docs/", ""))
+"""Where GitHub looks for a template, in lower case."""
 CALLS = 3
 """Most calls of a function that a message names."""
 
@@ -147,6 +149,12 @@ class Repository:
         if self._git("status", "--porcelain", "--", path):
             raise NotApplicable(f"{path} has changes that are not committed; commit or stash them")
         return self.read(path) if path in self._files() else None
+
+    @property
+    def pull_request_template(self) -> str:
+        """The repository's own form of the text of a pull request; empty without one."""
+        places = [path for path in self._files() if path.lower() in _TEMPLATES]
+        return self.read(places[0]) if places else ""
 
     def merged(self, homes: Sequence[Home], kernel: str, task: Task) -> dict[str, str]:
         """Return the texts of the files that the kernel changes, by path. Raises `NotApplicable`."""

@@ -6,7 +6,7 @@ import ast
 import builtins
 import re
 from collections.abc import Collection
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import takewhile
 from pathlib import Path
@@ -14,6 +14,9 @@ from pathlib import Path
 from suites.errors import BadKernelFile, nearest
 from suites.public.outline import Definition, definitions
 from suites.python_source import parse_literal, parse_python, source_lines
+
+from .annotations import annotated_tensor, names_of_jaxtyping
+from .shapes import TensorShape
 
 _REFERENCE = re.compile(r"(^|_)(ref|reference|torch|pytorch|naive|eager|native|golden)(_|$)")
 _NUMBERS = ("bool", "int", "float", "str")
@@ -36,11 +39,28 @@ class Function:
     numbers: tuple[str, ...] = ()
     """Parameters with an annotation that is no tensor, such as `float`."""
 
+    annotated: dict[str, TensorShape] = field(default_factory=dict)
+    """Tensors by parameter, without a default, as far as annotations say dtype and dimensions."""
+
+    @property
+    def sure(self) -> dict[str, TensorShape]:
+        """Tensors of which everything is known."""
+        return {name: tensor for name, tensor in self.annotated.items() if not tensor.needs_range}
+
     @property
     def example(self) -> str:
         """Inputs in the form of `--shapes`, with invented sizes and dtypes, for the parameters without a default."""
-        wanted = [name for name in self.parameters if name not in self.defaults]
-        return ", ".join(f"{name}=1" if name in self.numbers else f"{name}=8192x4096:fp16" for name in wanted)
+        wanted = [name for name in self.parameters if name not in self.defaults and name not in self.sure]
+        return ", ".join(map(self.example_of, wanted))
+
+    def example_of(self, parameter: str) -> str:
+        """Return an input in the form of `--shapes`, with invented sizes, dtype and range where they are not known."""
+        if parameter in self.numbers:
+            return f"{parameter}=1"
+        if (tensor := self.annotated.get(parameter)) is not None:
+            dims = "x".join(map(str, tensor.shape))
+            return f"{parameter}={dims}:{tensor.dtype}{':0..100' * tensor.needs_range}"
+        return f"{parameter}=8192x4096:fp16"
 
     @property
     def signature(self) -> str:
@@ -197,6 +217,12 @@ class KernelFile:
             if default is not None
         }
         kept = (*judged, *named)
+        jaxtyping = names_of_jaxtyping(self._tree)
+        tensors = {
+            item.arg: annotated_tensor(item.annotation, jaxtyping)
+            for item in (*arguments.args, *arguments.kwonlyargs)
+            if item.arg in kept and item.arg not in texts
+        }
         return Function(
             name,
             kept,
@@ -208,6 +234,7 @@ class KernelFile:
                 for item in (*arguments.args, *arguments.kwonlyargs)
                 if isinstance(item.annotation, ast.Name) and item.annotation.id in _NUMBERS
             ),
+            {name: tensor for name, tensor in tensors.items() if tensor is not None},
         )
 
     def find_entry(self, name: str = "") -> Function:

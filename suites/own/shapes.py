@@ -44,6 +44,13 @@ class TensorShape(msgspec.Struct, frozen=True):
     """Smallest value; `None`: normally distributed values."""
     high: Dim | float | None = None
     """Largest value. Integers stay below it."""
+    is_annotated: bool = False
+    """The annotation of the parameter gives it."""
+
+    @property
+    def needs_range(self) -> bool:
+        """It holds integers, and which is not known: an index out of range would be read."""
+        return is_exact(self.dtype) and self.dtype != "bool" and self.low is None
 
 
 class Inputs(msgspec.Struct, frozen=True):
@@ -57,12 +64,14 @@ class Inputs(msgspec.Struct, frozen=True):
     exam: bool = False
 
 
-def parse_shapes(specifications: Sequence[str]) -> tuple[Inputs, ...]:
+def parse_shapes(
+    specifications: Sequence[str], annotated: Mapping[str, TensorShape] | None = None
+) -> tuple[Inputs, ...]:
     """Return the inputs of each case: one case for each specification, more if it sweeps a size.
 
-    Raises `BadKernelFile` with the entry that cannot be read.
+    `annotated` has tensors that a specification may leave out. Raises `BadKernelFile` with the entry that cannot be read.
     """
-    cases = [case for text in specifications for case in _parse(text)]
+    cases = [case for text in specifications for case in _parse(text, annotated or {})]
     if len(cases) > MOST_CASES:
         raise BadKernelFile(f"--shapes makes {len(cases)} cases; {MOST_CASES} are the most")
     return tuple(cases)
@@ -113,10 +122,11 @@ def _laid_out(tensor: TensorShape, strides: tuple[int, ...]) -> TensorShape:
     return msgspec.structs.replace(tensor, strides=strides)
 
 
-def _parse(text: str) -> list[Inputs]:
+def _parse(text: str, annotated: Mapping[str, TensorShape]) -> list[Inputs]:
     tensors: dict[str, TensorShape] = {}
     values: dict[str, str] = {}
-    for entry in _ENTRIES.split(text.strip().strip(",;")):
+    stripped = text.strip().strip(",;")
+    for entry in _ENTRIES.split(stripped) if stripped or not annotated else ():
         name, separator, value = (part.strip() for part in entry.partition("="))
         if not separator or not name.isidentifier() or not value:
             raise BadKernelFile(f"--shapes: {entry!r} is no input; write inputs as {EXAMPLE!r}")
@@ -126,6 +136,7 @@ def _parse(text: str) -> list[Inputs]:
             tensors[name] = _tensor(name, value)
         else:
             values[name] = value
+    tensors |= {name: tensor for name, tensor in annotated.items() if name not in {**tensors, **values}}
     used = {part for tensor in tensors.values() for part in _names(tensor)}
     for name in used - values.keys():
         raise BadKernelFile(f"--shapes: the size {name} has no value; add {name}=4096, or several values")
@@ -162,7 +173,7 @@ def _tensor(name: str, value: str) -> TensorShape:
                 f"--shapes: {name} has the unknown part {option!r}; write a range as 0..100, a transposed tensor as t, "
                 "other strides as strides=1x4096"
             )
-    if is_exact(full) and full != "bool" and tensor.low is None:
+    if tensor.needs_range:
         raise BadKernelFile(
             f"--shapes: {name} is {full} without a range; give one, for example {name}={shape}:{dtype}:0..100"
         )

@@ -34,9 +34,9 @@ _DOT = re.compile(r"\btl\.dot(_scaled)?\(|\blanguage\.dot")
 _RESERVED = {"make_inputs", "oracle", "torch", "strided"}
 _STRIDED = '''\
 def strided(values, *strides):
-    """Return the values with these strides, in elements."""
-    memory = torch.empty_strided(values.shape, strides, dtype=values.dtype, device=values.device)
-    return memory.copy_(values)
+    """Return the values with these strides, in elements. Elements between them are 0."""
+    elements = 1 + sum((size - 1) * stride for size, stride in zip(values.shape, strides))
+    return values.new_zeros(elements).as_strided(values.shape, strides).copy_(values)
 
 
 '''
@@ -197,11 +197,14 @@ def check_agreement(entry: str, reference: str, seen: FirstCallSeen) -> None:
     """Raise `BadKernelFile` if a first call failed, or if the reference does not agree with the kernel."""
     if seen.inputs_error:
         raise BadKernelFile(f"the inputs cannot be made: {seen.inputs_error}")
-    if seen.reference is not None and seen.reference.error:
-        advice = "; give a PyTorch function with --reference" if reference == itself(entry) else ""
-        raise BadKernelFile(f"the reference {reference} fails: {seen.reference.error}{advice}")
     if not seen.kernel.is_imported:
-        raise BadKernelFile(f"the file of {entry} cannot be imported: {seen.kernel.error}")
+        advice = _import_advice(seen.kernel.error)
+        raise BadKernelFile(f"the file of {entry} cannot be imported: {seen.kernel.error}{advice}")
+    if seen.reference is not None and seen.reference.error:
+        advice = _import_advice(seen.reference.error)
+        if reference == itself(entry):
+            advice = "; give a PyTorch function with --reference"
+        raise BadKernelFile(f"the reference {reference} fails: {seen.reference.error}{advice}")
     if seen.kernel.error:
         raise BadKernelFile(f"{entry} fails with these inputs: {seen.kernel.error}")
     if seen.reference is None:
@@ -234,6 +237,11 @@ def check_agreement(entry: str, reference: str, seen: FirstCallSeen) -> None:
                 f"{entry} and the reference {reference} differ {words} in {result} ({output.dtype}, {list(output.shape)}); "
                 "nothing can be judged before one of them is fixed"
             )
+
+
+def _import_advice(error: str) -> str:
+    is_missing = error.startswith("ModuleNotFoundError")
+    return "; install it beside Wavedeck, or name the Python that has it with --python" if is_missing else ""
 
 
 def _outputs_words(outputs: Sequence[OutputSeen]) -> str:

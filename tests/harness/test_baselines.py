@@ -56,6 +56,8 @@ def test_other_baseline_is_a_file_a_function_of_a_file_or_of_a_package(tmp_path:
     assert named == Baseline(f"{file}:fast", "def fast(x):\n    return x\n\n\nsoftmax = fast\n")
     imported = other_baseline(task, "torch.nn.functional:softmax", Path.read_text)  # type: ignore[arg-type]
     assert imported.source == "from torch.nn.functional import softmax as softmax\n"
+    operator = other_baseline(task, "torch.ops.aten.relu", Path.read_text)  # type: ignore[arg-type]
+    assert operator.source.endswith("def softmax(x):\n    return torch.ops.aten.relu(x)\n")
     for text, function, words in (
         ("def other(x):\n    return x\n", "", r"best\.py defines no function `softmax`"),
         ("def softmax(x):\n    return x\n", ":fast", r"best\.py defines no function `fast`"),

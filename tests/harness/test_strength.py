@@ -93,6 +93,16 @@ def test_unused_input_is_named(tmp_path: Path) -> None:
     assert accepted(write_task(tmp_path, task=task, problem=problem)) == {"input bias"}
 
 
+def test_memory_for_an_output_is_no_unused_input(tmp_path: Path) -> None:
+    task = TASK.replace("double(x)", "double(x, out)").replace(
+        'outlier_inputs = ["x"]\n', 'outlier_inputs = ["x"]\nin_place = ["out"]\n'
+    )
+    problem = PROBLEM.replace("def oracle(x)", "def oracle(x, out)").replace(
+        ".to(dtype)}", '.to(dtype), "out": torch.randn(sizes["n"], generator=generator).to(dtype)}'
+    )
+    assert accepted(write_task(tmp_path, task=task, problem=problem)) == set()
+
+
 def test_tolerance_below_one_rounding_refuses_the_oracle(tmp_path: Path) -> None:
     problem = PROBLEM.replace("2 * x.double()", "x.double() / 3")
     tight = weaknesses(write_task(tmp_path, task=TASK.replace("1e-6", "1e-8"), problem=problem))

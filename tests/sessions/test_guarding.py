@@ -9,6 +9,7 @@ import pytest
 
 from sessions.applying.guarding import guarded
 from sessions.applying.merging import merge
+from sessions.applying.placing import Home
 from sessions.errors import NotApplicable
 
 ORIGINAL = '''\
@@ -17,15 +18,20 @@ ORIGINAL = '''\
 import math
 
 BLOCK = 64
+LIMIT = 8
 
 
 def kernel(x):
     return "old", BLOCK
 
 
+def launch(x, **options):
+    return kernel(x, **options)
+
+
 # Doubles.
 def double(x, scale=math.pi):
-    return kernel(x)
+    return launch(x)
 
 
 def twice(x):
@@ -35,14 +41,19 @@ KERNEL = '''\
 """Faster."""
 
 BLOCK = 128
+LIMIT = 8
 
 
 def kernel(x, *, BLOCK_N):
-    return "new", BLOCK_N
+    return "new", min(BLOCK_N, 16 * LIMIT)
+
+
+def launch(x, **options):
+    return kernel(x, **options)
 
 
 def double(x, scale=3.0):
-    return kernel(x, BLOCK_N=BLOCK)
+    return launch(x, BLOCK_N=BLOCK)
 '''
 CASES = {"large": {"x": ((4096, 8192), "float16")}}
 
@@ -67,7 +78,7 @@ def module(text: str) -> dict[str, Any]:
 
 
 def test_kernel_runs_at_the_shapes_and_on_the_device_where_it_was_faster() -> None:
-    text = merge(ORIGINAL, guarded(ORIGINAL, KERNEL, "double", CASES, "gfx942"), ["double"])
+    text = merge(ORIGINAL, guarded([Home("ops.py", ORIGINAL)], KERNEL, "double", CASES, "gfx942"), ["double"])
     double = module(text)["double"]
     assert double(Tensor((4096, 8192))) == ("new", 128)
     for tensor in (
@@ -78,6 +89,7 @@ def test_kernel_runs_at_the_shapes_and_on_the_device_where_it_was_faster() -> No
     ):
         assert double(tensor) == ("old", 64)
     assert module(text)["twice"]
+    assert text.count("LIMIT = 8") == 1
     for kept in ("# Doubles.", 'return "old", BLOCK', "def double(x, scale=math.pi):", "# large"):
         assert kept in text
 
@@ -85,7 +97,7 @@ def test_kernel_runs_at_the_shapes_and_on_the_device_where_it_was_faster() -> No
 def test_guard_that_is_no_simple_change_is_left_to_a_person() -> None:
     shadowed = KERNEL.replace("def double(x, scale=3.0):\n", "def double(x, scale=3.0):\n    BLOCK = 1\n")
     with pytest.raises(NotApplicable, match="uses `BLOCK` for something inside of a function"):
-        guarded(ORIGINAL, shadowed, "double", CASES, "gfx942")
+        guarded([Home("ops.py", ORIGINAL)], shadowed, "double", CASES, "gfx942")
     decorated = ORIGINAL.replace("# Doubles.\n", "@register\n")
     with pytest.raises(NotApplicable, match="no plain function without decorators"):
-        guarded(decorated, KERNEL, "double", CASES, "gfx942")
+        guarded([Home("ops.py", decorated)], KERNEL, "double", CASES, "gfx942")

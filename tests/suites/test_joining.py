@@ -8,6 +8,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
+from sessions.applying.guarding import guarded
 from sessions.applying.placing import Home, merge_files
 from sessions.applying.worktree import Repository
 from sessions.errors import NotApplicable
@@ -122,6 +123,37 @@ def test_kernel_under_another_name_and_helper_of_its_module_are_the_same_definit
     assert [*changed] == [WRAPPER, KERNELS]
     assert "split_kernel as kernel" in changed[WRAPPER]
     assert "kernel = split_kernel" not in changed[WRAPPER]
+
+
+def test_guard_is_in_the_launching_file_and_the_original_kernel_stays(root: Path) -> None:
+    wrapper = root / WRAPPER
+    wrapper.write_text(
+        wrapper.read_text()
+        .replace("import split_kernel,", "import split_kernel as kernel,")
+        .replace(" split_kernel[", " kernel[")
+    )
+    text, package = joined(root)
+    files = homes(root, package)
+    faster = text.replace("x, y), mask", "x, y) + 0.0, mask").replace("warps()", "8")
+    cases = {"plain": {"x": ((1000,), "float32"), "y": ((1000,), "float32")}}
+    (changed,) = merge_files(files, guarded(files, faster, "scale_", cases, "gfx942"), ["scale_"]).items()
+    assert changed[0] == WRAPPER
+    module = ast.parse(changed[1])
+    functions = {node.name: ast.unparse(node) for node in module.body if isinstance(node, ast.FunctionDef)}
+    assert [*functions] == [
+        "split_kernel_tuned",
+        "scale__tuned",
+        "scale__original",
+        "_scale__target",
+        "scale_",
+        "other",
+    ]
+    assert "kernel_tuned = split_kernel_tuned" in changed[1]
+    assert "kernel_tuned[" in functions["scale__tuned"]
+    assert " kernel[" in functions["scale__original"]
+    assert "num_warps=warps()" in functions["scale__original"]
+    assert "from ops._kernels.split import _place" in changed[1]
+    compile(module, WRAPPER, "exec")
 
 
 def test_kernel_in_gluon_stays_an_import(root: Path) -> None:

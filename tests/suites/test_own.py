@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -91,6 +92,38 @@ def test_parameters_by_name_are_judged_and_those_behind_an_unplain_default_are_n
         KernelFile(Path("norm.py"), "def norm(x, /): ...").find_entry("norm")
 
 
+ANNOTATED = """\
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    import jaxtyping as jt
+    from jaxtyping import Bool, Float, Float16 as Half, Int64
+
+
+def norm(
+    x: Half[torch.Tensor, "M cols=4096"], weight: "jt.BFloat16[Tensor, '2*M']", mask: Bool[Tensor, ""],
+    idx: Int64[Tensor, "M"], loose: Float[Tensor, "M"], rows: Half[Tensor, "*rows"], other: Float32[Tensor, "4"],
+    plain: torch.Tensor, kept: Half[Tensor, "M"] = None,
+): kernel[(1,)](x)
+"""
+
+
+def test_only_annotations_that_say_one_dtype_and_each_dimension_give_inputs() -> None:
+    entry = KernelFile(Path("norm.py"), ANNOTATED).find_entry("norm")
+    assert entry.sure == {
+        "x": TensorShape(("M", 4096), "float16", is_annotated=True),
+        "weight": TensorShape(("2*M",), "bfloat16", is_annotated=True),
+        "mask": TensorShape((), "bool", is_annotated=True),
+    }
+    assert entry.example.startswith("idx=M:int64:0..100, loose=8192x4096:fp16, rows=")
+    cases = parse_shapes(["x=8:fp32, M=1,16"], entry.sure)
+    assert [case.sizes for case in cases] == [{"M": 1}, {"M": 16}]
+    assert [*cases[0].tensors] == ["x", "weight", "mask"]
+    assert cases[0].tensors["x"] == TensorShape((8,), "float32")
+    with pytest.raises(BadKernelFile, match="the size M has no value"):
+        parse_shapes([""], entry.sure)
+
+
 def test_an_expression_of_the_parameters_is_a_reference() -> None:
     entry = Function("norm", ("x", "weight", "out"), {})
     assert names_in_expression("F.rms_norm(x, x.shape[-1:], weight)", entry) == ("x", "weight")
@@ -119,6 +152,19 @@ def test_inputs_of_each_case_become_readable_python() -> None:
     ):
         assert line in text
     assert designed.case_names() == ["1x8192-bfloat16", "64x8192-bfloat16"]
+
+
+def test_elements_between_strides_are_the_same_in_each_draw() -> None:
+    import torch  # no other test here needs it
+
+    names: dict[str, Any] = {}
+    designed = design(parse_shapes(["x=3x4:fp32:strides=8x2"]), ("x",))
+    exec(inputs_text(designed, ("x",)), names)  # noqa: S102 -- our own text
+    for _ in range(2):
+        x = names["make_inputs"](designed.sizes[0], torch.float32, torch.Generator().manual_seed(1))["x"]
+        assert x.stride() == (8, 2)
+        assert x.as_strided((23,), (1,))[1::2].tolist() == [0.0] * 11
+        torch.full((1 << 10,), 7.0)  # fills memory that the next draw may get
 
 
 @pytest.mark.parametrize(

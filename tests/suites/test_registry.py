@@ -14,6 +14,8 @@ from suites import (
     UnknownTask,
     add_suite,
     check_suite,
+    find_name,
+    find_task,
     load_suite,
     load_task,
     suite_names,
@@ -79,6 +81,21 @@ def test_added_suite_is_found_by_its_name(tmp_path: Path, registry: Path) -> Non
     assert (task.id, task.short_id, task.folder) == ("mine/double", "mine/double", folder / "double")
     assert load_suite("mine", registry=registry) == (task,)
     assert suite_names() == ("starter", "wavedeck-bench")
+
+
+def test_task_is_found_by_its_folder_and_a_session_needs_its_suite(
+    tmp_path: Path, registry: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = write_folder(tmp_path / "kernels")
+    monkeypatch.chdir(folder.parent)
+    assert find_task("double", registry=registry).id == "kernels/double"
+    assert find_task("softmax", registry=registry).id == "starter/softmax"
+    with pytest.raises(BadSuite, match=f"is in no suite.*: wavedeck suites add NAME {folder.parent}"):
+        find_name(str(folder), registry=registry)
+    add_suite("mine", folder.parent, registry)
+    assert find_task("double", registry=registry) == load_task("mine/double", registry=registry)
+    assert find_name("double", registry=registry) == "mine/double"
+    assert find_name("softmax", registry=registry) == "softmax"
 
 
 def test_second_add_changes_nothing_and_a_different_folder_is_refused(tmp_path: Path, registry: Path) -> None:

@@ -13,6 +13,7 @@ from harness.stages.task_questions import specify_cases
 from harness.wire.case_specs import CASE_SPECS
 from harness.wire.provenance import Provenance
 from sessions.applying.guarding import Arguments, guarded
+from sessions.applying.placing import Home
 from sessions.kept_kernels import KeptKernel
 from suites import Task
 from tui.diagnostics import Complaint, ExitCode, say
@@ -51,8 +52,8 @@ def check_holds(kernel: KeptKernel, task: Task, names: Sequence[str]) -> None:
             )
 
 
-def guarded_kernel(kernel: KeptKernel, task: Task, original: str) -> str:
-    """Return the kernel behind a guard, for the file with this text. Raises `Complaint` if no case was measured as faster."""
+def guarded_kernel(kernel: KeptKernel, task: Task, homes: Sequence[Home]) -> str:
+    """Return the kernel behind a guard, for these files. Raises `Complaint` if no case was measured as faster."""
     timed = kernel.judged
     faster = (
         [case.case for case in timed.latency if case.outcome is Outcome.FASTER] if timed is not None else []
@@ -64,7 +65,7 @@ def guarded_kernel(kernel: KeptKernel, task: Task, original: str) -> str:
     timed_on = timed_target(timed.provenance)
     arguments = asyncio.run(_arguments(task, timed_on))
     cases = {case: arguments[case] for case in faster if case in arguments}
-    return guarded(original, kernel.source, task.entry_points[0].name, cases, timed_on.name)
+    return guarded(homes, kernel.source, task.entry_points[0].name, cases, timed_on.name)
 
 
 async def _arguments(task: Task, timed_on: Target) -> dict[str, Arguments]:

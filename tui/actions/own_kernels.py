@@ -52,14 +52,24 @@ def draft_of(request: KernelRequest, targets: Sequence[str] = (), python: JudgeP
     reference = find_reference(file, entry, request.reference)
     if request.send_only:
         reference = only_sent(request.send_only, file, package, reference)
-    cases = request.calls or parse_shapes(request.shapes)
-    if not cases and not file.has_inputs:
-        raise BadKernelFile(
-            f"the inputs of {entry.signature} are not known; give your sizes and dtypes, in this form: "
-            f'--shapes "{entry.example}"'
-        )
+    cases = request.calls or parse_shapes(given_shapes(request, file, entry), entry.sure)
     target = targets_for(discover_devices(), targets)[0]
     return asyncio.run(_drafted(file, entry, reference, cases, target, package, python))
+
+
+def given_shapes(request: KernelRequest, file: KernelFile, entry: Function) -> tuple[str, ...]:
+    """Return the texts of `--shapes`: one empty text if annotations give all inputs, none if `get_inputs()` does.
+
+    Raises `BadKernelFile` if nothing gives them.
+    """
+    if request.shapes or file.has_inputs:
+        return request.shapes
+    if entry.sure and not entry.example:
+        return ("",)
+    raise BadKernelFile(
+        f"the inputs of {entry.signature} are not known; give your sizes and dtypes, in this form: "
+        f'--shapes "{entry.example}"'
+    )
 
 
 def only_sent(
@@ -93,7 +103,7 @@ def designed_for(entry: Function, cases: Sequence[Inputs]) -> Design:
     for parameter in entry.parameters:
         if parameter not in inputs and parameter not in entry.defaults:
             raise BadKernelFile(
-                f"there is no input {parameter}; {entry.signature} needs it: add {parameter}=4096:fp16 to --shapes"
+                f"there is no input {parameter}; {entry.signature} needs it: add {entry.example_of(parameter)} to --shapes"
             )
     return designed
 
@@ -276,7 +286,10 @@ def assumptions(draft: Draft, *, sends: bool) -> list[tuple[str, str]]:
         rows.append(("package", f"{package.module} in {package.root}"))
         rows += [("kernels from", module) for module in package.kernels]
         rows += [("environment", ", ".join(package.environment))] * bool(package.environment)
-    rows += [(f"input {name}", tensor_words(designed, name)) for name in designed.tensors]
+    rows += [
+        (f"input {name}", tensor_words(designed, name) + ", from its annotation" * tensor.is_annotated)
+        for name, tensor in designed.tensors.items()
+    ]
     rows += [(f"input {name}", f"{value!r}") for name, value in designed.scalars.items()]
     rows += [
         (f"size {name}", axis_words(draft.axes.get(name), sizes)) for name, sizes in designed.values.items()

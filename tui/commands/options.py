@@ -139,7 +139,7 @@ SETTINGS = {
     "start": ("FILE", "Kernel to start from: the first attempt of each instance; tune sweeps it."),
     "against": (
         "WHAT",
-        "Timing baseline on GPUs: task, eager, compile, a file, FILE.py:FUNCTION or PACKAGE.MODULE:FUNCTION. [task]",
+        "Timing baseline on GPUs: task, eager, compile, a file, FILE.py:FUNCTION, PACKAGE.MODULE:FUNCTION or torch.ops.X.Y. [task]",
     ),
     "spread": (None, "Measure each instance's winner on every GPU of the session, to compare them."),
     "profile-best": (None, "Profile each new best, and tell the optimizer what the hardware counted."),

@@ -38,6 +38,14 @@ HOW = (
 )
 
 
+def standalone_or_none(task: Task, source: str) -> dict[str, str]:
+    """Return the test, the benchmark and what they need, by file name; empty if the task can have none."""
+    try:
+        return standalone_files(task, source)
+    except HarnessError:
+        return {}
+
+
 def export_files(kernel: KeptKernel, task: Task) -> dict[str, str]:
     """Return the texts of an export by file name. Raises `SuiteError` if a file of the task cannot be read."""
     name, baseline = file_stem(task), baseline_source(task)
@@ -89,7 +97,7 @@ def facts(kernel: KeptKernel, state: SessionState, attempt: AttemptState) -> Ite
     yield "decision", dated_decision(attempt.decision) if attempt.decision is not None else ""
     yield "written by", f"the language model {call.model}" if call is not None else "no model call"
     yield "origin", origin_words(attempt)
-    yield "idea, in the model's words", " ".join(attempt.strategy.split())
+    yield "idea" + ", in the model's words" * (call is not None), " ".join(attempt.strategy.split())
     yield "judged", f"{moment(attempt.judged_wall)} UTC" if attempt.judged_wall else ""
     yield "hardware and software", provenance_words(timed.provenance if timed is not None else None)
     yield "seed of the judge's inputs", str(started.seed) if started is not None else ""

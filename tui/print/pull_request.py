@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import re
 import statistics
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from enum import Enum
 
 from engine.tuning.best_by_case import CaseBest
 from harness import Evaluation, Latency
@@ -19,6 +21,7 @@ from tui.facts.attempt import origin_words
 from tui.facts.evaluation.best_by_case import FIELDS as CASE_FIELDS
 from tui.facts.evaluation.best_by_case import MEASURED
 from tui.facts.evaluation.counted import case_sizes
+from tui.facts.evaluation.roofs import rate_words
 from tui.facts.evaluation.task_cases import sizes_words
 from tui.facts.evaluation.times import case_speedup, side_us
 from tui.facts.tables import Column, Field, table_of
@@ -33,6 +36,27 @@ GUARDED = (
     "The kernel runs only on the architecture of these times, and only for the shapes and dtypes of cases that are faster. Every "
     "other call goes to the original, which stays in the file."
 )
+
+
+_HEADING = re.compile(r"#{1,6} ")
+
+
+class Section(Enum):
+    """A part of the text: its own heading, and the headings of templates that it fits."""
+
+    CHANGE = "", r"(?i)purpose|motivation|description|summary|what"
+    TIMES = "## Times", r"(?i)result|benchmark|performance|speed"
+    JUDGED = "## How it was judged", r"(?i)plan|accuracy|test|verif|\bhow\b"
+
+    @property
+    def heading(self) -> str:
+        """The heading in a text without a template; empty at its beginning."""
+        return self.value[0]
+
+    @property
+    def fits(self) -> re.Pattern[str]:
+        """The words in the headings of templates."""
+        return re.compile(self.value[1])
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,8 +112,12 @@ def pull_request(
     tuned: TunedChange | None = None,
     guarded: bool = False,
     targets: Sequence[str] = (),
+    template: str = "",
 ) -> str:
-    """Return the text in Markdown; `test` is the command that passed before and after, if any."""
+    """Return the text in Markdown; `test` is the command that passed before and after, if any.
+
+    `template` is the repository's own form of such texts: each section goes below the first heading that fits it.
+    """
     attempt, state, timed = kernel.attempt_state, kernel.state, kernel.judged
     if attempt is None or state is None or timed is None:
         raise ValueError(f"the session of {kernel.attempt} is gone")
@@ -99,8 +127,7 @@ def pull_request(
         else "The tests of this repository were not run."
     )
     listed = "\n".join(f"- {name}: {value}" for name, value in facts(kernel, state, attempt) if value)
-    parts = [
-        f"# {subject(kernel, task, tuned)}",
+    change = [
         f"Replaces `{task.entry_points[0].name}` in {', '.join(f'`{path}`' for path in paths)}. {tests}"
         if tuned is None
         else f"Writes the rows M={', '.join(map(str, tuned.sizes))} of `{paths[0]}`; {_other_rows(tuned)}. {tests}",
@@ -113,15 +140,33 @@ def pull_request(
             else []
         ),
         f"{author_words(kernel)} {SIGN_OFF}",
-        "## Times",
-        *(_times(timed, task) if tuned is None else _tuned_times(tuned)),
-        *_compared(comparisons),
-        *_serving(timed),
-        "## How it was judged",
-        HOW,
-        listed,
     ]
-    return printable("\n\n".join(parts)) + "\n"
+    times = _times(timed, task) if tuned is None else _tuned_times(tuned)
+    sections = {
+        Section.CHANGE: change,
+        Section.TIMES: [*times, *_compared(comparisons), *_serving(timed)],
+        Section.JUDGED: [HOW, listed],
+    }
+    texts = {section: "\n\n".join(parts) for section, parts in sections.items()}
+    return printable(f"# {subject(kernel, task, tuned)}\n\n{in_template(template, texts)}") + "\n"
+
+
+def in_template(template: str, texts: Mapping[Section, str]) -> str:
+    """Return the template with each section below the first heading that fits it. The others follow, below headings of ours."""
+    lines = template.strip().splitlines()
+    rest = dict(texts)
+    filled: list[str] = []
+    for line in lines:
+        filled.append(line)
+        fitting = next(
+            (section for section in rest if _HEADING.match(line) and section.fits.search(line)), None
+        )
+        if fitting is not None:
+            filled += ["", rest.pop(fitting)]
+    parts = ["\n".join(filled)] if lines else []
+    for section, text in rest.items():
+        parts += [section.heading, text] if section.heading else [text]
+    return "\n\n".join(parts)
 
 
 def _other_rows(tuned: TunedChange) -> str:
@@ -143,12 +188,18 @@ def _times(timed: Evaluation, task: Task) -> list[str]:
     if not timed.latency:
         return [f"No time was measured: {missing_speed(timed)}."]
     shapes = {case.name: sizes_words(case.gpu) for case in task.cases} | case_sizes(timed)
+    shares = task.shares
     fields: tuple[Field[Latency], ...] = (
         Field(Column("case"), lambda case: case.case),
         Field(Column("shape"), lambda case: shapes.get(case.case, "")),
+        Field(
+            Column("weight", right=True, if_known=True),
+            lambda case: f"{shares[case.case]:.0%}" if case.case in shares else "",
+        ),
         Field(Column("before us", right=True), lambda case: side_us(case, baseline=True)),
         Field(Column("after us", right=True), lambda case: side_us(case)),
         Field(Column("speedup [95 %]", right=True), lambda case: case_speedup(case) or case.outcome.value),
+        Field(Column("after reaches", right=True, if_known=True), rate_words),
         Field(Column("outcome"), lambda case: case.outcome.value),
     )
     worst_first = sorted(timed.latency, key=lambda case: case.speedup if case.speedup is not None else 1.0)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from pathlib import Path
 
@@ -10,10 +11,13 @@ import msgspec
 from harness.wire.errors import HarnessError, UnknownBaseline
 from suites.public.outline import definitions
 from suites.python_source import parse_python
+from suites.signature import parse_signature
 from suites.task import Task
 
 TASK, EAGER, COMPILE = "task", "eager", "compile"
 KINDS = (TASK, EAGER, COMPILE)
+
+_OPERATOR = re.compile(r"torch\.ops(\.[A-Za-z_]\w*){2,3}")
 
 _AS_ENTRY_POINT = """
 
@@ -68,12 +72,17 @@ def timing_baseline(task: Task, kind: str = TASK) -> Baseline:
 
 def other_baseline(task: Task, where: str, read: Callable[[str], str]) -> Baseline:
     """
-    Any callable as a baseline, named as the person names it: FILE, FILE.py:FUNCTION or PACKAGE.MODULE:FUNCTION.
+    Any callable as a baseline, named as the person names it: FILE, FILE.py:FUNCTION, PACKAGE.MODULE:FUNCTION or torch.ops.X.Y.
 
     `read` returns the text of a file. A FILE alone defines the task's entry points; another function replaces the
-    first entry point. `UnknownBaseline` if there is no such file, or if the file does not define the function.
+    first entry point. A function has the entry point's parameters by name, an operator of `torch.ops` in their order.
+    `UnknownBaseline` if there is no such file, or if the file does not define the function.
     """
     entry = task.entry_points[0].name
+    if _OPERATOR.fullmatch(where):
+        signature = task.entry_points[0].signature
+        arguments = ", ".join(parse_signature(signature).parameters)
+        return Baseline(where, f"import torch\n\n\ndef {signature}:\n    return {where}({arguments})\n")
     place, _, function = where.rpartition(":")
     if (
         place
@@ -84,7 +93,7 @@ def other_baseline(task: Task, where: str, read: Callable[[str], str]) -> Baseli
     file, wanted = (place, (function,)) if place.endswith(".py") else (where, ())
     if not Path(file).exists():
         raise UnknownBaseline(
-            f"--against {where}: neither one of {', '.join(KINDS)} nor a kernel file nor PACKAGE.MODULE:FUNCTION"
+            f"--against {where}: neither one of {', '.join(KINDS)} nor a kernel file nor PACKAGE.MODULE:FUNCTION nor torch.ops.X.Y"
         )
     source = read(file)
     try:

@@ -109,6 +109,8 @@ class Strength:
         for name, value in call.inputs.items():
             if not isinstance(value, torch.Tensor) or not value.numel():
                 continue
+            if name in self._task.in_place:
+                continue  # memory for an output: a baseline that reads it, and an oracle that does not, differ
             try:
                 changed = self._problem.oracle(case, {**call.inputs, name: other_inputs[name]})
             except BadProblem:

@@ -21,6 +21,7 @@ from tui.actions.holding import check_holds, guarded_kernel
 from tui.actions.tuned_config import tuned_change
 from tui.commands.opening import complete_words, open_kernel
 from tui.diagnostics import Complaint, ExitCode, say
+from tui.print.export_files import standalone_or_none
 from tui.print.plain import emit
 from tui.print.pull_request import commit_message, comparison_words, pull_request
 
@@ -113,9 +114,7 @@ def apply_command(  # an option each
     else:
         tuned = None
         homes, name = repo.find_files(task, baseline_source(task), file), _name(kernel)
-        if guard and len(homes) > 1:
-            raise Complaint("--guard needs the kernel and its function in one file; wire it by hand")
-        source = guarded_kernel(kernel, task, homes[0].text) if guard else kernel.source
+        source = guarded_kernel(kernel, task, homes) if guard else kernel.source
         texts = repo.merged(homes, source, task)
         check_holds(kernel, task, targets)
     place, branch = home.root / "applied" / name, f"wavedeck/{name}"
@@ -143,14 +142,28 @@ def apply_command(  # an option each
         compare=compare if accuracy or e2e else None,
     )
     page = pull_request(
-        kernel, task, paths, test=test, comparisons=comparisons, tuned=tuned, guarded=guard, targets=targets
+        kernel,
+        task,
+        paths,
+        test=test,
+        comparisons=comparisons,
+        tuned=tuned,
+        guarded=guard,
+        targets=targets,
+        template=repo.pull_request_template,
     )
     write_whole(place / "PR.md", page.encode("utf-8", "replace"))
+    files = {} if config else standalone_or_none(task, kernel.source)
+    for name, content in files.items():
+        (place / "standalone").mkdir(exist_ok=True)
+        write_whole(place / "standalone" / name, content.encode("utf-8", "replace"))
     for comparison in comparisons:
         emit(f"{comparison.number:<13} {comparison_words(comparison)}")
     emit(f"branch        {branch}: commit {commit[:12]} changes {', '.join(paths)}")
     emit(f"worktree      {place / 'tree'}")
     emit(f"pull request  {place / 'PR.md'}")
+    if files:
+        emit(f"test, bench   {place / 'standalone'}")
     emit(f"sign it off   git -C {place / 'tree'} commit --amend -s --no-edit")
 
 

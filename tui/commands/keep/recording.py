@@ -16,6 +16,7 @@ from suites import (
     SuiteError,
     Task,
     find_public_task,
+    find_task,
     load_public_suite,
     load_task,
     public_suite_names,
@@ -26,12 +27,12 @@ from tui.diagnostics import Complaint, say
 
 
 def judged_task(name: str, registry: Path, *, devices: Sequence[str], targets: Sequence[str]) -> Task:
-    """Return a task by name. A task of a public benchmark is recorded first, if it has no valid recording.
+    """Return a task by name or folder. A task of a public benchmark is recorded first, if it has no valid recording.
 
     Raises `SuiteError` for an unknown task, and `Complaint` if no call of it can be judged.
     """
     (full_name,) = record_missing([name], registry, devices=devices, targets=targets)
-    return load_task(full_name, registry=registry)
+    return find_task(full_name, registry=registry)
 
 
 def record_missing(

@@ -14,12 +14,13 @@ from suites import (
     Task,
     check_suite,
     check_task,
+    find_task,
     load_suite,
     load_task,
     public_suite_names,
     suite_names,
 )
-from suites.folder import TASK_FILE, read_task
+from suites.folder import TASK_FILE
 from suites.public.instructions import Instruction
 from tui.commands.options import (
     OwnOptions,
@@ -94,7 +95,7 @@ def new_command(
     return (
         ExitCode.DONE
         if written is None
-        else checked([written], (), str(written.folder), targets, interpreter, as_json=as_json)
+        else checked([written], (), written.id, targets, interpreter, as_json=as_json)
     )
 
 
@@ -103,11 +104,11 @@ def new_command(
 @instruction_option
 @json_option
 def show_command(task: str, *, instruction: str, as_json: bool) -> None:
-    """Show one task: instruction, cases and tolerances."""
+    """Show one task, by name or folder: instruction, cases and tolerances."""
     if task.partition("/")[0] in public_suite_names(registry=registry()):
         show_public(task, registry(), Instruction(instruction), as_json=as_json)
         return
-    shown = load_task(task, registry=registry())
+    shown = find_task(task, registry=registry())
     if as_json:
         emit_json(entry(shown) | {"instruction": shown.instruction, "task_file": shown})
         return
@@ -185,7 +186,7 @@ def check_command(name: str, *, targets: str | None, python: str, as_json: bool)
     folder = Path(name)
     if (folder / TASK_FILE).is_file():
         problems = check_task(folder)
-        tasks = [] if problems else [read_task(folder, suite=folder.resolve().parent.name)]
+        tasks = [] if problems else [find_task(name, registry=registry())]
         return checked(tasks, problems, name, targets, interpreter, as_json=as_json)
     is_suite = name in suite_names(registry=registry()) or name in public_suite_names(registry=registry())
     full_name = name if is_suite or "/" in name else load_task(name, registry=registry()).id

@@ -70,7 +70,9 @@ EXIT_CODES = {Verdict.CORRECT: ExitCode.DONE, Verdict.INFRA_ERROR: ExitCode.FAIL
 @click.command(name="eval")
 @click.argument("file", metavar="[FILE]", required=False, shell_complete=complete_files)
 @click.option(
-    "--task", help="Task that the kernel must solve. [a task of its own]", shell_complete=complete_tasks
+    "--task",
+    help="Task that the kernel must solve, by name or folder. [a task of its own]",
+    shell_complete=complete_tasks,
 )
 @predictions_options
 @click.option(
@@ -87,7 +89,7 @@ EXIT_CODES = {Verdict.CORRECT: ExitCode.DONE, Verdict.INFRA_ERROR: ExitCode.FAIL
     "--against",
     metavar="WHAT",
     default=TASK,
-    help="Timing baseline on a GPU: task (the task's own baseline), eager, compile, a kernel file, FILE.py:FUNCTION or PACKAGE.MODULE:FUNCTION. [task]",
+    help="Timing baseline on a GPU: task (the task's own baseline), eager, compile, a kernel file, FILE.py:FUNCTION, PACKAGE.MODULE:FUNCTION or torch.ops.X.Y. [task]",
 )
 @click.option(
     "--cache",

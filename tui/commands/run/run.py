@@ -17,7 +17,7 @@ from engine.process.environment import detach_risks
 from engine.process.keys import environment_with_keys
 from engine.process.launch import EngineStart, prepare
 from sessions.home import Home, home_from
-from suites import Task, public_suite_names
+from suites import Task, find_name, public_suite_names
 from suites.own.request import is_kernel_file
 from tui.actions.run_plan import from_own_kernel, model_of, plan, shipped_price_words
 from tui.commands.options import (
@@ -70,8 +70,8 @@ def run_command(
 ) -> ExitCode:
     """Start agents on TASKs and watch them: in the cockpit, or as lines without a terminal.
 
-    A TASK may be a kernel file, FILE.py or FILE.py:FUNCTION: --shapes gives its inputs, a PyTorch function in the file what is
-    right, and the kernel itself is the first attempt.
+    A TASK is a name, or a folder in a suite. It may also be a kernel file, FILE.py or FILE.py:FUNCTION: --shapes gives its
+    inputs, a PyTorch function in the file what is right, and the kernel itself is the first attempt.
 
     Without TASKs: the tasks of the recording, or else the whole suite. Agents keep running after you quit the cockpit;
     `wavedeck attach` comes back. With lines, Ctrl-C stops the session, and `wavedeck resume` continues it.
@@ -105,6 +105,7 @@ def run_command(
             raise Complaint(
                 "--shapes, --reference, --send-only, -y and --dry-run are for a kernel file: wavedeck run FILE.py"
             )
+        tasks = tuple(find_name(task, registry=home.suites) for task in tasks)
         settings = from_own_kernel(settings, tasks, home.suites)
         requested = msgspec.structs.replace(plan(settings, tasks, model, title=title), python=python)
         public_suites = public_suite_names(registry=home.suites)

@@ -31,6 +31,16 @@ def peak_share(latency: Latency) -> RoofShare | None:
     return None if used is None else _larger(used.io_utilisation, used.mfu)
 
 
+def rate_words(latency: Latency) -> str:
+    """Return the candidate's rate of what limits it, by the task's cost model: `3.12 TB/s` or `410 TFLOP/s`; empty as above."""
+    used, share = _trusted(latency), peak_share(latency)
+    if used is None or share is None:
+        return ""
+    is_memory = share.limit == "memory"
+    rate = used.bytes_per_s if is_memory else used.flops_per_s
+    return f"{rate / 1e12:.3g} {'TB/s' if is_memory else 'TFLOP/s'}"
+
+
 def _trusted(latency: Latency) -> Efficiency | None:
     used = latency.efficiency
     return None if used is None or used.suspect or is_launch_bound(latency) else used
