@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import getpass
+import time
 from typing import Any
 
 from engine.errors import CommandRefused
@@ -51,12 +52,11 @@ async def give(home: Home, session: str, name: str, **arguments: Any) -> None:
 
 async def _wait_for_end(home: Home, session: str) -> None:
     """Wait until an engine that ends is gone; it takes seconds, in which it stores the session."""
-    try:
-        async with asyncio.timeout(ENDS_WITHIN_S):
-            while home.live(session).running:
-                await asyncio.sleep(0.1)
-    except TimeoutError:
-        raise Complaint(ENDING) from None
+    deadline = time.monotonic() + ENDS_WITHIN_S
+    while home.live(session).running:
+        if time.monotonic() > deadline:
+            raise Complaint(ENDING)
+        await asyncio.sleep(0.1)
 
 
 def _record(home: Home, session: str, request: Request) -> None:
