@@ -5,14 +5,14 @@ Plain dataclasses, so that any protocol can encode them.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from engine.methods.orders import last_command, words_for
+from engine.prompting.agent_prompt import best_of_agent, judged_of, task_text
 from engine.prompting.facts import ErrorFacts, error_facts, failure_line
 from engine.prompting.figures import EstimatedRow, Measurements, TimedRow, achieved, measurements, timed_rows
-from engine.prompting.judged import JudgedCandidate
-from engine.prompting.prompting import REQUEST, Setting, first_prompt
+from engine.prompting.prompting import Setting
 from harness import Verdict
 from sessions.state.state import AttemptState, SessionState
 
@@ -25,9 +25,6 @@ __all__ = [
     "TimedRow",
     "VerdictAnswer",
 ]
-
-ANSWER_FORMAT = "# What to answer with"
-"""Heading of the part of a prompt that is for replies of models; an agent sends code by a tool."""
 
 
 @dataclass(frozen=True)
@@ -118,10 +115,8 @@ class Listener:
 
 
 def task_answer(setting: Setting) -> TaskAnswer:
-    """Returns the facts of a first prompt, without its request and without the format of replies."""
-    system, user = (message.content for message in first_prompt(setting))
-    rules = system.partition(ANSWER_FORMAT)[0].strip()
-    return TaskAnswer(setting.task.id, f"{user.rpartition(REQUEST)[0].strip()}\n\n{rules}\n")
+    """Returns the facts of a task."""
+    return TaskAnswer(setting.task.id, task_text(setting))
 
 
 def verdict_answer(
@@ -182,23 +177,3 @@ def measure_answer(attempt: AttemptState, device: str) -> MeasureAnswer | None:
 def evaluations_left(state: SessionState, instance: str) -> int:
     """Returns how many candidates the agent may still send."""
     return max(0, sum(state.phases(instance)) - len(state.sent_to(instance)))
-
-
-def judged_of(state: SessionState, instance: str) -> Iterator[JudgedCandidate]:
-    """Yield the attempts of an instance that have a verdict, oldest first."""
-    chain = state.instances.get(instance)
-    for attempt in chain.attempts if chain is not None else ():
-        if attempt.evaluation is not None:
-            yield JudgedCandidate(
-                attempt.attempt,
-                attempt.source or "",
-                attempt.strategy,
-                attempt.evaluation,
-                rejection=attempt.decision.why if attempt.rejected and attempt.decision else None,
-            )
-
-
-def best_of_agent(state: SessionState, instance: str) -> JudgedCandidate | None:
-    """Returns the best correct attempt that no person rejected, by its verdict alone: an exam must not show in it."""
-    passed = [judged for judged in judged_of(state, instance) if judged.passed]
-    return max(passed, key=lambda judged: judged.rank, default=None)

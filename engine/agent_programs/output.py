@@ -1,0 +1,210 @@
+"""What the output of an agent's program says: text for people, and tokens and cost as the agent counts them.
+
+Nothing in it is a result. A line that is not of the expected format is shown as it is.
+"""
+
+from __future__ import annotations
+
+import codecs
+import json
+import math
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+import msgspec
+
+from engine.models.bookkeeping import field as at
+from engine.models.bookkeeping import read_count, read_usage
+from sessions.events import Usage
+
+LONGEST_LINE = 1 << 20
+"""The rest of a longer line is dropped."""
+SHORT = 400
+"""Characters of a tool's arguments or result that are shown."""
+
+
+@dataclass(slots=True)
+class Spending:
+    """Tokens and cost that an agent reported and that no call has yet; `None`: it reported none."""
+
+    usage: Usage = field(default_factory=Usage)
+    cost_usd: float | None = None
+
+
+class AgentOutput:
+    """Reads the output of an agent piece by piece."""
+
+    def __init__(self, format_name: str) -> None:
+        self.spending = Spending()
+        self.last_line = ""
+        """The last line that was shown, which names the error of an agent that failed."""
+        self._describe = FORMATS.get(format_name)
+        self._decoder = codecs.getincrementaldecoder("utf-8")(errors="replace")
+        self._line = ""
+        self._cut = False
+
+    def take_spending(self) -> Spending:
+        """Returns what the agent reported since the last call of this method."""
+        spending, self.spending = self.spending, Spending()
+        return spending
+
+    def read(self, data: bytes, *, last: bool = False) -> str:
+        """Returns what the next bytes say to people."""
+        text = self._decoder.decode(data, last)
+        if self._describe is None:
+            self._remember(text)
+            return text
+        *lines, rest = (self._line + text).split("\n")
+        shown = [self._show(line) for line in lines]
+        self._line, self._cut = rest[:LONGEST_LINE], self._cut or len(rest) > LONGEST_LINE
+        if last and self._line:
+            shown.append(self._show(self._line))
+            self._line = ""
+        return "".join(shown)
+
+    def _show(self, line: str) -> str:
+        cut, self._cut = self._cut, False
+        try:
+            event = None if cut else msgspec.json.decode(line)
+        except msgspec.DecodeError:
+            event = None
+        if not isinstance(event, dict):
+            words = line[:LONGEST_LINE]
+        else:
+            assert self._describe is not None
+            words = "\n".join(filter(None, self._describe(event, self.spending)))
+        self._remember(words)
+        return f"{words}\n" if words.strip() else ""
+
+    def _remember(self, text: str) -> None:
+        lines = [line.strip() for line in text[-2000:].splitlines() if line.strip()]
+        self.last_line = lines[-1] if lines else self.last_line
+
+
+def claude_words(event: dict[str, Any], spending: Spending) -> Iterator[str]:
+    """Yield the words of an event of Claude Code's `stream-json`."""
+    match event.get("type"):
+        case "system" if event.get("subtype") == "init":
+            yield f"Claude Code {text(event.get('claude_code_version'))}, model {text(event.get('model'))}"
+        case "assistant" | "user":
+            blocks = at(event, "message", "content")
+            for block in blocks if isinstance(blocks, list) else ():
+                yield from block_words(block)
+        case "result":
+            usage = event.get("usage")
+            spending.usage = read_usage(
+                input_tokens=total(
+                    usage, "input_tokens", "cache_read_input_tokens", "cache_creation_input_tokens"
+                ),
+                output_tokens=at(usage, "output_tokens"),
+                cached_tokens=at(usage, "cache_read_input_tokens"),
+                cache_write_tokens=at(usage, "cache_creation_input_tokens"),
+            )
+            spending.cost_usd = cost(event.get("total_cost_usd"))
+            if event.get("is_error"):
+                yield text(event.get("result")) or text(event.get("subtype"))
+        case _:
+            pass
+
+
+def block_words(block: object) -> Iterator[str]:
+    """Yield the words of a content block of Claude Code."""
+    match at(block, "type"):
+        case "text":
+            yield text(at(block, "text"))
+        case "thinking":
+            yield text(at(block, "thinking"))
+        case "tool_use":
+            yield f"> {text(at(block, 'name'))} {short(at(block, 'input'))}"
+        case "tool_result":
+            yield f"< {short(at(block, 'content'))}"
+        case _:
+            pass
+
+
+def codex_words(event: dict[str, Any], spending: Spending) -> Iterator[str]:
+    """Yield the words of an event of `codex exec --json`."""
+    item = event.get("item")
+    match event.get("type"), at(item, "type"):
+        case "item.completed", "agent_message" | "reasoning":
+            yield text(at(item, "text"))
+        case "item.started", "mcp_tool_call":
+            yield f"> {text(at(item, 'tool'))} {short(at(item, 'arguments'))}"
+        case "item.started", "command_execution":
+            yield f"> {short(at(item, 'command'))}"
+        case "item.completed", "command_execution":
+            yield f"< {short(at(item, 'aggregated_output'))}"
+        case "item.completed", "mcp_tool_call":
+            yield f"< {short(at(item, 'error', 'message') or at(item, 'result', 'content'))}"
+        case "item.completed", "error":
+            yield text(at(item, "message"))
+        case "turn.failed" | "error", _:
+            yield text(at(event, "error", "message")) or text(event.get("message"))
+        case "turn.completed", _:
+            usage = event.get("usage")
+            spending.usage = read_usage(
+                input_tokens=at(usage, "input_tokens"),
+                output_tokens=at(usage, "output_tokens"),
+                cached_tokens=at(usage, "cached_input_tokens"),
+                cache_write_tokens=None,
+            )
+        case _:
+            pass
+
+
+def gemini_words(event: dict[str, Any], spending: Spending) -> Iterator[str]:
+    """Yield the words of an event of Gemini CLI's `stream-json`."""
+    match event.get("type"):
+        case "init":
+            yield f"Gemini CLI, model {text(event.get('model'))}"
+        case "message" if event.get("role") != "user":
+            yield text(event.get("content"))
+        case "tool_use":
+            yield f"> {text(event.get('tool_name'))} {short(event.get('parameters'))}"
+        case "tool_result":
+            yield f"< {short(event.get('output') or event.get('error'))}"
+        case "error":
+            yield text(event.get("message"))
+        case "result":
+            stats = event.get("stats")
+            spending.usage = read_usage(
+                input_tokens=at(stats, "input_tokens"),
+                output_tokens=at(stats, "output_tokens"),
+                cached_tokens=at(stats, "cached"),
+                cache_write_tokens=None,
+            )
+            yield text(at(event, "error", "message"))
+        case _:
+            pass
+
+
+FORMATS: dict[str, Callable[[dict[str, Any], Spending], Iterator[str]]] = {
+    "claude": claude_words,
+    "codex": codex_words,
+    "gemini": gemini_words,
+}
+"""Readers of one JSON object a line; any other format is text."""
+
+
+def text(value: object) -> str:
+    """Returns a text; empty if the value is none."""
+    return value if isinstance(value, str) else ""
+
+
+def short(value: object) -> str:
+    """Returns the beginning of a value on one line."""
+    words = " ".join((value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)).split())
+    return words if len(words) <= SHORT else f"{words[:SHORT]} ..."
+
+
+def total(value: object, *names: str) -> int | None:
+    """Returns the sum of the counts with these names; `None` if the first of them is unknown."""
+    counts = [read_count(at(value, name)) for name in names]
+    return None if counts[0] is None else sum(filter(None, counts))
+
+
+def cost(value: object) -> float | None:
+    """Returns a cost in USD; `None` if the value cannot be one."""
+    is_number = isinstance(value, int | float) and not isinstance(value, bool)
+    return float(value) if is_number and math.isfinite(value) and value >= 0 else None  # type: ignore[operator,arg-type]
