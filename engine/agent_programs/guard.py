@@ -27,8 +27,10 @@ DEVICES = ("null", "zero", "full", "random", "urandom", "tty", "ptmx", "pts")
 
 
 class Confinement(msgspec.Struct, frozen=True, kw_only=True):
-    """What an agent may touch. All paths are absolute, without links."""
+    """What an agent may touch. All paths are absolute; only `shared` may have links."""
 
+    engine: int
+    """Process of the engine."""
     folder: str
     """Its work folder."""
     write: tuple[str, ...]
@@ -42,10 +44,13 @@ class Confinement(msgspec.Struct, frozen=True, kw_only=True):
 def main() -> NoReturn:
     """Run the program to the end of its tree."""
     confinement = msgspec.json.decode(sys.argv[1], type=Confinement)
+    if os.getppid() != confinement.engine:
+        os._exit(NOT_STARTED)  # the engine died before the guard could notice its death
     version = landlock.version()
     hidden = {Path(name) for name in confinement.hidden}
-    hidden |= {Path("/dev"), *Path(confinement.shared).glob("wavedeck-*")}
-    readable = list(all_but(hidden, opened={Path(confinement.shared)})) if version else []
+    shared = Path(confinement.shared).resolve()
+    hidden |= {Path("/dev"), *shared.glob("wavedeck-*")}
+    readable = list(all_but(hidden, opened={shared})) if version else []
 
     def run() -> NoReturn:
         try:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import codecs
 import json
 import math
+import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
@@ -20,6 +21,8 @@ from sessions.events import Usage
 
 LONGEST_LINE = 1 << 20
 """The rest of a longer line is dropped."""
+ESCAPES = re.compile(r"\x1b(\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(\x07|\x1b\\))")
+"""Colours, movements of the cursor and titles of a terminal."""
 SHORT = 400
 """Characters of a tool's arguments or result that are shown."""
 
@@ -51,7 +54,7 @@ class AgentOutput:
 
     def read(self, data: bytes, *, last: bool = False) -> str:
         """Returns what the next bytes say to people."""
-        text = self._decoder.decode(data, last)
+        text = ESCAPES.sub("", self._decoder.decode(data, last))
         if self._describe is None:
             self._remember(text)
             return text

@@ -35,7 +35,7 @@ class AgentProgram:
     keys: tuple[str, ...] = ()
     """Variables with keys of its provider."""
     own: tuple[str, ...] = ()
-    """Its own files and folders (a name without a dot after the first character), which it may change; no other agent reads them."""
+    """Its own files and folders, which it may change; no other agent reads them. A file's name has a suffix."""
     variables: Mapping[str, str] | None = None
     output: str = "text"
     """Format of its output, see `engine.agent_programs.output`."""
@@ -107,7 +107,10 @@ PRESETS = {
         ),
         AgentProgram(
             "mini-swe-agent",
-            ("mini", "-t", "{prompt}", "-y", "--exit-immediately", "-o", "trajectory.json"),
+            (
+                "mini", "-t", "{prompt}", "-y", "--exit-immediately", "-o", "trajectory.json",
+                "-c", "mini.yaml", "-c", "environment.timeout=900",
+            ),
             model=("-m", "{model}"),
             own=("~/.config/mini-swe-agent",),
         ),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import re
 import secrets
 import sys
 import tempfile
@@ -39,8 +40,8 @@ DRAIN_S = 0.2
 CHUNK_BYTES = 1 << 16
 SHOWN_CHARACTERS = 1 << 18
 """Output of one call that is kept."""
-FLOOD_WAIT_S = 0.1
-"""Wait between two reads of output that is not kept: the program then waits too."""
+READ_WAIT_S = 0.01
+"""Wait between two reads: a program that floods its output waits too, and the engine stays free."""
 END_S = 5.0
 """Time for a process tree to end before its guard is killed too."""
 
@@ -53,7 +54,7 @@ class AgentWork:
         self._shared = shared
         self._key = key
         self._model = shared.plan.model.partition(" ")[2]
-        self._folder = shared.recorder.live.folder / "agents" / key.replace("/", "-")
+        self._folder = shared.recorder.live.folder / "agents" / re.sub(r"[/#]", "-", key)
         self._server: Process | None = None
         self._guard: Process | None = None
         self._reading: asyncio.Task[None] | None = None
@@ -173,8 +174,7 @@ class AgentWork:
         assert self._guard.stdout is not None
         while data := await self._guard.stdout.read(CHUNK_BYTES):
             self._keep(self._output.read(data))
-            if self._room <= 0:
-                await asyncio.sleep(FLOOD_WAIT_S)
+            await asyncio.sleep(READ_WAIT_S)
         self._keep(self._output.read(b"", last=True))
         await self._guard.wait()
 
@@ -248,10 +248,11 @@ class AgentWork:
             note_once(self._shared.recorder, "warning", words)
         values = {"prompt": prompt, "mcp": str(self._folder / "mcp.json"), "url": url}
         confinement = guard.Confinement(
+            engine=os.getpid(),
             folder=str(self._folder.resolve()),
             write=tuple(map(str, own_files(program))),
             hidden=tuple(map(str, self._hidden(program))),
-            shared=os.path.realpath(tempfile.gettempdir()),
+            shared=tempfile.gettempdir(),
         )
         self._guard = await asyncio.create_subprocess_exec(
             *(sys.executable, "-P", "-m", guard.__name__, msgspec.json.encode(confinement).decode()),

@@ -20,7 +20,7 @@ async def propose_to(url: str, token: str, task: str, source: str, note: str) ->
     for number in (signal.SIGTERM, signal.SIGINT):
         asyncio.get_running_loop().add_signal_handler(number, here.cancel)
 
-    async def report(progress: float, total: float | None, message: str | None) -> None:
+    async def report(progress: float, total: float | None, message: str | None) -> None:  # noqa: ARG001
         say(message or "")
 
     async with (
