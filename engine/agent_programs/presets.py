@@ -146,7 +146,8 @@ def check_program(options: MethodOptions, model: str, environ: Mapping[str, str]
     if program is None:
         return None
     if shutil.which(program.command[0], path=environ.get("PATH")) is None:
-        raise UsageProblem(f"the agent's program {program.command[0]} is not on the path; install it first")
+        option = "--agent-command" if options.agent_command else "--agent"
+        raise UsageProblem(f"{option}: the program {program.command[0]} is not on the path; install it first")
     if model and not program.model:
         raise UsageProblem(f"{program.name} takes no --model here; choose it in the agent's own settings")
     return program

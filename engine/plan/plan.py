@@ -224,7 +224,7 @@ def _options(options: MethodOptions, method: Method, tasks: Sequence[Task]) -> M
     """Returns the options with absolute paths; `UsageProblem` if the method does not take an option."""
     for name, value in msgspec.structs.asdict(options).items():
         if value != getattr(MethodOptions(), name) and name not in method.takes:
-            takers = [taker for taker in METHODS if name in open_method(taker).takes]
+            takers = [taker for taker in (*METHODS, AGENT) if name in open_method(taker).takes]
             raise UsageProblem(
                 f"--{name.replace('_', '-')} is an option of {', '.join(takers)}, not of {method.name}"
             )

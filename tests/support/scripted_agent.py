@@ -77,6 +77,31 @@ def forks():
     time.sleep(600)
 
 
+def greedy():
+    """Ask for 1,000 evaluations at once, over MCP."""
+    import asyncio
+
+    import httpx2
+    from mcp.client.client import Client
+    from mcp.client.streamable_http import streamable_http_client
+
+    async def ask():
+        headers = {"Authorization": "Bearer " + os.environ["WAVEDECK_MCP_TOKEN"]}
+        limits = httpx2.Limits(max_connections=1000)
+        http = httpx2.AsyncClient(headers=headers, limits=limits, timeout=None)
+        async with (
+            http,
+            Client(streamable_http_client(os.environ["WAVEDECK_MCP_URL"], http_client=http)) as client,
+        ):
+            codes = [f"{RIGHT}\n# {number}\n" for number in range(1000)]
+            arguments = [{"task": "vector_add", "code": code} for code in codes]
+            async with asyncio.TaskGroup() as group:
+                calls = [group.create_task(client.call_tool("eval", one)) for one in arguments]
+        print(sum(not call.result().is_error for call in calls), "judged", flush=True)
+
+    asyncio.run(ask())
+
+
 def broken():
     sys.exit("I am not logged in")
 

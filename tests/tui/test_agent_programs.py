@@ -126,6 +126,14 @@ def test_an_endless_agent_ends_with_its_whole_tree(home: Home, shell: Shell, end
 
 
 @pytest.mark.soak
+def test_an_agent_that_asks_for_a_thousand_evaluations_gets_its_budget(home: Home, shell: Shell) -> None:
+    session = run(shell, "greedy", "--iterations", "3")
+    until_left(home, session)
+    assert [attempt.verdict for attempt in state_of(home, session).attempts()] == ["correct"] * 3
+    assert "3 judged" in "".join(said(home, session))
+
+
+@pytest.mark.soak
 def test_an_agent_with_too_many_processes_is_ended(home: Home, shell: Shell) -> None:
     session = run(shell, "forks")
     until_left(home, session)
