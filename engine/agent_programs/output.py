@@ -19,6 +19,9 @@ from engine.models.bookkeeping import field as at
 from engine.models.bookkeeping import read_count, read_usage
 from sessions.events import Usage
 
+SERVER = "wavedeck"
+MCP_TOOLS = f"mcp__{SERVER}"
+"""Wavedeck's MCP server in configurations, and the beginning of its tools' names in Claude Code."""
 LONGEST_LINE = 1 << 20
 """The rest of a longer line is dropped."""
 ESCAPES = re.compile(r"\x1b(\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(\x07|\x1b\\))")
@@ -33,6 +36,8 @@ class Spending:
 
     usage: Usage = field(default_factory=Usage)
     cost_usd: float | None = None
+    judge_calls: set[str] = field(default_factory=set)
+    """Ids of its calls of Wavedeck's tools: their results are the verdicts, which people see anyway."""
 
 
 class AgentOutput:
@@ -49,7 +54,8 @@ class AgentOutput:
 
     def take_spending(self) -> Spending:
         """Returns what the agent reported since the last call of this method."""
-        spending, self.spending = self.spending, Spending()
+        spending = self.spending
+        self.spending = Spending(judge_calls=spending.judge_calls)
         return spending
 
     def read(self, data: bytes, *, last: bool = False) -> str:
@@ -93,7 +99,7 @@ def claude_words(event: dict[str, Any], spending: Spending) -> Iterator[str]:
         case "assistant" | "user":
             blocks = at(event, "message", "content")
             for block in blocks if isinstance(blocks, list) else ():
-                yield from block_words(block)
+                yield from block_words(block, spending.judge_calls)
         case "result":
             usage = event.get("usage")
             spending.usage = read_usage(
@@ -111,16 +117,19 @@ def claude_words(event: dict[str, Any], spending: Spending) -> Iterator[str]:
             pass
 
 
-def block_words(block: object) -> Iterator[str]:
+def block_words(block: object, judge_calls: set[str]) -> Iterator[str]:
     """Yield the words of a content block of Claude Code."""
     match at(block, "type"):
         case "text":
             yield text(at(block, "text"))
         case "thinking":
             yield text(at(block, "thinking"))
+        case "tool_use" if text(at(block, "name")).startswith(MCP_TOOLS):
+            judge_calls.add(text(at(block, "id")))
+            yield f"> {text(at(block, 'name')).removeprefix(MCP_TOOLS).strip('_')}"
         case "tool_use":
             yield f"> {text(at(block, 'name'))} {short(at(block, 'input'))}"
-        case "tool_result":
+        case "tool_result" if text(at(block, "tool_use_id")) not in judge_calls:
             yield f"< {short(at(block, 'content'))}"
         case _:
             pass
@@ -132,6 +141,10 @@ def codex_words(event: dict[str, Any], spending: Spending) -> Iterator[str]:
     match event.get("type"), at(item, "type"):
         case "item.completed", "agent_message" | "reasoning":
             yield text(at(item, "text"))
+        case "item.started", "mcp_tool_call" if at(item, "server") == SERVER:
+            yield f"> {text(at(item, 'tool'))}"
+        case "item.completed", "mcp_tool_call" if at(item, "server") == SERVER:
+            yield text(at(item, "error", "message"))
         case "item.started", "mcp_tool_call":
             yield f"> {text(at(item, 'tool'))} {short(at(item, 'arguments'))}"
         case "item.started", "command_execution":

@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from engine.agent_programs.output import MCP_TOOLS
 from engine.errors import UsageProblem
 from sessions.settings import MethodOptions
 
@@ -56,7 +57,6 @@ class AgentProgram:
         return (*self.keys, f"{provider.upper()}_API_KEY") if slash and not self.has_mcp else self.keys
 
 
-MCP_TOOLS = "mcp__wavedeck"
 PRESETS = {
     program.name: program
     for program in (

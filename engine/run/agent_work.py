@@ -30,7 +30,7 @@ from engine.run.shared import Shared, note_once
 from harness.linux.folder_removal import remove
 from harness.sandbox import landlock
 from sessions.errors import SessionsError
-from sessions.events import CallFinished, CallStarted, Message, Role
+from sessions.events import AGENT_PROGRAM, CallFinished, CallStarted, Message, Role, ServedModel
 from sessions.home import Home
 from sessions.names import call_name, split_instance
 
@@ -135,6 +135,7 @@ class AgentWork:
             usage=spending.usage,
             cost_usd=spending.cost_usd,
             seconds=time.monotonic() - began,
+            served=ServedModel(endpoint=AGENT_PROGRAM),
         )
         await recorder.record_durable(finish)
         self._prompt = ()
