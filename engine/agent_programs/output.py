@@ -20,8 +20,9 @@ from engine.models.bookkeeping import read_count, read_usage
 from sessions.events import Usage
 
 SERVER = "wavedeck"
-MCP_TOOLS = f"mcp__{SERVER}"
-"""Wavedeck's MCP server in configurations, and the beginning of its tools' names in Claude Code."""
+"""Wavedeck's MCP server in configurations."""
+OWN_TOOL = re.compile(rf"mcp__?{SERVER}__?(?P<tool>\w+)")
+"""Name of one of its tools in Claude Code and Gemini CLI."""
 LONGEST_LINE = 1 << 20
 """The rest of a longer line is dropped."""
 ESCAPES = re.compile(r"\x1b(\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(\x07|\x1b\\))")
@@ -51,6 +52,7 @@ class AgentOutput:
         self._decoder = codecs.getincrementaldecoder("utf-8")(errors="replace")
         self._line = ""
         self._cut = False
+        self._in_message = False
 
     def take_spending(self) -> Spending:
         """Returns what the agent reported since the last call of this method."""
@@ -84,7 +86,13 @@ class AgentOutput:
             assert self._describe is not None
             words = "\n".join(filter(None, self._describe(event, self.spending)))
         self._remember(words)
-        return f"{words}\n" if words.strip() else ""
+        if not words.strip():
+            return ""
+        # Gemini CLI streams a message in pieces.
+        is_piece = isinstance(event, dict) and event.get("delta") is True
+        before = "\n" if self._in_message and not is_piece else ""
+        self._in_message = is_piece
+        return f"{before}{words}" if is_piece else f"{before}{words}\n"
 
     def _remember(self, text: str) -> None:
         lines = [line.strip() for line in text[-2000:].splitlines() if line.strip()]
@@ -124,11 +132,8 @@ def block_words(block: object, judge_calls: set[str]) -> Iterator[str]:
             yield text(at(block, "text"))
         case "thinking":
             yield text(at(block, "thinking"))
-        case "tool_use" if text(at(block, "name")).startswith(MCP_TOOLS):
-            judge_calls.add(text(at(block, "id")))
-            yield f"> {text(at(block, 'name')).removeprefix(MCP_TOOLS).strip('_')}"
         case "tool_use":
-            yield f"> {text(at(block, 'name'))} {short(at(block, 'input'))}"
+            yield tool_words(at(block, "name"), at(block, "input"), at(block, "id"), judge_calls)
         case "tool_result" if text(at(block, "tool_use_id")) not in judge_calls:
             yield f"< {short(at(block, 'content'))}"
         case _:
@@ -177,8 +182,9 @@ def gemini_words(event: dict[str, Any], spending: Spending) -> Iterator[str]:
         case "message" if event.get("role") != "user":
             yield text(event.get("content"))
         case "tool_use":
-            yield f"> {text(event.get('tool_name'))} {short(event.get('parameters'))}"
-        case "tool_result":
+            name, arguments = event.get("tool_name"), event.get("parameters")
+            yield tool_words(name, arguments, event.get("tool_id"), spending.judge_calls)
+        case "tool_result" if text(event.get("tool_id")) not in spending.judge_calls:
             yield f"< {short(event.get('output') or event.get('error'))}"
         case "error":
             yield text(event.get("message"))
@@ -201,6 +207,15 @@ FORMATS: dict[str, Callable[[dict[str, Any], Spending], Iterator[str]]] = {
     "gemini": gemini_words,
 }
 """Readers of one JSON object a line; any other format is text."""
+
+
+def tool_words(name: object, arguments: object, call: object, judge_calls: set[str]) -> str:
+    """Returns the words of a call of a tool; notes the call in `judge_calls` if it is one of Wavedeck's tools."""
+    own = OWN_TOOL.match(text(name))
+    if own is None:
+        return f"> {text(name)} {short(arguments)}"
+    judge_calls.add(text(call))
+    return f"> {own['tool']}"
 
 
 def text(value: object) -> str:

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from engine.agent_programs.output import MCP_TOOLS
+from engine.agent_programs.output import SERVER
 from engine.errors import UsageProblem
 from sessions.settings import MethodOptions
 
@@ -63,8 +63,8 @@ PRESETS = {
         AgentProgram(
             "claude-code",
             ("claude", "-p", "{prompt}", "--mcp-config", "{mcp}", "--strict-mcp-config", "--output-format", "stream-json", "--verbose"),
-            unconfined=("--allowedTools", MCP_TOOLS),
-            confined=("--allowedTools", f"{MCP_TOOLS},Bash,Edit,Write"),
+            unconfined=("--allowedTools", f"mcp__{SERVER}"),
+            confined=("--allowedTools", f"mcp__{SERVER},Bash,Edit,Write"),
             model=("--model", "{model}"),
             keys=("ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN", "CLAUDE_CODE_OAUTH_TOKEN"),
             own=("~/.claude", "~/.claude.json"),
@@ -96,6 +96,7 @@ PRESETS = {
             model=("-m", "{model}"),
             keys=("GEMINI_API_KEY", "GOOGLE_API_KEY"),
             own=("~/.gemini",),
+            variables={"GEMINI_CLI_TRUST_WORKSPACE": "true"},  # else it ignores the MCP server in its work folder
             output="gemini",
             has_mcp=True,
         ),

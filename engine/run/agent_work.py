@@ -30,7 +30,7 @@ from engine.run.shared import Shared, note_once
 from harness.linux.folder_removal import remove
 from harness.sandbox import landlock
 from sessions.errors import SessionsError
-from sessions.events import AGENT_PROGRAM, CallFinished, CallStarted, Message, Role, ServedModel
+from sessions.events import AGENT_PROGRAM, CallFinished, CallStarted, Message, Role, ServedModel, Usage
 from sessions.home import Home
 from sessions.names import call_name, split_instance
 
@@ -80,6 +80,12 @@ class AgentWork:
     def has_output(self) -> bool:
         """True if there is output that no call has."""
         return bool(self._waiting)
+
+    @property
+    def has_spending(self) -> bool:
+        """True if the program reported tokens or cost that no call has."""
+        spending = self._output.spending
+        return spending.cost_usd is not None or spending.usage != Usage()
 
     async def begin(self, prompt: str, best: JudgedCandidate | None) -> None:
         """Start the program in an empty work folder, with the MCP server of this instance. `ModelError` if one does not start."""

@@ -454,7 +454,7 @@ class InstanceContext:
         with suppress(TimeoutError):
             async with asyncio.timeout(FAREWELL_S):
                 await self._shared.changes.until(lambda: self._agent.has_output or not self._agent.runs)
-        if self._agent.has_output and self._begun:
+        if self._begun and (self._agent.has_output or self._agent.has_spending):
             self._fresh = True
             await self._agent.tell(self._name, lambda: False, limit_s=FAREWELL_S)
 

@@ -74,16 +74,35 @@ def test_claude_says_tokens_and_cost_as_it_counts_them() -> None:
                 "message": {"content": [{"type": "tool_use", "name": "Bash", "input": {"a": 1}}]},
             },
             {
+                "type": "assistant",
+                "message": {"content": [{"type": "tool_use", "id": "t", "name": "mcp__wavedeck__eval"}]},
+            },
+            {
+                "type": "user",
+                "message": {"content": [{"type": "tool_result", "tool_use_id": "t", "content": "verdict"}]},
+            },
+            {
                 "type": "result",
                 "total_cost_usd": 0.5,
                 "usage": {"input_tokens": 5, "cache_read_input_tokens": 3, "output_tokens": 2},
             },
         )
     )
-    assert text == 'Claude Code 2, model m\nI try.\n> Bash {"a": 1}\n'
+    assert text == 'Claude Code 2, model m\nI try.\n> Bash {"a": 1}\n> eval\n'
     spending = output.take_spending()
     assert (spending.usage, spending.cost_usd) == (Usage(8, 2, 3, None), 0.5)
     assert output.take_spending().usage == Usage()  # said once, counted once
+
+
+def test_pieces_of_a_message_are_one_line() -> None:
+    output = AgentOutput("gemini")
+    pieces = [
+        {"type": "message", "role": "assistant", "content": word, "delta": True} for word in ("I ", "try.")
+    ]
+    assert (
+        output.read(lines(*pieces, {"type": "tool_use", "tool_name": "mcp_wavedeck_eval"}))
+        == "I try.\n> eval\n"
+    )
 
 
 @pytest.mark.parametrize("format_name", ["claude", "codex", "gemini"])
