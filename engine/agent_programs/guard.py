@@ -27,7 +27,7 @@ DEVICES = ("null", "zero", "full", "random", "urandom", "tty", "ptmx", "pts")
 
 
 class Confinement(msgspec.Struct, frozen=True, kw_only=True):
-    """What an agent may touch. All paths are absolute; only `shared` may have links."""
+    """The files of an agent, and the files that are hidden from it. All paths are absolute; only `shared` may have links."""
 
     engine: int
     """Process of the engine."""

@@ -1,4 +1,4 @@
-"""What the output of an agent's program says: text for people, and tokens and cost as the agent counts them.
+"""Reads the output of an agent's program: text for people, and tokens and cost as the agent counts them.
 
 Nothing in it is a result. A line that is not of the expected format is shown as it is.
 """

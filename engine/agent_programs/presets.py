@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import re
 import shlex
 import shutil
@@ -30,7 +31,7 @@ class AgentProgram:
     unconfined: tuple[str, ...] = ()
     """Words that are added where the kernel cannot confine it."""
     confined: tuple[str, ...] = ()
-    """Words that are added where the kernel confines it: its own sandbox does not run inside another one."""
+    """Words that are added where the kernel confines it: its own sandbox does not run inside ours."""
     model: tuple[str, ...] = ()
     """Words that choose its model, with `{model}`."""
     keys: tuple[str, ...] = ()
@@ -149,6 +150,8 @@ def check_program(options: MethodOptions, model: str, environ: Mapping[str, str]
     if shutil.which(program.command[0], path=environ.get("PATH")) is None:
         option = "--agent-command" if options.agent_command else "--agent"
         raise UsageProblem(f"{option}: the program {program.command[0]} is not on the path; install it first")
+    if importlib.util.find_spec("mcp") is None:
+        raise UsageProblem("--agent needs the MCP SDK, which is not installed; pip install 'wavedeck[mcp]'")
     if model and not program.model:
         raise UsageProblem(f"{program.name} takes no --model here; choose it in the agent's own settings")
     return program

@@ -36,16 +36,22 @@ def task_text(setting: Setting) -> str:
 
 
 def agent_prompt(
-    setting: Setting, *, session: str, best: JudgedCandidate | None, used: int, left: int, has_tools: bool
+    setting: Setting,
+    *,
+    session: str,
+    best: JudgedCandidate | None,
+    used: int,
+    remaining: int,
+    has_tools: bool,
 ) -> str:
-    """Returns the prompt with which an agent's program starts; `used` and `left` count evaluations."""
+    """Returns the prompt with which an agent's program starts; `used` and `remaining` count evaluations."""
     how = (BY_TOOLS if has_tools else BY_COMMAND).format(task=setting.task.short_id, session=session)
     parts = [
         task_text(setting),
         "# Your work",
         WORK,
         how,
-        f"Each module that you send uses one of your evaluations; {left} are left.",
+        f"Each module that you send uses one of your evaluations; {remaining} are left.",
     ]
     if used:
         parts.append(f"You worked on this before and were interrupted: {used} evaluations are used.")

@@ -36,7 +36,7 @@ from sessions.names import call_name, split_instance
 
 SERVER_START_S = 60.0
 DRAIN_S = 0.2
-"""What the agent printed before it sent a candidate is read within this time."""
+"""Time to read the output that the agent wrote before it sent a candidate."""
 CHUNK_BYTES = 1 << 16
 SHOWN_CHARACTERS = 1 << 18
 """Output of one call that is kept."""
@@ -103,7 +103,7 @@ class AgentWork:
         self._reading = asyncio.create_task(self._read(), name=f"agent/{self._key}")
         self._reading.add_done_callback(lambda _: self._shared.changes.announce())
 
-    async def tell(self, attempt: str, until: Callable[[], bool], *, limit_s: float) -> None:
+    async def report(self, attempt: str, until: Callable[[], bool], *, limit_s: float) -> None:
         """Record the output as a call of an attempt, until the condition holds, the program has ended, or the time is over."""
         recorder = self._shared.recorder
         finished = sum(call.finished for call in recorder.state.attempt(attempt).calls)
@@ -151,8 +151,8 @@ class AgentWork:
         code = self._guard.returncode if self._guard is not None else None
         if self.has_ended and code:
             assert self.program is not None
-            said = f": {self._output.last_line[:300]}" if self._output.last_line else ""
-            raise ModelError("agent_failed", f"{self.program.name} ended with exit code {code}{said}")
+            words = f": {self._output.last_line[:300]}" if self._output.last_line else ""
+            raise ModelError("agent_failed", f"{self.program.name} ended with exit code {code}{words}")
 
     async def close(self) -> None:
         """End the program with its process tree, and its server; remove the work folder."""
@@ -168,9 +168,8 @@ class AgentWork:
                 await process.wait()
         if self._reading is not None:
             self._reading.cancel()
-            with suppress(
-                asyncio.CancelledError, SessionsError
-            ):  # an error of the journal ends the engine elsewhere
+            # An error of the journal ends the engine elsewhere.
+            with suppress(asyncio.CancelledError, SessionsError):
                 await self._reading
         if self.program is not None:
             await asyncio.to_thread(remove, self._folder)
@@ -275,8 +274,8 @@ class AgentWork:
 
     def _hidden(self, program: AgentProgram) -> Sequence[Path]:
         """Wavedeck's home, and the files of other agents, which may have keys."""
-        others = [name for preset in PRESETS.values() if preset.name != program.name for name in preset.own]
-        return [self._home.root.resolve(), *(Path(name).expanduser().resolve() for name in others)]
+        foreign = [name for preset in PRESETS.values() if preset.name != program.name for name in preset.own]
+        return [self._home.root.resolve(), *(Path(name).expanduser().resolve() for name in foreign)]
 
     @property
     def _home(self) -> Home:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import copy
+import time
 from collections import Counter
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager, suppress
@@ -394,7 +395,8 @@ class InstanceContext:
             await self._await_farewell()
             if self._last > place:
                 await self.abandon("the agent sent no candidate")
-            self._agent.check_end()
+            if self.key not in state.left:
+                self._agent.check_end()
             return False
         sent = waiting[0]
         recorded = self._recorded(place + 1)
@@ -420,7 +422,8 @@ class InstanceContext:
         def is_over() -> bool:
             return len(state.sent_to(self.key)) > place or self.key in state.left
 
-        if agent.program is not None and not agent.runs and not is_over():
+        if agent.program is not None and not (agent.runs or agent.has_ended or is_over()):
+            await self._shared.until_released(self.key)
             await self._start_agent()
         with suppress(TimeoutError):
             async with asyncio.timeout(AGENT_SILENT_S):
@@ -428,10 +431,10 @@ class InstanceContext:
         if agent.has_output and self.key not in state.left:
             await self._shared.until_released(self.key)
             judged_seq = max((attempt.judged_seq for attempt in self._chain_state), default=0)
-            # The last answer told the agent what a person had said by then.
+            # The last answer had what a person said until then.
             self._heard = max((word.seq for word in state.commands if word.seq <= judged_seq), default=0)
             await self.attempt(Origin.AGENT, None)
-            await agent.tell(self._name, is_over, limit_s=AGENT_SILENT_S)
+            await agent.report(self._name, is_over, limit_s=AGENT_SILENT_S)
 
     async def _start_agent(self) -> None:
         """Start the agent's program with what is known: the task, its earlier attempts, the best code."""
@@ -444,19 +447,20 @@ class InstanceContext:
             session=self._recorder.live.session,
             best=best,
             used=used,
-            left=self.iterations - used,
+            remaining=self.iterations - used,
             has_tools=self._agent.program.has_mcp,
         )
         await self._agent.begin(prompt, best)
 
     async def _await_farewell(self) -> None:
         """Wait a while for the end of the agent's program; its last words become a call of the latest attempt."""
+        ends = time.monotonic() + FAREWELL_S
         with suppress(TimeoutError):
             async with asyncio.timeout(FAREWELL_S):
                 await self._shared.changes.until(lambda: self._agent.has_output or not self._agent.runs)
         if self._begun and (self._agent.has_output or self._agent.has_spending):
             self._fresh = True
-            await self._agent.tell(self._name, lambda: False, limit_s=FAREWELL_S)
+            await self._agent.report(self._name, lambda: False, limit_s=max(0.0, ends - time.monotonic()))
 
     @property
     def _chain_state(self) -> Sequence[AttemptState]:

@@ -45,9 +45,9 @@ def lines(*events: object) -> bytes:
     ],
 )
 def test_an_agent_gets_only_the_keys_of_its_provider(agent: str, model: str, keys: set[str]) -> None:
-    given = environment(agent, model)
-    assert {name for name in given if name in ENVIRON} == {"PATH", "LANG"} | keys
-    assert given["PATH"] == "/work/bin:/bin"
+    received = environment(agent, model)
+    assert {name for name in received if name in ENVIRON} == {"PATH", "LANG"} | keys
+    assert received["PATH"] == "/work/bin:/bin"
 
 
 def test_a_command_replaces_that_of_a_preset() -> None:

@@ -22,12 +22,12 @@ def propose(source, note):
     return json.loads(done.stdout)["verdict"] if done.stdout else f"refused ({done.returncode})"
 
 
-def attempt_to(what, work):
+def attempt_to(action, work):
     try:
         work()
-        print(f"{what}: done", flush=True)
+        print(f"{action}: done", flush=True)
     except OSError as error:
-        print(f"{what}: {error.strerror}", flush=True)
+        print(f"{action}: {error.strerror}", flush=True)
 
 
 def honest():
@@ -96,7 +96,7 @@ def greedy():
             codes = [f"{RIGHT}\n# {number}\n" for number in range(1000)]
             arguments = [{"task": "vector_add", "code": code} for code in codes]
             async with asyncio.TaskGroup() as group:
-                calls = [group.create_task(client.call_tool("eval", one)) for one in arguments]
+                calls = [group.create_task(client.call_tool("eval", entry)) for entry in arguments]
         print(sum(not call.result().is_error for call in calls), "judged", flush=True)
 
     asyncio.run(ask())

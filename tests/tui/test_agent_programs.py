@@ -47,20 +47,20 @@ def state_of(home: Home, session: str) -> SessionState:
 
 
 def said(home: Home, session: str) -> list[str]:
-    """What the agent said, by call."""
+    """The words of the agent, by call."""
     return [event.reasoning for event in journal(home, session) if isinstance(event, CallFinished)]
 
 
 def processes_of(session: str) -> list[psutil.Process]:
     """The processes that work in the session's folders."""
-    found = []
+    processes = []
     for process in psutil.process_iter():
         try:
             if session in process.cwd() or any(session in word for word in process.cmdline()):
-                found.append(process)
+                processes.append(process)
         except psutil.Error:
             continue
-    return found
+    return processes
 
 
 def test_an_agent_is_run_and_its_words_are_shown(home: Home, shell: Shell) -> None:
@@ -93,8 +93,8 @@ def test_nothing_that_an_agent_says_is_a_result(home: Home, shell: Shell) -> Non
     assert "keys: []" in words
     assert "write a harness here: done" in words
     if landlock.version():
-        for what in ("read the home", "read the token", "write the judge"):
-            assert f"{what}: Permission denied" in words
+        for action in ("read the home", "read the token", "write the judge"):
+            assert f"{action}: Permission denied" in words
 
 
 @pytest.mark.soak
