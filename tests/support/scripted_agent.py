@@ -30,12 +30,16 @@ def attempt_to(action, work):
         print(f"{action}: {error.strerror}", flush=True)
 
 
+def brief():
+    print(f"\033[1mThe prompt has {'vector_add(x, y)' in PROMPT and 'the signature'}.\033[0m", flush=True)
+    print(propose(RIGHT, "Add."), flush=True)
+
+
 def honest():
-    print(f"the prompt has {'vector_add(x, y)' in PROMPT and 'the signature'}", flush=True)
     if Path("best.py").exists():
         print("I go on from my best", "best.py" in PROMPT)
     print(propose(WRONG, "Subtract."), flush=True)
-    print("\033[1mNow add.\033[0m", flush=True)
+    print("Now add.", flush=True)
     print(propose(RIGHT, "Add instead."), flush=True)
 
 
