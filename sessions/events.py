@@ -102,13 +102,17 @@ class Message(msgspec.Struct, frozen=True, omit_defaults=True):
     """See `CallFinished.turn`; it is sent, and `content` shows it to people."""
 
 
+AGENT_PROGRAM = "agent"
+"""Endpoint of calls that are output of an agent's program: it asks its models itself, and says what it spent at its end."""
+
+
 class ServedModel(msgspec.Struct, frozen=True):
     """The model that answered a call, as far as server and request say it."""
 
     model: str = ""
     """The id that the server says it served, for example with the date of a version; empty if it says none."""
     endpoint: str = ""
-    """Protocol of the request: `messages`, `responses` or `chat`."""
+    """Protocol of the request: `messages`, `responses` or `chat`; `AGENT_PROGRAM` for the output of an agent's program."""
     parameters: dict[str, Any] = {}
     """Every parameter that was sent besides the prompt: temperature, longest reply, thinking, effort."""
 

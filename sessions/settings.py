@@ -43,6 +43,10 @@ class MethodOptions(msgspec.Struct, frozen=True, kw_only=True, rename={"prompt_s
     """Digest of the predictions that are judged; empty if a method made the candidates."""
     rejudges: str = ""
     """Name of the session that is judged again; empty if the candidates are new."""
+    agent: str = ""
+    """Agent that the engine starts in the method `agent` (`engine.agent_programs.presets`); empty: a person starts it."""
+    agent_command: str = ""
+    """Command line of that agent, with `{prompt}`; empty: the preset's."""
 
 
 class StopRules(msgspec.Struct, frozen=True, kw_only=True):

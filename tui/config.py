@@ -16,20 +16,31 @@ import msgspec
 from msgspec import Meta
 from msgspec.structs import FieldInfo
 
+from engine.agent_programs.presets import TASK, TOKEN, URL
 from engine.errors import UsageProblem
 from engine.models import Limits, Pace
 from engine.models.spec import refuse_secrets
 from engine.plan.prices import Price
 from sessions.journal.codec import MOST
+from sessions.settings import AGENT
 
 from .diagnostics import Complaint
 
 PROJECT_FILE = "wavedeck.toml"
 PREFIX = "WAVEDECK_"
 NOT_SETTINGS = frozenset(
-    {"WAVEDECK_HOME", "WAVEDECK_LEASES", "WAVEDECK_MODEL_KEY", "WAVEDECK_MODEL_HEADERS", "WAVEDECK_SOAK"}
+    {
+        "WAVEDECK_HOME",
+        "WAVEDECK_LEASES",
+        "WAVEDECK_MODEL_KEY",
+        "WAVEDECK_MODEL_HEADERS",
+        "WAVEDECK_SOAK",
+        URL,
+        TOKEN,
+        TASK,
+    }
 )
-"""Variables of Wavedeck that are no settings: home, leases, a key, gateway headers, and the switch of the long tests."""
+"""Variables of Wavedeck that are no settings: home, leases, a key, gateway headers, the long tests, the server of an agent."""
 FLAGS_ONLY = ("headless", "detach", "json")
 
 Flag = Annotated[bool, Meta(description="true or false")]
@@ -92,6 +103,9 @@ class Settings(msgspec.Struct, frozen=True, rename="kebab"):
     descendants: Count = 8
     prompt_style: str = "chat"
     corpus: str = ""
+    agent: str = ""
+    agent_command: str = ""
+    """Either of the two selects the method `agent`."""
     instances: Count | None = None
     iterations: Count | None = None
     devices: Devices = ("idle",)
@@ -178,6 +192,8 @@ def load(flags: Mapping[str, object], *, environ: Mapping[str, str], folder: Pat
             values[key] = checked(source, key, value)
             origins[key] = source.name
     settings = Settings(**{FIELDS[key].name: value for key, value in values.items()})
+    if settings.agent or settings.agent_command:
+        settings = msgspec.structs.replace(settings, method=AGENT)
     return Configuration(settings, origins, remarks)
 
 
@@ -256,8 +272,15 @@ def person_file(environ: Mapping[str, str]) -> Iterator[SettingSource]:
 
 
 def project_file(folder: Path) -> Iterator[SettingSource]:
-    """Yield the settings of `./wavedeck.toml`. The project may be another person's, so the file may not set a model's URL."""
+    """Yield the settings of `./wavedeck.toml`.
+
+    The project may be another person's, so the file may not set a model's URL, or a command.
+    """
     for source in read(folder / PROJECT_FILE, shown=f"./{PROJECT_FILE}"):
+        if "agent-command" in source.values:
+            raise Complaint(
+                f"{source.at('agent-command')}: a project's file may not set a command; give it with --agent-command"
+            )
         if "://" in str(source.values.get("model", "")):
             raise Complaint(
                 f"{source.at('model')}: a project's file may not set a model's URL; "

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import replace
 
 from engine.methods.orders import last_command, words_for
@@ -17,11 +16,9 @@ from engine.methods.tools.tool_answers import (
     answer_best,
     answer_history,
     answer_measured,
-    best_of,
-    task_parts,
 )
+from engine.prompting.agent_prompt import best_of_agent, judged_of, task_parts
 from engine.prompting.figures import achieved
-from engine.prompting.judged import JudgedCandidate
 from engine.prompting.prompting import Setting
 from sessions.state.state import AttemptState, SessionState
 
@@ -44,8 +41,7 @@ class Listener:
 
 def task_answer(setting: Setting) -> TaskAnswer:
     """Returns the facts of a first prompt, without its request and without the format of replies."""
-    rules, facts = task_parts(setting)
-    return TaskAnswer(setting.task.id, f"{facts}\n\n{rules}\n")
+    return TaskAnswer(setting.task.id, task_parts(setting).text)
 
 
 def verdict_answer(
@@ -84,22 +80,3 @@ def measure_answer(attempt: AttemptState, device: str) -> MeasureAnswer | None:
 def evaluations_left(state: SessionState, instance: str) -> int:
     """Returns how many candidates the agent may still send."""
     return max(0, sum(state.phases(instance)) - len(state.sent_to(instance)))
-
-
-def judged_of(state: SessionState, instance: str) -> Iterator[JudgedCandidate]:
-    """Yield the attempts of an instance that have a verdict, oldest first."""
-    chain = state.instances.get(instance)
-    for attempt in chain.attempts if chain is not None else ():
-        if attempt.evaluation is not None:
-            yield JudgedCandidate(
-                attempt.attempt,
-                attempt.source or "",
-                attempt.strategy,
-                attempt.evaluation,
-                rejection=attempt.decision.why if attempt.rejected and attempt.decision else None,
-            )
-
-
-def best_of_agent(state: SessionState, instance: str) -> JudgedCandidate | None:
-    """Returns the best correct attempt of an instance, see `best_of`."""
-    return best_of(list(judged_of(state, instance)))

@@ -23,10 +23,8 @@ from engine.agents.answers import (
     TaskAnswer,
     VerdictAnswer,
     best_answer,
-    best_of_agent,
     evaluations_left,
     history_answer,
-    judged_of,
     measure_answer,
     task_answer,
     verdict_answer,
@@ -38,6 +36,7 @@ from engine.methods.tools.tool_answers import answer_asm
 from engine.plan.plan import RunPlan
 from engine.process import launch
 from engine.process.control import send
+from engine.prompting.agent_prompt import best_of_agent, judged_of
 from engine.prompting.prompting import Setting
 from harness import target
 from harness.assembly.code_texts import NoText
@@ -67,9 +66,9 @@ def answer_by() -> float:
 class AgentSession:
     """The running session of one task."""
 
-    def __init__(self, home: Home, session: str, task: Task) -> None:
+    def __init__(self, home: Home, session: str, task: Task, instance: int = 1) -> None:
         self.name = session
-        self.key = instance_key(task.id, 1)
+        self.key = instance_key(task.id, instance)
         self.state = SessionState()
         self.listener = Listener(self.key)
         self._home = home
@@ -172,10 +171,10 @@ class Desk:
         self._sending: set[asyncio.Task[Any]] = set()
         """Commands that are sent although the call that caused them was cancelled."""
 
-    def join(self, session: str, name: str) -> None:
-        """Work in a session that runs, on one of its tasks; without an earlier answer of this desk."""
+    def join(self, session: str, name: str, instance: int = 1) -> None:
+        """Work in a session that runs, in one of its instances; without an earlier answer of this desk."""
         task = self._load(name)
-        joined = self._sessions[task.id] = AgentSession(self._home, session, task)
+        joined = self._sessions[task.id] = AgentSession(self._home, session, task, instance)
         joined.read()
         chain = joined.state.instances.get(joined.key)
         # Each earlier answer came with a verdict, and had what a person said until then.
@@ -317,10 +316,10 @@ class Desk:
         return replace(answer, next="submitted: a person decides about the best attempt")
 
     async def close(self) -> None:
-        """End the work on every task: the agent is gone. What was sent is still judged."""
+        """End the work in each session that this desk started: the agent is gone. What was sent is still judged."""
         if self._starts:
             await asyncio.wait(self._starts.values())
-        for session in self._sessions.values():
+        for session in [self._sessions[task] for task in self._starts if task in self._sessions]:
             if session.read() and session.key not in session.state.left:
                 self._send_later(session.command("leave", instance=session.key))
         await self.settle()

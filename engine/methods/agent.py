@@ -1,4 +1,7 @@
-"""The method `agent`: an agent that is not Wavedeck's own sends the candidates; each is judged in turn."""
+"""The method `agent`: an agent that is not Wavedeck's own sends the candidates; each is judged in turn.
+
+A person starts the agent, or with `--agent` the engine does.
+"""
 
 from __future__ import annotations
 
@@ -12,14 +15,15 @@ class Agent:
 
     name = "agent"
     asks_model = False
-    takes: frozenset[str] = frozenset()
+    takes: frozenset[str] = frozenset({"agent", "agent_command"})
     roles: frozenset[Role] = frozenset()
     modules: frozenset[str] = frozenset()
     iterations: int | None = None
 
     async def run(self, context: Context) -> EndReason:
         """See `Method`."""
-        for _ in range(context.iterations):
-            if not await context.judge_sent():
-                return EndReason.SUBMITTED
-        return EndReason.ITERATIONS
+        async with context.agent():
+            for _ in range(context.iterations):
+                if not await context.judge_sent():
+                    return EndReason.SUBMITTED
+            return EndReason.ITERATIONS

@@ -7,6 +7,7 @@ resumed session runs the method again from the start and answers from the journa
 from __future__ import annotations
 
 from collections.abc import Coroutine, Sequence
+from contextlib import AbstractAsyncContextManager
 from typing import Any, Protocol
 
 import msgspec
@@ -154,6 +155,9 @@ class Context(Protocol):
 
         A correct attempt that is the best of its instance is profiled, as long as device time for profiles is left.
         """
+
+    def agent(self) -> AbstractAsyncContextManager[None]:
+        """Within the block, `judge_sent` runs the program of the agent, if the engine starts it; its end is awaited."""
         ...
 
     async def judge_sent(self) -> bool:

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import msgspec
 
+from engine.agent_programs.presets import AgentProgram, check_program
 from engine.corpus.further_kernels import check_corpus
 from engine.errors import UsageProblem
 from engine.methods import METHODS, MODULES, TOOLS, Method, ReadyCandidate, open_method
@@ -141,6 +142,7 @@ def resolve(
         raise UsageProblem(f"--review must be one of {', '.join(REVIEWS)}, not {plan.review!r}")
     if plan.review == "manual" and plan.method == AGENT:
         raise UsageProblem("--review manual does not go with the method agent, which waits for no person")
+    program = check_program(plan.options, plan.model, environ) if method.name == AGENT else None
     prices = with_shipped(plan.prices)
     _check_budgets(plan, models, prices)
     instances, iterations = _counts(plan, method, tasks, recording)
@@ -157,7 +159,7 @@ def resolve(
     return SessionPlan(
         session=session_name(method.name, now or datetime.now(UTC)),
         method=method.name,
-        model=plan.model if method.asks_model or method.name == AGENT else NoModel.model,
+        model=_model_words(plan, method, program),
         tasks=tuple(task.id for task in tasks),
         instances=instances,
         iterations=iterations,
@@ -175,6 +177,13 @@ def resolve(
         python=find_python(plan.python, home.judge_packages).path if plan.python else "",
         **{name: getattr(plan, name) for name in UNCHANGED},
     )
+
+
+def _model_words(plan: RunPlan, method: Method, program: AgentProgram | None) -> str:
+    """Returns the model of the session: of an agent that the engine starts, its name and the model if a person chose it."""
+    if program is not None:
+        return " ".join(filter(None, (program.name, plan.model)))
+    return plan.model if method.asks_model or method.name == AGENT else NoModel.model
 
 
 def session_name(method: str, now: datetime) -> str:
@@ -225,7 +234,7 @@ def _options(options: MethodOptions, method: Method, tasks: Sequence[Task]) -> M
     """Returns the options with absolute paths; `UsageProblem` if the method does not take an option."""
     for name, value in msgspec.structs.asdict(options).items():
         if value != getattr(MethodOptions(), name) and name not in method.takes:
-            takers = [taker for taker in METHODS if name in open_method(taker).takes]
+            takers = [taker for taker in (*METHODS, AGENT) if name in open_method(taker).takes]
             raise UsageProblem(
                 f"--{name.replace('_', '-')} is an option of {', '.join(takers)}, not of {method.name}"
             )
@@ -312,6 +321,8 @@ def _counts(
             )
         iterations = method.iterations
     if not method.asks_model:
+        if plan.options.agent or plan.options.agent_command:
+            return instances or 1, iterations or ITERATIONS
         if instances is not None and instances > 1:
             raise UsageProblem(
                 f"--instances {instances}: {method.name} asks no model, so all instances would be the same; leave it out"
@@ -346,6 +357,11 @@ def _check_budgets(plan: RunPlan, models: Sequence[str], prices: Mapping[str, Pr
     ):
         if amount is not None and not 0 < amount < math.inf:
             raise UsageProblem(f"--budget-{option} must be more than 0 and finite, not {amount:g}")
+    if plan.method == AGENT and (plan.budget_usd is not None or plan.budget_tokens is not None):
+        raise UsageProblem(
+            "--budget-usd and --budget-tokens cannot be kept for an agent, which asks its models itself; limit it with "
+            "--iterations, --budget-device-s or --budget-wall-s, and by its own options with --agent-command"
+        )
     unpriced = [model for model in models if model not in prices]
     if plan.budget_usd is not None and unpriced:
         raise UsageProblem(

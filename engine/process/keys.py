@@ -1,7 +1,8 @@
 """Keeps the keys of models out of the environment of every child process.
 
 A command of Wavedeck and an engine hide the keys while they run, so no program that they start (git, ssh, an editor, a worker)
-inherits one. Only an engine that is started gets the keys.
+inherits one. Only an engine that is started gets the keys, and from it an agent the keys of its own provider
+(`engine.agent_programs.presets`).
 """
 
 from __future__ import annotations
@@ -20,6 +21,10 @@ SECRETS = (
     "AZURE_OPENAI_API_KEY",
     "AZURE_OPENAI_AD_TOKEN",
     "GEMINI_API_KEY",
+    "GOOGLE_API_KEY",
+    "CLAUDE_CODE_OAUTH_TOKEN",
+    "CODEX_API_KEY",
+    "LLM_API_KEY",
 )
 """Variables with a key, or with headers that hold one."""
 

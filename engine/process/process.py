@@ -244,6 +244,7 @@ class Engine:
                 gates=Gates(plan.providers),
                 changes=changes,
                 busy=self._busy,
+                environ=self._environ,
             )
             async with asyncio.TaskGroup() as group:
                 helpers = (

@@ -9,9 +9,10 @@ from __future__ import annotations
 
 import asyncio
 import copy
+import time
 from collections import Counter
-from collections.abc import Sequence
-from contextlib import suppress
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 
 import msgspec
@@ -25,9 +26,12 @@ from engine.judge.sweeping import estimate_rung, recorded_rung, sweep_attempt
 from engine.judge.winners import measure_on
 from engine.methods import Review, Start
 from engine.methods.orders import Orders, last_command, orders_until, words_for
+from engine.methods.proposing import setting_of
 from engine.models import CallKey, Reply, Request, Tool
 from engine.plan.plan import read_start
+from engine.prompting.agent_prompt import agent_prompt, best_of_agent
 from engine.prompting.baseline_facts import BaselineFacts
+from engine.run.agent_work import AgentWork
 from engine.run.allocating import HOPELESS, best_receiver, is_hopeless
 from engine.run.calls import call_model, recorded_reply
 from engine.run.person import run_until
@@ -60,6 +64,8 @@ from suites import Task
 
 AGENT_SILENT_S = 7200.0
 """An agent that sends nothing for so long counts as gone: its process may have been killed."""
+FAREWELL_S = 60.0
+"""For an agent's program to end by itself, and to report what it spent, when it sends no further candidate."""
 TEMPERATURE = 1.0
 """GEAK's value: parallel instances must differ."""
 
@@ -103,6 +109,7 @@ class InstanceContext:
         """By source, held while it is judged; all lanes share it."""
         self._fresh = False
         """True if the attempt has data that its commit may lack."""
+        self._agent = AgentWork(shared, self.key)
 
     @property
     def is_extended(self) -> bool:
@@ -396,27 +403,101 @@ class InstanceContext:
         latest = next(reversed(self._attempt.profiles.values()), None)
         return profile_words(latest) if latest is not None else ""
 
+    # The agent
+
+    @asynccontextmanager
+    async def agent(self) -> AsyncIterator[None]:
+        """See `Context`."""
+        try:
+            yield
+            await self._await_farewell()
+        finally:
+            await self._agent.close()
+
     async def judge_sent(self) -> bool:
-        """See `Context`. The judging of a candidate that the agent withdraws is cancelled."""
+        """See `Context`. The judging of a candidate that the agent withdraws is cancelled.
+
+        `ModelError` if the agent's program ended with an error.
+        """
         await self.settle()
         state, place = self._recorder.state, self._last
-        with suppress(TimeoutError):
-            async with asyncio.timeout(AGENT_SILENT_S):
-                await self._shared.changes.until(
-                    lambda: len(state.sent_to(self.key)) > place or self.key in state.left
-                )
+        await self._listen(place)
         waiting = state.sent_to(self.key)[place:]
         if not waiting:
+            await self._await_farewell()
+            if self._last > place:
+                await self.abandon("the agent sent no candidate")
+            if self.key not in state.left:
+                self._agent.check_end()
             return False
         sent = waiting[0]
-        if self._recorded(place + 1) is None:
+        recorded = self._recorded(place + 1)
+        if recorded is None or recorded.source is None:
             await self._shared.until_released(self.key)
-        self._heard = sent.heard
-        attempt = await self.attempt(Origin.AGENT, None)
+        if self._last == place:
+            self._heard = sent.heard
+            await self.attempt(Origin.AGENT, None)
+        attempt = self._name
         judging = self.judge(sent.source, sent.strategy)
         if await run_until(judging, lambda: attempt in state.withdrawn, self._shared.changes) is None:
             await self.abandon("the agent withdrew it")
         return True
+
+    async def _listen(self, place: int) -> None:
+        """Wait for the candidate after `place`, or for the end of the agent's work.
+
+        If the engine started the agent, the next attempt begins with the agent's first words after a verdict, and has them as a
+        call of a model.
+        """
+        agent, state, changes = self._agent, self._recorder.state, self._shared.changes
+
+        def is_over() -> bool:
+            return len(state.sent_to(self.key)) > place or self.key in state.left
+
+        if agent.program is not None and not (agent.runs or agent.has_ended or is_over()):
+            await self._shared.until_released(self.key)
+            await self._start_agent()
+        with suppress(TimeoutError):
+            async with asyncio.timeout(AGENT_SILENT_S):
+                await changes.until(lambda: is_over() or agent.has_output or agent.has_ended)
+        if agent.has_output and self.key not in state.left:
+            await self._shared.until_released(self.key)
+            judged_seq = max((attempt.judged_seq for attempt in self._chain_state), default=0)
+            # The last answer had what a person said until then.
+            self._heard = max((word.seq for word in state.commands if word.seq <= judged_seq), default=0)
+            await self.attempt(Origin.AGENT, None)
+            await agent.report(self._name, is_over, limit_s=AGENT_SILENT_S)
+
+    async def _start_agent(self) -> None:
+        """Start the agent's program with what is known: the task, its earlier attempts, the best code."""
+        state = self._recorder.state
+        best = best_of_agent(state, self.key)
+        used = len(state.sent_to(self.key))
+        assert self._agent.program is not None
+        prompt = agent_prompt(
+            await setting_of(self),
+            session=self._recorder.live.session,
+            best=best,
+            used=used,
+            remaining=self.iterations - used,
+            has_tools=self._agent.program.has_mcp,
+        )
+        await self._agent.begin(prompt, best)
+
+    async def _await_farewell(self) -> None:
+        """Wait a while for the end of the agent's program; its last words become a call of the latest attempt."""
+        ends = time.monotonic() + FAREWELL_S
+        with suppress(TimeoutError):
+            async with asyncio.timeout(FAREWELL_S):
+                await self._shared.changes.until(lambda: self._agent.has_output or not self._agent.runs)
+        if self._begun and (self._agent.has_output or self._agent.has_spending):
+            self._fresh = True
+            await self._agent.report(self._name, lambda: False, limit_s=max(0.0, ends - time.monotonic()))
+
+    @property
+    def _chain_state(self) -> Sequence[AttemptState]:
+        instance = self._recorder.state.instances.get(self.key)
+        return instance.attempts if instance is not None else ()
 
     # The person
 

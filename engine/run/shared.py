@@ -29,6 +29,8 @@ class Shared(Bench):
     """Limits the requests to each provider; separate from the judge's slots, so that both stay busy."""
     changes: Changes = field(default_factory=Changes)
     """Announces commands of a person."""
+    environ: Mapping[str, str] = field(default_factory=dict)
+    """The engine's environment with keys, from which programs of agents get their own."""
     prompts_changed: bool = False
     """True if a notice about prompts that differ from the journal was recorded."""
 

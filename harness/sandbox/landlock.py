@@ -83,22 +83,42 @@ def restrict(
 
     `further` folders can be read too.
     """
-    handled = _ALL_FILE_RIGHTS[min(version, 5)]
+    handled = rights_of(version)
+    rules = [*_rules(scratch, handled, run_programs=run_programs, gpu=gpu)]
+    rules += [(path, _READ) for path in further]
+    if package is not None:
+        rules += [(Path(name), _READ_DIR) for name in package.import_folders]
+        rules += [(path, _READ) for path in package.readable()]
+    enforce(version, rules, tcp=False)
+
+
+def confine(version: int, *, run: Iterable[Path], write: Iterable[Path]) -> None:
+    """Let this process and its descendants only read and run what is in `run`, and write only to `write`, permanently.
+
+    TCP stays allowed. Signals reach only processes that are confined too (since `SCOPES_SINCE`). `OSError` if the kernel refuses.
+    """
+    handled = rights_of(version)
+    rules = [(path, _READ | _EXECUTE) for path in run] + [(path, handled) for path in write]
+    enforce(version, rules, tcp=True)
+
+
+def rights_of(version: int) -> int:
+    """Return the rights on files that this version of Landlock knows."""
+    return _ALL_FILE_RIGHTS[min(version, 5)]
+
+
+def enforce(version: int, rules: Iterable[tuple[Path, int]], *, tcp: bool) -> None:
+    """Apply rules, paths with their rights, to this process and its descendants permanently; `OSError` if the kernel refuses."""
+    handled = rights_of(version)
     known_fields = 3 if version >= SCOPES_SINCE else 2 if version >= 4 else 1
-    attributes = struct.pack("<QQQ", handled, _BOTH_TCP_RIGHTS, _BOTH_SCOPES)[: 8 * known_fields]
+    attributes = struct.pack("<QQQ", handled, 0 if tcp else _BOTH_TCP_RIGHTS, _BOTH_SCOPES)
+    attributes = attributes[: 8 * known_fields]
     ruleset = syscalls.syscall(
         _CREATE_RULESET, ctypes.c_char_p(attributes), ctypes.c_size_t(len(attributes)), ctypes.c_uint(0)
     )
     try:
-        for path, rights in _rules(scratch, handled, run_programs=run_programs, gpu=gpu):
+        for path, rights in rules:
             _allow(ruleset, path, rights & handled)
-        for path in further:
-            _allow(ruleset, path, _READ)
-        if package is not None:
-            for name in package.import_folders:
-                _allow(ruleset, Path(name), _READ_DIR)
-            for path in package.readable():
-                _allow(ruleset, path, _READ)
         syscalls.syscall(_RESTRICT_SELF, ctypes.c_int(ruleset), ctypes.c_uint(0))
     finally:
         os.close(ruleset)

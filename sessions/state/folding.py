@@ -391,7 +391,7 @@ def _apply_call(
             call.seconds, call.temperature, call.served = event.seconds, event.temperature, event.served
             call.turn = event.turn
             _set_word(instance, attempt, "wait", event.wall)
-            _count(state, event)
+            _count(state, event, call)
             return dirty | {SESSION}
         case ev.CallFailed():
             cause = f", {event.cause}" if event.cause else ""
@@ -404,13 +404,13 @@ def _apply_call(
     return dirty
 
 
-def _count(state: SessionState, event: ev.CallFinished) -> None:
+def _count(state: SessionState, event: ev.CallFinished, call: CallState) -> None:
     state.input_tokens += event.usage.input_tokens or 0
     state.output_tokens += event.usage.output_tokens or 0
-    if event.cost_usd is None:
-        state.unpriced_calls += 1
-    else:
+    if event.cost_usd is not None:
         state.cost_usd = (state.cost_usd or 0.0) + event.cost_usd
+    elif not call.is_of_agent:
+        state.unpriced_calls += 1
 
 
 def _apply_judging(

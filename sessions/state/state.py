@@ -12,6 +12,7 @@ import msgspec
 from harness import Evaluation, Stage, Verdict
 from harness.wire.kernel_profile import Profile
 from sessions.events import (
+    AGENT_PROGRAM,
     AttemptBanned,
     AttemptPinned,
     AttemptSwept,
@@ -143,9 +144,15 @@ class CallState:
         return self.failed.startswith("context_too_long:")
 
     @property
+    def is_of_agent(self) -> bool:
+        """True if it is output of an agent's program."""
+        return self.served is not None and self.served.endpoint == AGENT_PROGRAM
+
+    @property
     def own_temperature(self) -> bool:
         """True if the model refused a temperature and used its default; unknown for a recording."""
-        return self.finished and self.temperature is None and not self.model.startswith("recorded:")
+        is_model = not self.model.startswith("recorded:") and not self.is_of_agent
+        return self.finished and self.temperature is None and is_model
 
     @property
     def reasoning(self) -> str:

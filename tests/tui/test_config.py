@@ -84,7 +84,7 @@ def test_prices_and_keys_are_tables(place: Place) -> None:
     ("text", "message"),
     [
         ("\ninstnces = 4\n", "./wavedeck.toml line 2: unknown key 'instnces'; did you mean 'instances'?"),
-        ("zzz = 4\n", "./wavedeck.toml line 1: unknown key 'zzz'; keys are against, allocate, "),
+        ("zzz = 4\n", "./wavedeck.toml line 1: unknown key 'zzz'; keys are against, agent, "),
         ("headless = true\n", "--headless is for one run at a time and has no key"),
         ("instances = -1\n", "./wavedeck.toml line 1: instances must be a whole number, 1 or more, not -1"),
         ("instances = 'four'\n", "instances must be a whole number, 1 or more, not 'four'"),

@@ -80,6 +80,17 @@ def test_nothing_is_invented_without_a_past_session(home: Home) -> None:
     assert estimate(plan, unpriced).cost_usd is None, "a part of the cost is no cost"
 
 
+def test_an_agent_takes_the_place_of_a_method(
+    home: Home, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    assert "not on the path" in checked(home, tasks="softmax", agent="codex").errors["agent"]
+    (tmp_path / "codex").touch(mode=0o755)
+    run = checked(home, tasks="softmax", agent="codex", model="gpt-5.5", devices="cpu", method="reflexion")
+    assert run.plan is not None
+    assert (run.plan.method, run.plan.model, run.plan.instances) == ("agent", "codex gpt-5.5", 1)
+
+
 @pytest.mark.parametrize(
     ("values", "field", "words"),
     [

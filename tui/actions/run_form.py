@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import re
 import shlex
+import shutil
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from engine.agent_programs.presets import PRESETS
 from engine.errors import EngineError
 from engine.methods import METHODS, open_method
 from engine.models import parse_models
@@ -61,6 +63,9 @@ FIELDS = (
         'A kernel that no task names: rms.py --shapes "x=Mx4096:fp16, M=1,16". Enter makes a task of it.',
     ),
     FormField("method", "method", "How attempts are made.", has_choices=True),
+    FormField(
+        "agent", "agent", "A coding agent that makes the attempts, instead of a method.", has_choices=True
+    ),
     FormField(
         "model",
         "model",
@@ -116,6 +121,8 @@ class CheckedRun:
 
 def shown_fields(values: Values) -> list[FormField]:
     """Return the fields of the form: roles only where the method has several and the model is not recorded."""
+    if values.get("agent"):
+        return [entry for entry in FIELDS if entry.key not in ("method", *ROLES)]
     roles = open_method(values.get("method") or "geak").roles
     recorded = (values.get("model") or RECORDED).startswith("recorded:")
     return [
@@ -178,7 +185,8 @@ def check(values: Values, *, home: Home, environ: Mapping[str, str], folder: Pat
         model, _ = model_of(configured.settings, configured.origins, environ)
         settings = from_own_kernel(configured.settings, tasks, home.suites)
         run = plan(settings, tasks, model, title=values.get("title", ""))
-        specs = parse_models(model, open_method(run.method).roles) if model else {}
+        method = open_method(run.method)
+        specs = parse_models(model, method.roles) if model and method.asks_model else {}
         return CheckedRun(
             run, resolve(run, home=home, environ=environ), models=tuple(dict.fromkeys(specs.values()))
         )
@@ -208,6 +216,12 @@ def choices(
         return [FormChoice(task.short_id, task.title) for task in tasks]
     if key == "method":
         return [FormChoice(name, words) for name, words in METHODS.items()]
+    if key == "agent":
+        path = environ.get("PATH")
+        return [
+            FormChoice(name, "" if shutil.which(preset.command[0], path=path) else "not installed here")
+            for name, preset in PRESETS.items()
+        ]
     if key == "devices":
         gpus = [FormChoice(gpu.name, f"{gpu.model}: {gpu.busy or 'idle'}") for gpu in node.gpus]
         usual = [

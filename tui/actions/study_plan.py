@@ -60,9 +60,12 @@ class StudyKeys(msgspec.Struct, frozen=True, kw_only=True, rename="kebab"):
 
 OWN = {field.encode_name: field for field in msgspec.structs.fields(StudyKeys)}
 NOT_IN_PLANS = frozenset(
-    {"model", "seed", "review", "stop_at_speedup", "stop_without_gain", "prices", "limits", "providers"}
+    {
+        *("model", "seed", "review", "stop_at_speedup", "stop_without_gain", "prices", "limits", "providers"),
+        "agent_command",
+    }
 )
-"""Settings of `run` that a plan has in another form, or that would make cells unequal."""
+"""Settings of `run` that a plan has in another form, that would make cells unequal, or that run a command."""
 RUN = {
     key: field
     for key, field in FIELDS.items()

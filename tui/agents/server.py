@@ -7,10 +7,12 @@ import hmac
 import os
 import re
 import signal
+import socket
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from typing import Annotated, TypeVar
 
+import uvicorn
 from mcp.server.auth.provider import AccessToken
 from mcp.server.auth.settings import AuthSettings
 from mcp.server.mcpserver import Context, MCPServer
@@ -166,11 +168,17 @@ async def serve_stdio(desk: Desk) -> None:
         await make_server(desk).run_stdio_async()
 
 
-async def serve_http(desk: Desk, port: int, token: str) -> None:
-    """Serve on loopback until a signal."""
-    async with leaving(desk):
-        server = make_server(desk, address=f"http://{HOST}:{port}", token=token)
-        await server.run_streamable_http_async(host=HOST, port=port)
+async def serve_http(desk: Desk, port: int, token: str, on_address: Callable[[str], None]) -> None:
+    """Serve on loopback until a signal, on any free port if the port is 0; `on_address` gets the address when calls can come."""
+    with socket.create_server((HOST, port), family=socket.AF_INET) as listening:
+        address = f"http://{HOST}:{listening.getsockname()[1]}"
+        server = make_server(desk, address=address, token=token)
+        # An agent may think for longer than any session of the protocol is idle.
+        app = server.streamable_http_app(session_idle_timeout=None)
+        on_address(f"{address}/mcp")
+        async with leaving(desk):
+            config = uvicorn.Config(app, log_level="warning", timeout_graceful_shutdown=1)
+            await uvicorn.Server(config).serve(sockets=[listening])
 
 
 @asynccontextmanager

@@ -120,6 +120,11 @@ SETTINGS = {
     "suite": ("TEXT", "Take every task of this suite. [starter]"),
     "method": ("NAME", "Method of the agents; see below. [geak]"),
     "model": ("P:NAME", MODELS),
+    "agent": (
+        "NAME",
+        "Start this agent, which sends the kernels: claude-code, codex, gemini, openhands or mini-swe-agent.",
+    ),
+    "agent-command": ("TEXT", "Start this command as the agent: 'cmd {prompt}'."),
     "instances": ("N", "Independent chains on each task. [4, or as recorded]"),
     "iterations": ("N", "Attempts of each chain. [10, or as recorded]"),
     "tune": (None, "geak: also sweep the launch parameters of each correct attempt."),

@@ -19,7 +19,7 @@ def option_words(options: MethodOptions) -> str:
     """Return the options that differ from the defaults: `without knowledge, one-shot; tune; workers 2`."""
     words = []
     for name, value in msgspec.structs.asdict(options).items():
-        if value == getattr(DEFAULTS, name):
+        if value == getattr(DEFAULTS, name) or name == "agent":  # the session's model names the agent
             continue
         if isinstance(value, tuple):
             words.append(f"{name} {', '.join(value)}")

@@ -54,11 +54,17 @@ def spent_words(attempts: Sequence[AttemptState]) -> str:
 
 def session_spent_words(state: SessionState) -> str:
     """Return `1,840 tokens in, 612 out; cost $0.02`, or why nothing was spent."""
+    tokens = f"{grouped(state.input_tokens)} tokens in, {grouped(state.output_tokens)} out"
     if state.started is not None and state.started.method == AGENT:
-        return "unknown: the agent asks its models itself"
+        cost = f"; cost {money(state.cost_usd)}" if state.cost_usd is not None else ""
+        is_known = state.input_tokens or state.output_tokens or cost
+        return (
+            f"{tokens}{cost}, as the agent reports"
+            if is_known
+            else "unknown: the agent asks its models itself"
+        )
     if not any(attempt.calls for attempt in state.attempts()):
         return "no model was asked; nothing was spent"
-    tokens = f"{grouped(state.input_tokens)} tokens in, {grouped(state.output_tokens)} out"
     if state.started is not None and state.started.model.startswith("recorded:"):
         return f"{tokens} (as recorded); nothing was spent"
     if state.cost_usd is None:

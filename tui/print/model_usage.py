@@ -55,7 +55,7 @@ def _sum_calls(role: str, model: str, calls: Sequence[CallState]) -> ModelUsage:
         cache_write_tokens=sum(call.usage.cache_write_tokens or 0 for call in finished),
         output_tokens=sum(call.usage.output_tokens or 0 for call in finished),
         cost_usd=sum(costs) if costs else None,
-        unpriced_calls=len(finished) - len(costs),
+        unpriced_calls=sum(call.cost_usd is None and not call.is_of_agent for call in finished),
         own_temperature=any(call.own_temperature for call in finished),
         served=tuple(sorted({call.served.model for call in finished if call.served} - {""})),
     )

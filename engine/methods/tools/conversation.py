@@ -19,6 +19,7 @@ from engine.errors import ContextTooLong
 from engine.methods.context import Context
 from engine.methods.proposing import examples_of, judge_candidate, judge_start, setting_of
 from engine.models import Reply, ToolCall, calls_in
+from engine.prompting.agent_prompt import best_of, task_parts
 from engine.prompting.judged import JudgedCandidate
 from engine.prompting.markdown import fenced
 from engine.prompting.prompting import REQUEST, Setting
@@ -33,8 +34,6 @@ from .tool_answers import (
     answer_best,
     answer_history,
     answer_measured,
-    best_of,
-    task_parts,
 )
 from .toolbox import TOOLBOX, misfit
 

@@ -8,17 +8,14 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
 
+from engine.prompting.agent_prompt import best_of
 from engine.prompting.facts import ErrorFacts, error_facts, failure_line
 from engine.prompting.figures import Measurements, TimedRow, achieved, measurements, timed_rows
 from engine.prompting.judged import JudgedCandidate
-from engine.prompting.prompting import REQUEST, Example, Setting, first_prompt
 from harness import Evaluation, Verdict
 from harness.assembly.code_texts import code_texts
 
-ANSWER_FORMAT = "# What to answer with"
-"""Heading of the part of a prompt that is for replies of models; an agent sends code by a tool."""
 NO_CODE = re.compile(r"\s*(;|//|\.Ltmp|\.(?!loc\b)[\w.]+(\s|$))")
 MOST_ASSEMBLY = 20_000
 """Characters of assembly in one answer, over all kernels."""
@@ -106,19 +103,6 @@ class MeasureAnswer:
     timed: Sequence[TimedRow]
 
 
-class TaskParts(NamedTuple):
-    """The facts of a first prompt, without its request and without the format of replies."""
-
-    rules: str
-    facts: str
-
-
-def task_parts(setting: Setting, example: Example | None = None) -> TaskParts:
-    """Returns the facts about a task; the parts of a conversation's first messages."""
-    system, user = (message.content for message in first_prompt(setting, example=example))
-    return TaskParts(system.partition(ANSWER_FORMAT)[0].strip(), user.rpartition(REQUEST)[0].strip())
-
-
 def answer_about(
     judged: JudgedCandidate, best: JudgedCandidate | None, *, same_as: str, next_step: str, remaining: int
 ) -> VerdictAnswer:
@@ -153,13 +137,6 @@ def answer_history(
         for candidate in judged
     )
     return HistoryAnswer(rows, remaining, person)
-
-
-def best_of(judged: Sequence[JudgedCandidate]) -> JudgedCandidate | None:
-    """Returns the best correct attempt that no person rejected, by its verdict alone: an exam must not show in it."""
-    return max(
-        (candidate for candidate in judged if candidate.passed), key=lambda passed: passed.rank, default=None
-    )
 
 
 def answer_best(judged: Sequence[JudgedCandidate]) -> BestAnswer:

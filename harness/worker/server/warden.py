@@ -42,6 +42,8 @@ def run(
     started: Callable[[int], None],
     ended: Callable[[End], None],
     folder: Callable[[], Path | None],
+    *,
+    most_processes: int = limits.PROCESSES,
 ) -> NoReturn:
     """Run `worker` in a child until it ends, then exit 0.
 
@@ -58,7 +60,7 @@ def run(
     if pid == 0:
         _become_worker(warden, worker)
     started(pid)
-    status, killed, why = _wait(pid, folder)
+    status, killed, why = _wait(pid, folder, most_processes)
     leftover = len(syscalls.children(warden))
     kill_tree()
     ended(End(status, leftover, killed, why))
@@ -103,7 +105,7 @@ def _become_worker(warden: int, worker: Callable[[], NoReturn]) -> NoReturn:
     worker()
 
 
-def _wait(worker: int, folder: Callable[[], Path | None]) -> tuple[int, bool, str]:
+def _wait(worker: int, folder: Callable[[], Path | None], most_processes: int) -> tuple[int, bool, str]:
     """Returns the worker's wait status, whether SIGTERM ended it, and the limit it exceeded. Reaps other processes."""
     killed, why = False, ""
     checked_at = time.monotonic()
@@ -122,7 +124,7 @@ def _wait(worker: int, folder: Callable[[], Path | None]) -> tuple[int, bool, st
             if pid == worker:
                 return status, killed, why
         if time.monotonic() - checked_at > limits.WATCH_S:
-            why = why or excess(syscalls.descendants(os.getpid()), folder())
+            why = why or excess(syscalls.descendants(os.getpid()), folder(), most_processes)
             if why:
                 os.kill(worker, signal.SIGKILL)
             checked_at = time.monotonic()
@@ -133,10 +135,10 @@ def _runs(worker: int) -> bool:
     return os.waitid(os.P_PID, worker, os.WEXITED | os.WNOHANG | os.WNOWAIT) is None
 
 
-def excess(processes: tuple[int, ...], folder: Path | None) -> str:
+def excess(processes: tuple[int, ...], folder: Path | None, most_processes: int = limits.PROCESSES) -> str:
     """Returns the limit that a tree or its folder exceeds, in words; empty if none."""
-    if len(processes) > limits.PROCESSES:
-        return f"more than {limits.PROCESSES} processes"
+    if len(processes) > most_processes:
+        return f"more than {most_processes} processes"
     size = count = 0
     for entry in syscalls.entries(folder) if folder is not None else ():
         count += 1

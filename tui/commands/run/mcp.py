@@ -10,17 +10,19 @@ from typing import Any
 
 import click
 
+from engine.agent_programs.presets import TOKEN
 from engine.agents.desk import Desk, DeskRules
 from engine.plan.plan import RunPlan
 from sessions.files import write_whole
-from sessions.home import home_from
-from sessions.names import full_task
+from sessions.home import Home, home_from
+from sessions.names import full_task, split_instance
 from sessions.settings import AGENT
 from suites import load_task
 from tui.commands.options import complete_tasks, setting_options
 from tui.commands.watch.home import prepare_home
 from tui.config import load
 from tui.diagnostics import Complaint, ExitCode, say
+from tui.print.plain import emit
 
 EVALUATIONS = 50
 
@@ -36,8 +38,18 @@ EVALUATIONS = 50
     "seed",
     iterations=f"Evaluations of each session. [{EVALUATIONS}]",
 )
-@click.option("--http", "port", type=click.IntRange(1, 65535), metavar="PORT", help="Serve HTTP on loopback.")
-def mcp_command(tasks: tuple[str, ...], *, port: int | None, **flags: Any) -> ExitCode:
+@click.option(
+    "--http",
+    "port",
+    type=click.IntRange(0, 65535),
+    metavar="PORT",
+    help="Serve HTTP on loopback; 0: a free port.",
+)
+@click.option("--session", hidden=True, help="Serve only an instance of this session; engines use it.")
+@click.option("--instance", default="", hidden=True, help="With --session: the instance.")
+def mcp_command(
+    tasks: tuple[str, ...], *, port: int | None, session: str | None, instance: str, **flags: Any
+) -> ExitCode:
     """Serve the judge to your own agent by MCP: on standard input and output, or with --http on 127.0.0.1.
 
     The agent may work on TASKs; without TASKs, on every task. Its first kernel for a task starts a session, which you watch and
@@ -47,6 +59,9 @@ def mcp_command(tasks: tuple[str, ...], *, port: int | None, **flags: Any) -> Ex
     if importlib.util.find_spec("mcp") is None:
         raise Complaint("the MCP SDK is not installed; pip install 'wavedeck[mcp]'")
     home = home_from(os.environ)
+    if session is not None:
+        asyncio.run(serve_instance(home, session, instance, port or 0, os.environ.pop(TOKEN)))
+        return ExitCode.DONE
     settings = load(
         {name.replace("_", "-"): value for name, value in flags.items()},
         environ=os.environ,
@@ -66,7 +81,7 @@ def mcp_command(tasks: tuple[str, ...], *, port: int | None, **flags: Any) -> Ex
     )
     desk = Desk(home, DeskRules(tasks=tuple(map(full_task, tasks)), plan=plan))
     # Imported here: only this command needs the SDK.
-    from tui.agents.server import HOST, serve_http, serve_stdio
+    from tui.agents.server import serve_http, serve_stdio
 
     if port is None:
         asyncio.run(serve_stdio(desk))
@@ -74,6 +89,22 @@ def mcp_command(tasks: tuple[str, ...], *, port: int | None, **flags: Any) -> Ex
     token = home.root / "mcp-token"
     if not token.exists():
         write_whole(token, secrets.token_urlsafe(32).encode() + b"\n", mode=0o600)
-    say(f"serving http://{HOST}:{port}/mcp; the bearer token for the agent is in {token}")
-    asyncio.run(serve_http(desk, port, token.read_text().strip()))
+
+    def announce(address: str) -> None:
+        say(f"serving {address}; the bearer token for the agent is in {token}")
+
+    asyncio.run(serve_http(desk, port, token.read_text().strip(), announce))
     return ExitCode.DONE
+
+
+async def serve_instance(home: Home, session: str, instance: str, port: int, token: str) -> None:
+    """Serve one instance of a session over HTTP for as long as its engine runs; prints the address."""
+    from tui.agents.server import serve_http
+
+    name = split_instance(instance)
+    desk = Desk(home, DeskRules(tasks=(name.task,), plan=RunPlan()))
+    desk.join(session, name.task, name.number)
+    serving = asyncio.create_task(serve_http(desk, port, token, emit))
+    while not serving.done() and home.live(session).running:  # noqa: ASYNC110  # a lock of another process has no event
+        await asyncio.sleep(1)
+    os._exit(0)

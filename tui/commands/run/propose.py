@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import signal
 import sys
 from contextlib import suppress
@@ -10,6 +11,7 @@ from pathlib import Path
 
 import click
 
+from engine.agent_programs.presets import TASK, TOKEN, URL
 from engine.agents.answers import VerdictAnswer
 from engine.agents.desk import Desk, DeskRules
 from engine.plan.plan import RunPlan, read_kernel
@@ -33,6 +35,8 @@ def propose_command(session: str, file: str, *, task: str | None, note: str) -> 
     judged. An interrupt cancels the judging. Exit code: 0 if it is correct, 1 with any other verdict, 3 without one.
     """
     source = sys.stdin.read() if file == "-" else read_kernel(Path(file), "FILE")
+    if os.environ.get(URL):
+        return propose_confined(task or os.environ[TASK], source, note)
     opened = open_session(session)
     if not opened.home.live(opened.name).running:
         raise Complaint(
@@ -45,6 +49,16 @@ def propose_command(session: str, file: str, *, task: str | None, note: str) -> 
     answer = asyncio.run(propose(opened.home, opened.name, task or tasks[0], source, note))
     emit_json(answer)
     return ExitCode.DONE if answer.verdict == Verdict.CORRECT else ExitCode.NO
+
+
+def propose_confined(task: str, source: str, note: str) -> ExitCode:
+    """Judge the kernel of an agent that the engine started: it can only reach the server of its instance."""
+    # Imported here: only this case needs the SDK.
+    from tui.agents.client import propose_to
+
+    answer = asyncio.run(propose_to(os.environ[URL], os.environ[TOKEN], task, source, note))
+    emit_json(answer)
+    return ExitCode.DONE if answer["verdict"] == Verdict.CORRECT else ExitCode.NO
 
 
 async def propose(home: Home, session: str, task: str, source: str, note: str) -> VerdictAnswer:

@@ -56,7 +56,7 @@ def default_of(key: str, plan: SessionPlan | None) -> str:
         return "as model"
     if key.startswith("budget"):
         return "no cap"
-    if key in ("title", "file"):
+    if key in ("title", "file", "agent"):
         return "none"
     if plan is None:
         return "default"

@@ -1,0 +1,146 @@
+"""Programs of agents: their environment, what their output says, and what they may read."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from engine.agent_programs.guard import all_but
+from engine.agent_programs.output import LONGEST_LINE, AgentOutput
+from engine.agent_programs.presets import PRESETS, agent_environment, program_of
+from sessions.events import Usage
+from sessions.settings import MethodOptions
+
+ENVIRON = {
+    "PATH": "/bin",
+    "ANTHROPIC_API_KEY": "a",
+    "OPENAI_API_KEY": "o",
+    "AWS_SECRET_ACCESS_KEY": "s",
+    "GITHUB_TOKEN": "g",
+    "WAVEDECK_HOME": "/home",
+    "LANG": "C",
+}
+
+
+def environment(agent: str, model: str = "") -> dict[str, str]:
+    return agent_environment(
+        PRESETS[agent], model, ENVIRON, Path("/work"), task="softmax", url="u", token="t"
+    )
+
+
+def lines(*events: object) -> bytes:
+    return b"".join(json.dumps(event).encode() + b"\n" for event in events)
+
+
+@pytest.mark.parametrize(
+    ("agent", "model", "keys"),
+    [
+        ("claude-code", "", {"ANTHROPIC_API_KEY"}),
+        ("codex", "", {"OPENAI_API_KEY"}),
+        ("gemini", "", set()),
+        ("mini-swe-agent", "anthropic/claude", {"ANTHROPIC_API_KEY"}),
+        ("mini-swe-agent", "", set()),
+    ],
+)
+def test_an_agent_gets_only_the_keys_of_its_provider(agent: str, model: str, keys: set[str]) -> None:
+    received = environment(agent, model)
+    assert {name for name in received if name in ENVIRON} == {"PATH", "LANG"} | keys
+    assert received["PATH"] == "/work/bin:/bin"
+
+
+def test_a_command_replaces_that_of_a_preset() -> None:
+    options = MethodOptions(
+        agent="claude-code", agent_command="claude -p {prompt} --mcp-config {mcp} --max-budget-usd 2"
+    )
+    program = program_of(options)
+    assert program is not None
+    values = {"prompt": "Make {mcp} fast; $(true)", "mcp": "/m.json", "url": "http://x"}
+    words = program.words(model="opus", is_confined=True, values=values)
+    assert words[:5] == ["claude", "-p", values["prompt"], "--mcp-config", "/m.json"]
+    assert words[5:] == ["--max-budget-usd", "2", "--model", "opus"]
+    assert program.keys == PRESETS["claude-code"].keys
+
+
+def test_claude_says_tokens_and_cost_as_it_counts_them() -> None:
+    output = AgentOutput("claude")
+    text = output.read(
+        lines(
+            {"type": "system", "subtype": "init", "model": "m", "claude_code_version": "2"},
+            {"type": "assistant", "message": {"content": [{"type": "text", "text": "I try."}]}},
+            {
+                "type": "assistant",
+                "message": {"content": [{"type": "tool_use", "name": "Bash", "input": {"a": 1}}]},
+            },
+            {
+                "type": "assistant",
+                "message": {"content": [{"type": "tool_use", "id": "t", "name": "mcp__wavedeck__eval"}]},
+            },
+            {
+                "type": "user",
+                "message": {"content": [{"type": "tool_result", "tool_use_id": "t", "content": "verdict"}]},
+            },
+            {
+                "type": "result",
+                "total_cost_usd": 0.5,
+                "usage": {"input_tokens": 5, "cache_read_input_tokens": 3, "output_tokens": 2},
+            },
+        )
+    )
+    assert text == 'Claude Code 2, model m\nI try.\n> Bash {"a": 1}\n> eval\n'
+    spending = output.take_spending()
+    assert (spending.usage, spending.cost_usd) == (Usage(8, 2, 3, None), 0.5)
+    assert output.take_spending().usage == Usage()  # said once, counted once
+
+
+def test_pieces_of_a_message_are_one_line() -> None:
+    output = AgentOutput("gemini")
+    pieces = [
+        {"type": "message", "role": "assistant", "content": word, "delta": True} for word in ("I ", "try.")
+    ]
+    assert (
+        output.read(lines(*pieces, {"type": "tool_use", "tool_name": "mcp_wavedeck_eval"}))
+        == "I try.\n> eval\n"
+    )
+
+
+@pytest.mark.parametrize("format_name", ["claude", "codex", "gemini"])
+def test_output_of_another_form_is_shown_as_it_is(format_name: str) -> None:
+    output = AgentOutput(format_name)
+    odd = [
+        b"plain words\n",
+        b"[1]\n",
+        b'{"type": "assistant", "message": 3}\n',
+        b'{"type": "item.completed", "item": []}\n',
+    ]
+    odd += [
+        b'{"type": "result", "usage": {"input_tokens": -1}, "total_cost_usd": "NaN", "stats": 1}\n',
+        b"\xff\xfe",
+    ]
+    text = "".join(output.read(part) for part in odd) + output.read(b"", last=True)
+    assert text == "plain words\n[1]\n\N{REPLACEMENT CHARACTER}\N{REPLACEMENT CHARACTER}\n"
+    assert (output.spending.usage, output.spending.cost_usd) == (Usage(), None)
+
+
+def test_a_line_without_end_takes_bounded_memory() -> None:
+    output = AgentOutput("codex")
+    for _ in range(40):
+        assert output.read(b"x" * 65536) == ""
+    text = output.read(b'\n{"type": "error", "message": "over"}\n')
+    assert len(text) == LONGEST_LINE + len("\nover\n")
+
+
+def test_an_agent_reads_everything_but_what_is_hidden(tmp_path: Path) -> None:
+    machine = tmp_path / "machine"
+    for name in ("person/notes", "person/wavedeck/store", "tmp/other", "tmp/wavedeck-guest"):
+        (machine / name).mkdir(parents=True)
+    (machine / "person" / "link").symlink_to(machine / "person" / "wavedeck")
+    hidden = {machine / "person" / "wavedeck", machine / "tmp" / "wavedeck-guest"}
+    paths = set(all_but(hidden, opened={machine / "tmp"}))
+    assert {path for path in paths if path.is_relative_to(machine)} == {
+        machine / "person" / "notes",
+        machine / "tmp" / "other",
+    }
+    assert not any(inner.is_relative_to(path) for inner in hidden for path in paths)
+    assert Path("/usr") in paths
