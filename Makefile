@@ -18,7 +18,7 @@ run: setup
 
 # Rewriting the assertions takes each worker of a clean clone six seconds of CPU time. What fails runs again with its values.
 test: setup
-	@$(TEST_ENV) $(PYTEST) --assert=plain || { $(TEST_ENV) $(PYTEST) --last-failed; exit 1; }
+	@$(TEST_ENV) $(PYTEST) --assert=plain || { $(TEST_ENV) $(PYTEST) --last-failed --last-failed-no-failures none; exit 1; }
 
 soak: setup
 	@$(TEST_ENV) WAVEDECK_SOAK=1 $(PYTEST) --timeout 3600
