@@ -4,7 +4,7 @@ BIN := $(VENV)/bin
 # Torch's and the BLAS's own threads fight over the cores that the tests already fill. In a vendor's environment pytest would
 # load plugins that are not ours: ours are named.
 TEST_ENV := OMP_NUM_THREADS=1 PYTEST_DISABLE_PLUGIN_AUTOLOAD=1
-PYTEST := $(BIN)/python -m pytest -q -p asyncio -p hypothesispytest -p xdist -p timeout -p syrupy -p textual-snapshot -n 3 --dist loadfile --no-loadscope-reorder
+PYTEST := $(BIN)/python -m pytest -q -p asyncio -p hypothesispytest -p xdist -p timeout -p syrupy -n 3 --dist loadfile --no-loadscope-reorder
 
 .PHONY: setup run test soak check format
 
@@ -18,7 +18,7 @@ run: setup
 
 # Rewriting the assertions takes each worker of a clean clone six seconds of CPU time. What fails runs again with its values.
 test: setup
-	@$(TEST_ENV) $(PYTEST) --assert=plain || { $(TEST_ENV) $(PYTEST) --last-failed; exit 1; }
+	@$(TEST_ENV) $(PYTEST) --assert=plain || { $(TEST_ENV) $(PYTEST) --last-failed --last-failed-no-failures none; exit 1; }
 
 soak: setup
 	@$(TEST_ENV) WAVEDECK_SOAK=1 $(PYTEST) --timeout 3600

@@ -124,27 +124,28 @@ async def test_task_without_allows_varies_only_sizes_and_offsets(pool: DevicePoo
     }
 
 
-@pytest.mark.parametrize(
-    ("top", "before", "kind"),
-    [
-        (
-            "calls = []",
-            "calls.append(1)\n    if len(calls) > CALLS: x = x[:, :0]; columns = 0",
-            "no_launch mismatch shape",
-        ),
-        (
-            "kept = {}",
-            "key = (x.data_ptr(), x.shape)\n    x = kept.setdefault(key, x.clone())",
-            "stale_output mismatch not_repeatable",
-        ),
-        ("kept = {}", "x = kept.setdefault(x.shape, x.clone())", "stale_output"),
-        (
-            "last = [None]",
-            "old, last[0] = last[0], x.clone()\n    x = x if old is None or old.shape != x.shape else old",
-            "",
-        ),
-    ],
+STATES = (
+    (
+        "calls = []",
+        "calls.append(1)\n    if len(calls) > CALLS: x = x[:, :0]; columns = 0",
+        "no_launch mismatch shape",
+    ),
+    (
+        "kept = {}",
+        "key = (x.data_ptr(), x.shape)\n    x = kept.setdefault(key, x.clone())",
+        "stale_output mismatch not_repeatable",
+    ),
+    ("kept = {}", "x = kept.setdefault(x.shape, x.clone())", "stale_output"),
+    (
+        "last = [None]",
+        "old, last[0] = last[0], x.clone()\n    x = x if old is None or old.shape != x.shape else old",
+        "",
+    ),
 )
+"""State that a kernel keeps between calls, and the kinds of error that may find it."""
+
+
+@pytest.mark.parametrize(("top", "before", "kind"), drawn(STATES, 2))
 async def test_state_kept_between_calls_is_found(
     pool: DevicePool, task: Task, top: str, before: str, kind: str
 ) -> None:

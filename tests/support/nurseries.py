@@ -23,7 +23,7 @@ class _Shared:
         self._process: subprocess.Popen[bytes] | None = None
         self._control: socket.socket | None = None
         self.numbers = itertools.count(step=1000)
-        """Where the numbers of each pool's servers start: the process knows them by number."""
+        """The first number of each pool's servers: the process knows servers by number."""
 
     def connect(self) -> socket.socket:
         """Return one more end of its socket."""
