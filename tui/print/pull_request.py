@@ -34,7 +34,7 @@ SIGN_OFF = "The person who submits it checks it and signs it off: `git commit --
 
 GUARDED = (
     "The kernel runs only on the architecture of these times, and only for the shapes and dtypes of cases that are faster. Every "
-    "other call goes to the original, which stays in the file."
+    "other call goes to the original, which stays."
 )
 
 
