@@ -21,6 +21,7 @@ from engine.prompting.prompting import (
     refine_prompt,
     repair_prompt,
 )
+from engine.prompting.shown_example import shown_example
 from engine.prompting.standouts import standouts
 from harness import Verdict, target
 from harness.hardware.product_tables import find_product
@@ -275,6 +276,18 @@ def test_workers_start_from_different_ideas() -> None:
     prompts = {text(first_prompt(SETTING, place=Place(number, 4))) for number in range(1, 5)}
     assert len(prompts) == 4
     assert "written independently" not in text(first_prompt(SETTING))
+
+
+def test_example_of_a_prompt_is_found_again() -> None:
+    source = "def vector_add(x, y):\n    return x\n"
+    example = Example("Sum of two vectors", source)
+    for messages in (
+        first_prompt(SETTING, example=example),
+        repair_prompt(SETTING, failed=failing(), failures=1, trap=5, example=example),
+        refine_prompt(SETTING, attempts=[failing(), failing()], example=example),
+    ):
+        assert shown_example(messages) == source
+    assert shown_example(first_prompt(SETTING)) == ""
 
 
 def test_short_prompt_keeps_only_the_best_and_the_latest_source() -> None:

@@ -14,14 +14,17 @@ import pytest
 from engine.predictions.original_verdicts import ORIGINAL, CandidateOf, original_verdicts
 from engine.predictions.results import WAVEDECK, PredictionResult, ResultLines
 from harness import Verdict
+from sessions import fold
 from sessions.metrics.attempt_row import AttemptRow
 from sessions.metrics.task_kinds import TaskKind
 from suites.public.recorded import recorded_folder
+from tests.support.measured_sessions import measured
 from tests.support.rows import row
-from tui.facts.report import Section
+from tui.facts.report import Section, report_of
 from tui.facts.report.document import Document, rows_document
 from tui.facts.report.section import Plot
 from tui.facts.report.tables import TABLES, RowSet, tables_of
+from tui.facts.report.tables.contamination import likenesses
 from tui.print.report import PAGES, document_data, table_csv
 from tui.print.report.latex import escaped
 
@@ -214,6 +217,17 @@ def test_verdicts_by_the_original_protocol_are_read_from_the_files_of_a_suite(tm
 
 def test_report_without_attempts_says_so() -> None:
     assert PAGES["table"](rows_document(RowSet(()))) == "attempts  none was judged yet"
+
+
+def test_copy_of_the_own_kernel_is_found() -> None:
+    report = report_of(fold(measured()))
+    source = report.winners[0].best.source or ""
+    renamed = source.replace("softmax_kernel", "rows_kernel").replace("cols", "places")
+    (alike, *_) = likenesses([report], {"starter/softmax": renamed})
+    assert (alike.golden, alike.example) == (1.0, None)
+    section = table("contamination", likenesses=(alike,))
+    (line,) = cells(section)
+    assert (line["to own kernel, most"], line["copies of own kernel"]) == ("1.00", "1")
 
 
 def test_cost_of_a_solved_task_has_the_failed_attempts_in_it() -> None:

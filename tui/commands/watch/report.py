@@ -26,7 +26,7 @@ FORMATS = tuple(ENDINGS.values())
 DATA = ("json", "csv")
 MORE = (
     "tables without data are left out. Cases, attempts and reasons of a winner: wavedeck report SESSION; "
-    "kernels and decisions: -o page.html"
+    "similarity of kernels: --table contamination; kernels and decisions: -o page.html"
 )
 """Names the commands for parts that the text of several sessions leaves out."""
 

@@ -12,7 +12,7 @@ from engine.predictions.original_verdicts import original_verdicts
 from sessions import SessionState
 from sessions.metrics.attempt_row import AttemptRow, attempt_rows
 from sessions.metrics.task_kinds import task_kinds
-from suites import SuiteError, Task, load_task
+from suites import SuiteError, Task, baseline_source, load_task
 
 from .attempt_sections import decision_sections
 from .document import Document, rows_document, session_document
@@ -20,7 +20,9 @@ from .kernels import winner_kernels
 from .metrics import TaskMetrics
 from .model import SessionReport, report_of
 from .section import Section, joined
-from .tables import TABLES, RowSet
+from .tables import CONTAMINATION, TABLES, RowSet
+from .tables.contamination import likenesses
+from .tables.row_set import Likeness
 from .tables.winners import task_winners
 
 
@@ -58,11 +60,14 @@ class ReportReader(Generic[S]):
         if not (kernels or metrics):
             return rows_document(rows)
         best = {(winner.best.session, winner.best.attempt) for winner in task_winners(rows)}
+        own = self._own_kernels(rows) if kernels else {}
+        alike: list[Likeness] = []
         by_task: list[TaskMetrics] = []
         chosen, decisions = [], []
         for report in self._reports():
             by_task += report.metrics
             if kernels:
+                alike += likenesses([report], own)
                 decisions.append((report.session, decision_sections(report)[0]))
                 chosen += [
                     kernel
@@ -70,7 +75,7 @@ class ReportReader(Generic[S]):
                     if (kernel.session, kernel.attempt) in best
                 ]
         return rows_document(
-            rows,
+            replace(rows, likenesses=tuple(alike)),
             metrics=by_task,
             decisions=joined(decisions) if decisions else None,
             kernels=chosen,
@@ -78,11 +83,15 @@ class ReportReader(Generic[S]):
 
     def table(self, name: str) -> Section:
         """Return one table; without rows if it has no data."""
-        return TABLES[name](self._all_rows())
+        rows = self._all_rows()
+        if name == CONTAMINATION:
+            rows = replace(rows, likenesses=tuple(likenesses(self._reports(), self._own_kernels(rows))))
+        return TABLES[name](rows)
 
     def _of_session(self, *, kernels: bool) -> Document:
         (report,) = self._reports()
         rows = self._row_set(attempt_rows(report.state))
+        rows = replace(rows, likenesses=tuple(likenesses([report], self._own_kernels(rows))))
         return session_document(report, rows, winner_kernels(report, self._task) if kernels else ())
 
     def _reports(self) -> Iterator[SessionReport]:
@@ -107,6 +116,15 @@ class ReportReader(Generic[S]):
             for candidate, verdict in original_verdicts(self._registry, suite).items()
         }
         return RowSet(attempts, task_kinds({row.task for row in attempts}, self._registry), originals)
+
+    def _own_kernels(self, rows: RowSet) -> dict[str, str]:
+        """Return the text of each task's own file by task, of the tasks on this machine."""
+        own: dict[str, str] = {}
+        for name in {row.task for row in rows.rows}:
+            task = self._task(name)
+            with suppress(SuiteError):
+                own |= {name: baseline_source(task)} if task is not None else {}
+        return own
 
     def _task(self, name: str) -> Task | None:
         if name not in self._loaded:

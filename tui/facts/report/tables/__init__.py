@@ -9,6 +9,7 @@ from tui.facts.report.section import Section
 
 from .accuracy import SPLITS, fast_section, overall_section, split_section
 from .bias import bias_section, round_section
+from .contamination import contamination_section
 from .cost import cost_section
 from .failures import error_section, refusal_section, stage_section
 from .hardware import across_section, device_section
@@ -17,6 +18,8 @@ from .protocols import protocol_section
 from .row_set import RowSet
 from .winners import winner_section
 
+CONTAMINATION = "contamination"
+"""The table that needs the kernels of the winners, not only rows."""
 TABLES: dict[str, Callable[[RowSet], Section]] = {
     "overall": overall_section,
     "winners": winner_section,
@@ -29,6 +32,7 @@ TABLES: dict[str, Callable[[RowSet], Section]] = {
     "devices": device_section,
     "hardware": across_section,
     "protocols": protocol_section,
+    CONTAMINATION: contamination_section,
     "stages": stage_section,
     "errors": error_section,
     "refusals": refusal_section,
@@ -49,4 +53,4 @@ def tables_of(rows: RowSet) -> list[Section]:
     return [section for table in TABLES.values() if (section := table(rows)).rows]
 
 
-__all__ = ["IN_SESSION", "TABLES", "RowSet", "table_sections", "tables_of"]
+__all__ = ["CONTAMINATION", "IN_SESSION", "TABLES", "RowSet", "table_sections", "tables_of"]

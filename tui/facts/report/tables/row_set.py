@@ -23,6 +23,17 @@ if TYPE_CHECKING:
 Number = TypeVar("Number", int, float)
 
 
+class Likeness(NamedTuple):
+    """Similarities of a winner's kernels, 0 to 1; `None` if there is nothing to compare with."""
+
+    method: str
+    model: str
+    golden: float | None
+    """Similarity to the kernels of the task's own file, which is the golden kernel of a public benchmark."""
+    example: float | None
+    """Similarity to the examples that prompts of its instance showed until it was written."""
+
+
 @dataclass(frozen=True)
 class RowSet:
     """The judged attempts of all sessions of a report, and what is known about their tasks."""
@@ -32,6 +43,8 @@ class RowSet:
     """Category and difficulty by full task name."""
     originals: Mapping[CandidateOf, str] = field(default_factory=dict)
     """Verdicts by the benchmarks' own definitions of correct."""
+    likenesses: tuple[Likeness, ...] = ()
+    """Similarities of the winners; empty if no kernel was read."""
     unjudged: tuple[str, ...] = ()
     """Sessions of the report that have no judged attempt."""
 
