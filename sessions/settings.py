@@ -68,6 +68,7 @@ class RunSettings(msgspec.Struct, frozen=True, kw_only=True):
     iterations: int
     seed: int
     devices: tuple[str, ...]
+    """Names; in a cluster `node1/0`, `node1/cpu`."""
     targets: tuple[str, ...]
     review: str
     """`auto` or `manual`."""
@@ -98,6 +99,8 @@ class RunSettings(msgspec.Struct, frozen=True, kw_only=True):
 
     python: str = ""
     """Path of the judge's interpreter; empty: Wavedeck's own."""
+    cluster: str = ""
+    """Address of the Ray cluster whose nodes judge; empty: this machine judges."""
 
     def settings(self) -> dict[str, Any]:
         """Returns the settings by name, without what a subclass adds."""

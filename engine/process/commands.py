@@ -13,7 +13,7 @@ from engine.methods import open_method
 from engine.methods.orders import MOST_CHARACTERS, orders_until
 from engine.process.control import Request
 from harness import Verdict
-from harness.node.discovery import CPU
+from harness.wire.device import is_cpu
 from sessions.events import (
     UNASKED,
     AgentLeft,
@@ -301,7 +301,7 @@ def _is_quarantined(state: SessionState, gpu: str) -> bool:
 
 def _gpus(state: SessionState) -> list[str]:
     """Returns the names of the session's GPUs; `CommandRefused` if it has none."""
-    gpus = [name for name in (state.started.devices if state.started else ()) if name != CPU.name]
+    gpus = [name for name in (state.started.devices if state.started else ()) if not is_cpu(name)]
     if not gpus:
         raise CommandRefused("the session has no GPU, only cpu; run it with --devices")
     return gpus

@@ -22,7 +22,7 @@ class Device(msgspec.Struct, frozen=True):
     """One GPU as the process sees it, or `cpu`, the interpreter."""
 
     name: str
-    """`cpu`, or the GPU's index in `--devices`."""
+    """`cpu`, or the GPU's index in `--devices`. In a cluster with the node before it: `node1/0`, `node1/cpu`."""
     kind: str
     target: str | None = None
     description: str = ""
@@ -33,6 +33,11 @@ class Device(msgspec.Struct, frozen=True):
     package: str = ""
     """The first PCI address of its package, without the function; empty for `cpu`, or if unknown. Devices of one package share
     power, clocks and memory: partitions of one MI300X, or the two dies of an MI250X."""
+
+
+def is_cpu(name: str) -> bool:
+    """True for the name of a device that is an interpreter, on this machine or on a node of a cluster."""
+    return name.rpartition("/")[2] == "cpu"
 
 
 class Target(msgspec.Struct, frozen=True):

@@ -6,7 +6,7 @@ import difflib
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
-from harness.node.discovery import CPU
+from harness.wire.device import is_cpu
 from sessions.state.state import SessionState
 from tui.actions.catalogue import ACTIONS, GPU_WORDS, Action, Takes, When, further_words
 
@@ -149,7 +149,7 @@ def _order(action: Action, rest: str, subject: Subject, state: SessionState) -> 
 
 def gpus_of(state: SessionState) -> list[str]:
     """Return the GPUs of a session, as it names them."""
-    return [name for name in (state.started.devices if state.started else ()) if name != CPU.name]
+    return [name for name in (state.started.devices if state.started else ()) if not is_cpu(name)]
 
 
 def _refuse_more(action: Action, rest: str) -> None:

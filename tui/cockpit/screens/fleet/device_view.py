@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 
-from harness.node.discovery import CPU
+from harness.wire.device import is_cpu
 from sessions.state.state import DeviceState, SessionState
 from tui.cockpit.draw.grid import heading, places, row_line
 from tui.cockpit.draw.lines import Line, Span, clean, fit, wrap_phrases
@@ -14,7 +15,7 @@ from tui.facts.attention import foreign_words
 from tui.facts.tables import Cell, Column, Row
 
 COLUMNS = (
-    Column("#", 1, 3, right=True),
+    Column("#", 1, 16, right=True),
     Column("state", 6, 10),
     Column("attempt", 8, 24),
     Column("busy", 4, 5, right=True, drop=4, if_known=True),
@@ -41,9 +42,9 @@ LEGEND = "t timing  j judging  - idle  l lent  ! trouble"
 
 def gpu_names(state: SessionState) -> list[str]:
     """Return the names of the GPUs that judge for the session."""
-    known = [name for name in state.devices if name != CPU.name]
+    known = [name for name in state.devices if not is_cpu(name)]
     started = state.started.devices if state.started is not None else ()
-    return sorted({*known, *(name for name in started if name != CPU.name)}, key=_by_number)
+    return sorted({*known, *(name for name in started if not is_cpu(name))}, key=_by_number)
 
 
 def gpu_state(state: SessionState, device: DeviceState) -> str:
@@ -155,5 +156,6 @@ def _gib(number: int) -> str:
     return f"{number / 2**30:.0f}"
 
 
-def _by_number(name: str) -> tuple[int, str]:
-    return (int(name), "") if name.isdecimal() else (1 << 30, name)
+def _by_number(name: str) -> str:
+    """Sort key: `2` before `10`, `node2/0` before `node10/0`."""
+    return re.sub(r"\d+", lambda number: number[0].zfill(9), name)
