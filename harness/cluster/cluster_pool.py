@@ -10,8 +10,6 @@ from dataclasses import dataclass
 from types import TracebackType
 from typing import Protocol
 
-import msgspec
-
 from harness.failures import first_failure
 from harness.hardware.product import Product
 from harness.processes.capacity import largest_case_bytes
@@ -31,7 +29,7 @@ from harness.wire.provenance import Provenance
 from harness.wire.server_messages import Language
 from suites.task import Task
 
-from .member import Member, MemberLost, Remote, Unreachable
+from .member import Gone, Member, MemberLost, Remote, Unreachable
 from .messages import (
     COMPILED,
     EVALUATION,
@@ -143,9 +141,10 @@ class ClusterPool:
         try:
             async with asyncio.TaskGroup() as group:
                 for name in here:
-                    group.create_task(self._start(name, nodes[_node_of(name)]), name=f"open/{name}")
+                    group.create_task(self._start_or_lose(name, nodes[_node_of(name)]), name=f"open/{name}")
         except ExceptionGroup as failures:
             raise first_failure(failures) from None
+        self._check_service()
         opened = {name: member.opened for name, member in self._members.items() if member.opened}
         check_wavedeck({_node_of(name): judge.wavedeck for name, judge in opened.items()})
         for line in different_versions(
@@ -156,8 +155,21 @@ class ClusterPool:
             if name not in here:
                 self._on_device(Quarantined(name, GONE))
 
+    async def _start_or_lose(self, name: str, node: Node) -> None:
+        """Start the judge of a device. If its node dies meanwhile, the others judge without it."""
+        try:
+            try:
+                await self._start(name, node)
+            except Gone:
+                await self._start(name, node)  # the judge that was found is just ending
+        except Unreachable as error:
+            self._members[name].lost = f"it did not start: {error}"
+            self._on_device(Quarantined(name, self._members[name].lost))
+        except HarnessError as error:
+            raise HarnessError(f"{name} cannot judge: {error}") from error
+
     async def _start(self, name: str, node: Node) -> None:
-        """Start the judge of a device, or find it."""
+        """Start the judge of a device, or find it. Raises `Unreachable` or `HarnessError`."""
         self._starts[name] = self._starts.get(name, 0) + 1
         judges = sum(_node_of(other) == node.name for other in self._names)
         setup = Setup(
@@ -240,6 +252,7 @@ class ClusterPool:
                 moves.append(str(lost))
                 if len(moves) > MOST_MOVES:
                     return self._infra(task, member.name, mode, moves, "every node that judged this was lost")
+                self._on_warning(f"{name or 'a candidate'} is judged again on another node: {lost}")
                 continue
             finally:
                 self._give_back(member)
@@ -248,7 +261,7 @@ class ClusterPool:
             evaluation = EVALUATION.decode(finished.result)
             if keep_texts is not None and finished.texts:
                 await asyncio.to_thread(keep_texts, finished.texts)
-            return msgspec.structs.replace(evaluation, notes=(*evaluation.notes, *map(_note, moves)))
+            return evaluation
 
     def survey(self, task: Task, target: Target, product: Product | None) -> Surveys:
         """See `Evaluator`."""
@@ -365,7 +378,7 @@ class ClusterPool:
 
     def _infra(self, task: Task, device: str, mode: Mode, moves: Sequence[str], why: str) -> Evaluation:
         sheet = Sheet(task, device, mode)
-        sheet.notes += map(_note, moves)
+        sheet.notes += (MOVED.format(why=why) for why in moves)
         return sheet.conclude(ErrorReport(kind="infra", message=why))
 
     async def _close(self) -> None:
@@ -439,10 +452,6 @@ class _ClusterSurvey:
         except ExceptionGroup as failures:
             raise first_failure(failures) from None
         return [task.result() for task in tasks]
-
-
-def _note(why: str) -> str:
-    return MOVED.format(why=why)
 
 
 def _free_share(member: Member) -> float:

@@ -102,12 +102,9 @@ class Member:
         return (self.opened.slots if self.opened else 0) - self.used - inherited
 
     async def open(self, on_lost: Callable[[Member], None]) -> Opened:
-        """Wait until the judge is ready, take over its calls, and follow it. Raises `HarnessError`."""
-        try:
-            self.opened = OPENED.decode(await self._remote.call("open", limit_s=OPEN_S))
-            held = CALLS.decode(await self._remote.call("attach", limit_s=ANSWER_S))
-        except Unreachable as error:
-            raise HarnessError(f"{self.name} did not start: {error}") from error
+        """Wait until the judge is ready, take over its calls, and follow it. Raises `Unreachable` or `HarnessError`."""
+        self.opened = OPENED.decode(await self._remote.call("open", limit_s=OPEN_S))
+        held = CALLS.decode(await self._remote.call("attach", limit_s=ANSWER_S))
         self.inherited = {call: [] for call in held}
         self._on_lost = on_lost
         self._following = asyncio.create_task(self._follow(), name=f"follow/{self.name}")

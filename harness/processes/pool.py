@@ -42,7 +42,6 @@ from .neighbours import Neighbours
 from .nursery import Nursery
 from .players import Players
 from .quarantine import (
-    PATIENCE_S,
     DeviceEvent,
     Health,
     HealthProbe,
@@ -142,7 +141,7 @@ class DevicePool:
         self._telemetry: dict[str, Telemetry] = {}
         self._session = session
         self._on_device = on_device
-        patience_s = PATIENCE_S if share is None else 0.0
+        patience_s = None if share is None else 0.0
         self.health = Health(self.devices, probe or ServerProbe(self.compiling), self._report, patience_s)
 
     async def __aenter__(self) -> DevicePool:

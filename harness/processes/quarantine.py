@@ -98,9 +98,9 @@ class Health:
     """The health of a pool's GPUs. A GPU may be judged on while `ready` is set and it is not in `lost`."""
 
     def __init__(
-        self, devices: Sequence[Device], probe: HealthProbe, report: OnDevice, patience_s: float = PATIENCE_S
+        self, devices: Sequence[Device], probe: HealthProbe, report: OnDevice, patience_s: float | None = None
     ) -> None:
-        self._patience_s = patience_s
+        self._patience_s = PATIENCE_S if patience_s is None else patience_s
         self._gpus = [device for device in devices if device.kind != "cpu"]
         self._probe = probe
         self._report = report

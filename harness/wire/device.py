@@ -35,9 +35,14 @@ class Device(msgspec.Struct, frozen=True):
     power, clocks and memory: partitions of one MI300X, or the two dies of an MI250X."""
 
 
+def own_name(name: str) -> str:
+    """Return the name that a device has on its own node: `0` for `node1/0`."""
+    return name.rpartition("/")[2]
+
+
 def is_cpu(name: str) -> bool:
     """True for the name of a device that is an interpreter, on this machine or on a node of a cluster."""
-    return name.rpartition("/")[2] == "cpu"
+    return own_name(name) == "cpu"
 
 
 class Target(msgspec.Struct, frozen=True):
