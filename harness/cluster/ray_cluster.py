@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import importlib.util
+import logging
 import os
 import socket
 from collections.abc import Sequence
@@ -134,6 +135,7 @@ async def connect(address: str, session: str) -> RayCluster:
 def _init(address: str) -> str:
     import ray
 
+    logging.getLogger("ray").setLevel(logging.ERROR)  # it warns that it leaves our signal handlers alone
     try:
         ray.init(address=address, log_to_driver=False, configure_logging=False, logging_level="ERROR")
         return str(ray.get_runtime_context().gcs_address)
