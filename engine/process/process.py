@@ -40,7 +40,7 @@ from engine.run.scheduler import run_instances
 from engine.run.shared import Shared, note_once
 from harness import DevicePool, HarnessError, Verdict
 from harness.cluster.cluster_pool import ClusterPool
-from harness.cluster.ray_cluster import connect
+from harness.cluster.ray_cluster import reconnect
 from harness.node.discovery import choose_devices
 from harness.node.telemetry.watcher import Telemetry
 from harness.processes.judge_python import JudgePython, find_python
@@ -232,7 +232,7 @@ class Engine:
             if plan.cluster:
                 evaluator = cluster = await stack.enter_async_context(
                     ClusterPool(
-                        await connect(plan.cluster, self._live.session),
+                        await reconnect(plan.cluster, self._live.session),
                         plan.devices,
                         tasks=job.tasks,
                         session=self._live.session,

@@ -3,7 +3,7 @@
 ray                    every GPU of the cluster; without any, the cores of every node
 ray:10.0.0.1:6379      the cluster with this address
 ray,node1              the devices of one node            ray,node1/0      one GPU
-ray,gfx942             GPUs of this target                ray,pool=mi300   of nodes with this label or resource
+ray,gfx942             GPUs of this target                ray,pool=mi300   of nodes with this label; also ray,RESOURCE
 ray,cpu                the cores of every node
 """
 
@@ -125,7 +125,9 @@ def _find(
         found = [place for place in places if place[1].kind == "cpu"]
     else:
         found = [place for place in places if device_name(*place) == word or place[1].target == word]
-        found = found or _all([place for place in places if place[0].node.name == word])
+        found = found or _all(
+            [place for place in places if word in (place[0].node.name, *place[0].node.labels)]
+        )
     if not found:
         raise UnknownDevice(f"no node of the cluster at {look.address} has {word!r}; it has {_offer(places)}")
     return found

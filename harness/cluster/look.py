@@ -28,9 +28,10 @@ def main(arguments: list[str]) -> None:
     """Print the look; text that Ray prints goes to standard error."""
     answer = os.dup(1)
     os.dup2(2, 1)
-    found = asyncio.run(look(arguments[0] if arguments else ""))
-    os.write(answer, msgspec.json.encode(found))
-    os.close(answer)
+    found = asyncio.Runner().run(look(arguments[0] if arguments else ""))
+    with os.fdopen(answer, "wb") as printed:
+        printed.write(msgspec.json.encode(found))
+    os._exit(0)  # without waiting for a thread in which Ray still looks for a cluster
 
 
 if __name__ == "__main__":

@@ -26,6 +26,8 @@ from .node_judge import NodeJudge
 VARIABLE = "RAY_ADDRESS"
 AUTO = "auto"
 CONNECT_S = 5.0
+JOIN_S = 15.0
+"""Limit for Ray to join a cluster that answers."""
 PROBE_S = 60.0
 """Limit for a node to describe itself: a process of Ray starts there, and asks the GPU's driver."""
 MISSING = "--devices ray needs Ray, which is not installed here; pip install 'wavedeck[ray]'"
@@ -129,7 +131,24 @@ async def connect(address: str, session: str) -> RayCluster:
     asked = address or os.environ.get(VARIABLE) or AUTO
     if asked != AUTO:
         await asyncio.to_thread(_check_address, asked)
-    return RayCluster(await asyncio.to_thread(_init, asked), session)
+    try:
+        async with asyncio.timeout(JOIN_S):
+            return RayCluster(await asyncio.to_thread(_init, asked), session)
+    except TimeoutError:
+        where = "on this machine" if asked == AUTO else f"at {asked}"
+        raise ClusterUnavailable(
+            f"the Ray cluster {where} did not answer within {JOIN_S:g} s; see `ray status`, or start one: docs/cluster.md"
+        ) from None
+
+
+async def reconnect(address: str, session: str) -> RayCluster:
+    """Like `connect`, for a session whose cluster may have moved: `RAY_ADDRESS` counts if the old address does not answer."""
+    try:
+        return await connect(address, session)
+    except ClusterUnavailable:
+        if os.environ.get(VARIABLE, address) == address:
+            raise
+    return await connect("", session)
 
 
 def _init(address: str) -> str:
@@ -179,7 +198,7 @@ def _nodes() -> list[Node]:
             cores=int(row["Resources"].get("CPU", 0)),
             labels={
                 **row.get("Labels", {}),
-                **{name: str(count) for name, count in row["Resources"].items()},
+                **{name: f"{count:g}" for name, count in row["Resources"].items()},
             },
             is_alive=row["Alive"],
         )

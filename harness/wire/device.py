@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 import msgspec
 
 
@@ -43,6 +45,16 @@ def own_name(name: str) -> str:
 def is_cpu(name: str) -> bool:
     """True for the name of a device that is an interpreter, on this machine or on a node of a cluster."""
     return own_name(name) == "cpu"
+
+
+def nodes_of(names: Iterable[str]) -> tuple[str, ...]:
+    """Return the cluster's nodes in names of devices, each once; none for devices of this machine."""
+    return tuple(dict.fromkeys(node for node, slash, _ in (name.rpartition("/") for name in names) if slash))
+
+
+def meant_by(name: str, names: Iterable[str]) -> tuple[str, ...]:
+    """Return which of `names` a person means: the device of this name, or every device of this node."""
+    return tuple(known for known in names if name in (known, known.rpartition("/")[0]))
 
 
 class Target(msgspec.Struct, frozen=True):
