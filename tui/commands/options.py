@@ -142,7 +142,10 @@ SETTINGS = {
         "Timing baseline on GPUs: task, eager, compile, a file, FILE.py:FUNCTION or PACKAGE.MODULE:FUNCTION. [task]",
     ),
     "spread": (None, "Measure each instance's winner on every GPU of the session, to compare them."),
-    "devices": ("NAMES", "Devices of the judge: idle, all, 0,1 or cpu. [idle]"),
+    "devices": (
+        "NAMES",
+        "Devices of the judge: idle, all, 0,1 or cpu; of a cluster: ray or ray:ADDRESS. [idle]",
+    ),
     "targets": (
         "NAMES",
         "Architectures to compile for; the first decides: gfx942,sm_90. [the devices' own; gfx942 on cpu]",
