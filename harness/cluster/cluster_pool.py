@@ -351,23 +351,22 @@ class ClusterPool:
                     waiter.member.set_exception(NoDeviceLeft(str(error)))
             self._waiters.clear()
             return
-        for waiter in list(self._waiters):
-            member = None if waiter.member.done() else self._choose(waiter)
-            if member is not None:
-                member.used += 1
-                waiter.member.set_result(member)
-            if waiter.member.done():
-                self._waiters.remove(waiter)
-
-    def _choose(self, waiter: _Waiter) -> Member | None:
-        """The judge in service with the largest share of free slots."""
         free = [
             member
             for member in self._members.values()
-            if member.free > 0 and not member.lost and not member.lent and waiter.on in ("", member.name)
+            if member.free > 0 and not member.lost and not member.lent
         ]
-        others = [member for member in free if member.name != waiter.avoid]
-        return max(others or free, key=_free_share, default=None)
+        for waiter in list(self._waiters):
+            if not free:
+                return
+            member = None if waiter.member.done() else _choose(free, waiter)
+            if member is not None:
+                member.used += 1
+                waiter.member.set_result(member)
+                if member.free == 0:
+                    free.remove(member)
+            if waiter.member.done():
+                self._waiters.remove(waiter)
 
     def _check_service(self) -> None:
         if self._members and not self._starting and not self.judge_count:
@@ -452,6 +451,13 @@ class _ClusterSurvey:
         except ExceptionGroup as failures:
             raise first_failure(failures) from None
         return [task.result() for task in tasks]
+
+
+def _choose(free: Sequence[Member], waiter: _Waiter) -> Member | None:
+    """The judge with the largest share of free slots among those that the caller may use."""
+    allowed = [member for member in free if waiter.on in ("", member.name)]
+    others = [member for member in allowed if member.name != waiter.avoid]
+    return max(others or allowed, key=_free_share, default=None)
 
 
 def _free_share(member: Member) -> float:

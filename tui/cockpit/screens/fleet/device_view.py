@@ -71,10 +71,20 @@ def gpu_table(state: SessionState, *, now_wall: float, width: int) -> list[Line]
 
 
 def gpu_strip(state: SessionState, *, now_wall: float, width: int) -> list[Line]:
-    """Return the GPUs side by side, by number: `0t softmax#2/8   1j 5 attempts   2-   7! lost 0:40 ago: the probe hung`."""
-    parts = [
-        _short(state, state.devices[name], now_wall) for name in gpu_names(state) if name in state.devices
-    ]
+    """Return the GPUs side by side, by number: `0t softmax#2/8   1j 5 attempts   2-   7! lost 0:40 ago: the probe hung`.
+
+    In a cluster the first GPU of each node has the node before it: `node1/0t   1j   node2/0-`.
+    """
+    parts: list[Span] = []
+    node = ""
+    for name in gpu_names(state):
+        if name in state.devices:
+            part = _short(state, state.devices[name], now_wall)
+            own_node = name.rpartition("/")[0]
+            if own_node and own_node == node:
+                part = part._replace(text=part.text.removeprefix(f"{node}/"))
+            parts.append(part)
+            node = own_node
     return wrap_phrases(
         [part._replace(text=fit(part.text, width).rstrip()) for part in parts], width, Span("   ")
     )
