@@ -72,6 +72,7 @@ class RunSettings(msgspec.Struct, frozen=True, kw_only=True):
     iterations: int
     seed: int
     devices: tuple[str, ...]
+    """Names; in a cluster `node1/0`, `node1/cpu`."""
     targets: tuple[str, ...]
     review: str
     """`auto` or `manual`."""
@@ -104,6 +105,8 @@ class RunSettings(msgspec.Struct, frozen=True, kw_only=True):
     """Path of the judge's interpreter; empty: Wavedeck's own."""
     profile_best: bool = False
     """True if each new best of an instance is profiled, for the optimizer's prompt."""
+    cluster: str = ""
+    """Address of the Ray cluster whose nodes judge; empty: this machine judges."""
 
     def settings(self) -> dict[str, Any]:
         """Returns the settings by name, without what a subclass adds."""

@@ -62,7 +62,7 @@ async def evaluate_attempt(
         try:
             async with bench.turn(attempt) as (use, enter):
                 return await bench.judge.evaluate(
-                    source, task, exam=exam, avoid=avoid, on_stage=partial(on_stage, enter)
+                    source, task, exam=exam, avoid=avoid, on_stage=partial(on_stage, enter), name=attempt
                 )
         finally:
             held_s += use.seconds if use is not None else 0.0

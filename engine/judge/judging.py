@@ -8,19 +8,18 @@ from typing import Protocol
 from engine.tuning.sweep import Surveying
 from harness import (
     Device,
-    DevicePool,
     Evaluation,
     StageEntered,
     StageLeft,
     Target,
-    evaluate,
     target,
 )
 from harness.hardware.product import Product
 from harness.hardware.recognition import product_of
+from harness.profiling.launches import ProfileFailed
 from harness.profiling.taking import take_profile
+from harness.stages.evaluator import Evaluator, LocalEvaluator
 from harness.stages.modes import Attempt, Exam, Mode, Rough
-from harness.stages.survey import Survey
 from harness.stages.timing.baselines import USUAL, Against, Baseline, timing_baseline
 from harness.wire.kernel_profile import Profile
 from harness.wire.server_messages import Language
@@ -58,11 +57,12 @@ class Judge(Protocol):
         on_stage: OnStage,
         exam: bool = False,
         avoid: str = "",
+        name: str = "",
     ) -> Evaluation:
         """Returns the evaluation of a candidate; with `exam`, on the task's exam cases instead of the open cases.
 
         Uses another device than `avoid` if one is free. A failure of the judge itself gives the verdict
-        `infra_error`.
+        `infra_error`. `name` tells equal candidates of a session apart.
         """
         ...
 
@@ -84,7 +84,7 @@ class Judge(Protocol):
 
 
 class PoolJudge:
-    """The harness on the devices of a pool.
+    """The harness on the devices of an evaluator.
 
     `against` names the timing baseline on a GPU: one of `harness.stages.timing.baselines.KINDS`, or empty for the
     task's own. With `against_source` it names that kernel.
@@ -92,7 +92,7 @@ class PoolJudge:
 
     def __init__(
         self,
-        pool: DevicePool,
+        evaluator: Evaluator,
         *,
         targets: Sequence[Target],
         seed: int,
@@ -101,8 +101,8 @@ class PoolJudge:
         keep_texts: Callable[[Mapping[str, bytes]], None] | None = None,
     ) -> None:
         """`keep_texts` gets the compiler's texts of each evaluation, but of no estimate: see `harness.evaluate`."""
-        self.devices: Sequence[Device] = pool.devices
-        self._pool = pool
+        self.devices: Sequence[Device] = evaluator.devices
+        self._evaluator = evaluator
         self._targets = targets
         self._seed = seed
         self._against = against
@@ -117,7 +117,7 @@ class PoolJudge:
     @property
     def language(self) -> Language | None:
         """See `Judge`."""
-        return self._pool.language
+        return self._evaluator.language
 
     def baseline(self, task: Task) -> Baseline:
         """See `Judge`."""
@@ -125,7 +125,8 @@ class PoolJudge:
 
     def survey(self, task: Task) -> Surveying:
         """See `Judge`."""
-        return Survey(self._pool, task, own_target(self.devices, self._targets), own_product(self.devices))
+        own = own_target(self.devices, self._targets)
+        return self._evaluator.survey(task, own, own_product(self.devices))
 
     async def evaluate(
         self,
@@ -135,10 +136,11 @@ class PoolJudge:
         on_stage: OnStage,
         exam: bool = False,
         avoid: str = "",
+        name: str = "",
     ) -> Evaluation:
         """See `Judge`."""
         mode = Exam(avoid) if exam else Attempt()
-        return await self._evaluate(source, task, mode, self._baseline(task), on_stage)
+        return await self._evaluate(source, task, mode, self._baseline(task), on_stage, name)
 
     async def measure(self, source: str, task: Task, *, device: str, on_stage: OnStage) -> Evaluation:
         """See `Judge`."""
@@ -148,8 +150,12 @@ class PoolJudge:
         self, source: str, task: Task, *, case: str, device: str, configs: Mapping[str, str]
     ) -> Profile:
         """See `Judge`."""
+        if not isinstance(self._evaluator, LocalEvaluator):
+            raise ProfileFailed(
+                "on a cluster no profiler runs; judge the kernel on a GPU of this machine first"
+            )
         return await take_profile(
-            self._pool,
+            self._evaluator.pool,
             source,
             task,
             case=case,
@@ -166,18 +172,18 @@ class PoolJudge:
         return await self._evaluate(source, task, rough, Against(start), on_stage)
 
     async def _evaluate(
-        self, source: str, task: Task, mode: Mode, against: Against, on_stage: OnStage
+        self, source: str, task: Task, mode: Mode, against: Against, on_stage: OnStage, name: str = ""
     ) -> Evaluation:
-        return await evaluate(
+        return await self._evaluator.evaluate(
             source,
             task,
-            self._pool,
             mode,
             targets=self._targets,
             seed=self._seed,
             against=against,
             on_event=on_stage,
             keep_texts=None if isinstance(mode, Rough) else self._keep_texts,
+            name=name,
         )
 
 

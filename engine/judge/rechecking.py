@@ -15,6 +15,7 @@ from engine.judge.judging import PoolJudge
 from harness import DevicePool, Evaluation, HarnessError, Latency, Verdict
 from harness.failures import first_failure
 from harness.node.selection import targets_for
+from harness.stages.evaluator import LocalEvaluator
 from harness.wire.errors import NoDeviceLeft
 from harness.wire.latency import Bound
 from harness.wire.provenance import same_hardware
@@ -204,7 +205,7 @@ async def recheck(
         on_cpu = pool.devices[0].kind == "cpu"
         names = targets or (started.targets if started is not None and on_cpu else ())
         judge = PoolJudge(
-            pool,
+            LocalEvaluator(pool),
             targets=targets_for(pool.devices, names),
             seed=started.seed if started is not None else 0,
             against=started.against if started is not None else "",

@@ -14,6 +14,7 @@ from engine.prompting.profiles import CHAT, read_answer
 from engine.prompting.prompting import Setting, corrective_prompt, reflect_prompt
 from engine.reply.candidate import Candidate, Unusable
 from harness import Verdict
+from harness.wire.device import own_name
 from sessions.events import EndReason, Message, Origin, Role
 
 from .context import Context
@@ -27,7 +28,7 @@ async def setting_of(context: Context) -> Setting:
     return Setting(
         context.task,
         context.targets,
-        context.device if context.product is None else context.product.name,
+        own_name(context.device) if context.product is None else context.product.name,
         product=context.product,
         language=context.language,
         knowledge="knowledge" not in context.options.without,

@@ -18,10 +18,11 @@ from engine.models import Limits, NoModel, Pace, check_models, find_recording, r
 from engine.models.spec import KNOWN
 from engine.plan.prices import Price, with_shipped
 from engine.prompting.profiles import check_profile
-from harness.node.discovery import CPU
+from harness.cluster.choice import is_cluster, select_in_cluster
 from harness.node.selection import select_devices, targets_for
 from harness.processes.judge_python import find_python
 from harness.stages.timing.baselines import KINDS, TASK, other_baseline, timing_baseline
+from harness.wire.device import Device
 from sessions.home import Home
 from sessions.journal.codec import MOST
 from sessions.names import short_task, title_problem
@@ -56,7 +57,7 @@ class RunPlan(msgspec.Struct, frozen=True, kw_only=True):
     instances: int | None = None
     iterations: int | None = None
     devices: tuple[str, ...] = ("idle",)
-    """`idle`, `all`, or names of devices."""
+    """`idle`, `all`, names of devices, or those of a cluster (`harness.cluster.choice`)."""
     targets: tuple[str, ...] = ()
     """Empty: the targets of the devices."""
     review: str = "auto"
@@ -146,14 +147,14 @@ def resolve(
     prices = with_shipped(plan.prices)
     _check_budgets(plan, models, prices)
     instances, iterations = _counts(plan, method, tasks, recording)
-    devices = select_devices(plan.devices)
-    if plan.spread and devices == (CPU,):
+    devices, cluster = _devices(plan.devices)
+    if plan.spread and devices[0].kind == "cpu":
         raise UsageProblem(
             "--spread compares GPUs, but no GPU is selected; name them, for example --devices 0,1"
         )
-    if plan.profile_best and devices == (CPU,):
+    if plan.profile_best and (cluster or devices[0].kind == "cpu"):
         raise UsageProblem(
-            "--profile-best reads counters of a GPU, but no GPU is selected; name them, for example --devices 0"
+            "--profile-best reads counters of this machine's GPUs, but none is selected; name them, for example --devices 0"
         )
     against, against_source = _against(plan.against, tasks)
     return SessionPlan(
@@ -165,6 +166,7 @@ def resolve(
         iterations=iterations,
         seed=secrets.randbelow(1 << 31) if plan.seed is None else _at_least("--seed", plan.seed, 0),
         devices=tuple(device.name for device in devices),
+        cluster=cluster,
         targets=tuple(target.name for target in targets_for(devices, plan.targets)),
         prices={model: prices[model] for model in models if model in prices},
         providers=_providers(plan.providers),
@@ -184,6 +186,14 @@ def _model_words(plan: RunPlan, method: Method, program: AgentProgram | None) ->
     if program is not None:
         return " ".join(filter(None, (program.name, plan.model)))
     return plan.model if method.asks_model or method.name == AGENT else NoModel.model
+
+
+def _devices(asked: Sequence[str]) -> tuple[tuple[Device, ...], str]:
+    """Returns the devices of a run, and the address of their cluster if they are not of this machine."""
+    if not is_cluster(asked):
+        return select_devices(asked), ""
+    chosen = select_in_cluster(asked)
+    return chosen.devices, chosen.address
 
 
 def session_name(method: str, now: datetime) -> str:

@@ -13,7 +13,7 @@ from engine.methods import open_method
 from engine.methods.orders import MOST_CHARACTERS, orders_until
 from engine.process.control import Request
 from harness import Verdict
-from harness.node.discovery import CPU
+from harness.wire.device import is_cpu, meant_by, nodes_of
 from sessions.events import (
     UNASKED,
     AgentLeft,
@@ -307,20 +307,22 @@ def _require_usable(wanted: Sequence[str], gpus: Sequence[str], state: SessionSt
 
 
 def _gpu(request: Request, state: SessionState) -> DeviceLent | DeviceReturned:
-    _require_gpus(request.devices, _gpus(state))
+    """The request names one GPU, or a node of a cluster for all its GPUs."""
+    _require_gpus(request.devices, (*_gpus(state), *nodes_of(_gpus(state))))
     if len(request.devices) != 1:
         raise CommandRefused("name one GPU, as the session names it")
     name = request.devices[0]
+    meant = meant_by(name, _gpus(state))
     if request.text == "return":
-        if name not in state.lent:
+        if state.lent.isdisjoint(meant):
             raise CommandRefused(f"GPU {name} is not lent")
         return DeviceReturned(device=name, by=request.by)
     if request.text != "lend":
         raise CommandRefused(f"a GPU is lent or returned; say lend or return, not {request.text!r}")
-    if name in state.lent:
+    if state.lent.issuperset(meant):
         raise CommandRefused(f"GPU {name} is already lent")
     in_service = [gpu for gpu in _gpus(state) if gpu not in state.lent and not _is_quarantined(state, gpu)]
-    if in_service in ([], [name]):
+    if not set(in_service).difference(meant):
         raise CommandRefused(f"GPU {name} is the last one in service; stop the session instead")
     return DeviceLent(device=name, by=request.by)
 
@@ -331,7 +333,7 @@ def _is_quarantined(state: SessionState, gpu: str) -> bool:
 
 def _gpus(state: SessionState) -> list[str]:
     """Returns the names of the session's GPUs; `CommandRefused` if it has none."""
-    gpus = [name for name in (state.started.devices if state.started else ()) if name != CPU.name]
+    gpus = [name for name in (state.started.devices if state.started else ()) if not is_cpu(name)]
     if not gpus:
         raise CommandRefused("the session has no GPU, only cpu; run it with --devices")
     return gpus

@@ -18,6 +18,7 @@ import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AsyncExitStack
+from functools import partial
 from pathlib import Path
 
 import psutil
@@ -32,16 +33,19 @@ from engine.process.commands import ENDING, decision_of, event_of
 from engine.process.control import FROM_AGENTS, STEERING, ControlServer, Request
 from engine.process.keys import environment_with_keys, hidden_keys
 from engine.process.launch import WRONG_USAGE
-from engine.process.telemetry import DeviceSampler, device_event
+from engine.process.telemetry import DeviceSampler, NodeSource, device_event
 from engine.prompting.prompting import template_hashes
 from engine.run.person import Changes, Decisions
 from engine.run.scheduler import run_instances
 from engine.run.shared import Shared, note_once
 from harness import DevicePool, HarnessError, Verdict
+from harness.cluster.cluster_pool import ClusterPool
+from harness.cluster.ray_cluster import reconnect
 from harness.node.discovery import choose_devices
 from harness.node.telemetry.watcher import Telemetry
 from harness.processes.judge_python import JudgePython, find_python
 from harness.processes.quarantine import DeviceEvent
+from harness.stages.evaluator import Evaluator, LocalEvaluator
 from harness.wire.errors import BadPython
 from sessions.engine_info import EngineInfo, boot_id, pid_namespace, write_engine_info
 from sessions.errors import SessionsError, StoreBroken
@@ -222,15 +226,41 @@ class Engine:
         def on_device(report: DeviceEvent) -> None:
             recorder.record(device_event(report))
 
-        async with DevicePool(
-            plan.devices, tasks=job.tasks, session=self._live.session, on_device=on_device, python=python
-        ) as pool:
+        async with AsyncExitStack() as stack:
+            evaluator: Evaluator
+            sampling = None
+            if plan.cluster:
+                evaluator = cluster = await stack.enter_async_context(
+                    ClusterPool(
+                        await reconnect(plan.cluster, self._live.session),
+                        plan.devices,
+                        tasks=job.tasks,
+                        session=self._live.session,
+                        python=plan.python,
+                        on_device=on_device,
+                        on_warning=partial(note_once, recorder, "warning"),
+                    )
+                )
+                sources = {device.name: NodeSource(cluster, device.name) for device in cluster.devices}
+                sampling = keep_sampling(DeviceSampler(cluster.devices, self._busy, sources), recorder)
+            else:
+                evaluator = LocalEvaluator(
+                    await stack.enter_async_context(
+                        DevicePool(
+                            plan.devices,
+                            tasks=job.tasks,
+                            session=self._live.session,
+                            on_device=on_device,
+                            python=python,
+                        )
+                    )
+                )
             shared = Shared(
                 plan=plan,
                 recorder=recorder,
                 clients=job.clients,
                 judge=PoolJudge(
-                    pool,
+                    evaluator,
                     targets=job.targets,
                     seed=plan.seed,
                     against=plan.against,
@@ -247,10 +277,12 @@ class Engine:
                 environ=self._environ,
             )
             async with asyncio.TaskGroup() as group:
-                helpers = (
-                    group.create_task(follow_person(pool, shared), name="person"),
-                    group.create_task(note_verification(pool, recorder, self._home), name="verification"),
-                )
+                helpers = [group.create_task(follow_person(evaluator, shared), name="person")]
+                if sampling is not None:
+                    helpers.append(group.create_task(sampling, name="samples"))
+                else:
+                    verification = note_verification(evaluator, recorder, self._home)
+                    helpers.append(group.create_task(verification, name="verification"))
                 curable = await run_instances(shared, job.method, job.tasks)
                 for helper in helpers:
                     helper.cancel()
@@ -283,7 +315,9 @@ class Engine:
     # Watching and being reached
 
     async def _tick(self, recorder: Recorder, control: ControlServer) -> None:
-        devices = choose_devices(recorder.state.started.devices if recorder.state.started else ())
+        started = recorder.state.started
+        # The devices of a cluster are sampled by their nodes.
+        devices = choose_devices(started.devices) if started and not started.cluster else ()
         async with AsyncExitStack() as watched:
             telemetry = {
                 device.name: await watched.enter_async_context(Telemetry(device.address, device.kind))
@@ -358,25 +392,33 @@ def putting_away(session: str) -> Callable[[], str]:
     )
 
 
-async def follow_person(pool: DevicePool, shared: Shared) -> None:
+async def keep_sampling(sampler: DeviceSampler, recorder: Recorder) -> None:
+    """Record the samples of a sampler every second, until cancelled."""
+    while True:
+        await asyncio.sleep(TICK_S)
+        for sample in await sampler.changed():
+            recorder.record(sample)
+
+
+async def follow_person(evaluator: Evaluator, shared: Shared) -> None:
     """Lend the GPUs that a person lent, and raise the budget in USD by what a person adds, until cancelled."""
     state, budget, planned_usd = shared.recorder.state, shared.budget, shared.plan.budget_usd
     lent: set[str] = set()
     while True:
         if state.lent != lent:
             lent = set(state.lent)
-            pool.lend(lent)
+            evaluator.lend(lent)
         if planned_usd is not None and budget.usd != planned_usd + state.added_usd:
             budget.raise_usd(planned_usd + state.added_usd)
         await shared.changes.next()
 
 
-async def note_verification(pool: DevicePool, recorder: Recorder, home: Home) -> None:
-    """Record whether the pool's GPUs were verified on this node, if that is new to the session."""
+async def note_verification(evaluator: Evaluator, recorder: Recorder, home: Home) -> None:
+    """Record whether this machine's GPUs were verified on this node, if that is new to the session."""
     standings = {}
-    for device in pool.devices:
+    for device in evaluator.devices:
         if device.kind != "cpu":
-            provenance = await pool.provenance(device)
+            provenance = await evaluator.provenance(device)
             standings[provenance.product] = await asyncio.to_thread(
                 standing_of, home, host=socket.gethostname(), kind=device.kind, provenance=provenance
             )

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
-from typing import assert_never
+from typing import Protocol, assert_never
 
 import psutil
 
 from harness import Device
-from harness.node.telemetry.watcher import Telemetry
+from harness.cluster.cluster_pool import ClusterPool
 from harness.processes.quarantine import DeviceEvent, LeaseAwaited, NodeBack, NodeDown, Quarantined
 from harness.wire.latency import DeviceState
 from sessions.events import DeviceAwaited, DeviceQuarantined, DeviceSampled, Event, NodePaused, NodeResumed
@@ -22,6 +22,26 @@ CLOCK_STEP_MHZ = 100.0
 TEMPERATURE_STEP_C = 3.0
 
 
+class StateSource(Protocol):
+    """Reads the state of one device."""
+
+    async def state(self) -> DeviceState:
+        """Return the state now."""
+        ...
+
+
+class NodeSource:
+    """A device of a cluster: its node reads it once a second."""
+
+    def __init__(self, pool: ClusterPool, name: str) -> None:
+        self._pool = pool
+        self._name = name
+
+    async def state(self) -> DeviceState:
+        """See `StateSource`."""
+        return self._pool.state(self._name)
+
+
 class DeviceSampler:
     """Samples an engine's devices and returns the samples that changed."""
 
@@ -29,9 +49,9 @@ class DeviceSampler:
         self,
         devices: Sequence[Device],
         busy: Mapping[str, Sequence[str]],
-        telemetry: Mapping[str, Telemetry],
+        telemetry: Mapping[str, StateSource],
     ) -> None:
-        """`telemetry` maps a device to its telemetry, if it has one; the caller closes it."""
+        """`telemetry` maps a device to its source, if it has one; the caller closes it. `cpu` needs none."""
         self._devices = devices
         self._busy = busy
         self._telemetry = telemetry
@@ -52,8 +72,8 @@ class DeviceSampler:
 
     async def _sample(self, device: Device) -> DeviceSampled:
         busy = tuple(self._busy.get(device.name, ()))
-        if device.kind != "cpu":
-            telemetry = self._telemetry.get(device.name)
+        telemetry = self._telemetry.get(device.name)
+        if device.kind != "cpu" or telemetry is not None:
             state = DeviceState() if telemetry is None else await telemetry.state()
             return DeviceSampled(
                 device=device.name,

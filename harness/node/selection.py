@@ -46,6 +46,11 @@ def select_devices(
     `UnknownDevice` if a name is not of this machine or of this Slurm job; `NoIdleDevice` if there are GPUs but none is idle.
     """
     names = tuple(dict.fromkeys(asked))
+    if names and names[0].partition(":")[0] == "ray":
+        raise UnknownDevice(
+            "only sessions of `wavedeck run` and `wavedeck study` are judged on a cluster; everything else, such as recording "
+            "a public task, needs devices of this machine, for example --devices 0 or cpu"
+        )
     if names not in ((IDLE,), (ALL,)):
         mixed = [name for name in names if name in (IDLE, ALL)]
         if mixed:

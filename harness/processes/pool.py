@@ -41,7 +41,15 @@ from .launchers import Launchers, Types
 from .neighbours import Neighbours
 from .nursery import Nursery
 from .players import Players
-from .quarantine import DeviceEvent, Health, HealthProbe, LeaseAwaited, OnDevice, Quarantined, ServerProbe
+from .quarantine import (
+    DeviceEvent,
+    Health,
+    HealthProbe,
+    LeaseAwaited,
+    OnDevice,
+    Quarantined,
+    ServerProbe,
+)
 from .servers import ForkServer
 from .slot import Slot
 from .spares import GUEST, TIMER, Spares
@@ -54,6 +62,15 @@ _TROUBLE = frozenset({Verdict.CRASH, Verdict.TIMEOUT, Verdict.INFRA_ERROR})
 """After one of these verdicts the GPU is probed."""
 
 
+class NodeShare(msgspec.Struct, frozen=True):
+    """The part of a cluster's node that one pool uses, beside other pools of the same session."""
+
+    node: str
+    """Name of the node. The pool's devices are then `NODE/0` or `NODE/cpu`."""
+    cores: int
+    """Cores that the pool may count on."""
+
+
 class DevicePool:
     """The devices that candidates are judged on. Use it as `async with DevicePool() as pool`.
 
@@ -61,6 +78,7 @@ class DevicePool:
     device `cpu` has one slot per core and a GPU has as many as `slots_of` allows for the largest case of `tasks`, or for
     `case_bytes`. A pool with `timed` False keeps no timers ready. Other users who wait for a GPU read the name `session`.
     `on_device` is called from the event loop with waits, quarantines and pauses. `probe` tests whether a GPU still computes.
+    With `share` the pool is one of several of a cluster: a GPU that fails leaves it at once, because other nodes judge on.
     A `nursery` that was opened before saves its start; the pool closes it. Without one, `python` runs the judge's processes.
 
     Raises `UnknownDevice`, `JudgeExtraMissing` without torch or triton, `WorkerDied` if a server does not start.
@@ -80,12 +98,18 @@ class DevicePool:
         probe: HealthProbe | None = None,
         nursery: Nursery | None = None,
         python: JudgePython = OUR_PYTHON,
+        share: NodeShare | None = None,
     ) -> None:
         self.devices: tuple[Device, ...] = choose_devices(devices)
+        if share is not None:
+            self.devices = tuple(
+                msgspec.structs.replace(device, name=f"{share.node}/{device.name}") for device in self.devices
+            )
         if slots is not None and slots < 1:
             raise ValueError("slots must be at least 1")
         self._timed = timed
-        self._places = _places(self.devices, slots, tasks, case_bytes, timed=timed)
+        cores = own_cores() if share is None else share.cores
+        self._places = _places(self.devices, slots, tasks, case_bytes, cores=cores, timed=timed)
         self.slots = len(self._places)
         self._limits = limits
         self._launchers = Launchers()
@@ -102,7 +126,7 @@ class DevicePool:
         self._lent: frozenset[str] = frozenset()
         self._parked: list[Slot] = []
         """Slots of GPUs that are lent."""
-        self.compiles = asyncio.Semaphore(max(self.slots, own_cores()))
+        self.compiles = asyncio.Semaphore(max(self.slots, cores))
         self._servers = (self.interpreting, self.compiling)
         self.spares = Spares(self.compiling)
         self.players = Players(self.spares)
@@ -117,7 +141,8 @@ class DevicePool:
         self._telemetry: dict[str, Telemetry] = {}
         self._session = session
         self._on_device = on_device
-        self.health = Health(self.devices, probe or ServerProbe(self.compiling), self._report)
+        patience_s = None if share is None else 0.0
+        self.health = Health(self.devices, probe or ServerProbe(self.compiling), self._report, patience_s)
 
     async def __aenter__(self) -> DevicePool:
         self._nursery.python.require_judge()
@@ -452,12 +477,12 @@ def _places(
     tasks: Iterable[Task],
     case_bytes: int | None,
     *,
+    cores: int,
     timed: bool,
 ) -> tuple[Device, ...]:
     """The device of each slot."""
     if slots is not None:
         return tuple(devices[number % len(devices)] for number in range(slots))
-    cores = own_cores()
     gpus = sum(device.kind != "cpu" for device in devices)
     case_bytes = (case_bytes or largest_case_bytes(tasks)) if gpus else 0
     counts = {

@@ -16,6 +16,7 @@ from harness.wire.server_messages import Ended, status_words
 from .servers import Child
 
 AGAIN = "judged again alone: the first time {why}"
+MOVED = "judged again on another node: {why}"
 _FROM_OUTSIDE = (signal.SIGKILL, signal.SIGTERM)
 """Signals that no fault of a kernel raises: the kernel's OOM killer and those in user space send them."""
 _HINTS: dict[int, str] = {
@@ -35,9 +36,9 @@ class JudgeAgain(WorkerDied):
 
 
 def was_judged_again(evaluation: Evaluation) -> bool:
-    """Return whether this evaluation was the second, after a `JudgeAgain`."""
-    lead = AGAIN.partition("{")[0]
-    return any(note.startswith(lead) for note in evaluation.notes)
+    """Return whether this evaluation was the second, after a `JudgeAgain` or after its node was lost."""
+    leads = tuple(note.partition("{")[0] for note in (AGAIN, MOVED))
+    return any(note.startswith(leads) for note in evaluation.notes)
 
 
 def check_end(ended: Ended, process: str, *, again: bool) -> None:

@@ -97,7 +97,10 @@ class ServerProbe:
 class Health:
     """The health of a pool's GPUs. A GPU may be judged on while `ready` is set and it is not in `lost`."""
 
-    def __init__(self, devices: Sequence[Device], probe: HealthProbe, report: OnDevice) -> None:
+    def __init__(
+        self, devices: Sequence[Device], probe: HealthProbe, report: OnDevice, patience_s: float | None = None
+    ) -> None:
+        self._patience_s = PATIENCE_S if patience_s is None else patience_s
         self._gpus = [device for device in devices if device.kind != "cpu"]
         self._probe = probe
         self._report = report
@@ -143,7 +146,7 @@ class Health:
             untested = [gpu for gpu in pool if gpu.name != device.name]
             failing = {device.name: wrong, **await self._probed(untested)}
             down = len(failing) == len(pool)
-            while len(failing) == len(pool) and time.monotonic() - begun < PATIENCE_S:
+            while len(failing) == len(pool) and time.monotonic() - begun < self._patience_s:
                 self._report(NodeDown(why=_words(failing), next_probe_s=pause))
                 await asyncio.sleep(pause)
                 pause = min(2 * pause, LONGEST_PAUSE_S)

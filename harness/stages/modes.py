@@ -8,21 +8,21 @@ from harness.wire.effort import Effort
 from harness.wire.evaluation import Evaluation
 
 
-class Attempt(msgspec.Struct, frozen=True):
+class Attempt(msgspec.Struct, frozen=True, tag=True):
     """Judge the open cases and hidden ones."""
 
     device: str = ""
     """Use this device alone; empty for any device of the pool."""
 
 
-class Exam(msgspec.Struct, frozen=True):
+class Exam(msgspec.Struct, frozen=True, tag=True):
     """Judge the exam cases and not the open ones. Show the result to no model."""
 
     avoid: str = ""
     """Prefer another device than this one."""
 
 
-class Rough(msgspec.Struct, frozen=True):
+class Rough(msgspec.Struct, frozen=True, tag=True):
     """Estimate times: a GPU only times, with few samples, after the interpreter accepted the candidate.
 
     The evaluation has estimates (`rough`) and no latencies, and its verdict is not kept. On `cpu` it is as an `Attempt`.
@@ -33,7 +33,7 @@ class Rough(msgspec.Struct, frozen=True):
     """An earlier rough evaluation of the same candidate; the interpreter does not run again."""
 
 
-class Cases(msgspec.Struct, frozen=True):
+class Cases(msgspec.Struct, frozen=True, tag=True):
     """Judge these open cases alone, without hidden ones: for a reproducer, also under a profiler.
 
     It is no verdict about the task. The evaluation names the cases in `only_cases`. It has no overall speedup, because a speedup

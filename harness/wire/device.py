@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 import msgspec
 
 
@@ -22,7 +24,7 @@ class Device(msgspec.Struct, frozen=True):
     """One GPU as the process sees it, or `cpu`, the interpreter."""
 
     name: str
-    """`cpu`, or the GPU's index in `--devices`."""
+    """`cpu`, or the GPU's index in `--devices`. In a cluster with the node before it: `node1/0`, `node1/cpu`."""
     kind: str
     target: str | None = None
     description: str = ""
@@ -33,6 +35,26 @@ class Device(msgspec.Struct, frozen=True):
     package: str = ""
     """The first PCI address of its package, without the function; empty for `cpu`, or if unknown. Devices of one package share
     power, clocks and memory: partitions of one MI300X, or the two dies of an MI250X."""
+
+
+def own_name(name: str) -> str:
+    """Return the name that a device has on its own node: `0` for `node1/0`."""
+    return name.rpartition("/")[2]
+
+
+def is_cpu(name: str) -> bool:
+    """True for the name of a device that is an interpreter, on this machine or on a node of a cluster."""
+    return own_name(name) == "cpu"
+
+
+def nodes_of(names: Iterable[str]) -> tuple[str, ...]:
+    """Return the cluster's nodes in names of devices, each once; none for devices of this machine."""
+    return tuple(dict.fromkeys(node for node, slash, _ in (name.rpartition("/") for name in names) if slash))
+
+
+def meant_by(name: str, names: Iterable[str]) -> tuple[str, ...]:
+    """Return which of `names` a person means: the device of this name, or every device of this node."""
+    return tuple(known for known in names if name in (known, known.rpartition("/")[0]))
 
 
 class Target(msgspec.Struct, frozen=True):

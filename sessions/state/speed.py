@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 import msgspec
 
 from harness import Evaluation, Latency, Outcome, Verdict
-from harness.node.discovery import CPU
+from harness.wire.device import is_cpu
 from harness.wire.latency import Bound
 from harness.wire.provenance import same_provenance
 
@@ -209,7 +209,7 @@ def missing_speed(evaluation: Evaluation) -> str:
         floors = [latency.floor_ms for latency in evaluation.latency if latency.floor_ms is not None]
         floor = f" ({max(floors) * 1e3:.3g} us)" if floors else ""
         return f"all cases too short: both sides take about as long as an empty kernel{floor}"
-    if evaluation.device == CPU.name:
+    if is_cpu(evaluation.device):
         return "no GPU judged it"
     timing = next((stage for stage in evaluation.stages if stage.name == "performance"), None)
     if timing is not None and timing.detail:

@@ -15,6 +15,7 @@ from urllib.parse import urlsplit
 
 import msgspec
 
+from harness.wire.device import nodes_of
 from sessions.events import AnyEvent, CallStarted, EngineStarted, PersonEvent, SessionStarted
 
 FOLDERS = re.compile(r"(?<![\w./:~-])/(?!/)(?:[\w.+@~-]+/)*(?=[\w.+@~-]+)")
@@ -40,7 +41,8 @@ class Anonymity:
                 case EngineStarted():
                     hosts.add(event.host)
                 case SessionStarted():
-                    servers |= _servers(event.settings.model)
+                    servers |= {*_servers(event.settings.model), event.settings.cluster}
+                    hosts |= {*nodes_of(event.settings.devices)}
                 case CallStarted():
                     servers |= _servers(event.model)
                 case _:
@@ -74,7 +76,9 @@ class Anonymity:
     def _value(self, value: Any, key: str = "") -> Any:
         if isinstance(value, str):
             # A method or a verdict may be called like a person.
-            return value if value in self._words and key not in ("by", "host") else self.text(value)
+            return (
+                value if value in self._words and key not in ("by", "host", "cluster") else self.text(value)
+            )
         if isinstance(value, list):
             return [self._value(item) for item in value]
         if isinstance(value, dict):

@@ -32,7 +32,14 @@ class TimingJudge(ScriptedJudge):
         self._fails = fails
 
     async def evaluate(
-        self, source: str, task: Task, *, on_stage: OnStage, exam: bool = False, avoid: str = ""
+        self,
+        source: str,
+        task: Task,
+        *,
+        on_stage: OnStage,
+        exam: bool = False,
+        avoid: str = "",
+        name: str = "",
     ) -> Evaluation:
         """See `Judge`."""
         evaluation = await super().evaluate(source, task, on_stage=on_stage, exam=exam, avoid=avoid)

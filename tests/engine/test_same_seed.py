@@ -10,6 +10,7 @@ import pytest
 from engine.judge.judging import PoolJudge
 from engine.models import Reply, Request, ScriptedClient
 from harness import DevicePool, Evaluation, target
+from harness.stages.evaluator import LocalEvaluator
 from sessions import Home
 from sessions.events import AttemptJudged, Role
 from tests.support.engines import plan, play
@@ -41,10 +42,12 @@ def decided(evaluation: Evaluation) -> Evaluation:
 
 @pytest.mark.soak
 async def test_two_runs_with_one_seed_give_the_same_verdicts(pool: DevicePool, tmp_path: Path) -> None:
-    judge = PoolJudge(pool, targets=[target("gfx942")], seed=5)
+    judge = PoolJudge(LocalEvaluator(pool), targets=[target("gfx942")], seed=5)
     first = await verdicts(Home(tmp_path / "first"), judge)
     second = await verdicts(Home(tmp_path / "second"), judge)
     assert [evaluation.verdict for evaluation in first] == ["wrong", "correct", "wrong", "correct"]
     assert [decided(evaluation) for evaluation in first] == [decided(evaluation) for evaluation in second]
-    other_seed = await verdicts(Home(tmp_path / "other"), PoolJudge(pool, targets=[target("gfx942")], seed=6))
+    other_seed = await verdicts(
+        Home(tmp_path / "other"), PoolJudge(LocalEvaluator(pool), targets=[target("gfx942")], seed=6)
+    )
     assert other_seed[0].error.mismatch != first[0].error.mismatch, "a different seed draws different inputs"

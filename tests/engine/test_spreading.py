@@ -17,6 +17,7 @@ from engine.plan.plan import RunPlan, SessionPlan, resolve
 from engine.process.commands import ALL_GPUS, event_of
 from engine.process.control import Request
 from harness import Device, Evaluation, HarnessError, Latency, Outcome, Verdict, target
+from harness.stages.evaluator import LocalEvaluator
 from harness.stages.modes import Attempt
 from harness.stages.timing.baselines import USUAL
 from sessions import Home, fold
@@ -167,7 +168,7 @@ def test_session_contains_the_source_of_its_timing_baseline(tmp_path: Path) -> N
 @pytest.mark.parametrize(
     ("settings", "words"),
     [
-        ({"profile_best": True}, r"--profile-best reads counters of a GPU, but no GPU is selected"),
+        ({"profile_best": True}, r"--profile-best reads counters of this machine.s GPUs, but none is selected"),
         (
             {"spread": True},
             r"--spread compares GPUs, but no GPU is selected; name them, for example --devices 0,1",
@@ -202,7 +203,7 @@ async def test_judge_uses_the_timing_baseline_of_the_session(
         calls.append(options)
         return correct()
 
-    monkeypatch.setattr("engine.judge.judging.evaluate", evaluate)
+    monkeypatch.setattr("harness.stages.evaluator.evaluate", evaluate)
     task = load_task("vector_add")
     module = "class Model: pass\n"
     (tmp_path / "module.py").write_text(module, encoding="utf-8")
@@ -212,7 +213,7 @@ async def test_judge_uses_the_timing_baseline_of_the_session(
         devices = GPUS
 
     for settings in ({}, {"against": "eager"}, {"against": "mine.py", "against_source": "x = 1"}):
-        judge = PoolJudge(Pool(), targets=[target("sm_90")], seed=1, **settings)  # type: ignore[arg-type]
+        judge = PoolJudge(LocalEvaluator(Pool()), targets=[target("sm_90")], seed=1, **settings)  # type: ignore[arg-type]
         rest: dict[str, Any] = {} if how == "evaluate" else {"device": "1"}
         await getattr(judge, how)("source", with_module, on_stage=print, **rest)
     usual, eager, mine = (options["against"] for options in calls)

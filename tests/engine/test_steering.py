@@ -200,3 +200,24 @@ async def test_gpu_is_lent_and_taken_back_but_never_the_last_one(tmp_path: Path)
             give(text, gpu)
     give("return", "1")
     assert not state.lent
+
+
+async def test_node_of_a_cluster_is_lent_with_all_its_gpus(tmp_path: Path) -> None:
+    gpus = ("node1/0", "node1/1", "node2/0")
+    state = fold(await Table(tmp_path, plan(devices=gpus)).play(kill_at="1/1/generator"))
+
+    def give(text: str, name: str) -> None:
+        apply(state, event_of(Command(command="gpu", text=text, devices=(name,)), state))  # type: ignore[arg-type]
+
+    give("lend", "node1/1")
+    give("lend", "node1")
+    assert state.lent == {"node1/0", "node1/1"}
+    for name, words in [
+        ("node1", "already lent"),
+        ("node2", "the last one in service"),
+        ("node3", "has no GPU"),
+    ]:
+        with pytest.raises(CommandRefused, match=words):
+            give("lend", name)
+    give("return", "node1")
+    assert not state.lent

@@ -16,6 +16,7 @@ from engine.tuning.knobs import knobs_of
 from engine.tuning.legal import launch_options
 from engine.tuning.prospect import SPILLS, TOO_LARGE, code, fault
 from harness import DevicePool, Target, Verdict, target, targets
+from harness.stages.evaluator import LocalEvaluator
 from harness.stages.survey import Survey
 from sessions import Home, fold
 from sessions.state.ranking import rank
@@ -75,7 +76,7 @@ async def test_softmax_baseline_is_tuned_without_a_model(pool: DevicePool, tmp_p
     session_plan = plan(
         "20260101-000000-tune-0000", method="tune", model="none", tasks=("starter/softmax",), iterations=2
     )
-    judge = PoolJudge(pool, targets=[GFX942], seed=1)
+    judge = PoolJudge(LocalEvaluator(pool), targets=[GFX942], seed=1)
     state = fold(await play(Home(tmp_path), NoModel(), session_plan=session_plan, judge=judge))  # type: ignore[arg-type]
     start, variant = state.instances["softmax#1"].attempts
     assert start.source == baseline_source(load_task("softmax"))

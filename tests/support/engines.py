@@ -89,6 +89,7 @@ class ScriptedJudge:
         on_stage: OnStage,
         exam: bool = False,
         avoid: str = "",
+        name: str = "",
     ) -> Evaluation:
         """See `Judge`."""
         (self.examined if exam else self.evaluated).append(source)

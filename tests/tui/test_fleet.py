@@ -182,6 +182,15 @@ def test_strip_of_many_gpus_names_no_attempts() -> None:
     assert plain(lines[0]).startswith("0j   1j   2j")
 
 
+def test_strip_of_a_cluster_names_each_node_once() -> None:
+    log = fleets.opened(gpus=0)
+    for number in range(64):
+        log.device(f"node{number // 8 + 1}/{number % 8}", "softmax#1/1", share=1.0)
+    lines = device_view.gpu_strip(fold(log.events), now_wall=log.wall, width=77)
+    assert len(lines) <= 6
+    assert plain(lines[0]).startswith("node1/0j   1j   2j   3j   4j   5j   6j   7j   node2/0j   1j")
+
+
 # The screen
 
 

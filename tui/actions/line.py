@@ -6,7 +6,7 @@ import difflib
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
-from harness.node.discovery import CPU
+from harness.wire.device import is_cpu, nodes_of
 from sessions.state.state import SessionState
 from tui.actions.catalogue import ACTIONS, GPU_WORDS, Action, Takes, When, further_words
 
@@ -134,7 +134,7 @@ def _order(action: Action, rest: str, subject: Subject, state: SessionState) -> 
             return Order(action.name, attempt=attempt, text=reason)
         case Takes.GPU:
             gpus = gpus_of(state)
-            if len(words) != 2 or words[1] not in GPU_WORDS or words[0] not in gpus:
+            if len(words) != 2 or words[1] not in GPU_WORDS or words[0] not in (*gpus, *nodes_of(gpus)):
                 raise NotUnderstood(f"{action.usage}; GPUs of the session are {', '.join(gpus) or 'none'}")
             return Order(action.name, gpu=words[0], text=words[1])
         case Takes.NUMBER:
@@ -149,7 +149,7 @@ def _order(action: Action, rest: str, subject: Subject, state: SessionState) -> 
 
 def gpus_of(state: SessionState) -> list[str]:
     """Return the GPUs of a session, as it names them."""
-    return [name for name in (state.started.devices if state.started else ()) if name != CPU.name]
+    return [name for name in (state.started.devices if state.started else ()) if not is_cpu(name)]
 
 
 def _refuse_more(action: Action, rest: str) -> None:
@@ -206,7 +206,7 @@ def completions(text: str, state: SessionState | None) -> list[str]:
         case Takes.PLACE:
             names = [*state.instances, *attempts]
         case Takes.GPU:
-            names = list(GPU_WORDS) if len(head.split()) > 1 else gpus_of(state)
+            names = list(GPU_WORDS) if len(head.split()) > 1 else [*gpus_of(state), *nodes_of(gpus_of(state))]
         case _:
             names = []
     return [name for name in names if name.startswith(last)]

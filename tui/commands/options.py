@@ -148,7 +148,10 @@ SETTINGS = {
     ),
     "spread": (None, "Measure each instance's winner on every GPU of the session, to compare them."),
     "profile-best": (None, "Profile each new best, and tell the optimizer what the hardware counted."),
-    "devices": ("NAMES", "Devices of the judge: idle, all, 0,1 or cpu. [idle]"),
+    "devices": (
+        "NAMES",
+        "Devices of the judge: idle, all, 0,1 or cpu; of a cluster: ray or ray:ADDRESS. [idle]",
+    ),
     "targets": (
         "NAMES",
         "Architectures to compile for; the first decides: gfx942,sm_90. [the devices' own; gfx942 on cpu]",

@@ -7,9 +7,11 @@ import os
 import click
 
 from engine.process.keys import environment_with_keys
+from harness.cluster.choice import is_cluster
 from sessions.home import home_from
 from tui.commands.options import json_option
 from tui.diagnostics import Complaint, ExitCode, one_line
+from tui.doctor.cluster_checks import examine_cluster
 from tui.doctor.doctor_findings import page, tally
 from tui.doctor.examination import examine
 from tui.facts.vocabulary import counted
@@ -29,7 +31,12 @@ from tui.print.plain import emit, emit_json
     help="Instead: show in at most ten minutes that the judge works on this machine's GPUs. Writes one file to send.",
 )
 @click.option(
-    "--device", metavar="NAMES", help="GPUs of --verify-gpu, as idle, all or 0,1. [idle]", default=None
+    "--device",
+    "--devices",
+    "device",
+    metavar="NAMES",
+    help="GPUs of --verify-gpu, as idle, all or 0,1. [idle] With ray or ray:ADDRESS, instead: check each node of a cluster.",
+    default=None,
 )
 @json_option
 def doctor_command(*, repair: bool, verifies: bool, device: str | None, as_json: bool) -> ExitCode:
@@ -40,19 +47,21 @@ def doctor_command(*, repair: bool, verifies: bool, device: str | None, as_json:
     """
     if repair and (as_json or verifies):
         raise Complaint("--repair stands alone; leave --json and --verify-gpu out")
-    if device is not None and not verifies:
-        raise Complaint("--device needs --verify-gpu")
+    cluster = device.split(",") if device is not None and is_cluster(device.split(",")) else []
+    if device is not None and bool(cluster) == verifies:
+        raise Complaint("--device needs --verify-gpu, but --device ray stands without it")
     if repair:
         return repair_store()
     if verifies:
         from tui.doctor.verify_gpu.command import verify_gpus
 
         return verify_gpus(device or "idle", as_json=as_json)
+    examined = examine_cluster(cluster) if cluster else examine(environment_with_keys())
     if as_json:
-        emit_json({"schema": 1, "sections": list(examine(environment_with_keys()))})
+        emit_json({"schema": 1, "sections": list(examined)})
         return ExitCode.DONE
     sections = []
-    for section in examine(environment_with_keys()):
+    for section in examined:
         emit(page(section) + "\n")
         sections.append(section)
     emit(tally(sections))

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from harness import Evaluation, Verdict
-from harness.node.discovery import CPU
+from harness.wire.device import is_cpu
 from sessions.names import split_attempt
 from sessions.state.speed import Speed, attempt_speed, timed_evaluation
 from sessions.state.state import AttemptState, InstanceState, SessionState
@@ -86,7 +86,7 @@ class SessionReport:
     def has_gpu(self) -> bool:
         """True if the session judges on a GPU, or a time was measured in it."""
         planned = self.state.started.devices if self.state.started else ()
-        return any(device != CPU.name for device in planned) or self.is_measured
+        return any(not is_cpu(device) for device in planned) or self.is_measured
 
     def attempts_to_visit(self, kind: str) -> list[str]:
         """Return the attempts of one kind: `waiting` (winners that wait for a person), `best` of an instance, `failure`."""

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 
-from harness.node.discovery import CPU
+from harness.wire.device import is_cpu
 from sessions.state.state import DeviceState, SessionState
 from tui.cockpit.draw.grid import heading, places, row_line
 from tui.cockpit.draw.lines import Line, Span, clean, fit, wrap_phrases
@@ -14,7 +15,7 @@ from tui.facts.attention import foreign_words
 from tui.facts.tables import Cell, Column, Row
 
 COLUMNS = (
-    Column("#", 1, 3, right=True),
+    Column("#", 1, 16, right=True),
     Column("state", 6, 10),
     Column("attempt", 8, 24),
     Column("busy", 4, 5, right=True, drop=4, if_known=True),
@@ -41,9 +42,9 @@ LEGEND = "t timing  j judging  - idle  l lent  ! trouble"
 
 def gpu_names(state: SessionState) -> list[str]:
     """Return the names of the GPUs that judge for the session."""
-    known = [name for name in state.devices if name != CPU.name]
+    known = [name for name in state.devices if not is_cpu(name)]
     started = state.started.devices if state.started is not None else ()
-    return sorted({*known, *(name for name in started if name != CPU.name)}, key=_by_number)
+    return sorted({*known, *(name for name in started if not is_cpu(name))}, key=_by_number)
 
 
 def gpu_state(state: SessionState, device: DeviceState) -> str:
@@ -70,10 +71,20 @@ def gpu_table(state: SessionState, *, now_wall: float, width: int) -> list[Line]
 
 
 def gpu_strip(state: SessionState, *, now_wall: float, width: int) -> list[Line]:
-    """Return the GPUs side by side, by number: `0t softmax#2/8   1j 5 attempts   2-   7! lost 0:40 ago: the probe hung`."""
-    parts = [
-        _short(state, state.devices[name], now_wall) for name in gpu_names(state) if name in state.devices
-    ]
+    """Return the GPUs side by side, by number: `0t softmax#2/8   1j 5 attempts   2-   7! lost 0:40 ago: the probe hung`.
+
+    In a cluster the first GPU of each node has the node before it: `node1/0t   1j   node2/0-`.
+    """
+    parts: list[Span] = []
+    node = ""
+    for name in gpu_names(state):
+        if name in state.devices:
+            part = _short(state, state.devices[name], now_wall)
+            own_node = name.rpartition("/")[0]
+            if own_node and own_node == node:
+                part = part._replace(text=part.text.removeprefix(f"{node}/"))
+            parts.append(part)
+            node = own_node
     return wrap_phrases(
         [part._replace(text=fit(part.text, width).rstrip()) for part in parts], width, Span("   ")
     )
@@ -155,5 +166,6 @@ def _gib(number: int) -> str:
     return f"{number / 2**30:.0f}"
 
 
-def _by_number(name: str) -> tuple[int, str]:
-    return (int(name), "") if name.isdecimal() else (1 << 30, name)
+def _by_number(name: str) -> str:
+    """Sort key: `2` before `10`, `node2/0` before `node10/0`."""
+    return re.sub(r"\d+", lambda number: number[0].zfill(9), name)

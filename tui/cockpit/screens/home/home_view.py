@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import TYPE_CHECKING
 
+from harness.wire.device import is_cpu
 from tui.cockpit.draw.lines import Line, Span, cells, clean, line
 from tui.facts import vocabulary
 from tui.facts.doing import preparing
@@ -69,7 +70,7 @@ def best_cell(info: SessionInfo) -> Cell:
     best = fastest(info)[1]
     if best is not None:
         return Cell(str(best), "good" if best.is_gain else "")
-    if info.settings.devices and set(info.settings.devices) == {"cpu"} and info.solved:
+    if info.settings.devices and all(map(is_cpu, info.settings.devices)) and info.solved:
         return Cell(vocabulary.NO_GPU, "dim")
     return Cell("-", "dim")
 

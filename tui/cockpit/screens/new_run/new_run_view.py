@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from engine.plan.plan import SessionPlan
+from harness.wire.device import is_cpu
 from sessions.names import short_task
 from tui.actions.run_estimates import RunEstimate, Spread
 from tui.actions.run_form import CheckedRun, Values, command_line, shown_fields
@@ -119,7 +120,7 @@ def missing_cells(outlook: Outlook) -> list[Cell]:
         lines.append((f"! GPUs are not known: {node.problem}", "bad"))
     if blocked := blocked_words(node):
         lines.append((f"! {blocked}", "bad"))
-    if checked is not None and checked.plan is not None and set(checked.plan.devices) == {"cpu"}:
+    if checked is not None and checked.plan is not None and all(map(is_cpu, checked.plan.devices)):
         lines.append(("no GPU: speed is estimated, not measured", ""))
     return [Cell(words, style) for words, style in lines]
 
@@ -188,7 +189,7 @@ def devices_words(plan: SessionPlan, node: NodeFacts | None) -> str:
     for name in plan.devices:
         gpu = gpus.get(name)
         if gpu is None:
-            words.append("cpu (Triton's interpreter)" if name == "cpu" else f"GPU {name}")
+            words.append(f"{name} (Triton's interpreter)" if is_cpu(name) else f"GPU {name}")
         else:
             words.append(f"GPU {name} {gpu.model} {gpu.busy or 'idle'}")
     unused = [

@@ -1,0 +1,468 @@
+"""The evaluator of a run on a cluster: gives candidates to judges with free slots, and judges again what a lost judge held."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+from collections import deque
+from collections.abc import Callable, Collection, Iterable, Sequence
+from dataclasses import dataclass
+from types import TracebackType
+from typing import Protocol
+
+from harness.failures import first_failure
+from harness.hardware.product import Product
+from harness.processes.capacity import largest_case_bytes
+from harness.processes.process_endings import MOVED
+from harness.processes.quarantine import OnDevice, Quarantined
+from harness.stages.evaluator import KeepTexts, Surveys
+from harness.stages.modes import USUAL_MODE, Attempt, Exam, Mode
+from harness.stages.sheet import OnEvent, Sheet
+from harness.stages.survey import Compiled, Sampled
+from harness.stages.timing.baselines import USUAL, Against
+from harness.wire.device import Device, Target
+from harness.wire.encoding import ENCODER
+from harness.wire.errors import HarnessError, NoDeviceLeft
+from harness.wire.evaluation import ErrorReport, Evaluation, Stage, StageEntered, StageLeft
+from harness.wire.latency import DeviceState
+from harness.wire.provenance import Provenance
+from harness.wire.server_messages import Language
+from suites.task import Task
+
+from .member import Gone, Member, MemberLost, Remote, Unreachable
+from .messages import (
+    COMPILED,
+    EVALUATION,
+    SAMPLED,
+    CompileSources,
+    JudgeCandidate,
+    SampleSources,
+    SentTask,
+    Setup,
+)
+from .node_facts import Node, check_wavedeck, different_versions, versions_of
+from .parcels import Parcel, pack_folder
+
+MOST_MOVES = 2
+"""A candidate that lost so many judges gets no further one: it may be the cause."""
+MOST_STARTS = 3
+"""Starts of one device's judge in a session."""
+GONE = "its node is not in the cluster"
+
+
+class Cluster(Protocol):
+    """The nodes of a cluster, and the judges on them."""
+
+    async def nodes(self) -> Sequence[Node]:
+        """Return the nodes, also dead ones."""
+        ...
+
+    async def judge(self, node: Node, device: str, setup: Setup) -> Remote:
+        """Return the session's judge of a device: the one that is there, or a new one."""
+        ...
+
+    async def close(self) -> None:
+        """Leave the cluster."""
+        ...
+
+
+@dataclass(slots=True)
+class _Waiter:
+    """A caller who waits for a slot."""
+
+    on: str
+    avoid: str
+    member: asyncio.Future[Member]
+
+
+class ClusterPool:
+    """See `harness.stages.evaluator.Evaluator`. Use it as `async with ClusterPool(...) as pool`.
+
+    `names` are devices such as `node1/0`. `on_device` is called from the event loop with waits and lost devices, `on_warning`
+    with what a person should know. Raises `HarnessError` in one line if no judge starts, or if a node has another Wavedeck.
+    """
+
+    def __init__(
+        self,
+        cluster: Cluster,
+        names: Sequence[str],
+        *,
+        tasks: Iterable[Task],
+        session: str,
+        python: str = "",
+        on_device: OnDevice,
+        on_warning: Callable[[str], None],
+    ) -> None:
+        self._cluster = cluster
+        self._names = tuple(names)
+        self._case_bytes = largest_case_bytes(tasks)
+        self._session = session
+        self._python = python
+        self._on_device = on_device
+        self._on_warning = on_warning
+        self._members: dict[str, Member] = {}
+        self._devices: dict[str, Device] = {}
+        self._starts: dict[str, int] = {}
+        self._starting: dict[str, asyncio.Task[None]] = {}
+        self._waiters: deque[_Waiter] = deque()
+        self._parcels: dict[str, tuple[Task, Parcel]] = {}
+
+    @property
+    def devices(self) -> Sequence[Device]:
+        """See `Evaluator`."""
+        return tuple(self._devices[name] for name in self._names if name in self._devices)
+
+    @property
+    def language(self) -> Language | None:
+        """The language of the first node's Triton."""
+        return next((member.opened.language for member in self._members.values() if member.opened), None)
+
+    async def __aenter__(self) -> ClusterPool:
+        try:
+            await self._open()
+        except BaseException:
+            await self._close()
+            raise
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self._close()
+
+    async def _open(self) -> None:
+        nodes = {node.name: node for node in await self._cluster.nodes() if node.is_alive}
+        here = [name for name in self._names if _node_of(name) in nodes]
+        if not here:
+            raise HarnessError(
+                f"no node of this run is in the cluster ({', '.join(map(_node_of, self._names))}); it has "
+                f"{', '.join(nodes) or 'none'}"
+            )
+        try:
+            async with asyncio.TaskGroup() as group:
+                for name in here:
+                    group.create_task(self._start_or_lose(name, nodes[_node_of(name)]), name=f"open/{name}")
+        except ExceptionGroup as failures:
+            raise first_failure(failures) from None
+        self._check_service()
+        opened = {name: member.opened for name, member in self._members.items() if member.opened}
+        check_wavedeck({_node_of(name): judge.wavedeck for name, judge in opened.items()})
+        for line in different_versions(
+            {_node_of(name): versions_of(judge.provenance) for name, judge in opened.items()}
+        ):
+            self._on_warning(line)
+        for name in self._names:
+            if name not in here:
+                self._on_device(Quarantined(name, GONE))
+
+    async def _start_or_lose(self, name: str, node: Node) -> None:
+        """Start the judge of a device. If its node dies meanwhile, the others judge without it."""
+        try:
+            try:
+                await self._start(name, node)
+            except Gone:
+                await self._start(name, node)  # the judge that was found is just ending
+        except Unreachable as error:
+            self._members[name].lost = f"it did not start: {error}"
+            self._on_device(Quarantined(name, self._members[name].lost))
+        except HarnessError as error:
+            raise HarnessError(f"{name} cannot judge: {error}") from error
+
+    async def _start(self, name: str, node: Node) -> None:
+        """Start the judge of a device, or find it. Raises `Unreachable` or `HarnessError`."""
+        self._starts[name] = self._starts.get(name, 0) + 1
+        judges = sum(_node_of(other) == node.name for other in self._names)
+        setup = Setup(
+            node=node.name,
+            device=name.rpartition("/")[2],
+            cores=max(node.cores // judges, 1),
+            session=self._session,
+            case_bytes=self._case_bytes,
+            python=self._python,
+        )
+        remote = await self._cluster.judge(node, name, setup)
+        member = Member(name, remote, self._on_device)
+        self._members[name] = member
+        opened = await member.open(self._replace)
+        self._devices[name] = opened.device
+        self._serve()
+
+    def _replace(self, lost: Member) -> None:
+        """Start a new judge for a lost one if its node is alive; report the device as lost if not."""
+
+        async def replace() -> None:
+            try:
+                if lost.has_failed or self._starts[lost.name] >= MOST_STARTS:
+                    raise HarnessError(lost.lost)
+                nodes = {node.name: node for node in await self._cluster.nodes() if node.is_alive}
+                if _node_of(lost.name) not in nodes:
+                    raise HarnessError(GONE)
+                await lost.close()
+                await self._start(lost.name, nodes[_node_of(lost.name)])
+                self._on_warning(f"the judge of {lost.name} ended and was started again: {lost.lost}")
+            except (HarnessError, Unreachable) as error:
+                self._members[lost.name].lost = str(error)
+                self._on_device(Quarantined(lost.name, str(error)))
+            finally:
+                del self._starting[lost.name]
+                self._serve()
+
+        self._starting[lost.name] = asyncio.create_task(replace(), name=f"replace/{lost.name}")
+        self._serve()
+
+    async def evaluate(
+        self,
+        candidate: str,
+        task: Task,
+        mode: Mode = USUAL_MODE,
+        *,
+        targets: Sequence[Target],
+        seed: int,
+        against: Against | None = USUAL,
+        on_event: OnEvent | None = None,
+        keep_texts: KeepTexts | None = None,
+        name: str = "",
+    ) -> Evaluation:
+        """See `Evaluator`. A candidate whose judge is lost is judged again elsewhere, at most `MOST_MOVES` times."""
+        sent, parcel = await self.pack(task)
+        request = JudgeCandidate(
+            task=sent,
+            candidate=candidate,
+            mode=mode,
+            targets=tuple(targets),
+            seed=seed,
+            against=against,
+            wants_texts=keep_texts is not None,
+            name=name,
+        )
+        key = hashlib.sha256(ENCODER.encode(request)).hexdigest() if name else ""
+        stages = _Stages(on_event)
+        moves: list[str] = []
+        while True:
+            on = mode.device if isinstance(mode, Attempt) else ""
+            if on and (lost := self._lost(on)):
+                return self._infra(task, on, mode, moves, f"GPU {on} is lost: {lost}")
+            member = await self._take(
+                on=on, avoid=mode.avoid if isinstance(mode, Exam) else "", holder=self._holder(key)
+            )
+            try:
+                finished = await member.ask(request, parcel, on_event=stages.report, key=key)
+            except MemberLost as lost:
+                stages.leave(str(lost))
+                moves.append(str(lost))
+                if len(moves) > MOST_MOVES:
+                    return self._infra(task, member.name, mode, moves, "every node that judged this was lost")
+                self._on_warning(f"{name or 'a candidate'} is judged again on another node: {lost}")
+                continue
+            finally:
+                self._give_back(member)
+            if finished.error:
+                raise HarnessError(f"{member.name}: {finished.error}")
+            evaluation = EVALUATION.decode(finished.result)
+            if keep_texts is not None and finished.texts:
+                await asyncio.to_thread(keep_texts, finished.texts)
+            return evaluation
+
+    def survey(self, task: Task, target: Target, product: Product | None) -> Surveys:
+        """See `Evaluator`."""
+        return _ClusterSurvey(self, task, target, product)
+
+    async def survey_on_any(
+        self, request: CompileSources | SampleSources, parcel: Parcel, turn: int
+    ) -> bytes:
+        """Return the result of a part of a survey, from one of the judges in service by turns. It takes no slot."""
+        for _ in range(MOST_MOVES + 1):
+            members = [member for member in self._members.values() if not member.lost]
+            if not members:
+                self._check_service()
+                await asyncio.sleep(1.0)
+                continue
+            try:
+                finished = await members[turn % len(members)].ask(request, parcel, on_event=None, key="")
+            except MemberLost:
+                continue
+            if finished.error:
+                raise HarnessError(finished.error)
+            return finished.result
+        raise HarnessError("every node that compiled these sources was lost")
+
+    @property
+    def judge_count(self) -> int:
+        """Number of judges in service."""
+        return sum(not member.lost for member in self._members.values())
+
+    def lend(self, names: Collection[str]) -> None:
+        """See `Evaluator`."""
+        for member in self._members.values():
+            member.lend(lent=member.name in names)
+        self._serve()
+
+    async def provenance(self, device: Device) -> Provenance:
+        """See `Evaluator`."""
+        opened = self._members[device.name].opened
+        return opened.provenance if opened is not None else Provenance()
+
+    def state(self, name: str) -> DeviceState:
+        """Return the newest state of a device."""
+        return self._members[name].state
+
+    async def pack(self, task: Task) -> tuple[SentTask, Parcel]:
+        """Return a task as it travels. Reads its folder once."""
+        known = self._parcels.get(task.id)
+        if known is None or known[0].folder != task.folder:
+            known = (task, await asyncio.to_thread(pack_folder, task.folder))
+            self._parcels[task.id] = known
+        return SentTask(task, known[1].digest), known[1]
+
+    def _holder(self, key: str) -> Member | None:
+        """The judge that has this call of an earlier driver."""
+        return next((member for member in self._members.values() if key in member.inherited), None)
+
+    def _lost(self, name: str) -> str:
+        member = self._members.get(name)
+        return GONE if member is None else "" if name in self._starting else member.lost
+
+    async def _take(self, *, on: str, avoid: str, holder: Member | None) -> Member:
+        """Wait for a free slot. A call that a judge holds has its slot already."""
+        if holder is not None:
+            holder.used += 1
+            return holder
+        waiter = _Waiter(on, avoid, asyncio.get_running_loop().create_future())
+        self._waiters.append(waiter)
+        self._serve()
+        try:
+            return await waiter.member
+        except asyncio.CancelledError:
+            if waiter.member.done() and not waiter.member.cancelled() and waiter.member.exception() is None:
+                self._give_back(waiter.member.result())
+            raise
+
+    def _give_back(self, member: Member) -> None:
+        member.used -= 1
+        self._serve()
+
+    def _serve(self) -> None:
+        """Give free slots to those who wait, in their order; end the wait if no judge is left."""
+        try:
+            self._check_service()
+        except NoDeviceLeft as error:
+            for waiter in self._waiters:
+                if not waiter.member.done():
+                    waiter.member.set_exception(NoDeviceLeft(str(error)))
+            self._waiters.clear()
+            return
+        free = [
+            member
+            for member in self._members.values()
+            if member.free > 0 and not member.lost and not member.lent
+        ]
+        for waiter in list(self._waiters):
+            if not free:
+                return
+            member = None if waiter.member.done() else _choose(free, waiter)
+            if member is not None:
+                member.used += 1
+                waiter.member.set_result(member)
+                if member.free == 0:
+                    free.remove(member)
+            if waiter.member.done():
+                self._waiters.remove(waiter)
+
+    def _check_service(self) -> None:
+        if self._members and not self._starting and not self.judge_count:
+            lost = "; ".join(f"{member.name}: {member.lost}" for member in self._members.values())
+            raise NoDeviceLeft(
+                f"every judge of the cluster is lost ({lost}); bring its nodes back, then resume"
+            )
+
+    def _infra(self, task: Task, device: str, mode: Mode, moves: Sequence[str], why: str) -> Evaluation:
+        sheet = Sheet(task, device, mode)
+        sheet.notes += (MOVED.format(why=why) for why in moves)
+        return sheet.conclude(ErrorReport(kind="infra", message=why))
+
+    async def _close(self) -> None:
+        for task in list(self._starting.values()):
+            task.cancel()
+        async with asyncio.TaskGroup() as group:
+            for member in self._members.values():
+                group.create_task(member.close(), name=f"close/{member.name}")
+        await self._cluster.close()
+
+
+class _Stages:
+    """The stages of a candidate as its caller knows them."""
+
+    def __init__(self, on_event: OnEvent | None) -> None:
+        self._on_event = on_event
+        self._entered: dict[str, str] = {}
+
+    def report(self, event: StageEntered | StageLeft) -> None:
+        """Pass an event on."""
+        if isinstance(event, StageEntered):
+            self._entered[event.stage] = event.device
+        else:
+            self._entered.pop(event.stage.name, None)
+        if self._on_event is not None:
+            self._on_event(event)
+
+    def leave(self, why: str) -> None:
+        """Leave every open stage, because the judge is lost."""
+        for stage, device in list(self._entered.items()):
+            self.report(StageLeft(Stage(name=stage, ok=None, seconds=0.0, detail=why), device))
+
+
+class _ClusterSurvey:
+    """A survey whose sources are shared among the judges."""
+
+    def __init__(self, pool: ClusterPool, task: Task, target: Target, product: Product | None) -> None:
+        self._pool = pool
+        self._task = task
+        self._target = target
+        self._product = product
+
+    async def compile(self, sources: Sequence[str]) -> tuple[Compiled, ...]:
+        """See `Surveys`."""
+        return tuple(
+            row for part in await self._ask(CompileSources, sources) for row in COMPILED.decode(part)
+        )
+
+    async def sample(self, sources: Sequence[str]) -> tuple[Sampled, ...]:
+        """See `Surveys`."""
+        return tuple(row for part in await self._ask(SampleSources, sources) for row in SAMPLED.decode(part))
+
+    async def _ask(
+        self, kind: type[CompileSources] | type[SampleSources], sources: Sequence[str]
+    ) -> list[bytes]:
+        sent, parcel = await self._pool.pack(self._task)
+        size = -(-len(sources) // max(self._pool.judge_count, 1)) or 1
+        parts = [tuple(sources[start : start + size]) for start in range(0, len(sources), size)]
+        try:
+            async with asyncio.TaskGroup() as group:
+                tasks = [
+                    group.create_task(
+                        self._pool.survey_on_any(
+                            kind(task=sent, target=self._target, product=self._product, sources=part),
+                            parcel,
+                            turn,
+                        )
+                    )
+                    for turn, part in enumerate(parts)
+                ]
+        except ExceptionGroup as failures:
+            raise first_failure(failures) from None
+        return [task.result() for task in tasks]
+
+
+def _choose(free: Sequence[Member], waiter: _Waiter) -> Member | None:
+    """The judge with the largest share of free slots among those that the caller may use."""
+    allowed = [member for member in free if waiter.on in ("", member.name)]
+    others = [member for member in allowed if member.name != waiter.avoid]
+    return max(others or allowed, key=_free_share, default=None)
+
+
+def _free_share(member: Member) -> float:
+    return member.free / (member.opened.slots if member.opened else 1)
+
+
+def _node_of(name: str) -> str:
+    return name.rpartition("/")[0]

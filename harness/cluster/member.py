@@ -1,0 +1,229 @@
+"""The engine's side of one node's judge: its calls, the loop that follows their reports, and when it counts as lost."""
+
+from __future__ import annotations
+
+import asyncio
+import secrets
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Protocol
+
+from harness.processes.quarantine import DeviceEvent
+from harness.stages.sheet import OnEvent
+from harness.wire.encoding import ENCODER
+from harness.wire.errors import HarnessError
+from harness.wire.latency import DeviceState
+
+from .messages import BATCHES, CALLS, OPENED, Batch, Entered, Failed, Finished, Left, Opened, Request, Waits
+from .node_judge import UNNAMED
+from .parcels import Parcel
+
+OPEN_S = 300.0
+"""Limit for a node to start its judge: torch is imported from a network file system, perhaps by eight GPUs at once."""
+ANSWER_S = 15.0
+"""Limit for an answer of an open judge; `follow` waits 2 s for news."""
+GRACE_S = 8.0
+"""A judge that does not answer for so long is lost. With `ANSWER_S` below the 30 s in which a candidate is judged elsewhere."""
+RETRY_S = 0.5
+SAFE_S = 10.0
+"""A result that the engine has had for so long is in its journal, and the node may forget it."""
+
+
+class Unreachable(Exception):
+    """A judge did not answer; it may come back."""
+
+
+class Gone(Unreachable):
+    """A judge's process or node has died."""
+
+
+class MemberLost(Exception):
+    """The judge of a call is lost, or its device failed; the candidate is judged elsewhere."""
+
+
+class Remote(Protocol):
+    """The `NodeJudge` of one device, on its node."""
+
+    async def call(self, method: str, *arguments: object, limit_s: float) -> bytes:
+        """Call a method of `NodeJudge`; empty if it returns no bytes.
+
+        Raises `Unreachable` or `Gone`, `HarnessError` for the judge's own errors.
+        """
+        ...
+
+    def kill(self) -> None:
+        """End the judge's process."""
+        ...
+
+
+@dataclass(slots=True)
+class _Pending:
+    """A call without its result."""
+
+    on_event: OnEvent | None
+    finished: asyncio.Future[Finished]
+
+
+class Member:
+    """One judge of the cluster."""
+
+    def __init__(self, name: str, remote: Remote, on_device: Callable[[DeviceEvent], None]) -> None:
+        self.name = name
+        """Of its device: `node1/0`."""
+        self.opened: Opened | None = None
+        self.lost = ""
+        """Why it judges nothing more; empty while it is in service."""
+        self.has_failed = False
+        """Its GPU failed the probe, so a new judge there would be no better."""
+        self.lent = False
+        self.used = 0
+        """Slots in use."""
+        self.state = DeviceState()
+        self.inherited: dict[str, list[Entered | Left | Finished]] = {}
+        """Calls of an earlier driver of the session that nobody has asked for, with their reports."""
+        self._remote = remote
+        self._on_device = on_device
+        self._on_lost: Callable[[Member], None] = lambda _: None
+        self._calls: dict[str, _Pending] = {}
+        self._parcels: set[str] = set()
+        self._after = 0
+        self._forget: list[tuple[float, str]] = []
+        self._following: asyncio.Task[None] | None = None
+        self._asides: set[asyncio.Task[None]] = set()
+
+    @property
+    def free(self) -> int:
+        """Slots without a candidate. A candidate of an earlier driver keeps its slot until it ends."""
+        inherited = sum(
+            not any(isinstance(report, Finished) for report in reports) for reports in self.inherited.values()
+        )
+        return (self.opened.slots if self.opened else 0) - self.used - inherited
+
+    async def open(self, on_lost: Callable[[Member], None]) -> Opened:
+        """Wait until the judge is ready, take over its calls, and follow it. Raises `Unreachable` or `HarnessError`."""
+        self.opened = OPENED.decode(await self._remote.call("open", limit_s=OPEN_S))
+        held = CALLS.decode(await self._remote.call("attach", limit_s=ANSWER_S))
+        self.inherited = {call: [] for call in held}
+        self._on_lost = on_lost
+        self._following = asyncio.create_task(self._follow(), name=f"follow/{self.name}")
+        return self.opened
+
+    async def ask(self, request: Request, parcel: Parcel, *, on_event: OnEvent | None, key: str) -> Finished:
+        """Return the end of a call. `key` is its name if a resumed driver may ask for it again, else empty.
+
+        Raises `MemberLost`. Cancelling ends the call on the node.
+        """
+        call = key or f"{UNNAMED}{secrets.token_hex(8)}"
+        pending = _Pending(on_event, asyncio.get_running_loop().create_future())
+        self._calls[call] = pending
+        try:
+            if call in self.inherited:
+                for report in self.inherited.pop(call):
+                    self._deliver(report)
+            else:
+                await self._begin(call, request, parcel, pending)
+            finished = await pending.finished
+        except BaseException:
+            self._forget.append((0.0, call))
+            raise
+        finally:
+            del self._calls[call]
+        self._forget.append((time.monotonic() + SAFE_S, call))
+        if finished.is_out_of_service:
+            self.has_failed = True
+            self.lose(finished.error)
+            raise MemberLost(finished.error)
+        return finished
+
+    def lend(self, *, lent: bool) -> None:
+        """Lend the device to others, or take it back."""
+        if lent != self.lent:
+            self.lent = lent
+            self._aside("lend", lent)
+
+    def lose(self, why: str) -> None:
+        """Judge nothing more here; calls under way fail with `MemberLost`."""
+        if self.lost:
+            return
+        self.lost = why
+        for pending in self._calls.values():
+            if not pending.finished.done():
+                pending.finished.set_exception(MemberLost(f"{self.name}: {why}"))
+        self.inherited.clear()
+        self._on_lost(self)
+
+    async def close(self) -> None:
+        """End the judge and its process."""
+        if self._following is not None:
+            self._following.cancel()
+            await asyncio.wait([self._following])
+        for aside in self._asides:
+            aside.cancel()
+        if not self.lost:
+            with suppress(Unreachable, HarnessError):
+                await self._remote.call("close", limit_s=ANSWER_S)
+        self._remote.kill()
+
+    async def _begin(self, call: str, request: Request, parcel: Parcel, pending: _Pending) -> None:
+        """Send a request, again as long as the judge is not lost: a judge knows a call that it has."""
+        encoded = ENCODER.encode(request)
+        while not pending.finished.done():
+            try:
+                if parcel.digest not in self._parcels:
+                    await self._remote.call("put", parcel.digest, parcel.packed, limit_s=OPEN_S)
+                    self._parcels.add(parcel.digest)
+                await self._remote.call("begin", call, encoded, limit_s=ANSWER_S)
+            except Gone as error:
+                self.lose(str(error))
+            except Unreachable:
+                await asyncio.sleep(RETRY_S)  # `_follow` decides when it is lost
+            else:
+                return
+
+    async def _follow(self) -> None:
+        """Deliver reports until the judge is lost."""
+        silent_since: float | None = None
+        while not self.lost:
+            now = time.monotonic()
+            forget = tuple(call for due, call in self._forget if due <= now)
+            try:
+                answer = await self._remote.call("follow", self._after, forget, limit_s=ANSWER_S)
+                batch: Batch = BATCHES.decode(answer)
+            except Gone as error:
+                self.lose(str(error))
+            except (Unreachable, HarnessError) as error:
+                silent_since = silent_since or time.monotonic()
+                if time.monotonic() - silent_since > GRACE_S:
+                    self.lose(str(error))
+                await asyncio.sleep(RETRY_S)
+            else:
+                silent_since = None
+                self._forget = [(due, call) for due, call in self._forget if call not in forget]
+                self._after, self.state = batch.last, batch.state
+                for report in batch.reports:
+                    self._deliver(report)
+
+    def _deliver(self, report: Entered | Left | Finished | Waits | Failed) -> None:
+        if isinstance(report, Waits):
+            self._on_device(report.event)
+        elif isinstance(report, Failed):
+            self.has_failed = True
+            self.lose(report.event.why)
+        elif report.call in self.inherited:
+            self.inherited[report.call].append(report)
+        elif (pending := self._calls.get(report.call)) is not None and not pending.finished.done():
+            if isinstance(report, Finished):
+                pending.finished.set_result(report)
+            elif pending.on_event is not None:
+                pending.on_event(report.event)
+
+    def _aside(self, method: str, *arguments: object) -> None:
+        async def call() -> None:
+            with suppress(Unreachable, HarnessError):
+                await self._remote.call(method, *arguments, limit_s=ANSWER_S)
+
+        task = asyncio.create_task(call(), name=f"{method}/{self.name}")
+        self._asides.add(task)
+        task.add_done_callback(self._asides.discard)

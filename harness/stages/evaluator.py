@@ -1,0 +1,131 @@
+"""The interface between a run and what judges for it: `Evaluator`, and its implementation on this machine's devices."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping, Sequence
+from typing import Protocol
+
+from harness.hardware.product import Product
+from harness.processes.pool import DevicePool
+from harness.wire.device import Device, Target
+from harness.wire.evaluation import Evaluation
+from harness.wire.provenance import Provenance
+from harness.wire.server_messages import Language
+from suites.task import Task
+
+from .cascade import evaluate
+from .modes import USUAL_MODE, Mode
+from .sheet import OnEvent
+from .survey import Compiled, Sampled, Survey
+from .timing.baselines import USUAL, Against
+
+KeepTexts = Callable[[Mapping[str, bytes]], None]
+
+
+class Surveys(Protocol):
+    """Compiles and samples sources of one task; see `harness.stages.survey.Survey`."""
+
+    async def compile(self, sources: Sequence[str]) -> tuple[Compiled, ...]:
+        """Compile each source; results in order."""
+        ...
+
+    async def sample(self, sources: Sequence[str]) -> tuple[Sampled, ...]:
+        """Sample the traffic of each source; results in order."""
+        ...
+
+
+class Evaluator(Protocol):
+    """Judges candidates on its devices: on this machine, or on the nodes of a cluster."""
+
+    @property
+    def devices(self) -> Sequence[Device]:
+        """The devices, also those that failed."""
+        ...
+
+    @property
+    def language(self) -> Language | None:
+        """Names that the installed Triton has and lacks; `None` if unknown."""
+        ...
+
+    async def evaluate(
+        self,
+        candidate: str,
+        task: Task,
+        mode: Mode = USUAL_MODE,
+        *,
+        targets: Sequence[Target],
+        seed: int,
+        against: Against | None = USUAL,
+        on_event: OnEvent | None = None,
+        keep_texts: KeepTexts | None = None,
+        name: str = "",
+    ) -> Evaluation:
+        """See `harness.stages.cascade.evaluate`. `name` tells equal candidates of a session apart."""
+        ...
+
+    def survey(self, task: Task, target: Target, product: Product | None) -> Surveys:
+        """Return a survey of a task. `product` is the devices' product, where it is known."""
+        ...
+
+    def lend(self, names: Collection[str]) -> None:
+        """Start nothing more on these devices, and judge on all others again."""
+        ...
+
+    async def provenance(self, device: Device) -> Provenance:
+        """Return the hardware and software of evaluations on this device."""
+        ...
+
+
+class LocalEvaluator:
+    """The devices of a pool on this machine."""
+
+    def __init__(self, pool: DevicePool) -> None:
+        self.pool = pool
+
+    @property
+    def devices(self) -> Sequence[Device]:
+        """See `Evaluator`."""
+        return self.pool.devices
+
+    @property
+    def language(self) -> Language | None:
+        """See `Evaluator`."""
+        return self.pool.language
+
+    async def evaluate(
+        self,
+        candidate: str,
+        task: Task,
+        mode: Mode = USUAL_MODE,
+        *,
+        targets: Sequence[Target],
+        seed: int,
+        against: Against | None = USUAL,
+        on_event: OnEvent | None = None,
+        keep_texts: KeepTexts | None = None,
+        name: str = "",
+    ) -> Evaluation:
+        """See `Evaluator`."""
+        return await evaluate(
+            candidate,
+            task,
+            self.pool,
+            mode,
+            targets=targets,
+            seed=seed,
+            against=against,
+            on_event=on_event,
+            keep_texts=keep_texts,
+        )
+
+    def survey(self, task: Task, target: Target, product: Product | None) -> Surveys:
+        """See `Evaluator`."""
+        return Survey(self.pool, task, target, product)
+
+    def lend(self, names: Collection[str]) -> None:
+        """See `Evaluator`."""
+        self.pool.lend(names)
+
+    async def provenance(self, device: Device) -> Provenance:
+        """See `Evaluator`."""
+        return await self.pool.provenance(device)

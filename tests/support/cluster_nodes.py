@@ -1,0 +1,106 @@
+"""A cluster in this process: real judges of nodes, with scripted evaluations in place of a pool, and no Ray."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+
+import msgspec
+
+from harness import Device, StageEntered
+from harness.cluster.member import Gone, Remote, Unreachable
+from harness.cluster.messages import Entered, Finished, JudgeCandidate, Opened, Setup
+from harness.cluster.node_facts import Node, judge_digest
+from harness.cluster.node_judge import NodeJudge
+from harness.wire.encoding import ENCODER
+from harness.wire.provenance import Provenance
+
+from .evaluations import correct
+
+
+class ScriptedNode(NodeJudge):
+    """The judge of `NODE/cpu`. Evaluations wait until `go` is set, and are correct."""
+
+    def __init__(self, node: str, *, wavedeck: str = "", triton: str = "3.6.0") -> None:
+        setup = Setup(node=node, device="cpu", cores=1, session="s", case_bytes=1)
+        super().__init__(ENCODER.encode(setup), end=lambda: None)
+        self.name = f"{node}/cpu"
+        self.go = asyncio.Event()
+        self.judged: list[str] = []
+        self.is_dead = False
+        self.lendings: list[bool] = []
+        self._wavedeck = wavedeck or judge_digest()
+        self._triton = triton
+
+    async def lend(self, lent: bool) -> None:  # noqa: FBT001
+        """See `NodeJudge`."""
+        self.lendings.append(lent)
+
+    async def _open(self) -> bytes:
+        return ENCODER.encode(
+            Opened(
+                device=Device(name=self.name, kind="cpu"),
+                slots=1,
+                language=None,
+                provenance=Provenance(triton=self._triton),
+                wavedeck=self._wavedeck,
+            )
+        )
+
+    async def _judge(self, call: str, request: JudgeCandidate) -> Finished:
+        self.judged.append(request.candidate)
+        self._report(Entered(call, StageEntered("call", self.name)))
+        await self.go.wait()
+        return Finished(
+            call=call, result=ENCODER.encode(msgspec.structs.replace(correct(), device=self.name))
+        )
+
+
+class InProcess:
+    """See `Remote`. `cut` breaks the connection, as the end of the driver does."""
+
+    def __init__(self, node: ScriptedNode) -> None:
+        self._node = node
+        self.cut = False
+
+    async def call(self, method: str, *arguments: object, limit_s: float) -> bytes:
+        """See `Remote`."""
+        if self.cut:
+            raise Unreachable("cut")
+        if self._node.is_dead:
+            raise Gone("the node died")
+        answer = await getattr(self._node, method)(*arguments)
+        if self._node.is_dead:
+            raise Gone("the node died")
+        return answer or b""
+
+    def kill(self) -> None:
+        """See `Remote`."""
+
+
+class LocalCluster:
+    """See `Cluster`."""
+
+    def __init__(self, *judges: ScriptedNode) -> None:
+        self.judges = {judge.name: judge for judge in judges}
+        self.remotes: list[InProcess] = []
+
+    async def nodes(self) -> Sequence[Node]:
+        """See `Cluster`."""
+        return [
+            Node(name=name.rpartition("/")[0], id=name, cores=1, is_alive=not judge.is_dead)
+            for name, judge in self.judges.items()
+        ]
+
+    async def judge(self, node: Node, device: str, setup: Setup) -> Remote:
+        """See `Cluster`."""
+        self.remotes.append(InProcess(self.judges[device]))
+        return self.remotes[-1]
+
+    async def close(self) -> None:
+        """See `Cluster`."""
+
+    def kill(self, name: str) -> None:
+        """Let a node die."""
+        self.judges[name].is_dead = True
+        self.judges[name]._news.set()  # ends the wait of `follow`, as a broken connection does
