@@ -1,8 +1,8 @@
 """The judge of one device of a node: the class of an actor, without Ray.
 
-It owns a `DevicePool` as an engine on this node would, and is the parent of its processes. A driver hands it calls, follows their
-reports by number, and forgets a call once its result is safe. A call and its reports stay until then, so that a driver that was
-killed and resumed takes over what is judged already. Without a driver for `ORPHAN_S` the judge ends.
+It owns a `DevicePool` as an engine on this node would, and is the parent of its processes. An engine hands it calls, follows their
+reports by number, and forgets a call once its result is safe. A call and its reports stay until then, so that an engine that was
+killed and resumed takes over what is judged already. Without an engine for `ORPHAN_S` the judge ends.
 """
 
 from __future__ import annotations
@@ -49,16 +49,16 @@ from .node_facts import judge_digest
 from .parcels import Parcel, keep_parcel, kept_folder, node_cache
 
 FOLLOW_S = 2.0
-"""Longest wait of `follow` for a report. It is the driver's sign of life too."""
+"""Longest wait of `follow` for a report. It is the engine's sign of life too."""
 ORPHAN_S = 300.0
-"""A judge without a driver for so long ends itself. Until then a resumed driver finds it warm."""
+"""A judge without an engine for so long ends itself. Until then a resumed engine finds it warm."""
 SAMPLE_S = 1.0
 UNNAMED = "-"
-"""Begins the name of a call that no resumed driver will ask for again."""
+"""Begins the name of a call that no resumed engine will ask for again."""
 
 
 def _end_process() -> None:
-    os._exit(0)  # Ray's own exit would wait for calls that no driver reads
+    os._exit(0)  # Ray's own exit would wait for calls that no engine reads
 
 
 class NodeJudge:
@@ -88,7 +88,7 @@ class NodeJudge:
         return self._opened
 
     async def attach(self) -> bytes:
-        """A new driver takes over: returns the names of the calls that it may still ask for, and drops all others."""
+        """A new engine takes over: returns the names of the calls that it may still ask for, and drops all others."""
         self._heard_s = time.monotonic()
         for call in list(self._calls):
             if call.startswith(UNNAMED):
@@ -157,7 +157,7 @@ class NodeJudge:
         device = pool.devices[0]
         self._helpers = [
             asyncio.create_task(self._sample(), name="sample"),
-            asyncio.create_task(self._watch_driver(), name="driver"),
+            asyncio.create_task(self._watch_engine(), name="engine"),
         ]
         return ENCODER.encode(
             Opened(
@@ -198,7 +198,7 @@ class NodeJudge:
             finished = Finished(call=call, error=str(error), is_out_of_service=True)
         except HarnessError as error:
             finished = Finished(call=call, error=str(error))
-        except Exception as error:  # noqa: BLE001 - the driver reports it, and its session goes on
+        except Exception as error:  # noqa: BLE001 - the engine reports it, and its session goes on
             finished = Finished(call=call, error=f"bug in the judge: {type(error).__name__}: {error}")
         self._report(finished)
 
@@ -258,7 +258,7 @@ class NodeJudge:
                     self._state = await telemetry.state()
                     await asyncio.sleep(SAMPLE_S)
 
-    async def _watch_driver(self) -> None:
+    async def _watch_engine(self) -> None:
         while True:
             left_s = self._heard_s + ORPHAN_S - time.monotonic()
             if left_s <= 0:

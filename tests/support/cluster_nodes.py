@@ -57,7 +57,7 @@ class ScriptedNode(NodeJudge):
 
 
 class InProcess:
-    """See `Remote`. `cut` breaks the connection, as the end of the driver does."""
+    """See `Remote`. `cut` breaks the connection, as the end of the engine does."""
 
     def __init__(self, node: ScriptedNode) -> None:
         self._node = node
