@@ -82,7 +82,7 @@ class Member:
         """Slots in use."""
         self.state = DeviceState()
         self.inherited: dict[str, list[Entered | Left | Finished]] = {}
-        """Calls of an earlier engine of the session that nobody has asked for, with their reports."""
+        """Calls of an earlier engine of the session that this engine has not asked for yet, with their reports."""
         self._remote = remote
         self._on_device = on_device
         self._on_lost: Callable[[Member], None] = lambda _: None

@@ -1,8 +1,8 @@
 """The judge of one device of a node: the class of an actor, without Ray.
 
-It owns a `DevicePool` as an engine on this node would, and is the parent of its processes. An engine hands it calls, follows their
-reports by number, and forgets a call once its result is safe. A call and its reports stay until then, so that an engine that was
-killed and resumed takes over what is judged already. Without an engine for `ORPHAN_S` the judge ends.
+It owns a `DevicePool` as an engine on this node would, and is the parent of its processes. An engine hands it calls, follows
+their reports by number, and forgets a call once its result is safe. A call and its reports stay until then, so that an engine
+that was killed and resumed takes over what is judged already. Without an engine for `ORPHAN_S` the judge ends.
 """
 
 from __future__ import annotations
