@@ -47,6 +47,8 @@ MOST_MOVES = 2
 """A candidate that lost so many judges gets no further one: it may be the cause."""
 MOST_STARTS = 3
 """Starts of one device's judge in a session."""
+ENDING_S = 1.0
+"""Until Ray has forgotten an actor that was ended."""
 GONE = "its node is not in the cluster"
 
 
@@ -160,8 +162,9 @@ class ClusterPool:
         try:
             try:
                 await self._start(name, node)
-            except Gone:
-                await self._start(name, node)  # the judge that was found is just ending
+            except Gone:  # the judge that was found is just ending
+                await asyncio.sleep(ENDING_S)
+                await self._start(name, node)
         except Unreachable as error:
             self._members[name].lost = f"it did not start: {error}"
             self._on_device(Quarantined(name, self._members[name].lost))
