@@ -67,7 +67,8 @@ class NodeJudge:
     def __init__(self, setup: bytes, end: Callable[[], None] = _end_process) -> None:
         self._setup = SETUP.decode(setup)
         self._end = end
-        self._opening: asyncio.Lock | None = None
+        self._opening = asyncio.Lock()
+        self._watching: asyncio.Task[None] | None = None
         self._pool: DevicePool | None = None
         self._opened = b""
         self._calls: dict[str, asyncio.Task[None]] = {}
@@ -76,12 +77,13 @@ class NodeJudge:
         self._news = asyncio.Event()
         self._heard_s = time.monotonic()
         self._state = DeviceState()
-        self._helpers: list[asyncio.Task[None]] = []
+        self._sampling: asyncio.Task[None] | None = None
 
     async def open(self) -> bytes:
         """Start the pool, unless it is open; returns an `Opened`. Raises `HarnessError`, as text in the exception."""
         self._heard_s = time.monotonic()
-        self._opening = self._opening or asyncio.Lock()
+        if self._watching is None:
+            self._watching = asyncio.create_task(self._watch_engine(), name="engine")
         async with self._opening:
             if not self._opened:
                 self._opened = await self._open()
@@ -133,8 +135,9 @@ class NodeJudge:
 
     async def close(self) -> None:
         """End all calls and the pool."""
-        for helper in self._helpers:
-            helper.cancel()
+        for helper in (self._watching, self._sampling):
+            if helper is not None and helper is not asyncio.current_task():
+                helper.cancel()
         for call in list(self._calls):
             self._forget(call)
         pool, self._pool, self._opened = self._pool, None, b""
@@ -155,10 +158,7 @@ class NodeJudge:
         await pool.__aenter__()
         self._pool = pool
         device = pool.devices[0]
-        self._helpers = [
-            asyncio.create_task(self._sample(), name="sample"),
-            asyncio.create_task(self._watch_engine(), name="engine"),
-        ]
+        self._sampling = asyncio.create_task(self._sample(), name="sample")
         return ENCODER.encode(
             Opened(
                 device=device,
@@ -259,15 +259,12 @@ class NodeJudge:
                     await asyncio.sleep(SAMPLE_S)
 
     async def _watch_engine(self) -> None:
+        """End the process once no engine has asked for anything for `ORPHAN_S`."""
         while True:
             left_s = self._heard_s + ORPHAN_S - time.monotonic()
             if left_s <= 0:
                 break
             await asyncio.sleep(left_s)
-        closing = asyncio.create_task(self._close_orphan(), name="orphan")
-        await asyncio.shield(closing)
-
-    async def _close_orphan(self) -> None:
         try:
             await self.close()
         finally:

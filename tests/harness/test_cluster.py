@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from harness import Device, Evaluation, Verdict, target
-from harness.cluster import ray_cluster
+from harness.cluster import node_judge, ray_cluster
 from harness.cluster.choice import Look, choose
 from harness.cluster.cluster_pool import ClusterPool
 from harness.cluster.node_facts import Node, NodeFacts, judge_digest, name_nodes
@@ -100,6 +100,13 @@ async def test_resumed_engine_takes_over_what_is_judged() -> None:
             assert (await other).verdict is Verdict.CORRECT
         lost.cancel()
     assert node.judged == ["a", "a"], "once for each attempt"
+
+
+async def test_judge_that_no_engine_follows_ends_itself(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(node_judge, "ORPHAN_S", 0.05)
+    (node,) = nodes("node1")
+    await node.open()
+    await node.has_ended.wait()
 
 
 async def test_lent_and_lost_devices_get_no_candidate() -> None:
