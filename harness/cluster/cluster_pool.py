@@ -47,6 +47,8 @@ MOST_MOVES = 2
 """A candidate that lost so many judges gets no further one: it may be the cause."""
 MOST_STARTS = 3
 """Starts of one device's judge in a session."""
+ENDING_S = 1.0
+"""Until Ray has forgotten an actor that was ended."""
 GONE = "its node is not in the cluster"
 
 
@@ -160,8 +162,9 @@ class ClusterPool:
         try:
             try:
                 await self._start(name, node)
-            except Gone:
-                await self._start(name, node)  # the judge that was found is just ending
+            except Gone:  # the judge that was found is just ending
+                await asyncio.sleep(ENDING_S)
+                await self._start(name, node)
         except Unreachable as error:
             self._members[name].lost = f"it did not start: {error}"
             self._on_device(Quarantined(name, self._members[name].lost))
@@ -242,9 +245,8 @@ class ClusterPool:
             on = mode.device if isinstance(mode, Attempt) else ""
             if on and (lost := self._lost(on)):
                 return self._infra(task, on, mode, moves, f"GPU {on} is lost: {lost}")
-            member = await self._take(
-                on=on, avoid=mode.avoid if isinstance(mode, Exam) else "", holder=self._holder(key)
-            )
+            avoid = mode.avoid if isinstance(mode, Exam) else ""
+            member = self._inherit(key) or await self._take(on=on, avoid=avoid, first=bool(moves))
             try:
                 finished = await member.ask(request, parcel, on_event=stages.report, key=key)
             except MemberLost as lost:
@@ -314,21 +316,21 @@ class ClusterPool:
             self._parcels[task.id] = known
         return SentTask(task, known[1].digest), known[1]
 
-    def _holder(self, key: str) -> Member | None:
-        """The judge that has this call of an earlier driver."""
-        return next((member for member in self._members.values() if key in member.inherited), None)
+    def _inherit(self, key: str) -> Member | None:
+        """The judge that has this call of an earlier engine, with the call's slot."""
+        member = next((member for member in self._members.values() if key in member.inherited), None)
+        if member is not None:
+            member.used += 1
+        return member
 
     def _lost(self, name: str) -> str:
         member = self._members.get(name)
         return GONE if member is None else "" if name in self._starting else member.lost
 
-    async def _take(self, *, on: str, avoid: str, holder: Member | None) -> Member:
-        """Wait for a free slot. A call that a judge holds has its slot already."""
-        if holder is not None:
-            holder.used += 1
-            return holder
+    async def _take(self, *, on: str, avoid: str, first: bool) -> Member:
+        """Wait for a free slot, with `first` ahead of all other callers; returns its judge, which counts it as used."""
         waiter = _Waiter(on, avoid, asyncio.get_running_loop().create_future())
-        self._waiters.append(waiter)
+        self._waiters.insert(0 if first else len(self._waiters), waiter)
         self._serve()
         try:
             return await waiter.member

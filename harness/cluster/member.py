@@ -22,10 +22,10 @@ from .parcels import Parcel
 
 OPEN_S = 300.0
 """Limit for a node to start its judge: torch is imported from a network file system, perhaps by eight GPUs at once."""
-ANSWER_S = 15.0
-"""Limit for an answer of an open judge; `follow` waits 2 s for news."""
+ANSWER_S = 20.0
+"""Limit for an answer of an open judge; `follow` waits 2 s for news. A node that hangs is lost then."""
 GRACE_S = 8.0
-"""A judge that does not answer for so long is lost. With `ANSWER_S` below the 30 s in which a candidate is judged elsewhere."""
+"""A judge that cannot be reached for so long is lost."""
 RETRY_S = 0.5
 SAFE_S = 10.0
 """A result that the engine has had for so long is in its journal, and the node may forget it."""
@@ -82,7 +82,7 @@ class Member:
         """Slots in use."""
         self.state = DeviceState()
         self.inherited: dict[str, list[Entered | Left | Finished]] = {}
-        """Calls of an earlier driver of the session that nobody has asked for, with their reports."""
+        """Calls of an earlier engine of the session that this engine has not asked for yet, with their reports."""
         self._remote = remote
         self._on_device = on_device
         self._on_lost: Callable[[Member], None] = lambda _: None
@@ -95,7 +95,7 @@ class Member:
 
     @property
     def free(self) -> int:
-        """Slots without a candidate. A candidate of an earlier driver keeps its slot until it ends."""
+        """Slots without a candidate. A candidate of an earlier engine keeps its slot until it ends."""
         inherited = sum(
             not any(isinstance(report, Finished) for report in reports) for reports in self.inherited.values()
         )
@@ -111,7 +111,7 @@ class Member:
         return self.opened
 
     async def ask(self, request: Request, parcel: Parcel, *, on_event: OnEvent | None, key: str) -> Finished:
-        """Return the end of a call. `key` is its name if a resumed driver may ask for it again, else empty.
+        """Return the end of a call. `key` is its name if a resumed engine may ask for it again, else empty.
 
         Raises `MemberLost`. Cancelling ends the call on the node.
         """
@@ -161,7 +161,7 @@ class Member:
             await asyncio.wait([self._following])
         for aside in self._asides:
             aside.cancel()
-        if not self.lost:
+        if self.opened is not None and not self.lost:
             with suppress(Unreachable, HarnessError):
                 await self._remote.call("close", limit_s=ANSWER_S)
         self._remote.kill()
@@ -184,7 +184,7 @@ class Member:
 
     async def _follow(self) -> None:
         """Deliver reports until the judge is lost."""
-        silent_since: float | None = None
+        heard_s = time.monotonic()
         while not self.lost:
             now = time.monotonic()
             forget = tuple(call for due, call in self._forget if due <= now)
@@ -194,12 +194,11 @@ class Member:
             except Gone as error:
                 self.lose(str(error))
             except (Unreachable, HarnessError) as error:
-                silent_since = silent_since or time.monotonic()
-                if time.monotonic() - silent_since > GRACE_S:
+                if time.monotonic() - heard_s > GRACE_S:
                     self.lose(str(error))
                 await asyncio.sleep(RETRY_S)
             else:
-                silent_since = None
+                heard_s = time.monotonic()
                 self._forget = [(due, call) for due, call in self._forget if call not in forget]
                 self._after, self.state = batch.last, batch.state
                 for report in batch.reports:

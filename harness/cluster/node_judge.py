@@ -1,8 +1,8 @@
 """The judge of one device of a node: the class of an actor, without Ray.
 
-It owns a `DevicePool` as an engine on this node would, and is the parent of its processes. A driver hands it calls, follows their
-reports by number, and forgets a call once its result is safe. A call and its reports stay until then, so that a driver that was
-killed and resumed takes over what is judged already. Without a driver for `ORPHAN_S` the judge ends.
+It owns a `DevicePool` as an engine on this node would, and is the parent of its processes. An engine hands it calls, follows
+their reports by number, and forgets a call once its result is safe. A call and its reports stay until then, so that an engine
+that was killed and resumed takes over what is judged already. Without an engine for `ORPHAN_S` the judge ends.
 """
 
 from __future__ import annotations
@@ -49,16 +49,16 @@ from .node_facts import judge_digest
 from .parcels import Parcel, keep_parcel, kept_folder, node_cache
 
 FOLLOW_S = 2.0
-"""Longest wait of `follow` for a report. It is the driver's sign of life too."""
+"""Longest wait of `follow` for a report. It is the engine's sign of life too."""
 ORPHAN_S = 300.0
-"""A judge without a driver for so long ends itself. Until then a resumed driver finds it warm."""
+"""A judge without an engine for so long ends itself. Until then a resumed engine finds it warm."""
 SAMPLE_S = 1.0
 UNNAMED = "-"
-"""Begins the name of a call that no resumed driver will ask for again."""
+"""Begins the name of a call that no resumed engine will ask for again."""
 
 
 def _end_process() -> None:
-    os._exit(0)  # Ray's own exit would wait for calls that no driver reads
+    os._exit(0)  # Ray's own exit would wait for calls that no engine reads
 
 
 class NodeJudge:
@@ -67,7 +67,8 @@ class NodeJudge:
     def __init__(self, setup: bytes, end: Callable[[], None] = _end_process) -> None:
         self._setup = SETUP.decode(setup)
         self._end = end
-        self._opening: asyncio.Lock | None = None
+        self._opening = asyncio.Lock()
+        self._watching: asyncio.Task[None] | None = None
         self._pool: DevicePool | None = None
         self._opened = b""
         self._calls: dict[str, asyncio.Task[None]] = {}
@@ -76,19 +77,20 @@ class NodeJudge:
         self._news = asyncio.Event()
         self._heard_s = time.monotonic()
         self._state = DeviceState()
-        self._helpers: list[asyncio.Task[None]] = []
+        self._sampling: asyncio.Task[None] | None = None
 
     async def open(self) -> bytes:
         """Start the pool, unless it is open; returns an `Opened`. Raises `HarnessError`, as text in the exception."""
         self._heard_s = time.monotonic()
-        self._opening = self._opening or asyncio.Lock()
+        if self._watching is None:
+            self._watching = asyncio.create_task(self._watch_engine(), name="engine")
         async with self._opening:
             if not self._opened:
                 self._opened = await self._open()
         return self._opened
 
     async def attach(self) -> bytes:
-        """A new driver takes over: returns the names of the calls that it may still ask for, and drops all others."""
+        """A new engine takes over: returns the names of the calls that it may still ask for, and drops all others."""
         self._heard_s = time.monotonic()
         for call in list(self._calls):
             if call.startswith(UNNAMED):
@@ -133,8 +135,9 @@ class NodeJudge:
 
     async def close(self) -> None:
         """End all calls and the pool."""
-        for helper in self._helpers:
-            helper.cancel()
+        for helper in (self._watching, self._sampling):
+            if helper is not None and helper is not asyncio.current_task():
+                helper.cancel()
         for call in list(self._calls):
             self._forget(call)
         pool, self._pool, self._opened = self._pool, None, b""
@@ -155,10 +158,7 @@ class NodeJudge:
         await pool.__aenter__()
         self._pool = pool
         device = pool.devices[0]
-        self._helpers = [
-            asyncio.create_task(self._sample(), name="sample"),
-            asyncio.create_task(self._watch_driver(), name="driver"),
-        ]
+        self._sampling = asyncio.create_task(self._sample(), name="sample")
         return ENCODER.encode(
             Opened(
                 device=device,
@@ -198,7 +198,7 @@ class NodeJudge:
             finished = Finished(call=call, error=str(error), is_out_of_service=True)
         except HarnessError as error:
             finished = Finished(call=call, error=str(error))
-        except Exception as error:  # noqa: BLE001 - the driver reports it, and its session goes on
+        except Exception as error:  # noqa: BLE001 - the engine reports it, and its session goes on
             finished = Finished(call=call, error=f"bug in the judge: {type(error).__name__}: {error}")
         self._report(finished)
 
@@ -258,16 +258,13 @@ class NodeJudge:
                     self._state = await telemetry.state()
                     await asyncio.sleep(SAMPLE_S)
 
-    async def _watch_driver(self) -> None:
+    async def _watch_engine(self) -> None:
+        """End the process once no engine has asked for anything for `ORPHAN_S`."""
         while True:
             left_s = self._heard_s + ORPHAN_S - time.monotonic()
             if left_s <= 0:
                 break
             await asyncio.sleep(left_s)
-        closing = asyncio.create_task(self._close_orphan(), name="orphan")
-        await asyncio.shield(closing)
-
-    async def _close_orphan(self) -> None:
         try:
             await self.close()
         finally:

@@ -1,6 +1,6 @@
 """Ray behind `Cluster` and `Remote`. No other module imports Ray, which is an optional extra.
 
-The judges are detached actors with names in a namespace of the session, so a driver that was killed finds them again. They are
+The judges are detached actors with names in a namespace of the session, so an engine that was killed finds them again. They are
 placed on nodes by Ray's identifiers and take none of Ray's own resources: several sessions share a GPU by its lease, as on one
 machine, and Ray does not know every GPU anyway. Which GPUs a node has, its own drivers say.
 """

@@ -88,7 +88,7 @@ def evaluations(events: list[Event]) -> dict[tuple[str, bool], int]:
 
 def test_a_lost_node_and_a_killed_engine_change_no_verdict(raylets: Raylets, tmp_path: Path) -> None:
     home = Home(tmp_path / "home")
-    size = {"instances": 6, "iterations": 2}
+    size = {"instances": 4, "iterations": 2}
     with model_server(answer=repaired) as server:
         with started(plan_for(server, devices=("cpu",), **size), home) as on_one_machine:
             until_left(home, on_one_machine)

@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
+import re
+import subprocess
+import tomllib
 from pathlib import Path
 
 import pytest
+import yaml
 
 from harness import Device, Evaluation, Verdict, target
-from harness.cluster import ray_cluster
+from harness.cluster import node_judge, ray_cluster
 from harness.cluster.choice import Look, choose
 from harness.cluster.cluster_pool import ClusterPool
 from harness.cluster.node_facts import Node, NodeFacts, judge_digest, name_nodes
@@ -24,6 +28,7 @@ from suites import load_task
 from tests.support.cluster_nodes import LocalCluster, ScriptedNode
 from tests.support.waiting import await_until
 
+ROOT = Path(__file__).parents[2]
 TASK = load_task("vector_add")
 
 
@@ -100,6 +105,13 @@ async def test_resumed_engine_takes_over_what_is_judged() -> None:
             assert (await other).verdict is Verdict.CORRECT
         lost.cancel()
     assert node.judged == ["a", "a"], "once for each attempt"
+
+
+async def test_judge_that_no_engine_follows_ends_itself(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(node_judge, "ORPHAN_S", 0.05)
+    (node,) = nodes("node1")
+    await node.open()
+    await node.has_ended.wait()
 
 
 async def test_lent_and_lost_devices_get_no_candidate() -> None:
@@ -208,3 +220,14 @@ async def test_cluster_that_is_not_there_is_one_line(monkeypatch: pytest.MonkeyP
         ClusterUnavailable, match=r"^no Ray cluster answers at 127.0.0.1:1 \(Connection refused\)"
     ):
         await connect("", "s")
+
+
+def test_files_of_the_page_are_whole_and_name_the_extras_ray() -> None:
+    page = (ROOT / "docs/cluster.md").read_text(encoding="utf-8")
+    script, manifest = (re.search(rf"```{kind}\n(.*?)```", page, re.DOTALL) for kind in ("bash", "yaml"))
+    assert script is not None
+    assert manifest is not None
+    subprocess.run(["bash", "-n"], input=script[1].encode(), check=True)
+    extras = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    spec = yaml.safe_load(manifest[1])["spec"]
+    assert extras["optional-dependencies"]["ray"] == [f"ray=={spec['rayVersion']}"]

@@ -23,7 +23,8 @@ class ScriptedNode(NodeJudge):
 
     def __init__(self, node: str, *, wavedeck: str = "", triton: str = "3.6.0") -> None:
         setup = Setup(node=node, device="cpu", cores=1, session="s", case_bytes=1)
-        super().__init__(ENCODER.encode(setup), end=lambda: None)
+        self.has_ended = asyncio.Event()
+        super().__init__(ENCODER.encode(setup), end=self.has_ended.set)
         self.name = f"{node}/cpu"
         self.go = asyncio.Event()
         self.judged: list[str] = []
@@ -57,7 +58,7 @@ class ScriptedNode(NodeJudge):
 
 
 class InProcess:
-    """See `Remote`. `cut` breaks the connection, as the end of the driver does."""
+    """See `Remote`. `cut` breaks the connection, as the end of the engine does."""
 
     def __init__(self, node: ScriptedNode) -> None:
         self._node = node
