@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import itertools
 import socket
 import subprocess
@@ -44,8 +45,16 @@ class _Shared:
         control.setblocking(False)
         return control
 
+    def close(self) -> None:
+        """End the process. All pools were closed before."""
+        if self._process is not None and self._control is not None:
+            self._control.close()
+            self._process.kill()
+            self._process.wait()
+
 
 _SHARED = _Shared()
+atexit.register(_SHARED.close)
 
 
 @contextmanager
