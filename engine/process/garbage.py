@@ -1,4 +1,4 @@
-"""Keeps the pauses of Python's cyclic garbage collector short in a process whose state only grows."""
+"""Keeps the pauses of Python's cyclic garbage collector short while the state of a session grows."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ def shorten_pauses() -> None:
     """Let a collection of the oldest generation look only at the objects since the one before.
 
     A session's events and states have no cycles and live to its end. Python would scan all of them whenever they grew by a
-    quarter, and the event loop stands still meanwhile. A cycle that is in use during such a collection is never freed.
+    quarter, and stop the event loop for that time. A cycle that is in use during such a collection is never freed.
     """
     gc.freeze()
     gc.set_threshold(*THRESHOLDS)

@@ -12,11 +12,11 @@ from sessions.events import ReplyPiece
 PERIOD_S = 0.1
 """At most ten batches per second for each call."""
 MOST_BATCHES_PER_S = 1000
-"""Of all calls together: each batch is an event for the journal and for every viewer."""
+"""Limit for all calls together: each batch is an event for the journal and for every viewer."""
 
 
 class Streams:
-    """The calls whose replies stream at the same time."""
+    """The calls with a reply that streams now."""
 
     def __init__(self) -> None:
         self.live = 0

@@ -236,7 +236,7 @@ class Recorder:
         return NewCommit(branch, files, parents, attempt_message(attempt), attempt.judged_wall)
 
     def _forget_texts(self, instance: InstanceState) -> None:
-        """Drop prompts and reasoning of the attempts whose commit is final: they are most of a session's memory.
+        """Drop prompts and reasoning of the attempts with a final commit: they are most of a session's memory.
 
         A method that runs again needs only the replies; `recall_texts` reads the rest from the journal.
         """

@@ -1,4 +1,4 @@
-"""What keeps the event loop free when a session has thousands of instances."""
+"""Protects the event loop of a session with thousands of instances: fewer events, short pauses."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ assert len(gc.get_objects()) < 1_000, len(gc.get_objects())
 async def test_more_streaming_calls_share_the_same_rate_of_events() -> None:
     streams, events = Streams(), list[ReplyPiece]()
     first = PieceBatches("softmax#1/1/generator/1", events.append, streams)
-    others = [PieceBatches(f"softmax#{n}/1/generator/1", events.append, streams) for n in range(2, 81)]
+    further = [PieceBatches(f"softmax#{n}/1/generator/1", events.append, streams) for n in range(2, 81)]
     assert streams.period_s == 0.1
-    others += [PieceBatches(f"softmax#{n}/1/generator/1", events.append, streams) for n in range(81, 2001)]
+    further += [PieceBatches(f"softmax#{n}/1/generator/1", events.append, streams) for n in range(81, 2001)]
     assert streams.period_s == 2.0
-    for batches in others:
+    for batches in further:
         batches.close()
     first.add(Piece("text", "now "))
     first.add(Piece("text", "at once"))
