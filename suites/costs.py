@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import importlib.util
 from collections.abc import Callable, Mapping
-from functools import lru_cache
 from importlib.machinery import SourceFileLoader
 from pathlib import Path
 from types import ModuleType
@@ -67,13 +66,7 @@ class _Loader(SourceFileLoader):
 
 
 def _module(file: Path) -> ModuleType:
-    """Return the file's module, which is outside `sys.modules`; a changed file is loaded again."""
-    status = file.stat()
-    return _loaded(file, status.st_mtime_ns, status.st_size)
-
-
-@lru_cache(maxsize=512)
-def _loaded(file: Path, _mtime_ns: int, _size: int) -> ModuleType:
+    """Load the file as a new module outside `sys.modules`."""
     spec = importlib.util.spec_from_loader("cost", _Loader("cost", str(file)))
     assert spec is not None
     assert spec.loader is not None

@@ -71,15 +71,6 @@ def test_faulty_cost_model_is_a_one_line_error_with_the_file(
     assert "\n" not in message
 
 
-def test_changed_cost_model_counts_at_once(tmp_path: Path) -> None:
-    task = write_task(tmp_path)
-    assert task_cost(task, {"n": 4}, "float32") == Cost(4, 32)
-    (task.folder / "cost.py").write_text(
-        "from suites import Cost\ndef cost(sizes, dtype):\n    return Cost(7, 8)\n"
-    )
-    assert task_cost(task, {"n": 4}, "float32") == Cost(7, 8)
-
-
 def test_cost_model_leaves_no_files_in_the_task_folder(tmp_path: Path) -> None:
     task = write_task(tmp_path)
     before = sorted(task.folder.rglob("*"))
