@@ -214,8 +214,8 @@ def refused(task: str, device: str, verdict: Verdict, *, case: str = "ragged") -
         Verdict.INFRA_ERROR: (3, "infra_error", f"GPU {device} was lost: HSA_STATUS_ERROR, no reset", None),
     }[verdict]
     failed = Mismatch(
-        case, "out", (0, 4096), "0.000244", "nan", 0.98, 1.0, 0.000244, 8192, 0, 0, 0,
-        (8192, 4097), (8192, 4097), "float32", "float32",
+        case, "out", (0, 4096), "0.000244", "nan", 0.0, 0.000244, 8192, 0, 0, 0,
+        (8192, 4097), (8192, 4097), "float32", "float32", used=0.0,
         pattern=("All wrong elements are in the last column.",),
     )  # fmt: skip
     name = task.rpartition("/")[2]

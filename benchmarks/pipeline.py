@@ -1,6 +1,6 @@
-"""What the engine adds to model and judge: attempts an hour, its own time, delays, memory, and opening a long journal.
+"""Attempts an hour compared with the phase-by-phase way, and opening a long journal; for many GPUs see `benchmarks.scale`.
 
-    .venv/bin/python -m benchmarks.pipeline rate|overhead|delay|memory|journal
+    .venv/bin/python -m benchmarks.pipeline rate|journal
 
 Scheduler, journal, store, prompts and budgets are real. The model is scripted, and the judge is canned: both only take time,
 drawn from the lognormal distributions `MODEL` and `JUDGE`.
@@ -24,8 +24,6 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-import psutil
-
 from engine.models import Pace, Piece, Reply, Request
 from engine.plan.job import session_started
 from engine.plan.plan import SessionPlan
@@ -39,9 +37,6 @@ from tests.support.evaluations import correct
 
 PACE = 40.0
 INSTANCES, DEVICES, ITERATIONS = 32, 8, 8
-TICK_S = 0.05
-"""A reply streams a piece at each tick, 20 a second."""
-MEMORY_MARKS = (1_000, 4_000, 7_000, 10_000)
 EVENTS = 100_000
 
 
@@ -65,26 +60,18 @@ JUDGE = Lognormal(13.0, 0.4)
 
 
 class Model:
-    """Answers after a drawn time; without a distribution at once."""
+    """Answers after a drawn time."""
 
     model = "scripted:slow"
 
-    def __init__(self, seconds: Lognormal | None = None, *, pace: float = 1.0, streams: bool = False) -> None:
+    def __init__(self, seconds: Lognormal) -> None:
         self._seconds = seconds
-        self._pace = pace
-        self._streams = streams
 
     async def reply(self, request: Request, on_piece: Callable[[Piece], None]) -> Reply:
         """See `Client`."""
         key = request.key
         text = answer_of("correct 1.0", f"{key.instance}.{key.attempt}")
-        if self._seconds is not None:
-            left = self._seconds.draw(f"model {key.instance}.{key.attempt}") / self._pace
-            while self._streams and left > TICK_S:
-                await asyncio.sleep(TICK_S)
-                on_piece(Piece("reasoning", "a dozen words or so of reasoning, as they come in one tick. "))
-                left -= TICK_S
-            await asyncio.sleep(left)
+        await asyncio.sleep(self._seconds.draw(f"model {key.instance}.{key.attempt}") / PACE)
         on_piece(Piece("text", text))
         return Reply(text=text, usage=ev.Usage(5_000, 2_000))
 
@@ -93,50 +80,38 @@ class Model:
 
 
 class Judge(ScriptedJudge):
-    """Judges one candidate at a time on each device, in a drawn time; without a distribution at once."""
+    """Judges one candidate at a time on each device, in a drawn time."""
 
-    def __init__(self, devices: int, seconds: Lognormal | None = None, *, pace: float = 1.0) -> None:
+    def __init__(self, devices: int, seconds: Lognormal) -> None:
         super().__init__()
         self.devices: Sequence[Device] = tuple(Device(name=str(n), kind="cpu") for n in range(devices))
         self.judged_at: list[tuple[int, float]] = []
         """Instance and time of each verdict."""
         self._free = asyncio.Semaphore(devices)
         self._seconds = seconds
-        self._pace = pace
 
     async def evaluate(self, source: str, *args: object, exam: bool = False, **more: object) -> Evaluation:  # type: ignore[override]
         """See `Judge`."""
         mark = source.splitlines()[1].removeprefix("# ")
         async with self._free:
             evaluation = await super().evaluate(source, *args, exam=exam, **more)  # type: ignore[arg-type]
-            if self._seconds is not None:
-                await asyncio.sleep(self._seconds.draw(f"judge {mark}") / self._pace)
+            await asyncio.sleep(self._seconds.draw(f"judge {mark}") / PACE)
         self.evaluated.clear()
         if not exam:
             self.judged_at.append((int(mark.partition(".")[0]), time.perf_counter()))
         return evaluation
 
 
-async def play(
-    session_plan: SessionPlan, model: Model, judge: Judge, *, watch: Callable[[], None] | None = None
-) -> float:
-    """Run a session in a temporary home; return the wall seconds. `watch` is called ten times a second."""
-
-    async def watching() -> None:
-        while watch is not None:
-            watch()
-            await asyncio.sleep(0.1)
-
+async def play(session_plan: SessionPlan, model: Model, judge: Judge) -> float:
+    """Run a session in a temporary home; return the wall seconds."""
     with (
         tempfile.TemporaryDirectory() as folder,
         Recorder.begin(Home(Path(folder)), session_started(session_plan)) as recorder,
     ):
         recorder.record(ev.EngineStarted(host="here", pid=1))
-        watcher = asyncio.create_task(watching())
         began = time.perf_counter()
         await run(shared(recorder, session_plan, model, judge))
         seconds = time.perf_counter() - began
-        watcher.cancel()
         await recorder.flush()
     return seconds
 
@@ -165,9 +140,9 @@ def phases_s(model: Lognormal) -> float:
 async def rate() -> None:
     """Print attempts an hour of both ways."""
     for name, model in (("long tails", MODEL), ("steady", STEADY_MODEL)):
-        judge = Judge(DEVICES, JUDGE, pace=PACE)
+        judge = Judge(DEVICES, JUDGE)
         began = time.perf_counter()
-        wall_s = await play(plan_of(INSTANCES, ITERATIONS), Model(model, pace=PACE), judge) * PACE
+        wall_s = await play(plan_of(INSTANCES, ITERATIONS), Model(model), judge) * PACE
         made = [0] * (INSTANCES + 1)
         count = until = 0.0
         for instance, at in judge.judged_at:
@@ -182,51 +157,6 @@ async def rate() -> None:
             f"whole session {wall_s:.0f} s, phase by phase {ITERATIONS * phases_s(model):.0f} s"
         )
         print(line)  # noqa: T201
-
-
-async def overhead() -> None:
-    """Print the engine's time for an attempt whose model and judge take none."""
-    instances, iterations = 8, 40
-    began = time.process_time(), time.thread_time()
-    wall_s = await play(plan_of(instances, iterations), Model(), Judge(8))
-    attempts = instances * iterations
-    cpu, loop = time.process_time() - began[0], time.thread_time() - began[1]
-    print(  # noqa: T201
-        f"of an attempt: event loop {loop / attempts * 1e3:.1f} ms, all threads {cpu / attempts * 1e3:.1f} ms of CPU, "
-        f"wall {wall_s / attempts * 1e3:.1f} ms with synced commits"
-    )
-
-
-async def delay() -> None:
-    """Print how late the event loop runs a timer, with 80 streaming instances."""
-    late: list[float] = []
-
-    async def beat() -> None:
-        while True:
-            due = time.perf_counter() + 0.01
-            await asyncio.sleep(0.01)
-            late.append(time.perf_counter() - due)
-
-    beating = asyncio.create_task(beat())
-    await play(plan_of(80, 6), Model(Lognormal(4.0, 0.5), streams=True), Judge(8, Lognormal(0.3, 0.4)))
-    beating.cancel()
-    late.sort()
-    p50, p99 = (late[int(len(late) * share)] * 1e3 for share in (0.5, 0.99))
-    print(f"event loop late: median {p50:.1f} ms, p99 {p99:.1f} ms, worst {late[-1] * 1e3:.1f} ms")  # noqa: T201
-
-
-async def memory() -> None:
-    """Print the resident memory after so many attempts."""
-    judge, marks = Judge(8), list(MEMORY_MARKS)
-
-    def watch() -> None:
-        if marks and len(judge.judged_at) >= marks[0]:
-            rss = psutil.Process().memory_info().rss
-            print(f"{marks.pop(0):,} attempts: {rss / 2**20:.0f} MiB", flush=True)  # noqa: T201
-
-    wall_s = await play(plan_of(100, 100), Model(), judge, watch=watch)
-    watch()
-    print(f"{wall_s:.0f} s")  # noqa: T201
 
 
 async def journal() -> None:
@@ -266,12 +196,12 @@ def events_of_attempt(number: int) -> list[ev.Event]:
     ]
 
 
-MEASUREMENTS = {"rate": rate, "overhead": overhead, "delay": delay, "memory": memory, "journal": journal}
+MEASUREMENTS = {"rate": rate, "journal": journal}
 
 
 def main() -> int:
     """Run the named measurements."""
-    parser = argparse.ArgumentParser(description="What the engine adds to model and judge.")
+    parser = argparse.ArgumentParser(description="Attempts an hour, and opening a long journal.")
     parser.add_argument("what", nargs="+", choices=MEASUREMENTS)
     for what in parser.parse_args().what:
         asyncio.run(MEASUREMENTS[what]())

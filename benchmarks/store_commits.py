@@ -1,8 +1,9 @@
 """Rate of commits into the store, compared with GitPython: `python benchmarks/store_commits.py [ATTEMPTS]`.
 
 Both write the same invented attempts (eight files, about 34 KB) to branches of a new bare repository, in turns, so that a busy
-machine slows both. The store syncs every object and ref. GitPython's default object database starts a process per object and
-syncs nothing. Prints commits per second and the ratio.
+machine slows both. The store commits them one by one, and a second store ten together, as an engine does with attempts that wait.
+The store syncs every object and ref. GitPython's default object database starts a process per object and syncs nothing. Prints
+commits per second and the ratios.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ import random
 import sys
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from io import BytesIO
 from pathlib import Path
 
@@ -19,7 +20,7 @@ import git
 from gitdb.base import IStream
 
 from sessions.home import Home
-from sessions.store.store import Store
+from sessions.store.store import NewCommit, Store
 
 BRANCHES = 80
 ROUND = 10
@@ -45,26 +46,29 @@ def attempt(number: int) -> dict[str, bytes]:
     }
 
 
-def commit_with_store(root: Path) -> Callable[[int], None]:
-    """Return a function that commits an attempt with `sessions.store.store`."""
+def commit_with_store(root: Path, *, together: bool) -> Callable[[Sequence[int]], None]:
+    """Return a function that commits attempts with `sessions.store.store`, one by one or all with one wait for the disk."""
     home = Home(root)
     home.ensure()
     store = Store.of(home)
     last: dict[str, str] = {}
 
-    def commit(number: int) -> None:
+    def new_commit(number: int) -> NewCommit:
         branch = f"session/starter/softmax/{number % BRANCHES}"
         parents = [last[branch]] if branch in last else []
         message = f"softmax#{number % BRANCHES}/{number // BRANCHES + 1} correct"
-        last[branch] = store.commit(
-            branch, attempt(number), parents=parents, message=message, wall=float(number)
-        )
+        return NewCommit(branch, attempt(number), parents, message, float(number))
+
+    def commit(numbers: Sequence[int]) -> None:
+        for group in [numbers] if together else [[number] for number in numbers]:
+            new = [new_commit(number) for number in group]
+            last.update(zip((entry.branch for entry in new), store.commit_all(new), strict=True))
 
     return commit
 
 
-def commit_with_gitpython(root: Path) -> Callable[[int], None]:
-    """Return a function that commits an attempt with GitPython's default object database."""
+def commit_with_gitpython(root: Path) -> Callable[[Sequence[int]], None]:
+    """Return a function that commits attempts with GitPython's default object database."""
     repo = git.Repo.init(root, mkdir=True, bare=True)
     who = git.Actor("Wavedeck", "wavedeck@localhost")
     last: dict[str, git.Commit] = {}
@@ -72,7 +76,11 @@ def commit_with_gitpython(root: Path) -> Callable[[int], None]:
     def store(kind: bytes, data: bytes) -> bytes:
         return bytes(repo.odb.store(IStream(kind, len(data), BytesIO(data))).binsha)
 
-    def commit(number: int) -> None:
+    def commit(numbers: Sequence[int]) -> None:
+        for number in numbers:
+            commit_one(number)
+
+    def commit_one(number: int) -> None:
         branch = f"session/starter/softmax/{number % BRANCHES}"
         entries = b"".join(
             b"100644 %s\0" % name.encode() + store(b"blob", data)
@@ -93,20 +101,21 @@ def main() -> None:
     attempts = int(sys.argv[1]) if len(sys.argv) > 1 else 200
     with tempfile.TemporaryDirectory() as folder:
         ways = {
-            "wavedeck": commit_with_store(Path(folder) / "home"),
+            "wavedeck": commit_with_store(Path(folder) / "home", together=False),
+            "together": commit_with_store(Path(folder) / "together", together=True),
             "gitpython": commit_with_gitpython(Path(folder) / "gitpython"),
         }
         spent_s = dict.fromkeys(ways, 0.0)
         for begin in range(0, attempts, ROUND):
             for name, commit in ways.items():
                 start = time.perf_counter()
-                for number in range(begin, min(begin + ROUND, attempts)):
-                    commit(number)
+                commit(range(begin, min(begin + ROUND, attempts)))
                 spent_s[name] += time.perf_counter() - start
     rates = {name: attempts / seconds for name, seconds in spent_s.items()}
     for name, rate in rates.items():
         sys.stdout.write(f"{name:10} {rate:8.1f} commits/s\n")
-    sys.stdout.write(f"ratio      {rates['wavedeck'] / rates['gitpython']:8.1f}\n")
+    for name in ("wavedeck", "together"):
+        sys.stdout.write(f"{name} / gitpython {rates[name] / rates['gitpython']:.1f}\n")
 
 
 if __name__ == "__main__":

@@ -50,10 +50,11 @@ def untimed_baseline(task: Task, baseline: Baseline, *, show_reference: bool) ->
 
 def _newest_timed(state: SessionState, task: Task) -> Evaluation | None:
     """The evaluation of the task's attempt that was timed last; `None` if none was."""
+    name = task.id
     timed = [
         (attempt.judged_seq, attempt.evaluation)
         for instance in state.instances.values()
-        if instance.task == task.id
+        if instance.task == name
         for attempt in instance.attempts
         if attempt.evaluation is not None and attempt.evaluation.latency
     ]

@@ -74,6 +74,8 @@ async def ask(
             "resume the session when the model answers again",
             cause=last.reason,
         ) from last
+    finally:
+        retrying.iter_state.reset()  # its actions refer to `retrying`: a cycle would outlive the call
 
 
 def _failure(state: RetryCallState) -> TryAgain:

@@ -31,6 +31,7 @@ from engine.plan.budget import budget_of
 from engine.plan.job import Job, open_job, plan_of, read_plan, session_started
 from engine.process.commands import ENDING, decision_of, event_of
 from engine.process.control import FROM_AGENTS, STEERING, ControlServer, Request
+from engine.process.garbage import shorten_pauses
 from engine.process.keys import environment_with_keys, hidden_keys
 from engine.process.launch import WRONG_USAGE
 from engine.process.telemetry import DeviceSampler, NodeSource, device_event
@@ -86,6 +87,7 @@ def main(folder: Path) -> int:
         stream=sys.stderr, level=logging.WARNING, format="%(asctime)s %(levelname)s %(message)s"
     )
     protect()
+    shorten_pauses()
     try:
         with hidden_keys():
             return asyncio.run(Engine(LiveFiles(folder.absolute()), environment_with_keys()).run())

@@ -7,6 +7,7 @@ import builtins
 import re
 import warnings
 from collections.abc import Iterator, Sequence
+from functools import lru_cache
 
 from suites.python_source import parse_python
 
@@ -16,8 +17,9 @@ _PARAGRAPH = re.compile(r"\n[ \t]*\n")
 _TRIMMED_PARAGRAPHS = 8
 
 
+@lru_cache(maxsize=16)
 def parse_module(source: str) -> ast.Module | None:
-    """Returns the syntax tree; `None` if Python cannot parse the source."""
+    """Returns the syntax tree, which is not to be changed; `None` if Python cannot parse the source."""
     try:
         return parse_python(source)
     except (SyntaxError, ValueError, RecursionError, MemoryError):

@@ -11,17 +11,34 @@ from sessions.events import ReplyPiece
 
 PERIOD_S = 0.1
 """At most ten batches per second for each call."""
+MOST_BATCHES_PER_S = 1000
+"""Limit for all calls together: each batch is an event for the journal and for every viewer."""
+
+
+class Streams:
+    """The calls with a reply that streams now."""
+
+    def __init__(self) -> None:
+        self.live = 0
+        """Their number."""
+
+    @property
+    def period_s(self) -> float:
+        """Seconds between two batches of a call."""
+        return max(PERIOD_S, self.live / MOST_BATCHES_PER_S)
 
 
 class PieceBatches:
-    """Collects the pieces of one call and records them ten times per second.
+    """Collects the pieces of one call and records them several times per second.
 
-    A fast stream would otherwise flood the journal.
+    A fast stream would otherwise flood the journal. Call `close` at the end.
     """
 
-    def __init__(self, call: str, record: Callable[[ReplyPiece], object]) -> None:
+    def __init__(self, call: str, record: Callable[[ReplyPiece], object], streams: Streams) -> None:
         self._call = call
         self._record = record
+        self._streams = streams
+        streams.live += 1
         self._pieces: list[Piece] = []
         self._timer: asyncio.TimerHandle | None = None
         self._refused: SessionsError | None = None
@@ -35,13 +52,18 @@ class PieceBatches:
         self.began = True
         self._pieces.append(piece)
         if self._timer is None:
-            self._timer = asyncio.get_running_loop().call_later(PERIOD_S, self._flush_on_time)
+            self._timer = asyncio.get_running_loop().call_later(self._streams.period_s, self._flush_on_time)
 
     def drop(self) -> None:
         """Discard the pieces that were not recorded: the try is void."""
         self.began = False
         self._pieces.clear()
         self._stop_timer()
+
+    def close(self) -> None:
+        """The call is over: discard the pieces that were not recorded."""
+        self.drop()
+        self._streams.live -= 1
 
     def flush(self) -> None:
         """Record the collected pieces: one event for each run of pieces of one kind."""

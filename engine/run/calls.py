@@ -20,7 +20,7 @@ PERHAPS_BILLED = ("cut", "silent")
 def recorded_reply(
     shared: Shared, attempt: AttemptState, call: str, messages: Sequence[Message]
 ) -> Reply | None:
-    """Returns the reply to a call that the journal has; `None` if it has none.
+    """Returns the reply to a call that the journal has, without its reasoning if the recorder dropped it; else `None`.
 
     Raises `ContextTooLong` if the call failed so before. A notice is recorded if the prompt differs from the recorded
     one.
@@ -31,7 +31,7 @@ def recorded_reply(
         if any(state.too_long for state in tries):
             raise ContextTooLong("the prompt was too long at an earlier try")
         return None
-    if finished.messages != tuple(messages) and not shared.prompts_changed:
+    if finished.messages not in ((), tuple(messages)) and not shared.prompts_changed:
         shared.prompts_changed = True
         words = f"the prompt of {call} differs from the one in the journal; the recorded replies still count"
         shared.recorder.record(Notice(level="warning", message=words))
@@ -67,7 +67,7 @@ async def _call(
             call=call, attempt=attempt, role=request.key.role, model=client.model, messages=request.messages
         )
     )
-    batches = PieceBatches(call, record)
+    batches = PieceBatches(call, record, shared.streams)
 
     def retried(retry: Retry) -> None:
         billed = batches.began or retry.reason in PERHAPS_BILLED
@@ -104,7 +104,7 @@ async def _call(
         await recorder.record_durable(failure)
         raise
     finally:
-        batches.drop()
+        batches.close()
     await recorder.record_durable(
         CallFinished(
             call=call,

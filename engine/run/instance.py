@@ -157,8 +157,9 @@ class InstanceContext:
         if stop is not None and not self._is_extended_by_a_person:
             raise StopRuleMet(stop.reason, stop.why)
         self._check_hope(instance)
-        instances = self._recorder.state.instances.values()
-        self._shared.budget.check_attempt(sum(len(instance.attempts) for instance in instances))
+        if self._shared.budget.attempts is not None:
+            instances = self._recorder.state.instances.values()
+            self._shared.budget.check_attempt(sum(len(instance.attempts) for instance in instances))
 
     def _check_hope(self, instance: InstanceState | None) -> None:
         """Raise `StopRuleMet` if the session gives the iterations of this hopeless task to another task."""

@@ -48,9 +48,15 @@ async def run_instances(shared: Shared, method: Method, tasks: Sequence[Task]) -
             return task
 
         while True:
+            started = False
             for key, (task, number) in _instances(shared, tasks).items():
                 if _is_due(shared, key, jobs.get(key)):
                     jobs[key] = begin(_supervise(shared, method, task, number), f"instance/{key}")
+                    started = True
+                    # The first prompts of thousands of instances at once would take the loop for seconds.
+                    await asyncio.sleep(0)
+            if started:
+                continue  # look again, because the state may have changed
             for asked in shared.recorder.state.measures:
                 if asked.seq not in measures:
                     measures[asked.seq] = begin(_measure(shared, tasks, asked), f"measure/{asked.attempt}")

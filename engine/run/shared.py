@@ -9,6 +9,7 @@ from engine.corpus.retrieval import Corpus
 from engine.judge.bench import Bench
 from engine.models import Client, Gates
 from engine.plan.plan import SessionPlan
+from engine.reply.streaming import Streams
 from engine.run.person import Changes, Decisions
 from harness import Target
 from sessions.events import Notice, Role
@@ -27,6 +28,7 @@ class Shared(Bench):
     decisions: Decisions
     gates: Gates
     """Limits the requests to each provider; separate from the judge's slots, so that both stay busy."""
+    streams: Streams = field(default_factory=Streams)
     changes: Changes = field(default_factory=Changes)
     """Announces commands of a person."""
     environ: Mapping[str, str] = field(default_factory=dict)

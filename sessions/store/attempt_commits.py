@@ -92,6 +92,10 @@ class Reasoning:
                 whole = (event.mono, len(event.reasoning)) if event.reasoning else ()
                 self._arrivals[event.call] = array("d", whole)
 
+    def forget(self, call: str) -> None:
+        """Drop the times of a call."""
+        self._arrivals.pop(call, None)
+
     def _length(self, call: str) -> float:
         return sum(self._arrivals.get(call, array("d"))[1::2])
 
@@ -121,12 +125,17 @@ def parents_of(state: SessionState, attempt: AttemptState, instance: InstanceSta
     Attempts of one instance may run at the same time, so the order is the order of their commits, which the journal
     has.
     """
-    base = next(
-        (candidate.commit for candidate in state.attempts() if candidate.attempt == attempt.base), None
-    )
+    base = _commit_of(state, attempt.base)
     order = attempt.committed_seq or math.inf
     earlier = [sibling.commit for sibling in committed(instance) if 0 < sibling.committed_seq < order]
     return list(dict.fromkeys(filter(None, [base, *earlier[-1:]])))
+
+
+def _commit_of(state: SessionState, attempt: str | None) -> str | None:
+    try:
+        return state.attempt(attempt or "").commit
+    except KeyError:
+        return None
 
 
 def is_built_on(state: SessionState, attempt: AttemptState, instance: InstanceState) -> bool:
@@ -185,10 +194,7 @@ def prompt_files(state: SessionState) -> dict[str, bytes]:
     """Returns the system prompts of a session for the `_journal` branch, by path, each once."""
     return {
         _system_path(message.content): message.content.encode("utf-8", "replace")
-        for attempt in state.attempts()
-        for call in attempt.calls
-        for message in call.messages
-        if message.role == "system"
+        for message in state.system_messages
     }
 
 

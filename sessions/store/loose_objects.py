@@ -15,6 +15,8 @@ from sessions.files import write_all
 
 RENAME_TRIES = 100
 SYNCS = 8
+MOST_OPEN = 128
+"""Objects that are written together; each keeps a file open until it is synced."""
 
 
 class LooseObjects:
@@ -54,7 +56,11 @@ class LooseObjects:
 
     def flush(self) -> None:
         """Write all waiting objects to the disk; `OSError` if the disk refuses, and then no object waits."""
-        waiting, self._waiting = self._waiting, {}
+        waiting, self._waiting = list(self._waiting.items()), {}
+        for start in range(0, len(waiting), MOST_OPEN):
+            self._write(dict(waiting[start : start + MOST_OPEN]))
+
+    def _write(self, waiting: dict[Path, bytes]) -> None:
         written: dict[Path, Path] = {}
         descriptors: list[int] = []
         try:

@@ -26,10 +26,10 @@ from sessions.events import (
 )
 from sessions.files import FileLock
 from sessions.home import Home, LiveFiles
-from sessions.journal.journal import Clock, JournalWriter, open_journal
+from sessions.journal.journal import Clock, JournalWriter, open_journal, read_journal
 from sessions.state.description import summarise
-from sessions.state.folding import apply
-from sessions.state.state import AttemptState, InstanceState, SessionState
+from sessions.state.folding import apply, fold
+from sessions.state.state import AttemptState, InstanceState, SessionState, Words
 
 from .attempt_commits import (
     Reasoning,
@@ -43,7 +43,7 @@ from .attempt_commits import (
 )
 from .decidable import accepted_kernel, check_decision, find_attempt
 from .segments import Segments
-from .store import Store, attempt_branch
+from .store import NewCommit, Store, attempt_branch
 
 E = TypeVar("E", bound=Event)
 
@@ -51,7 +51,11 @@ LOCK_WAIT_S = 1.0
 """For the session's lock: a reader that checks the lock holds it for microseconds."""
 REPAIR = "wavedeck doctor --repair"
 FLUSH_BYTES = 256 << 10
-"""Journal bytes without a copy in git from which the next commit of an attempt also flushes the journal."""
+FLUSH_SHARE = 1 / 16
+"""Journal bytes without a copy in git, at least, with which the next commit of an attempt also flushes the journal; in a long
+journal this share of it. A flush reads the whole state, so a fixed size would cost ever more of the time."""
+MOST_COMMITS = 64
+"""Commits that are written together."""
 
 R = TypeVar("R")
 
@@ -83,6 +87,8 @@ class Recorder:
         self._reasoning = Reasoning()
         self._segments = segments or Segments(store, live)
         self._git = asyncio.Lock()
+        self._waiting: dict[str, None] = {}
+        """Attempts that wait for their commit, in the order of their requests."""
         self._deciding = asyncio.Lock()
         self._unsynced: dict[str, DecisionMade | DecisionUndone] = {}
         """Latest decision about each attempt that `accepted` may lack, in the order of the decisions."""
@@ -191,25 +197,63 @@ class Recorder:
 
         Calls that finish later are in the journal, but not in the commit. A second call is harmless.
         """
-        async with self._git:
-            commit = await self._run(self._attempt_work(attempt))
-            self._note_commit(attempt, commit)
-            if self._segments.is_due(self._writer.size, limit_bytes=FLUSH_BYTES):
-                await self._run(self._flush_work())
-        return commit
-
-    def _attempt_work(self, attempt: str) -> Callable[[], str]:
-        state, instance = self._find(attempt)
-        if state.evaluation is None:
+        if self._find(attempt)[0].evaluation is None:
             raise NotDecidable(f"{attempt} is not judged, so there is nothing to commit")
-        parents = parents_of(self.state, state, instance)
-        if state.commit is not None and is_built_on(self.state, state, instance):
-            commit = state.commit
-            return lambda: commit
-        files = attempt_files(instance, state, self._reasoning.of(state))
-        message, wall = attempt_message(state), state.judged_wall
-        branch = attempt_branch(self.session, instance.key)
-        return lambda: self.store.commit(branch, files, parents=parents, message=message, wall=wall)
+        self._waiting[attempt] = None
+        try:
+            async with self._git:
+                if attempt in self._waiting:
+                    await self._commit_waiting(attempt)
+                size = self._writer.size
+                if self._segments.is_due(size, limit_bytes=max(FLUSH_BYTES, int(size * FLUSH_SHARE))):
+                    await self._run(self._flush_work())
+        finally:
+            self._waiting.pop(attempt, None)
+        return self._find(attempt)[0].commit or ""
+
+    async def _commit_waiting(self, first: str) -> None:
+        """Commit an attempt, and with it others that wait: each wait for the disk and each turn of a busy loop costs time."""
+        new: dict[str, NewCommit] = {}
+        branches: set[str] = set()
+        for attempt in [first, *self._waiting]:
+            state, instance = self._find(attempt)
+            branch = attempt_branch(self.session, instance.key)
+            # Its parents must have their commits.
+            is_next = state.base not in self._waiting and branch not in branches
+            if attempt == first or (is_next and len(new) < MOST_COMMITS):
+                branches.add(branch)
+                if state.commit is None or not is_built_on(self.state, state, instance):
+                    new[attempt] = self._new_commit(state, instance, branch)
+        commits = await self._run(lambda: self.store.commit_all(list(new.values())))
+        for attempt, commit in zip(new, commits, strict=True):
+            self._note_commit(attempt, commit)
+            self._waiting.pop(attempt, None)
+            self._forget_texts(self._find(attempt)[1])
+
+    def _new_commit(self, attempt: AttemptState, instance: InstanceState, branch: str) -> NewCommit:
+        files = attempt_files(instance, attempt, self._reasoning.of(attempt))
+        parents = parents_of(self.state, attempt, instance)
+        return NewCommit(branch, files, parents, attempt_message(attempt), attempt.judged_wall)
+
+    def _forget_texts(self, instance: InstanceState) -> None:
+        """Drop prompts and reasoning of the attempts with a final commit: they are most of a session's memory.
+
+        A method that runs again needs only the replies; `recall_texts` reads the rest from the journal.
+        """
+        for attempt in committed(instance)[:-1]:
+            for call in attempt.calls:
+                if call.messages and not call.live:
+                    self._reasoning.forget(call.call)
+                    call.messages, call.reasoning_words = (), Words()
+
+    async def recall_texts(self) -> None:
+        """Read the texts that `_forget_texts` dropped."""
+        journal = await self._in_thread(partial(read_journal, self.live.journal))
+        self._reasoning = Reasoning()
+        for event in journal.events:
+            self._reasoning.see(event)
+        for attempt in fold(journal.events).attempts():
+            self._find(attempt.attempt)[0].calls = attempt.calls
 
     def _note_commit(self, attempt: str, commit: str) -> None:
         state, instance = self._find(attempt)
@@ -307,6 +351,7 @@ class Recorder:
 
     async def write_lost(self) -> None:
         """Write again what the store lost: another program removed objects, for example `git gc --prune=now`."""
+        await self.recall_texts()
         for instance in self.state.instances.values():
             await self._run(partial(self._unmark_lost, instance))
         await self.commit_all()

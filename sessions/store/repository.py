@@ -122,7 +122,7 @@ class Repository:
         with self._thread_lock:
             self._repo.close()
 
-    # Objects: they are durable and readable once the commit that contains them is written.
+    # Objects: they are durable and readable after `write_commit` or `sync_added`.
 
     def write_files(self, files: Mapping[str, bytes]) -> dict[str, str]:
         """Write the contents of files; returns the id of each by path."""
@@ -148,11 +148,13 @@ class Repository:
         return self._write(b"tree", data)
 
     def write_commit(self, tree: str, *, parents: Sequence[str], message: str, wall: float) -> str:
-        """Write a commit by `AUTHOR` at `wall` (seconds since the epoch); equal arguments give the same id.
+        """Write a commit as `add_commit` does, and sync it as `sync_added` does."""
+        sha = self.add_commit(tree, parents=parents, message=message, wall=wall)
+        self.sync_added()
+        return sha
 
-        The commit and all objects written before are on disk when this returns. Raises `StoreBroken` if the disk
-        refuses.
-        """
+    def add_commit(self, tree: str, *, parents: Sequence[str], message: str, wall: float) -> str:
+        """Add a commit by `AUTHOR` at `wall` (seconds since the epoch); equal arguments give the same id."""
         who = f"{AUTHOR} {int(wall)} +0000"
         lines = [
             f"tree {tree}",
@@ -160,10 +162,12 @@ class Repository:
             f"author {who}",
             f"committer {who}",
         ]
-        sha = self._write(b"commit", ("\n".join(lines) + "\n\n" + message.rstrip("\n") + "\n").encode())
+        return self._write(b"commit", ("\n".join(lines) + "\n\n" + message.rstrip("\n") + "\n").encode())
+
+    def sync_added(self) -> None:
+        """Bring all added objects to the disk. Raises `StoreBroken` if the disk refuses."""
         with self._thread_lock, self._on_disk():
             self._objects.flush()
-        return sha
 
     def _write(self, kind: bytes, data: bytes) -> str:
         if self._lock is None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import io
 from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from itertools import chain
 from pathlib import Path
 from typing import NamedTuple, TypeVar
@@ -23,6 +24,7 @@ from sessions.settings import SCHEMA, SessionDescription
 from sessions.state.description import DESCRIPTION, SUMMARY, SessionSummary
 
 from .attempt_commits import trailers_of, with_trailers
+from .loose_objects import SYNCS
 from .repository import HEADS, Repository
 
 T = TypeVar("T")
@@ -46,6 +48,17 @@ class AcceptedKernel(msgspec.Struct, frozen=True, kw_only=True):
 
 
 ACCEPTED_KERNEL: msgspec.json.Decoder[AcceptedKernel] = msgspec.json.Decoder(AcceptedKernel)
+
+
+class NewCommit(NamedTuple):
+    """A commit to be written to a branch."""
+
+    branch: str
+    files: Mapping[str, bytes]
+    parents: Sequence[str]
+    message: str
+    wall: float
+    """Seconds since the epoch, UTC."""
 
 
 class DecisionCommit(NamedTuple):
@@ -203,13 +216,30 @@ class Store:
         self, branch: str, files: Mapping[str, bytes], *, parents: Sequence[str], message: str, wall: float
     ) -> str:
         """Commit files to a branch and return the id; durable, without effect if the branch already has this commit."""
-        tree = self.repository.write_tree(self.repository.write_files(files))
-        commit = self.repository.write_commit(tree, parents=parents, message=message, wall=wall)
-        ref = HEADS + branch
-        with self.repository.writing():
-            if self.repository.read_ref(ref) != commit:
-                self.repository.write_ref(ref, commit)
-        return commit
+        return self.commit_all([NewCommit(branch, files, parents, message, wall)])[0]
+
+    def commit_all(self, new: Sequence[NewCommit]) -> list[str]:
+        """Commit to several branches as `commit` does, with one wait for the disk; returns the ids in order."""
+        repository = self.repository
+        shas = [
+            repository.add_commit(
+                repository.write_tree(repository.write_files(commit.files)),
+                parents=commit.parents,
+                message=commit.message,
+                wall=commit.wall,
+            )
+            for commit in new
+        ]
+        repository.sync_added()
+
+        def point(branch: str, sha: str) -> None:
+            if repository.read_ref(HEADS + branch) != sha:
+                repository.write_ref(HEADS + branch, sha)
+
+        with repository.writing(), ThreadPoolExecutor(max_workers=SYNCS) as pool:
+            for _ in pool.map(point, [commit.branch for commit in new], shas):
+                pass
+        return shas
 
     def extend_journal(
         self,

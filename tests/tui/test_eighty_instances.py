@@ -3,6 +3,7 @@
 from benchmarks.eighty_instances import session
 from harness import Outcome, Verdict
 from sessions import fold
+from sessions.journal.codec import decode, encode
 from sessions.state.state import Confirmation
 
 
@@ -19,3 +20,8 @@ def test_has_every_state_and_every_verdict() -> None:
     assert {attempt.confirmation for attempt in attempts} == set(Confirmation)
     evaluations = [attempt.evaluation for attempt in attempts if attempt.evaluation]
     assert {row.outcome for evaluation in evaluations for row in evaluation.latency} == set(Outcome)
+
+
+def test_journal_keeps_every_event() -> None:
+    events = session(tasks=8, instances=4)
+    assert [decode(encode(event)) for event in events] == events

@@ -35,6 +35,8 @@ def hidden_variables() -> Iterator[None]:
 def http_client(make: Callable[..., T]) -> T:
     """Returns an SDK's HTTP client that follows no redirect, because a redirect would forward prompts and key.
 
+    It has no limit of connections (the SDKs' own is 1,000): how many requests are sent at the same time is for `Gate` to say.
+
     `UsageProblem` if the environment's certificates or proxies cannot be used. It names variables only, because a
     proxy's URL may contain a password.
     """
@@ -42,7 +44,7 @@ def http_client(make: Callable[..., T]) -> T:
     import httpx2
 
     try:
-        return make(follow_redirects=False)
+        return make(follow_redirects=False, limits=httpx2.Limits())
     except OSError as error:
         named = _set(CERTIFICATES) or "the system's certificates"
         raise UsageProblem(
