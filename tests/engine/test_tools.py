@@ -258,13 +258,15 @@ class GpuJudge(ScriptedJudge):
         return msgspec.structs.replace(await super().evaluate(source, task, **options), device="0")
 
 
-async def test_a_correct_attempt_is_measured_once(home: Home) -> None:
+async def test_a_correct_attempt_is_measured_once_and_its_profile_shown(home: Home) -> None:
     measure = ("measure", {"attempt": FIRST})
     script = (calls(measure, module("correct 1.5")), calls(measure, measure), calls(("submit", {})))
     judge = GpuJudge()
     async with connected("responses", *script) as (client, server):
-        await play(home, client, session_plan=PLAN, judge=judge)
-    refusal, _, first, second = answers_in(server.requests[-1])
+        profiled = msgspec.structs.replace(PLAN, profile_best=True)
+        await play(home, client, session_plan=profiled, judge=judge)
+    refusal, judged, first, second = answers_in(server.requests[-1])
+    assert judged["figures"]["standouts"][-1].startswith("Counted by ncu")
     assert "there is no attempt" in refusal["error"]
     assert (first["attempt"], first["device"]) == (FIRST, "0")
     assert first["summary"] == second["summary"]
