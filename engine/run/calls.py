@@ -135,11 +135,7 @@ def _continued_call(state: SessionState, attempt: str, request: Request) -> Call
     """Returns the latest call of the instance, if the request is the same conversation with tools, gone on."""
     chain = state.instances[split_attempt(attempt).instance].attempts if request.tools else ()
     latest = next((call for earlier in reversed(chain) for call in reversed(earlier.calls)), None)
-    if (
-        latest is None
-        or not latest.messages
-        or request.messages[: len(latest.messages)] != latest.messages
-    ):
+    if latest is None or not latest.messages or request.messages[: len(latest.messages)] != latest.messages:
         return None
     return latest
 

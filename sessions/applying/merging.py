@@ -54,7 +54,7 @@ def merge(
     imports = [line for line in after.imports if line not in before.imports]
     future = [line for line in imports if line.startswith("from __future__")]
     inserted = {before.after_docstring: ["", *future] if before.docstring is not None and future else future}
-    standard = [line for line in imports if line not in future and _is_standard(ast.parse(line).body[0])]
+    standard = [line for line in imports if line not in future and _is_standard(parse_python(line).body[0])]
     place_of_standard, gap = before.after_standard_imports
     inserted.setdefault(place_of_standard, []).extend([*standard, *gap] if standard else [])
     inserted.setdefault(before.after_imports, []).extend(

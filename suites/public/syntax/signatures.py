@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 
-from suites.public.outline import Outline
+from suites.public.syntax.outline import Outline
 from suites.public.task import EntryKind, EntryPoint
 
 

@@ -7,13 +7,13 @@ from pathlib import Path
 
 import msgspec
 
-from suites.public.calls import test_calls
 from suites.public.clone import Clone
 from suites.public.config import ArenaConfig, read_config
 from suites.public.instructions import reference_instruction
 from suites.public.known import ARENA, issues_of, vendor_of
+from suites.public.loaders.separated import separated_task, task_name, unsupported
 from suites.public.loading import Loading
-from suites.public.separated import separated_task, task_name, unsupported
+from suites.public.syntax.calls import test_calls
 from suites.public.task import Part, PublicTask, ReferenceKind, TestForm
 
 RUNNER = "run_correctness"

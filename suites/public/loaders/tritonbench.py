@@ -11,9 +11,9 @@ import msgspec
 from suites.public.clone import MARKERS, Clone
 from suites.public.instructions import Instruction, reference_instruction
 from suites.public.known import LOOSE
+from suites.public.loaders.metadata import described, first_sentence, read_rows
+from suites.public.loaders.separated import separated_task
 from suites.public.loading import Loading
-from suites.public.metadata import described, first_sentence, read_rows
-from suites.public.separated import separated_task
 from suites.public.task import Part, PublicTask, ReferenceKind, SuiteKind, TestForm
 
 _PERFORMANCE = {

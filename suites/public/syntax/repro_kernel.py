@@ -6,7 +6,7 @@ import ast
 import re
 from pathlib import Path
 
-from suites.public.outline import Outline
+from suites.public.syntax.outline import Outline
 from suites.python_source import parse_python
 
 _EMBEDDED = re.compile(r"^imported_kernel_function = (\w+)$", re.MULTILINE)

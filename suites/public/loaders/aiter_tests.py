@@ -13,13 +13,13 @@ from pathlib import Path
 
 import msgspec
 
-from suites.public.calls import test_calls
 from suites.public.clone import MARKERS
-from suites.public.flattened import NotFlat, Package
 from suites.public.instructions import reference_instruction
 from suites.public.known import HUNDREDTH, issues_of
+from suites.public.loaders.separated import task_name, unsupported
 from suites.public.loading import Loading
-from suites.public.separated import task_name, unsupported
+from suites.public.syntax.calls import test_calls
+from suites.public.syntax.flattened import NotFlat, Package
 from suites.public.task import EntryKind, EntryPoint, Part, PublicTask, TestForm
 from suites.python_source import parse_python
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 
-from suites.public.outline import Outline
+from suites.public.syntax.outline import Outline
 from suites.python_source import parse_python
 
 _IMPORT = re.compile(

@@ -10,7 +10,7 @@ from pathlib import Path
 import msgspec
 
 from suites.public.known import ROUNDED_ONCE
-from suites.public.outline import Outline
+from suites.public.syntax.outline import Outline
 from suites.python_source import parse_python
 from suites.task import Tolerance
 

@@ -9,14 +9,14 @@ from pathlib import Path
 import msgspec
 
 from suites.public.clone import MARKERS
-from suites.public.gpu_mode_reference import GpuModeReference, read_reference
 from suites.public.instructions import reference_instruction
 from suites.public.known import issues_of
+from suites.public.loaders.gpu_mode_reference import GpuModeReference, read_reference
+from suites.public.loaders.metadata import first_sentence
+from suites.public.loaders.separated import task_name, unsupported
 from suites.public.loading import Loading
-from suites.public.metadata import first_sentence
-from suites.public.outline import Outline
-from suites.public.separated import task_name, unsupported
-from suites.public.signatures import entry_point
+from suites.public.syntax.outline import Outline
+from suites.public.syntax.signatures import entry_point
 from suites.public.task import Part, PublicTask, ReferenceKind, TestForm
 from suites.public.yaml_files import read_yaml
 

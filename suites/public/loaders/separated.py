@@ -7,10 +7,10 @@ from pathlib import Path
 
 import msgspec
 
-from suites.public.calls import test_calls
 from suites.public.clone import Clone
 from suites.public.known import issues_of, vendor_of
-from suites.public.separator import split_file
+from suites.public.syntax.calls import test_calls
+from suites.public.syntax.separator import split_file
 from suites.public.task import Issue, Part, PublicTask, ReferenceKind, TestForm
 from suites.task import Tolerance
 

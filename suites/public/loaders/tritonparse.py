@@ -10,12 +10,12 @@ import msgspec
 
 from suites.public.instructions import reference_instruction
 from suites.public.known import issues_of, vendor_of
-from suites.public.launch_text import Launch, launch_test
+from suites.public.loaders.separated import task_name, unsupported
 from suites.public.loading import Loading
-from suites.public.outline import Outline
-from suites.public.repro_kernel import kernel_module
-from suites.public.separated import task_name, unsupported
-from suites.public.signatures import entry_point
+from suites.public.syntax.launch_text import Launch, launch_test
+from suites.public.syntax.outline import Outline
+from suites.public.syntax.repro_kernel import kernel_module
+from suites.public.syntax.signatures import entry_point
 from suites.public.task import Part, PublicTask, TestForm
 
 _TIMESTAMP = re.compile(r"_\d{14}$")

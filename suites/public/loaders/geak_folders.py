@@ -7,10 +7,10 @@ from pathlib import Path
 
 import msgspec
 
-from suites.public.arena import find_program, triton_task
 from suites.public.config import ArenaConfig, read_config
+from suites.public.loaders.arena import find_program, triton_task
+from suites.public.loaders.separated import task_name, unsupported
 from suites.public.loading import Loading
-from suites.public.separated import task_name, unsupported
 from suites.public.task import PublicTask
 
 KERNEL = "kernel.py"

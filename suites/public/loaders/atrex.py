@@ -10,12 +10,12 @@ import msgspec
 
 from suites.public.instructions import shaped_instruction
 from suites.public.known import ATREX, issues_of
+from suites.public.loaders.separated import unsupported
 from suites.public.loading import Loading
-from suites.public.model_calls import call_configs
-from suites.public.model_sizes import MOST_TIMED_BYTES
-from suites.public.outline import Outline
-from suites.public.separated import unsupported
-from suites.public.signatures import entry_point
+from suites.public.syntax.model_calls import call_configs
+from suites.public.syntax.model_sizes import MOST_TIMED_BYTES
+from suites.public.syntax.outline import Outline
+from suites.public.syntax.signatures import entry_point
 from suites.public.task import Part, PublicTask, ReferenceKind, Shape, TestForm, WeightedTask
 
 _INPUTS = "_make_inputs"

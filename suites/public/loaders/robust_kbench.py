@@ -11,11 +11,11 @@ import msgspec
 from suites.public.clone import Clone
 from suites.public.instructions import differentiable_instruction, resized_instruction
 from suites.public.known import ROBUST_KBENCH, issues_of
+from suites.public.loaders.separated import unsupported
 from suites.public.loading import Loading
-from suites.public.model_calls import Arguments, call_configs
-from suites.public.outline import Outline
-from suites.public.separated import unsupported
-from suites.public.signatures import entry_point
+from suites.public.syntax.model_calls import Arguments, call_configs
+from suites.public.syntax.outline import Outline
+from suites.public.syntax.signatures import entry_point
 from suites.public.task import Issue, Part, PublicTask, ReferenceKind, TestForm
 
 _NEEDED = ("forward_fn", "Model", "get_inputs")

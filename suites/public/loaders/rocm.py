@@ -11,8 +11,8 @@ from suites.public.clone import MARKERS
 from suites.public.config import read_config
 from suites.public.instructions import reference_instruction
 from suites.public.known import HUNDREDTH
+from suites.public.loaders.separated import separated_task
 from suites.public.loading import Loading
-from suites.public.separated import separated_task
 from suites.public.task import PublicTask, ReferenceKind, SuiteKind, TestForm
 
 _PROMPTS = "tasks/instruction2triton/rocmbench"
