@@ -17,8 +17,9 @@ import triton.language as tl
 from triton.runtime import interpreter
 from triton.runtime.interpreter import TensorHandle
 
+from harness.worker.interpreter.observing import cannot
+
 from .float_conversions import FLOAT8, Float8, bfloat16_bits, bfloat16_rounded, bfloat16_values
-from .observing import cannot
 
 _NO_ARITHMETIC = "the interpreter has no arithmetic on 8-bit floats ({name}), so this device cannot judge it; cast them first"
 _NO_SWAP = "the interpreter has no compare and swap of bfloat16, so this device cannot judge it"

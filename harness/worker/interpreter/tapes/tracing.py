@@ -22,8 +22,9 @@ import triton.language as tl
 from triton.runtime import interpreter
 from triton.runtime.interpreter import TensorHandle
 
-from . import operations as ops
-from .candidate_lines import UNKNOWN, candidate_line
+from harness.worker.interpreter.candidate_lines import UNKNOWN, candidate_line
+from harness.worker.interpreter.tapes import operations as ops
+
 from .operations import PLACE, Operation, Untraceable, copied, handles_of, holds
 
 LONGEST = 1 << 14

@@ -9,9 +9,10 @@ from typing import Any
 import torch
 from triton.runtime import interpreter
 
-from . import libdevice
+from harness.worker.interpreter.observing import cannot
+from harness.worker.interpreter.semantics import libdevice
+
 from .float_conversions import FLOAT8
-from .observing import cannot
 
 _EIGHT_BITS = (torch.float8_e4m3fn, torch.float8_e4m3fnuz, torch.float8_e5m2, torch.float8_e5m2fnuz)
 NARROW = "the interpreter computes {name} wrongly, so this device cannot judge it"

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import triton.language as tl
 from triton.runtime.interpreter import BlockPointerHandle, TensorDescHandle, TensorHandle
 
-from . import candidate_lines
+from harness.worker.interpreter import candidate_lines
 
 HANDLES = (TensorHandle, BlockPointerHandle, TensorDescHandle)
 PLACE = "create_get_program_id"

@@ -15,8 +15,8 @@ import triton.language as tl
 from triton.runtime import interpreter
 from triton.runtime.interpreter import TensorHandle
 
-from . import program_tape, tracing
-from .observing import current
+from harness.worker.interpreter.observing import current
+from harness.worker.interpreter.tapes import program_tape, tracing
 
 KEPT = 64
 PATIENCE = 4
