@@ -11,9 +11,9 @@ import torch
 
 from harness.wire.evaluation import Margin, Mismatch
 from harness.worker.kit.arena import Value
+from harness.worker.oracle.comparison import bounds
 from suites.task import QuantizationTolerance, Tolerance
 
-from . import bounds
 from .error_pattern import describe_pattern, inputs_at
 from .reference_noise import FACTOR, QUANTIZED_REACH, noise_of, reach
 
