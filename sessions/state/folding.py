@@ -353,6 +353,12 @@ def _start_attempt(state: SessionState, event: ev.AttemptStarted) -> frozenset[s
     return frozenset((instance.key,))
 
 
+def _messages_of(instance: InstanceState, call: str) -> tuple[ev.Message, ...]:
+    """Returns the messages of an instance's call; none if the journal lacks it."""
+    calls = (state for attempt in reversed(instance.attempts) for state in reversed(attempt.calls))
+    return next((state.messages for state in calls if state.call == call), ())
+
+
 def _apply_call(
     state: SessionState,
     event: ev.CallStarted | ev.ReplyPiece | ev.CallRetried | ev.CallFinished | ev.CallFailed,
@@ -404,12 +410,6 @@ def _apply_call(
         case _:
             assert_never(event)
     return dirty
-
-
-def _messages_of(instance: InstanceState, call: str) -> tuple[ev.Message, ...]:
-    """Returns the messages of an instance's call; none if the journal lacks it."""
-    calls = (state for attempt in reversed(instance.attempts) for state in reversed(attempt.calls))
-    return next((state.messages for state in calls if state.call == call), ())
 
 
 def _count(state: SessionState, event: ev.CallFinished) -> None:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import NamedTuple
 
 from engine.prompting.facts import ErrorFacts, error_facts, failure_line
@@ -131,18 +131,12 @@ def answer_about(
         next=next_step,
         same_as=same_as,
         error=error_facts(judged) if evaluation.error else None,
-        figures=_figures(judged) if evaluation.verdict is Verdict.CORRECT else None,
+        figures=measurements(evaluation, judged.profile) if evaluation.verdict is Verdict.CORRECT else None,
         best=f"{best.attempt}: {achieved(best.evaluation)}" if best is not None else "",
         evaluations_left=remaining,
         person=(),
         session="",
     )
-
-
-def _figures(judged: JudgedCandidate) -> Measurements:
-    """Returns all figures of a correct attempt, and its profile if it has one."""
-    figures = measurements(judged.evaluation)
-    return replace(figures, standouts=[*figures.standouts, *filter(None, [judged.profile])])
 
 
 def answer_history(
@@ -173,7 +167,7 @@ def answer_best(judged: Sequence[JudgedCandidate]) -> BestAnswer:
     best = best_of(judged)
     if best is None:
         return BestAnswer("", "", None)
-    return BestAnswer(best.attempt, best.source, _figures(best))
+    return BestAnswer(best.attempt, best.source, measurements(best.evaluation, best.profile))
 
 
 def answer_asm(
