@@ -207,7 +207,7 @@ class CallStarted(Event, frozen=True, kw_only=True, tag="call_started"):
     messages: tuple[Message, ...]
     """The messages exactly as sent, after those of `continues`."""
     continues: str = ""
-    """In a conversation with tools, the call whose messages come first: so a journal has each message once."""
+    """In a conversation with tools, the earlier call that it goes on from; a journal has each message once."""
 
 
 class ReplyPiece(Event, frozen=True, kw_only=True, tag="reply_piece"):

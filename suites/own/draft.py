@@ -1,4 +1,4 @@
-"""What a task of a kernel file is made of: the reference, the design of its inputs, first calls and their tolerances."""
+"""The draft of a task for a kernel file: its reference, the design of its inputs, first calls and tolerances."""
 
 from __future__ import annotations
 
