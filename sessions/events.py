@@ -209,7 +209,9 @@ class CallStarted(Event, frozen=True, kw_only=True, tag="call_started"):
     role: Role
     model: str
     messages: tuple[Message, ...]
-    """The messages exactly as sent."""
+    """The messages exactly as sent, after those of `continues`."""
+    continues: str = ""
+    """In a conversation with tools, the earlier call that it goes on from; a journal has each message once."""
 
 
 class ReplyPiece(Event, frozen=True, kw_only=True, tag="reply_piece"):

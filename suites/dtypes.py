@@ -53,7 +53,7 @@ def item_bytes(dtype: str) -> int:
 def is_exact(dtype: str) -> bool:
     """Return whether a dtype is an integer or a boolean, by its name. Outputs of such a dtype need no tolerance.
 
-    Only for the check of a task's tolerances. The comparison of outputs is in `harness/worker/oracle/compare.py`.
+    Only for the check of a task's tolerances. The comparison of outputs is in `harness/worker/oracle/comparison/compare.py`.
     """
     return "float" not in dtype and dtype not in BY_TARGET
 

@@ -252,8 +252,8 @@ class Measurements:
     """The figures that are worth acting on, one sentence each."""
 
 
-def measurements(evaluation: Evaluation) -> Measurements:
-    """Returns the figures on a correct candidate's performance."""
+def measurements(evaluation: Evaluation, profile: str = "") -> Measurements:
+    """Returns the figures on a correct candidate's performance; `profile` is a paragraph of a profiler's counts."""
     timed, too_short = timed_rows(evaluation), too_short_cases(evaluation)
     return Measurements(
         summary=achieved(evaluation),
@@ -266,5 +266,5 @@ def measurements(evaluation: Evaluation) -> Measurements:
         launch_bound=() if timed or too_short else launch_bound_cases(evaluation),
         resources=resource_lines(evaluation, RESOURCE_LINES),
         compile_errors=evaluation.compile_errors,
-        standouts=standouts(evaluation),
+        standouts=[*standouts(evaluation), *filter(None, [profile])],
     )

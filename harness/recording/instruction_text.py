@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from itertools import zip_longest
 
 from harness.wire.script_messages import GRADIENTS, NUMBER, RecordedCall
-from suites.public.outline import Assignment, Outline
+from suites.public.syntax.outline import Assignment, Outline
 from suites.public.task import EntryPoint, PublicTask
 from suites.python_source import parse_python
 

@@ -12,7 +12,7 @@ import msgspec
 
 from harness.wire.script_messages import RanScript, Script, TensorData
 from suites.dtypes import ITEM_BYTES
-from suites.public.model_sizes import (
+from suites.public.syntax.model_sizes import (
     CAPS,
     DIVISIONS,
     FOR_TIMING,

@@ -18,7 +18,7 @@ from harness.processes.pool import DevicePool
 from harness.wire.device import Target
 from harness.wire.errors import HarnessError, WorkerDied
 from harness.wire.program_messages import Compare, Compared, ComparisonRule, RanProgram, RunProgram
-from suites.public.separator import SEPARATOR, split_file
+from suites.public.syntax.separator import SEPARATOR, split_file
 from suites.public.task import PublicTask, SuiteKind
 from suites.python_source import parse_python
 

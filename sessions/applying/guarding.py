@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Mapping, Sequence, Set
+from collections.abc import Mapping, Sequence
 
 from sessions.errors import NotApplicable
 from suites.python_source import parse_python, source_lines
 
-from .merging import Module, defined_names, used_names
+from .merging import Module, defined_names, reached, used_names
 from .placing import Home, without_aliases
 
 Arguments = Mapping[str, tuple[tuple[int, ...], str]]
@@ -47,6 +47,7 @@ def guarded(
     end `_tuned` in the kernel. Raises `NotApplicable` if a guard is no simple change.
     """
     before = Module(homes[0].text)
+    kernel = reached(kernel, [entry])
     function = before.defined.get(entry)
     if (
         not isinstance(function, ast.FunctionDef)
@@ -57,7 +58,14 @@ def guarded(
     ):
         raise NotApplicable(f"`{entry}` is no plain function without decorators; write its guard by hand")
     changed = _changed(homes, kernel, entry)
-    kept = _without(kernel, before.defined.keys() - changed)
+    after, unchanged = Module(kernel), before.defined.keys() - changed
+    kept = after.without(
+        [
+            statement
+            for statement in after.body
+            if (names := set(defined_names(statement))) and names <= unchanged
+        ]
+    )
     tuned = Module(_renamed(kept, {name: f"{name}_tuned" for name in changed}))
     body = _renamed(before.text_of(function), {entry: f"{entry}_original"}, bodies=False)
     parameters = [argument.arg for argument in (*function.args.args, *function.args.kwonlyargs)]
@@ -107,21 +115,6 @@ def _changed(homes: Sequence[Home], kernel: str, entry: str) -> set[str]:
     while more := {name for name in known - changed if used_names(after.defined[name]) & changed}:
         changed |= more
     return changed
-
-
-def _without(kernel: str, names: Set[str]) -> str:
-    """Return the text without the statements that define only these names, and without the empty lines above them."""
-    module = Module(kernel)
-    lines = source_lines(kernel)
-    for statement in reversed(module.body):
-        defined = set(defined_names(statement))
-        if defined and defined <= names:
-            numbers = module.lines_of(statement)
-            first = numbers.start - 1
-            while first and not lines[first - 1]:
-                first -= 1
-            del lines[first : numbers.stop - 1]
-    return "\n".join([*lines, ""])
 
 
 def _key(argument: tuple[tuple[int, ...], str] | None) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import sys
 from collections.abc import Callable, Iterator, Sequence, Set
 from itertools import chain
 
@@ -53,7 +54,12 @@ def merge(
     imports = [line for line in after.imports if line not in before.imports]
     future = [line for line in imports if line.startswith("from __future__")]
     inserted = {before.after_docstring: ["", *future] if before.docstring is not None and future else future}
-    inserted.setdefault(before.after_imports, []).extend(line for line in imports if line not in future)
+    standard = [line for line in imports if line not in future and _is_standard(parse_python(line).body[0])]
+    place_of_standard, gap = before.after_standard_imports
+    inserted.setdefault(place_of_standard, []).extend([*standard, *gap] if standard else [])
+    inserted.setdefault(before.after_imports, []).extend(
+        line for line in imports if line not in future and line not in standard
+    )
     lines: list[str] = []
     is_gap = False
     for number, line in enumerate([*before.lines, ""], start=1):
@@ -74,6 +80,36 @@ def merge(
     if not {name for statement in staying for name in defined_names(statement)} <= merged.defined.keys():
         raise NotApplicable("the file has several statements on one line; merge file and kernel by hand")
     return text.replace("\n", "\r\n") if "\r\n" in original else text
+
+
+def reached(kernel: str, entry_points: Sequence[str]) -> str:
+    """Return the kernel without definitions that nothing reaches from the entry points, and without their imports.
+
+    A statement that does more than define a name stays, and what it uses: it may register a function.
+    """
+    module = Module(kernel)
+    unreached = [statement for statement in module.body if _only_defines(statement)]
+    used = set(entry_points).union(
+        *(
+            used_names(statement)
+            for statement in module.body
+            if statement not in unreached and not _is_import(statement)
+        )
+    )
+    while more := [statement for statement in unreached if not used.isdisjoint(defined_names(statement))]:
+        unreached = [statement for statement in unreached if statement not in more]
+        used |= set().union(*map(used_names, more))
+    needless = set().union(*map(used_names, unreached)) - used
+    imports = [
+        statement
+        for statement in module.body
+        if _is_import(statement) and (names := set(_imported(statement))) and names <= needless
+    ]
+    removed = [*unreached, *imports]
+    text = module.without(removed)
+    kept = [ast.dump(statement) for statement in module.body if statement not in removed]
+    # Several statements may be on one line.
+    return text if kept == [ast.dump(statement) for statement in Module(text).body] else kernel
 
 
 def changed_definition(original: str, *texts: str) -> str:
@@ -127,6 +163,17 @@ class Module:
         numbers = self.lines_of(statement)
         return "\n".join(self.lines[numbers.start - 1 : numbers.stop - 1])
 
+    def without(self, statements: Sequence[ast.stmt]) -> str:
+        """Return the whole text without these statements, and without the empty lines above them."""
+        lines = list(self.lines)
+        for statement in reversed([statement for statement in self.body if statement in statements]):
+            numbers = self.lines_of(statement)
+            first = numbers.start - 1
+            while first and not lines[first - 1]:
+                first -= 1
+            del lines[first : numbers.stop - 1]
+        return "\n".join([*lines, ""])
+
     @property
     def definition_lines(self) -> list[str]:
         """The lines without docstring and imports."""
@@ -150,6 +197,24 @@ class Module:
         ends = [statement.end_lineno or 0 for statement in self.body if _is_import(statement)]
         return max(ends) + 1 if ends else self.after_docstring
 
+    @property
+    def after_standard_imports(self) -> tuple[int, list[str]]:
+        """The number of the line where an import of the standard library belongs, and the lines after it.
+
+        If the file has such imports below others, this is the end of all imports.
+        """
+        imports = [
+            statement
+            for statement in self.body
+            if _is_import(statement) and getattr(statement, "module", "") != "__future__"
+        ]
+        standard = [statement for statement in imports if _is_standard(statement)]
+        if not imports or imports[: len(standard)] != standard:
+            return self.after_imports, []
+        if standard:
+            return (standard[-1].end_lineno or 0) + 1, []
+        return self.lines_of(imports[0]).start, [""]
+
 
 def _parameters(module: Module, name: str) -> list[str]:
     """Return the parameters of a function; empty if the module does not define it as a function."""
@@ -162,6 +227,33 @@ def _parameters(module: Module, name: str) -> list[str]:
 
 def _is_import(statement: ast.stmt) -> bool:
     return isinstance(statement, ast.Import | ast.ImportFrom)
+
+
+def _is_standard(statement: ast.stmt) -> bool:
+    """Return whether a statement imports modules of the standard library."""
+    match statement:
+        case ast.Import(names=names):
+            modules = [alias.name for alias in names]
+        case ast.ImportFrom(module=str(module), level=0):
+            modules = [module]
+        case _:
+            return False
+    return all(module.partition(".")[0] in sys.stdlib_module_names for module in modules)
+
+
+def _only_defines(statement: ast.stmt) -> bool:
+    """Return whether a statement defines a name and does nothing else, as far as its text says.
+
+    Decorators and calls of Triton and of `functools` do nothing else.
+    """
+    match statement:
+        case ast.FunctionDef() | ast.AsyncFunctionDef() | ast.ClassDef():
+            effects: Sequence[ast.AST] = statement.decorator_list
+        case _:
+            effects = [node for node in ast.walk(statement) if isinstance(node, ast.Call)]
+    return any(defined_names(statement)) and all(
+        ast.unparse(effect).partition(".")[0] in ("triton", "tl", "gluon", "functools") for effect in effects
+    )
 
 
 def defined_names(statement: ast.stmt) -> Iterator[str]:

@@ -11,7 +11,7 @@ from sessions.errors import NotApplicable
 from suites.package import Package, absolute_name
 from suites.python_source import source_lines
 
-from .merging import Module, defined_names, merge, used_names
+from .merging import Module, defined_names, merge, reached, used_names
 
 
 class Home(msgspec.Struct, frozen=True):
@@ -34,10 +34,12 @@ def merge_files(
     """Return the texts that change, by path; the first file has the entry points.
 
     `is_used_elsewhere` is that of `merge`; `users` gives further files with code that uses a name.
+    Definitions that nothing reaches from the entry points are left out.
     A new definition goes into the file with the definitions that use it, else into the first file. Raises `NotApplicable` as
     `merge`, and if a definition cannot be placed, or changes a kernel that further files use.
     """
     first, *further = homes
+    kernel = reached(kernel, entry_points)
     if further:
         kernel = without_aliases(kernel, homes)
     after = Module(kernel)

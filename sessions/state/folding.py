@@ -356,6 +356,12 @@ def _start_attempt(state: SessionState, event: ev.AttemptStarted) -> frozenset[s
     return frozenset((instance.key,))
 
 
+def _messages_of(instance: InstanceState, call: str) -> tuple[ev.Message, ...]:
+    """Returns the messages of an instance's call; none if the journal lacks it."""
+    calls = (state for attempt in reversed(instance.attempts) for state in reversed(attempt.calls))
+    return next((state.messages for state in calls if state.call == call), ())
+
+
 def _apply_call(
     state: SessionState,
     event: ev.CallStarted | ev.ReplyPiece | ev.CallRetried | ev.CallFinished | ev.CallFailed,
@@ -373,6 +379,8 @@ def _apply_call(
                 state.system_messages.setdefault(message, message) if message.role == "system" else message
                 for message in event.messages
             )
+            if event.continues:
+                messages = _messages_of(instance, event.continues) + messages
             fresh = CallState(event.call, name.attempt, event.role, event.model, messages)
             attempt.calls[attempt.calls.index(call)] = fresh
             _set_word(instance, attempt, WORD_OF_ROLE[event.role], event.wall)

@@ -17,12 +17,13 @@ from suites.registry import OWN, own_folder
 from suites.task import Task
 from suites.task_rules import NAME
 
-from .texts import Draft
+from .draft import Draft
+from .texts import files_of
 
 
 def own_name(draft: Draft) -> str:
     """Return the name of a draft's task in the suite `OWN`: its entry point, and a digest of all its texts."""
-    digest = hashlib.blake2b("\0".join(draft.files("").values()).encode(), digest_size=3).hexdigest()
+    digest = hashlib.blake2b("\0".join(files_of(draft, "").values()).encode(), digest_size=3).hexdigest()
     plain = re.sub(r"[^a-z0-9_]", "", draft.entry.name.lower()).lstrip("_0123456789") or "kernel"
     return f"{plain}-{digest}"
 
@@ -69,7 +70,7 @@ def write_draft(draft: Draft, folder: Path) -> None:
         with tempfile.TemporaryDirectory(dir=folder.parent, prefix=".task-") as scratch:
             new = Path(scratch) / folder.name
             new.mkdir()
-            for name, text in draft.files(folder.name).items():
+            for name, text in files_of(draft, folder.name).items():
                 (new / name).write_text(text, encoding="utf-8")
             read_task(new, suite=OWN)
             new.rename(folder)

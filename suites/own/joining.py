@@ -11,7 +11,7 @@ import msgspec
 
 from suites.errors import BadKernelFile
 from suites.package import Package, absolute_name
-from suites.public.outline import definitions
+from suites.public.syntax.outline import definitions
 from suites.python_source import parse_python, source_lines
 
 from .entry import Function, KernelFile, imported_names

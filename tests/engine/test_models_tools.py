@@ -121,6 +121,7 @@ async def test_a_model_without_tools_is_named_before_anything_is_paid(wire: str,
         await client.close()
     [question] = server.requests
     assert question.turns == []
+    assert question.body["stream"]
 
 
 @pytest.mark.parametrize("wire", WIRES)

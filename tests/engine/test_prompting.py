@@ -12,7 +12,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from engine import knowledge
 from engine.prompting.baseline_facts import BaselineFacts, baseline_facts
 from engine.prompting.prompting import (
     PROMPTS,
@@ -22,7 +21,6 @@ from engine.prompting.prompting import (
     escape_prompt,
     fenced,
     first_prompt,
-    knowledge_for,
     optimize_prompt,
     reflect_prompt,
     repair_prompt,
@@ -31,25 +29,19 @@ from engine.prompting.prompting import (
 )
 from engine.prompting.tolerance_words import tolerance_words
 from engine.reply.candidate import fenced_blocks, read_reply
-from harness import ErrorReport, Target, Verdict, target, targets
+from harness import ErrorReport, Verdict, target
 from harness.hardware.product_tables import find_product
-from harness.hardware.targets import hardware
 from harness.wire.provenance import Provenance
 from harness.wire.server_messages import Language
 from sessions.events import Message
-from suites import CATEGORIES, Task, Tolerance, load_suite, load_task
+from suites import Task, Tolerance, load_suite, load_task
 from suites.task import Output, RecordedScript
 from tests.support.judged_candidates import failing, mismatch, passing
 from tests.support.packaged_task import write_packaged_task
 from tests.support.programs import python
+from tests.support.prompts import SETTING, text
 
-SETTING = Setting(load_task("softmax"), (target("gfx942"),))
 EXAMPLE = Example("Sum of two vectors", "def vector_add(x, y): ...\n")
-
-
-def text(messages: tuple[Message, ...]) -> str:
-    assert [message.role for message in messages] == ["system", "user"]
-    return messages[1].content
 
 
 def every_prompt(setting: Setting = SETTING) -> dict[str, tuple[Message, ...]]:
@@ -388,124 +380,6 @@ def test_prompt_after_unsupported_names_no_mistake() -> None:
     assert "cannot run such code" in text(repair_prompt(SETTING, failed=failed, failures=1, trap=5))
 
 
-def test_optimizer_prompt_shows_the_best_in_full_and_others_in_short_without_invented_latency() -> None:
-    slow = passing("softmax#1/2", high_us=900, spills=12, width=32, requested=9000, strategy="Two passes.")
-    fast = passing("softmax#1/4", high_us=300, strategy="One pass.")
-    prompt = text(optimize_prompt(SETTING, history=[slow, fast]))
-    for fact in (
-        "# The best kernel so far: softmax#1/4\n\nestimate, not a measurement: 2.96 times the least time",
-        "> Two passes.",
-        "> One pass.",
-        fast.source,
-        "| fp32 | 101.3 | - | 300 | 0.002 | 2 | memory |",
-        "**estimate** at the peaks of MI300X (5.30 TB/s of memory), not a measurement",
-        "- `softmax_kernel` in fp32: 77 registers, occupancy 6 (vgprs), loads: 9 of 128 bits",
-        "## softmax#1/2: estimate, not a measurement: 8.88 times the least time",
-        "spills registers",
-        "No latency can be measured here",
-        "faster** than softmax#1/4, by the figures above",
-    ):
-        assert fact in prompt
-    assert "time, us |" not in prompt
-    assert "speedup" not in prompt.partition("# The best kernel so far")[2]
-    spilling = text(optimize_prompt(SETTING, history=[slow]))
-    assert "`softmax_kernel` spills 12 vector registers on gfx942" in spilling
-    assert "`softmax_kernel` loads at most 32 bits per lane in fp32 (128 are possible)" in spilling
-
-
-def test_other_kernels_are_shown_as_changes_to_the_best() -> None:
-    source = "\n".join(f"line_{number} = {number}" for number in range(40))
-    best = passing("softmax#1/4", high_us=300, source=source)
-    variant = passing("softmax#1/2", source=source.replace("line_20 = 20", "line_20 = 77"))
-    prompt = text(optimize_prompt(SETTING, history=[variant, best]))
-    assert "-line_20 = 20\n+line_20 = 77" in prompt
-    assert prompt.count("line_35 = 35") == 1
-
-
-def test_weights_of_cases_and_the_time_weighted_speedup_are_named() -> None:
-    first, *remaining = SETTING.task.cases
-    weights = [3.0, *(1.0 for case in remaining if not case.exam)]
-    cases = [
-        case if case.exam else msgspec.structs.replace(case, weight=weights.pop(0))
-        for case in SETTING.task.cases
-    ]
-    task = msgspec.structs.replace(SETTING.task, cases=tuple(cases))
-    attempt = passing(speedup=1.25)
-    weighted = msgspec.structs.replace(
-        attempt.evaluation, case_weights={latency.case: 1.0 for latency in attempt.evaluation.latency}
-    )
-    messages = optimize_prompt(
-        Setting(task, SETTING.targets, device="MI300X"),
-        history=[dataclasses.replace(attempt, evaluation=weighted)],
-    )
-    assert f"by case: `{first.name}` {300 / (2 + len(task.open_cases)):.1f} %, `" in messages[0].content
-    assert "the baseline by time-weighted mean" in text(messages)
-    assert "geometric mean" not in text(messages)
-
-
-def test_equal_figures_are_called_a_tie() -> None:
-    longer = passing("softmax#1/2", source="a = 1\nb = 2\n")
-    prompt = text(optimize_prompt(SETTING, history=[longer, passing("softmax#1/4", source="a = 1\n")]))
-    assert "No figure ranks it above or below softmax#1/4; the shorter module is kept." in prompt
-    last = text(optimize_prompt(SETTING, history=[passing("softmax#1/4", source="a = 1\n")], last=longer))
-    assert "no figure ranks it above or below softmax#1/4, which is shorter" in last
-    assert "ranks below" not in last
-
-
-def test_optimizer_prompt_shows_measured_latency_with_interval() -> None:
-    setting = Setting(SETTING.task, SETTING.targets, device="MI300X")
-    messages = optimize_prompt(setting, history=[passing(speedup=1.25)])
-    assert "| fp32 | 160 | 1.25x (1.240 to 1.260) | - |" in text(messages)
-    assert "1.25x [1.24, 1.26] the baseline by geometric mean" in text(messages)
-    assert "No latency can be measured" not in text(messages)
-    assert "has no GPU" not in messages[0].content
-
-
-def test_optimizer_prompt_names_the_cases_in_which_another_attempt_is_faster() -> None:
-    best = passing("softmax#1/3", speedup=1.5)
-    other = passing("softmax#1/2", speedup=1.25, source=best.source.replace("return x", "return x + 0"))
-    (row,) = other.evaluation.latency
-    ragged = msgspec.structs.replace(row, case="fp32-ragged", speedup=2.0)
-    slower = msgspec.structs.replace(ragged, speedup=1.4)
-    other.evaluation = msgspec.structs.replace(other.evaluation, latency=(row, ragged))
-    best.evaluation = msgspec.structs.replace(best.evaluation, latency=(*best.evaluation.latency, slower))
-    prompt = text(optimize_prompt(SETTING, history=[other, best]))
-    assert re.search(r"\| fp32-ragged \| .* \| 2.00x in softmax#1/2 \|", prompt)
-    assert "Compose: in fp32-ragged another attempt is faster." in prompt
-    assert "def softmax(x):\n    return x + 0" in prompt, (
-        "its code is too different for a diff, and it is needed"
-    )
-    assert prompt.count("import triton") == 1, "what both have stands once"
-    assert "Compose" not in text(optimize_prompt(SETTING, history=[passing(speedup=1.1), best]))
-
-
-def test_prompt_has_figures_of_the_best_attempts_provenance_alone() -> None:
-    old, new = passing("softmax#1/1", speedup=1.37), passing("softmax#1/2", speedup=1.52)
-    for candidate, driver in ((old, "1"), (new, "2")):
-        candidate.evaluation = msgspec.structs.replace(
-            candidate.evaluation, provenance=Provenance(driver=driver)
-        )
-    timed = baseline_facts("triton", "# the baseline\n", old.evaluation)
-    setting = Setting(SETTING.task, SETTING.targets, device="MI300X", baseline=timed)
-    prompt = text(optimize_prompt(setting, history=[old, new]))
-    assert "1.52x" in prompt
-    assert "1.37x" not in prompt
-    assert "its figures are left out, because they come from other hardware or software" in prompt
-    assert "baseline, us" not in prompt
-
-
-def test_two_rounds_without_gain_ask_for_a_different_strategy() -> None:
-    best, last = passing("softmax#1/2", high_us=300), passing("softmax#1/5", high_us=500)
-    once = text(optimize_prompt(SETTING, history=[best], last=last, without_gain=1))
-    assert "The latest candidate is no gain." in once
-    assert "softmax#1/5 is correct, but ranks below softmax#1/2" in once
-    assert "different strategy" not in once
-    twice = text(optimize_prompt(SETTING, history=[best], last=last, without_gain=2))
-    assert "The last 2 correct candidates brought no gain." in twice
-    assert "Choose a different strategy" in twice
-    assert "no gain" not in text(optimize_prompt(SETTING, history=[best], last=best))
-
-
 def test_escape_prompt_names_failed_ideas_and_the_start() -> None:
     dropped = [
         failing("softmax#1/6", strategy="Split rows\nover programs."),
@@ -621,64 +495,6 @@ def test_candidate_text_is_never_rendered_as_a_template(source: str, strategy: s
     failed.evaluation = failing(error=ErrorReport(kind="k", message=message + "{{ y }}")).evaluation
     prompt = text(repair_prompt(SETTING, failed=failed, failures=1, trap=5))
     assert "{{ 1 + 1 }}{% raise %}" in prompt
-
-
-@pytest.mark.parametrize("category", CATEGORIES)
-def test_knowledge_fits_every_category_and_target(category: str) -> None:
-    task = msgspec.structs.replace(SETTING.task, category=category)
-    for gpu in targets():
-        pages = "\n".join(knowledge_for(Setting(task, (gpu,))))
-        assert hardware(gpu).name in pages
-        assert "{{" not in pages
-        assert "{%" not in pages
-        assert ("# Quantization contracts" in pages) == (category == "Quantization")
-        assert len([gpu for gpu in targets() if hardware(gpu).name in pages]) == 1
-
-
-@pytest.mark.parametrize("gpu", targets(), ids=lambda gpu: gpu.name)
-def test_only_tasks_that_multiply_matrices_get_advice_on_products(gpu: Target) -> None:
-    of_products = ("MFMA", "XCD", "Infinity Cache", "tensor core", "input_precision", "matrix peak", "tl.dot")
-    softmax = "\n".join(knowledge_for(Setting(SETTING.task, (gpu,))))
-    assert not [words for words in of_products if words in softmax]
-    assert not [words for words in ("FNUZ", "8-bit", "int8") if words in softmax]
-    pages = "\n".join(knowledge_for(Setting(load_task("matmul"), (gpu,))))
-    assert "# Matrix products" in pages
-    assert ("MFMA" in pages) == (gpu.backend == "hip")
-    assert ("XCDs**: workgroups" in pages) == (hardware(gpu).dies > 1)
-    for option in ("waves_per_eu", "kpack", "matrix_instr_nonkdim"):
-        assert gpu.backend == "hip" or option not in pages
-
-
-def test_advice_on_bandwidth_is_left_out_where_every_case_is_shorter_than_its_launch() -> None:
-    task = load_task("vector_add")
-    tiny = tuple(msgspec.structs.replace(case, gpu=case.cpu) for case in task.open_cases)
-    short = "\n".join(knowledge_for(Setting(msgspec.structs.replace(task, cases=tiny), SETTING.targets)))
-    full = "\n".join(knowledge_for(Setting(task, SETTING.targets)))
-    for words in ("aligned interior", "Wide loads", "many times 304 workgroups"):
-        assert words in full
-        assert words not in short
-    assert "Launches cost more than the memory traffic here" in short
-
-
-def test_knowledge_pages_are_short_and_name_their_sources() -> None:
-    for page in knowledge.pages():
-        assert page.text.count("\n") < 120
-        assert page.sources
-        assert page.text.startswith("# ")
-
-
-def test_hardware_figures_come_from_the_table() -> None:
-    about = [page for page in knowledge.pages() if "gfx942" in page.targets]
-    facts = hardware(target("gfx942"))
-    bandwidth = f"{facts.memory_bytes_per_s / 1e12:.1f} TB/s"
-    filled = "\n".join(knowledge_for(Setting(load_task("matmul"), SETTING.targets)))
-    for figure in (
-        f"compute units | {facts.compute_units}",
-        f"{facts.last_level_bytes >> 20} MiB",
-        bandwidth,
-    ):
-        assert not [page.name for page in about if figure in page.text]
-        assert figure in filled
 
 
 def test_template_hashes_cover_every_template() -> None:

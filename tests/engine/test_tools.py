@@ -27,12 +27,16 @@ from sessions.events import (
     CallStarted,
     CandidateProposed,
     DecisionMade,
+    Event,
     HintGiven,
+    Message,
     Origin,
+    SessionExtended,
 )
 from sessions.recording import load_recording, write_recording
 from sessions.settings import MethodOptions
 from sessions.state.state import SessionState
+from sessions.store.reconcile import take_up
 from suites import Task, baseline_source, load_task
 from tests.support.engines import ScriptedJudge, candidate, cut, endings, plan, play, resume_to_end
 from tests.support.live_engines import info_of, journal, plan_for, started, until_left
@@ -175,12 +179,33 @@ def scripted(request: Request) -> Reply:
     return Reply(text=name, turn=({"role": "assistant", "content": None, "tool_calls": [call]},))
 
 
+def prompts_of(events: list[Event]) -> dict[str, tuple[Message, ...]]:
+    calls = [call for attempt in fold(events).attempts() for call in attempt.calls]  # type: ignore[arg-type]
+    return {call.call: call.messages for call in calls}
+
+
+async def test_an_extended_session_goes_on_with_the_same_conversation(home: Home) -> None:
+    session_plan = plan(method="tools", session=PLAN.session, iterations=2)
+    client = ScriptedClient(answer=scripted)
+    first = prompts_of(await play(home, client, session_plan=session_plan))
+    with take_up(home, PLAN.session) as recorder:
+        recorder.record(SessionExtended(iterations=1))
+    client = ScriptedClient(answer=scripted)
+    events = await resume_to_end(home, session_plan, client)
+    assert verdicts(fold(events)) == ["wrong", "wrong", "correct"]  # type: ignore[arg-type]
+    earlier = first[f"{SECOND}/generator/2"]
+    assert client.requests[0].messages[: len(earlier)] == earlier
+    assert prompts_of(events).items() > first.items()
+
+
 async def test_a_resumed_session_goes_on_with_the_same_conversation(
     home: Home, tmp_path_factory: Any
 ) -> None:
     whole = await play(home, ScriptedClient(answer=scripted), session_plan=PLAN)
-    prompts = {event.call: event.messages for event in whole if isinstance(event, CallStarted)}
-    assert len(prompts) == 6
+    prompts = prompts_of(whole)
+    # The journal has each message once: the opening, then a reply and its answer for each further call.
+    assert [len(event.messages) for event in whole if isinstance(event, CallStarted)] == [2] * 6
+    assert [len(messages) for messages in prompts.values()] == [2, 4, 6, 8, 10, 12]
     for lines in range(3, len(whole), 5):
         place = Home(tmp_path_factory.mktemp("home"))
         cut(home, place, PLAN.session, lines)
@@ -188,7 +213,7 @@ async def test_a_resumed_session_goes_on_with_the_same_conversation(
         events = await resume_to_end(place, PLAN, client)
         finished = [event.call for event in events if isinstance(event, CallFinished)]
         assert sorted(finished) == sorted(prompts), "each call once"
-        assert {event.call: event.messages for event in events if isinstance(event, CallStarted)} == prompts
+        assert prompts_of(events) == prompts
         assert verdicts(fold(events)) == ["wrong", "wrong", "correct"]  # type: ignore[arg-type]
 
 
@@ -233,13 +258,15 @@ class GpuJudge(ScriptedJudge):
         return msgspec.structs.replace(await super().evaluate(source, task, **options), device="0")
 
 
-async def test_a_correct_attempt_is_measured_once(home: Home) -> None:
+async def test_a_correct_attempt_is_measured_once_and_its_profile_shown(home: Home) -> None:
     measure = ("measure", {"attempt": FIRST})
     script = (calls(measure, module("correct 1.5")), calls(measure, measure), calls(("submit", {})))
     judge = GpuJudge()
     async with connected("responses", *script) as (client, server):
-        await play(home, client, session_plan=PLAN, judge=judge)
-    refusal, _, first, second = answers_in(server.requests[-1])
+        profiled = msgspec.structs.replace(PLAN, profile_best=True)
+        await play(home, client, session_plan=profiled, judge=judge)
+    refusal, judged, first, second = answers_in(server.requests[-1])
+    assert judged["figures"]["standouts"][-1].startswith("Counted by ncu")
     assert "there is no attempt" in refusal["error"]
     assert (first["attempt"], first["device"]) == (FIRST, "0")
     assert first["summary"] == second["summary"]

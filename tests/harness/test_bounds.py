@@ -10,8 +10,8 @@ import torch
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from harness.worker.oracle import bounds
-from harness.worker.oracle.compare import Comparison, compare
+from harness.worker.oracle.comparison import bounds
+from harness.worker.oracle.comparison.compare import Comparison, compare
 from suites import QuantizationTolerance, Tolerance
 
 pytestmark = pytest.mark.judge

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from harness.cases.judged_case import JudgedCase
-from harness.worker.oracle.case_pattern import CaseOutcome, describe_cases
+from harness.worker.oracle.comparison.case_pattern import CaseOutcome, describe_cases
 from suites.task import Case, Distribution
 
 

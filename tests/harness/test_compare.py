@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from harness import Mismatch
 from harness.worker.kit.arena import Arena, open_arguments
-from harness.worker.oracle import mismatch_wording
-from harness.worker.oracle.compare import compare, quantization_metrics
+from harness.worker.oracle.comparison import mismatch_wording
+from harness.worker.oracle.comparison.compare import compare, quantization_metrics
 from suites import QuantizationTolerance, Tolerance
 
 pytestmark = pytest.mark.judge

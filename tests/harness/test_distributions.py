@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from harness.cases.judged_case import FAR, RowKind
-from harness.worker.oracle.distributions import (
+from harness.worker.oracle.inputs.distributions import (
     inject_degenerate,
     inject_mask,
     inject_outliers,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 import torch
 
-from harness.worker.oracle.compare import compare
+from harness.worker.oracle.comparison.compare import compare
 from suites import Tolerance
 
 pytestmark = pytest.mark.judge

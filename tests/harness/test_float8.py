@@ -10,7 +10,7 @@ import pytest
 import torch
 
 from harness import DevicePool, Verdict
-from harness.worker.interpreter.float_conversions import FLOAT8
+from harness.worker.interpreter.semantics.float_conversions import FLOAT8
 from suites import Task
 from suites.dtypes import NoSuchDtype, item_bytes, on_target, task_on
 from suites.folder import read_task

@@ -11,7 +11,7 @@ import torch
 from harness.cases.judged_case import JudgedCase, Layout
 from harness.worker.kit import place
 from harness.worker.kit.arena import Arena, open_arguments
-from harness.worker.oracle.layouts import laid_out
+from harness.worker.oracle.inputs.layouts import laid_out
 from harness.worker.oracle.problem import Problem
 from harness.worker.oracle.vault import Given, Vault
 from tests.support.doubled_task import PROBLEM, write_doubled

@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from harness.worker.kit.arena import Arena, open_arguments
-from harness.worker.oracle.neighbours import alike, with_other_middle
+from harness.worker.oracle.inputs.neighbours import alike, with_other_middle
 
 pytestmark = pytest.mark.judge
 

@@ -7,7 +7,7 @@ from collections.abc import Callable
 import pytest
 import torch
 
-from harness.worker.oracle.reference_noise import measure_noise, noise_of
+from harness.worker.oracle.comparison.reference_noise import measure_noise, noise_of
 from suites.task import Tolerance
 
 Reference = Callable[[torch.Tensor], torch.Tensor]

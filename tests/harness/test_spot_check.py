@@ -12,7 +12,7 @@ import torch
 from harness.cases.judged_case import JudgedCase
 from harness.wire.evaluation import Mismatch
 from harness.worker.clock.spot_check import find_mismatch
-from harness.worker.oracle.compare import quantization_metrics
+from harness.worker.oracle.comparison.compare import quantization_metrics
 from harness.worker.oracle.vault import Given
 from suites import load_task
 from suites.task import QuantizationTolerance, Task, Tolerance

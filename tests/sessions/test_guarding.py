@@ -9,13 +9,15 @@ import pytest
 
 from sessions.applying.guarding import guarded
 from sessions.applying.merging import merge
-from sessions.applying.placing import Home
+from sessions.applying.placing import Home, merge_files
 from sessions.errors import NotApplicable
 
 ORIGINAL = '''\
 """Ops."""
 
 import math
+
+import torch
 
 BLOCK = 64
 LIMIT = 8
@@ -36,12 +38,21 @@ def double(x, scale=math.pi):
 
 def twice(x):
     return double(double(x))
+
+
+def reference(x):
+    return 2 * x
 '''
 KERNEL = '''\
 """Faster."""
 
+import json
+import operator
+
 BLOCK = 128
 LIMIT = 8
+OPTIONS = triton.Config({})
+REGISTERED = operator.add(1, 1)
 
 
 def kernel(x, *, BLOCK_N):
@@ -54,6 +65,10 @@ def launch(x, **options):
 
 def double(x, scale=3.0):
     return launch(x, BLOCK_N=BLOCK)
+
+
+def reference(x):
+    return json.dumps(x) * BLOCK
 '''
 CASES = {"large": {"x": ((4096, 8192), "float16")}}
 
@@ -92,6 +107,21 @@ def test_kernel_runs_at_the_shapes_and_on_the_device_where_it_was_faster() -> No
     assert text.count("LIMIT = 8") == 1
     for kept in ("# Doubles.", 'return "old", BLOCK', "def double(x, scale=math.pi):", "# large"):
         assert kept in text
+
+
+def test_only_what_the_entry_point_reaches_goes_into_the_file() -> None:
+    home = Home("ops.py", ORIGINAL)
+    for kernel in (KERNEL, guarded([home], KERNEL, "double", CASES, "gfx942")):
+        text = merge_files([home], kernel, ["double"])["ops.py"]
+        assert text.endswith("\n\n\ndef reference(x):\n    return 2 * x\n")
+        assert not any(name in text for name in ("reference_tuned", "OPTIONS", "json"))
+        # It may do more than define a name.
+        assert "REGISTERED = operator.add(1, 1)" in text
+        imports = text.partition("\n\nimport torch\n")[0].splitlines()[2:]
+        assert imports[0] == "import math"
+        assert "import operator" in imports
+    one_line = KERNEL.replace("BLOCK = 128\n", "BLOCK = 128; UNUSED = 1\n")
+    assert "BLOCK = 128; UNUSED" in merge_files([home], one_line, ["double"])["ops.py"]
 
 
 def test_guard_that_is_no_simple_change_is_left_to_a_person() -> None:

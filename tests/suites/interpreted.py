@@ -24,7 +24,7 @@ from torch._subclasses import FakeTensorMode
 
 from harness import target
 from harness.worker.interpreter import interpreter
-from harness.worker.oracle.distributions import inject_outliers
+from harness.worker.oracle.inputs.distributions import inject_outliers
 from suites import Case, Distribution, Task, baseline_source, load_suite
 from suites.tolerances import tolerance_of
 from tests.suites.folders import write_documented_task

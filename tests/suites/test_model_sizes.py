@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from suites.public.model_sizes import (
+from suites.public.syntax.model_sizes import (
     OWN,
     Odd,
     Shrinking,

@@ -6,7 +6,7 @@ import ast
 
 import pytest
 
-from suites.public.outline import Outline
+from suites.public.syntax.outline import Outline
 
 SOURCE = '''\
 import torch

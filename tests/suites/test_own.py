@@ -8,12 +8,13 @@ from typing import Any
 import pytest
 
 from suites.errors import BadKernelFile
+from suites.own.draft import Reference
 from suites.own.entry import Function, KernelFile, called_with, names_in_expression
 from suites.own.evidence import InputsSeen, ValueSeen
 from suites.own.request import KernelRequest, parse_request
 from suites.own.shapes import TensorShape, inputs_of, parse_shapes
 from suites.own.sizes import CPU_ELEMENTS, design
-from suites.own.texts import Reference, inputs_text
+from suites.own.texts import inputs_text
 
 FILE = """\
 import torch

@@ -139,9 +139,13 @@ class ScriptedContext:
         """See `Context`."""
         raise NotImplementedError
 
-    def tell(self, words: str) -> None:
+    def notify(self, words: str) -> None:
         """See `Context`."""
         raise NotImplementedError
+
+    async def profile(self) -> str:
+        """See `Context`."""
+        return ""
 
     async def attempt(self, origin: Origin, base: str | None) -> str:
         """See `Context`."""

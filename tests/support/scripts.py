@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from suites.public.calls import test_calls
+from suites.public.syntax.calls import test_calls
 from suites.public.task import Part, PublicTask, SuiteKind, TestForm
 
 HEADER = """import torch

@@ -28,8 +28,8 @@ from harness import (
 from harness.stages.cascade import refuse_text
 from harness.stages.modes import Attempt, Cases, Exam
 from harness.wire.limits import SOURCE_BYTES
-from harness.worker.oracle import mismatch_wording
-from harness.worker.oracle.mismatch_wording import CaseError
+from harness.worker.oracle.comparison import mismatch_wording
+from harness.worker.oracle.comparison.mismatch_wording import CaseError
 from suites import baseline_source, load_task
 from tests.support.command_line import Done, Shell, run_script
 from tests.support.evaluations import correct as correct_evaluation

@@ -7,12 +7,13 @@ from pathlib import Path
 import pytest
 
 from suites.errors import BadKernelFile
+from suites.own.draft import Draft
 from suites.own.entry import KernelFile
 from suites.own.evidence import CallSeen, FirstCallSeen, OutputSeen
 from suites.own.joining import join_kernels
 from suites.own.shapes import parse_shapes
 from suites.own.sizes import design
-from suites.own.texts import Draft, instruction
+from suites.own.texts import instruction
 from suites.package import find_package
 from tests.support.packaged_task import write_packaged_task
 from tests.tui.test_own_kernels import KERNEL, REFERENCE, RETURNS

@@ -22,6 +22,7 @@ from harness.wire.program_messages import FirstCall, ReadInputs
 from suites import Axis
 from suites.dtypes import NoSuchDtype, on_target
 from suites.errors import BadKernelFile
+from suites.own.draft import Draft, Reference, check_agreement, itself
 from suites.own.entry import Function, KernelFile, called_with, names_in_expression
 from suites.own.evidence import FirstCallSeen, InputsSeen
 from suites.own.joining import join_kernels
@@ -29,7 +30,7 @@ from suites.own.own_reference import without_gpu
 from suites.own.request import KernelRequest
 from suites.own.shapes import Inputs, inputs_of, parse_shapes
 from suites.own.sizes import TRIED_STEPS, Design, design
-from suites.own.texts import Draft, Reference, axis_words, check_agreement, inputs_text, itself, tensor_words
+from suites.own.texts import axis_words, inputs_text, tensor_words
 from suites.package import Package, find_package, own_variables
 
 _NAMED = re.compile(r"\w+|.*\.py:\w+|[\w.]+:\w+")

@@ -15,9 +15,9 @@ from suites import Task
 from suites.captures.capture import read_capture
 from suites.folder import read_task
 from suites.own.captured import captured_inputs
+from suites.own.draft import Draft
 from suites.own.folder import check_new_folder, kept_own, own_name, write_draft
 from suites.own.request import KernelRequest
-from suites.own.texts import Draft
 from tui.actions.own_kernels import assumptions, draft_of
 from tui.commands.options import OwnOptions
 from tui.diagnostics import Complaint, say, write_error

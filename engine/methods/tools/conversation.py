@@ -10,6 +10,7 @@ history in short, and from the best attempt in full.
 from __future__ import annotations
 
 from dataclasses import replace
+from itertools import accumulate
 from typing import Any
 
 import msgspec
@@ -46,7 +47,7 @@ MOST_CALLS = 64
 LONGEST_NAME = 60
 """Characters of a wrong name that an answer repeats."""
 LONGEST = 200_000
-"""Characters of a conversation after which a new one begins: every call sends, and the journal keeps, all of it."""
+"""Characters of a conversation after which a new one begins: every call sends all of it."""
 WORK = """# How to work
 
 You work with tools. `eval` judges one complete module; its answer is what the next module builds on. Each `eval` uses one \
@@ -89,7 +90,8 @@ class Conversation:
         self._judged = [start] if start is not None else []
         self._base = start
         """The latest attempt with a verdict that the model read."""
-        self._left = context.iterations
+        self._used = 0
+        """Iterations that are used."""
         self._attempt = ""
         """The attempt that waits for its candidate; empty if there is none."""
         self._replies = self._silent = 0
@@ -100,6 +102,12 @@ class Conversation:
         self._tools = {
             name: tool for name, tool in TOOLBOX.items() if name != "measure" or context.device != "cpu"
         }
+
+    @property
+    def _left(self) -> int:
+        """Iterations left in the current phase: an extension by a person changes no earlier message."""
+        ends = accumulate(self._context.phases)
+        return next((end - self._used for end in ends if end > self._used), 0)
 
     async def run(self) -> EndReason:
         """Run until all iterations are used, or the model submits."""
@@ -138,7 +146,7 @@ class Conversation:
         if self._attempt and (self._replies >= MOST_REPLIES or self._silent >= MOST_SILENT):
             await self._context.judge("", "", unusable="no_eval")
             self._attempt = ""
-            self._left -= 1
+            self._used += 1
 
     # The model
 
@@ -240,7 +248,7 @@ class Conversation:
             self._news.append(f'a person rejected {judged.attempt}: "{judged.rejection}"')
         self._judged.append(judged)
         self._attempt = ""
-        self._left -= 1
+        self._used += 1
         return self._about(judged)
 
     def _about(self, judged: JudgedCandidate) -> object:

@@ -115,7 +115,7 @@ def answer_about(
         next=next_step,
         same_as=same_as,
         error=error_facts(judged) if evaluation.error else None,
-        figures=measurements(evaluation) if evaluation.verdict is Verdict.CORRECT else None,
+        figures=measurements(evaluation, judged.profile) if evaluation.verdict is Verdict.CORRECT else None,
         best=f"{best.attempt}: {achieved(best.evaluation)}" if best is not None else "",
         evaluations_left=remaining,
         person=(),
@@ -144,7 +144,7 @@ def answer_best(judged: Sequence[JudgedCandidate]) -> BestAnswer:
     best = best_of(judged)
     if best is None:
         return BestAnswer("", "", None)
-    return BestAnswer(best.attempt, best.source, measurements(best.evaluation))
+    return BestAnswer(best.attempt, best.source, measurements(best.evaluation, best.profile))
 
 
 def answer_asm(

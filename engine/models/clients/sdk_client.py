@@ -107,7 +107,8 @@ class SdkClient(ABC):
         request = Request(key, (), max_output_tokens=1, tools=tuple(tools))
         try:
             async with asyncio.timeout(CHECK_S):
-                body = self._parameters(request, frozenset())
+                # As a call has it: vLLM refuses `stream_options` without `stream`, before it thinks of tools.
+                body = self._parameters(request, frozenset()) | {"stream": True}
                 await self._client.post(self.path, body=body, cast_to=httpx2.Response)
         except self.sdk.APIStatusError as error:
             if NO_TOOLS.search(server_message(error)):

@@ -9,7 +9,7 @@ from pathlib import Path
 import msgspec
 
 from harness.wire.errors import HarnessError, UnknownBaseline
-from suites.public.outline import definitions
+from suites.public.syntax.outline import definitions
 from suites.python_source import parse_python
 from suites.signature import parse_signature
 from suites.task import Task

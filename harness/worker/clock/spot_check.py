@@ -20,9 +20,10 @@ from harness.wire.evaluation import ErrorReport, Mismatch
 from harness.wire.guest_messages import OutputData, Returned
 from harness.wire.timer_messages import LEAST_IN_BLOCK, Fetch
 from harness.worker.kit import place
-from harness.worker.oracle import integrity, mismatch_wording
+from harness.worker.oracle import integrity
 from harness.worker.oracle.answers import compare_output, judged_by
 from harness.worker.oracle.caller import tensor_of
+from harness.worker.oracle.comparison import mismatch_wording
 from harness.worker.oracle.problem import torch_dtype
 from harness.worker.oracle.vault import Given
 from harness.worker.oracle.worker_line import GuestLied

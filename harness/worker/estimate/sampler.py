@@ -20,7 +20,7 @@ from harness.worker.interpreter import interpreted_launches
 from harness.worker.interpreter.allocations import Allocation, Span
 from harness.worker.interpreter.candidate_lines import candidate_line
 from harness.worker.interpreter.observing import cannot, current
-from harness.worker.interpreter.programs import Programs
+from harness.worker.interpreter.tapes.programs import Programs
 from harness.worker.interpreter.traffic import MAX_REPORTS, Observation, Origin
 
 from . import footprint

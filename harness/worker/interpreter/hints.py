@@ -15,8 +15,9 @@ import numpy as np
 import triton.language as tl
 from triton.runtime import interpreter
 
+from harness.worker.interpreter.tapes.tracing import operation
+
 from .observing import current
-from .tracing import operation
 
 ALIGNMENT = 16
 """Bytes. Whether an address is a multiple of more depends on the allocator, not on the kernel."""

@@ -16,9 +16,10 @@ from numpy.typing import NDArray
 from triton.runtime import interpreter
 from triton.runtime.interpreter import TensorHandle
 
+from harness.worker.interpreter.tapes.operations import Differs
+
 from .candidate_lines import candidate_line
 from .observing import current
-from .operations import Differs
 from .places import elements_text, indices_text
 from .traffic import MAX_REPORTS
 

@@ -18,13 +18,14 @@ import triton.language as tl
 from triton.runtime import interpreter
 
 from harness.wire.device import Target
+from harness.worker.interpreter import hints
+from harness.worker.interpreter.semantics import aliases, constants, gaps, loops
+from harness.worker.interpreter.tapes.programs import Programs
 from harness.worker.triton_hooks.autotuning import policy, static_assert
 from harness.worker.triton_hooks.launches import Launch, handle_launches, parameters_of, sizes, tensors_in
 from harness.worker.triton_hooks.stub_driver import stub
 
-from . import aliases, constants, gaps, hints, loops
 from .observing import current
-from .programs import Programs
 from .traffic import LaunchRecord, Observation
 
 RunPrograms = Callable[[Any, Mapping[str, Any], tuple[int, int, int]], None]

@@ -11,23 +11,20 @@ import numpy as np
 import triton
 
 from harness.wire.device import Target
-from harness.worker.triton_hooks import stub_driver
-from harness.worker.triton_hooks.autotuning import Mode, policy
-
-from . import (
-    accesses,
+from harness.worker.interpreter import accesses, hints, indices, interpreted_launches
+from harness.worker.interpreter.semantics import (
     aliases,
     arithmetic,
     expressions,
     float_hooks,
     gaps,
-    hints,
-    indices,
-    interpreted_launches,
     loops,
-    programs,
     reductions,
 )
+from harness.worker.interpreter.tapes import programs
+from harness.worker.triton_hooks import stub_driver
+from harness.worker.triton_hooks.autotuning import Mode, policy
+
 from .observing import UnsupportedHere, observe
 
 __all__ = ["UnsupportedHere", "observe", "prepare"]

@@ -24,12 +24,13 @@ from harness.wire.guest_messages import (
 from harness.wire.judge_messages import Begin, Failure, FirstCallPassed, FirstCaseRight, Judged
 from harness.wire.served_calls import BatchRows
 from harness.worker.kit import place
-from harness.worker.oracle import integrity, mismatch_wording
+from harness.worker.oracle import integrity
 from harness.worker.oracle.answers import Answers
 from harness.worker.oracle.blame import Stop, blame
 from harness.worker.oracle.caller import Caller, Run
+from harness.worker.oracle.comparison import mismatch_wording
+from harness.worker.oracle.comparison.mismatch_wording import CaseError
 from harness.worker.oracle.engine_line import EngineLine
-from harness.worker.oracle.mismatch_wording import CaseError
 from harness.worker.oracle.problem import BadProblem, Problem
 from harness.worker.oracle.vault import Given, Vault
 from harness.worker.oracle.worker_line import (

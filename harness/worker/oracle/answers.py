@@ -10,13 +10,14 @@ import torch
 from harness.cases.judged_case import JudgedCase
 from harness.wire.evaluation import ErrorReport, Margin, Mismatch
 from harness.worker.kit.arena import Value
+from harness.worker.oracle import integrity
+from harness.worker.oracle.comparison import bounds, mismatch_wording
+from harness.worker.oracle.comparison.compare import Comparison, compare
+from harness.worker.oracle.comparison.mismatch_wording import CaseError
 from suites.task import Output, QuantizationTolerance, Task, Tolerance
 from suites.tolerances import dtype_of, tolerance_of
 
-from . import bounds, integrity, mismatch_wording
 from .caller import Run
-from .compare import Comparison, compare
-from .mismatch_wording import CaseError
 from .problem import torch_dtype
 
 

@@ -6,8 +6,8 @@ import re
 
 from harness.wire.evaluation import ErrorReport
 from harness.wire.guest_messages import OUT_OF_MEMORY
+from harness.worker.oracle.comparison.mismatch_wording import CaseError
 
-from .mismatch_wording import CaseError
 from .worker_line import CandidateRaised, GuestLied, GuestSlow, NoAnswer
 
 _SENTENCE = re.compile(r"(?<=\.)\s+(?=[A-Z])")

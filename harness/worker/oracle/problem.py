@@ -20,13 +20,18 @@ from harness.wire.guest_messages import Plain
 from harness.worker.kit import arena, place
 from harness.worker.kit.arena import Value
 from harness.worker.kit.in_place import with_changed_inputs, without_plain
+from harness.worker.oracle.inputs.distributions import (
+    inject_degenerate,
+    inject_extremes,
+    inject_mask,
+    inject_outliers,
+    inject_special,
+)
+from harness.worker.oracle.inputs.layouts import laid_out
+from harness.worker.oracle.inputs.neighbours import alike, with_other_middle
+from harness.worker.oracle.inputs.sizes_alone import without_memory
 from suites.task import Case, Distribution, Task, Tolerance
 from suites.tolerances import dtype_of, tolerance_of
-
-from .distributions import inject_degenerate, inject_extremes, inject_mask, inject_outliers, inject_special
-from .layouts import laid_out
-from .neighbours import alike, with_other_middle
-from .sizes_alone import without_memory
 
 Inputs = dict[str, Value]
 OUTPUT_DTYPES = "output_dtypes"

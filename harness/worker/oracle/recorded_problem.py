@@ -28,11 +28,11 @@ from harness.wire.script_messages import (
 )
 from harness.worker.kit import place
 from harness.worker.kit.arena import Value, dtype_name, storage_bytes
+from harness.worker.oracle.comparison.reference_noise import measure_noise, quantize_outputs
 from suites.dtypes import ITEM_BYTES
 from suites.task import Case, Task
 
 from .problem import BadProblem, Inputs, Problem, specified, torch_dtype
-from .reference_noise import measure_noise, quantize_outputs
 from .script_runs import CannotJudge, ScriptRuns, SlowScript
 
 SLOW_S, LARGE_BYTES = 3.0, 64 << 20

@@ -13,7 +13,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
-from suites.public.script import NO_TEST
+from suites.public.syntax.script import NO_TEST
 
 from .call_log import CallLog
 from .execution import EndsHere, TimeLimit

@@ -25,7 +25,7 @@ from triton.tools.tensor_descriptor import TensorDescriptor
 
 from harness.wire import records
 from harness.wire.records import Function, FunctionNotes, Language, Value, View
-from harness.worker.interpreter import constants
+from harness.worker.interpreter.semantics import constants
 from harness.worker.triton_hooks.launch_options import is_option
 from harness.worker.triton_hooks.launches import Launch, computes_constants
 from harness.worker.triton_hooks.versions import rounds_to_tf32

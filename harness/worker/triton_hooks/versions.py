@@ -7,7 +7,7 @@ Differences between the supported versions of Triton, 3.6 and 3.7.
 | first specialised argument | | imports the language Gluon | `warm.specialise_once` |
 | AMD back end | dumps of each kernel that no process reads | | `cache_files.install` |
 | field of a tensor descriptor that rounds to tf32 | | `round_f32_to_tf32` | `rounds_to_tf32` |
-| the interpreter's semantic | new for each function of the language | one for all | `interpreter.programs` |
+| the interpreter's semantic | new for each function of the language | one for all | `interpreter.tapes.programs` |
 | loop bounds in the interpreter | arrays, which numpy 2.4 refuses as an index | numbers | `interpreter.interpreted_launches` |
 | launch options | see `OTHER_OPTIONS` | see `OTHER_OPTIONS` | `launch_options` |
 """

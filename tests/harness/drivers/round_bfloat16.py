@@ -15,8 +15,12 @@ import numpy as np
 import torch
 
 from harness.hardware.targets import target
-from harness.worker.interpreter.float_conversions import bfloat16_bits, bfloat16_rounded, bfloat16_values
 from harness.worker.interpreter.interpreter import observe, prepare
+from harness.worker.interpreter.semantics.float_conversions import (
+    bfloat16_bits,
+    bfloat16_rounded,
+    bfloat16_values,
+)
 
 torch.set_num_threads(1)
 prepare(target("gfx942"))

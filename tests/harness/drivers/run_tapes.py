@@ -11,8 +11,9 @@ sys.path.insert(0, str(Path(__file__).parent))
 import torch
 
 from harness.hardware.targets import target
-from harness.worker.interpreter import interpreted_launches, program_tape, programs, tracing
+from harness.worker.interpreter import interpreted_launches
 from harness.worker.interpreter.interpreter import observe, prepare
+from harness.worker.interpreter.tapes import program_tape, programs, tracing
 
 torch.set_num_threads(1)
 prepare(target("gfx942"))

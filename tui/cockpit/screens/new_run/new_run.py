@@ -24,9 +24,9 @@ from harness import HarnessError
 from sessions.errors import SessionsError
 from sessions.home import Home
 from suites import SuiteError
+from suites.own.draft import Draft
 from suites.own.folder import kept_own
 from suites.own.request import KernelRequest, parse_request
-from suites.own.texts import Draft
 from suites.registry import OWN
 from tui.actions.own_kernels import assumptions, draft_of
 from tui.actions.run_estimates import estimate

@@ -1,0 +1,1 @@
+"""Compares outputs with right ones, and says what is wrong with them."""

@@ -1,0 +1,288 @@
+"""The comparison of a candidate's output with the oracle's; the judge has no other."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+
+from harness.wire.evaluation import Margin, Mismatch
+from harness.worker.kit.arena import Value
+from harness.worker.oracle.comparison import bounds
+from suites.task import QuantizationTolerance, Tolerance
+
+from .error_pattern import describe_pattern, inputs_at
+from .reference_noise import FACTOR, QUANTIZED_REACH, noise_of, reach
+
+_DIGITS = (6, 9, 17)
+EXACT = Tolerance()
+SLACK = 1.25
+"""Factor on the error of quantized inputs if they alone miss a metric's limit: allows another rounding or granularity."""
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """The result for one output of one case."""
+
+    mismatch: Mismatch | None
+    """Where and by how much the output is wrong; `None` if it is right."""
+    margins: tuple[Margin, ...]
+    """Used share of each tolerance; none if there is no such share: wrong dtype or shape, NaN, Inf, integers."""
+    elements: int
+
+    def is_near(self, tolerance: Tolerance, quantization: QuantizationTolerance | None) -> bool:
+        """Return whether the errors are so small that the oracle's own rounding, or a quantization, may explain them."""
+        if self.margins:
+            limit = reach(tolerance) if quantization is None else QUANTIZED_REACH
+            return all(margin.used <= limit for margin in self.margins)
+        return self.mismatch is not None and self.mismatch.max_abs == 1
+
+
+def compare(
+    got: torch.Tensor,
+    expected: torch.Tensor,
+    *,
+    case: str,
+    output: str,
+    dtype: torch.dtype,
+    tolerance: Tolerance,
+    quantization: QuantizationTolerance | None,
+    terms: int = 1,
+    tf32: bool = False,
+    changes: torch.Tensor | None = None,
+    inputs: Mapping[str, Value] | None = None,
+) -> Comparison:
+    """Compare `got` with `expected`, and measure how much of the tolerance it uses.
+
+    `expected` is the oracle's output (float64 or integer); `dtype` is the dtype that `got` must have. `terms` is the length
+    of the tolerance's reduction. `tf32` is true if the device rounds to TF32. `changes`: of `reference_noise`, for `expected`;
+    with `quantization` the outputs for quantized inputs. `inputs` of the output's shape are shown beside a wrong element.
+
+    NaN and infinities must be where the oracle has them. A value beyond the range of `dtype` is expected as infinity; if
+    the tolerance reaches across that limit, a finite value is right as well. With `quantization`, its metrics judge the
+    finite values instead of `tolerance`.
+    """
+    if got.dtype != dtype or got.shape != expected.shape:
+        return Comparison(_wrong_kind(got, expected, case=case, output=output, dtype=dtype), (), 0)
+    if not dtype.is_floating_point:
+        return _compare_whole(got, expected, case=case, output=output, changes=changes, inputs=inputs)
+    wide, truth = got.double(), expected.double()
+    limit = bounds.overflow(dtype)
+    beyond = truth.isfinite() & (truth.abs() >= limit)
+    reference = torch.where(beyond, truth.sign() * math.inf, truth)
+    finite = wide.isfinite() & reference.isfinite()
+    right = (wide.isnan() & truth.isnan()) | (wide == reference)
+    metrics: dict[str, float] = {}
+    if quantization is None:
+        bound = bounds.allowed(truth, dtype, tolerance, terms=terms, tf32=tf32)
+        if changes is not None:
+            bound = bound + FACTOR * noise_of(changes, bound, tolerance)
+        error = (wide - truth).abs()
+        near = truth.isfinite() & (truth.abs() + bound >= limit)
+        right |= wide.isfinite() & truth.isfinite() & (error <= bound)
+        right |= near & wide.isinf() & (wide.sign() == truth.sign())
+        measure = "exact" if tolerance == EXACT else "elementwise"
+        share = torch.where(finite & (error > 0), error / bound, 0.0)
+        margins = _elementwise(share, finite, right, Margin(case, output, measure, 0.0))
+        used = float(share.max()) if share.numel() else 0.0
+    else:
+        metrics = quantization_metrics(wide[finite], reference[finite], dtype)
+        shares = _shares(metrics, quantization)
+        if changes is not None:
+            least = [
+                _shares(
+                    quantization_metrics(quantized.double()[finite], reference[finite], dtype), quantization
+                )
+                for quantized in changes
+            ]
+            shares = {
+                name: share / max(1.0, SLACK * max(used[name] for used in least))
+                for name, share in shares.items()
+            }
+        used = max(shares.values())
+        if used <= 1:
+            right |= finite
+        margins = tuple(
+            Margin(case, output, name, share) for name, share in shares.items() if math.isfinite(share)
+        )
+    mismatch = _report(
+        got, wide, reference, ~right, case=case, output=output, metrics=metrics, used=used, inputs=inputs
+    )
+    return Comparison(mismatch, margins, got.numel())
+
+
+def quantization_metrics(got: torch.Tensor, expected: torch.Tensor, dtype: torch.dtype) -> dict[str, float]:
+    """Return `cosine`, `relative_l1`, `rmse` and `worst` over finite values (float64) of an output of `dtype`.
+
+    `QuantizationTolerance` has the definitions.
+
+    If all expected values are zero, only zeros are right.
+    """
+    error = got - expected
+    if float(expected.abs().sum()) == 0.0:
+        perfect = float(got.abs().sum()) == 0.0
+        wrong = 0.0 if perfect else math.inf
+        return {"cosine": 1.0 if perfect else 0.0, "relative_l1": wrong, "rmse": wrong, "worst": wrong}
+    norms = float(got.norm() * expected.norm())
+    rms = float(expected.square().mean().sqrt())
+    beyond_rounding = (error.abs() - 0.5 * bounds.spacing(expected, dtype)).clamp(min=0.0)
+    return {
+        "cosine": float((got * expected).sum()) / norms if norms else 0.0,
+        "relative_l1": float(error.abs().sum() / expected.abs().sum()),
+        "rmse": float(error.square().mean().sqrt()) / rms,
+        "worst": float(beyond_rounding.max()) / rms,
+    }
+
+
+def _shares(metrics: dict[str, float], tolerance: QuantizationTolerance) -> dict[str, float]:
+    """Return the used share of each metric's tolerance; above 1, or NaN, is wrong."""
+    used = {
+        "cosine": _share(max(0.0, 1.0 - metrics["cosine"]), 1.0 - tolerance.cosine_min),
+        "relative_l1": _share(metrics["relative_l1"], tolerance.relative_l1_max),
+        "rmse": _share(metrics["rmse"], tolerance.rmse_max),
+    }
+    if tolerance.worst_max is not None:
+        used["worst"] = _share(metrics["worst"], tolerance.worst_max)
+    return used
+
+
+def _share(error: float, allowed: float) -> float:
+    if math.isnan(error):
+        return math.inf
+    if error == 0.0:
+        return 0.0
+    return error / allowed if allowed else math.inf
+
+
+def _compare_whole(
+    got: torch.Tensor,
+    expected: torch.Tensor,
+    *,
+    case: str,
+    output: str,
+    changes: torch.Tensor | None,
+    inputs: Mapping[str, Value] | None,
+) -> Comparison:
+    """Compare integers and booleans: equal or wrong; where the oracle's own rounding decides, 1 more or less is right."""
+    wide, reference = got.to(torch.int64), expected.to(torch.int64)
+    wrong = wide != reference
+    if changes is not None:
+        wrong &= ~(changes.any(dim=0) & ((wide - reference).abs() == 1))
+    mismatch = _report(
+        got,
+        wide,
+        reference,
+        wrong,
+        case=case,
+        output=output,
+        metrics={},
+        used=math.inf,
+        inputs=inputs,
+    )
+    margins = () if mismatch else (Margin(case, output, "exact", 0.0),)
+    return Comparison(mismatch, margins, got.numel())
+
+
+def _elementwise(
+    share: torch.Tensor, finite: torch.Tensor, right: torch.Tensor, empty: Margin
+) -> tuple[Margin, ...]:
+    """Return the worst element's share of its bound; nothing if a wrong element has no such share (NaN, Inf)."""
+    if bool((~right & ~finite).any()):
+        return ()
+    if not share.any():
+        return (empty,)
+    place = int(share.argmax())
+    worst = float(share.flatten()[place])
+    if not math.isfinite(worst):
+        return ()
+    index = tuple(int(position) for position in np.unravel_index(place, share.shape))
+    return (Margin(empty.case, empty.output, empty.measure, worst, index),)
+
+
+def _wrong_kind(
+    got: torch.Tensor, expected: torch.Tensor, *, case: str, output: str, dtype: torch.dtype
+) -> Mismatch:
+    shape, dtype_got = tuple(got.shape), str(got.dtype).removeprefix("torch.")
+    wanted = str(dtype).removeprefix("torch.")
+    wide = got.double()  # torch has no isnan and isinf for 8-bit floats
+    return Mismatch(
+        case=case,
+        output=output,
+        index=(),
+        expected=f"{wanted}{list(expected.shape)}",
+        got=f"{dtype_got}{list(shape)}",
+        max_abs=None,
+        wrong_share=1.0,
+        nan_got=int(wide.isnan().sum()),
+        nan_expected=int(expected.isnan().sum()),
+        inf_got=int(wide.isinf().sum()),
+        inf_expected=int(expected.isinf().sum()),
+        shape=shape,
+        expected_shape=tuple(expected.shape),
+        dtype=dtype_got,
+        expected_dtype=wanted,
+    )
+
+
+def _report(
+    got: torch.Tensor,
+    wide: torch.Tensor,
+    reference: torch.Tensor,
+    wrong: torch.Tensor,
+    *,
+    case: str,
+    output: str,
+    metrics: dict[str, float],
+    used: float,
+    inputs: Mapping[str, Value] | None,
+) -> Mismatch | None:
+    """Describe the mismatch by its first wrong element; `wide` and `reference` are float64 or int64.
+
+    `used` is the largest share of the tolerance.
+    """
+    count = int(wrong.sum())
+    if count == 0:
+        return None
+    first = tuple(int(place) for place in wrong.nonzero()[0])
+    finite = wide.isfinite() & reference.isfinite()
+    error = (wide.double() - reference.double()).abs()[finite]
+    expected_text, got_text = _in_few_digits(reference[first].item(), wide[first].item())
+    name = str(got.dtype).removeprefix("torch.")
+    return Mismatch(
+        case=case,
+        output=output,
+        index=first,
+        expected=expected_text,
+        got=got_text,
+        max_abs=float(error.max()) if error.numel() else None,
+        used=used if math.isfinite(used) else None,
+        wrong_share=count / wrong.numel(),
+        nan_got=int(wide.isnan().sum()),
+        nan_expected=int(reference.isnan().sum()),
+        inf_got=int(wide.isinf().sum()),
+        inf_expected=int(reference.isinf().sum()),
+        shape=tuple(got.shape),
+        expected_shape=tuple(reference.shape),
+        dtype=name,
+        expected_dtype=name,
+        metrics=metrics,
+        pattern=(
+            *describe_pattern(wide, reference, wrong, first=first, dtype=got.dtype),
+            *inputs_at(first, inputs or {}, got.shape),
+        ),
+    )
+
+
+def _in_few_digits(expected: float, got: float) -> tuple[str, str]:
+    """Return both values with as few digits as make them different; integers in full."""
+    if isinstance(expected, int):
+        return str(expected), str(got)
+    texts = ("", "")
+    for digits in _DIGITS:
+        texts = (f"{expected:.{digits}g}", f"{got:.{digits}g}")
+        if texts[0] != texts[1]:
+            break
+    return texts

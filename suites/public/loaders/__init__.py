@@ -1,0 +1,1 @@
+"""The loaders: each reads the clones of one public benchmark."""

@@ -1,0 +1,98 @@
+"""KernelBench-X."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+
+import msgspec
+
+from suites.public.clone import MARKERS, Clone
+from suites.public.instructions import reference_instruction
+from suites.public.known import KERNELBENCH_X
+from suites.public.loaders.metadata import described, first_sentence, read_rows
+from suites.public.loaders.separated import separated_task
+from suites.public.loading import Loading
+from suites.public.task import Part, PublicTask, ReferenceKind, TestForm
+from suites.task import QuantizationTolerance
+
+
+class _Thresholds(msgspec.Struct):
+    cosine_sim: float
+    l1_relative: float
+    rmse: float
+
+
+class _Row(msgspec.Struct):
+    """The keys of a task in the suite's list that a loader needs."""
+
+    file: str
+    func_inputs: str = ""
+    description: str = ""
+    math: str = ""
+    other: str = ""
+    difficulty: int | None = None
+    precision_thresholds: _Thresholds | None = None
+    quantization_spec: dict[str, str] = {}
+
+
+def load_kernelbench_x(loading: Loading) -> Iterable[PublicTask]:
+    """Yield the tasks that the suite's list names; its folders hold eight files more."""
+    clone = loading.clone
+    root = clone.folder / MARKERS[clone.kind]
+    rows = {row.file: row for row in read_rows(loading, clone.folder / "data/kernelbenchx_v1.json", _Row)}
+    files = list(rows) or sorted(path.relative_to(root).as_posix() for path in root.glob("*/*.py"))
+    for file in files:
+        yield _task(clone, root / file, file, rows.get(file))
+
+
+def _task(clone: Clone, path: Path, file: str, row: _Row | None) -> PublicTask:
+    task = separated_task(
+        clone,
+        path,
+        file=file,
+        reference_kind=ReferenceKind.TORCH,
+        test_form=TestForm.SCRIPT,
+        tolerances=KERNELBENCH_X,
+        search_paths=(clone.folder / "utils",),
+    )
+    task = msgspec.structs.replace(
+        task, category=file.partition("/")[0], performance=_performance(clone, path.stem)
+    )
+    if row is None:
+        return msgspec.structs.replace(task, instruction=reference_instruction(task))
+    parts = {
+        "Functional description": row.description,
+        "Wrapper entry information": row.func_inputs,
+        "Math": row.math,
+        "Other": row.other,
+    }
+    return msgspec.structs.replace(
+        task,
+        title=first_sentence(row.description),
+        instruction=described(parts),
+        difficulty=row.difficulty,
+        quantization=_quantization(row.precision_thresholds),
+        widths=_widths(row.quantization_spec),
+    )
+
+
+def _quantization(thresholds: _Thresholds | None) -> QuantizationTolerance | None:
+    if thresholds is None:
+        return None
+    return QuantizationTolerance(
+        cosine_min=thresholds.cosine_sim, relative_l1_max=thresholds.l1_relative, rmse_max=thresholds.rmse
+    )
+
+
+def _widths(spec: dict[str, str]) -> dict[str, int]:
+    bits = {kind: spec.get(kind, "").removeprefix("int") for kind in ("weight", "activation")}
+    return {kind: int(text) for kind, text in bits.items() if text.isdecimal()}
+
+
+def _performance(clone: Clone, stem: str) -> Part | None:
+    path = clone.folder / "metrics/golden_metrics" / f"{stem}_perf.py"
+    try:
+        return Part(path, path.read_text(encoding="utf-8"))
+    except (OSError, UnicodeDecodeError):
+        return None

@@ -1,0 +1,137 @@
+"""TritonBench-G, its revision in GEAK-eval, and TritonBench-T."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from inspect import cleandoc
+from pathlib import Path
+
+import msgspec
+
+from suites.public.clone import MARKERS, Clone
+from suites.public.instructions import Instruction, reference_instruction
+from suites.public.known import LOOSE
+from suites.public.loaders.metadata import described, first_sentence, read_rows
+from suites.public.loaders.separated import separated_task
+from suites.public.loading import Loading
+from suites.public.task import Part, PublicTask, ReferenceKind, SuiteKind, TestForm
+
+_PERFORMANCE = {
+    SuiteKind.TRITONBENCH_G: "performance_metrics/perf_G/golden_metrics",
+    SuiteKind.TRITONBENCH_T: "performance_metrics/perf_T/golden_metrics",
+    SuiteKind.TRITONBENCH_REVISED: "geak_eval/data/TritonBench/performance_metrics/perf_G/golden_metrics",
+}
+
+
+class _RowG(msgspec.Struct):
+    """The keys of a task in the list of TritonBench-G that a loader needs."""
+
+    file: str
+    simp_instru: str = ""
+    comp_instru: str = ""
+    difficulty: str = ""
+
+
+class _RowT(msgspec.Struct):
+    file: str
+    func_inputs: str = ""
+    description: str = ""
+    math: str = ""
+    other: str = ""
+    difficulty: int | None = None
+
+
+def load_tritonbench_g(loading: Loading) -> Iterable[PublicTask]:
+    """Yield the tasks of TritonBench-G."""
+    clone = loading.clone
+    rows = _rows_g(loading, clone.folder)
+    for file in list(rows) or _files(clone):
+        yield _task_g(loading, file, rows.get(file))
+
+
+def load_revised(loading: Loading) -> Iterable[PublicTask]:
+    """Yield the tasks of the revision in GEAK-eval. Its clone has no instructions: a clone of TritonBench-G gives them."""
+    upstream = loading.companions.get(SuiteKind.TRITONBENCH_G)
+    rows = _rows_g(loading, upstream) if upstream else {}
+    if upstream is None:
+        loading.note(
+            "instructions and difficulties need a clone of thunlp/TritonBench; add it as tritonbench-g"
+        )
+    for file in _files(loading.clone):
+        yield _task_g(loading, file, rows.get(file))
+
+
+def load_tritonbench_t(loading: Loading) -> Iterable[PublicTask]:
+    """Yield the tasks of TritonBench-T. Its file of descriptions is a JSON array, whatever its name says."""
+    clone = loading.clone
+    descriptions = clone.folder / "data/TritonBench_T_v1.jsonl"
+    rows = {row.file: row for row in read_rows(loading, descriptions, _RowT)}
+    for file in list(rows) or _files(clone):
+        task = separated_task(
+            clone,
+            clone.folder / MARKERS[clone.kind] / file,
+            file=file,
+            reference_kind=ReferenceKind.TORCH,
+            test_form=TestForm.SCRIPT,
+            tolerances=LOOSE,
+        )
+        row = rows.get(file)
+        if row is not None:
+            task = msgspec.structs.replace(
+                task,
+                title=first_sentence(row.description),
+                difficulty=row.difficulty,
+                instruction=_described(row, loading.instruction),
+            )
+        yield _finished(task)
+
+
+def _rows_g(loading: Loading, folder: Path) -> dict[str, _RowG]:
+    path = folder / "data/TritonBench_G_v1.json"
+    return {row.file: row for row in read_rows(loading, path, _RowG)}
+
+
+def _files(clone: Clone) -> list[str]:
+    folder = clone.folder / MARKERS[clone.kind]
+    return sorted(path.name for path in folder.glob("*.py") if path.name != "__init__.py")
+
+
+def _task_g(loading: Loading, file: str, row: _RowG | None) -> PublicTask:
+    clone = loading.clone
+    task = separated_task(
+        clone,
+        clone.folder / MARKERS[clone.kind] / file,
+        file=file,
+        reference_kind=ReferenceKind.TRITON,
+        test_form=TestForm.SCRIPT,
+        tolerances=LOOSE,
+    )
+    if row is not None:
+        text = row.comp_instru if loading.instruction is Instruction.COMPLEX else row.simp_instru
+        task = msgspec.structs.replace(
+            task,
+            instruction=cleandoc(text).strip(),
+            difficulty=int(row.difficulty) if row.difficulty.isdecimal() else None,
+        )
+    return _finished(task)
+
+
+def _described(row: _RowT, instruction: Instruction) -> str:
+    parts = {"Functional description": row.description, "Wrapper entry information": row.func_inputs}
+    if instruction is Instruction.COMPLEX:
+        parts |= {"Math": row.math, "Other": row.other}
+    return described(parts)
+
+
+def _finished(task: PublicTask) -> PublicTask:
+    """Return the task with the source of its inputs for timing, and with an instruction."""
+    path = task.folder / _PERFORMANCE[task.kind] / f"{Path(task.file).stem}_perf.py"
+    try:
+        performance = Part(path, path.read_text(encoding="utf-8"))
+    except (OSError, UnicodeDecodeError):
+        performance = None
+    return msgspec.structs.replace(
+        task,
+        performance=performance,
+        instruction=task.instruction or reference_instruction(task),
+    )
