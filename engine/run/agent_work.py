@@ -112,7 +112,11 @@ class AgentWork:
         recorder.record(
             CallStarted(call=call, attempt=attempt, role=Role.GENERATOR, model=model, messages=self._prompt)
         )
-        began, kept, batches = time.monotonic(), list[str](), PieceBatches(call, recorder.record)
+        began, kept, batches = (
+            time.monotonic(),
+            list[str](),
+            PieceBatches(call, recorder.record, self._shared.streams),
+        )
 
         def listen(piece: Piece) -> None:
             kept.append(piece.text)
