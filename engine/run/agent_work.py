@@ -112,11 +112,8 @@ class AgentWork:
         recorder.record(
             CallStarted(call=call, attempt=attempt, role=Role.GENERATOR, model=model, messages=self._prompt)
         )
-        began, kept, batches = (
-            time.monotonic(),
-            list[str](),
-            PieceBatches(call, recorder.record, self._shared.streams),
-        )
+        began, kept = time.monotonic(), list[str]()
+        batches = PieceBatches(call, recorder.record, self._shared.streams)
 
         def listen(piece: Piece) -> None:
             kept.append(piece.text)
@@ -134,7 +131,7 @@ class AgentWork:
                 await asyncio.sleep(DRAIN_S)
             batches.flush()
         finally:
-            batches.drop()
+            batches.close()
             self._listener, self._room = None, SHOWN_CHARACTERS
         spending = self._output.take_spending()
         finish = CallFinished(
