@@ -28,6 +28,7 @@ from harness.wire import limits
 from harness.wire.channel import BadFrame
 from harness.wire.device import VISIBILITY_VARIABLES, Device
 from harness.wire.encoding import ENCODER, decode_message
+from harness.wire.evaluation import StageEntered
 from harness.wire.kernel_profile import TOO_LARGE_BYTES, KernelProfile, Profile, Roofline
 from harness.wire.profile_messages import (
     DRAW,
@@ -65,17 +66,19 @@ async def take_profile(
     device: str,
     seed: int,
     keep: Keep,
+    on_stage: Callable[[StageEntered], None] = lambda _: None,
     configs: Mapping[str, str] | None = None,
 ) -> Profile:
     """Return the profile of one steady call of a source in one case on a GPU.
 
-    `case`: the first open case if empty. `configs` of autotuned kernels, as the judge timed them. `keep` gets the tool's files
-    as gzip by SHA-256. Without a tool that can read counters, Proton gives times alone, and the notes say why. Raises
-    `ProfileFailed` if there is no profile.
+    `case`: the first open case if empty. `configs` of autotuned kernels, as the judge timed them. `on_stage` is called when the
+    GPU is reached. `keep` gets the tool's files as gzip by SHA-256. Without a tool that can read counters, Proton gives times
+    alone, and the notes say why. Raises `ProfileFailed` if there is no profile.
     """
     if task.script is not None:
         raise ProfileFailed(f"{task.id} cannot be profiled: its cases are calls of a script of the benchmark")
     async with pool.slot(on=device) as slot:
+        on_stage(StageEntered("profile", slot.device.name))
         resolved = resolve_task(task, slot.device.target or "", on_gpu=True)
         chosen = _case(resolved, case)
         folder = Path(tempfile.mkdtemp(prefix="wavedeck-profile-"))
