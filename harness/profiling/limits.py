@@ -70,7 +70,7 @@ def bytes_words(profile: Profile) -> str:
     moved, roofline = moved_bytes(profile), profile.roofline
     if moved is None or roofline is None or not roofline.bytes:
         return ""
-    cached = "; the rest of what it writes is still in the caches" if moved < roofline.bytes else ""
+    cached = "; writes may still be in the caches" if moved < roofline.bytes else ""
     return (
         f"the call moves {moved / 1e6:.4g} MB between memory and the GPU, {moved / roofline.bytes:.2f} times the least of "
         f"{roofline.bytes / 1e6:.4g} MB{cached}"
