@@ -71,7 +71,7 @@ async def take_profile(
 ) -> Profile:
     """Return the profile of one steady call of a source in one case on a GPU.
 
-    `case`: the first open case if empty. `configs` of autotuned kernels, as the judge timed them. `on_stage` is called when the
+    `configs` of autotuned kernels, as the judge timed them. `on_stage` is called when the
     GPU is reached. `keep` gets the tool's files as gzip by SHA-256. Without a tool that can read counters, Proton gives times
     alone, and the notes say why. Raises `ProfileFailed` if there is no profile.
     """
@@ -280,9 +280,9 @@ def _keep_small(files: Sequence[Path], keep: Keep) -> dict[str, str]:
 
 def _case(task: Task, name: str) -> Case:
     cases = {case.name: case for case in task.open_cases}
-    if name and name not in cases:
+    if name not in cases:
         raise ProfileFailed(f"{task.id} has no open case {name!r} on a GPU; it has {', '.join(cases)}")
-    return cases[name or next(iter(cases))]
+    return cases[name]
 
 
 def _environment(shared: Mapping[str, str], device: Device) -> dict[str, str]:

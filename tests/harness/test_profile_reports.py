@@ -8,9 +8,9 @@ from pathlib import Path
 import msgspec
 import pytest
 
+from harness.profiling.bottleneck import profile_words, roofline_words
 from harness.profiling.hatchet import read_hatchet
 from harness.profiling.launches import ProfileFailed, merge_launches
-from harness.profiling.limits import profile_words, roofline_words
 from harness.profiling.ncu_report import METRICS, read_ncu
 from harness.profiling.rocpd import PASSES, read_rocpd
 from harness.profiling.tools import NCU, PROTON, Tool, find_tool, refusal

@@ -95,10 +95,11 @@ def _profile(
             devices=devices,
         )
     )
-    say(f"{BASELINE if of_baseline else attempt} of {opened.name} is being profiled")
+    subject = f"the baseline of {attempt}" if of_baseline else attempt
+    say(f"{subject} is being profiled, in {opened.name}")
     taken = _wait(opened, attempt, after=state.last_seq, of_baseline=of_baseline)
     if taken.profile is None:
-        raise Complaint(f"{attempt} has no new profile: {taken.problem}", code=ExitCode.FAILED)
+        raise Complaint(f"{subject} has no new profile: {taken.problem}", code=ExitCode.FAILED)
     return taken.profile
 
 

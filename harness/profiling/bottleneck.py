@@ -1,4 +1,4 @@
-"""Names the limit of a profiled kernel in words, with its figures, and compares it with the roofline."""
+"""Names the bottleneck of a profiled kernel in words, with its figures, and compares it with the roofline."""
 
 from __future__ import annotations
 
