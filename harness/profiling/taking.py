@@ -106,7 +106,7 @@ def roofline(task: Task, case: Case, product: Product) -> Roofline:
 
 
 class _Taken(NamedTuple):
-    """What a tool counted."""
+    """The kernels that a tool counted, the open layers of the sandbox, and the tool's files."""
 
     kernels: tuple[KernelProfile, ...]
     opened: tuple[str, ...]

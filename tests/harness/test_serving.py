@@ -96,11 +96,12 @@ def test_graph_that_repeats_values_of_the_capture_is_none(monkeypatch: pytest.Mo
 
 
 def test_candidate_is_tried_in_each_case_and_cannot_choose_the_name() -> None:
-    forged = TriedServing(msgspec.structs.replace(FINE, case="other", no_graph="x" * 10_000))
+    forged = TriedServing(msgspec.structs.replace(FINE, case="other", no_graph="x\n" * 10_000))
     on_bench = bench("fp32", "fp16-ragged", behaviours={CANDIDATE: on(TryServing, lambda *_: forged)})
     measured = on_bench.measure()
     assert sorted(call.case for call in measured.served) == ["fp16-ragged", "fp32"]
     assert len(measured.served[0].no_graph) < 1000
+    assert "\n" not in measured.served[0].no_graph, "it could write lines of a pull request"
     assert on_bench.requests("baseline", TryServing) == []
 
 
@@ -180,10 +181,10 @@ def test_axis_that_keeps_its_sizes_is_split_to_the_size_of_a_case_with_the_same_
     case, *_ = load_task("softmax").open_cases
     kept, sizes = {axis: Axis(vary=False) for axis in case.cpu}, case.cpu
     fewer = msgspec.structs.replace(case, name="fewer", cpu=sizes | {"rows": 2})
-    other = msgspec.structs.replace(case, name="other", cpu=dict.fromkeys(sizes, 1))
-    [compared] = compare("softmax", lambda x: torch.softmax(x, -1), axes=kept, cases=(case, fewer, other))
+    unlike = msgspec.structs.replace(case, name="unlike", cpu=dict.fromkeys(sizes, 1))
+    [compared] = compare("softmax", lambda x: torch.softmax(x, -1), axes=kept, cases=(case, fewer, unlike))
     assert (compared.rows, compared.of, compared.same_bits) == (2, sizes["rows"], True)
-    [alone] = compare("softmax", lambda x: torch.softmax(x, -1), axes=kept, cases=(case, other))
+    [alone] = compare("softmax", lambda x: torch.softmax(x, -1), axes=kept, cases=(case, unlike))
     assert alone.same_bits is None
 
 

@@ -18,8 +18,8 @@ def test_process_that_left_its_group_ends_with_the_command(tmp_path: Path) -> No
     command = ["harness.worker.server.warded_command", str(tmp_path), "sh", "-c", LEAVES_ITS_GROUP]
     ended = subprocess.run(worker_start.command(*command), cwd=tmp_path, timeout=60, check=False)
     assert ended.returncode == 3
-    left = (tmp_path / "left").read_text().strip()
-    assert not Path(f"/proc/{left}").exists()
+    pid = (tmp_path / "left").read_text().strip()
+    assert not Path(f"/proc/{pid}").exists()
 
 
 def test_file_of_foreign_code_is_read_only_if_it_is_a_small_regular_file(tmp_path: Path) -> None:

@@ -126,7 +126,7 @@ class SourceTimers:
         if not (0 < call.host_us < math.inf and 0 <= call.tuning_s < math.inf):
             raise link.lie("what came are no times of a call")
         return msgspec.structs.replace(
-            call, case=case.name, no_graph=call.no_graph and call.no_graph[:MOST_WORDS]
+            call, case=case.name, no_graph=call.no_graph and " ".join(call.no_graph.split())[:MOST_WORDS]
         )
 
     def _time_plain_calls(self, link: TimerLine) -> float:

@@ -98,8 +98,8 @@ def _least(task: Task, case: Case, axis: str) -> int:
     allowed = ranges_of(task)[axis]
     if allowed.vary:
         return -(-max(allowed.low, 1) // allowed.step) * allowed.step
-    alike = [other for other in task.open_cases if {**other.cpu, axis: case.cpu[axis]} == case.cpu]
-    return min((other.cpu[axis] for other in alike), default=case.cpu[axis])
+    cases = [shown for shown in task.open_cases if {**shown.cpu, axis: case.cpu[axis]} == case.cpu]
+    return min((shown.cpu[axis] for shown in cases), default=case.cpu[axis])
 
 
 def _split(problem: Problem, few: Case, whole: Given, size: int, rows: int, first: int) -> Given:

@@ -44,8 +44,8 @@ def profile_command(
     attempt, instance = find_attempt(opened.state, words[-1])
     compared = attempt
     if against is not None and against != BASELINE:
-        compared, other = find_attempt(opened.state, against)
-        if compared.attempt == attempt.attempt or other.task != instance.task:
+        compared, its_instance = find_attempt(opened.state, against)
+        if compared.attempt == attempt.attempt or its_instance.task != instance.task:
             raise Complaint(f"--against needs another attempt on {instance.task}, or `{BASELINE}`")
         if compared.verdict is not Verdict.CORRECT:  # before minutes of the first profile
             raise Complaint(f"{against} is not correct; profile a correct attempt")
