@@ -29,7 +29,7 @@ from harness.wire.channel import BadFrame
 from harness.wire.device import VISIBILITY_VARIABLES, Device
 from harness.wire.encoding import ENCODER, decode_message
 from harness.wire.evaluation import StageEntered
-from harness.wire.kernel_profile import TOO_LARGE_BYTES, KernelProfile, Profile, Roofline
+from harness.wire.kernel_profile import KernelProfile, Profile, Roofline
 from harness.wire.profile_messages import (
     DRAW,
     ENDED,
@@ -54,6 +54,8 @@ _END_S = 10.0
 DRAWING, PROFILED = "harness.worker.oracle.drawn_inputs", "harness.worker.profiled.profiled"
 _WARDED = "harness.worker.server.warded_command"
 _ENDED_BYTES, _PRINTED_BYTES, _MOST_WORDS = 1 << 16, 1 << 20, 300
+_MOST_RAW_BYTES = 4 << 20
+"""A larger file of a tool, as gzip, is not kept."""
 Keep = Callable[[Mapping[str, bytes]], None]
 
 
@@ -272,7 +274,7 @@ def _ended(scratch: Path) -> ProfileEnded | None:
 def _keep_small(files: Sequence[Path], keep: Keep) -> dict[str, str]:
     """Keep the tool's files that are not too large as gzip; returns their digests by name."""
     packed = {file.name: gzip.compress(file.read_bytes(), mtime=0) for file in files}
-    kept = {name: data for name, data in packed.items() if len(data) <= TOO_LARGE_BYTES}
+    kept = {name: data for name, data in packed.items() if len(data) <= _MOST_RAW_BYTES}
     digests = {name: hashlib.sha256(data).hexdigest() for name, data in kept.items()}
     keep({digests[name]: data for name, data in kept.items()})
     return digests

@@ -102,7 +102,9 @@ def test_limit_is_named_with_its_figures_and_compared_with_the_roofline() -> Non
     profile = profiles.softmax_profile()
     words = profile_words(profile)
     assert "memory limits: memory 70 %, matrix units 2 %, vector units 31 %" in words
-    assert "moves 46.97 MB between memory and the GPU, 0.70 times the least of 67.11 MB" in words
+    assert (
+        "moves 46.97 MB between memory and the GPU, 0.70 times the 67.11 MB of the task's cost model" in words
+    )
     assert roofline_words(profile).endswith("took 20.13 us under the tool")
     _, matmul = read_ncu(profiles.NCU)
     busy = msgspec.structs.replace(profile, kernels=(matmul,))

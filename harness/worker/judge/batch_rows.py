@@ -111,12 +111,12 @@ def _split(problem: Problem, few: Case, whole: Given, size: int, rows: int, firs
         argument.name: _part_of(whole.inputs[argument.name], argument, size, rows, first)
         for argument in spec.arguments
     }
-    alone = problem.oracle(few, inputs)
+    alone, plain = problem.oracle(few, inputs), problem.plain
     for expected, answer in zip(whole.expected, alone, strict=True):
         dimension = _dimension(expected.shape, answer.shape, size, rows)
         if not _are_close(expected.narrow(dimension, first, rows), answer):
             raise _NoBatch
-    return Given(problem, JudgedCase(few), inputs, alone, problem.plain)
+    return Given(problem, JudgedCase(few), inputs, alone, plain)
 
 
 def _part_of(value: Value, wanted: ArgumentSpec, size: int, rows: int, first: int) -> Value:

@@ -12,7 +12,6 @@ from harness.wire.kernel_profile import Profile
 from sessions import JournalTail
 from sessions.catalog import LATEST
 from sessions.events import ProfileTaken
-from sessions.state.state import SessionState
 from sessions.store.decidable import find_attempt
 from tui.actions.send import give
 from tui.commands.opening import OpenedSession, complete_words, open_session
@@ -79,7 +78,8 @@ def _profile(
 ) -> Profile:
     """Return the kept profile, or take one on `gpu`, else on `device`. Raises `Complaint` if there is none."""
     state = opened.state
-    kept = kept_profiles(state, attempt, of_baseline=of_baseline)
+    shown, instance = find_attempt(state, attempt)
+    kept = state.baseline_profiles.get(instance.task, {}) if of_baseline else shown.profiles
     profile = kept.get(case) if case else next(reversed(kept.values()), None)
     if profile is not None and not again and gpu in (None, profile.device):
         return profile
@@ -101,12 +101,6 @@ def _profile(
     if taken.profile is None:
         raise Complaint(f"{subject} has no new profile: {taken.problem}", code=ExitCode.FAILED)
     return taken.profile
-
-
-def kept_profiles(state: SessionState, attempt: str, *, of_baseline: bool) -> dict[str, Profile]:
-    """Return the session's profiles of an attempt, or of its task's timing baseline, by case."""
-    shown, instance = find_attempt(state, attempt)
-    return state.baseline_profiles.get(instance.task, {}) if of_baseline else shown.profiles
 
 
 def _wait(opened: OpenedSession, attempt: str, *, after: int, of_baseline: bool) -> ProfileTaken:
