@@ -77,7 +77,14 @@ class Judge(Protocol):
         ...
 
     async def profile(
-        self, source: str, task: Task, *, case: str, device: str, configs: Mapping[str, str]
+        self,
+        source: str,
+        task: Task,
+        *,
+        case: str,
+        device: str,
+        configs: Mapping[str, str],
+        on_stage: OnStage,
     ) -> Profile:
         """Returns what a profiler counts; raises as `take_profile`."""
         ...
@@ -147,7 +154,14 @@ class PoolJudge:
         return await self._evaluate(source, task, Attempt(device), self._baseline(task), on_stage)
 
     async def profile(
-        self, source: str, task: Task, *, case: str, device: str, configs: Mapping[str, str]
+        self,
+        source: str,
+        task: Task,
+        *,
+        case: str,
+        device: str,
+        configs: Mapping[str, str],
+        on_stage: OnStage,
     ) -> Profile:
         """See `Judge`."""
         if not isinstance(self._evaluator, LocalEvaluator):
@@ -163,6 +177,7 @@ class PoolJudge:
             seed=self._seed,
             keep=self._keep_texts or (lambda _: None),
             configs=configs,
+            on_stage=on_stage,
         )
 
     async def estimate(

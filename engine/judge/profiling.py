@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from engine.errors import BudgetSpent
 from engine.judge.bench import Bench
-from harness import HarnessError, StageEntered
+from harness import HarnessError
 from harness.wire.errors import NoDeviceLeft
 from sessions.events import ProfileAsked, ProfileTaken
 from sessions.store.decidable import find_attempt
@@ -48,9 +48,8 @@ async def profile_attempt(
     try:
         source = bench.judge.baseline(task).source if of_baseline else state.source or ""
         async with bench.turn(attempt) as (use, enter):
-            enter(StageEntered("profile", device))
             profile = await bench.judge.profile(
-                source, task, case=case, device=device, configs=timed.get(case, {})
+                source, task, case=case, device=device, configs=timed.get(case, {}), on_stage=enter
             )
     except NoDeviceLeft:
         raise

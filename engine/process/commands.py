@@ -282,6 +282,11 @@ def _profile(request: Request, state: SessionState) -> ProfileAsked:
     attempt, _ = find_attempt(state, request.attempt)
     if attempt.verdict is not Verdict.CORRECT or attempt.evaluation is None:
         raise CommandRefused(f"{request.attempt} is not correct; profile a correct attempt")
+    timed = [latency.case for latency in attempt.evaluation.latency]
+    if request.case and timed and request.case not in timed:
+        raise CommandRefused(
+            f"{request.attempt} has no open case {request.case!r}; it has {', '.join(timed)}"
+        )
     wanted = request.devices or (attempt.evaluation.device,)
     _require_usable(wanted, _gpus(state), state)
     if any(

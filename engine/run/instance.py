@@ -39,7 +39,7 @@ from engine.run.shared import Shared, note_once
 from engine.run.stop_rules import stop_of
 from engine.tuning.rungs import PlannedRung, mark_kept
 from harness import Evaluation, Verdict
-from harness.profiling.limits import profile_words
+from harness.profiling.bottleneck import profile_words
 from sessions.events import (
     UNASKED,
     AttemptJudged,

@@ -41,7 +41,7 @@ class Axes:
     def __init__(self, task: Task, bases: Sequence[Case], draw: Draw, prefix: str) -> None:
         self._draw = draw
         self._prefix = prefix
-        self.ranges = _ranges(task)
+        self.ranges = ranges_of(task)
         self._shown = {
             (device, axis, sizes_on(case, device)[axis])
             for case in (*task.cases, *bases)
@@ -129,8 +129,8 @@ def sizes_on(case: Case, device: str) -> Mapping[str, int]:
     return case.cpu if device == "cpu" else case.gpu
 
 
-def _ranges(task: Task) -> dict[str, Range]:
-    """The ranges in `task.toml`, or else those that the open cases show.
+def ranges_of(task: Task) -> dict[str, Range]:
+    """Return the ranges in `task.toml`, or else those that the open cases show.
 
     An axis varies if no number divides all its sizes. Otherwise it may depend on another axis, or be a power of two, and
     keeps the sizes of the cases.

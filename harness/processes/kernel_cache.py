@@ -11,7 +11,6 @@ from __future__ import annotations
 import hashlib
 import os
 import re
-import stat
 import threading
 from collections import OrderedDict
 from collections.abc import Collection, Iterator, Mapping
@@ -19,6 +18,8 @@ from contextlib import suppress
 from pathlib import Path
 
 import msgspec
+
+from harness.linux.foreign_files import read_regular
 
 FOLDER = "triton"
 """Folder of compiled kernels in a process's scratch folder; its files lie two levels deep."""
@@ -188,18 +189,6 @@ def files_of(top: Path) -> Iterator[tuple[str, bytes]]:
                 continue
             deeper.clear()  # Triton writes no deeper folders
             for name in names:
-                content = _read(name, descriptor)
+                content = read_regular(name, MOST_BYTES, folder=descriptor)
                 if content is not None:
                     yield f"{inner}/{name}", content
-
-
-def _read(name: str, folder: int) -> bytes | None:
-    try:
-        file = os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, dir_fd=folder)
-    except OSError:
-        return None
-    with os.fdopen(file, "rb") as opened:
-        state = os.fstat(file)
-        if not stat.S_ISREG(state.st_mode) or state.st_size > MOST_BYTES:
-            return None
-        return opened.read(MOST_BYTES)

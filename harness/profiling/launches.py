@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
+import msgspec
+
 from harness.wire.errors import HarnessError
 from harness.wire.kernel_profile import KernelProfile
 from harness.wire.profile_messages import MARK
 
 _SHARES = ("l2_hit", "occupancy", "memory", "matrix", "vector", "conflicts")
 _SUMS = ("us", "read_bytes", "written_bytes")
+MOST_KERNELS, _MOST_NAME = 500, 200
 
 
 class ProfileFailed(HarnessError):
@@ -17,11 +20,20 @@ class ProfileFailed(HarnessError):
 
 
 def merge_launches(launches: Sequence[KernelProfile]) -> tuple[KernelProfile, ...]:
-    """Return one profile for each kernel, in the order of the first launches. A value that one launch lacks is `None`."""
+    """Return one profile for each kernel, in the order of the first launches. A value that one launch lacks is `None`.
+
+    Raises `ProfileFailed` if there are more than `MOST_KERNELS`.
+    """
     groups: dict[str, list[KernelProfile]] = {}
     for launch in launches:
         if MARK not in launch.name:
-            groups.setdefault(launch.name, []).append(launch)
+            # Foreign code may choose a name, and prompts and journals have it.
+            name = "".join(sign if sign.isprintable() else "?" for sign in launch.name[:_MOST_NAME])
+            groups.setdefault(name, []).append(msgspec.structs.replace(launch, name=name))
+    if len(groups) > MOST_KERNELS:
+        raise ProfileFailed(
+            f"the call launched {len(groups)} different kernels; a profile has at most {MOST_KERNELS}"
+        )
     return tuple(group[0] if len(group) == 1 else _merged(group) for group in groups.values())
 
 

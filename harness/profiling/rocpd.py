@@ -6,6 +6,7 @@ Source of the schema: ROCm's rocprofiler-sdk documentation. Source of the counte
 from __future__ import annotations
 
 import sqlite3
+import time
 from collections.abc import Mapping, Sequence
 from contextlib import closing
 from pathlib import Path
@@ -33,6 +34,9 @@ _COUNTERS = (
     "SELECT dispatch_id, counter_name, SUM(counter_value) FROM pmc_events GROUP BY dispatch_id, counter_name"
 )
 
+_READ_S, _STEPS = 20.0, 10_000
+"""Foreign code can write the file, and a view can run without end: checked after so many instructions of SQLite."""
+
 
 class _Dispatch(msgspec.Struct):
     name: str
@@ -59,6 +63,8 @@ def _dispatches(file: Path) -> list[_Dispatch]:
     try:
         with closing(sqlite3.connect(f"file:{file}?mode=ro", uri=True)) as database:
             database.row_factory = sqlite3.Row
+            end_by = time.monotonic() + _READ_S
+            database.set_progress_handler(lambda: time.monotonic() > end_by, _STEPS)
             counters: dict[int, dict[str, float]] = {}
             for dispatch, name, value in database.execute(_COUNTERS):
                 counters.setdefault(dispatch, {})[name] = value

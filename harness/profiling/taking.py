@@ -6,26 +6,30 @@ import asyncio
 import gzip
 import hashlib
 import os
-import signal
 import tempfile
+import time
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
 from pathlib import Path
+from typing import NamedTuple
 
 import msgspec
 
 from harness.hardware.product import Product
 from harness.hardware.recognition import product_of
 from harness.linux import worker_start
+from harness.linux.folder_removal import remove
+from harness.linux.foreign_files import read_regular
 from harness.processes.pool import DevicePool
 from harness.processes.slot import Slot
 from harness.sandbox.sandbox import guest_environment
 from harness.stages.judged_task import resolve_task
 from harness.stages.timing.efficiency import flush_bytes
+from harness.wire import limits
 from harness.wire.channel import BadFrame
 from harness.wire.device import VISIBILITY_VARIABLES, Device
 from harness.wire.encoding import ENCODER, decode_message
-from harness.wire.kernel_profile import TOO_LARGE_BYTES, KernelProfile, Profile, Roofline
+from harness.wire.evaluation import StageEntered
+from harness.wire.kernel_profile import KernelProfile, Profile, Roofline
 from harness.wire.profile_messages import (
     DRAW,
     ENDED,
@@ -40,13 +44,18 @@ from suites.dtypes import on_target
 from suites.task import Case, Task
 
 from .launches import ProfileFailed, merge_launches
-from .tools import PROTON, Tool, find_tool, refusal
+from .tools import NCU, PROTON, Tool, find_tool, refusal
 
 LIMIT_S = 240.0
-"""For one run of the profiled process: it compiles, tunes and warms up first."""
+"""For all passes of a tool, in which the GPU is held alone. Each pass compiles, tunes and warms up first."""
 _DRAW_S = 120.0
+_END_S = 10.0
+"""For a warden to end its process tree."""
 DRAWING, PROFILED = "harness.worker.oracle.drawn_inputs", "harness.worker.profiled.profiled"
-_ENDED_BYTES, _PRINTED_BYTES = 1 << 16, 1 << 20
+_WARDED = "harness.worker.server.warded_command"
+_ENDED_BYTES, _PRINTED_BYTES, _MOST_WORDS = 1 << 16, 1 << 20, 300
+_MOST_RAW_BYTES = 4 << 20
+"""A larger file of a tool, as gzip, is not kept."""
 Keep = Callable[[Mapping[str, bytes]], None]
 
 
@@ -59,25 +68,30 @@ async def take_profile(
     device: str,
     seed: int,
     keep: Keep,
+    on_stage: Callable[[StageEntered], None] = lambda _: None,
     configs: Mapping[str, str] | None = None,
 ) -> Profile:
     """Return the profile of one steady call of a source in one case on a GPU.
 
-    `case`: the first open case if empty. `configs` of autotuned kernels, as the judge timed them. `keep` gets the tool's files
-    as gzip by SHA-256. Without a tool that can read counters, Proton gives times alone, and the notes say why. Raises
-    `ProfileFailed` if there is no profile.
+    `configs` of autotuned kernels, as the judge timed them. `on_stage` is called when the
+    GPU is reached. `keep` gets the tool's files as gzip by SHA-256. Without a tool that can read counters, Proton gives times
+    alone, and the notes say why. Raises `ProfileFailed` if there is no profile.
     """
     if task.script is not None:
         raise ProfileFailed(f"{task.id} cannot be profiled: its cases are calls of a script of the benchmark")
     async with pool.slot(on=device) as slot:
+        on_stage(StageEntered("profile", slot.device.name))
         resolved = resolve_task(task, slot.device.target or "", on_gpu=True)
         chosen = _case(resolved, case)
-        with tempfile.TemporaryDirectory(prefix="wavedeck-profile-", ignore_cleanup_errors=True) as name:
-            run = _Run(pool, slot, Path(name))
+        folder = Path(tempfile.mkdtemp(prefix="wavedeck-profile-"))
+        try:
+            run = _Run(pool, slot, folder)
             async with pool.leases.using(slot):
                 await run.draw(resolved, chosen, seed)
             async with pool.leases.timing(slot):
                 return await run.profile(source, resolved, chosen, dict(configs or {}), keep)
+        finally:
+            await asyncio.to_thread(remove, folder)
 
 
 def roofline(task: Task, case: Case, product: Product) -> Roofline:
@@ -93,6 +107,14 @@ def roofline(task: Task, case: Case, product: Product) -> Roofline:
     )
 
 
+class _Taken(NamedTuple):
+    """The kernels that a tool counted, the open layers of the sandbox, and the tool's files."""
+
+    kernels: tuple[KernelProfile, ...]
+    opened: tuple[str, ...]
+    files: list[Path]
+
+
 class _Run:
     """One slot's profile, with its folder."""
 
@@ -101,15 +123,20 @@ class _Run:
         self._triton = pool.software.triton
         self._device = slot.device
         self._folder = folder
-        self._environment = _environment(pool.python.environment, slot.device, folder)
+        self._environment = _environment(pool.python.environment, slot.device)
 
     async def draw(self, task: Task, case: Case, seed: int) -> None:
         """Draw the inputs into the folder, in a process without foreign code."""
         request = DrawInputs(task, case.name, seed, self._device)
         (self._folder / DRAW).write_bytes(ENCODER.encode(request))
-        status, printed = await self._run(self._worker(DRAWING), _DRAW_S)
+        try:
+            status, printed = await self._run(self._worker(DRAWING), self._scratch("drawing"), _DRAW_S)
+        except TimeoutError:
+            raise ProfileFailed(
+                f"the inputs of case {case.name} were not drawn within {_DRAW_S:.0f} s"
+            ) from None
         if status:
-            last = printed.strip().rpartition("\n")[2][:300]
+            last = printed.strip().rpartition("\n")[2][:_MOST_WORDS]
             raise ProfileFailed(f"the inputs of case {case.name} could not be drawn: {last}")
 
     async def profile(
@@ -131,108 +158,141 @@ class _Run:
         notes: tuple[str, ...] = ()
         try:
             tool = await asyncio.to_thread(find_tool, self._device.kind, path)
-            kernels, ended = await self._under(tool, request)
+            profile = await self._under(tool, request)
         except ProfileFailed as why:
             tool, notes = Tool(PROTON, self._triton), (f"times alone, by Proton: {why}",)
             try:
-                kernels, ended = await self._under(tool, request)
+                profile = await self._under(tool, request)
             except ProfileFailed as error:
                 raise ProfileFailed(f"{why}; without counters: {error}") from error
-        packed = {file.name: gzip.compress(file.read_bytes(), mtime=0) for file in tool.files(self._folder)}
-        digests = {name: hashlib.sha256(data).hexdigest() for name, data in packed.items()}
-        kept = {name: data for name, data in packed.items() if len(data) <= TOO_LARGE_BYTES}
-        await asyncio.to_thread(keep, {digests[name]: data for name, data in kept.items()})
+        raw = await asyncio.to_thread(_keep_small, profile.files, keep)
         return Profile(
             tool=f"{tool.name} {tool.version}".strip(),
             how=tool.how,
             case=case.name,
             device=self._device.name,
             product=product.name if product is not None else self._device.description,
-            kernels=tuple(_with_memory_share(kernel, product) for kernel in kernels),
+            kernels=tuple(_with_memory_share(kernel, product) for kernel in profile.kernels),
             roofline=roofline(task, case, product) if product is not None else None,
             notes=notes,
-            opened=ended.opened,
-            raw={name: digests[name] for name in kept},
+            opened=profile.opened,
+            raw=raw,
         )
 
-    async def _under(
-        self, tool: Tool, request: ProfileRequest
-    ) -> tuple[tuple[KernelProfile, ...], ProfileEnded]:
-        """Run the tool; returns the kernels that it counted, and how the process ended."""
-        request = msgspec.structs.replace(request, tool=tool.name, folders=tool.folders)
-        if tool.empties_caches:
-            request = msgspec.structs.replace(request, flush_bytes=0)
+    async def _under(self, tool: Tool, request: ProfileRequest) -> _Taken:
+        """Run the tool, and read what it counted."""
+        flushed = 0 if tool.empties_caches else request.flush_bytes
+        request = msgspec.structs.replace(request, tool=tool.name, folders=tool.folders, flush_bytes=flushed)
         (self._folder / REQUEST).write_bytes(ENCODER.encode(request))
-        ended, printed = ProfileEnded(), ""
-        for command in tool.commands(self._folder, self._worker(PROFILED)):
-            (self._folder / ENDED).unlink(missing_ok=True)
-            status, printed = await self._run(command, LIMIT_S)
-            printed += tool.log(self._folder)
-            answer = self._ended()
+        end_by = time.monotonic() + LIMIT_S
+        files, ended, printed = list[Path](), ProfileEnded(), ""
+        for number in range(tool.passes):
+            # A folder for each pass: its program starts outside the sandbox, and must find nothing of the pass before.
+            scratch = self._scratch(f"{tool.name}{number}")
+            command = tool.command(number, scratch, self._worker(PROFILED, str(scratch)))
+            try:
+                status, printed = await self._run(command, scratch, end_by - time.monotonic())
+            except TimeoutError:
+                raise ProfileFailed(f"{tool.name} did not end within {LIMIT_S:.0f} s") from None
+            written = {file: read_regular(file, limits.FILE_BYTES) for file in tool.files(scratch)}
+            if tool.name == NCU:
+                printed += "".join((data or b"").decode(errors="replace") for data in written.values())
+            answer = _ended(scratch)
             if answer is None or status:
-                ended_words = f"{printed}\nerror: the profiled process ended with status {status}"
-                raise ProfileFailed(refusal(tool, ended_words))
+                printed += f"\nerror: the profiled process ended with status {status}"
+                raise ProfileFailed(refusal(tool, printed))
             if answer.problem:
-                raise ProfileFailed(f"the source fails under {tool.name}: {answer.problem}")
+                raise ProfileFailed(f"the source fails under {tool.name}: {answer.problem[:_MOST_WORDS]}")
+            if not any(written.values()):
+                raise ProfileFailed(refusal(tool, f"{printed}\nerror: it wrote no file"))
+            files += [file for file, data in written.items() if data]
             ended = answer
         try:
-            kernels = merge_launches(tool.read(self._folder))
+            kernels = merge_launches(await asyncio.to_thread(tool.read, files))
         except ProfileFailed as error:
             raise ProfileFailed(refusal(tool, f"{printed}\nerror: {error}")) from error
         if not kernels:
             raise ProfileFailed(refusal(tool, f"{printed}\nerror: the call launched no kernel"))
-        return kernels, ended
+        return _Taken(kernels, ended.opened, files)
 
-    def _worker(self, module: str) -> list[str]:
-        return worker_start.command(module, str(self._folder), python=self._python.path)
+    def _scratch(self, name: str) -> Path:
+        scratch = self._folder / name
+        scratch.mkdir()
+        return scratch
 
-    def _ended(self) -> ProfileEnded | None:
-        """Read the last file of the process; foreign code may have written it."""
-        try:
-            with (self._folder / ENDED).open("rb") as file:
-                return decode_message(PROFILE_ENDED, file.read(_ENDED_BYTES))
-        except (OSError, BadFrame):
-            return None
+    def _worker(self, module: str, *arguments: str) -> list[str]:
+        return worker_start.command(module, str(self._folder), *arguments, python=self._python.path)
 
-    async def _run(self, command: Sequence[str], limit_s: float) -> tuple[int, str]:
-        """Run a command to its end, and end what it left in its process group; returns status and printed text."""
+    async def _run(self, command: Sequence[str], scratch: Path, limit_s: float) -> tuple[int, str]:
+        """Run a command under a warden, which ends all that it started; returns status and printed text.
+
+        Raises `TimeoutError`.
+        """
+        warded = worker_start.command(_WARDED, str(scratch), *command, python=self._python.path)
         output = self._folder / "printed"
         with output.open("wb") as file:
             process = await asyncio.create_subprocess_exec(
-                *command,
+                *warded,
                 stdin=asyncio.subprocess.DEVNULL,
                 stdout=file,
                 stderr=file,
-                cwd=self._folder,
-                env=self._environment,
+                cwd=scratch,
+                env=self._environment | guest_environment(scratch),
                 start_new_session=True,
             )
         try:
             async with asyncio.timeout(limit_s):
                 status = await process.wait()
-        except TimeoutError:
-            raise ProfileFailed(f"the profiled process did not end within {limit_s:.0f} s") from None
         finally:
-            with suppress(ProcessLookupError):
-                os.killpg(process.pid, signal.SIGKILL)
-            await process.wait()
+            await _end(process)
         with output.open("rb") as file:
             return status, file.read(_PRINTED_BYTES).decode(errors="replace")
 
 
+async def _end(warden: asyncio.subprocess.Process) -> None:
+    """End a warden, and with it its process tree."""
+    if warden.returncode is not None:
+        return
+    warden.terminate()
+    try:
+        async with asyncio.timeout(_END_S):
+            await warden.wait()
+    except TimeoutError:
+        warden.kill()
+        await warden.wait()
+
+
+def _ended(scratch: Path) -> ProfileEnded | None:
+    """Read the last file of a profiled process; foreign code may have written it."""
+    data = read_regular(scratch / ENDED, _ENDED_BYTES)
+    try:
+        return None if data is None else decode_message(PROFILE_ENDED, data)
+    except BadFrame:
+        return None
+
+
+def _keep_small(files: Sequence[Path], keep: Keep) -> dict[str, str]:
+    """Keep the tool's files that are not too large as gzip; returns their digests by name."""
+    packed = {file.name: gzip.compress(file.read_bytes(), mtime=0) for file in files}
+    kept = {name: data for name, data in packed.items() if len(data) <= _MOST_RAW_BYTES}
+    digests = {name: hashlib.sha256(data).hexdigest() for name, data in kept.items()}
+    keep({digests[name]: data for name, data in kept.items()})
+    return digests
+
+
 def _case(task: Task, name: str) -> Case:
     cases = {case.name: case for case in task.open_cases}
-    if name and name not in cases:
+    if name not in cases:
         raise ProfileFailed(f"{task.id} has no open case {name!r} on a GPU; it has {', '.join(cases)}")
-    return cases[name or next(iter(cases))]
+    return cases[name]
 
 
-def _environment(shared: Mapping[str, str], device: Device, folder: Path) -> dict[str, str]:
-    """The judge's variables, with one GPU visible and every folder in `folder`."""
+def _environment(shared: Mapping[str, str], device: Device) -> dict[str, str]:
+    """The judge's variables, with one GPU visible."""
     lists = {name for names in VISIBILITY_VARIABLES.values() for name in names}
     variable, _, value = device.visibility.partition("=")
     kept = {name: text for name, text in shared.items() if name not in lists}
-    return kept | guest_environment(folder) | ({variable: value} if variable else {}) | {"LC_ALL": "C"}
+    return kept | ({variable: value} if variable else {}) | {"LC_ALL": "C"}
 
 
 def _with_memory_share(kernel: KernelProfile, product: Product | None) -> KernelProfile:

@@ -21,7 +21,7 @@ _PLACES = {
     NCU: ("usr/local/cuda*/bin/ncu", "opt/nvidia/nsight-compute/*/ncu"),
     ROCPROF: ("opt/rocm*/bin/rocprofv3",),
 }
-_FILES = {NCU: "ncu.csv", ROCPROF: "**/pass*.db", PROTON: "profile.hatchet"}
+_CSV, _HATCHET, _DATABASE = "ncu.csv", "profile.hatchet", "pass*.db"
 _OF_KIND = {"cuda": NCU, "hip": ROCPROF}
 _INSTALL = {
     NCU: "install NVIDIA Nsight Compute, and put `ncu` into PATH",
@@ -68,47 +68,41 @@ class Tool(NamedTuple):
         before = "each launch" if self.empties_caches else "the call"
         return f"caches emptied before {before}, clocks as they are"
 
-    def files(self, folder: Path) -> list[Path]:
-        """Return the files that it wrote."""
-        return sorted(folder.glob(_FILES[self.name]))
+    @property
+    def passes(self) -> int:
+        """How often it runs the program."""
+        return len(PASSES) if self.name == ROCPROF else 1
 
-    def log(self, folder: Path) -> str:
-        """Return the messages that it wrote into a file of its own."""
-        files = self.files(folder) if self.name == NCU else []
-        return "".join(file.read_text(encoding="utf-8", errors="replace") for file in files)
-
-    def read(self, folder: Path) -> list[KernelProfile]:
-        """Return the launches of its files. Raises `ProfileFailed`."""
-        files = self.files(folder)
-        if not files:
-            raise ProfileFailed("it wrote no file")
+    def files(self, scratch: Path) -> list[Path]:
+        """Return the files of one pass. Only the tool itself can write ncu's; foreign code can write the others."""
         if self.name == NCU:
-            return read_ncu(self.log(folder))
-        return read_rocpd(files) if self.name == ROCPROF else read_hatchet(files[0])
+            return [scratch.parent / _CSV]
+        return sorted(scratch.glob(_DATABASE if self.name == ROCPROF else _HATCHET))
 
-    def commands(self, folder: Path, target: Sequence[str]) -> list[list[str]]:
-        """Return the command lines that run `target` under the tool: one for each pass."""
+    def read(self, files: Sequence[Path]) -> list[KernelProfile]:
+        """Return the launches of the files of all passes. Raises `ProfileFailed`."""
+        try:
+            if self.name == NCU:
+                return read_ncu(files[0].read_text(encoding="utf-8", errors="replace"))
+            return read_rocpd(files) if self.name == ROCPROF else read_hatchet(files[0])
+        except (ArithmeticError, LookupError, TypeError, ValueError) as error:
+            raise ProfileFailed(f"its file has an unknown form ({error!r})") from error
+
+    def command(self, number: int, scratch: Path, target: Sequence[str]) -> list[str]:
+        """Return the command line of one pass, which runs `target` under the tool."""
         if self.name == NCU:
             options = [
                 "--csv", "--page", "raw", "--print-units", "base", "--print-kernel-base", "function", "--metrics", ",".join(METRICS),
                 "--profile-from-start", "off", "--clock-control", "none", "--cache-control", "all",
-                "--target-processes", "application-only", "--log-file", str(folder / "ncu.csv"),
+                "--target-processes", "application-only", "--log-file", str(scratch.parent / _CSV),
             ]  # fmt: skip
-            return [[self.program, *options, *target]]
+            return [self.program, *options, *target]
         if self.name == ROCPROF:
-            start = [
-                self.program,
-                "--kernel-trace",
-                "--output-format",
-                "rocpd",
-                "--output-directory",
-                str(folder),
-            ]
-            return [
-                [*start, "--output-file", f"pass{number}", "--pmc", *counters, "--", *target]
-                for number, counters in enumerate(PASSES)
-            ]
-        return [list(target)]
+            options = [
+                "--kernel-trace", "--output-format", "rocpd", "--output-directory", str(scratch), "--output-file", f"pass{number}",
+            ]  # fmt: skip
+            return [self.program, *options, "--pmc", *PASSES[number], "--", *target]
+        return list(target)
 
 
 def find_tool(kind: str, path: str) -> Tool:

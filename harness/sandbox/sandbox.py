@@ -78,9 +78,9 @@ def apply_under_tool(
 ) -> tuple[str, ...]:
     """Apply the layers that a profiler in this process allows, permanently, and return the names of a guest's other layers.
 
-    The profiler must have counted a kernel before: it then has its connections and libraries open. It may read its `folders`
-    later, and may open no further connection. User, capabilities and open descriptors stay, because reading counters needs
-    them.
+    A warden must be above the profiler. The profiler must have counted a kernel before: it then has its connections and
+    libraries open. It may read its `folders` later, and may open no further connection. User, capabilities and open descriptors
+    stay, because reading counters needs them.
     """
     layers = _Layers(scratch, run_programs=False, gpu=True, package=package)
 
@@ -92,7 +92,8 @@ def apply_under_tool(
         )
         return ""
 
-    active = {"session", "streams", "environment", "scratch"}  # since the process's start
+    # Since the process's start; the warden ends and counts the tree.
+    active = {"session", "streams", "environment", "scratch", "parent-death-signal", "processes"}
     applied: dict[str, Callable[[], str | None]] = {
         "core-dumps": lambda: resource.setrlimit(resource.RLIMIT_CORE, (0, 0)),
         "limits": lambda: _limit(cpu_limit_s, None),

@@ -35,7 +35,7 @@ class KernelProfile(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Roofline(msgspec.Struct, frozen=True, kw_only=True):
-    """The task's least work in the profiled case, at the vendor's peaks of the device."""
+    """The work of the task's cost model in the profiled case, at the vendor's peaks of the device."""
 
     bytes: int
     """0: not known."""
@@ -72,7 +72,3 @@ class Profile(msgspec.Struct, frozen=True, kw_only=True):
     """Layers of a guest's sandbox that the profiled process did not have."""
     raw: dict[str, str] = {}
     """SHA-256 of the tool's own files, as gzip, by file name."""
-
-
-TOO_LARGE_BYTES = 4 << 20
-"""A raw file that is larger, as gzip, is not kept."""

@@ -1,4 +1,4 @@
-"""Requests to a profiled process and its answers, in files of its scratch folder. Torch-free."""
+"""Requests to a profiled process in a folder of its caller, and its answer in its scratch folder. Torch-free."""
 
 from __future__ import annotations
 
@@ -16,7 +16,8 @@ MARK = "wavedeck_mark"
 SCOPE = "wavedeck_call"
 """Proton's scope around the call."""
 DRAW, DRAWN, MEMORY, REQUEST, ENDED = "draw", "drawn", "inputs", "request", "ended"
-"""Names of the files: `DrawInputs`, `DrawnInputs`, the bytes of the inputs, `ProfileRequest`, `ProfileEnded`."""
+"""Names of the files: `DrawInputs`, `DrawnInputs`, the bytes of the inputs, `ProfileRequest`; in the scratch folder
+`ProfileEnded`."""
 
 
 class DrawInputs(msgspec.Struct, frozen=True):

@@ -18,7 +18,7 @@ class ServedCall(msgspec.Struct, frozen=True):
     case: str
     host_us: float
     """Least time of five calls on an idle device until the host goes on; with the device's time if the host waits for it."""
-    no_graph: str | None = ""
+    no_graph: str | None = None
     """Why no CUDA or HIP graph holds the call; empty if a graph holds it, `None` if memory was too small to try."""
     host_waits: bool | None = None
     """Whether the host waits for the device in the call; `None` if the host needs too long to find out."""

@@ -37,7 +37,7 @@ async def profile(home: Home, judge: ScriptedJudge, **fields: Any) -> SessionSta
 async def test_attempt_and_baseline_are_profiled_after_the_end(tmp_path: Path) -> None:
     home, judge, task = Home(tmp_path), ScriptedJudge(), load_task("vector_add")
     await play(home, scripted_model("correct 1.2"), session_plan=PLAN)
-    first, second = task.open_cases[0].name, task.open_cases[1].name
+    first, second = task.open_cases[0].name, "small"
     await profile(home, judge, devices=("1",))
     await profile(home, judge, devices=("0",), case=second)
     state = await profile(home, judge, devices=("1",), of_baseline=True)
@@ -86,17 +86,18 @@ async def test_profiles_of_bests_end_when_their_device_time_is_used(
 
 
 @pytest.mark.parametrize(
-    ("names", "verdict", "devices", "words"),
+    ("names", "verdict", "fields", "words"),
     [
-        (("0",), "wrong", (), "is not correct"),
-        (("cpu",), "correct", (), "has no GPU"),
-        (("0",), "correct", ("7",), "no GPU 7; it has 0"),
+        (("0",), "wrong", {}, "is not correct"),
+        (("cpu",), "correct", {}, "has no GPU"),
+        (("0",), "correct", {"devices": ("7",)}, "no GPU 7; it has 0"),
+        (("0",), "correct 1.2", {"case": "round"}, "has no open case 'round'; it has small"),
     ],
 )
 async def test_impossible_profile_is_refused(
-    tmp_path: Path, names: tuple[str, ...], verdict: str, devices: tuple[str, ...], words: str
+    tmp_path: Path, names: tuple[str, ...], verdict: str, fields: dict[str, Any], words: str
 ) -> None:
     session_plan = plan(iterations=1, devices=names)
     events = await play(Home(tmp_path), scripted_model(verdict), session_plan=session_plan)
     with pytest.raises(CommandRefused, match=words):
-        event_of(Request(command="profile", attempt=ATTEMPT, devices=devices), fold(events))  # type: ignore[arg-type]
+        event_of(Request(command="profile", attempt=ATTEMPT, **fields), fold(events))  # type: ignore[arg-type]

@@ -8,12 +8,12 @@ from pathlib import Path
 import msgspec
 import pytest
 
+from harness.profiling.bottleneck import profile_words, roofline_words
 from harness.profiling.hatchet import read_hatchet
 from harness.profiling.launches import ProfileFailed, merge_launches
-from harness.profiling.limits import profile_words, roofline_words
 from harness.profiling.ncu_report import METRICS, read_ncu
 from harness.profiling.rocpd import PASSES, read_rocpd
-from harness.profiling.tools import NCU, Tool, find_tool, refusal
+from harness.profiling.tools import NCU, PROTON, Tool, find_tool, refusal
 from harness.wire.kernel_profile import KernelProfile
 from harness.wire.profile_messages import MARK, SCOPE
 from tests.support import profiles
@@ -102,7 +102,9 @@ def test_limit_is_named_with_its_figures_and_compared_with_the_roofline() -> Non
     profile = profiles.softmax_profile()
     words = profile_words(profile)
     assert "memory limits: memory 70 %, matrix units 2 %, vector units 31 %" in words
-    assert "moves 46.97 MB between memory and the GPU, 0.70 times the least of 67.11 MB" in words
+    assert (
+        "moves 46.97 MB between memory and the GPU, 0.70 times the 67.11 MB of the task's cost model" in words
+    )
     assert roofline_words(profile).endswith("took 20.13 us under the tool")
     _, matmul = read_ncu(profiles.NCU)
     busy = msgspec.structs.replace(profile, kernels=(matmul,))
@@ -126,3 +128,18 @@ def test_tool_that_may_not_count_says_what_to_do(tmp_path: Path) -> None:
     old.chmod(0o755)
     with pytest.raises(ProfileFailed, match=r"older than 2022\.3; install"):
         find_tool("cuda", str(tmp_path))
+
+
+def test_names_of_foreign_code_are_short_and_visible_and_their_number_is_bounded() -> None:
+    [kernel] = merge_launches([KernelProfile(name="k\n" + "x" * 1000)])
+    assert (len(kernel.name), kernel.name[:3]) == (200, "k?x")
+    with pytest.raises(ProfileFailed, match="501 different kernels"):
+        merge_launches([KernelProfile(name=f"k{number}") for number in range(501)])
+
+
+def test_file_of_another_form_is_one_line(tmp_path: Path) -> None:
+    forged = tmp_path / "profile.hatchet"
+    node = {"frame": {"name": "k"}, "metrics": {"time (ns)": 1, "count": "many"}, "children": []}
+    forged.write_text(json.dumps([{"frame": {"name": SCOPE}, "metrics": {}, "children": [node]}]))
+    with pytest.raises(ProfileFailed, match="unknown form"):
+        Tool(PROTON, "3.6").read([forged])

@@ -26,12 +26,12 @@ from harness.worker.oracle.problem import Problem
 from harness.worker.oracle.vault import Given, Vault
 from harness.worker.timer import served_call
 from suites import baseline_source, load_task
-from suites.task import REQUIREMENTS
+from suites.task import REQUIREMENTS, Axis
 from tests.support.evaluations import judged
 from tests.support.fake_timers import bench, on
 from tests.support.judging import judge_task
 
-FINE = ServedCall(case="fp32", host_us=20.0, host_waits=False, same_bits=True)
+FINE = ServedCall(case="fp32", host_us=20.0, no_graph="", host_waits=False, same_bits=True)
 CHANGES: dict[str, dict[str, Any]] = {
     "no_graph": {"no_graph": "operation not permitted when stream is capturing"},
     "host_waits": {"host_waits": True},
@@ -69,7 +69,7 @@ def test_repeats_start_from_equal_inputs_also_if_the_call_changes_them(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     call = try_serving(monkeypatch, lambda memory: memory.add_(1))
-    assert call == ServedCall(case="", host_us=20.0, host_waits=False, same_bits=True)
+    assert call == ServedCall(case="", host_us=20.0, no_graph="", host_waits=False, same_bits=True)
 
 
 def test_different_bits_of_a_repeat_are_found(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -96,11 +96,12 @@ def test_graph_that_repeats_values_of_the_capture_is_none(monkeypatch: pytest.Mo
 
 
 def test_candidate_is_tried_in_each_case_and_cannot_choose_the_name() -> None:
-    forged = TriedServing(msgspec.structs.replace(FINE, case="other", no_graph="x" * 10_000))
+    forged = TriedServing(msgspec.structs.replace(FINE, case="other", no_graph="x\n" * 10_000))
     on_bench = bench("fp32", "fp16-ragged", behaviours={CANDIDATE: on(TryServing, lambda *_: forged)})
     measured = on_bench.measure()
     assert sorted(call.case for call in measured.served) == ["fp16-ragged", "fp32"]
     assert len(measured.served[0].no_graph) < 1000
+    assert "\n" not in measured.served[0].no_graph, "it could write lines of a pull request"
     assert on_bench.requests("baseline", TryServing) == []
 
 
@@ -152,9 +153,9 @@ async def test_requirement_that_was_not_measured_is_a_note(pool: DevicePool) -> 
 # Rows alone and in a batch: the task's own code decides what a batch is.
 
 
-def compare(task_name: str, kernel: Callable[..., torch.Tensor]) -> tuple[BatchRows, ...]:
+def compare(task_name: str, kernel: Callable[..., torch.Tensor], **changes: object) -> tuple[BatchRows, ...]:
     """Return the comparison of a kernel that torch computes, on the sizes of the interpreter."""
-    task = load_task(task_name)
+    task = msgspec.structs.replace(load_task(task_name), **changes)
     problem, vault = Problem(task), Vault()
 
     def call(_step: Step, given: Given) -> Any:
@@ -174,6 +175,17 @@ def test_rows_alone_with_equal_bits_are_independent_of_the_batch() -> None:
     assert {(batch.axis, batch.rows, batch.same_bits) for batch in compared} == {("rows", 1, True)}
     assert len(compared) == len({case.dtype for case in load_task("softmax").open_cases})
     assert batch_error(compared) is None
+
+
+def test_axis_that_keeps_its_sizes_is_split_to_the_size_of_a_case_with_the_same_other_sizes() -> None:
+    case, *_ = load_task("softmax").open_cases
+    kept, sizes = {axis: Axis(vary=False) for axis in case.cpu}, case.cpu
+    fewer = msgspec.structs.replace(case, name="fewer", cpu=sizes | {"rows": 2})
+    unlike = msgspec.structs.replace(case, name="unlike", cpu=dict.fromkeys(sizes, 1))
+    [compared] = compare("softmax", lambda x: torch.softmax(x, -1), axes=kept, cases=(case, fewer, unlike))
+    assert (compared.rows, compared.of, compared.same_bits) == (2, sizes["rows"], True)
+    [alone] = compare("softmax", lambda x: torch.softmax(x, -1), axes=kept, cases=(case, unlike))
+    assert alone.same_bits is None
 
 
 def test_bits_that_depend_on_the_batch_are_found() -> None:

@@ -114,7 +114,14 @@ class ScriptedJudge:
         return msgspec.structs.replace(_scripted_evaluation(source), device=device)
 
     async def profile(
-        self, source: str, task: Task, *, case: str, device: str, configs: Mapping[str, str]
+        self,
+        source: str,
+        task: Task,
+        *,
+        case: str,
+        device: str,
+        configs: Mapping[str, str],
+        on_stage: OnStage,
     ) -> Profile:
         """See `Judge`."""
         self.profiled.append((source, case, device))

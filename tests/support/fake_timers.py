@@ -336,7 +336,9 @@ class FakeSeat:
                 tape = tape_of(self.side) if self.side in self.bench.tapes else None
                 return Recorded(tape=tape, why_not="" if tape else "no GPU here")
             case TryServing(host_ms=host_ms):
-                served = ServedCall(case="", host_us=host_ms * 1e3, host_waits=False, same_bits=True)
+                served = ServedCall(
+                    case="", host_us=host_ms * 1e3, no_graph="", host_waits=False, same_bits=True
+                )
                 return TriedServing(served)
             case Farewell():
                 return LeftBehind(patched=(), threads=0, children=0)

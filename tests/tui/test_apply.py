@@ -40,7 +40,7 @@ FAST = msgspec.structs.replace(
 def repository(home: Home, shell: Shell, tmp_path: Path) -> Path:
     """Returns a repository with a kernel that is a task; a timed attempt solved it."""
     add_task(shell, tmp_path / "mine")
-    serving = (ServedCall(case="fp32", host_us=21.0, host_waits=True, same_bits=True),)
+    serving = (ServedCall(case="fp32", host_us=21.0, no_graph="", host_waits=True, same_bits=True),)
     stored.solved(home, {TASK: WINNER}, latency=(FAST, SLOW), provenance=HARDWARE, serving=serving)
     return kernel_repository(tmp_path / "repository")
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 
+import pytest
+
 from harness import Verdict
 from sessions import Home
 from sessions import events as ev
@@ -21,6 +23,7 @@ def record(home: Home) -> None:
         recorder.record(ev.AttemptStarted(attempt=name, origin=ev.Origin.FRESH))
         recorder.record(ev.CandidateProposed(attempt=name, source=stored.FAST))
         recorder.record(ev.AttemptJudged(attempt=name, evaluation=stored.evaluation(Verdict.CORRECT)))
+    stored.attempt(recorder, 3, Verdict.WRONG, message="off")
     for case in ("square", "wide"):
         recorder.record(ev.ProfileTaken(attempt="softmax#1/1", profile=softmax_profile(case=case)))
     recorder.record(ev.ProfileTaken(attempt="softmax#1/1", of_baseline=True, profile=softmax_profile()))
@@ -53,8 +56,26 @@ def test_profile_stands_beside_the_baseline(shell: Shell, home: Home) -> None:
     assert document["profiles"]["baseline"]["kernels"][0]["registers"] == 32
 
 
-def test_profile_that_cannot_be_taken_says_why(shell: Shell, home: Home) -> None:
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (("softmax#1/2",), "has no GPU"),
+        (("softmax#1/1", "--gpu", "7"), "has no GPU"),
+        (
+            ("softmax#1/1", "--against", "softmax#1/1"),
+            "needs another attempt on starter/softmax, or `baseline`",
+        ),
+        (("softmax#1/1", "--against", "softmax#1/3"), "softmax#1/3 is not correct"),
+        (("softmax#1/3",), "softmax#1/3 is not correct"),
+        (("softmax#1/9",), "softmax#1/9"),
+        ((stored.FIRST, stored.FIRST), f"no attempt '{stored.FIRST}'"),
+        ((stored.FIRST, "softmax#1/1", "more"), "is too much"),
+    ],
+)
+def test_impossible_profile_is_refused_in_one_line(
+    shell: Shell, home: Home, arguments: tuple[str, ...], words: str
+) -> None:
     record(home)
-    refused = shell("profile", "softmax#1/2")
-    assert "has no GPU" in one_line(refused)
+    refused = shell("profile", *arguments)
+    assert words in one_line(refused)
     assert refused.code == ExitCode.USAGE

@@ -123,10 +123,10 @@ class SourceTimers:
     def _try_serving(self, link: TimerLine, case: Case, prepared: Prepared) -> ServedCall:
         """Find out what serving needs to know of a call. Last of a recording: a graph may change the state of the process."""
         call = link.ask(TryServing(prepared.call_ms), TriedServing, wall_s=self._measure.limits.call_s).call
-        if not (math.isfinite(call.host_us) and call.host_us > 0 <= call.tuning_s < math.inf):
+        if not (0 < call.host_us < math.inf and 0 <= call.tuning_s < math.inf):
             raise link.lie("what came are no times of a call")
         return msgspec.structs.replace(
-            call, case=case.name, no_graph=call.no_graph and call.no_graph[:MOST_WORDS]
+            call, case=case.name, no_graph=call.no_graph and " ".join(call.no_graph.split())[:MOST_WORDS]
         )
 
     def _time_plain_calls(self, link: TimerLine) -> float:

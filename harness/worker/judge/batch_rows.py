@@ -11,6 +11,7 @@ import torch
 
 from harness.cases.call_plan import Step
 from harness.cases.judged_case import JudgedCase
+from harness.cases.size_axes import ranges_of
 from harness.wire.case_specs import ArgumentSpec
 from harness.wire.served_calls import BatchRows
 from harness.worker.kit.arena import Value
@@ -21,6 +22,7 @@ from suites.task import Case, Task
 
 _CLOSE = 1e-5
 """Share of an output's largest value. If the oracle's answers for some rows differ by more, its rows depend on each other."""
+_NO_MEMORY = "too little memory"
 _NO_BATCH = "no size of the task's cases is a batch, whose rows the reference computes one by one"
 
 
@@ -55,10 +57,15 @@ def compare_batch_rows(
     if task.script is not None:
         return (BatchRows(why_not="the calls of a recorded task cannot be split"),)
     compared: dict[str, BatchRows] = {}
+    why_not = _NO_BATCH
     for step in sorted(steps, key=lambda step: -math.prod(step.case.case.cpu.values())):
         case = step.case.case
         whole = given(step)
-        part = None if case.dtype in compared else next(_parts(task, problem, step, whole), None)
+        try:
+            part = None if case.dtype in compared else next(_parts(task, problem, step, whole), None)
+        except torch.OutOfMemoryError:
+            why_not = _NO_MEMORY
+            continue
         if part is None:
             continue
         many, few = call(step, whole), call(part.step, part.given)
@@ -66,15 +73,15 @@ def compare_batch_rows(
             _same_bits(many.output(number), few.output(number), part) for number in range(len(whole.expected))
         )
         compared[case.dtype] = BatchRows(case.name, part.axis, part.rows, part.of, same_bits=same)
-    return tuple(compared.values()) or (BatchRows(why_not=_NO_BATCH),)
+    return tuple(compared.values()) or (BatchRows(why_not=why_not),)
 
 
 def _parts(task: Task, problem: Problem, step: Step, whole: Given) -> Iterator[_Part]:
     """Yield the parts of a case for each axis that is a batch."""
     case = step.case.case
     for axis, size in case.cpu.items():
-        rows = _least(task, axis)
-        if rows is None or not 0 < rows < size:
+        rows = _least(task, case, axis)
+        if not 0 < rows < size:
             continue
         sizes = case.cpu | {axis: rows}
         few = msgspec.structs.replace(case, name=f"{case.name}, {axis}={rows}", cpu=sizes, gpu=sizes)
@@ -86,13 +93,13 @@ def _parts(task: Task, problem: Problem, step: Step, whole: Given) -> Iterator[_
         yield _Part(Step(part.case, step.place), part, axis, rows, size, first)
 
 
-def _least(task: Task, axis: str) -> int | None:
-    """Return the smallest size that a kernel must accept; `None` if the axis has no choice."""
-    allowed = task.axes.get(axis)
-    if allowed is None:
-        return min(case.cpu[axis] for case in task.open_cases if axis in case.cpu)
-    step = allowed.multiple_of
-    return -(-max(allowed.min, 1) // step) * step if allowed.vary else None
+def _least(task: Task, case: Case, axis: str) -> int:
+    """Return the smallest size that a kernel must accept beside the other sizes of the case."""
+    allowed = ranges_of(task)[axis]
+    if allowed.vary:
+        return -(-max(allowed.low, 1) // allowed.step) * allowed.step
+    cases = [shown for shown in task.open_cases if {**shown.cpu, axis: case.cpu[axis]} == case.cpu]
+    return min((shown.cpu[axis] for shown in cases), default=case.cpu[axis])
 
 
 def _split(problem: Problem, few: Case, whole: Given, size: int, rows: int, first: int) -> Given:
@@ -104,12 +111,12 @@ def _split(problem: Problem, few: Case, whole: Given, size: int, rows: int, firs
         argument.name: _part_of(whole.inputs[argument.name], argument, size, rows, first)
         for argument in spec.arguments
     }
-    alone = problem.oracle(few, inputs)
+    alone, plain = problem.oracle(few, inputs), problem.plain
     for expected, answer in zip(whole.expected, alone, strict=True):
         dimension = _dimension(expected.shape, answer.shape, size, rows)
         if not _are_close(expected.narrow(dimension, first, rows), answer):
             raise _NoBatch
-    return Given(problem, JudgedCase(few), inputs, alone, problem.plain)
+    return Given(problem, JudgedCase(few), inputs, alone, plain)
 
 
 def _part_of(value: Value, wanted: ArgumentSpec, size: int, rows: int, first: int) -> Value:

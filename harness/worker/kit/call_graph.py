@@ -29,14 +29,18 @@ class CallGraph:
     def __init__(self, call: Callable[[int], Any], launches: int) -> None:
         self.launches = launches
         self._graph = torch.cuda.CUDAGraph()
+        first: Exception | None = None
         try:
             with _captured(self._graph):
-                self.outputs = [call(number) for number in range(launches)]
-        except Exception as error:
+                try:
+                    self.outputs = [call(number) for number in range(launches)]
+                except Exception as error:
+                    first = error  # the end of the capture fails then too, with an error that says less
+                    raise
+        except Exception as error:  # noqa: BLE001 -- foreign code may raise anything
             torch.cuda.synchronize()
-            # After an error the end of the capture fails too; the first error says why.
-            cause = error.__context__ or error
-            raise NotCaptured(str(cause).partition("\n")[0] or type(cause).__name__) from error
+            cause = first or error
+            raise NotCaptured(str(cause).partition("\n")[0] or type(cause).__name__) from cause
         for _ in range(WARM_REPLAYS):
             self.replay()
         torch.cuda.synchronize()

@@ -1,6 +1,7 @@
-"""`python -m harness.worker.profiled.profiled FOLDER`, started by a profiler: calls a source on drawn inputs.
+"""`python -m harness.worker.profiled.profiled FOLDER SCRATCH`, started by a profiler: calls a source on drawn inputs.
 
 The profiler sees a mark, one steady call, and a mark. The calls before them compile, tune and warm up.
+FOLDER belongs to the caller and is read before foreign code runs. Foreign code can write to SCRATCH alone.
 """
 
 from __future__ import annotations
@@ -46,7 +47,7 @@ def wavedeck_mark(place):  # type: ignore[no-untyped-def]
 
 def main() -> None:
     """Make the profile that the folder asks for; the tool writes it."""
-    folder = Path(sys.argv[1])
+    folder, scratch = map(Path, sys.argv[1:])
     request = PROFILE_REQUEST.decode((folder / REQUEST).read_bytes())
     arguments = DRAWN_INPUTS.decode((folder / DRAWN).read_bytes()).arguments
     warm.start_gpu(request.device)
@@ -56,12 +57,12 @@ def main() -> None:
     values = arena.open_each(arguments, lambda argument: gpu.view(inputs, argument))
     mark = torch.zeros(1, device=gpu.HERE)
     stopwatch = Stopwatch(request.flush_bytes) if request.flush_bytes else None
-    counted = _counted_by(request.tool, folder)
+    counted = _counted_by(request.tool, scratch)
     with counted():  # the tool opens its libraries and connections before the sandbox closes
         wavedeck_mark[(1,)](mark)
         torch.cuda.synchronize()
-    opened = _confine(request, folder)
-    file = folder / candidate_trace.NAME
+    opened = _confine(request, scratch)
+    file = scratch / candidate_trace.NAME
     try:
         entry = getattr(import_candidate(file, request.source), request.entry_point)
         for _ in range(WARM_CALLS):
@@ -81,28 +82,28 @@ def main() -> None:
         ended = ProfileEnded(problem=candidate_trace.explain(error, file).message, opened=opened)
     if request.tool == "proton":
         _proton().finalize()
-    (folder / ENDED).write_bytes(ENCODER.encode(ended))
+    (scratch / ENDED).write_bytes(ENCODER.encode(ended))
 
 
-def _confine(request: ProfileRequest, folder: Path) -> tuple[str, ...]:
+def _confine(request: ProfileRequest, scratch: Path) -> tuple[str, ...]:
     """Close the sandbox around this process, as far as the tool allows; returns the layers that stay open."""
-    os.chdir(folder)
-    tempfile.tempdir = str(folder)
+    os.chdir(scratch)
+    tempfile.tempdir = str(scratch)
     Policy(Mode.FIXED, fixed=request.configs).install()
     close_doors()
     if request.package is not None:
         see_package(request.package)
         set_variables(request.package)
     folders = tuple(map(Path, request.folders))
-    return sandbox.apply_under_tool(folder, limits.GPU_WORKER_CPU_S, folders, request.package)
+    return sandbox.apply_under_tool(scratch, limits.GPU_WORKER_CPU_S, folders, request.package)
 
 
-def _counted_by(tool: str, folder: Path) -> Callable[[], AbstractContextManager[Any]]:
+def _counted_by(tool: str, scratch: Path) -> Callable[[], AbstractContextManager[Any]]:
     """Return a context in which the tool counts; rocprofv3 counts everything, and its reader finds the marks."""
     if tool == "ncu":
         return _between_profiler_calls
     if tool == "proton":
-        _proton().start(str(folder / "profile"), hook="triton")
+        _proton().start(str(scratch / "profile"), hook="triton")
         return lambda: _proton().scope(SCOPE)
     return nullcontext
 

@@ -7,11 +7,11 @@ import time
 
 import click
 
+from harness import Verdict
 from harness.wire.kernel_profile import Profile
 from sessions import JournalTail
 from sessions.catalog import LATEST
 from sessions.events import ProfileTaken
-from sessions.state.state import SessionState
 from sessions.store.decidable import find_attempt
 from tui.actions.send import give
 from tui.commands.opening import OpenedSession, complete_words, open_session
@@ -40,17 +40,25 @@ def profile_command(
     if len(words) > 2:
         raise Complaint(f"{words[2]!r} is too much: wavedeck profile [SESSION] ATTEMPT")
     opened = open_session(words[0] if len(words) == 2 else LATEST)
-    attempt, _ = find_attempt(opened.state, words[-1])
+    attempt, instance = find_attempt(opened.state, words[-1])
+    compared = attempt
+    if against is not None and against != BASELINE:
+        compared, its_instance = find_attempt(opened.state, against)
+        if compared.attempt == attempt.attempt or its_instance.task != instance.task:
+            raise Complaint(f"--against needs another attempt on {instance.task}, or `{BASELINE}`")
+        if compared.verdict is not Verdict.CORRECT:  # before minutes of the first profile
+            raise Complaint(f"{against} is not correct; profile a correct attempt")
     first = _profile(opened, attempt.attempt, case=case, gpu=gpu, again=again)
     profiles = {attempt.attempt: first}
-    if against == BASELINE:
-        profiles[BASELINE] = _profile(
-            opened, attempt.attempt, case=first.case, gpu=gpu or first.device, again=again, of_baseline=True
-        )
-    elif against is not None:
-        compared, _ = find_attempt(opened.state, against)
-        profiles[compared.attempt] = _profile(
-            opened, compared.attempt, case=first.case, gpu=gpu or first.device, again=again
+    if against is not None:
+        profiles[against] = _profile(
+            opened,
+            compared.attempt,
+            case=first.case,
+            gpu=gpu,
+            device=first.device,
+            again=again,
+            of_baseline=against == BASELINE,
         )
     if as_json:
         emit_json({"session": opened.name, "profiles": profiles})
@@ -59,15 +67,23 @@ def profile_command(
 
 
 def _profile(
-    opened: OpenedSession, attempt: str, *, case: str, gpu: str | None, again: bool, of_baseline: bool = False
+    opened: OpenedSession,
+    attempt: str,
+    *,
+    case: str,
+    gpu: str | None,
+    device: str = "",
+    again: bool,
+    of_baseline: bool = False,
 ) -> Profile:
-    """Return the kept profile, or take one. Raises `Complaint` if there is none."""
+    """Return the kept profile, or take one on `gpu`, else on `device`. Raises `Complaint` if there is none."""
     state = opened.state
-    kept = kept_profiles(state, attempt, of_baseline=of_baseline)
+    shown, instance = find_attempt(state, attempt)
+    kept = state.baseline_profiles.get(instance.task, {}) if of_baseline else shown.profiles
     profile = kept.get(case) if case else next(reversed(kept.values()), None)
-    if profile is not None and not again:
+    if profile is not None and not again and gpu in (None, profile.device):
         return profile
-    devices = {} if gpu is None else {"devices": (gpu,)}
+    devices = tuple(filter(None, [gpu or device]))
     asyncio.run(
         give(
             opened.home,
@@ -76,20 +92,15 @@ def _profile(
             attempt=attempt,
             case=case,
             of_baseline=of_baseline,
-            **devices,
+            devices=devices,
         )
     )
-    say(f"{BASELINE if of_baseline else attempt} of {opened.name} is being profiled")
+    subject = f"the baseline of {attempt}" if of_baseline else attempt
+    say(f"{subject} is being profiled, in {opened.name}")
     taken = _wait(opened, attempt, after=state.last_seq, of_baseline=of_baseline)
     if taken.profile is None:
-        raise Complaint(f"{attempt} has no new profile: {taken.problem}", code=ExitCode.FAILED)
+        raise Complaint(f"{subject} has no new profile: {taken.problem}", code=ExitCode.FAILED)
     return taken.profile
-
-
-def kept_profiles(state: SessionState, attempt: str, *, of_baseline: bool) -> dict[str, Profile]:
-    """Return the session's profiles of an attempt, or of its task's timing baseline, by case."""
-    shown, instance = find_attempt(state, attempt)
-    return state.baseline_profiles.get(instance.task, {}) if of_baseline else shown.profiles
 
 
 def _wait(opened: OpenedSession, attempt: str, *, after: int, of_baseline: bool) -> ProfileTaken:

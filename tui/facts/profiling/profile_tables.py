@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
-from harness.profiling.limits import bytes_words, limit_of, roofline_words, total
+from harness.profiling.bottleneck import bytes_words, limit_of, roofline_words, total
 from harness.wire.kernel_profile import KernelProfile, Profile
 from sessions.names import split_attempt
 from sessions.state.state import AttemptState, SessionState

@@ -1,4 +1,4 @@
-"""Names the limit of a profiled kernel in words, with its figures, and compares it with the roofline."""
+"""Names the bottleneck of a profiled kernel in words, with its figures, and compares it with the roofline."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from harness.wire.kernel_profile import KernelProfile, Profile
 BUSY = 0.6
 """A unit above this share limits. Below it latency does. Source: the rule "SpeedOfLight" of Nsight Compute."""
 MORE = 1.2
-"""More than this multiple of the least bytes is worth a word."""
+"""More than this multiple of the cost model's bytes is worth a word."""
 MOST_KERNELS = 3
 """Kernels in the paragraph for prompts."""
 MEMORY, MATRIX, VECTOR, LATENCY = "memory", "matrix units", "vector units", "latency"
@@ -66,14 +66,14 @@ def moved_bytes(profile: Profile) -> float | None:
 
 
 def bytes_words(profile: Profile) -> str:
-    """Return the bytes of the call beside the task's least bytes; empty if either is not known."""
+    """Return the bytes of the call beside those of the task's cost model; empty if either is not known."""
     moved, roofline = moved_bytes(profile), profile.roofline
     if moved is None or roofline is None or not roofline.bytes:
         return ""
-    cached = "; the rest of what it writes is still in the caches" if moved < roofline.bytes else ""
+    cached = "; writes may still be in the caches" if moved < roofline.bytes else ""
     return (
-        f"the call moves {moved / 1e6:.4g} MB between memory and the GPU, {moved / roofline.bytes:.2f} times the least of "
-        f"{roofline.bytes / 1e6:.4g} MB{cached}"
+        f"the call moves {moved / 1e6:.4g} MB between memory and the GPU, {moved / roofline.bytes:.2f} times the "
+        f"{roofline.bytes / 1e6:.4g} MB of the task's cost model{cached}"
     )
 
 
@@ -98,7 +98,7 @@ def _difference(profile: Profile, counted: str) -> str:
         return "the units wait for most of the time, which a roofline does not count"
     if counted == MEMORY:
         if moved is not None and roofline is not None and moved > MORE * roofline.bytes:
-            return f"{moved / roofline.bytes:.2f} times the least bytes move"
+            return f"{moved / roofline.bytes:.2f} times the bytes of the cost model move"
         return "the arithmetic does not reach its peak, so that the time of the bytes shows"
     if counted == VECTOR:
         return "addresses, conversions and special functions are vector work too, which the task's model does not count"
