@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Protocol
 
-from engine.tuning.sweep import Surveying
 from harness import (
     Device,
     Evaluation,
@@ -18,6 +17,7 @@ from harness.hardware.product import Product
 from harness.hardware.recognition import product_of
 from harness.stages.evaluator import Evaluator
 from harness.stages.modes import Attempt, Exam, Mode, Rough
+from harness.stages.survey import Surveying
 from harness.stages.timing.baselines import USUAL, Against, Baseline, timing_baseline
 from harness.wire.server_messages import Language
 from suites import Task
