@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Protocol
 
-from engine.tuning.sweep import Surveying
 from harness import (
     Device,
     Evaluation,
@@ -20,6 +19,7 @@ from harness.profiling.launches import ProfileFailed
 from harness.profiling.taking import take_profile
 from harness.stages.evaluator import Evaluator, LocalEvaluator
 from harness.stages.modes import Attempt, Exam, Mode, Rough
+from harness.stages.survey import Surveying
 from harness.stages.timing.baselines import USUAL, Against, Baseline, timing_baseline
 from harness.wire.kernel_profile import Profile
 from harness.wire.server_messages import Language

@@ -16,10 +16,9 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Protocol
 
 from harness import Target
-from harness.stages.survey import Compiled, Sampled
+from harness.stages.survey import Compiled, Sampled, Surveying
 from sessions.events import SweptVariant
 
 from .edits import apply_edits
@@ -33,18 +32,6 @@ SAMPLES = 12
 """Most variants that get a sample of their memory traffic; a change of options alone shares its parent's sample."""
 BEAM = 4
 """Variants that a generation passes to the next."""
-
-
-class Surveying(Protocol):
-    """Compiles and samples sources; implemented by `harness.stages.survey.Survey`."""
-
-    async def compile(self, sources: Sequence[str]) -> tuple[Compiled, ...]:
-        """Compile each source; results in order."""
-        ...
-
-    async def sample(self, sources: Sequence[str]) -> tuple[Sampled, ...]:
-        """Sample the traffic of each source; results in order."""
-        ...
 
 
 Changes = frozenset[tuple[int, int]]

@@ -15,10 +15,10 @@ from harness.hardware.product import Product
 from harness.processes.capacity import largest_case_bytes
 from harness.processes.process_endings import MOVED
 from harness.processes.quarantine import OnDevice, Quarantined
-from harness.stages.evaluator import KeepTexts, Surveys
+from harness.stages.evaluator import KeepTexts
 from harness.stages.modes import USUAL_MODE, Attempt, Exam, Mode
 from harness.stages.sheet import OnEvent, Sheet
-from harness.stages.survey import Compiled, Sampled
+from harness.stages.survey import Compiled, Sampled, Surveying
 from harness.stages.timing.baselines import USUAL, Against
 from harness.wire.device import Device, Target
 from harness.wire.encoding import ENCODER
@@ -265,7 +265,7 @@ class ClusterPool:
                 await asyncio.to_thread(keep_texts, finished.texts)
             return evaluation
 
-    def survey(self, task: Task, target: Target, product: Product | None) -> Surveys:
+    def survey(self, task: Task, target: Target, product: Product | None) -> Surveying:
         """See `Evaluator`."""
         return _ClusterSurvey(self, task, target, product)
 
@@ -423,13 +423,13 @@ class _ClusterSurvey:
         self._product = product
 
     async def compile(self, sources: Sequence[str]) -> tuple[Compiled, ...]:
-        """See `Surveys`."""
+        """See `Surveying`."""
         return tuple(
             row for part in await self._ask(CompileSources, sources) for row in COMPILED.decode(part)
         )
 
     async def sample(self, sources: Sequence[str]) -> tuple[Sampled, ...]:
-        """See `Surveys`."""
+        """See `Surveying`."""
         return tuple(row for part in await self._ask(SampleSources, sources) for row in SAMPLED.decode(part))
 
     async def _ask(

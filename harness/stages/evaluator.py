@@ -16,22 +16,10 @@ from suites.task import Task
 from .cascade import evaluate
 from .modes import USUAL_MODE, Mode
 from .sheet import OnEvent
-from .survey import Compiled, Sampled, Survey
+from .survey import Survey, Surveying
 from .timing.baselines import USUAL, Against
 
 KeepTexts = Callable[[Mapping[str, bytes]], None]
-
-
-class Surveys(Protocol):
-    """Compiles and samples sources of one task; see `harness.stages.survey.Survey`."""
-
-    async def compile(self, sources: Sequence[str]) -> tuple[Compiled, ...]:
-        """Compile each source; results in order."""
-        ...
-
-    async def sample(self, sources: Sequence[str]) -> tuple[Sampled, ...]:
-        """Sample the traffic of each source; results in order."""
-        ...
 
 
 class Evaluator(Protocol):
@@ -63,7 +51,7 @@ class Evaluator(Protocol):
         """See `harness.stages.cascade.evaluate`. `name` tells equal candidates of a session apart."""
         ...
 
-    def survey(self, task: Task, target: Target, product: Product | None) -> Surveys:
+    def survey(self, task: Task, target: Target, product: Product | None) -> Surveying:
         """Return a survey of a task. `product` is the devices' product, where it is known."""
         ...
 
@@ -118,7 +106,7 @@ class LocalEvaluator:
             keep_texts=keep_texts,
         )
 
-    def survey(self, task: Task, target: Target, product: Product | None) -> Surveys:
+    def survey(self, task: Task, target: Target, product: Product | None) -> Surveying:
         """See `Evaluator`."""
         return Survey(self.pool, task, target, product)
 

@@ -10,6 +10,7 @@ import asyncio
 import os
 from collections.abc import Callable, Sequence
 from functools import partial
+from typing import Protocol
 
 import msgspec
 
@@ -46,6 +47,18 @@ class Sampled(msgspec.Struct, frozen=True):
 
     traffic: tuple[SampledTraffic, ...]
     estimate: tuple[Estimate, ...]
+
+
+class Surveying(Protocol):
+    """Compiles and samples sources of one task: a `Survey` on this machine, or the judges of a cluster."""
+
+    async def compile(self, sources: Sequence[str]) -> tuple[Compiled, ...]:
+        """Compile each source; results in order."""
+        ...
+
+    async def sample(self, sources: Sequence[str]) -> tuple[Sampled, ...]:
+        """Sample the traffic of each source; results in order."""
+        ...
 
 
 class Survey:

@@ -22,9 +22,9 @@ from engine.plan.plan import SessionPlan
 from engine.run.person import Decisions
 from engine.run.scheduler import run_instances
 from engine.run.shared import Shared
-from engine.tuning.sweep import Surveying
 from harness import STAGES, Device, Evaluation, Stage, StageEntered, StageLeft, Verdict, target
 from harness.stages.modes import Rough
+from harness.stages.survey import Surveying
 from harness.stages.timing.baselines import Baseline, timing_baseline
 from harness.wire.kernel_profile import Profile
 from sessions import Home, Recorder, resume
