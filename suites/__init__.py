@@ -14,7 +14,7 @@ What a `task.toml` may hold:
 Kernels without a task:
     own/            makes a task of a file
 Public benchmarks:
-    public/         reads clones of public benchmarks, one module a format
+    public/         reads clones of public benchmarks: `loaders/` has one for each, `syntax/` reads and writes their Python
 People's programs:
     captures/       records the calls of a function in a program, and chooses cases from them
 Others:

@@ -17,11 +17,11 @@ from suites.tolerances import dtype_of, tolerance_of
 _HERE = Path(__file__).parent
 _ORACLE = _HERE.parent / "worker" / "oracle"
 FORMULAS = {
-    "bounds.py": (
+    "comparison/bounds.py": (
         "FLOAT32_ROUNDING", "TF32_ALLOWANCE", "_EIGHT_BITS", "terms_of", "allowed", "spacing", "overflow", "_format",
     ),
-    "compare.py": ("quantization_metrics",),
-    "distributions.py": ("PROBABILITY", "FACTOR", "TAIL", "inject_outliers", "_places"),
+    "comparison/compare.py": ("quantization_metrics",),
+    "inputs/distributions.py": ("PROBABILITY", "FACTOR", "TAIL", "inject_outliers", "_places"),
 }  # fmt: skip
 """Definitions of the judge that the test contains as text, so that both have one formula."""
 
