@@ -117,3 +117,10 @@ def test_attempt_whose_heavy_case_could_not_be_sampled_does_not_win_by_its_other
     unknown = estimated(bound("heavy", 0.2, 0.2), bound("light", 10.0, 10.0))
     unknown = msgspec.structs.replace(unknown, not_sampled={"heavy": "a program is too long to sample"})
     assert rank(known) > rank(unknown)
+
+
+def test_layout_of_a_module_does_not_change_its_rank() -> None:
+    spread = "def f(x):\n    '''Twice x.'''\n    return g(\n        x,\n        x,\n    )\n"
+    dense = "def f(x):\n    return g(x, x)\n"
+    longer = "def f(x):\n    y = x\n    return g(x, y)\n"
+    assert rank(CORRECT, spread) == rank(CORRECT, dense) > rank(CORRECT, longer)
