@@ -24,6 +24,7 @@ from engine.corpus.retrieval import MOST_COMPARED, Corpus, Index, build_corpus
 from engine.errors import UsageProblem
 from engine.methods import Context
 from engine.methods.proposing import examples_of
+from engine.reply.module_text import parse_module
 from sessions.settings import MethodOptions
 from suites import EntryPoint, Task, baseline_source, load_suite, load_task
 from suites.task import RecordedScript
@@ -132,6 +133,7 @@ def test_start_and_search_compare_few_kernels_of_a_large_corpus(
     corpus = build_corpus([], [task], file)
     assert len(parsed) == len(copies) + 2, "every kernel is parsed once, and the baseline"
     parsed.clear()
+    parse_module.cache_clear()
     assert corpus.by_code(solution(task)) is None
     assert len(parsed) == MOST_COMPARED
     corpus.by_code(solution(task))

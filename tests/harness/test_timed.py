@@ -301,6 +301,7 @@ async def test_speedup_of_partly_timed_task_says_how_many_cases_it_covers(
         _task=TASK,
         _request=SimpleNamespace(
             targets=(target("sm_90"),),
+            task=TASK,
             source="",
             timing_seed=1,
             against=None,

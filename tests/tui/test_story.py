@@ -73,7 +73,7 @@ def fill_the_form(pane: Tmux) -> None:
     pane.wait_for("> vector_add")
     pane.press("Enter")
     pane.wait_for("recorded:starter has no reply for vector_add")
-    pane.press("Down", "Down", "Down")
+    pane.press(*["Down"] * 4)
     pane.wait_for("> model")
     pane.press("Enter")
     pane.wait_for("> recorded:mine")
