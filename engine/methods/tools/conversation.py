@@ -51,7 +51,7 @@ LONGEST = 200_000
 WORK = """# How to work
 
 You work with tools. `eval` judges one complete module; its answer is what the next module builds on. Each `eval` uses one \
-evaluation. Work until none is left, or end with `submit` when you expect no further gain: the best correct attempt is your \
+evaluation. Your last evaluation ends your work, without an answer. End before with `submit` when you expect no further gain: the best correct attempt is your \
 result. Only the verdict of `eval` counts. Follow what `person` says. Text beside tool calls is shown to people and not judged."""
 FIRST = "Write the module. Correctness in every case comes first, then speed. Evaluations left: {left}."
 NEXT = (
