@@ -73,7 +73,7 @@ async def measure_cluster(
 
 
 def start_raylets(gpus: int, raylets: int) -> str:
-    """Start a cluster on this machine whose raylets share its GPUs and cores; returns its address."""
+    """Start a cluster on this machine and return its address. Its raylets share the GPUs and cores of the machine."""
     from ray.cluster_utils import Cluster
 
     share, cores = gpus // raylets, max(own_cores() // raylets, 1)
@@ -94,7 +94,7 @@ def start_raylets(gpus: int, raylets: int) -> str:
 
 
 def main() -> int:
-    """Run what the options ask for."""
+    """Measure as the options say."""
     parser = argparse.ArgumentParser(description="Attempts judged and timed a minute on a Ray cluster.")
     parser.add_argument("--gpus", type=int, default=4, help="GPUs of this machine; 0: its cores")
     parser.add_argument("--raylets", type=int, default=2)
@@ -103,15 +103,17 @@ def main() -> int:
     parser.add_argument("--attempts", type=int, default=ATTEMPTS, help="of each instance")
     parser.add_argument("--address", help="measure one session on this cluster")
     parser.add_argument("--session", default="session-1")
-    asked = parser.parse_args()
+    options = parser.parse_args()
     console = Console(width=140)
-    tasks = load_tasks(asked.instances)
-    if asked.address:
-        return asyncio.run(measure_cluster(asked.address, asked.session, tasks, asked.attempts, console))
-    devices = [str(number) for number in range(asked.gpus)] or ["cpu"]
-    local = asyncio.run(measure_local(devices, tasks, asked.attempts, console))
-    address = start_raylets(asked.gpus, asked.raylets)
-    size = ("--instances", str(asked.instances), "--attempts", str(asked.attempts))
+    tasks = load_tasks(options.instances)
+    if options.address:
+        return asyncio.run(
+            measure_cluster(options.address, options.session, tasks, options.attempts, console)
+        )
+    devices = [str(number) for number in range(options.gpus)] or ["cpu"]
+    local = asyncio.run(measure_local(devices, tasks, options.attempts, console))
+    address = start_raylets(options.gpus, options.raylets)
+    size = ("--instances", str(options.instances), "--attempts", str(options.attempts))
     sessions = [
         subprocess.Popen(
             [
@@ -127,7 +129,7 @@ def main() -> int:
             text=True,
             stdout=subprocess.PIPE,
         )
-        for number in range(1, asked.sessions + 1)
+        for number in range(1, options.sessions + 1)
     ]
     total = 0.0
     for session in sessions:

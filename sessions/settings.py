@@ -106,7 +106,7 @@ class RunSettings(msgspec.Struct, frozen=True, kw_only=True):
     profile_best: bool = False
     """True if each new best of an instance is profiled, for the optimizer's prompt."""
     cluster: str = ""
-    """Address of the Ray cluster whose nodes judge; empty: this machine judges."""
+    """Address of the Ray cluster that judges; empty: this machine judges."""
 
     def settings(self) -> dict[str, Any]:
         """Returns the settings by name, without what a subclass adds."""

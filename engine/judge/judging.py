@@ -62,7 +62,7 @@ class Judge(Protocol):
         """Returns the evaluation of a candidate; with `exam`, on the task's exam cases instead of the open cases.
 
         Uses another device than `avoid` if one is free. A failure of the judge itself gives the verdict
-        `infra_error`. `name` tells equal candidates of a session apart.
+        `infra_error`. `name` is different for equal candidates of a session.
         """
         ...
 

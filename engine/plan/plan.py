@@ -188,11 +188,11 @@ def _model_words(plan: RunPlan, method: Method, program: AgentProgram | None) ->
     return plan.model if method.asks_model or method.name == AGENT else NoModel.model
 
 
-def _devices(asked: Sequence[str]) -> tuple[tuple[Device, ...], str]:
+def _devices(options: Sequence[str]) -> tuple[tuple[Device, ...], str]:
     """Returns the devices of a run, and the address of their cluster if they are not of this machine."""
-    if not is_cluster(asked):
-        return select_devices(asked), ""
-    chosen = select_in_cluster(asked)
+    if not is_cluster(options):
+        return select_devices(options), ""
+    chosen = select_in_cluster(options)
     return chosen.devices, chosen.address
 
 

@@ -13,7 +13,7 @@ from engine.methods import open_method
 from engine.methods.orders import MOST_CHARACTERS, orders_until
 from engine.process.control import Request
 from harness import Verdict
-from harness.wire.device import is_cpu, meant_by, nodes_of
+from harness.wire.device import devices_named, is_cpu, nodes_of
 from sessions.events import (
     UNASKED,
     AgentLeft,
@@ -273,7 +273,7 @@ def _measure(request: Request, state: SessionState) -> MeasureAsked:
     gpus = _gpus(state)
     wanted = {ALL_GPUS: tuple(gpus), (): (attempt.evaluation.device,)}.get(request.devices, request.devices)
     _require_usable(wanted, gpus, state)
-    if any(asked.attempt == request.attempt for asked in state.measures):
+    if any(measure.attempt == request.attempt for measure in state.measures):
         raise CommandRefused(f"{request.attempt} is already being measured; wait for its result")
     return MeasureAsked(attempt=request.attempt, devices=wanted, by=request.by)
 
@@ -317,17 +317,17 @@ def _gpu(request: Request, state: SessionState) -> DeviceLent | DeviceReturned:
     if len(request.devices) != 1:
         raise CommandRefused("name one GPU, as the session names it")
     name = request.devices[0]
-    meant = meant_by(name, _gpus(state))
+    devices = devices_named(name, _gpus(state))
     if request.text == "return":
-        if state.lent.isdisjoint(meant):
+        if state.lent.isdisjoint(devices):
             raise CommandRefused(f"GPU {name} is not lent")
         return DeviceReturned(device=name, by=request.by)
     if request.text != "lend":
         raise CommandRefused(f"a GPU is lent or returned; say lend or return, not {request.text!r}")
-    if state.lent.issuperset(meant):
+    if state.lent.issuperset(devices):
         raise CommandRefused(f"GPU {name} is already lent")
     in_service = [gpu for gpu in _gpus(state) if gpu not in state.lent and not _is_quarantined(state, gpu)]
-    if not set(in_service).difference(meant):
+    if not set(in_service).difference(devices):
         raise CommandRefused(f"GPU {name} is the last one in service; stop the session instead")
     return DeviceLent(device=name, by=request.by)
 

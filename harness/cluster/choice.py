@@ -1,9 +1,11 @@
-"""What `--devices ray` means: which cluster, and which devices of its nodes.
+"""Finds the cluster and the devices that `--devices ray...` names.
 
-ray                    every GPU of the cluster; without any, the cores of every node
+ray                    every GPU of the cluster, or without any GPU the cores of every node
 ray:10.0.0.1:6379      the cluster with this address
 ray,node1              the devices of one node            ray,node1/0      one GPU
-ray,gfx942             GPUs of this target                ray,pool=mi300   of nodes with this label; also ray,RESOURCE
+ray,gfx942             GPUs of this target
+ray,pool=mi300         devices of nodes with this label
+ray,NAME               devices of nodes with a label or resource of this name
 ray,cpu                the cores of every node
 """
 
@@ -33,7 +35,7 @@ class Look(msgspec.Struct, frozen=True):
     address: str
     nodes: tuple[NodeFacts, ...] = ()
     error: str = ""
-    """Why there is none."""
+    """Why the cluster could not be read; empty if it could."""
 
 
 class Chosen(msgspec.Struct, frozen=True):
@@ -41,23 +43,24 @@ class Chosen(msgspec.Struct, frozen=True):
 
     address: str
     devices: tuple[Device, ...]
-    """Named with their nodes."""
+    """Their names begin with their nodes: `node1/0`."""
     warnings: tuple[str, ...] = ()
 
 
 LOOK = msgspec.json.Decoder(Look)
 
 
-def is_cluster(asked: Sequence[str]) -> bool:
-    """True if `--devices` names a cluster."""
-    return bool(asked) and asked[0].partition(":")[0] == RAY
+def is_cluster(words: Sequence[str]) -> bool:
+    """True if the words of `--devices` name a cluster."""
+    return bool(words) and words[0].partition(":")[0] == RAY
 
 
 def look_at_cluster(address: str = "") -> Look:
-    """Return the nodes of a cluster. Ray runs in a process of its own, which ends: it would leave threads and prints behind.
+    """Return the nodes of a cluster. Blocks for seconds.
 
     Raises `HarnessError` in one line.
     """
+    # In a process of its own: Ray leaves threads behind, and prints.
     try:
         done = subprocess.run(
             [sys.executable, "-m", "harness.cluster.look", address],
@@ -79,17 +82,17 @@ def look_at_cluster(address: str = "") -> Look:
     return look
 
 
-def select_in_cluster(asked: Sequence[str]) -> Chosen:
+def select_in_cluster(words: Sequence[str]) -> Chosen:
     """Return the devices that `--devices ray...` means. Blocks for seconds.
 
     Raises `UnknownDevice` for a name, target or label that no node has, `HarnessError` if a chosen node cannot judge.
     """
-    look = look_at_cluster(asked[0].partition(":")[2])
-    return choose(look, asked[1:])
+    look = look_at_cluster(words[0].partition(":")[2])
+    return choose(look, words[1:])
 
 
 def choose(look: Look, wanted: Sequence[str]) -> Chosen:
-    """See `select_in_cluster`."""
+    """Return the devices of the cluster that `wanted` names, by default all. See `select_in_cluster`."""
     places = [(facts, device) for facts in look.nodes for device in facts.devices or (CPU,)]
     chosen = [place for word in wanted for place in _find(look, places, word)] if wanted else _all(places)
     nodes = list({facts.node.name: facts for facts, _ in chosen}.values())
@@ -120,17 +123,17 @@ def _find(
 ) -> list[tuple[NodeFacts, Device]]:
     label, equals, value = word.partition("=")
     if equals:
-        found = _all([place for place in places if place[0].node.labels.get(label) == value])
+        matches = _all([place for place in places if place[0].node.labels.get(label) == value])
     elif word == CPU.name:
-        found = [place for place in places if place[1].kind == "cpu"]
+        matches = [place for place in places if place[1].kind == "cpu"]
     else:
-        found = [place for place in places if device_name(*place) == word or place[1].target == word]
-        found = found or _all(
+        matches = [place for place in places if device_name(*place) == word or place[1].target == word]
+        matches = matches or _all(
             [place for place in places if word in (place[0].node.name, *place[0].node.labels)]
         )
-    if not found:
+    if not matches:
         raise UnknownDevice(f"no node of the cluster at {look.address} has {word!r}; it has {_offer(places)}")
-    return found
+    return matches
 
 
 def _offer(places: Sequence[tuple[NodeFacts, Device]]) -> str:

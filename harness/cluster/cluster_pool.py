@@ -1,4 +1,4 @@
-"""The evaluator of a run on a cluster: gives candidates to judges with free slots, and judges again what a lost judge held."""
+"""Judges candidates on the nodes of a cluster. If a judge is lost, its candidates are judged again elsewhere."""
 
 from __future__ import annotations
 
@@ -44,11 +44,11 @@ from .node_facts import Node, check_wavedeck, different_versions, versions_of
 from .parcels import Parcel, pack_folder
 
 MOST_MOVES = 2
-"""A candidate that lost so many judges gets no further one: it may be the cause."""
+"""Times that a candidate moves to another judge; after one more lost judge it is not judged: it may be the cause."""
 MOST_STARTS = 3
 """Starts of one device's judge in a session."""
 ENDING_S = 1.0
-"""Until Ray has forgotten an actor that was ended."""
+"""Time until Ray has forgotten an actor that was ended."""
 GONE = "its node is not in the cluster"
 
 
@@ -80,8 +80,9 @@ class _Waiter:
 class ClusterPool:
     """See `harness.stages.evaluator.Evaluator`. Use it as `async with ClusterPool(...) as pool`.
 
-    `names` are devices such as `node1/0`. `on_device` is called from the event loop with waits and lost devices, `on_warning`
-    with what a person should know. Raises `HarnessError` in one line if no judge starts, or if a node has another Wavedeck.
+    `names` are devices such as `node1/0`. `on_device` is called from the event loop with waits and lost devices,
+    `on_warning` with warnings for a person. Raises `HarnessError` in one line if no judge starts, or if a node has another
+    Wavedeck.
     """
 
     def __init__(
@@ -158,11 +159,11 @@ class ClusterPool:
                 self._on_device(Quarantined(name, GONE))
 
     async def _start_or_lose(self, name: str, node: Node) -> None:
-        """Start the judge of a device. If its node dies meanwhile, the others judge without it."""
+        """Start the judge of a device. If its node dies during the start, the device counts as lost."""
         try:
             try:
                 await self._start(name, node)
-            except Gone:  # the judge that was found is just ending
+            except Gone:  # the judge of an earlier engine is just ending
                 await asyncio.sleep(ENDING_S)
                 await self._start(name, node)
         except Unreachable as error:
@@ -174,7 +175,7 @@ class ClusterPool:
     async def _start(self, name: str, node: Node) -> None:
         """Start the judge of a device, or find it. Raises `Unreachable` or `HarnessError`."""
         self._starts[name] = self._starts.get(name, 0) + 1
-        judges = sum(_node_of(other) == node.name for other in self._names)
+        judges = sum(_node_of(device) == node.name for device in self._names)
         setup = Setup(
             node=node.name,
             device=name.rpartition("/")[2],
@@ -226,7 +227,7 @@ class ClusterPool:
         keep_texts: KeepTexts | None = None,
         name: str = "",
     ) -> Evaluation:
-        """See `Evaluator`. A candidate whose judge is lost is judged again elsewhere, at most `MOST_MOVES` times."""
+        """See `Evaluator`. If the judge of a candidate is lost, it is judged again elsewhere, at most `MOST_MOVES` times."""
         sent, parcel = await self.pack(task)
         request = JudgeCandidate(
             task=sent,
@@ -310,11 +311,11 @@ class ClusterPool:
 
     async def pack(self, task: Task) -> tuple[SentTask, Parcel]:
         """Return a task as it travels. Reads its folder once."""
-        known = self._parcels.get(task.id)
-        if known is None or known[0].folder != task.folder:
-            known = (task, await asyncio.to_thread(pack_folder, task.folder))
-            self._parcels[task.id] = known
-        return SentTask(task, known[1].digest), known[1]
+        packed = self._parcels.get(task.id)
+        if packed is None or packed[0].folder != task.folder:
+            packed = (task, await asyncio.to_thread(pack_folder, task.folder))
+            self._parcels[task.id] = packed
+        return SentTask(task, packed[1].digest), packed[1]
 
     def _inherit(self, key: str) -> Member | None:
         """The judge that has this call of an earlier engine, with the call's slot."""
@@ -344,7 +345,7 @@ class ClusterPool:
         self._serve()
 
     def _serve(self) -> None:
-        """Give free slots to those who wait, in their order; end the wait if no judge is left."""
+        """Give free slots to the waiting callers, in their order; end their wait if no judge is left."""
         try:
             self._check_service()
         except NoDeviceLeft as error:
@@ -414,7 +415,7 @@ class _Stages:
 
 
 class _ClusterSurvey:
-    """A survey whose sources are shared among the judges."""
+    """A survey that shares its sources among the judges."""
 
     def __init__(self, pool: ClusterPool, task: Task, target: Target, product: Product | None) -> None:
         self._pool = pool
@@ -458,8 +459,8 @@ class _ClusterSurvey:
 def _choose(free: Sequence[Member], waiter: _Waiter) -> Member | None:
     """The judge with the largest share of free slots among those that the caller may use."""
     allowed = [member for member in free if waiter.on in ("", member.name)]
-    others = [member for member in allowed if member.name != waiter.avoid]
-    return max(others or allowed, key=_free_share, default=None)
+    preferred = [member for member in allowed if member.name != waiter.avoid]
+    return max(preferred or allowed, key=_free_share, default=None)
 
 
 def _free_share(member: Member) -> float:

@@ -15,7 +15,7 @@ from .ray_cluster import connect
 
 
 async def look(address: str) -> Look:
-    """Return a cluster's nodes, or why there is none."""
+    """Return the nodes of a cluster, or the error of reading it."""
     try:
         cluster = await connect(address, session="look")
         facts = tuple(sorted(await cluster.facts(), key=lambda facts: facts.node.name))
@@ -25,12 +25,12 @@ async def look(address: str) -> Look:
 
 
 def main(arguments: list[str]) -> None:
-    """Print the look; text that Ray prints goes to standard error."""
+    """Print the nodes to standard output. Text that Ray prints goes to standard error."""
     answer = os.dup(1)
     os.dup2(2, 1)
-    found = asyncio.Runner().run(look(arguments[0] if arguments else ""))
+    result = asyncio.Runner().run(look(arguments[0] if arguments else ""))
     with os.fdopen(answer, "wb") as printed:
-        printed.write(msgspec.json.encode(found))
+        printed.write(msgspec.json.encode(result))
     os._exit(0)  # without waiting for a thread in which Ray still looks for a cluster
 
 

@@ -71,10 +71,10 @@ class Member:
 
     def __init__(self, name: str, remote: Remote, on_device: Callable[[DeviceEvent], None]) -> None:
         self.name = name
-        """Of its device: `node1/0`."""
+        """Name of its device, such as `node1/0`."""
         self.opened: Opened | None = None
         self.lost = ""
-        """Why it judges nothing more; empty while it is in service."""
+        """Why the judge is lost; empty while it is in service."""
         self.has_failed = False
         """Its GPU failed the probe, so a new judge there would be no better."""
         self.lent = False
@@ -104,8 +104,8 @@ class Member:
     async def open(self, on_lost: Callable[[Member], None]) -> Opened:
         """Wait until the judge is ready, take over its calls, and follow it. Raises `Unreachable` or `HarnessError`."""
         self.opened = OPENED.decode(await self._remote.call("open", limit_s=OPEN_S))
-        held = CALLS.decode(await self._remote.call("attach", limit_s=ANSWER_S))
-        self.inherited = {call: [] for call in held}
+        calls = CALLS.decode(await self._remote.call("attach", limit_s=ANSWER_S))
+        self.inherited = {call: [] for call in calls}
         self._on_lost = on_lost
         self._following = asyncio.create_task(self._follow(), name=f"follow/{self.name}")
         return self.opened

@@ -19,7 +19,7 @@ from suites.task import Task
 
 
 class Setup(msgspec.Struct, frozen=True, kw_only=True):
-    """What the judge of one device of a node gets when it is made."""
+    """Arguments for the judge of one device of a node."""
 
     node: str
     device: str
@@ -44,7 +44,7 @@ class Opened(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class SentTask(msgspec.Struct, frozen=True):
-    """A task whose folder travels apart, as a parcel."""
+    """A task. Its folder is sent separately, as a parcel."""
 
     task: Task
     parcel: str

@@ -1,4 +1,4 @@
-"""What a node of a cluster has: its devices and the versions that verdicts and times depend on."""
+"""Facts of a cluster's node: its devices, and the versions that verdicts and times depend on."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _JUDGE_ROOMS = ("harness", "suites")
 _ROOT = Path(__file__).resolve().parents[2]
 _DIGEST_LETTERS = 12
 KEPT_APART = ("torch", "triton", "driver")
-"""Versions that may differ between nodes: every figure has its node's provenance, and different ones are kept apart."""
+"""Versions that may differ between nodes. Each figure has its node's provenance; figures with different ones are kept apart."""
 
 
 class Node(msgspec.Struct, frozen=True, kw_only=True):
@@ -53,7 +53,7 @@ class NodeFacts(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class OwnFacts(msgspec.Struct, frozen=True):
-    """What a node says about itself."""
+    """Facts that a node returns about itself."""
 
     devices: tuple[Device, ...]
     cores: int
@@ -95,22 +95,22 @@ def judge_digest() -> str:
 
 
 def name_nodes(nodes: Sequence[Mapping[str, object]]) -> dict[str, str]:
-    """Return a name of each node by Ray's identifier.
+    """Return a name of each node, by Ray's identifier: the name of `ray start --node-name`, else the host's.
 
-    The name that `ray start --node-name` gave, else the host's. Where two nodes would share a name, the first letters of their
-    identifiers follow. Slashes, commas and white space become dashes: a device is called `NODE/0`.
+    If two nodes have the same name, the first letters of their identifiers follow. Slashes, commas, equals signs and white space
+    become dashes, because a device is called `NODE/0`.
     """
     wanted = {}
     for node in nodes:
-        given, host = str(node["NodeName"]), str(node["NodeManagerHostname"])
-        own = host if given in ("", str(node["NodeManagerAddress"])) else given
+        chosen, host = str(node["NodeName"]), str(node["NodeManagerHostname"])
+        own = host if chosen in ("", str(node["NodeManagerAddress"])) else chosen
         wanted[str(node["NodeID"])] = re.sub(r"[\s/,=]+", "-", own.partition(".")[0] if own == host else own)
     names = list(wanted.values())
     return {node: name if names.count(name) == 1 else f"{name}-{node[:4]}" for node, name in wanted.items()}
 
 
 def check_wavedeck(versions: Mapping[str, str]) -> None:
-    """Raise `HarnessError` if a node's Wavedeck judges by other rules than this one. `versions` are digests by node."""
+    """Raise `HarnessError` if a node's Wavedeck is different from this one. `versions` are digests by node."""
     own = judge_digest()
     different = [node for node, version in versions.items() if version != own]
     if different:
@@ -130,9 +130,9 @@ def different_versions(versions: Mapping[str, Mapping[str, str]]) -> list[str]:
     lines = []
     for name in KEPT_APART:
         nodes: dict[str, list[str]] = {}
-        for node, known in versions.items():
-            if known.get(name):
-                nodes.setdefault(known[name], []).append(node)
+        for node, by_name in versions.items():
+            if version := by_name.get(name):
+                nodes.setdefault(version, []).append(node)
         if len(nodes) > 1:
             words = "; ".join(
                 f"{version} on {', '.join(sorted(set(where)))}" for version, where in nodes.items()

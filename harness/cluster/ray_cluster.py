@@ -128,21 +128,21 @@ async def connect(address: str, session: str) -> RayCluster:
     """
     if importlib.util.find_spec("ray") is None:
         raise ClusterUnavailable(MISSING)
-    asked = address or os.environ.get(VARIABLE) or AUTO
-    if asked != AUTO:
-        await asyncio.to_thread(_check_address, asked)
+    target = address or os.environ.get(VARIABLE) or AUTO
+    if target != AUTO:
+        await asyncio.to_thread(_check_address, target)
     try:
         async with asyncio.timeout(JOIN_S):
-            return RayCluster(await asyncio.to_thread(_init, asked), session)
+            return RayCluster(await asyncio.to_thread(_init, target), session)
     except TimeoutError:
-        where = "on this machine" if asked == AUTO else f"at {asked}"
+        where = "on this machine" if target == AUTO else f"at {target}"
         raise ClusterUnavailable(
             f"the Ray cluster {where} did not answer within {JOIN_S:g} s; see `ray status`, or start one: docs/cluster.md"
         ) from None
 
 
 async def reconnect(address: str, session: str) -> RayCluster:
-    """Like `connect`, for a session whose cluster may have moved: `RAY_ADDRESS` counts if the old address does not answer."""
+    """Connect to the cluster of a session. If `address` does not answer, use `RAY_ADDRESS`: the cluster may have moved."""
     try:
         return await connect(address, session)
     except ClusterUnavailable:

@@ -48,7 +48,7 @@ class Evaluator(Protocol):
         keep_texts: KeepTexts | None = None,
         name: str = "",
     ) -> Evaluation:
-        """See `harness.stages.cascade.evaluate`. `name` tells equal candidates of a session apart."""
+        """See `harness.stages.cascade.evaluate`. `name` is different for equal candidates of a session."""
         ...
 
     def survey(self, task: Task, target: Target, product: Product | None) -> Surveying:

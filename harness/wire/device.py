@@ -52,9 +52,9 @@ def nodes_of(names: Iterable[str]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(node for node, slash, _ in (name.rpartition("/") for name in names) if slash))
 
 
-def meant_by(name: str, names: Iterable[str]) -> tuple[str, ...]:
-    """Return which of `names` a person means: the device of this name, or every device of this node."""
-    return tuple(known for known in names if name in (known, known.rpartition("/")[0]))
+def devices_named(name: str, names: Iterable[str]) -> tuple[str, ...]:
+    """Return the device of `names` with this name, or every device of the node with this name."""
+    return tuple(device for device in names if name in (device, device.rpartition("/")[0]))
 
 
 class Target(msgspec.Struct, frozen=True):

@@ -25,8 +25,8 @@ def serving_facts(evaluation: Evaluation) -> tuple[ServingFact, ...]:
     calls = evaluation.serving
     if not calls and evaluation.verdict is not Verdict.CORRECT:
         return ()
-    known = (_graph(calls), _waits(calls), _host(calls), _bits(calls)) if calls else (_unknown(evaluation),)
-    return (*known, *_batch(evaluation), *_specializations(evaluation))
+    timed = (_graph(calls), _waits(calls), _host(calls), _bits(calls)) if calls else (_unknown(evaluation),)
+    return (*timed, *_batch(evaluation), *_specializations(evaluation))
 
 
 def _unknown(evaluation: Evaluation) -> ServingFact:

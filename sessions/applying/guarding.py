@@ -107,12 +107,12 @@ def guarded(
 def _changed(homes: Sequence[Home], kernel: str, entry: str) -> set[str]:
     """Return the names of the files that the kernel defines in another way, directly or through others; with the entry point."""
     after, modules = Module(kernel), [Module(home.text) for home in homes]
-    known = set().union(modules[0].imported, *(module.defined for module in modules)) & after.defined.keys()
+    names = set().union(modules[0].imported, *(module.defined for module in modules)) & after.defined.keys()
     aliases = after.defined.keys() - Module(without_aliases(kernel, homes)).defined.keys()
     changed = {entry} | {
-        name for name in known - aliases if not any(module.has_same(name, after) for module in modules)
+        name for name in names - aliases if not any(module.has_same(name, after) for module in modules)
     }
-    while more := {name for name in known - changed if used_names(after.defined[name]) & changed}:
+    while more := {name for name in names - changed if used_names(after.defined[name]) & changed}:
         changed |= more
     return changed
 

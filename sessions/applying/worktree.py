@@ -22,7 +22,7 @@ from .placing import Home, merge_files, without_aliases
 OF_CALLER = ("GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_PREFIX")
 """Variables of a git hook that would lead git into another repository."""
 _TEMPLATES = tuple(f"{folder}pull_request_template.md" for folder in (".github/", "docs/", ""))
-"""Where GitHub looks for a template, in lower case."""
+"""Paths of a pull request's template on GitHub, in lower case."""
 CALLS = 3
 """Most calls of a function that a message names."""
 

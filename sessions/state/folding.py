@@ -12,7 +12,7 @@ from typing import assert_never
 
 import msgspec
 
-from harness.wire.device import meant_by
+from harness.wire.device import devices_named
 from sessions import events as ev
 from sessions.journal.codec import Skipped
 from sessions.names import instance_key, split_attempt, split_call, split_instance
@@ -208,11 +208,11 @@ def _apply(state: SessionState, event: ev.AnyEvent) -> frozenset[str]:
             take_sample(_device(state, event.device), event)
             return frozenset((device_key(event.device),))
         case ev.DeviceLent():
-            lent = meant_by(event.device, state.started.devices if state.started else ())
+            lent = devices_named(event.device, state.started.devices if state.started else ())
             state.lent.update(lent or (event.device,))
             return frozenset(map(device_key, lent or (event.device,)))
         case ev.DeviceReturned():
-            returned = meant_by(event.device, state.started.devices if state.started else ())
+            returned = devices_named(event.device, state.started.devices if state.started else ())
             state.lent.difference_update(returned or (event.device,))
             return frozenset(map(device_key, returned or (event.device,)))
         case ev.DeviceAwaited():

@@ -66,15 +66,15 @@ def raylets(monkeypatch: pytest.MonkeyPatch) -> Iterator[Raylets]:
         cluster.shutdown()
 
 
-def held_by(node: str, events: list[Event]) -> list[str]:
-    """Return the attempts whose evaluation began on a node and has not ended."""
-    held: dict[str, str] = {}
+def judged_on(node: str, events: list[Event]) -> list[str]:
+    """Return the attempts that a node is judging."""
+    judging: dict[str, str] = {}
     for event in events:
         if isinstance(event, StageStarted):
-            held[event.attempt] = event.device
+            judging[event.attempt] = event.device
         elif isinstance(event, AttemptJudged):
-            held.pop(event.attempt, None)
-    return [attempt for attempt, device in held.items() if device.startswith(f"{node}/")]
+            judging.pop(event.attempt, None)
+    return [attempt for attempt, device in judging.items() if device.startswith(f"{node}/")]
 
 
 def evaluations(events: list[Event]) -> dict[tuple[str, bool], int]:
@@ -95,12 +95,12 @@ def test_a_lost_node_and_a_killed_engine_change_no_verdict(raylets: Raylets, tmp
         expected, requests = outcomes(journal(home, on_one_machine)), len(server.requests)
 
         with started(plan_for(server, devices=("ray",), **size), home) as session:
-            wait_until(lambda: held_by("node3", journal(home, session)), "node3 to judge")
+            wait_until(lambda: judged_on("node3", journal(home, session)), "node3 to judge")
             raylets.kill("node3")
-            lost = held_by("node3", journal(home, session))
+            lost = judged_on("node3", journal(home, session))
             killed_at = journal(home, session)[-1].wall
             wait_until(
-                lambda: not held_by("node3", journal(home, session)), "its candidates to go on elsewhere"
+                lambda: not judged_on("node3", journal(home, session)), "its candidates to go on elsewhere"
             )
             count = len(journal(home, session))
             wait_until(

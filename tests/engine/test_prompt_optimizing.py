@@ -92,13 +92,15 @@ def test_optimizer_prompt_shows_measured_latency_with_interval() -> None:
 
 def test_optimizer_prompt_names_the_cases_in_which_another_attempt_is_faster() -> None:
     best = passing("softmax#1/3", speedup=1.5)
-    other = passing("softmax#1/2", speedup=1.25, source=best.source.replace("return x", "return x + 0"))
-    (row,) = other.evaluation.latency
+    faster_in_one = passing(
+        "softmax#1/2", speedup=1.25, source=best.source.replace("return x", "return x + 0")
+    )
+    (row,) = faster_in_one.evaluation.latency
     ragged = msgspec.structs.replace(row, case="fp32-ragged", speedup=2.0)
     slower = msgspec.structs.replace(ragged, speedup=1.4)
-    other.evaluation = msgspec.structs.replace(other.evaluation, latency=(row, ragged))
+    faster_in_one.evaluation = msgspec.structs.replace(faster_in_one.evaluation, latency=(row, ragged))
     best.evaluation = msgspec.structs.replace(best.evaluation, latency=(*best.evaluation.latency, slower))
-    prompt = text(optimize_prompt(SETTING, history=[other, best]))
+    prompt = text(optimize_prompt(SETTING, history=[faster_in_one, best]))
     assert re.search(r"\| fp32-ragged \| .* \| 2.00x in softmax#1/2 \|", prompt)
     assert "Compose: in fp32-ragged another attempt is faster." in prompt
     assert "def softmax(x):\n    return x + 0" in prompt, (

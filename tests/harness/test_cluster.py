@@ -98,11 +98,11 @@ async def test_resumed_engine_takes_over_what_is_judged() -> None:
         await await_until(lambda: node.judged, "the node to judge")
         cluster.remotes[0].cut = True
         async with resumed.pool:
-            other = resumed.judge("a", name="a#2/1")
+            new = resumed.judge("a", name="a#2/1")
             taken = resumed.judge("a", name="a#1/1")
             node.go.set()
             assert (await taken).verdict is Verdict.CORRECT
-            assert (await other).verdict is Verdict.CORRECT
+            assert (await new).verdict is Verdict.CORRECT
         lost.cancel()
     assert node.judged == ["a", "a"], "once for each attempt"
 

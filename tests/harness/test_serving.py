@@ -60,9 +60,9 @@ class Graph:
 
 def try_serving(monkeypatch: pytest.MonkeyPatch, call: Callable[[torch.Tensor], torch.Tensor]) -> ServedCall:
     monkeypatch.setattr(served_call, "CallGraph", Graph)
-    memory, other = torch.arange(8, dtype=torch.uint8), torch.ones(8, dtype=torch.uint8)
+    memory, new_inputs = torch.arange(8, dtype=torch.uint8), torch.ones(8, dtype=torch.uint8)
     watch: Any = IdleWatch()
-    return served_call.try_serving(lambda: call(memory), memory, other, watch, host_ms=0.02)
+    return served_call.try_serving(lambda: call(memory), memory, new_inputs, watch, host_ms=0.02)
 
 
 def test_repeats_start_from_equal_inputs_also_if_the_call_changes_them(
@@ -158,8 +158,8 @@ def compare(task_name: str, kernel: Callable[..., torch.Tensor], **changes: obje
     task = msgspec.structs.replace(load_task(task_name), **changes)
     problem, vault = Problem(task), Vault()
 
-    def call(_step: Step, given: Given) -> Any:
-        output = kernel(**given.inputs)
+    def call(_step: Step, values: Given) -> Any:
+        output = kernel(**values.inputs)
         return SimpleNamespace(output=lambda _number: output)
 
     steps = [Step(JudgedCase(case), 0) for case in task.open_cases]

@@ -113,10 +113,10 @@ def test_rank_of_unknown_facts_is_not_nan() -> None:
 
 
 def test_attempt_whose_heavy_case_could_not_be_sampled_does_not_win_by_its_others() -> None:
-    known = estimated(bound("heavy", 100.0, 130.0), bound("light", 10.0, 12.0))
-    unknown = estimated(bound("heavy", 0.2, 0.2), bound("light", 10.0, 10.0))
-    unknown = msgspec.structs.replace(unknown, not_sampled={"heavy": "a program is too long to sample"})
-    assert rank(known) > rank(unknown)
+    sampled = estimated(bound("heavy", 100.0, 130.0), bound("light", 10.0, 12.0))
+    unsampled = estimated(bound("heavy", 0.2, 0.2), bound("light", 10.0, 10.0))
+    unsampled = msgspec.structs.replace(unsampled, not_sampled={"heavy": "a program is too long to sample"})
+    assert rank(sampled) > rank(unsampled)
 
 
 def test_layout_of_a_module_does_not_change_its_rank() -> None:

@@ -1,4 +1,4 @@
-"""A cluster in this process: real judges of nodes, with scripted evaluations in place of a pool, and no Ray."""
+"""A cluster in this process: real judges of nodes, with scripted evaluations instead of a pool, and without Ray."""
 
 from __future__ import annotations
 

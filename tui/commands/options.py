@@ -122,9 +122,12 @@ SETTINGS = {
     "model": ("P:NAME", MODELS),
     "agent": (
         "NAME",
-        "Start this agent, which sends the kernels: claude-code, codex, gemini, openhands or mini-swe-agent.",
+        "Coding agent to start; it writes the kernels: claude-code, codex, gemini, openhands or mini-swe-agent.",
     ),
-    "agent-command": ("TEXT", "Start this command as the agent: 'cmd {prompt}'."),
+    "agent-command": (
+        "TEXT",
+        "Command to start as the agent: 'CMD {prompt}'. With --agent: instead of its usual command.",
+    ),
     "instances": ("N", "Independent chains on each task. [4, or as recorded]"),
     "iterations": ("N", "Attempts of each chain. [10, or as recorded]"),
     "tune": (None, "geak: also sweep the launch parameters of each correct attempt."),
@@ -147,10 +150,13 @@ SETTINGS = {
         "Timing baseline on GPUs: task, eager, compile, a file, FILE.py:FUNCTION, PACKAGE.MODULE:FUNCTION or torch.ops.X.Y. [task]",
     ),
     "spread": (None, "Measure each instance's winner on every GPU of the session, to compare them."),
-    "profile-best": (None, "Profile each new best, and tell the optimizer what the hardware counted."),
+    "profile-best": (
+        None,
+        "Profile each new best attempt, and show the optimizer what the hardware counted.",
+    ),
     "devices": (
         "NAMES",
-        "Devices of the judge: idle, all, 0,1 or cpu; of a cluster: ray or ray:ADDRESS. [idle]",
+        "Devices of the judge: idle, all, 0,1 or cpu; run and study: also ray, ray:ADDRESS or ray,NODE. [idle]",
     ),
     "targets": (
         "NAMES",

@@ -34,7 +34,7 @@ class _Part(NamedTuple):
     """Some rows of a case's inputs along one axis, as a case of their own."""
 
     step: Step
-    given: Given
+    values: Given
     axis: str
     rows: int
     of: int
@@ -45,7 +45,7 @@ def compare_batch_rows(
     task: Task,
     problem: Problem,
     steps: Sequence[Step],
-    given: Callable[[Step], Given],
+    values_of: Callable[[Step], Given],
     call: Callable[[Step, Given], Run],
 ) -> tuple[BatchRows, ...]:
     """
@@ -60,7 +60,7 @@ def compare_batch_rows(
     why_not = _NO_BATCH
     for step in sorted(steps, key=lambda step: -math.prod(step.case.case.cpu.values())):
         case = step.case.case
-        whole = given(step)
+        whole = values_of(step)
         try:
             part = None if case.dtype in compared else next(_parts(task, problem, step, whole), None)
         except torch.OutOfMemoryError:
@@ -68,7 +68,7 @@ def compare_batch_rows(
             continue
         if part is None:
             continue
-        many, few = call(step, whole), call(part.step, part.given)
+        many, few = call(step, whole), call(part.step, part.values)
         same = all(
             _same_bits(many.output(number), few.output(number), part) for number in range(len(whole.expected))
         )

@@ -229,8 +229,8 @@ class Trial:
     def _compare_batch_rows(self) -> None:
         """Compare rows alone with rows in a batch, which only a GPU's arithmetic decides."""
 
-        def call(step: Step, given: Given) -> Run:
-            run = self._run(step, given=given)
+        def call(step: Step, values: Given) -> Run:
+            run = self._run(step, values=values)
             self._refuse(integrity.of_call(run, self._task))
             # Without a comparison, a candidate that returns zeros in these calls would have the same bits.
             errors = self._answers.errors(run, _sizes(run))
@@ -244,7 +244,7 @@ class Trial:
             self._refuse(findings.batch_error(self._batch_rows))
 
     def _run(
-        self, step: Step, *, first: bool = False, wall_s: float | None = None, given: Given | None = None
+        self, step: Step, *, first: bool = False, wall_s: float | None = None, values: Given | None = None
     ) -> Run:
         """Make one call in the guest; `Stop` with `unsupported` if this device cannot judge it."""
         self._line.alive()
@@ -253,7 +253,7 @@ class Trial:
             self._take_turn()
         if wall_s is None:
             self._case = step.case.name
-        run = self._caller.call(step, first=first, wall_s=wall_s, given=given)
+        run = self._caller.call(step, first=first, wall_s=wall_s, values=values)
         if run.returned.unsupported:
             raise Stop(ErrorReport(kind="unsupported", message=run.returned.unsupported))
         return run

@@ -129,16 +129,16 @@ class Caller:
         self._shares = self._memory is not None
 
     def call(
-        self, step: Step, *, first: bool = False, wall_s: float | None = None, given: Given | None = None
+        self, step: Step, *, first: bool = False, wall_s: float | None = None, values: Given | None = None
     ) -> Run:
-        """Make one call of the plan, within `wall_s` or the usual limit; with `given`, a call on these inputs.
+        """Make one call of the plan, within `wall_s` or the usual limit; on the inputs of `values`, else on those of the step.
 
         Raises the exceptions of `WorkerLine` if the guest does not answer.
         """
         if wall_s is None:
             wall_s = self._limits.call_s if first else self._limits.case_s
-        given = given or self._given(step)
-        arena, again = self._arena(step, given)
+        values = values or self._given(step)
+        arena, again = self._arena(step, values)
         shared = self._memory if isinstance(arena, DeviceArena) else None
         try:
             returned = self._link.ask(
@@ -153,8 +153,8 @@ class Caller:
                     config=step.config,
                     poison=step.poison,
                     again=again,
-                    parameters=self._parameters(step, given),
-                    positional=self._positional(step, given),
+                    parameters=self._parameters(step, values),
+                    positional=self._positional(step, values),
                     no_gradients=step.case.no_gradients,
                     memory=None if shared is None else shared.place,
                     answers_at=rounded(arena.size_bytes),
@@ -169,7 +169,7 @@ class Caller:
             outputs = (
                 {} if shared is None else _copy_outputs(returned, shared.bytes, rounded(arena.size_bytes))
             )
-            return Run(step, given, returned, arena.changed(), arena.broken_guards(), outputs)
+            return Run(step, values, returned, arena.changed(), arena.broken_guards(), outputs)
         finally:
             if step.hold:
                 self._kept_arena = arena

@@ -1,4 +1,4 @@
-"""`wavedeck mcp`: an MCP server, by which an agent that is not Wavedeck's own sends kernels to the judge."""
+"""`wavedeck mcp`: an MCP server by which an agent that is not Wavedeck's own sends kernels to the judge."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ EVALUATIONS = 50
     "port",
     type=click.IntRange(0, 65535),
     metavar="PORT",
-    help="Serve HTTP on loopback; 0: a free port.",
+    help="Serve HTTP on 127.0.0.1; 0: a free port.",
 )
 @click.option("--session", hidden=True, help="Serve only an instance of this session; engines use it.")
 @click.option("--instance", default="", hidden=True, help="With --session: the instance.")
@@ -52,9 +52,9 @@ def mcp_command(
 ) -> ExitCode:
     """Serve the judge to your own agent by MCP: on standard input and output, or with --http on 127.0.0.1.
 
-    The agent may work on TASKs; without TASKs, on every task. Its first kernel for a task starts a session, which you watch and
-    steer as any other: `wavedeck attach`. When the agent submits or leaves, the best attempt is examined and the session ends.
-    docs/agents.md shows how to point Claude Code, Codex, Gemini CLI and OpenHands at it.
+    The agent may work on TASKs; without TASKs, on every task. Its first kernel for a task starts a session; `wavedeck attach`
+    shows it. When the agent submits or leaves, the best attempt is examined and the session ends. docs/agents.md has the
+    configuration of Claude Code, Codex, Gemini CLI and OpenHands.
     """
     if importlib.util.find_spec("mcp") is None:
         raise Complaint("the MCP SDK is not installed; pip install 'wavedeck[mcp]'")

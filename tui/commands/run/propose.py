@@ -31,7 +31,7 @@ from tui.print.plain import emit_json
 def propose_command(session: str, file: str, *, task: str | None, note: str) -> ExitCode:
     """Judge a kernel of an agent without MCP: FILE (- is standard input) is the next attempt of SESSION.
 
-    SESSION runs with `wavedeck run TASK --method agent --detach`. Standard output has the answer as JSON, when the kernel is
+    Start SESSION with `wavedeck run TASK --method agent --detach`. The command prints the answer as JSON when the kernel is
     judged. An interrupt cancels the judging. Exit code: 0 if it is correct, 1 with any other verdict, 3 without one.
     """
     source = sys.stdin.read() if file == "-" else read_kernel(Path(file), "FILE")

@@ -24,18 +24,22 @@ POLL_S = 0.2
 
 @click.command(name="profile")
 @click.argument("words", nargs=-1, required=True, metavar="[SESSION] ATTEMPT", shell_complete=complete_words)
-@click.option("--case", default="", help="The open case to call. [the first]")
-@click.option("--gpu", metavar="N", help="As the session names it. [the GPU that judged the attempt]")
-@click.option("--against", metavar="OTHER", help="Show another attempt, or `baseline`, beside it.")
-@click.option("--again", is_flag=True, help="Profile again, although the session has the profile.")
+@click.option("--case", default="", help="Open case to call. [that of the kept profile, else the first]")
+@click.option(
+    "--gpu", metavar="N", help="GPU to use, as the session names it. [the GPU that judged the attempt]"
+)
+@click.option(
+    "--against", metavar="OTHER", help="Show also the profile of this attempt, or of the `baseline`."
+)
+@click.option("--again", is_flag=True, help="Profile again, even if the session has a profile.")
 @click.option("--json", "as_json", is_flag=True, help="All figures as one JSON document.")
 def profile_command(
     words: tuple[str, ...], *, case: str, gpu: str | None, against: str | None, again: bool, as_json: bool
 ) -> None:
-    """Show what the hardware counted in one call of a correct ATTEMPT; SESSION is by default the latest.
+    """Show what the hardware counted in one call of a correct ATTEMPT. SESSION is by default the latest.
 
-    The first time the call runs under ncu, rocprofv3 or Proton, alone on the GPU. A session that is stopped or finished goes on
-    for that.
+    The first time, the call runs under ncu, rocprofv3 or Proton, alone on the GPU; a stopped or finished session goes on for
+    that. docs/inside.md explains each row.
     """
     if len(words) > 2:
         raise Complaint(f"{words[2]!r} is too much: wavedeck profile [SESSION] ATTEMPT")

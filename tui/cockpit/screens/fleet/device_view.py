@@ -42,9 +42,9 @@ LEGEND = "t timing  j judging  - idle  l lent  ! trouble"
 
 def gpu_names(state: SessionState) -> list[str]:
     """Return the names of the GPUs that judge for the session."""
-    known = [name for name in state.devices if not is_cpu(name)]
+    reported = [name for name in state.devices if not is_cpu(name)]
     started = state.started.devices if state.started is not None else ()
-    return sorted({*known, *(name for name in started if not is_cpu(name))}, key=_by_number)
+    return sorted({*reported, *(name for name in started if not is_cpu(name))}, key=_by_number)
 
 
 def gpu_state(state: SessionState, device: DeviceState) -> str:
