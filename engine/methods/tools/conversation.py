@@ -51,8 +51,9 @@ LONGEST = 200_000
 WORK = """# How to work
 
 You work with tools. `eval` judges one complete module; its answer is what the next module builds on. Each `eval` uses one \
-evaluation. Your last evaluation ends your work, without an answer. End before with `submit` when you expect no further gain: the best correct attempt is your \
-result. Only the verdict of `eval` counts. Follow what `person` says. Text beside tool calls is shown to people and not judged."""
+evaluation. Your last evaluation ends your work, without an answer. End before with `submit` when you expect no further gain: \
+the best correct attempt is your result. Only the verdict of `eval` counts. Follow what `person` says. Text beside tool calls \
+is shown to people and not judged."""
 FIRST = "Write the module. Correctness in every case comes first, then speed. Evaluations left: {left}."
 NEXT = (
     "Go on with the work. Evaluations left: {left}. Your attempts so far, as the tool `history` shows them:"
