@@ -42,15 +42,15 @@ def asm_command(
     state = opened.state
     texts = partial(_texts, opened, state, kernel=kernel, case=case, name=name or "")
     attempt, instance = find_attempt(state, words[-1])
-    other, its_instance = find_attempt(state, compared or words[-1])
-    if compared is not None and (other is attempt or its_instance.task != instance.task):
+    base, base_instance = find_attempt(state, compared or words[-1])
+    if compared is not None and (base is attempt or base_instance.task != instance.task):
         raise Complaint(f"--diff needs another attempt on {instance.task}")
     new = texts(words[-1])
     if compared is None:
         emit_exactly("".join(f"{_comment(text)}\n{_visible(text)}\n" for text in new))
         return
     before, after = _normal(texts(compared)), _normal(new)
-    lines = list(difflib.unified_diff(before, after, other.attempt, attempt.attempt, lineterm=""))
+    lines = list(difflib.unified_diff(before, after, base.attempt, attempt.attempt, lineterm=""))
     emit_exactly("".join(f"{line}\n" for line in lines))
     if not lines:
         say("the same code, but for registers and labels")
