@@ -145,6 +145,8 @@ def test_status_of_a_replay_is_its_moment() -> None:
 
 
 def test_head_says_why_an_instance_ended_without_an_attempt() -> None:
-    instance = InstanceState("softmax#1", "starter/softmax", 1, finished="model_failed", message="key refused")
+    instance = InstanceState(
+        "softmax#1", "starter/softmax", 1, finished="model_failed", message="key refused"
+    )
     head = head_line(SessionState(), instance, "softmax#1", None, wall=0.0, width=80)
     assert plain(head) == " softmax#1 · ended without an attempt: the model failed (key refused)"
