@@ -340,7 +340,7 @@ def _gpus(state: SessionState) -> list[str]:
     """Returns the names of the session's GPUs; `CommandRefused` if it has none."""
     gpus = [name for name in (state.started.devices if state.started else ()) if not is_cpu(name)]
     if not gpus:
-        raise CommandRefused("the session has no GPU, only cpu; run it with --devices")
+        raise CommandRefused("the session has no GPU, only cpu; start a session on a machine with a GPU")
     return gpus
 
 

@@ -67,7 +67,7 @@ def code_texts(
     case = case or next(iter(cases))
     chosen = {row.kernel: row for row in reversed(wanted) if case in _cases(row)}
     if not chosen:
-        raise NoText(f"no code is known to be for case {case} alone; there is code for {', '.join(cases)}")
+        raise NoText(f"there is no code for case {case}; there is code for {', '.join(cases)}")
     return [_read(row, target, read, name) for row in reversed(chosen.values())]
 
 

@@ -11,6 +11,7 @@ from typing import NamedTuple
 from harness import Evaluation, Verdict
 from harness.wire.evaluation import Estimate, KernelResources
 from harness.wire.ratios import TIE
+from suites.python_source import parse_python
 
 from .speed import Speed, speed_of
 
@@ -157,7 +158,7 @@ def own_kernels(evaluation: Evaluation) -> Iterator[KernelResources]:
 def statements(source: str) -> int:
     """Returns the number of statements but docstrings: unlike lines, it does not depend on the layout."""
     try:
-        nodes = list(ast.walk(ast.parse(source)))
+        nodes = list(ast.walk(parse_python(source)))
     except (SyntaxError, ValueError, RecursionError):
         return 0
     constants = sum(isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant) for node in nodes)

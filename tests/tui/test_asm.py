@@ -43,6 +43,8 @@ def test_assembly_is_printed_and_compared_without_register_numbers(shell: Shell,
     same = shell("asm", "softmax#1/3", "--diff", "softmax#1/1")
     assert (same.out, same.code) == ("", ExitCode.DONE)
     assert "the same code" in one_line(same)
+    itself = shell("asm", "softmax#1/2", "--diff", "softmax#1/2")
+    assert "--diff needs another attempt on" in one_line(itself)
 
 
 def test_missing_text_says_why(shell: Shell, home: Home) -> None:

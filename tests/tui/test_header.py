@@ -7,13 +7,14 @@ import pytest
 from benchmarks.eighty_instances import session
 from sessions import events as ev
 from sessions.state.folding import fold
+from sessions.state.state import InstanceState, SessionState
 from tests.support import fleets
 from tests.support.journals import EventLog
 from tui.cockpit.data.feed import Feed
 from tui.cockpit.data.replays import Replay, read_story
 from tui.cockpit.data.sources import EventBatch, LiveTail, TailHealth
 from tui.cockpit.draw.lines import EMPTY, Line, Span, cells, plain
-from tui.cockpit.screens.agent.agent_head import head_tail
+from tui.cockpit.screens.agent.agent_head import head_line, head_tail
 from tui.cockpit.screens.header import header_line, status_line
 from tui.facts.attention import Kind, attention
 from tui.facts.instance import FactsCache
@@ -141,3 +142,11 @@ def test_status_of_a_replay_is_its_moment() -> None:
     text = status(replay, log, readonly=True)
     assert text.startswith("REPLAY at 0:")
     assert " of 1:" in text
+
+
+def test_head_says_why_an_instance_ended_without_an_attempt() -> None:
+    instance = InstanceState(
+        "softmax#1", "starter/softmax", 1, finished="model_failed", message="key refused"
+    )
+    head = head_line(SessionState(), instance, "softmax#1", None, wall=0.0, width=80)
+    assert plain(head) == " softmax#1 · ended without an attempt: the model failed (key refused)"

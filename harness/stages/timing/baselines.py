@@ -115,5 +115,6 @@ def _read(file: Path, task: Task, kind: str) -> str:
         return file.read_text(encoding="utf-8")
     except OSError as error:
         raise HarnessError(
-            f"{task.id} has no timing baseline {kind!r} ({file.name}: {error.strerror}); use another baseline"
+            f"{task.id} has no timing baseline {kind!r} ({file.name}: {error.strerror}); "
+            "name a PyTorch function with the same parameters: --against FILE.py:FUNCTION"
         ) from error

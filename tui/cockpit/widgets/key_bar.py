@@ -63,12 +63,13 @@ def _order(first: Sequence[str], owners: Sequence[type[DOMNode]]) -> dict[str | 
 
 
 def active_hints(screen: Screen[object], *, hidden: bool = False) -> list[KeyHint]:
-    """Named bindings that do something now: the focused widget's, the screen's, the app's; with `hidden` all of them.
+    """Named bindings that do something now, those nearest to the focus first; with `hidden` all of them.
 
     A screen with `FIRST_KEYS` has the bindings of these names before all others.
     """
-    focused = () if screen.focused is None else (type(screen.focused),)
-    order = _order(tuple(getattr(screen, "FIRST_KEYS", ())), (*focused, type(screen), type(screen.app)))
+    nearest = screen if screen.focused is None else screen.focused
+    owners = tuple(type(node) for node in nearest.ancestors_with_self)
+    order = _order(tuple(getattr(screen, "FIRST_KEYS", ())), owners)
     found: dict[str, KeyHint] = {}
     for active in screen.active_bindings.values():
         binding = active.binding

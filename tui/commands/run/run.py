@@ -80,6 +80,12 @@ def run_command(
     """
     if detach and headless:
         raise Complaint("--detach and --headless exclude each other: either return at once or wait")
+    own = OwnOptions(shapes, reference, yes, dry_run, send_only)
+    has_file = any(map(is_kernel_file, tasks))
+    if own != OwnOptions() and not has_file:
+        raise Complaint(
+            "--shapes, --reference, --send-only, -y and --dry-run are for a kernel file: wavedeck run FILE.py"
+        )
     lines = headless or as_json or not interactive(os.environ)
     configured = load(
         {name.replace("_", "-"): value for name, value in flags.items()},
@@ -93,18 +99,13 @@ def run_command(
     model, remark = model_of(configured.settings, configured.origins, environment_with_keys())
     if remark:
         say(remark)
-    own = OwnOptions(shapes, reference, yes, dry_run, send_only)
     settings = configured.settings
     with ExitStack() as stack:
-        if any(map(is_kernel_file, tasks)):
+        if has_file:
             made = stack.enter_context(task_of_file(tasks, own, settings, model, home, python))
             if made is None:
                 return ExitCode.DONE if dry_run else ExitCode.NO
             tasks = (made.id,)
-        elif own != OwnOptions():
-            raise Complaint(
-                "--shapes, --reference, --send-only, -y and --dry-run are for a kernel file: wavedeck run FILE.py"
-            )
         tasks = tuple(find_name(task, registry=home.suites) for task in tasks)
         settings = from_own_kernel(settings, tasks, home.suites)
         requested = msgspec.structs.replace(plan(settings, tasks, model, title=title), python=python)

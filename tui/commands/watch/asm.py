@@ -41,13 +41,16 @@ def asm_command(
     opened = open_session(words[0] if len(words) == 2 else LATEST)
     state = opened.state
     texts = partial(_texts, opened, state, kernel=kernel, case=case, name=name or "")
+    attempt, instance = find_attempt(state, words[-1])
+    base, base_instance = find_attempt(state, compared or words[-1])
+    if compared is not None and (base is attempt or base_instance.task != instance.task):
+        raise Complaint(f"--diff needs another attempt on {instance.task}")
     new = texts(words[-1])
     if compared is None:
         emit_exactly("".join(f"{_comment(text)}\n{_visible(text)}\n" for text in new))
         return
-    old_name, new_name = (find_attempt(state, place)[0].attempt for place in (compared, words[-1]))
     before, after = _normal(texts(compared)), _normal(new)
-    lines = list(difflib.unified_diff(before, after, old_name, new_name, lineterm=""))
+    lines = list(difflib.unified_diff(before, after, base.attempt, attempt.attempt, lineterm=""))
     emit_exactly("".join(f"{line}\n" for line in lines))
     if not lines:
         say("the same code, but for registers and labels")

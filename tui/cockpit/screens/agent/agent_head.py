@@ -9,10 +9,11 @@ from sessions.state.findings import findings_of
 from sessions.state.speed import attempt_speed
 from sessions.state.state import AttemptState, Confirmation, InstanceState, SessionState
 from tui.cockpit.data import attempts
-from tui.cockpit.draw.lines import Line, Span, cells, fit, joined, plain
+from tui.cockpit.draw.lines import Line, Span, cells, clean, fit, joined, plain
 from tui.facts import vocabulary
 from tui.facts.attention import Concern
 from tui.facts.doing import WORDS, doing
+from tui.facts.endings import ending_words
 from tui.facts.vocabulary import speed_style, verdict_style
 
 DOT = Span(" · ", "dim")
@@ -33,7 +34,12 @@ def head_line(
     """
     head = Span(f" {key}", "key")
     if instance is None or shown is None:
-        return (head, DOT, Span("not started", "dim"))
+        if instance is None or instance.finished is None:
+            return (head, DOT, Span("not started", "dim"))
+        cause = f" ({instance.message})" if instance.message else ""
+        words = f"ended without an attempt: {ending_words(instance.finished)}{cause}"
+        room = width - cells((head, DOT))
+        return (head, DOT, Span(fit(clean(words), room).rstrip(), "bad" if instance.curable else "dim"))
     limit = sum(state.phases(instance.key))
     lineage = (DOT, Span(attempts.lineage(shown)))
     count = (DOT, Span(f"attempt {shown.number} of {len(instance.attempts)}"))

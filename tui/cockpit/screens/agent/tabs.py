@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from harness import Evaluation
 from harness.assembly.code_texts import all_assembly
+from harness.wire.device import is_cpu
 from sessions.state.speed import missing_speed
 from sessions.state.state import AttemptState
 from tui.cockpit.draw.lines import Line, line
@@ -83,8 +84,12 @@ def _profile_tables(subject: PageSubject) -> Iterator[Table]:
         yield Table("").with_sentences("A profiler runs one call of it.", style="busy")
     if subject.profiles:
         yield from profile_tables(subject.profiles)
-    if subject.attempt.evaluation is not None:
-        yield from _counted_tables(subject.attempt.evaluation)
+    evaluation = subject.attempt.evaluation
+    if evaluation is None:
+        return
+    if is_cpu(evaluation.device) and not subject.profiles:
+        yield Table("").with_sentences("The hardware counted nothing: no GPU judged it.", style="dim")
+    yield from _counted_tables(evaluation)
 
 
 def _counted_tables(evaluation: Evaluation) -> Iterator[Table]:

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from sessions.catalog import SessionInfo
 
 COLUMNS = (
-    Column("session", 25, 40),
+    Column("session", 26, 40),
     Column("method", 4, 24, drop=6),
     Column("model", 8, 28, drop=7),
     Column("solved", 6, 7, right=True),

@@ -20,7 +20,7 @@ from sessions.state.winners import accepted_attempt, best_of
 from tui.actions.line import gpus_of
 from tui.cockpit.data.archive import Archive
 from tui.cockpit.data.attempts import base_of, lineage
-from tui.cockpit.draw.lines import Line, Span, clean, escaped, line, shorten, wrap, wrap_phrases
+from tui.cockpit.draw.lines import ELLIPSIS, Line, Span, beginning, clean, escaped, line, wrap, wrap_phrases
 from tui.facts import vocabulary
 from tui.facts.attempt import dated_decision
 from tui.facts.evaluation.certainty import exam_of, tolerance_words
@@ -94,7 +94,13 @@ def _facts(
             changes = clean(code_difference(base.evaluation, evaluation))
             yield "code", [Span(f"{changes} From {base.attempt}.")] if changes else []
     plan = " ".join(clean(attempt.strategy).split())
-    yield "reason", [Span(shorten(f'"{plan}"', room * REASON_LINES - 8))] if plan else []
+    yield "reason", [Span(f'"{_whole_words(plan, room * REASON_LINES - 10)}"')] if plan else []
+
+
+def _whole_words(text: str, width: int) -> str:
+    """Return the first words of a text, in at most `width` cells."""
+    kept = beginning(text, width)
+    return text if kept == text else f"{kept[:-1].rpartition(' ')[0]} {ELLIPSIS}"
 
 
 def flow(name: str, phrases: Iterable[Span], width: int) -> Iterator[Line]:
