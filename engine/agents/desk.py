@@ -7,6 +7,7 @@ is lost, and a person watches and steers it like any other.
 from __future__ import annotations
 
 import asyncio
+import re
 from collections.abc import Awaitable, Callable, Coroutine
 from dataclasses import dataclass, replace
 from functools import partial
@@ -53,6 +54,9 @@ ANSWER_S = 200.0
 """A call is answered before: Codex and Claude Code give up calls after 300 s."""
 POLL_S = 0.1
 """Seconds between two reads of a journal; a read costs one system call if nothing is new."""
+
+NUMBER = re.compile(r"[1-9][0-9]{0,8}")
+"""Number of an attempt, in the only way to write it."""
 
 OnProgress = Callable[[str], Awaitable[None]]
 """Gets the state of an attempt in words when it changes."""
@@ -366,7 +370,7 @@ class Desk:
     def _session_of(self, attempt: str) -> AgentSession:
         """Returns the session of an attempt; `CommandRefused` if it is not one of this agent."""
         for session in self._sessions.values():
-            if attempt.startswith(f"{session.key}/") and attempt[len(session.key) + 1 :].isdigit():
+            if attempt.startswith(f"{session.key}/") and NUMBER.fullmatch(attempt, len(session.key) + 1):
                 session.read()
                 return session
         raise CommandRefused(f"there is no attempt {attempt!r} of yours; `history` lists them")

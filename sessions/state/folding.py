@@ -530,7 +530,8 @@ def _join_last_words(state: SessionState, instance: InstanceState) -> None:
     if len(instance.attempts) < 2:
         return
     last = instance.attempts[-1]
-    if last.source is None and last.verdict in (None, Verdict.CANCELLED):
+    is_sent = last.number <= len(state.sent_to(instance.key))  # and withdrawn before its judging began
+    if last.source is None and not is_sent and last.verdict in (None, Verdict.CANCELLED):
         del instance.attempts[-1]
         own_attempt(state, instance, -1).calls += last.calls
 

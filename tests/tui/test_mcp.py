@@ -22,6 +22,7 @@ from msgspec.structs import replace
 from engine.agents import desk as desks
 from engine.agents.answers import verdict_answer
 from engine.agents.desk import Desk, DeskRules
+from engine.judge.evaluating import cancelled_evaluation
 from engine.methods.tools.toolbox import TOOLBOX
 from engine.plan.job import session_started
 from engine.plan.plan import RunPlan
@@ -34,10 +35,15 @@ from sessions.events import (
     AnyEvent,
     AttemptJudged,
     AttemptStarted,
+    CallFinished,
+    CallStarted,
     CandidateProposed,
     CandidateSent,
+    EndReason,
+    InstanceFinished,
     InstanceStarted,
     Origin,
+    Role,
     WinnerExamined,
 )
 from suites import baseline_source, load_task
@@ -290,6 +296,28 @@ def test_an_instance_without_a_candidate_waits_for_its_agent() -> None:
     judged = [*sent, AttemptJudged(attempt=name, evaluation=correct())]
     letters = [doing(state, state.instances[key]).letter for state in (fold(begun), fold(sent), fold(judged))]
     assert letters == ["a", "q", "q"]
+
+
+def test_last_words_are_no_attempt_but_a_withdrawn_candidate_is() -> None:
+    key = "vector_add#1"
+    first, second, third = (f"{key}/{number}" for number in (1, 2, 3))
+    cancelled = cancelled_evaluation("starter/vector_add", "cpu", "the agent withdrew it")
+    events: list[AnyEvent] = [
+        CandidateSent(instance=key, source=RIGHT),
+        AttemptStarted(attempt=first, origin=Origin.AGENT),
+        CandidateProposed(attempt=first, source=RIGHT),
+        AttemptJudged(attempt=first, evaluation=correct()),
+        CandidateSent(instance=key, source=WRONG),
+        AttemptStarted(attempt=second, origin=Origin.AGENT),
+        AttemptJudged(attempt=second, evaluation=cancelled),
+        AttemptStarted(attempt=third, origin=Origin.AGENT),
+        CallStarted(call=f"{third}/generator/1", attempt=third, role=Role.GENERATOR, model="m", messages=()),
+        CallFinished(call=f"{third}/generator/1", text="", reasoning="I am done.", stop_reason="end"),
+        InstanceFinished(task="starter/vector_add", instance=1, reason=EndReason.SUBMITTED),
+    ]
+    attempts = fold(events).instances[key].attempts
+    assert [attempt.verdict for attempt in attempts] == ["correct", "cancelled"]
+    assert [call.reasoning for call in attempts[1].calls] == ["I am done."]
 
 
 def test_an_agent_without_mcp_proposes_by_command(home: Home, shell: Shell) -> None:
