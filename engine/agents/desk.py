@@ -101,6 +101,14 @@ class AgentSession:
         await self.until(lambda: self.state.last_seq >= (answer.seq or 0))
         return answer.seq
 
+    def attempt_of(self, seq: int) -> str:
+        """Returns the attempt that judges the candidate of this event."""
+        return attempt_name(self.key, [sent.seq for sent in self.state.sent_to(self.key)].index(seq) + 1)
+
+    async def withdraw_sent(self, sending: asyncio.Task[int]) -> int:
+        """Withdraw a candidate that is being sent; returns the number of the event."""
+        return await self.command("withdraw", attempt=self.attempt_of(await sending))
+
     async def until(
         self,
         condition: Callable[[], bool],
@@ -209,9 +217,15 @@ class Desk:
         ends = answer_by()
         session = await self._session(name, agent)
         heard = session.listener.heard
-        seq = await session.command("propose", instance=session.key, source=code, text=note, heard=heard)
-        number = [sent.seq for sent in session.state.sent_to(session.key)].index(seq) + 1
-        return await self._wait(session, attempt_name(session.key, number), on_progress, ends)
+        proposal = session.command("propose", instance=session.key, source=code, text=note, heard=heard)
+        sending = asyncio.create_task(proposal)
+        try:
+            # If the call is cancelled now, nobody knows whether the engine has the candidate.
+            seq = await asyncio.shield(sending)
+        except asyncio.CancelledError:
+            self._send_later(session.withdraw_sent(sending))
+            raise
+        return await self._wait(session, session.attempt_of(seq), on_progress, ends)
 
     async def wait(self, attempt: str, *, on_progress: OnProgress) -> VerdictAnswer:
         """Wait for the verdict on a candidate that was sent, as `evaluate`."""

@@ -71,6 +71,9 @@ async def call(client: Client, tool: str, **arguments: Any) -> dict[str, Any]:
     return result.structured_content
 
 
+async def ignore(_: str) -> None: ...
+
+
 def desk_of(home: Home, **plan: Any) -> Desk:
     home.ensure()
     return Desk(
@@ -199,7 +202,7 @@ async def test_budget_holds_to_the_evaluation_when_an_agent_sends_many_at_once(
 
 
 async def test_a_person_steers_an_agent(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
-    async with connected(home) as (client, _):
+    async with connected(home) as (client, desk):
         assert (await call(client, "eval", **EVAL))["person"] == []
         session = session_of(home)
         await send(home, session, "hint", instance="vector_add#1", text="Use wide loads.", by="kim")
@@ -230,6 +233,15 @@ async def test_a_person_steers_an_agent(home: Home, monkeypatch: pytest.MonkeyPa
         assert verdicts == ["correct", "cancelled", "correct"]
         heard = [attempt.heard for attempt in fold(events_of(home, session)).attempts()]
         assert heard[0] == heard[1] == 0 < heard[2]
+        # A call that is cancelled while it sends its candidate withdraws it.
+        late = desk.evaluate("vector_add", f"{RIGHT}\n# late\n", "", agent="", on_progress=ignore)
+        sending = asyncio.create_task(late)
+        for _ in range(3):
+            await asyncio.sleep(0)
+        sending.cancel()
+        await await_until(
+            lambda: "vector_add#1/4" in fold(events_of(home, session)).withdrawn, "the withdrawal"
+        )
 
 
 @pytest.mark.soak
