@@ -220,7 +220,7 @@ class Desk:
         proposal = session.command("propose", instance=session.key, source=code, text=note, heard=heard)
         sending = asyncio.create_task(proposal)
         try:
-            # If the call is cancelled now, nobody knows whether the engine has the candidate.
+            # If the call is cancelled now, the engine may or may not have the candidate.
             seq = await asyncio.shield(sending)
         except asyncio.CancelledError:
             self._send_later(session.withdraw_sent(sending))

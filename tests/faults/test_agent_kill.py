@@ -43,7 +43,7 @@ RIGHT = baseline_source(load_task("vector_add"))
 KEY = "vector_add#1"
 KILLS = 34
 """Kills of each of the three sessions."""
-EVALUATIONS = 200
+EVALUATIONS = 150
 """More than the session judges between the kills, on most machines."""
 
 
@@ -128,7 +128,7 @@ def kill_and_resume(home: Home, session: str, moments: random.Random) -> int:
     live = home.live(session)
     for kills in range(KILLS):
         # Mostly in the midst of judging; sometimes while the engine starts.
-        wanted = len(journal(home, session)) + moments.randrange(40)
+        wanted = len(journal(home, session)) + moments.randrange(25)
         limit = time.monotonic() + 10
         while live.running and len(journal(home, session)) < wanted and time.monotonic() < limit:
             time.sleep(0.005)
