@@ -20,8 +20,8 @@ from suites.private_folder import make_private_folder
 
 from .errors import BadRecording
 from .events import UNASKED, Role, Usage
-from .names import split_call
-from .state.state import AttemptState, CallState, InstanceState, SessionState
+from .names import split_attempt, split_call
+from .state.state import CallState, InstanceState, SessionState
 
 NAME = re.compile(r"[a-z0-9][a-z0-9._-]*")
 
@@ -211,7 +211,7 @@ def _chains_of(states: Sequence[SessionState]) -> dict[tuple[str, int], list[Rec
             if key in state.forks:
                 continue
             chains[instance.task, before[instance.task] + instance.instance] = [
-                _reply(_asked_number(instance, attempt), call)
+                _reply(_asked_number(instance, split_attempt(call.attempt).number), call)
                 for attempt in instance.attempts
                 for call in attempt.calls
                 if call.finished
@@ -221,12 +221,9 @@ def _chains_of(states: Sequence[SessionState]) -> dict[tuple[str, int], list[Rec
     return chains
 
 
-def _asked_number(instance: InstanceState, attempt: AttemptState) -> int:
-    """Number of the attempt among those that asked a model: a replay may have other attempts without a model."""
-    unasked = sum(
-        earlier.origin in UNASKED for earlier in instance.attempts if earlier.number < attempt.number
-    )
-    return attempt.number - unasked
+def _asked_number(instance: InstanceState, number: int) -> int:
+    """Number of an attempt among those that asked a model: a replay may have other attempts without a model."""
+    return number - sum(earlier.origin in UNASKED for earlier in instance.attempts if earlier.number < number)
 
 
 def _reply(attempt: int, call: CallState) -> RecordedReply:

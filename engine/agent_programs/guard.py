@@ -7,6 +7,7 @@ with it, also at SIGTERM or if the engine dies.
 from __future__ import annotations
 
 import os
+import signal
 import sys
 from collections.abc import Collection, Iterator
 from pathlib import Path
@@ -44,6 +45,7 @@ class Confinement(msgspec.Struct, frozen=True, kw_only=True):
 def main() -> NoReturn:
     """Run the program to the end of its tree."""
     confinement = msgspec.json.decode(sys.argv[1], type=Confinement)
+    syscalls.prctl(syscalls.PR_SET_PDEATHSIG, signal.SIGTERM)  # ends the guard until the warden takes over
     if os.getppid() != confinement.engine:
         os._exit(NOT_STARTED)  # the engine died before the guard could notice its death
     version = landlock.version()

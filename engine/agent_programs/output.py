@@ -27,6 +27,8 @@ LONGEST_LINE = 1 << 20
 """The rest of a longer line is dropped."""
 ESCAPES = re.compile(r"\x1b(\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(\x07|\x1b\\))")
 """Colours, movements of the cursor and titles of a terminal."""
+MOST_JUDGE_CALLS = 1000
+LONGEST_ID = 200
 SHORT = 400
 """Characters of a tool's arguments or result that are shown."""
 
@@ -76,15 +78,15 @@ class AgentOutput:
 
     def _show(self, line: str) -> str:
         cut, self._cut = self._cut, False
+        assert self._describe is not None
+        event: object = None
+        words = line[:LONGEST_LINE]
         try:
             event = None if cut else msgspec.json.decode(line)
-        except msgspec.DecodeError:
-            event = None
-        if not isinstance(event, dict):
-            words = line[:LONGEST_LINE]
-        else:
-            assert self._describe is not None
-            words = "\n".join(filter(None, self._describe(event, self.spending)))
+            if isinstance(event, dict):
+                words = "\n".join(filter(None, self._describe(event, self.spending)))
+        except (msgspec.DecodeError, RecursionError, OverflowError):  # nested too deep, or a number too large
+            pass
         self._remember(words)
         if not words.strip():
             return ""
@@ -214,7 +216,9 @@ def tool_words(name: object, arguments: object, call: object, judge_calls: set[s
     own = OWN_TOOL.match(text(name))
     if own is None:
         return f"> {text(name)} {short(arguments)}"
-    judge_calls.add(text(call))
+    # Bounded, because an agent may print calls for ever: the result of a call that is not noted is shown.
+    if len(judge_calls) < MOST_JUDGE_CALLS and len(text(call)) <= LONGEST_ID:
+        judge_calls.add(text(call))
     return f"> {own['tool']}"
 
 

@@ -18,7 +18,7 @@ URL = "WAVEDECK_MCP_URL"
 TOKEN = "WAVEDECK_MCP_TOKEN"
 TASK = "WAVEDECK_AGENT_TASK"
 """Variables with address and token of the MCP server that serves one instance, and with its task."""
-SECRET = re.compile(r"KEY|TOKEN|SECRET|PASSW|CREDENTIAL")
+SECRET = re.compile(r"KEY|TOKEN|SECRET|PASSW|CREDENTIAL|AUTH", re.IGNORECASE)
 """Variables with such a name stay out of the environment of an agent, unless its preset names them."""
 
 

@@ -7,6 +7,7 @@ is lost, and a person watches and steers it like any other.
 from __future__ import annotations
 
 import asyncio
+import re
 from collections.abc import Awaitable, Callable, Coroutine
 from dataclasses import dataclass, replace
 from functools import partial
@@ -54,6 +55,9 @@ ANSWER_S = 200.0
 POLL_S = 0.1
 """Seconds between two reads of a journal; a read costs one system call if nothing is new."""
 
+NUMBER = re.compile(r"[1-9][0-9]{0,8}")
+"""Number of an attempt, in the only way to write it."""
+
 OnProgress = Callable[[str], Awaitable[None]]
 """Gets the state of an attempt in words when it changes."""
 
@@ -96,6 +100,14 @@ class AgentSession:
             raise CommandRefused(answer.error or "the engine refused the command")
         await self.until(lambda: self.state.last_seq >= (answer.seq or 0))
         return answer.seq
+
+    def attempt_of(self, seq: int) -> str:
+        """Returns the attempt that judges the candidate of this event."""
+        return attempt_name(self.key, [sent.seq for sent in self.state.sent_to(self.key)].index(seq) + 1)
+
+    async def withdraw_sent(self, sending: asyncio.Task[int]) -> int:
+        """Withdraw a candidate that is being sent; returns the number of the event."""
+        return await self.command("withdraw", attempt=self.attempt_of(await sending))
 
     async def until(
         self,
@@ -205,9 +217,15 @@ class Desk:
         ends = answer_by()
         session = await self._session(name, agent)
         heard = session.listener.heard
-        seq = await session.command("propose", instance=session.key, source=code, text=note, heard=heard)
-        number = [sent.seq for sent in session.state.sent_to(session.key)].index(seq) + 1
-        return await self._wait(session, attempt_name(session.key, number), on_progress, ends)
+        proposal = session.command("propose", instance=session.key, source=code, text=note, heard=heard)
+        sending = asyncio.create_task(proposal)
+        try:
+            # If the call is cancelled now, the engine may or may not have the candidate.
+            seq = await asyncio.shield(sending)
+        except asyncio.CancelledError:
+            self._send_later(session.withdraw_sent(sending))
+            raise
+        return await self._wait(session, session.attempt_of(seq), on_progress, ends)
 
     async def wait(self, attempt: str, *, on_progress: OnProgress) -> VerdictAnswer:
         """Wait for the verdict on a candidate that was sent, as `evaluate`."""
@@ -366,7 +384,7 @@ class Desk:
     def _session_of(self, attempt: str) -> AgentSession:
         """Returns the session of an attempt; `CommandRefused` if it is not one of this agent."""
         for session in self._sessions.values():
-            if attempt.startswith(f"{session.key}/") and attempt[len(session.key) + 1 :].isdigit():
+            if attempt.startswith(f"{session.key}/") and NUMBER.fullmatch(attempt, len(session.key) + 1):
                 session.read()
                 return session
         raise CommandRefused(f"there is no attempt {attempt!r} of yours; `history` lists them")

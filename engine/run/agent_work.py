@@ -7,6 +7,7 @@ import json
 import os
 import re
 import secrets
+import signal
 import sys
 import tempfile
 import time
@@ -27,6 +28,7 @@ from engine.prompting.agent_prompt import BEST_FILE
 from engine.prompting.judged import JudgedCandidate
 from engine.reply.streaming import PieceBatches
 from engine.run.shared import Shared, note_once
+from harness.linux import syscalls
 from harness.linux.folder_removal import remove
 from harness.sandbox import landlock
 from sessions.errors import SessionsError
@@ -43,7 +45,7 @@ SHOWN_CHARACTERS = 1 << 18
 READ_WAIT_S = 0.01
 """Wait between two reads: a program that floods its output waits too, and the engine stays free."""
 END_S = 5.0
-"""Time for a process tree to end before its guard is killed too."""
+"""Time for a process tree to end before the engine kills it."""
 
 
 class AgentWork:
@@ -165,7 +167,9 @@ class AgentWork:
             try:
                 await asyncio.wait_for(process.wait(), END_S)
             except TimeoutError:
-                process.kill()
+                for pid in (*syscalls.descendants(process.pid), process.pid):
+                    with suppress(ProcessLookupError):
+                        os.kill(pid, signal.SIGKILL)
                 await process.wait()
         if self._reading is not None:
             self._reading.cancel()
@@ -226,11 +230,12 @@ class AgentWork:
     async def _start_server(self, token: str) -> str:
         """Start the MCP server of this instance, which is not confined; returns its address.
 
-        It is a command, because the server belongs to the face. It ends with the engine's session.
+        It is a command, because the server belongs to the face. It ends with the engine.
         """
         live = self._shared.recorder.live
         self._server = await asyncio.create_subprocess_exec(
-            *(sys.executable, "-P", "-m", "tui", "mcp", "--session", live.session, "--instance", self._key, "--http", "0"),
+            *(sys.executable, "-P", "-m", "tui", "mcp", "--session", live.session, "--instance", self._key),
+            *("--engine", str(os.getpid()), "--http", "0"),
             env={**os.environ, "WAVEDECK_HOME": str(self._home.root), TOKEN: token},
             cwd=live.folder.parent,
             stdin=DEVNULL,

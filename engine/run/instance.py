@@ -426,7 +426,7 @@ class InstanceContext:
         waiting = state.sent_to(self.key)[place:]
         if not waiting:
             await self._await_farewell()
-            if self._last > place:
+            if self._last > place == 0:
                 await self.abandon("the agent sent no candidate")
             if self.key not in state.left:
                 self._agent.check_end()

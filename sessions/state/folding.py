@@ -13,6 +13,7 @@ from typing import assert_never
 import msgspec
 
 from harness.wire.device import devices_named
+from harness.wire.evaluation import Verdict
 from sessions import events as ev
 from sessions.journal.codec import Skipped
 from sessions.names import instance_key, split_attempt, split_call, split_instance
@@ -167,6 +168,8 @@ def _apply(state: SessionState, event: ev.AnyEvent) -> frozenset[str]:
             instance = _instance(state, instance_key(event.task, event.instance))
             instance.finished, instance.message = event.reason, event.message
             instance.word = "failed" if instance.curable else "done"
+            if event.reason == ev.EndReason.SUBMITTED:
+                _join_last_words(state, instance)
             for attempt in _owned_attempts(state, instance):
                 attempt.waiting, attempt.stage, attempt.examining = False, None, None
                 attempt.word = "wait"
@@ -520,6 +523,17 @@ def _apply_decision(
             assert_never(event)
     instance.best = _best(instance)
     return frozenset((instance.key,))
+
+
+def _join_last_words(state: SessionState, instance: InstanceState) -> None:
+    """Give the calls after the last candidate to the attempt of that candidate: who submits makes no further attempt."""
+    if len(instance.attempts) < 2:
+        return
+    last = instance.attempts[-1]
+    is_sent = last.number <= len(state.sent_to(instance.key))  # and withdrawn before its judging began
+    if last.source is None and not is_sent and last.verdict in (None, Verdict.CANCELLED):
+        del instance.attempts[-1]
+        own_attempt(state, instance, -1).calls += last.calls
 
 
 def _instance(state: SessionState, key: str) -> InstanceState:

@@ -19,6 +19,8 @@ ENVIRON = {
     "OPENAI_API_KEY": "o",
     "AWS_SECRET_ACCESS_KEY": "s",
     "GITHUB_TOKEN": "g",
+    "npm_config__authToken": "n",
+    "SSH_AUTH_SOCK": "/agent",
     "WAVEDECK_HOME": "/home",
     "LANG": "C",
 }
@@ -121,6 +123,26 @@ def test_output_of_another_form_is_shown_as_it_is(format_name: str) -> None:
     text = "".join(output.read(part) for part in odd) + output.read(b"", last=True)
     assert text == "plain words\n[1]\n\N{REPLACEMENT CHARACTER}\N{REPLACEMENT CHARACTER}\n"
     assert (output.spending.usage, output.spending.cost_usd) == (Usage(), None)
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        b'{"a": ' + b"[" * 100_000,
+        b'{"type": "result", "total_cost_usd": 1' + b"0" * 400 + b"}",
+    ],
+)
+def test_json_that_python_cannot_hold_is_shown_as_it_is(line: bytes) -> None:
+    output = AgentOutput("claude")
+    assert output.read(line + b"\n") == line.decode() + "\n"
+    assert output.spending.cost_usd is None
+
+
+def test_calls_without_end_take_bounded_memory() -> None:
+    output = AgentOutput("gemini")
+    for call in range(3000):
+        output.read(lines({"type": "tool_use", "tool_name": "mcp_wavedeck_eval", "tool_id": str(call)}))
+    assert len(output.spending.judge_calls) <= 1000
 
 
 def test_a_line_without_end_takes_bounded_memory() -> None:

@@ -83,13 +83,15 @@ async def test_a_model_evaluates_asks_and_submits(home: Home, wire: str) -> None
         events = await play(home, client, session_plan=PLAN)
     state = fold(events)  # type: ignore[arg-type]
     assert endings(events) == ["submitted"]
-    assert verdicts(state) == ["wrong", "correct", "cancelled"]
+    assert verdicts(state) == ["wrong", "correct"]
     assert [(made.origin, made.base) for made in events if isinstance(made, AttemptStarted)] == [
         (Origin.FRESH, None), (Origin.REPAIR, FIRST), (Origin.OPTIMIZE, SECOND),
     ]  # fmt: skip
     assert [made.strategy for made in events if isinstance(made, CandidateProposed)] == ["Try.", "Repair."]
     assert state.instances["vector_add#1"].best == SECOND
     assert state.output_tokens == 4 * 10
+    # The call that submits belongs to the last attempt.
+    assert [call.attempt for call in state.attempt(SECOND).calls] == [SECOND, SECOND, THIRD]
     judged, explained, history, best, asm, repaired = answers_in(server.requests[-1])
     assert judged["error"]["message"] == "scripted verdict: wrong"
     assert judged["evaluations_left"] == 2
@@ -122,7 +124,7 @@ async def test_calls_that_cannot_be_carried_out_cost_no_evaluation(home: Home) -
         "no candidate was judged",
     ]
     assert answers[7]["evaluations_left"] == 2
-    assert verdicts(state) == ["correct", "cancelled"]
+    assert verdicts(state) == ["correct"]
 
 
 async def test_a_model_that_calls_no_tool_uses_its_iterations(home: Home) -> None:

@@ -22,6 +22,7 @@ from msgspec.structs import replace
 from engine.agents import desk as desks
 from engine.agents.answers import verdict_answer
 from engine.agents.desk import Desk, DeskRules
+from engine.judge.evaluating import cancelled_evaluation
 from engine.methods.tools.toolbox import TOOLBOX
 from engine.plan.job import session_started
 from engine.plan.plan import RunPlan
@@ -34,10 +35,15 @@ from sessions.events import (
     AnyEvent,
     AttemptJudged,
     AttemptStarted,
+    CallFinished,
+    CallStarted,
     CandidateProposed,
     CandidateSent,
+    EndReason,
+    InstanceFinished,
     InstanceStarted,
     Origin,
+    Role,
     WinnerExamined,
 )
 from suites import baseline_source, load_task
@@ -63,6 +69,9 @@ async def call(client: Client, tool: str, **arguments: Any) -> dict[str, Any]:
         return {"refused": result.content[0].text}
     assert result.structured_content is not None
     return result.structured_content
+
+
+async def ignore(_: str) -> None: ...
 
 
 def desk_of(home: Home, **plan: Any) -> Desk:
@@ -193,7 +202,7 @@ async def test_budget_holds_to_the_evaluation_when_an_agent_sends_many_at_once(
 
 
 async def test_a_person_steers_an_agent(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
-    async with connected(home) as (client, _):
+    async with connected(home) as (client, desk):
         assert (await call(client, "eval", **EVAL))["person"] == []
         session = session_of(home)
         await send(home, session, "hint", instance="vector_add#1", text="Use wide loads.", by="kim")
@@ -224,6 +233,15 @@ async def test_a_person_steers_an_agent(home: Home, monkeypatch: pytest.MonkeyPa
         assert verdicts == ["correct", "cancelled", "correct"]
         heard = [attempt.heard for attempt in fold(events_of(home, session)).attempts()]
         assert heard[0] == heard[1] == 0 < heard[2]
+        # A call that is cancelled while it sends its candidate withdraws it.
+        late = desk.evaluate("vector_add", f"{RIGHT}\n# late\n", "", agent="", on_progress=ignore)
+        sending = asyncio.create_task(late)
+        for _ in range(3):
+            await asyncio.sleep(0)
+        sending.cancel()
+        await await_until(
+            lambda: "vector_add#1/4" in fold(events_of(home, session)).withdrawn, "the withdrawal"
+        )
 
 
 @pytest.mark.soak
@@ -290,6 +308,28 @@ def test_an_instance_without_a_candidate_waits_for_its_agent() -> None:
     judged = [*sent, AttemptJudged(attempt=name, evaluation=correct())]
     letters = [doing(state, state.instances[key]).letter for state in (fold(begun), fold(sent), fold(judged))]
     assert letters == ["a", "q", "q"]
+
+
+def test_last_words_are_no_attempt_but_a_withdrawn_candidate_is() -> None:
+    key = "vector_add#1"
+    first, second, third = (f"{key}/{number}" for number in (1, 2, 3))
+    cancelled = cancelled_evaluation("starter/vector_add", "cpu", "the agent withdrew it")
+    events: list[AnyEvent] = [
+        CandidateSent(instance=key, source=RIGHT),
+        AttemptStarted(attempt=first, origin=Origin.AGENT),
+        CandidateProposed(attempt=first, source=RIGHT),
+        AttemptJudged(attempt=first, evaluation=correct()),
+        CandidateSent(instance=key, source=WRONG),
+        AttemptStarted(attempt=second, origin=Origin.AGENT),
+        AttemptJudged(attempt=second, evaluation=cancelled),
+        AttemptStarted(attempt=third, origin=Origin.AGENT),
+        CallStarted(call=f"{third}/generator/1", attempt=third, role=Role.GENERATOR, model="m", messages=()),
+        CallFinished(call=f"{third}/generator/1", text="", reasoning="I am done.", stop_reason="end"),
+        InstanceFinished(task="starter/vector_add", instance=1, reason=EndReason.SUBMITTED),
+    ]
+    attempts = fold(events).instances[key].attempts
+    assert [attempt.verdict for attempt in attempts] == ["correct", "cancelled"]
+    assert [call.reasoning for call in attempts[1].calls] == ["I am done."]
 
 
 def test_an_agent_without_mcp_proposes_by_command(home: Home, shell: Shell) -> None:

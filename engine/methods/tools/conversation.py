@@ -118,8 +118,6 @@ class Conversation:
             answers = []
             for place, call in enumerate(calls_in(reply.turn)):
                 if call.name == "submit" and self._judged:
-                    if self._attempt:
-                        await self._context.abandon("the model submitted")
                     return EndReason.SUBMITTED
                 answers.append((call, await self._answer(call, place)))
                 if not self._left:

@@ -47,8 +47,9 @@ EVALUATIONS = 50
 )
 @click.option("--session", hidden=True, help="Serve only an instance of this session; engines use it.")
 @click.option("--instance", default="", hidden=True, help="With --session: the instance.")
+@click.option("--engine", type=int, default=0, hidden=True, help="With --session: process of the engine.")
 def mcp_command(
-    tasks: tuple[str, ...], *, port: int | None, session: str | None, instance: str, **flags: Any
+    tasks: tuple[str, ...], *, port: int | None, session: str | None, instance: str, engine: int, **flags: Any
 ) -> ExitCode:
     """Serve the judge to your own agent by MCP: on standard input and output, or with --http on 127.0.0.1.
 
@@ -60,7 +61,7 @@ def mcp_command(
         raise Complaint("the MCP SDK is not installed; pip install 'wavedeck[mcp]'")
     home = home_from(os.environ)
     if session is not None:
-        asyncio.run(serve_instance(home, session, instance, port or 0, os.environ.pop(TOKEN)))
+        asyncio.run(serve_instance(home, session, instance, engine, port or 0, os.environ.pop(TOKEN)))
         return ExitCode.DONE
     settings = load(
         {name.replace("_", "-"): value for name, value in flags.items()},
@@ -97,7 +98,7 @@ def mcp_command(
     return ExitCode.DONE
 
 
-async def serve_instance(home: Home, session: str, instance: str, port: int, token: str) -> None:
+async def serve_instance(home: Home, session: str, instance: str, engine: int, port: int, token: str) -> None:
     """Serve one instance of a session over HTTP for as long as its engine runs; prints the address."""
     from tui.agents.server import serve_http
 
@@ -105,6 +106,7 @@ async def serve_instance(home: Home, session: str, instance: str, port: int, tok
     desk = Desk(home, DeskRules(tasks=(name.task,), plan=RunPlan()))
     desk.join(session, name.task, name.number)
     serving = asyncio.create_task(serve_http(desk, port, token, emit))
-    while not serving.done() and home.live(session).running:  # noqa: ASYNC110  # a lock of another process has no event
+    # Not for as long as the session runs: after a crash, another engine may resume it at once with a server of its own.
+    while not serving.done() and os.getppid() == engine:  # noqa: ASYNC110  # the death of a parent has no event
         await asyncio.sleep(1)
     os._exit(0)
