@@ -28,7 +28,7 @@ ENVIRON = {
 
 def environment(agent: str, model: str = "") -> dict[str, str]:
     return agent_environment(
-        PRESETS[agent], model, ENVIRON, Path("/work"), task="softmax", url="u", token="t"
+        PRESETS[agent], model, ENVIRON, Path("/opt"), task="softmax", url="u", token="t"
     )
 
 
@@ -49,7 +49,7 @@ def lines(*events: object) -> bytes:
 def test_an_agent_gets_only_the_keys_of_its_provider(agent: str, model: str, keys: set[str]) -> None:
     received = environment(agent, model)
     assert {name for name in received if name in ENVIRON} == {"PATH", "LANG"} | keys
-    assert received["PATH"] == "/work/bin:/bin"
+    assert received["PATH"] == "/opt/bin:/bin"
 
 
 def test_a_command_replaces_that_of_a_preset() -> None:
