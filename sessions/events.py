@@ -590,6 +590,8 @@ class ProfileTaken(DurableEvent, frozen=True, kw_only=True, tag="profile_taken")
     """Why there is no profile, and what to do."""
     device_s: float = 0.0
     """Seconds in which a device was held for it."""
+    asked: int = 0
+    """`seq` of the `ProfileAsked` that it answers; 0 with `profile_best`."""
 
 
 class DeviceLent(PersonEvent, frozen=True, kw_only=True, tag="device_lent"):

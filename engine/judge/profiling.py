@@ -28,15 +28,23 @@ async def take_asked(bench: Bench, tasks: Sequence[Task], request: ProfileAsked)
         device=request.device,
         case=request.case,
         of_baseline=request.of_baseline,
+        asked=request.seq,
     )
 
 
 async def profile_attempt(
-    bench: Bench, task: Task, attempt: str, *, device: str, case: str = "", of_baseline: bool = False
+    bench: Bench,
+    task: Task,
+    attempt: str,
+    *,
+    device: str,
+    case: str = "",
+    of_baseline: bool = False,
+    asked: int = 0,
 ) -> None:
     """Profile an attempt, or the timing baseline of its task, and record the profile, or why there is none.
 
-    Raises `NoDeviceLeft` if every GPU failed.
+    `asked` is the number of the request that this answers. Raises `NoDeviceLeft` if every GPU failed.
     """
     state = bench.recorder.state.attempt(attempt)
     evaluation = bench.recorder.state.baselines.get(task.id) if of_baseline else state.evaluation
@@ -58,6 +66,11 @@ async def profile_attempt(
     device_s = use.seconds if use is not None else 0.0
     await bench.recorder.record_durable(
         ProfileTaken(
-            attempt=attempt, of_baseline=of_baseline, profile=profile, problem=problem, device_s=device_s
+            attempt=attempt,
+            of_baseline=of_baseline,
+            profile=profile,
+            problem=problem,
+            device_s=device_s,
+            asked=asked,
         )
     )

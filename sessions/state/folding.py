@@ -266,10 +266,7 @@ def _apply_profile(state: SessionState, event: ev.ProfileTaken) -> frozenset[str
     attempt, instance = _attempt(state, event.attempt)
     attempt.device_s += event.device_s
     state.profiles_device_s += event.device_s
-    subject = (event.attempt, event.of_baseline)
-    state.profiles_asked = [
-        request for request in state.profiles_asked if (request.attempt, request.of_baseline) != subject
-    ]
+    state.profiles_asked = [request for request in state.profiles_asked if request.seq != event.asked]
     if event.profile is None:
         state.notices.append(("error", f"{event.attempt} has no new profile: {event.problem}"))
     elif event.of_baseline:

@@ -81,7 +81,7 @@ def rank_at_speed(evaluation: Evaluation, source: str, speed: Speed | None) -> R
         _spill_rank(evaluation),
         UNKNOWN if occupancy is None else min(ENOUGH_WAVES, occupancy),
         _fill_rank(evaluation),
-        0 if speed is not None else -statements(source),
+        0 if speed is not None else -statement_count(source),
     )
 
 
@@ -154,8 +154,8 @@ def own_kernels(evaluation: Evaluation) -> Iterator[KernelResources]:
     return (kernel for kernel in own if not kernel.failure)
 
 
-@functools.lru_cache(maxsize=4096)
-def statements(source: str) -> int:
+@functools.lru_cache(maxsize=512)
+def statement_count(source: str) -> int:
     """Returns the number of statements but docstrings: unlike lines, it does not depend on the layout."""
     try:
         nodes = list(ast.walk(parse_python(source)))

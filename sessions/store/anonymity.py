@@ -22,8 +22,8 @@ FOLDERS = re.compile(r"(?<![\w./:~-])/(?!/)(?:[\w.+@~-]+/)*(?=[\w.+@~-]+)")
 """The folder of an absolute path with a name behind it."""
 PERSONAL = re.compile(r"(?<![\w./:~-])/(?:home|Users)/[\w.+@-]+")
 FOLDER = "/anonymous/"
-USUAL = ("/root/", "/mnt/", "/tmp/", "/var/", "/opt/", "/srv/", "/usr/", "/data/", "/scratch/", "/nfs/")
-"""Beginnings of folders on most machines."""
+TOP_FOLDERS = frozenset({"root", "mnt", "tmp", "var", "opt", "srv", "usr", "data", "scratch", "nfs"})
+"""Names of folders at the top of most machines."""
 COMMON = frozenset({"root", "user", "admin", "ubuntu", "localhost"})
 """Names that say nothing; as words of code they stay."""
 
@@ -52,7 +52,8 @@ class Anonymity:
             for kind, names in (("person", people), ("host", hosts), ("server", servers))
             for number, name in enumerate(sorted(names - {""} - COMMON), start=1)
         }
-        self._roots = (FOLDER, *USUAL, *(f"{folder}/" for folder in Path("/").iterdir() if folder.is_dir()))
+        tops = TOP_FOLDERS | {folder.name for folder in Path("/").iterdir() if folder.is_dir()}
+        self._roots = (FOLDER, *(f"/{name}/" for name in sorted(tops)))
         longest_first = sorted(self._words, key=len, reverse=True)
         self._names = re.compile(rf"(?<![\w-])(?:{'|'.join(map(re.escape, longest_first))})(?![\w-])")
 

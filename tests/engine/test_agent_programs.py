@@ -27,9 +27,7 @@ ENVIRON = {
 
 
 def environment(agent: str, model: str = "") -> dict[str, str]:
-    return agent_environment(
-        PRESETS[agent], model, ENVIRON, Path("/opt"), task="softmax", url="u", token="t"
-    )
+    return agent_environment(PRESETS[agent], model, ENVIRON, Path("/opt"), task="softmax", url="u", token="t")
 
 
 def lines(*events: object) -> bytes:

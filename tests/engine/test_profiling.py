@@ -13,7 +13,7 @@ from engine.process.control import Request
 from harness.profiling.launches import ProfileFailed
 from harness.wire.kernel_profile import Profile
 from sessions import Home, SessionState, fold
-from sessions.events import EngineStarted, Role, SessionFinished
+from sessions.events import EngineStarted, ProfileTaken, Role, SessionFinished
 from sessions.store.reconcile import take_up
 from suites import baseline_source, load_task
 from tests.support.engines import ScriptedJudge, plan, play, run, scripted_model, shared
@@ -47,6 +47,19 @@ async def test_attempt_and_baseline_are_profiled_after_the_end(tmp_path: Path) -
     assert list(state.baseline_profiles[task.id]) == [first]
     assert state.attempt(ATTEMPT).profiles[first].kernels[0].name == "softmax_kernel"
     assert not state.profiles_asked
+
+
+async def test_profile_of_a_new_best_leaves_the_request_of_a_person(tmp_path: Path) -> None:
+    home = Home(tmp_path)
+    await play(home, scripted_model("correct 1.2"), session_plan=PLAN)
+    with take_up(home, PLAN.session) as recorder:
+        request = Request(command="profile", attempt=ATTEMPT, devices=("0",), case="small")
+        asked = recorder.record(event_of(request, recorder.state))
+        recorder.record(ProfileTaken(attempt=ATTEMPT, problem="off"))
+        assert [waiting.case for waiting in recorder.state.profiles_asked] == ["small"]
+        recorder.record(ProfileTaken(attempt=ATTEMPT, problem="off", asked=asked.seq))
+        assert not recorder.state.profiles_asked
+        recorder.record(SessionFinished())
 
 
 async def test_profiler_that_fails_gives_a_notice_and_ends_no_session(tmp_path: Path) -> None:

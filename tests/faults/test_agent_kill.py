@@ -104,7 +104,9 @@ async def test_an_agent_at_the_mcp_desk(tmp_path: Path) -> None:
                 break
 
     working = asyncio.create_task(work())
-    await await_until(lambda: any(live.journal.exists() for live in home.live_sessions()), "the engine's journal")
+    await await_until(
+        lambda: any(live.journal.exists() for live in home.live_sessions()), "the engine's journal"
+    )
     session = home.live_sessions()[0].session
     kills = await asyncio.to_thread(kill_and_resume, home, session, random.Random(3))
     await asyncio.wait_for(working, LIMIT_S)

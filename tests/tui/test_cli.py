@@ -19,7 +19,7 @@ from tests.support import stored_sessions as stored
 from tests.support.command_line import ROOT, Shell, one_line
 from tui.actions.run_plan import model_of
 from tui.cli import COMMANDS, wavedeck
-from tui.commands.options import complete_sessions
+from tui.commands.options import SETTINGS, complete_sessions
 from tui.commands.watch.show import complete_words
 from tui.config import Settings
 from tui.diagnostics import ExitCode
@@ -450,3 +450,7 @@ def test_run_without_a_model_uses_the_recording_and_shows_no_key(
     assert model_of(Settings(), {}, os.environ)[0] == "recorded:starter"
     done = shell("run", "--instances", "0")
     assert "sk-secret" not in done.err + done.out
+
+
+def test_options_are_written_with_dashes() -> None:
+    assert [option for option in SETTINGS if "_" in option] == []

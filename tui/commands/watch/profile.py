@@ -11,7 +11,7 @@ from harness import Verdict
 from harness.wire.kernel_profile import Profile
 from sessions import JournalTail
 from sessions.catalog import LATEST
-from sessions.events import ProfileTaken
+from sessions.events import ProfileAsked, ProfileTaken
 from sessions.store.decidable import find_attempt
 from tui.actions.send import give
 from tui.commands.opening import OpenedSession, complete_words, open_session
@@ -101,24 +101,30 @@ def _profile(
     )
     subject = f"the baseline of {attempt}" if of_baseline else attempt
     say(f"{subject} is being profiled, in {opened.name}")
-    taken = _wait(opened, attempt, after=state.last_seq, of_baseline=of_baseline)
+    taken = _wait(opened, attempt, case=case, after=state.last_seq, of_baseline=of_baseline)
     if taken.profile is None:
         raise Complaint(f"{subject} has no new profile: {taken.problem}", code=ExitCode.FAILED)
     return taken.profile
 
 
-def _wait(opened: OpenedSession, attempt: str, *, after: int, of_baseline: bool) -> ProfileTaken:
-    """Wait for the event of the profile. Raises `Complaint` if the engine ends before."""
-    live, wanted = opened.home.live(opened.name), (attempt, of_baseline)
+def _wait(opened: OpenedSession, attempt: str, *, case: str, after: int, of_baseline: bool) -> ProfileTaken:
+    """Wait for the answer to the request after event `after`. Raises `Complaint` if the engine ends before."""
+    live, wanted = opened.home.live(opened.name), (attempt, of_baseline, case)
+    asked = set[int]()
     with JournalTail(live.journal, after=after) as tail:
         while True:
             # Check the lock before reading: then no event of an engine that released the lock is lost.
             running = live.running
             # An engine that ended at once has moved the journal to the store.
             events = tail.read_new() if running else opened.journal.events
-            for taken in (event for event in events if isinstance(event, ProfileTaken)):
-                if (taken.attempt, taken.of_baseline) == wanted and taken.seq > after:
-                    return taken
+            for event in (event for event in events if event.seq > after):
+                if (
+                    isinstance(event, ProfileAsked)
+                    and (event.attempt, event.of_baseline, event.case) == wanted
+                ):
+                    asked.add(event.seq)
+                if isinstance(event, ProfileTaken) and event.asked in asked:
+                    return event
             if not running:
                 raise Complaint(
                     f"the engine of {opened.name} ended before the profile; see {live.log}",
