@@ -77,7 +77,14 @@ class Server:
             await asyncio.wait(self._waiting)
 
     async def _wait(self, child: Child, process: asyncio.subprocess.Process) -> None:
-        status = await process.wait()
+        """Ends the process when the test's loop cancels its tasks: a closed loop cannot receive the end of a process."""
+        try:
+            status = await process.wait()
+        except asyncio.CancelledError:
+            if process.returncode is None:
+                process.kill()
+                await process.wait()
+            raise
         killed = child.worker in self.ended
         child.ended.set_result(Ended(worker=child.worker, status=-status, leftover=0, killed=killed))
 
