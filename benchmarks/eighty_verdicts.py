@@ -23,8 +23,8 @@ from harness import (
     Traffic,
     Verdict,
 )
-from harness.wire.latency import Bound, Efficiency, LaunchTime, Timed, Window
-from harness.wire.provenance import Provenance
+from harness.wire.results.latency import Bound, Efficiency, LaunchTime, Timed, Window
+from harness.wire.results.provenance import Provenance
 
 AGAINST = "triton"
 FLOOR_MS = 0.0041

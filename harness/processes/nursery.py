@@ -13,10 +13,10 @@ from typing import NamedTuple
 from harness.linux.process_environment import PROJECT_ROOT
 from harness.linux.worker_start import command
 from harness.wire import limits
-from harness.wire.async_channel import Tail
-from harness.wire.encoding import ENCODER
+from harness.wire.channels.async_channel import Tail
+from harness.wire.channels.encoding import ENCODER
 from harness.wire.errors import WorkerDied
-from harness.wire.nursery_messages import Bear, Kill
+from harness.wire.messages.nursery import Bear, Kill
 
 from .judge_python import OUR_PYTHON, JudgePython
 

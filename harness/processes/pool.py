@@ -26,10 +26,10 @@ from harness.wire.errors import (
     WorkerDied,
     is_out_of_memory,
 )
-from harness.wire.evaluation import Evaluation, Verdict
 from harness.wire.limits import END_S, ON_CPU, ON_GPU, STARTS_AT_ONCE, TimeLimits
-from harness.wire.provenance import Provenance, runtime_of
-from harness.wire.server_messages import Language
+from harness.wire.messages.server import Language
+from harness.wire.results.evaluation import Evaluation, Verdict
+from harness.wire.results.provenance import Provenance, runtime_of
 from suites.task import Task
 
 from .baseline_calls import BaselineCalls

@@ -11,7 +11,7 @@ from harness.node.discovery import discover_devices
 from harness.sandbox.layers import find_different_layers
 from harness.wire.device import Device
 from harness.wire.errors import HarnessError
-from harness.wire.evaluation import Layer
+from harness.wire.results.evaluation import Layer
 
 from .conversation import Conversation
 from .nursery import Nursery

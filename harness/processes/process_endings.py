@@ -9,9 +9,9 @@ from collections.abc import Sequence
 
 from harness.wire import limits
 from harness.wire.errors import WorkerDied
-from harness.wire.evaluation import ErrorReport, Evaluation
-from harness.wire.judge_messages import Failure
-from harness.wire.server_messages import Ended, status_words
+from harness.wire.messages.judge import Failure
+from harness.wire.messages.server import Ended, status_words
+from harness.wire.results.evaluation import ErrorReport, Evaluation
 
 from .servers import Child
 

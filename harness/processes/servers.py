@@ -15,11 +15,11 @@ import msgspec
 
 from harness.linux.folder_removal import remove
 from harness.wire import limits
-from harness.wire.async_channel import AsyncChannel, Tail
+from harness.wire.channels.async_channel import AsyncChannel, Tail
+from harness.wire.channels.encoding import ENCODER
 from harness.wire.device import Device
-from harness.wire.encoding import ENCODER
 from harness.wire.errors import WorkerDied
-from harness.wire.server_messages import SERVER_REPORTS, End, Ended, Language, Ready, Spawn, Started
+from harness.wire.messages.server import SERVER_REPORTS, End, Ended, Language, Ready, Spawn, Started
 from suites.package import PackageView
 
 from .nursery import Born, Nursery

@@ -13,7 +13,7 @@ from pathlib import Path
 import msgspec
 
 from harness.stages.static.fallbacks import fallback_operators
-from harness.wire.script_messages import CALL, RanScript, RecordedCall, Script, TensorData
+from harness.wire.messages.script import CALL, RanScript, RecordedCall, Script, TensorData
 from suites.dtypes import ITEM_BYTES, is_exact
 from suites.errors import BadTask
 from suites.folder import read_task

@@ -17,10 +17,10 @@ from harness.processes.slot import Slot
 from harness.stages.static.inspection import StaticReport, inspect_source
 from harness.stages.timing.baselines import USUAL, Against
 from harness.wire import limits
-from harness.wire.channel import BadFrame
+from harness.wire.channels.channel import BadFrame
 from harness.wire.device import Device, Target
 from harness.wire.errors import DeviceFull, HarnessError, WorkerDied
-from harness.wire.evaluation import ErrorReport, Evaluation, Verdict
+from harness.wire.results.evaluation import ErrorReport, Evaluation, Verdict
 from suites.dtypes import NoSuchDtype
 from suites.errors import SuiteError
 from suites.task import Task

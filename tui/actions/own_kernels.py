@@ -18,7 +18,7 @@ from harness.node.selection import targets_for
 from harness.processes.judge_python import OUR_PYTHON, JudgePython
 from harness.recording.errors import NoReport, NotRecorded
 from harness.recording.script_process import Start, run_in_slot
-from harness.wire.program_messages import FirstCall, ReadInputs
+from harness.wire.messages.program import FirstCall, ReadInputs
 from suites import Axis
 from suites.dtypes import NoSuchDtype, on_target
 from suites.errors import BadKernelFile

@@ -12,7 +12,7 @@ import msgspec
 from click.shell_completion import CompletionItem
 
 from harness.hardware.targets import DEFAULT_TARGET
-from harness.wire.compile_report import HOST_RAISED
+from harness.wire.messages.compiler import HOST_RAISED
 from tui.diagnostics import say
 
 if TYPE_CHECKING:

@@ -12,7 +12,7 @@ import torch
 from msgspec.structs import replace
 
 from harness.cases.seeds import derive
-from harness.wire.script_messages import MODEL_SEED, RecordedCall, RunScript, TensorData
+from harness.wire.messages.script import MODEL_SEED, RecordedCall, RunScript, TensorData
 from harness.worker.kit.poison import Poison
 
 from .execution import EndsHere

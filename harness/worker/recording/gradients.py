@@ -9,7 +9,7 @@ from typing import Any
 import torch
 from torch.utils._python_dispatch import _disable_current_modes
 
-from harness.wire.script_messages import GRADIENTS, OutputData, TensorData
+from harness.wire.messages.script import GRADIENTS, OutputData, TensorData
 
 from .expressions import data_of, tensors_of
 from .seeding import set_seed

@@ -8,7 +8,7 @@ from typing import Any
 import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from harness.wire import operators
+from harness.wire.calls import operators
 from harness.worker.kit.poison import Poison, poison
 
 from .expressions import tensors_of

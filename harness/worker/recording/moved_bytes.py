@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 import torch
 
-from harness.wire import operators
-from harness.wire.script_messages import OutputData, TensorData
+from harness.wire.calls import operators
+from harness.wire.messages.script import OutputData, TensorData
 from harness.worker.compiler.ttir_reads import arguments_read
 from harness.worker.interpreter.traffic import Observation, extent
 from harness.worker.kit.arena import span_bytes

@@ -7,7 +7,7 @@ from typing import Any
 
 import torch
 
-from harness.wire.script_messages import NUMBER, OutputData, TensorData
+from harness.wire.messages.script import NUMBER, OutputData, TensorData
 from harness.worker.kit import arena
 
 from .expressions import data_of, parts_of, plain_name, tensor_problem, tensors_of

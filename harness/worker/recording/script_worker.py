@@ -20,10 +20,10 @@ import torch
 
 from harness.hardware.targets import target
 from harness.wire import limits
-from harness.wire.channel import Channel, ChannelClosed
-from harness.wire.encoding import ENCODER
-from harness.wire.guest_messages import Hello
-from harness.wire.program_messages import (
+from harness.wire.channels.channel import Channel, ChannelClosed
+from harness.wire.channels.encoding import ENCODER
+from harness.wire.messages.guest import Hello
+from harness.wire.messages.program import (
     SCRIPT_REQUESTS,
     Compare,
     Compared,
@@ -34,8 +34,8 @@ from harness.wire.program_messages import (
     ScriptAnswer,
     ScriptRequest,
 )
-from harness.wire.script_messages import ADAPTER, NAN, RanCall, RanScript, RunCall, RunScript, Script
-from harness.wire.server_messages import Spawn
+from harness.wire.messages.script import ADAPTER, NAN, RanCall, RanScript, RunCall, RunScript, Script
+from harness.wire.messages.server import Spawn
 from harness.worker.candidate.loading import confine, import_candidate
 from harness.worker.guest.first_call import make_first_call, read_inputs
 from harness.worker.interpreter import interpreter

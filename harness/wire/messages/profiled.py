@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import msgspec
 
+from harness.wire.channels.encoding import text_to_path
+from harness.wire.device import Device
 from suites.package import PackageView
 from suites.task import Task
 
-from .device import Device
-from .encoding import text_to_path
-from .guest_messages import Argument
+from .guest import Argument
 
 MARK = "wavedeck_mark"
 """Kernel that the profiled process launches before and after the call."""

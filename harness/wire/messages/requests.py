@@ -6,23 +6,12 @@ import secrets
 
 import msgspec
 
-from .compile_report import CompileReport
-from .encoding import ENCODER
-from .guest_messages import (
-    Alive,
-    Broken,
-    Call,
-    Compile,
-    Failed,
-    Farewell,
-    Hello,
-    LeftBehind,
-    Load,
-    Loaded,
-    Returned,
-)
-from .sample_messages import CaseSampled, SampleCases
-from .timer_messages import (
+from harness.wire.channels.encoding import ENCODER
+
+from .compiler import CompileReport
+from .guest import Alive, Broken, Call, Compile, Failed, Farewell, Hello, LeftBehind, Load, Loaded, Returned
+from .sampler import CaseSampled, SampleCases
+from .timer import (
     Batch,
     BringBack,
     Capture,
@@ -41,7 +30,7 @@ from .timer_messages import (
     TriedServing,
     TryServing,
 )
-from .verifier_messages import NotReplayed, Replay, Replayed
+from .verifier import NotReplayed, Replay, Replayed
 
 WorkerRequest = (
     Load

@@ -11,9 +11,10 @@ from itertools import pairwise
 
 import msgspec
 
-from .guest_messages import Argument
-from .launch_tape import Tape
-from .served_calls import ServedCall
+from harness.wire.calls.launch_tape import Tape
+from harness.wire.results.served_calls import ServedCall
+
+from .guest import Argument
 
 LEAST_IN_BLOCK = 5
 """Calls sampled at once between events, after new inputs; the clock fetches a part of each one's output."""

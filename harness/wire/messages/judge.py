@@ -7,12 +7,12 @@ from enum import StrEnum
 import msgspec
 
 from harness.cases.call_plan import Plan
+from harness.wire.limits import TimeLimits
+from harness.wire.results.evaluation import ErrorReport, Fact, Finding, Layer, Margin, Weakness
+from harness.wire.results.served_calls import BatchRows
 from suites.task import Case, Task
 
-from .evaluation import ErrorReport, Fact, Finding, Layer, Margin, Weakness
-from .guest_messages import Alive, CaseTraffic
-from .limits import TimeLimits
-from .served_calls import BatchRows
+from .guest import Alive, CaseTraffic
 
 
 class Begin(msgspec.Struct, frozen=True, tag="begin"):

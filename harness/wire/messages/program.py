@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
-from harness.wire.script_messages import RanCall, RanScript, RunCall, RunScript
+from harness.wire.messages.script import RanCall, RanScript, RunCall, RunScript
 from suites.own.evidence import FirstCallSeen, InputsSeen
 from suites.task import QuantizationTolerance
 

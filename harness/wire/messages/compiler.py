@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
-from .evaluation import KernelResources
+from harness.wire.results.evaluation import KernelResources
 
 KEPT_BYTES = 300_000
 """Compressed bytes of compiler texts that a session keeps of one candidate."""

@@ -9,9 +9,9 @@ from typing import Final, Literal
 
 import msgspec
 
-from .evaluation import Finding, Layer
-from .records import Record
-from .signatures import Parameter
+from harness.wire.calls.records import Record
+from harness.wire.calls.signatures import Parameter
+from harness.wire.results.evaluation import Finding, Layer
 
 
 class Hello(msgspec.Struct, frozen=True, tag="hello"):

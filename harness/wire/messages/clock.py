@@ -6,17 +6,17 @@ from collections.abc import Iterable
 
 import msgspec
 
+from harness.wire.calls.launch_tape import Tape
+from harness.wire.channels.encoding import text_to_path
+from harness.wire.effort import WHOLE, Effort
+from harness.wire.limits import TimeLimits
+from harness.wire.results.evaluation import ErrorReport
+from harness.wire.results.latency import LaunchTime, Method
+from harness.wire.results.served_calls import ServedCall
 from suites.task import Task
 
-from .effort import WHOLE, Effort
-from .encoding import text_to_path
-from .evaluation import ErrorReport
-from .guest_messages import Alive
-from .judge_messages import JudgeRequest, TurnWanted
-from .latency import LaunchTime, Method
-from .launch_tape import Tape
-from .limits import TimeLimits
-from .served_calls import ServedCall
+from .guest import Alive
+from .judge import JudgeRequest, TurnWanted
 
 BASELINE, CANDIDATE = "baseline", "candidate"
 SIDES = (BASELINE, CANDIDATE)

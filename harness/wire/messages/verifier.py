@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import msgspec
 
-from .guest_messages import Argument, CaseTraffic
-from .records import Record
+from harness.wire.calls.records import Record
+
+from .guest import Argument, CaseTraffic
 
 
 class Replay(msgspec.Struct, frozen=True, tag="replay"):
