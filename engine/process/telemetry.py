@@ -10,7 +10,7 @@ import psutil
 
 from harness import Device
 from harness.cluster.cluster_pool import ClusterPool
-from harness.processes.quarantine import DeviceEvent, LeaseAwaited, NodeBack, NodeDown, Quarantined
+from harness.processes.gpus.quarantine import DeviceEvent, LeaseAwaited, NodeBack, NodeDown, Quarantined
 from harness.wire.results.latency import DeviceState
 from sessions.events import DeviceAwaited, DeviceQuarantined, DeviceSampled, Event, NodePaused, NodeResumed
 

@@ -12,9 +12,9 @@ from typing import Protocol
 
 from harness.failures import first_failure
 from harness.hardware.product import Product
-from harness.processes.capacity import largest_case_bytes
+from harness.processes.gpus.capacity import largest_case_bytes
+from harness.processes.gpus.quarantine import OnDevice, Quarantined
 from harness.processes.process_endings import MOVED
-from harness.processes.quarantine import OnDevice, Quarantined
 from harness.stages.evaluator import KeepTexts
 from harness.stages.modes import USUAL_MODE, Attempt, Exam, Mode
 from harness.stages.sheet import OnEvent, Sheet

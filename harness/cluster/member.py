@@ -10,7 +10,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Protocol
 
-from harness.processes.quarantine import DeviceEvent
+from harness.processes.gpus.quarantine import DeviceEvent
 from harness.stages.sheet import OnEvent
 from harness.wire.channels.encoding import ENCODER
 from harness.wire.errors import HarnessError

@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 
 from harness.hardware.product import Product
-from harness.processes.quarantine import LeaseAwaited, Quarantined
+from harness.processes.gpus.quarantine import LeaseAwaited, Quarantined
 from harness.stages.modes import Mode
 from harness.stages.survey import Compiled, Sampled
 from harness.stages.timing.baselines import Against

@@ -15,7 +15,7 @@ import msgspec
 from harness.node.discovery import CPU
 from harness.node.selection import ALL, select_devices
 from harness.node.telemetry.watcher import ask_once
-from harness.processes.capacity import own_cores
+from harness.processes.gpus.capacity import own_cores
 from harness.wire.device import Device
 from harness.wire.errors import HarnessError
 from harness.wire.results.provenance import Provenance

@@ -17,9 +17,9 @@ import msgspec
 import psutil
 
 from harness.node.telemetry.watcher import Telemetry
-from harness.processes.judge_python import find_python
+from harness.processes.gpus.quarantine import DeviceEvent, LeaseAwaited, Quarantined
 from harness.processes.pool import DevicePool, NodeShare
-from harness.processes.quarantine import DeviceEvent, LeaseAwaited, Quarantined
+from harness.processes.starting.judge_python import find_python
 from harness.stages.cascade import evaluate
 from harness.stages.survey import Survey
 from harness.wire.channels.encoding import ENCODER

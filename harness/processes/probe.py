@@ -14,8 +14,8 @@ from harness.wire.errors import HarnessError
 from harness.wire.results.evaluation import Layer
 
 from .conversation import Conversation
-from .nursery import Nursery
-from .servers import ForkServer
+from .starting.nursery import Nursery
+from .starting.servers import ForkServer
 
 TESTED_TRITON = ("3.6.0", "3.7.1")
 

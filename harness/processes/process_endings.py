@@ -13,7 +13,7 @@ from harness.wire.messages.judge import Failure
 from harness.wire.messages.server import Ended, status_words
 from harness.wire.results.evaluation import ErrorReport, Evaluation
 
-from .servers import Child
+from .starting.servers import Child
 
 AGAIN = "judged again alone: the first time {why}"
 MOVED = "judged again on another node: {why}"

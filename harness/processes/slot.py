@@ -8,7 +8,7 @@ from harness.node.leases import Lease
 from harness.wire.channels.async_channel import AsyncChannel
 from harness.wire.device import Device
 
-from .servers import Child, ForkServer
+from .starting.servers import Child, ForkServer
 
 
 class Slot:

@@ -12,8 +12,8 @@ import msgspec
 
 from harness.processes.pool import DevicePool
 from harness.processes.process_endings import JudgeAgain, check_end
-from harness.processes.servers import Child
 from harness.processes.slot import Slot
+from harness.processes.starting.servers import Child
 from harness.stages.judged_task import SCRIPT_ROLE, gpu_of
 from harness.wire import limits
 from harness.wire.channels.async_channel import AsyncChannel

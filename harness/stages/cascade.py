@@ -10,7 +10,7 @@ import msgspec
 
 from harness.hardware.recognition import product_of
 from harness.hardware.targets import target as find_target
-from harness.processes.capacity import TIMERS_A_CANDIDATE
+from harness.processes.gpus.capacity import TIMERS_A_CANDIDATE
 from harness.processes.pool import DevicePool
 from harness.processes.process_endings import AGAIN, JudgeAgain
 from harness.processes.slot import Slot

@@ -19,9 +19,9 @@ from harness.cases.seeds import derive
 from harness.hardware.product import Product
 from harness.processes.pool import DevicePool
 from harness.processes.process_endings import error_of_failure
-from harness.processes.servers import Child
 from harness.processes.slot import Slot
-from harness.processes.spares import GUEST, Worker
+from harness.processes.starting.servers import Child
+from harness.processes.starting.spares import GUEST, Worker
 from harness.stages.estimates.sampling import estimate_candidate, sample_cases
 from harness.stages.timing.baselines import USUAL, Against
 from harness.stages.timing.conclusions import require_serving

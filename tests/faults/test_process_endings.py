@@ -26,7 +26,7 @@ from harness.processes.process_endings import (
     explain_compile_error,
     was_judged_again,
 )
-from harness.processes.servers import Child, ForkServer
+from harness.processes.starting.servers import Child, ForkServer
 from harness.stages.verdicts import conclude
 from harness.wire.channels.stack_samples import last_line
 from harness.wire.errors import WorkerDied

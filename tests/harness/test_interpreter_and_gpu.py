@@ -18,7 +18,7 @@ from harness import DevicePool, Evaluation, Verdict, evaluate, target
 from harness.node.discovery import CPU
 from harness.node.leases import VARIABLE, holders
 from harness.processes.slot import Slot
-from harness.processes.spares import Worker
+from harness.processes.starting.spares import Worker
 from harness.stages.compilation import Compiler, CompileResults
 from harness.stages.timing.conclusions import Timing
 from harness.wire.device import Device

@@ -17,9 +17,9 @@ from harness.hardware.targets import target
 from harness.node.telemetry.samples import Watched
 from harness.processes.baseline_calls import BaselineCalls
 from harness.processes.kernel_cache import KernelCache
-from harness.processes.players import Players
-from harness.processes.servers import Child, ForkServer
-from harness.processes.spares import Spares
+from harness.processes.starting.players import Players
+from harness.processes.starting.servers import Child, ForkServer
+from harness.processes.starting.spares import Spares
 from harness.stages.timing.baselines import Against, Baseline
 from harness.stages.timing.conclusions import Timing
 from harness.stages.timing.performance import Performance

@@ -18,9 +18,9 @@ from harness.hardware.recognition import product_of
 from harness.node.telemetry.samples import Watched
 from harness.processes.pool import DevicePool
 from harness.processes.process_endings import check_end, error_of_end
-from harness.processes.servers import Child
 from harness.processes.slot import Slot
-from harness.processes.spares import TIMER, Worker
+from harness.processes.starting.servers import Child
+from harness.processes.starting.spares import TIMER, Worker
 from harness.stages.judged_task import script_worker, with_calls
 from harness.wire import limits
 from harness.wire.channels.async_channel import AsyncChannel

@@ -16,10 +16,9 @@ import msgspec
 
 from harness.failures import first_failure
 from harness.node.leases import Holder
+from harness.processes.starting.servers import ForkServer
 from harness.wire.device import Device
 from harness.wire.errors import DeviceFailed, WorkerDied
-
-from .servers import ForkServer
 
 PROBE_S = 60.0
 """Limit for a process to start its GPU runtime, compute and report."""

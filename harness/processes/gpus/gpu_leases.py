@@ -9,10 +9,9 @@ from collections.abc import AsyncIterator, Callable, Coroutine
 from contextlib import asynccontextmanager
 
 from harness.node.leases import Holder, is_awaited_alone, take
+from harness.processes.slot import Slot
 from harness.wire.device import Device
 from harness.wire.limits import TIMING_WAITS_S
-
-from .slot import Slot
 
 OnLeaseWait = Callable[[Device, tuple[Holder, ...]], None]
 

@@ -14,11 +14,11 @@ from pathlib import Path
 
 import msgspec
 
+from harness.processes.kernel_cache import FOLDER, files_of, put
 from harness.wire import limits
 from harness.wire.device import Device
 from harness.wire.errors import WorkerDied
 
-from .kernel_cache import FOLDER, files_of, put
 from .servers import ForkServer
 
 ROLE = "launchers"
