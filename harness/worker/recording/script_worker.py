@@ -44,12 +44,13 @@ from harness.worker.kit.poison import Poison
 from harness.worker.triton_hooks import warm
 from harness.worker.triton_hooks.autotuning import Mode, policy
 
-from . import on_gpu, seeding
+from . import seeding
 from .call_log import CallLog
 from .execution import EndsHere, TimeLimit, execute, in_one_line, lay_texts, run_program
 from .expressions import data_of, tensor_problem
-from .host_operators import FreshMemory
 from .nodes import NodeRun
+from .one_call import on_gpu
+from .one_call.host_operators import FreshMemory
 from .performance_inputs import call_with_largest
 from .values import find_difference, tensor_of
 from .wrapping import wrap

@@ -10,9 +10,8 @@ import torch
 from torch.utils._python_dispatch import _disable_current_modes
 
 from harness.wire.messages.script import GRADIENTS, OutputData, TensorData
-
-from .expressions import data_of, tensors_of
-from .seeding import set_seed
+from harness.worker.recording.expressions import data_of, tensors_of
+from harness.worker.recording.seeding import set_seed
 
 
 @dataclass(slots=True)

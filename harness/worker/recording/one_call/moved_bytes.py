@@ -15,9 +15,9 @@ from harness.wire.messages.script import OutputData, TensorData
 from harness.worker.compiler.ttir_reads import arguments_read
 from harness.worker.interpreter.traffic import Observation, extent
 from harness.worker.kit.arena import span_bytes
+from harness.worker.recording.expressions import tensors_of
 
 from . import on_gpu
-from .expressions import tensors_of
 
 SECTOR_BYTES = 32
 """Least memory that GPUs write at once."""

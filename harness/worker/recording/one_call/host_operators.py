@@ -10,8 +10,8 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 from harness.wire.calls import operators
 from harness.worker.kit.poison import Poison, poison
+from harness.worker.recording.expressions import tensors_of
 
-from .expressions import tensors_of
 from .moved_bytes import ReadBytes
 
 _SHOWN = frozenset({"dtype", "low", "high", "p", "mean", "std"})

@@ -9,8 +9,8 @@ import torch
 
 from harness.wire.messages.script import NUMBER, OutputData, TensorData
 from harness.worker.kit import arena
+from harness.worker.recording.expressions import data_of, parts_of, plain_name, tensor_problem, tensors_of
 
-from .expressions import data_of, parts_of, plain_name, tensor_problem, tensors_of
 from .host_operators import HostOperators
 
 AGREEMENT = {torch.float64: 5e-7, torch.float32: 5e-4, torch.float16: 2.5e-3, torch.bfloat16: 5e-3}
