@@ -16,7 +16,7 @@ from harness.hardware.product import Product
 from harness.stages.estimates.roofline import estimate
 from sessions.state.ranking import LAUNCH_BOUND_US
 from suites import Case, Output, Task, baseline_source, task_cost
-from suites.python_source import source_lines
+from suites.source.python_source import source_lines
 
 from .figures import achieved, achieved_beside
 from .judged import JudgedCandidate

@@ -20,7 +20,7 @@ from harness.wire.errors import HarnessError, WorkerDied
 from harness.wire.messages.program import Compare, Compared, ComparisonRule, RanProgram, RunProgram
 from suites.public.syntax.separator import SEPARATOR, split_file
 from suites.public.task import PublicTask, SuiteKind
-from suites.python_source import parse_python
+from suites.source.python_source import parse_python
 
 from .errors import NoReport
 from .recorder import helpers_of

@@ -20,7 +20,7 @@ from suites.folder import read_task
 from suites.private_folder import make_private_folder
 from suites.public.recorded import text_digest
 from suites.public.task import PublicTask, ReferenceKind
-from suites.python_source import parse_python
+from suites.source.python_source import parse_python
 from suites.task import Case, EntryPoint, Output, RecordedScript, Task, Tolerance
 from suites.task_rules import CATEGORIES, SCHEMA
 

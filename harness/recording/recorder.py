@@ -22,7 +22,7 @@ from harness.wire.results.evaluation import Verdict
 from suites.loader import baseline_source
 from suites.public.recorded import find_recorded, recorded_folder
 from suites.public.task import PublicTask, ReferenceKind, TestForm
-from suites.python_source import parse_python
+from suites.source.python_source import parse_python
 from suites.task import Task
 
 from .amd_texts import for_cuda

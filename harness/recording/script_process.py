@@ -23,7 +23,7 @@ from harness.wire.messages.program import Compared, RanProgram, ScriptRequest
 from harness.wire.messages.script import RanScript
 from harness.wire.messages.server import status_words
 from suites.own.evidence import FirstCallSeen, InputsSeen
-from suites.package import PackageView
+from suites.source.package import PackageView
 
 from .errors import NoReport
 

@@ -11,7 +11,7 @@ from typing import NamedTuple
 from harness import Evaluation, Verdict
 from harness.wire.results.evaluation import Estimate, KernelResources
 from harness.wire.results.ratios import TIE
-from suites.python_source import parse_python
+from suites.source.python_source import parse_python
 
 from .speed import Speed, speed_of
 

@@ -23,7 +23,7 @@ from harness.stages.compilation import Compiler, CompileResults
 from harness.stages.timing.conclusions import Timing
 from harness.wire.device import Device
 from suites import baseline_source, load_task
-from suites.package import PackageView
+from suites.source.package import PackageView
 from tests.support.engines import until
 from tests.support.gpu import small
 

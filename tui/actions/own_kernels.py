@@ -31,7 +31,7 @@ from suites.own.request import KernelRequest
 from suites.own.shapes import Inputs, inputs_of, parse_shapes
 from suites.own.sizes import TRIED_STEPS, Design, design
 from suites.own.texts import axis_words, inputs_text, tensor_words
-from suites.package import Package, find_package, own_variables
+from suites.source.package import Package, find_package, own_variables
 
 _NAMED = re.compile(r"\w+|.*\.py:\w+|[\w.]+:\w+")
 """FUNCTION, FILE.py:FUNCTION or PACKAGE.MODULE:FUNCTION; all else is an expression."""

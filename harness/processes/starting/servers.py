@@ -20,7 +20,7 @@ from harness.wire.channels.encoding import ENCODER
 from harness.wire.device import Device
 from harness.wire.errors import WorkerDied
 from harness.wire.messages.server import SERVER_REPORTS, End, Ended, Language, Ready, Spawn, Started
-from suites.package import PackageView
+from suites.source.package import PackageView
 
 from .nursery import Born, Nursery
 

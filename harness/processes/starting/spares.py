@@ -13,7 +13,7 @@ from typing import NamedTuple
 from harness.failures import first_failure
 from harness.wire import limits
 from harness.wire.device import Device
-from suites.package import PackageView
+from suites.source.package import PackageView
 
 from .servers import Child, ForkServer
 

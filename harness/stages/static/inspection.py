@@ -15,7 +15,7 @@ from typing import NamedTuple
 from harness.wire import limits
 from harness.wire.calls import signatures
 from harness.wire.results.evaluation import ErrorReport
-from suites.python_source import parse_python
+from suites.source.python_source import parse_python
 from suites.task import EntryPoint, Task
 
 from .fallbacks import find_fallbacks

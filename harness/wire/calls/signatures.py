@@ -7,8 +7,8 @@ from collections.abc import Sequence
 
 import msgspec
 
-from suites.python_source import parse_literal
-from suites.signature import parse_signature
+from suites.source.python_source import parse_literal
+from suites.source.signature import parse_signature
 
 
 class Parameter(msgspec.Struct, frozen=True):

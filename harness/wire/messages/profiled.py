@@ -6,7 +6,7 @@ import msgspec
 
 from harness.wire.channels.encoding import text_to_path
 from harness.wire.device import Device
-from suites.package import PackageView
+from suites.source.package import PackageView
 from suites.task import Task
 
 from .guest import Argument

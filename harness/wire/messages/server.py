@@ -8,7 +8,7 @@ import signal
 import msgspec
 
 from harness.wire.device import Device
-from suites.package import PackageView
+from suites.source.package import PackageView
 
 _SIGNALS: dict[int, str] = {number.value: number.name for number in signal.Signals}
 """Real-time signals between the first and the last have no name."""

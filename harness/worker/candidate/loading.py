@@ -25,7 +25,7 @@ from harness.wire.messages.guest import Broken, Failed, FailedKind
 from harness.wire.messages.server import Spawn
 from harness.wire.results.evaluation import Layer
 from harness.worker.kit import candidate_trace
-from suites.package import Package, PackageView
+from suites.source.package import Package, PackageView
 
 _imports: list[Path] = []
 """The candidate's file, once its import has begun."""

@@ -19,7 +19,7 @@ from harness.worker.kit import place
 from harness.worker.kit.arena import Arena, lay_out
 from harness.worker.kit.device_memory import DeviceArena, NotShared, SharedMemory, rounded
 from suites.dtypes import ITEM_BYTES
-from suites.signature import parse_signature
+from suites.source.signature import parse_signature
 from suites.task import Case, Task
 from suites.tolerances import dtype_of
 

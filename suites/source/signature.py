@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from dataclasses import dataclass
 
-from suites.python_source import parse_python
+from suites.source.python_source import parse_python
 
 
 @dataclass(frozen=True, slots=True)

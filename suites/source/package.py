@@ -26,12 +26,12 @@ from typing import NamedTuple
 
 import msgspec
 
-from suites.python_source import parse_python
+from suites.source.python_source import parse_python
 
 _ROOMS = ("tui", "engine", "sessions", "harness", "suites")
 _TAKEN = frozenset({*sys.stdlib_module_names, *_ROOMS, "torch", "triton", "numpy"})
 """Names that are loaded in a worker before a package is imported."""
-_OURS = frozenset(Path(__file__).resolve().parents[1] / room for room in _ROOMS)
+_OURS = frozenset(Path(__file__).resolve().parents[2] / room for room in _ROOMS)
 """Folders of this project, which hold the answers of built-in tasks."""
 _PROJECT_FILES = ("pyproject.toml", "setup.py", "setup.cfg")
 _VARIABLE = re.compile(r"[A-Z_][A-Z0-9_]*=")
