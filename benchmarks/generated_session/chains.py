@@ -1,4 +1,4 @@
-"""One instance of the generated session in `benchmarks.eighty_instances`. No figure here was measured."""
+"""One instance of the generated session in `eighty_instances`. No figure here was measured."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import msgspec
 
-from benchmarks.eighty_verdicts import STRATEGIES, correct, kernel, refused
+from benchmarks.generated_session.verdicts import STRATEGIES, correct, kernel, refused
 from harness import STAGES, Evaluation, Verdict
 from sessions import events as ev
 from sessions.names import attempt_name, call_name, instance_key

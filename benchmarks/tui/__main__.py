@@ -1,6 +1,6 @@
 """The cockpit's numbers: `python -m benchmarks.tui [--only NAME] [--runs N] [--seconds S]`.
 
-The real program runs in a pseudo terminal and reads a journal that the benchmark writes (`benchmarks.eighty_instances`).
+The real program runs in a pseudo terminal and reads a journal that the benchmark writes (`benchmarks.generated_session`).
 All processes together have two cores. The keys are letters of a command line: they are on the screen when the terminal
 has received the whole line.
 
@@ -33,8 +33,8 @@ import msgspec
 from rich.console import Console
 from rich.table import Table
 
-from benchmarks.eighty_instances import SESSION, session
-from benchmarks.pseudo_terminal import Program, program
+from benchmarks.generated_session.eighty_instances import SESSION, session
+from benchmarks.tui.pseudo_terminal import Program, program
 from sessions import Home
 from sessions import events as ev
 from sessions.engine_info import read_engine_info

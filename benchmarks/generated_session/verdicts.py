@@ -1,4 +1,4 @@
-"""Kernels and evaluations of the generated session in `benchmarks.eighty_instances`. No figure here was measured."""
+"""Kernels and evaluations of the generated session in `eighty_instances`. No figure here was measured."""
 
 from __future__ import annotations
 

@@ -11,8 +11,8 @@ from collections.abc import Iterator, Sequence
 
 import msgspec
 
-from benchmarks.eighty_chains import MODEL, SESSION, Chain, Plan
-from benchmarks.eighty_verdicts import correct, refused
+from benchmarks.generated_session.chains import MODEL, SESSION, Chain, Plan
+from benchmarks.generated_session.verdicts import correct, refused
 from harness import Verdict
 from sessions import events as ev
 from sessions.names import short_task
