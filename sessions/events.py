@@ -11,7 +11,7 @@ from typing import Any
 import msgspec
 
 from harness import Evaluation, Stage
-from harness.wire.kernel_profile import Profile
+from harness.wire.results.kernel_profile import Profile
 
 from .settings import SCHEMA, RunSettings, SessionDescription
 

@@ -12,7 +12,7 @@ from engine.reply.module_text import parse_module
 from harness import Evaluation
 from sessions.state.ranking import ESTIMATE_TIE
 from sessions.state.speed import are_comparable
-from suites.python_source import source_lines
+from suites.source.python_source import source_lines
 
 from .figures import estimated_rows, timed_rows, times
 

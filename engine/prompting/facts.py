@@ -17,7 +17,7 @@ from harness.stages.estimates.roofline import estimate
 from sessions.state.ranking import LAUNCH_BOUND_US
 from sessions.state.speed import are_comparable
 from suites import Case, Output, Task, baseline_source, task_cost
-from suites.python_source import source_lines
+from suites.source.python_source import source_lines
 
 from .comparison import better_elsewhere
 from .judged import JudgedCandidate

@@ -10,8 +10,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from harness import Evaluation, Latency, Traffic
-from harness.wire.evaluation import SampledTraffic
-from harness.wire.latency import Bound, LaunchTime, Outcome
+from harness.wire.results.evaluation import SampledTraffic
+from harness.wire.results.latency import Bound, LaunchTime, Outcome
 from sessions.state.ranking import (
     ESTIMATE_TIE,
     estimate_coverage,

@@ -47,7 +47,7 @@ from harness import Target, TimeLimits, Verdict
 from harness.hardware.product import Product
 from harness.hardware.targets import hardware
 from harness.stages.static.inspection import SLOW_IN_INTERPRETER
-from harness.wire.server_messages import Language
+from harness.wire.messages.server import Language
 from sessions.events import Message
 from sessions.state import ranking
 from suites import Task

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from harness import Evaluation, KernelResources
-from harness.wire.evaluation import GridFit
+from harness.wire.results.evaluation import GridFit
 from sessions.state.ranking import LAUNCH_BOUND_US, WIDEST_BITS, long_estimates, own_kernels
 
 NARROW_BITS = 64

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import NamedTuple
 
-from harness.wire.evaluation import Evaluation, KernelResources
+from harness.wire.results.evaluation import Evaluation, KernelResources
 
 ASSEMBLY = ("amdgcn", "ptx")
 TEXTS = ("ttgir", "llir", *ASSEMBLY, "sass")

@@ -9,9 +9,9 @@ from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from harness import Evaluation, Verdict
-from harness.wire.evaluation import Estimate, KernelResources
-from harness.wire.ratios import TIE
-from suites.python_source import parse_python
+from harness.wire.results.evaluation import Estimate, KernelResources
+from harness.wire.results.ratios import TIE
+from suites.source.python_source import parse_python
 
 from .speed import Speed, speed_of
 

@@ -25,8 +25,8 @@ from engine.prompting.shown_example import shown_example
 from engine.prompting.standouts import standouts
 from harness import Verdict, target
 from harness.hardware.product_tables import find_product
-from harness.wire.evaluation import Estimate, GridFit, SampledTraffic
-from harness.wire.latency import Bound, Efficiency, LaunchTime, Outcome, Window
+from harness.wire.results.evaluation import Estimate, GridFit, SampledTraffic
+from harness.wire.results.latency import Bound, Efficiency, LaunchTime, Outcome, Window
 from sessions.events import Message
 from suites import CATEGORIES, load_task, task_cost
 from tests.support.assemblies import AMD, with_assembly

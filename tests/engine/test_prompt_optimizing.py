@@ -12,7 +12,7 @@ from engine.prompting.prompting import (
     Setting,
     optimize_prompt,
 )
-from harness.wire.provenance import Provenance
+from harness.wire.results.provenance import Provenance
 from tests.support.judged_candidates import passing
 from tests.support.prompts import SETTING, text
 

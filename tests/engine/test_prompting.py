@@ -31,8 +31,8 @@ from engine.prompting.tolerance_words import tolerance_words
 from engine.reply.candidate import fenced_blocks, read_reply
 from harness import ErrorReport, Verdict, target
 from harness.hardware.product_tables import find_product
-from harness.wire.provenance import Provenance
-from harness.wire.server_messages import Language
+from harness.wire.messages.server import Language
+from harness.wire.results.provenance import Provenance
 from sessions.events import Message
 from suites import Task, Tolerance, load_suite, load_task
 from suites.task import Output, RecordedScript

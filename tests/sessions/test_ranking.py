@@ -8,7 +8,7 @@ import msgspec
 import pytest
 
 from harness import Estimate, Evaluation, Verdict
-from harness.wire.evaluation import GridFit
+from harness.wire.results.evaluation import GridFit
 from sessions.state.ranking import FIGURES, Rank, estimated_slowdown, improvable, rank, why_below
 from tests.support.story import evaluation
 
