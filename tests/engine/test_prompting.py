@@ -222,6 +222,23 @@ def test_first_prompt_shows_the_bound_of_each_case_at_full_size() -> None:
     assert "interpreted" not in on_gpu
 
 
+def test_a_judge_without_a_gpu_says_how_it_ranks_and_what_its_estimate_counts() -> None:
+    amd = first_prompt(SETTING)[0].content
+    for words in (
+        "**Candidates rank** by these figures for gfx942.",
+        "128 bits (16 bytes) are the most.",
+        "Occupancy: waves per SIMD that fit, in the kernel with the fewest. More than 4 count as 4.",
+        "Filled units: workgroups per compute unit in the launch with the fewest, at most 1, in steps of 1/4.",
+        "Of equal candidates the earlier stays.",
+        "It does not count the kernel's instructions",
+    ):
+        assert words in amd
+    assert "warps per multiprocessor" in first_prompt(Setting(SETTING.task, (target("sm_90"),)))[0].content
+    timed = first_prompt(Setting(SETTING.task, SETTING.targets, device="MI300X"))[0].content
+    assert "Filled units" not in timed
+    assert "the earlier attempt stays" in timed
+
+
 def test_first_prompt_shows_the_baseline_with_its_times() -> None:
     timed = baseline_facts("triton", "# the baseline\n@triton.jit\n", passing(speedup=1.0).evaluation)
     setting = Setting(SETTING.task, SETTING.targets, device="MI300X", baseline=timed)

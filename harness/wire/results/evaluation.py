@@ -248,6 +248,11 @@ class KernelResources(msgspec.Struct, frozen=True):
     texts_left_out: dict[str, str] = {}
     """Why a text is not kept, by its name."""
 
+    @property
+    def cases(self) -> list[str]:
+        """The cases that are known to launch this code."""
+        return list(dict.fromkeys([self.case, *(fit.case for fit in self.fits)]))
+
 
 class Traffic(msgspec.Struct, frozen=True):
     """The interpreter's exact counts for one case at its `cpu` sizes, in bytes, without any cache."""
