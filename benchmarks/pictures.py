@@ -7,9 +7,9 @@ No figure on the pictures was measured.
 
 from __future__ import annotations
 
+import argparse
 import asyncio
 import dataclasses
-import sys
 from pathlib import Path
 
 from benchmarks.generated_session.eighty_instances import session
@@ -41,6 +41,8 @@ async def draw(folder: Path) -> None:
 
 
 if __name__ == "__main__":
-    target = Path(sys.argv[1] if len(sys.argv) > 1 else "docs/pictures")
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("folder", nargs="?", type=Path, default=Path("docs/pictures"))
+    target = parser.parse_args().folder
     target.mkdir(parents=True, exist_ok=True)
     asyncio.run(draw(target))

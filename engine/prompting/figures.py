@@ -251,7 +251,7 @@ class Measurements:
     is_at_bound: bool
     """True if no estimate can get lower, so that only other figures can rank a kernel higher."""
     improvable: Sequence[str]
-    """The figures by which another kernel can rank higher, length aside; empty if the candidate was timed."""
+    """The figures by which another kernel can rank higher; empty if the candidate was timed."""
     resources: Sequence[str]
     """One line per group of binaries with equal figures."""
     resource_legend: str

@@ -35,11 +35,11 @@ class JudgedCandidate:
     @property
     def rank(self) -> Rank:
         """Sort key, greater is better; without timings it uses estimates (`sessions.state.ranking.rank`)."""
-        return rank(self.evaluation, self.source)
+        return rank(self.evaluation)
 
     def why_below(self, better: JudgedCandidate) -> str:
         """Returns the figure by which it ranks below another correct candidate (`sessions.state.ranking.why_below`)."""
-        return why_below(self.evaluation, self.source, better.evaluation, better.source)
+        return why_below(self.evaluation, better.evaluation)
 
     @property
     def failures_before(self) -> list[JudgedCandidate]:

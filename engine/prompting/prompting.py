@@ -47,6 +47,7 @@ from harness import Target, TimeLimits, Verdict
 from harness.hardware.product import Product
 from harness.hardware.targets import hardware
 from harness.stages.static.inspection import SLOW_IN_INTERPRETER
+from harness.wire.limits import SAMPLE_CPU_S
 from harness.wire.messages.server import Language
 from sessions.events import Message
 from sessions.state import ranking
@@ -365,6 +366,7 @@ def system_text(setting: Setting) -> str:
             subject=named_subject(setting.task),
             ranking=ranking,
             case_cpu_s=TimeLimits().case_cpu_s,
+            sample_cpu_s=SAMPLE_CPU_S,
         )
     )
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import ast
-import functools
 import math
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
@@ -11,7 +9,6 @@ from typing import NamedTuple
 from harness import Evaluation, Verdict
 from harness.wire.results.evaluation import Estimate, KernelResources
 from harness.wire.results.ratios import TIE
-from suites.source.python_source import parse_python
 
 from .speed import Speed, speed_of
 
@@ -35,7 +32,6 @@ FIGURES = {
     "spills": "spilled registers: {}",
     "occupancy": "occupancy {}",
     "fill": "{} of the units filled",
-    "brevity": "equal figures, {} statements",
 }
 """Words for each figure of a rank."""
 
@@ -64,25 +60,23 @@ class Rank(NamedTuple):
     """The lowest of its kernels, at most `ENOUGH_WAVES`."""
     fill: float
     """Workgroups per compute unit in the emptiest long case, at most 1, in quarters."""
-    brevity: int
-    """Minus the number of statements; 0 if the candidate was timed, or failed."""
 
 
-def rank(evaluation: Evaluation, source: str = "") -> Rank:
+def rank(evaluation: Evaluation) -> Rank:
     """Returns the rank of an evaluation: correct before failed, measured speed before estimates.
 
-    Without timings the order is a guess about speed, and every display labels it as a guess. Of candidates that tie in
-    all figures, the one with fewer statements ranks higher.
+    Without timings the order is a guess about speed, and every display labels it as a guess. The source has no part in
+    it: models that were ranked by length made kernels shorter and slower.
     """
-    return rank_at_speed(evaluation, source, speed_of(evaluation))
+    return rank_at_speed(evaluation, speed_of(evaluation))
 
 
-def rank_at_speed(evaluation: Evaluation, source: str, speed: Speed | None) -> Rank:
+def rank_at_speed(evaluation: Evaluation, speed: Speed | None) -> Rank:
     """Returns `rank` for a caller that knows the `speed_of` the evaluation."""
     if evaluation.verdict is not Verdict.CORRECT:
         passed = sum(stage.ok is True for stage in evaluation.stages)
         standing = 1 if evaluation.verdict.counted else 0
-        return Rank(standing, passed, UNKNOWN, 0, UNKNOWN, UNKNOWN, UNKNOWN, UNKNOWN, UNKNOWN, 0)
+        return Rank(standing, passed, UNKNOWN, 0, UNKNOWN, UNKNOWN, UNKNOWN, UNKNOWN, UNKNOWN)
     slowdown = estimated_slowdown(evaluation) or requested_over_minimal(evaluation)
     occupancy = lowest_occupancy(evaluation)
     return Rank(
@@ -95,13 +89,12 @@ def rank_at_speed(evaluation: Evaluation, source: str, speed: Speed | None) -> R
         _spill_rank(evaluation),
         UNKNOWN if occupancy is None else min(ENOUGH_WAVES, occupancy),
         _fill_rank(evaluation),
-        0 if speed is not None else -statement_count(source),
     )
 
 
-def why_below(evaluation: Evaluation, source: str, better: Evaluation, better_source: str) -> str:
+def why_below(evaluation: Evaluation, better: Evaluation) -> str:
     """Returns the first figure by which a correct evaluation ranks below another: `1.31x against 1.44x`."""
-    lower, higher = rank(evaluation, source), rank(better, better_source)
+    lower, higher = rank(evaluation), rank(better)
     if lower.standing != higher.standing:
         return "it has no ratio to the baseline"
     field = next((name for name in FIGURES if getattr(lower, name) != getattr(higher, name)), "")
@@ -112,10 +105,7 @@ def why_below(evaluation: Evaluation, source: str, better: Evaluation, better_so
 
 
 def improvable(evaluation: Evaluation) -> list[str]:
-    """Returns the figures of a correct evaluation that was not timed, and that can still get better, as words.
-
-    Its length is not among them.
-    """
+    """Returns the figures of a correct evaluation that was not timed, and that can still get better, as words."""
     best = {
         "sampled": 0,
         "estimate": 0.0,
@@ -215,17 +205,6 @@ def own_kernels(evaluation: Evaluation) -> Iterator[KernelResources]:
     """Yield the compiled kernels of the first target."""
     own = next(iter(evaluation.resources.values()), ())
     return (kernel for kernel in own if not kernel.failure)
-
-
-@functools.lru_cache(maxsize=512)
-def statement_count(source: str) -> int:
-    """Returns the number of statements but docstrings: unlike lines, it does not depend on the layout."""
-    try:
-        nodes = list(ast.walk(parse_python(source)))
-    except (SyntaxError, ValueError, RecursionError):
-        return 0
-    constants = sum(isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant) for node in nodes)
-    return sum(isinstance(node, ast.stmt) for node in nodes) - constants
 
 
 def _spill_rank(evaluation: Evaluation) -> float:

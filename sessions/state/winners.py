@@ -94,7 +94,7 @@ def _rank(attempt: AttemptState) -> Rank:
     if attempt.evaluation is None:
         raise ValueError(f"{attempt.attempt} is not judged")
     speed = speed_of(attempt.evaluation) if is_timed_again(attempt) else attempt_speed(attempt)
-    return rank_at_speed(attempt.evaluation, attempt.source or "", speed)
+    return rank_at_speed(attempt.evaluation, speed)
 
 
 def _not_rejected(attempts: Iterable[AttemptState]) -> list[AttemptState]:

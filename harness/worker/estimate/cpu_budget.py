@@ -8,10 +8,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
+from harness.wire.limits import SAMPLE_CPU_S
 from harness.worker.interpreter.observing import cannot, current
 
-SAMPLE_CPU_S = 3.0
-"""For all cases of a candidate together; the import of its module does not count."""
 AGAIN_S = 0.25
 """CPU seconds until the next interrupt, for a candidate that catches the exception of the first."""
 
