@@ -60,6 +60,8 @@ class Column:
     """Whether the column is as wide as its contents, for names that users copy, unless it has a least width."""
     gap: int = GAP
     """Cells before the column."""
+    inner_cut: bool = False
+    """What does not fit goes out of the middle of a text, for names that differ at their ends."""
     paged: bool = False
     """If not all paged columns fit, those around the cursor are shown."""
 

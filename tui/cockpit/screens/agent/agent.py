@@ -215,6 +215,7 @@ Brackets are around the attempt that all panes are about.
             any(request.attempt == attempt.attempt for request in state.profiles_asked),
             code.files.shapes,
             self.tabbed,
+            self.feed.session,
             self._can_act,
             code.chosen_error,
         )
@@ -335,8 +336,7 @@ Brackets are around the attempt that all panes are about.
     def action_profile(self) -> None:
         """Profile the attempt, and show the pane that gets the page."""
         super().action_profile()
-        if tabs.is_there("profile", self.attempt):
-            self._choose("profile")
+        self._choose("profile")
 
     def action_zoom(self) -> None:
         """Give one pane the whole screen, or all panes their places."""

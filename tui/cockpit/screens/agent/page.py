@@ -29,6 +29,7 @@ class PageSubject(NamedTuple):
     """Sizes on a GPU by case: `8192x4097`; empty if the task is not known here."""
     pinned: bool = False
     """True if the first lines of the verdict are on screen above the page."""
+    session: str = ""
     can_act: bool = True
     """False in a replay or a view for reading only, where no key decides."""
     chosen_error: int | None = None
