@@ -5,14 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Protocol
 
-from harness import (
-    Device,
-    Evaluation,
-    StageEntered,
-    StageLeft,
-    Target,
-    target,
-)
+from harness import Device, Evaluation, StageEntered, StageLeft, Target, target
 from harness.hardware.product import Product
 from harness.hardware.recognition import product_of
 from harness.profiling.launches import ProfileFailed

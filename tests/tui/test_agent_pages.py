@@ -25,7 +25,7 @@ from tui.cockpit.data import attempts
 from tui.cockpit.draw.lines import plain
 from tui.cockpit.screens.agent.page import PageSubject
 from tui.cockpit.screens.agent.tabs import page_of
-from tui.cockpit.screens.agent.verdict_head import head_lines, pinned_lines
+from tui.cockpit.screens.agent.verdict import head_lines, pinned_lines
 from tui.facts.profiling.profile_tables import shown_profiles
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Generic, NamedTuple, TypeVar
 
 from rich.cells import cell_len
@@ -64,6 +65,10 @@ class Column:
     """What does not fit goes out of the middle of a text, for names that differ at their ends."""
     paged: bool = False
     """If not all paged columns fit, those around the cursor are shown."""
+
+
+Number = partial(Column, right=True)
+"""A column of numbers."""
 
 
 class Field(NamedTuple, Generic[T]):

@@ -1,30 +1,83 @@
-"""Asks for decisions and commands on screen, then sends them to the holder of the session.
+"""Asks for decisions, commands and edits on screen, then sends them to the holder of the session.
 
 Loads git and the engine's commands at the first order, not before.
 """
 
 from __future__ import annotations
 
+import asyncio
 import os
-from collections.abc import Callable, Sequence
+import shlex
+import subprocess
+import tempfile
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
 from typing import Any, Protocol
 
 from textual.app import App, SuspendNotSupported
 
 from engine.errors import EngineError
 from sessions.errors import SessionsError
+from sessions.home import Home
 from sessions.names import split_attempt
 from sessions.state.state import AttemptState, Decision, InstanceState
 from tui.actions.catalogue import ACTIONS, Group, Takes, done_words
 from tui.actions.line import NotUnderstood, Order, with_text
 from tui.cockpit.data.feed import Feed
-from tui.cockpit.desk.decider import Decider
-from tui.cockpit.desk.editing import NotEdited, edited
 from tui.cockpit.dialogs.dialogs import ConfirmDialog, LineDialog, ReasonDialog
 from tui.cockpit.draw.lines import clean
 from tui.diagnostics import Complaint
 from tui.facts.attempt import consequences, decided_words
 from tui.facts.evaluation.certainty import certainty_words
+
+
+class Decider(Protocol):
+    """Carries commands to whoever holds the session. Their effect is seen through the session's events alone."""
+
+    async def give(self, session: str, name: str, **arguments: object) -> None:
+        """Give the command of an action; it is durable when this returns. An error has one line for the person."""
+        ...
+
+
+class SessionDecider:
+    """Asks the session's engine while one runs, else writes to the store. Loads git at the first command, not before.
+
+    Commands go one after the other: one that writes holds the session as an engine does, and the next would look for
+    that engine.
+    """
+
+    def __init__(self, home: Home) -> None:
+        self._home = home
+        self._turn = asyncio.Lock()
+
+    async def give(self, session: str, name: str, **arguments: object) -> None:
+        """Give the command; new work starts an engine if none runs."""
+        from tui.actions.send import give
+
+        async with self._turn:
+            await give(self._home, session, name, **arguments)
+
+
+class NotEdited(Exception):
+    """The editor could not be used; the message is one line that says why and what to do."""
+
+
+def edited(source: str, environ: Mapping[str, str]) -> str:
+    """Return the source as the person left it in `$VISUAL`, `$EDITOR` or vi; raises `NotEdited`."""
+    editor = environ.get("VISUAL") or environ.get("EDITOR") or "vi"
+    with tempfile.TemporaryDirectory(prefix="wavedeck-") as folder:
+        file = Path(folder) / "kernel.py"
+        file.write_text(source, encoding="utf-8")
+        try:
+            done = subprocess.run([*shlex.split(editor), str(file)], check=False)
+            text = file.read_text(encoding="utf-8")
+        except (OSError, ValueError) as error:
+            raise NotEdited(
+                f"{editor} cannot edit the kernel ({error}); set EDITOR to another one"
+            ) from error
+    if done.returncode:
+        raise NotEdited(f"{editor} ended with status {done.returncode}; nothing is sent")
+    return text
 
 
 class Host(Protocol):

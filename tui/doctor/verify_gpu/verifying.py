@@ -35,11 +35,7 @@ async def verify_pool(
 
 
 async def verify(
-    subject: Subject,
-    home: Home,
-    *,
-    on_result: OnResult,
-    budget_s: float = BUDGET_S,
+    subject: Subject, home: Home, *, on_result: OnResult, budget_s: float = BUDGET_S
 ) -> VerificationFile:
     """Run the checks in order and return the verification, which is in the home after each check.
 
