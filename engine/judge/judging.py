@@ -29,18 +29,15 @@ class Judge(Protocol):
     @property
     def language(self) -> Language | None:
         """Names that the installed Triton has and lacks; `None` if unknown."""
-        ...
 
     def baseline(self, task: Task) -> Baseline:
         """Returns the kernel that candidates are timed against. Reads files."""
-        ...
 
     def survey(self, task: Task) -> Surveying:
         """Returns a survey that compiles and samples candidates of a task, without judging.
 
         It compiles for the device's own target.
         """
-        ...
 
     async def evaluate(
         self,
@@ -57,17 +54,14 @@ class Judge(Protocol):
         Uses another device than `avoid` if one is free. A failure of the judge itself gives the verdict
         `infra_error`. `name` is different for equal candidates of a session.
         """
-        ...
 
     async def estimate(
         self, source: str, task: Task, rough: Rough, *, start: Baseline, on_stage: OnStage
     ) -> Evaluation:
         """Returns estimates of a variant of `start`, timed against it; the verdict is not recorded."""
-        ...
 
     async def measure(self, source: str, task: Task, *, device: str, on_stage: OnStage) -> Evaluation:
         """Returns the evaluation of a winner on this one device."""
-        ...
 
     async def profile(
         self,
@@ -80,7 +74,6 @@ class Judge(Protocol):
         on_stage: OnStage,
     ) -> Profile:
         """Returns what a profiler counts; raises as `take_profile`."""
-        ...
 
 
 class PoolJudge:

@@ -20,7 +20,7 @@ from tests.support import stored_sessions as stored
 from tests.support.cockpits import NARROW, USUAL, until
 from tui.cockpit.app import Cockpit
 from tui.cockpit.data.archive import read_archive
-from tui.cockpit.desk.commanding import SessionDecider
+from tui.cockpit.desk.desk import SessionDecider
 from tui.cockpit.dialogs.dialogs import ReasonDialog
 from tui.cockpit.screens.agent.agent import AgentScreen
 from tui.cockpit.screens.fleet.fleet import FleetScreen

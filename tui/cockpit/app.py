@@ -19,8 +19,7 @@ from sessions.state.folding import fold
 from tui.actions.line import NotUnderstood, Subject, completions, parse
 from tui.cockpit.data import attempts
 from tui.cockpit.desk import messages
-from tui.cockpit.desk.commanding import Commander, Decider, SessionDecider
-from tui.cockpit.desk.desk import carry_out
+from tui.cockpit.desk.desk import Commander, Decider, SessionDecider, carry_out
 from tui.cockpit.desk.doors import Doors, doors_of
 from tui.cockpit.dialogs.dialogs import QUIT
 from tui.cockpit.dialogs.line_prompt import LinePrompt

@@ -43,19 +43,15 @@ class EventSource(Protocol):
     @property
     def session(self) -> str:
         """The session's name."""
-        ...
 
     def start(self) -> None:
         """Begin; nothing is read before."""
-        ...
 
     def take(self, now: float) -> EventBatch:
         """What is due by `now` (seconds of a monotonic clock), in order; never waits."""
-        ...
 
     def close(self) -> None:
         """Let files and threads go."""
-        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +75,6 @@ class Starting(Protocol):
     @property
     def is_done(self) -> bool:
         """True if the engine can be reached, or did not start."""
-        ...
 
 
 class LiveTail:

@@ -31,29 +31,23 @@ class Subject(Protocol):
     @property
     def tasks(self) -> Sequence[Task]:
         """The tasks; their baselines are judged."""
-        ...
 
     async def ask_driver(self, device: Device) -> StateReport:
         """Return what the driver reports about a GPU. Works before `start`."""
-        ...
 
     async def start(self) -> None:
         """Start the judge. The methods below need it."""
-        ...
 
     async def compute(self, device: Device) -> str:
         """Compute in a new process with a context on the GPU; return what is wrong, or an empty string."""
-        ...
 
     async def judge(
         self, name: str, source: str, task: Task, *, seed: int = SEED, on: str = ""
     ) -> Evaluation:
         """Judge a candidate and keep its evaluation under `name`; with `on`, on this GPU."""
-        ...
 
     async def state(self, device: Device) -> DeviceState:
         """Return how a GPU is now."""
-        ...
 
 
 class PoolSubject:
