@@ -16,7 +16,8 @@ from tests.support.cockpits import NARROW, live, on_fleet, until
 from tests.support.journals import SESSION, finished, running, write_live
 from tui.cockpit.app import Cockpit
 from tui.cockpit.dialogs.dialogs import TextDialog
-from tui.cockpit.running import check_columns, check_keymap, key_names, run_cockpit
+from tui.cockpit.keymap import check_keymap, key_names
+from tui.cockpit.running import check_columns, run_cockpit
 from tui.cockpit.screens.agent.agent import AgentScreen
 from tui.cockpit.screens.fleet.fleet import FleetScreen
 from tui.cockpit.terminal.preferences import Preferences

@@ -15,7 +15,7 @@ from tui.cockpit import explaining
 from tui.cockpit.app import Cockpit
 from tui.cockpit.dialogs.dialogs import TextDialog
 from tui.cockpit.explaining import HelpDialog
-from tui.cockpit.running import key_names
+from tui.cockpit.keymap import key_names
 from tui.cockpit.screens.agent.agent import AgentScreen
 from tui.cockpit.screens.fleet.fleet import FleetScreen
 from tui.cockpit.screens.home.home import HomeScreen

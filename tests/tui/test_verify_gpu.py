@@ -98,9 +98,6 @@ class ScriptedSubject:
         self.evaluations[name] = evaluation
         return evaluation
 
-    async def state(self, device: Device) -> DeviceState:
-        return self.state_now
-
 
 async def verified(subject: ScriptedSubject, home: Home) -> tuple[VerificationFile, dict[str, CheckResult]]:
     """Run all checks; return the verification and its results by name."""

@@ -19,7 +19,7 @@ from sessions.state.folding import fold
 from tui.actions.line import NotUnderstood, Subject, completions, parse
 from tui.cockpit.data import attempts
 from tui.cockpit.desk import messages
-from tui.cockpit.desk.desk import Commander, Decider, SessionDecider, carry_out
+from tui.cockpit.desk.desk import Commander, Decider, carry_out
 from tui.cockpit.desk.doors import Doors, doors_of
 from tui.cockpit.dialogs.dialogs import QUIT
 from tui.cockpit.dialogs.line_prompt import LinePrompt
@@ -92,7 +92,7 @@ class Cockpit(Viewer, inherit_bindings=False):
         self.animation_level = "none"
         self._first = (session, mode)
         self.readonly = readonly
-        self.commander = Commander(self, decider or SessionDecider(home))
+        self.commander = Commander(self, decider or Decider(home))
         self.preferences = preferences or Preferences()
         self._mouse = self.preferences.mouse
         self._outside = Outside(

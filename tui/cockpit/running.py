@@ -1,85 +1,27 @@
-"""Checks the names of keys and columns in a configuration, and runs the cockpit in this terminal until the person leaves."""
+"""Checks the names of columns in a configuration, and runs the cockpit in this terminal until the person leaves."""
 
 from __future__ import annotations
 
 import dataclasses
 import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
-
-from textual.dom import DOMNode
 
 from sessions.home import Home
 from sessions.state.state import SessionState
 from tui.cockpit.app import Cockpit, Mode
-from tui.cockpit.dialogs.dialogs import ConfirmDialog, ReasonDialog, TextDialog
-from tui.cockpit.dialogs.line_prompt import LinePrompt
-from tui.cockpit.screens.agent.agent import AgentScreen
-from tui.cockpit.screens.agent.assembly_view import AssemblyView
-from tui.cockpit.screens.agent.steps_view import StepsView
 from tui.cockpit.screens.fleet import fleet_view
-from tui.cockpit.screens.fleet.fleet import FleetScreen
 from tui.cockpit.screens.home import home_view
-from tui.cockpit.screens.home.home import HomeScreen
-from tui.cockpit.screens.latency.latency import LatencyScreen
-from tui.cockpit.screens.report.comparison import ComparisonScreen
-from tui.cockpit.screens.report.merged_report import MergedReportScreen
-from tui.cockpit.screens.report.report import ReportScreen
-from tui.cockpit.screens.review.review import ReviewScreen
 from tui.cockpit.terminal.preferences import Preferences, check_names, check_theme
 from tui.cockpit.terminal.signals import ending_by_signal
 from tui.cockpit.viewer import ExitNote
-from tui.cockpit.widgets.code import CodePane
-from tui.cockpit.widgets.code_column import CodeColumn
-from tui.cockpit.widgets.key_bar import declared
-from tui.cockpit.widgets.line_view import LineView
-from tui.cockpit.widgets.table import LineTable
 from tui.facts.report import PRINTED, report_of
 from tui.facts.tables import Column
 from tui.print.plain import colours
 
 if TYPE_CHECKING:
     from engine.process.launch import EngineStart
-
-OWNERS: tuple[type[DOMNode], ...] = (
-    HomeScreen,
-    FleetScreen,
-    AgentScreen,
-    LatencyScreen,
-    ReportScreen,
-    MergedReportScreen,
-    ComparisonScreen,
-    ReviewScreen,
-    ReasonDialog,
-    ConfirmDialog,
-    TextDialog,
-    LinePrompt,
-    LineView,
-    LineTable,
-    StepsView,
-    CodePane,
-    CodeColumn,
-    AssemblyView,
-)
-"""Everything with keys but the app itself."""
-
-
-def key_names(app: type[DOMNode]) -> list[str]:
-    """All names, sorted."""
-    # Imported here: the first frame does not need the form of a new run.
-    from tui.cockpit.dialogs.choosing import ChoiceDialog
-    from tui.cockpit.screens.new_run.new_run import NewRunScreen
-
-    owners: Iterable[type[DOMNode]] = (app, *OWNERS, NewRunScreen, ChoiceDialog)
-    return sorted({binding.id for owner in owners for binding in declared(owner) if binding.id})
-
-
-def check_keymap(keymap: Mapping[str, str], app: type[DOMNode]) -> None:
-    """Raise `Complaint` for a name that no key has, with the nearest right one."""
-    if keymap:
-        check_names(keymap, key_names(app), table="[keys]", noun="key's name")
-
 
 TERMINAL_THEME = "ansi-dark"
 """The terminal's own colours: the default where it has 16, or where `NO_COLOR` is set."""
@@ -108,7 +50,7 @@ def run_cockpit(
     check_theme(chosen)
     if preferences.keys:
         # Imported here: it knows all screens, and the first frame needs Home alone.
-        from tui.cockpit.running import check_keymap
+        from tui.cockpit.keymap import check_keymap
 
         check_keymap(preferences.keys, Cockpit)
     check_columns(preferences.columns)
