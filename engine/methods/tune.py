@@ -25,7 +25,7 @@ from engine.prompting.judged import JudgedCandidate
 from engine.reply.candidate import Candidate
 from engine.tuning.rungs import FIELD, rungs, survivors
 from harness import Verdict
-from harness.wire.ratios import TIE
+from harness.wire.results.ratios import TIE
 from sessions.events import AttemptSwept, EndReason, Origin, Role, SweepRung, SweptVariant
 from sessions.state.speed import speed_of
 from suites.loader import baseline_source

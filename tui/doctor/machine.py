@@ -14,9 +14,9 @@ from harness.node.leases import lease_folder
 from harness.node.selection import not_granted, standings
 from harness.node.telemetry.samples import StateReport
 from harness.node.telemetry.watcher import ask_once
-from harness.processes.capacity import own_cores, slots_of
+from harness.processes.gpus.capacity import own_cores, slots_of
 from harness.sandbox.layers import COMPILING, GRAVE, WITHOUT
-from harness.wire.provenance import Provenance
+from harness.wire.results.provenance import Provenance
 from sessions.home import home_from
 from sessions.verifications import standing_of
 from tui.doctor.doctor_findings import DoctorFinding, State, note, ok, warning
