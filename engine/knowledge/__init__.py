@@ -88,7 +88,7 @@ class Page(NamedTuple):
 def pages() -> tuple[Page, ...]:
     """Returns all pages in the order of a prompt."""
     return tuple(
-        sorted((read_page(file) for file in FOLDER.glob("*.md")), key=lambda page: (page.order, page.name))
+        sorted((read_page(file) for file in FOLDER.rglob("*.md")), key=lambda page: (page.order, page.name))
     )
 
 

@@ -1,6 +1,6 @@
 """Builds prompts: pure functions from facts to messages, with templates that people can read.
 
-The templates are `engine/prompts/*.j2` and `engine/knowledge/*.md`. Every prompt is a system message and a user
+The templates are `engine/prompts/*.j2` and `engine/knowledge/**/*.md`. Every prompt is a system message and a user
 message. The system message has rules and knowledge and is the same for all calls of a task, so that a provider can
 cache it. A template that names a missing fact raises an error.
 
@@ -428,7 +428,7 @@ def template_hashes() -> dict[str, str]:
     Names are `first.j2`, `knowledge/triton.md`, ...
     """
     files = {file.relative_to(PROMPTS).as_posix(): file for file in PROMPTS.rglob("*.j2")}
-    files |= {f"knowledge/{file.name}": file for file in KNOWLEDGE.glob("*.md")}
+    files |= {f"knowledge/{file.name}": file for file in KNOWLEDGE.rglob("*.md")}
     return {name: hashlib.sha256(files[name].read_bytes()).hexdigest() for name in sorted(files)}
 
 
