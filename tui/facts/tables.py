@@ -62,7 +62,7 @@ class Column:
     gap: int = GAP
     """Cells before the column."""
     inner_cut: bool = False
-    """What does not fit goes out of the middle of a text, for names that differ at their ends."""
+    """Cut text that does not fit in the middle instead of at its end, for names that differ at their ends."""
     paged: bool = False
     """If not all paged columns fit, those around the cursor are shown."""
 
