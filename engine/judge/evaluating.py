@@ -31,13 +31,7 @@ class Judgement(NamedTuple):
 
 
 async def evaluate_attempt(
-    bench: Bench,
-    task: Task,
-    attempt: str,
-    source: str,
-    *,
-    exam: bool = False,
-    avoid: str = "",
+    bench: Bench, task: Task, attempt: str, source: str, *, exam: bool = False, avoid: str = ""
 ) -> Judgement:
     """Returns the judgement of an attempt's candidate.
 

@@ -1,18 +1,10 @@
-"""The interface between the engine and the judge: `Judge`, and its implementation on a device pool."""
+"""The judge as the engine asks it."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Protocol
 
-from harness import (
-    Device,
-    Evaluation,
-    StageEntered,
-    StageLeft,
-    Target,
-    target,
-)
+from harness import Device, Evaluation, StageEntered, StageLeft, Target, target
 from harness.hardware.product import Product
 from harness.hardware.recognition import product_of
 from harness.profiling.launches import ProfileFailed
@@ -28,70 +20,8 @@ from suites import Task
 OnStage = Callable[[StageEntered | StageLeft], None]
 
 
-class Judge(Protocol):
-    """Gives verdicts. Calls beyond its capacity wait."""
-
-    devices: Sequence[Device]
-
-    @property
-    def language(self) -> Language | None:
-        """Names that the installed Triton has and lacks; `None` if unknown."""
-        ...
-
-    def baseline(self, task: Task) -> Baseline:
-        """Returns the kernel that candidates are timed against. Reads files."""
-        ...
-
-    def survey(self, task: Task) -> Surveying:
-        """Returns a survey that compiles and samples candidates of a task, without judging.
-
-        It compiles for the device's own target.
-        """
-        ...
-
-    async def evaluate(
-        self,
-        source: str,
-        task: Task,
-        *,
-        on_stage: OnStage,
-        exam: bool = False,
-        avoid: str = "",
-        name: str = "",
-    ) -> Evaluation:
-        """Returns the evaluation of a candidate; with `exam`, on the task's exam cases instead of the open cases.
-
-        Uses another device than `avoid` if one is free. A failure of the judge itself gives the verdict
-        `infra_error`. `name` is different for equal candidates of a session.
-        """
-        ...
-
-    async def estimate(
-        self, source: str, task: Task, rough: Rough, *, start: Baseline, on_stage: OnStage
-    ) -> Evaluation:
-        """Returns estimates of a variant of `start`, timed against it; the verdict is not recorded."""
-        ...
-
-    async def measure(self, source: str, task: Task, *, device: str, on_stage: OnStage) -> Evaluation:
-        """Returns the evaluation of a winner on this one device."""
-        ...
-
-    async def profile(
-        self,
-        source: str,
-        task: Task,
-        *,
-        case: str,
-        device: str,
-        configs: Mapping[str, str],
-        on_stage: OnStage,
-    ) -> Profile:
-        """Returns what a profiler counts; raises as `take_profile`."""
-        ...
-
-
-class PoolJudge:
-    """The harness on the devices of an evaluator.
+class Judge:
+    """Gives verdicts by the harness, on the devices of an evaluator. Calls beyond its capacity wait.
 
     `against` names the timing baseline on a GPU: one of `harness.stages.timing.baselines.KINDS`, or empty for the
     task's own. With `against_source` it names that kernel.
@@ -123,15 +53,18 @@ class PoolJudge:
 
     @property
     def language(self) -> Language | None:
-        """See `Judge`."""
+        """Names that the installed Triton has and lacks; `None` if unknown."""
         return self._evaluator.language
 
     def baseline(self, task: Task) -> Baseline:
-        """See `Judge`."""
+        """Returns the kernel that candidates are timed against. Reads files."""
         return self._baseline(task).baseline or timing_baseline(task)
 
     def survey(self, task: Task) -> Surveying:
-        """See `Judge`."""
+        """Returns a survey that compiles and samples candidates of a task, without judging.
+
+        It compiles for the device's own target.
+        """
         own = own_target(self.devices, self._targets)
         return self._evaluator.survey(task, own, own_product(self.devices))
 
@@ -145,12 +78,16 @@ class PoolJudge:
         avoid: str = "",
         name: str = "",
     ) -> Evaluation:
-        """See `Judge`."""
+        """Returns the evaluation of a candidate; with `exam`, on the task's exam cases instead of the open cases.
+
+        Uses another device than `avoid` if one is free. A failure of the judge itself gives the verdict
+        `infra_error`. `name` is different for equal candidates of a session.
+        """
         mode = Exam(avoid) if exam else Attempt()
         return await self._evaluate(source, task, mode, self._baseline(task), on_stage, name)
 
     async def measure(self, source: str, task: Task, *, device: str, on_stage: OnStage) -> Evaluation:
-        """See `Judge`."""
+        """Returns the evaluation of a winner on this one device."""
         return await self._evaluate(source, task, Attempt(device), self._baseline(task), on_stage)
 
     async def profile(
@@ -163,7 +100,7 @@ class PoolJudge:
         configs: Mapping[str, str],
         on_stage: OnStage,
     ) -> Profile:
-        """See `Judge`."""
+        """Returns what a profiler counts; raises as `take_profile`."""
         if not isinstance(self._evaluator, LocalEvaluator):
             raise ProfileFailed(
                 "on a cluster no profiler runs; judge the kernel on a GPU of this machine first"
@@ -183,7 +120,7 @@ class PoolJudge:
     async def estimate(
         self, source: str, task: Task, rough: Rough, *, start: Baseline, on_stage: OnStage
     ) -> Evaluation:
-        """See `Judge`."""
+        """Returns estimates of a variant of `start`, timed against it; the verdict is not recorded."""
         return await self._evaluate(source, task, rough, Against(start), on_stage)
 
     async def _evaluate(

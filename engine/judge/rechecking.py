@@ -11,7 +11,7 @@ from enum import StrEnum
 from functools import partial
 
 from engine.judge.evaluating import ask_twice
-from engine.judge.judging import PoolJudge
+from engine.judge.judging import Judge
 from harness import DevicePool, Evaluation, HarnessError, Latency, Verdict
 from harness.failures import first_failure
 from harness.node.selection import targets_for
@@ -204,7 +204,7 @@ async def recheck(
         started = kernel.state.started if kernel.state is not None else None
         on_cpu = pool.devices[0].kind == "cpu"
         names = targets or (started.targets if started is not None and on_cpu else ())
-        judge = PoolJudge(
+        judge = Judge(
             LocalEvaluator(pool),
             targets=targets_for(pool.devices, names),
             seed=started.seed if started is not None else 0,

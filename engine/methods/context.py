@@ -83,38 +83,30 @@ class Context(Protocol):
 
     async def baseline(self) -> BaselineFacts:
         """Returns the kernel that candidates are timed against; on a GPU it is timed first."""
-        ...
 
     def start(self) -> Start | None:
         """Returns the kernel that a person gave for the first attempt; `None` if there is none."""
-        ...
 
     async def orders(self) -> Orders:
         """Returns a person's orders for the next attempt, or the next round of lanes; call it right before."""
-        ...
 
     async def sweep(self, attempt: str, *, most: int) -> AttemptSwept:
         """Sweep the launch parameters of a judged attempt; returns at most `most` variants."""
-        ...
 
     async def rung(self, attempt: str, variants: Sequence[SweptVariant], rung: PlannedRung) -> SweepRung:
         """Estimate variants of a swept attempt from few samples."""
-        ...
 
     async def measure(self, attempt: str) -> Evaluation:
         """Returns the times of a judged attempt that were measured again, in new processes on its own device.
 
         An attempt is measured once. If the judge fails twice, its verdict says so.
         """
-        ...
 
     def compiler_text(self, digest: str) -> str | None:
         """Returns a compiler's text by the digest in `KernelResources.texts`; `None` if the session lacks it."""
-        ...
 
     def notify(self, words: str) -> None:
         """Add a notice to the session's events, for the person who watches this instance; models never see it."""
-        ...
 
     def lanes(self, count: int) -> tuple[Context, ...]:
         """Returns `count` contexts of the same instance; their attempts may run at the same time.
@@ -122,33 +114,27 @@ class Context(Protocol):
         Lane k (from 0) of n makes the attempts k+1, n+k+1, 2n+k+1, ... after the last attempt so far. This context
         makes no attempt until the lanes have ended.
         """
-        ...
 
     async def settle(self) -> None:
         """Declare the current attempt complete: nothing more is requested for it."""
-        ...
 
     async def abandon(self, why: str) -> None:
         """End the current attempt after its task was cancelled.
 
         Open calls end as `cancelled`; no metric counts the attempt.
         """
-        ...
 
     async def attempt(self, origin: Origin, base: str | None) -> str:
         """Begin the next attempt and return its name, for example `softmax#2/7`. Later requests belong to it."""
-        ...
 
     async def ask(self, role: Role, messages: Sequence[Message], tools: Sequence[Tool] = ()) -> Reply:
         """Returns the model's reply to exactly these messages; it may call one of these tools instead."""
-        ...
 
     async def judge(self, source: str, strategy: str, *, unusable: str = "") -> Evaluation:
         """Propose the attempt's candidate and return its evaluation.
 
         Without a candidate `source` is empty and `unusable` names what was wrong with the reply.
         """
-        ...
 
     async def profile(self) -> str:
         """Returns what a profiler counted in the current attempt, in one paragraph; empty without `--profile-best`.
@@ -158,18 +144,15 @@ class Context(Protocol):
 
     def agent(self) -> AbstractAsyncContextManager[None]:
         """Within the block, `judge_sent` runs the program of the agent, if the engine starts it; its end is awaited."""
-        ...
 
     async def judge_sent(self) -> bool:
         """Make an attempt of the next candidate that an agent sends; waits for it. False: the agent sends no other one."""
-        ...
 
     async def review(self, best: Evaluation | None = None) -> Review:
         """Returns a person's decision on the correct attempt, whose method's best so far is `best`.
 
         Without manual review, and if it is not better than `best`, it is accepted at once.
         """
-        ...
 
 
 class Method(Protocol):
@@ -189,4 +172,3 @@ class Method(Protocol):
 
     def run(self, context: Context) -> Coroutine[Any, Any, EndReason]:
         """Make at most `context.iterations` attempts; returns the reason for the end."""
-        ...

@@ -27,13 +27,7 @@ from __future__ import annotations
 from functools import partial
 
 from engine.corpus.retrieval import Corpus
-from engine.prompting.prompting import (
-    Setting,
-    escape_prompt,
-    first_prompt,
-    optimize_prompt,
-    repair_prompt,
-)
+from engine.prompting.prompting import Setting, escape_prompt, first_prompt, optimize_prompt, repair_prompt
 from engine.reply.candidate import Unusable
 from sessions.events import EndReason, Message, Role
 from sessions.settings import MODULES

@@ -19,18 +19,16 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 
+from engine.methods.context import Context
+from engine.methods.proposing import judge_candidate
 from engine.prompting.judged import JudgedCandidate
 from engine.reply.candidate import Candidate
 from engine.tuning.rungs import FIELD, rungs, survivors
-from engine.tuning.sweep_words import strategy_of_start, strategy_of_variant
 from harness import Verdict
 from harness.wire.results.ratios import TIE
 from sessions.events import AttemptSwept, EndReason, Origin, Role, SweepRung, SweptVariant
 from sessions.state.speed import speed_of
 from suites.loader import baseline_source
-
-from .context import Context
-from .proposing import judge_candidate
 
 SPARE = 2
 """Variants that a sweep names for each that can be judged; some are skipped."""
@@ -188,3 +186,29 @@ def _may_be_as_fast(reports: Sequence[SweepRung], variant: SweptVariant, *, by_c
 def worth_judging(swept: AttemptSwept, *, timed: bool) -> Iterator[SweptVariant]:
     """Returns the variants that may be judged: all of them with timing, else only those that look better."""
     return (variant for variant in swept.variants if timed or variant.better)
+
+
+def strategy_of_start(name: str) -> str:
+    """Returns the strategy of the first attempt of a sweep."""
+    return f"The start of the sweep, unchanged: {name}."
+
+
+def strategy_of_variant(swept: AttemptSwept, variant: SweptVariant, rungs: Sequence[SweepRung] = ()) -> str:
+    """Returns the strategy of a variant; claims only what was compiled, sampled or estimated."""
+    dropped = ", ".join(f"{count} {why}" for why, count in swept.pruned.items())
+    return (
+        f"{'; '.join(variant.changes)}. A sweep without a model: {swept.tried} variants of {swept.attempt} were compiled "
+        f"for {swept.target}"
+        + (f", of which {dropped}" if dropped else "")
+        + (f". Named by {swept.ranked_by}." if rungs else f". Chosen by {swept.ranked_by}.")
+        + "".join(f" {_rung_words(rung, variant)}" for rung in rungs)
+    )
+
+
+def _rung_words(rung: SweepRung, variant: SweptVariant) -> str:
+    """The variant's result in a rung, and how many variants the rung had."""
+    entry = next(entry for entry in rung.entries if entry.changes == variant.changes)
+    words = f"Rung {rung.rung} kept {sum(entry.kept for entry in rung.entries)} of {len(rung.entries)}"
+    if entry.estimate is None:
+        return f"{words}, this one without an estimate."
+    return f"{words}, this one at about {entry.estimate:.2f}x of {rung.attempt}: an estimate from {entry.samples} samples."

@@ -101,11 +101,9 @@ class Client(Protocol):
 
         A `ModelError` says why there is no reply.
         """
-        ...
 
     async def close(self) -> None:
         """Close the connections. The client is not used again."""
-        ...
 
 
 @runtime_checkable
@@ -116,8 +114,6 @@ class Checkable(Protocol):
 
     async def check(self) -> None:
         """Ask the server, for a few seconds at most. A `ModelError` says why it would refuse every call."""
-        ...
 
     async def check_tools(self, tools: Sequence[Tool]) -> None:
         """Raise a `ModelError` if the server says that the model cannot call tools; for a few seconds at most."""
-        ...

@@ -49,11 +49,7 @@ def open_clients(
 
 
 def open_client(
-    text: str,
-    *,
-    environ: Mapping[str, str],
-    home_recordings: Path,
-    limits: Limits | None = None,
+    text: str, *, environ: Mapping[str, str], home_recordings: Path, limits: Limits | None = None
 ) -> Client:
     """Returns a client for one model (forms of the name: `spec`); sends nothing.
 

@@ -389,9 +389,7 @@ def _stop_rules(plan: RunPlan, *, recorded: bool) -> StopRules:
     usual = 0 if recorded else WITHOUT_GAIN
     without_gain = usual if plan.stop_without_gain is None else plan.stop_without_gain
     return StopRules(
-        speedup=wanted,
-        without_gain=_at_least("--stop-without-gain", without_gain, 0),
-        at_roof=not recorded,
+        speedup=wanted, without_gain=_at_least("--stop-without-gain", without_gain, 0), at_roof=not recorded
     )
 
 

@@ -24,7 +24,7 @@ from pathlib import Path
 import psutil
 
 from engine.errors import CommandRefused, EngineError, UsageProblem, refusal
-from engine.judge.judging import PoolJudge
+from engine.judge.judging import Judge
 from engine.models import Gates
 from engine.models.clients.recorded import RecordedClient, changed_templates
 from engine.plan.budget import budget_of
@@ -261,7 +261,7 @@ class Engine:
                 plan=plan,
                 recorder=recorder,
                 clients=job.clients,
-                judge=PoolJudge(
+                judge=Judge(
                     evaluator,
                     targets=job.targets,
                     seed=plan.seed,

@@ -27,7 +27,6 @@ class StateSource(Protocol):
 
     async def state(self) -> DeviceState:
         """Return the state now."""
-        ...
 
 
 class NodeSource:

@@ -98,9 +98,7 @@ def case_facts(task: Task, target: Target, product: Product | None = None) -> tu
         bound = estimate(no_traffic, cost, case.dtype, target, product)
         facts.append(
             CaseFacts(
-                case=case,
-                at_least_us=bound.low_us if bound else None,
-                limit=bound.bound_low if bound else "",
+                case=case, at_least_us=bound.low_us if bound else None, limit=bound.bound_low if bound else ""
             )
         )
     return tuple(facts)

@@ -61,11 +61,7 @@ def code_words(before: JudgedCandidate, after: JudgedCandidate) -> str:
 
 
 def optimizer_facts(
-    history: Sequence[JudgedCandidate],
-    last: JudgedCandidate | None,
-    without_gain: int,
-    *,
-    short: bool,
+    history: Sequence[JudgedCandidate], last: JudgedCandidate | None, without_gain: int, *, short: bool
 ) -> dict[str, object]:
     """Returns the facts that the optimizing prompts share; `short` keeps only the best and the latest kernel.
 

@@ -98,6 +98,12 @@ class KernelFile:
         """Functions at the top of the file, without kernels."""
 
     @classmethod
+    def named(cls, where: str) -> tuple[KernelFile, str]:
+        """Return the file in FILE or FILE.py:FUNCTION and the function's name, empty without one. Raises as `read`."""
+        path, _, function = where.partition(".py:")
+        return cls.read(Path(f"{path}.py" if function else where)), function
+
+    @classmethod
     def read(cls, path: Path) -> KernelFile:
         """Return a file's text. Raises `BadKernelFile` if it cannot be read or is no Python."""
         if not path.is_file():

@@ -191,7 +191,7 @@ def let_instances(monkeypatch: pytest.MonkeyPatch, work: Callable[[Context], Awa
 def judge_by_script(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let an engine in this process judge without a pool."""
     monkeypatch.setattr("engine.process.process.DevicePool", NoPool)
-    monkeypatch.setattr("engine.process.process.PoolJudge", QuickJudge)
+    monkeypatch.setattr("engine.process.process.Judge", QuickJudge)
 
 
 def planned(home: Home, model: str = "openai:test@http://127.0.0.1:9/v1") -> LiveFiles:

@@ -7,7 +7,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from engine.judge.judging import PoolJudge
+from engine.judge.judging import Judge
 from engine.models import Reply, Request, ScriptedClient
 from harness import DevicePool, Evaluation, target
 from harness.stages.evaluator import LocalEvaluator
@@ -25,7 +25,7 @@ def answer(request: Request) -> Reply:
     return Reply(text=wrong() if request.key.attempt == 1 else right())
 
 
-async def verdicts(home: Home, judge: PoolJudge) -> list[Evaluation]:
+async def verdicts(home: Home, judge: Judge) -> list[Evaluation]:
     events = await play(
         home, ScriptedClient(answer=answer), judge=judge, session_plan=plan(iterations=2, instances=2)
     )
@@ -42,12 +42,12 @@ def decided(evaluation: Evaluation) -> Evaluation:
 
 @pytest.mark.soak
 async def test_two_runs_with_one_seed_give_the_same_verdicts(pool: DevicePool, tmp_path: Path) -> None:
-    judge = PoolJudge(LocalEvaluator(pool), targets=[target("gfx942")], seed=5)
+    judge = Judge(LocalEvaluator(pool), targets=[target("gfx942")], seed=5)
     first = await verdicts(Home(tmp_path / "first"), judge)
     second = await verdicts(Home(tmp_path / "second"), judge)
     assert [evaluation.verdict for evaluation in first] == ["wrong", "correct", "wrong", "correct"]
     assert [decided(evaluation) for evaluation in first] == [decided(evaluation) for evaluation in second]
     other_seed = await verdicts(
-        Home(tmp_path / "other"), PoolJudge(LocalEvaluator(pool), targets=[target("gfx942")], seed=6)
+        Home(tmp_path / "other"), Judge(LocalEvaluator(pool), targets=[target("gfx942")], seed=6)
     )
     assert other_seed[0].error.mismatch != first[0].error.mismatch, "a different seed draws different inputs"

@@ -11,7 +11,7 @@ import msgspec
 import pytest
 
 from engine.errors import BudgetSpent, CommandRefused, UsageProblem
-from engine.judge.judging import OnStage, PoolJudge
+from engine.judge.judging import Judge, OnStage
 from engine.plan.job import plan_of, session_started
 from engine.plan.plan import RunPlan, SessionPlan, resolve
 from engine.process.commands import ALL_GPUS, event_of
@@ -216,7 +216,7 @@ async def test_judge_uses_the_timing_baseline_of_the_session(
         devices = GPUS
 
     for settings in ({}, {"against": "eager"}, {"against": "mine.py", "against_source": "x = 1"}):
-        judge = PoolJudge(LocalEvaluator(Pool()), targets=[target("sm_90")], seed=1, **settings)  # type: ignore[arg-type]
+        judge = Judge(LocalEvaluator(Pool()), targets=[target("sm_90")], seed=1, **settings)  # type: ignore[arg-type]
         rest: dict[str, Any] = {} if how == "evaluate" else {"device": "1"}
         await getattr(judge, how)("source", with_module, on_stage=print, **rest)
     usual, eager, mine = (options["against"] for options in calls)

@@ -9,7 +9,7 @@ import pytest
 from triton.backends.amd.compiler import HIPOptions
 from triton.backends.nvidia.compiler import CUDAOptions
 
-from engine.judge.judging import PoolJudge
+from engine.judge.judging import Judge
 from engine.models import NoModel
 from engine.tuning.edits import apply_edits
 from engine.tuning.knobs import knobs_of
@@ -76,7 +76,7 @@ async def test_softmax_baseline_is_tuned_without_a_model(pool: DevicePool, tmp_p
     session_plan = plan(
         "20260101-000000-tune-0000", method="tune", model="none", tasks=("starter/softmax",), iterations=2
     )
-    judge = PoolJudge(LocalEvaluator(pool), targets=[GFX942], seed=1)
+    judge = Judge(LocalEvaluator(pool), targets=[GFX942], seed=1)
     state = fold(await play(Home(tmp_path), NoModel(), session_plan=session_plan, judge=judge))  # type: ignore[arg-type]
     start, variant = state.instances["softmax#1"].attempts
     assert start.source == baseline_source(load_task("softmax"))

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from engine.judge.judging import PoolJudge
+from engine.judge.judging import Judge
 from engine.models import NoModel
 from harness import DevicePool, Verdict, target
 from harness.stages.evaluator import LocalEvaluator
@@ -27,7 +27,7 @@ async def test_tune_best_is_at_least_as_fast_as_the_baseline(
         "20260101-000000-tune-0000", method="tune", model="none", tasks=(f"starter/{name}",), iterations=5
     )
     device = gpu_pool.devices[0]
-    judge = PoolJudge(LocalEvaluator(gpu_pool), targets=[target(device.target)], seed=1)
+    judge = Judge(LocalEvaluator(gpu_pool), targets=[target(device.target)], seed=1)
     state = fold(await play(Home(tmp_path), NoModel(), session_plan=session_plan, judge=judge))  # type: ignore[arg-type]
     instance = state.instances[f"{name}#1"]
     start = instance.attempts[0]

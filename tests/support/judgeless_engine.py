@@ -46,7 +46,7 @@ class SignJudge(QuickJudge):
 def main(folder: Path) -> int:
     """Run the engine of a live folder to its end."""
     process.DevicePool = NoPool  # type: ignore[assignment,misc]
-    process.PoolJudge = partial(SignJudge, log_of(Home(folder.parents[1])))  # type: ignore[assignment,misc]
+    process.Judge = partial(SignJudge, log_of(Home(folder.parents[1])))  # type: ignore[assignment,misc]
     return process.main(folder)
 
 

@@ -92,7 +92,7 @@ def main(folder: Path) -> int:
     job.open_clients = open_clients
     job.check_reachable = lambda *_: None
     process.DevicePool = NoPool  # type: ignore[assignment,misc]
-    process.PoolJudge = QuickJudge  # type: ignore[assignment,misc]
+    process.Judge = QuickJudge  # type: ignore[assignment,misc]
     return process.main(folder)
 
 

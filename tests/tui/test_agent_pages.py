@@ -24,8 +24,8 @@ from tests.support.profiles import softmax_profile
 from tui.cockpit.data import attempts
 from tui.cockpit.draw.lines import plain
 from tui.cockpit.screens.agent.page import PageSubject
-from tui.cockpit.screens.agent.tabs import is_there, page_of
-from tui.cockpit.screens.agent.verdict_head import head_lines, pinned_lines
+from tui.cockpit.screens.agent.tabs import page_of
+from tui.cockpit.screens.agent.verdict import head_lines, pinned_lines
 from tui.facts.profiling.profile_tables import shown_profiles
 
 
@@ -198,7 +198,6 @@ def test_profile_has_time_by_launch_of_both_sides_and_counted_bytes() -> None:
     assert any(row.split() == ["fp32", "0", "this", "1", "partial", "21.6", "75%"] for row in shown)
     assert any(row.split() == ["fp32", "0", "triton", "1", "softmax", "40", "100%"] for row in shown)
     assert "bytes moved, counted by the interpreter at CPU sizes" in shown
-    assert not is_there("profile", fold(running()).attempt("softmax#2/1"))
 
 
 def test_profile_of_the_attempt_and_of_the_baseline_are_beside_each_other_above_the_launches() -> None:
@@ -212,7 +211,21 @@ def test_profile_of_the_attempt_and_of_the_baseline_are_beside_each_other_above_
     assert lines[0] == "A profiler runs one call of it."
     assert "softmax#1/1: softmax_kernel baseline: softmax_kernel" in lines
     assert "memory, of its peak 70 % 70 %" in lines
-    assert is_there("profile", attempt)
+
+
+def test_page_without_a_profile_says_what_takes_one() -> None:
+    attempt = fold(running()).attempt("softmax#1/1")
+    attempt.evaluation = msgspec.structs.replace(correct(), device="0")
+    subject = PageSubject(attempt, session="20261120-100000-geak-0001", can_act=False)
+
+    def first_line(subject: PageSubject) -> str:
+        return plain(page_of("profile", subject, 120)[0])
+
+    assert first_line(subject._replace(can_act=True)) == "No profile yet: P takes one."
+    command = "wavedeck profile 20261120-100000-geak-0001 softmax#1/1"
+    assert first_line(subject) == f"No profile yet: `{command}` takes one."
+    attempt.evaluation = msgspec.structs.replace(correct(), device="cpu")
+    assert "no GPU judged it" in first_line(subject)
 
 
 def test_target_with_a_compile_error_is_named_with_its_message() -> None:

@@ -20,7 +20,7 @@ from tests.support import stored_sessions as stored
 from tests.support.cockpits import NARROW, USUAL, until
 from tui.cockpit.app import Cockpit
 from tui.cockpit.data.archive import read_archive
-from tui.cockpit.desk.decider import SessionDecider
+from tui.cockpit.desk.desk import Decider
 from tui.cockpit.dialogs.dialogs import ReasonDialog
 from tui.cockpit.screens.agent.agent import AgentScreen
 from tui.cockpit.screens.fleet.fleet import FleetScreen
@@ -159,7 +159,7 @@ async def test_winner_of_a_finished_session_is_accepted_on_review_and_written_wh
 
 async def test_parallel_decisions_are_recorded_in_order(home: Home) -> None:
     stored.stopped(home, verdict=Verdict.CORRECT)
-    decider = SessionDecider(home)
+    decider = Decider(home)
     async with asyncio.TaskGroup() as group:
         for name in ("accept", "reject", "accept"):
             group.create_task(decider.give(stored.FIRST, name, attempt="softmax#1/1"))

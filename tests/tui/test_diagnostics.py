@@ -74,7 +74,8 @@ def test_every_error_of_a_group_is_printed(tmp_path: Path, capsys: pytest.Captur
     [
         (("rnu",), "no such command 'rnu'. Did you mean 'run'?; see wavedeck --help"),
         (("run", "--instnces", "2"), "--instances"),
-        (("eval", "kernel.py"), "no task names kernel.py, and there is no terminal to ask"),
+        (("eval", "kernel.py"), "there is no file kernel.py; give the path of one Python module"),
+        (("run", "kernel.py:rms"), "there is no file kernel.py; give the path of one Python module"),
         (("replay", "x", "--speed", "1000"), "1000.0 is not in the range 0.5<=x<=100"),
         (("report",), "no session 'latest'; there are none yet; start one with: wavedeck run TASK"),
         (

@@ -36,8 +36,8 @@ from tests.support.evaluations import correct as correct_evaluation
 from tests.support.evaluations import failed
 from tests.support.judged_candidates import failing, mismatch
 from tui.commands.options import say_default_target
-from tui.commands.run import evaluate
-from tui.commands.run.evaluate import EXIT_CODES, read_candidate
+from tui.commands.run import eval as evaluate
+from tui.commands.run.eval import EXIT_CODES, read_candidate
 from tui.diagnostics import ExitCode, say
 from tui.facts.evaluation.page import evaluation_tables
 from tui.facts.evaluation.verdict import headline

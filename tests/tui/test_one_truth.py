@@ -26,7 +26,7 @@ from tui.cockpit.draw.lines import plain
 from tui.cockpit.screens.agent.agent_head import strip_line
 from tui.cockpit.screens.agent.page import PageSubject
 from tui.cockpit.screens.agent.tabs import page_of
-from tui.cockpit.screens.agent.verdict_head import head_lines
+from tui.cockpit.screens.agent.verdict import head_lines
 from tui.cockpit.screens.fleet import fleet_view
 from tui.cockpit.screens.header import header_line
 from tui.cockpit.screens.latency.captions import title_lines

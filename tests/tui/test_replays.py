@@ -24,7 +24,7 @@ from sessions.journal.codec import UnknownEvent
 from sessions.state.folding import apply, fold
 from sessions.state.state import SessionState
 from tests.support.journals import SESSION, examined, finished
-from tui.cockpit.data import checkpoints
+from tui.cockpit.data import replays
 from tui.cockpit.data.feed import Feed
 from tui.cockpit.data.replays import LONGEST_GAP_S, SPEEDS, Replay, open_story, read_story
 from tui.cockpit.data.timeline import timeline_line
@@ -157,7 +157,7 @@ def test_time_line_marks_verdicts_bests_and_decisions() -> None:
 
 
 def test_jumps_over_checkpoints_end_in_the_fold(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(checkpoints, "EVERY", 97)
+    monkeypatch.setattr(replays, "EVERY", 97)
     events = session(3, 4, 8, pieces=2)
     middle = len(events) // 2
     crashed = EngineStarted(

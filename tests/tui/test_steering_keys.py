@@ -30,7 +30,7 @@ from tests.support.cockpits import (
 from tests.support.journals import SESSION, EventLog, finished, running
 from tui.actions.line import Order
 from tui.cockpit.app import Cockpit
-from tui.cockpit.desk.editing import NotEdited, edited
+from tui.cockpit.desk.desk import NotEdited, edited
 from tui.cockpit.dialogs.dialogs import ConfirmDialog, LineDialog
 from tui.cockpit.palette_commands import SessionCommands
 from tui.cockpit.screens.agent.agent import AgentScreen

@@ -35,9 +35,9 @@ from tests.support import story
 from tests.support.command_line import Shell
 from tests.support.evaluations import correct, failed
 from tui.cockpit.screens.header import header_line
+from tui.doctor.machine import verification_finding
 from tui.doctor.verify_gpu.checks import CHECKS, load_cheats
 from tui.doctor.verify_gpu.command import outcome_line, result_lines
-from tui.doctor.verify_gpu.standing import verification_finding
 from tui.doctor.verify_gpu.verifying import verify
 from tui.facts.report import facts_of, report_of
 
@@ -97,9 +97,6 @@ class ScriptedSubject:
             )
         self.evaluations[name] = evaluation
         return evaluation
-
-    async def state(self, device: Device) -> DeviceState:
-        return self.state_now
 
 
 async def verified(subject: ScriptedSubject, home: Home) -> tuple[VerificationFile, dict[str, CheckResult]]:

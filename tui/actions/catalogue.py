@@ -5,7 +5,7 @@ Plain data: `wavedeck --help` loads this module and little else.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum, Flag, StrEnum, auto
 
 
@@ -78,11 +78,8 @@ class Action:
     """One action."""
 
     name: str
-    group: Group
     does: str
     """One sentence."""
-    module: str = ""
-    """Module of `tui.commands` with its command; empty: the command derives from this action, or there is none."""
     takes: Takes | None = None
     """`None`: it is not on the `:` line."""
     when: When = When.EVERYWHERE
@@ -93,6 +90,13 @@ class Action:
     """True if it brings new work: a stopped or finished session goes on at once."""
     done: str = ""
     """Words when the session has the command, with its `target` and its `text`."""
+    group: Group = Group.COCKPIT
+
+    @property
+    def module(self) -> str:
+        """Module of `tui.commands` with its command; empty: the command derives from this action, or there is none."""
+        has_module = self.group in (Group.RUN, Group.WATCH, Group.KEEP) and self.takes is not Takes.TEXT
+        return f"{self.group}.{self.name}" if has_module else ""
 
     @property
     def is_sent(self) -> bool:
@@ -110,254 +114,210 @@ class Action:
         return f"{self.name} {self.takes.value if self.takes else ''}".rstrip()
 
 
-_ACTIONS = (
-    Action("run", Group.RUN, "Start agents on tasks and watch them.", module="run.run"),
-    Action("resume", Group.RUN, "Resume a session after a crash or a stop.", module="run.resume"),
-    Action("eval", Group.RUN, "Judge one kernel file.", module="run.evaluate"),
-    Action("capture", Group.RUN, "Record the calls of a function in your program.", module="run.capture"),
-    Action(
-        "recheck",
-        Group.RUN,
-        "Judge accepted kernels again after an upgrade, and compare.",
-        module="run.recheck",
+_ACTIONS = {
+    Group.RUN: (
+        Action("run", "Start agents on tasks and watch them."),
+        Action("resume", "Resume a session after a crash or a stop."),
+        Action("eval", "Judge one kernel file."),
+        Action("capture", "Record the calls of a function in your program."),
+        Action("recheck", "Judge accepted kernels again after an upgrade, and compare."),
+        Action("rejudge", "Judge a session's attempts again, and compare."),
+        Action("study", "Run methods, models and seeds of a plan; go on where it stopped."),
+        Action("mcp", "Serve the judge to your own agent, by MCP."),
+        Action("propose", "Judge a kernel of an agent without MCP."),
     ),
-    Action(
-        "rejudge",
-        Group.RUN,
-        "Judge a session's attempts again, and compare.",
-        module="run.rejudge",
+    Group.WATCH: (
+        Action("attach", "Come back to a running session."),
+        Action("replay", "Replay a past session from the store."),
+        Action("status", "Show what runs now, also as one line for tmux."),
+        Action("wait", "Wait until an attempt needs a decision, or until a session ends."),
+        Action(
+            "show",
+            "Show an attempt: verdict, kernel, differences or prompt.",
+            takes=Takes.PLACE,
+            when=When.WATCHING,
+        ),
+        Action("asm", "Show an attempt's assembly, or how it differs."),
+        Action(
+            "profile",
+            "Show what the hardware counted in one call of an attempt.",
+            takes=Takes.ATTEMPT,
+            when=When.ANY,
+            needs=Needs.CORRECT | Needs.GPUS,
+            key="P",
+            opens=True,
+            done="{target} is being profiled",
+        ),
+        Action(
+            "report",
+            "Report what is faster, by how much, why, and where the kernel is.",
+            takes=Takes.NOTHING,
+            when=When.WATCHING,
+        ),
+        Action("compare", "Compare two sessions at equal budget: is a difference proven?"),
+        Action("best", "Show the fastest attempt of each task over all sessions."),
     ),
-    Action(
-        "study",
-        Group.RUN,
-        "Run methods, models and seeds of a plan; go on where it stopped.",
-        module="run.study",
+    Group.DECIDE: (
+        Action(
+            "accept",
+            "Accept a correct attempt: its kernel goes to branch `accepted`.",
+            takes=Takes.DECISION,
+            when=When.ANY,
+            needs=Needs.JUDGED | Needs.CORRECT,
+            key="a",
+            done="{target} accepted",
+        ),
+        Action(
+            "reject",
+            "Reject an attempt; agents that wait for you reflect on the reason.",
+            takes=Takes.DECISION,
+            when=When.ANY,
+            needs=Needs.JUDGED,
+            key="r",
+            done="{target} rejected",
+        ),
+        Action(
+            "undo",
+            "Undo the decision about an attempt.",
+            takes=Takes.ATTEMPT,
+            when=When.ANY,
+            needs=Needs.JUDGED | Needs.DECIDED,
+            key="u",
+            done="{target}: decision undone",
+        ),
     ),
-    Action("mcp", Group.RUN, "Serve the judge to your own agent, by MCP.", module="run.mcp"),
-    Action("propose", Group.RUN, "Judge a kernel of an agent without MCP.", module="run.propose"),
-    Action("attach", Group.WATCH, "Come back to a running session.", module="watch.attach"),
-    Action("replay", Group.WATCH, "Replay a past session from the store.", module="watch.replay"),
-    Action("status", Group.WATCH, "Show what runs now, also as one line for tmux.", module="watch.status"),
-    Action(
-        "wait",
-        Group.WATCH,
-        "Wait until an attempt needs a decision, or until a session ends.",
-        module="watch.wait",
+    Group.STEER: (
+        Action(
+            "pause",
+            "Pause a session or an instance; only what runs now is finished.",
+            takes=Takes.INSTANCES_OR_SESSION,
+            when=When.UNFINISHED,
+            needs=Needs.GOING_ON | Needs.NOT_HELD,
+            done="{target} pauses: what runs ends, nothing more starts",
+        ),
+        Action(
+            "unpause",
+            "End the pause of an instance, or all pauses of a session.",
+            takes=Takes.INSTANCES_OR_SESSION,
+            when=When.UNFINISHED,
+            needs=Needs.GOING_ON | Needs.HELD,
+            done="{target} goes on",
+        ),
+        Action(
+            "retire",
+            "Cancel an instance for good; its best attempt is still examined.",
+            takes=Takes.INSTANCES,
+            when=When.UNFINISHED,
+            needs=Needs.GOING_ON,
+            done="{target} retires",
+        ),
+        Action(
+            "hint",
+            "Quote a text in the prompts of an instance's next attempt.",
+            takes=Takes.HINT,
+            when=When.UNFINISHED,
+            needs=Needs.GOING_ON,
+            key="i",
+            done="{target}: the next attempt gets the hint",
+        ),
+        Action(
+            "pin",
+            "Let an instance optimize this correct attempt, until the next pin.",
+            takes=Takes.ATTEMPT,
+            when=When.UNFINISHED,
+            needs=Needs.GOING_ON | Needs.CORRECT,
+            done="{target} is the base of the next optimizations",
+        ),
+        Action(
+            "ban",
+            "Exclude an attempt from the bases of its instance, until a pin.",
+            takes=Takes.ATTEMPT,
+            when=When.UNFINISHED,
+            needs=Needs.GOING_ON,
+            done="{target} is no base any more",
+        ),
+        Action(
+            "fork",
+            "Add an instance that starts from an attempt.",
+            takes=Takes.FORK,
+            when=When.ANY,
+            needs=Needs.SOURCE,
+            opens=True,
+            done="a new instance starts from {target}",
+        ),
+        Action(
+            "edit",
+            "Judge your edit of an attempt, as an instance of one attempt.",
+            takes=Takes.ATTEMPT,
+            when=When.ANY,
+            needs=Needs.SOURCE,
+            key="E",
+            opens=True,
+            done="the edit of {target} is judged in an instance of its own",
+        ),
+        Action(
+            "measure",
+            "Measure a correct attempt again, in new processes.",
+            takes=Takes.ATTEMPT,
+            when=When.ANY,
+            needs=Needs.CORRECT | Needs.GPUS,
+            key="t",
+            opens=True,
+            done="{target} is measured again",
+        ),
+        Action(
+            "gpu",
+            "Lend a GPU to others, or return it; what runs on it finishes.",
+            takes=Takes.GPU,
+            when=When.UNFINISHED,
+            needs=Needs.GPUS,
+            done="GPU {target} is {text}",
+        ),
+        Action(
+            "extend",
+            "Give each instance further attempts, or the session more budget.",
+            takes=Takes.NUMBER,
+            when=When.ANY,
+            opens=True,
+            done="{target} goes on with {text}",
+        ),
+        Action(
+            "stop",
+            "Stop a session and cancel its work; `wavedeck resume` goes on.",
+            takes=Takes.NOTHING,
+            when=When.RUNNING,
+            done="{target} stops",
+        ),
     ),
-    Action(
-        "show",
-        Group.WATCH,
-        "Show an attempt: verdict, kernel, differences or prompt.",
-        module="watch.show",
-        takes=Takes.PLACE,
-        when=When.WATCHING,
+    Group.KEEP: (
+        Action("sessions", "List, show, title, push, fetch and delete sessions."),
+        Action("task", "Make a task of a kernel file; show and check tasks."),
+        Action("suites", "List and add suites of tasks; judge references."),
+        Action("export", "Write kernels with evidence, a test and a benchmark."),
+        Action("dataset", "Write pairs, transitions and winners as data."),
+        Action("apply", "Commit a kernel to a new branch of its repository."),
+        Action("record", "Make a recording of finished sessions."),
+        Action("doctor", "Check what this machine can run."),
+        Action(
+            "title",
+            "Give the session a title of one line.",
+            takes=Takes.TEXT,
+            when=When.ANY,
+            done="{target} has the title {text}",
+        ),
     ),
-    Action(
-        "asm",
-        Group.WATCH,
-        "Show an attempt's assembly, or how it differs.",
-        module="watch.asm",
+    Group.COCKPIT: (
+        Action("fleet", "Go to Fleet.", takes=Takes.NOTHING, when=When.WATCHING),
+        Action("latency", "Go to Latency.", takes=Takes.ATTEMPT, when=When.WATCHING),
+        Action("review", "Go to Review.", takes=Takes.NOTHING, when=When.WATCHING),
+        Action("home", "Leave the session and go Home.", takes=Takes.NOTHING, when=When.WATCHING),
+        Action("help", "Explain this pane and its keys.", takes=Takes.NOTHING),
+        Action("quit", "Leave the cockpit; engines go on.", takes=Takes.NOTHING),
     ),
-    Action(
-        "profile",
-        Group.WATCH,
-        "Show what the hardware counted in one call of an attempt.",
-        module="watch.profile",
-        takes=Takes.ATTEMPT,
-        when=When.ANY,
-        needs=Needs.CORRECT | Needs.GPUS,
-        key="P",
-        opens=True,
-        done="{target} is being profiled",
-    ),
-    Action(
-        "report",
-        Group.WATCH,
-        "Report what is faster, by how much, why, and where the kernel is.",
-        module="watch.report",
-        takes=Takes.NOTHING,
-        when=When.WATCHING,
-    ),
-    Action(
-        "compare",
-        Group.WATCH,
-        "Compare two sessions at equal budget: is a difference proven?",
-        module="watch.compare",
-    ),
-    Action(
-        "best", Group.WATCH, "Show the fastest attempt of each task over all sessions.", module="watch.best"
-    ),
-    Action(
-        "accept",
-        Group.DECIDE,
-        "Accept a correct attempt: its kernel goes to branch `accepted`.",
-        takes=Takes.DECISION,
-        when=When.ANY,
-        needs=Needs.JUDGED | Needs.CORRECT,
-        key="a",
-        done="{target} accepted",
-    ),
-    Action(
-        "reject",
-        Group.DECIDE,
-        "Reject an attempt; agents that wait for you reflect on the reason.",
-        takes=Takes.DECISION,
-        when=When.ANY,
-        needs=Needs.JUDGED,
-        key="r",
-        done="{target} rejected",
-    ),
-    Action(
-        "undo",
-        Group.DECIDE,
-        "Undo the decision about an attempt.",
-        takes=Takes.ATTEMPT,
-        when=When.ANY,
-        needs=Needs.JUDGED | Needs.DECIDED,
-        key="u",
-        done="{target}: decision undone",
-    ),
-    Action(
-        "pause",
-        Group.STEER,
-        "Pause a session or an instance; only what runs now is finished.",
-        takes=Takes.INSTANCES_OR_SESSION,
-        when=When.UNFINISHED,
-        needs=Needs.GOING_ON | Needs.NOT_HELD,
-        done="{target} pauses: what runs ends, nothing more starts",
-    ),
-    Action(
-        "unpause",
-        Group.STEER,
-        "End the pause of an instance, or all pauses of a session.",
-        takes=Takes.INSTANCES_OR_SESSION,
-        when=When.UNFINISHED,
-        needs=Needs.GOING_ON | Needs.HELD,
-        done="{target} goes on",
-    ),
-    Action(
-        "retire",
-        Group.STEER,
-        "Cancel an instance for good; its best attempt is still examined.",
-        takes=Takes.INSTANCES,
-        when=When.UNFINISHED,
-        needs=Needs.GOING_ON,
-        done="{target} retires",
-    ),
-    Action(
-        "hint",
-        Group.STEER,
-        "Quote a text in the prompts of an instance's next attempt.",
-        takes=Takes.HINT,
-        when=When.UNFINISHED,
-        needs=Needs.GOING_ON,
-        key="i",
-        done="{target}: the next attempt gets the hint",
-    ),
-    Action(
-        "pin",
-        Group.STEER,
-        "Let an instance optimize this correct attempt, until the next pin.",
-        takes=Takes.ATTEMPT,
-        when=When.UNFINISHED,
-        needs=Needs.GOING_ON | Needs.CORRECT,
-        done="{target} is the base of the next optimizations",
-    ),
-    Action(
-        "ban",
-        Group.STEER,
-        "Exclude an attempt from the bases of its instance, until a pin.",
-        takes=Takes.ATTEMPT,
-        when=When.UNFINISHED,
-        needs=Needs.GOING_ON,
-        done="{target} is no base any more",
-    ),
-    Action(
-        "fork",
-        Group.STEER,
-        "Add an instance that starts from an attempt.",
-        takes=Takes.FORK,
-        when=When.ANY,
-        needs=Needs.SOURCE,
-        opens=True,
-        done="a new instance starts from {target}",
-    ),
-    Action(
-        "edit",
-        Group.STEER,
-        "Judge your edit of an attempt, as an instance of one attempt.",
-        takes=Takes.ATTEMPT,
-        when=When.ANY,
-        needs=Needs.SOURCE,
-        key="E",
-        opens=True,
-        done="the edit of {target} is judged in an instance of its own",
-    ),
-    Action(
-        "measure",
-        Group.STEER,
-        "Measure a correct attempt again, in new processes.",
-        takes=Takes.ATTEMPT,
-        when=When.ANY,
-        needs=Needs.CORRECT | Needs.GPUS,
-        key="t",
-        opens=True,
-        done="{target} is measured again",
-    ),
-    Action(
-        "gpu",
-        Group.STEER,
-        "Lend a GPU to others, or return it; what runs on it finishes.",
-        takes=Takes.GPU,
-        when=When.UNFINISHED,
-        needs=Needs.GPUS,
-        done="GPU {target} is {text}",
-    ),
-    Action(
-        "extend",
-        Group.STEER,
-        "Give each instance further attempts, or the session more budget.",
-        takes=Takes.NUMBER,
-        when=When.ANY,
-        opens=True,
-        done="{target} goes on with {text}",
-    ),
-    Action(
-        "stop",
-        Group.STEER,
-        "Stop a session and cancel its work; `wavedeck resume` goes on.",
-        takes=Takes.NOTHING,
-        when=When.RUNNING,
-        done="{target} stops",
-    ),
-    Action(
-        "sessions", Group.KEEP, "List, show, title, push, fetch and delete sessions.", module="keep.sessions"
-    ),
-    Action("task", Group.KEEP, "Make a task of a kernel file; show and check tasks.", module="keep.task"),
-    Action("suites", Group.KEEP, "List and add suites of tasks; judge references.", module="keep.suites"),
-    Action(
-        "export", Group.KEEP, "Write kernels with evidence, a test and a benchmark.", module="keep.export"
-    ),
-    Action("dataset", Group.KEEP, "Write pairs, transitions and winners as data.", module="keep.dataset"),
-    Action("apply", Group.KEEP, "Commit a kernel to a new branch of its repository.", module="keep.apply"),
-    Action("record", Group.KEEP, "Make a recording of finished sessions.", module="keep.record"),
-    Action("doctor", Group.KEEP, "Check what this machine can run.", module="keep.doctor"),
-    Action(
-        "title",
-        Group.KEEP,
-        "Give the session a title of one line.",
-        takes=Takes.TEXT,
-        when=When.ANY,
-        done="{target} has the title {text}",
-    ),
-    Action("fleet", Group.COCKPIT, "Go to Fleet.", takes=Takes.NOTHING, when=When.WATCHING),
-    Action("latency", Group.COCKPIT, "Go to Latency.", takes=Takes.ATTEMPT, when=When.WATCHING),
-    Action("review", Group.COCKPIT, "Go to Review.", takes=Takes.NOTHING, when=When.WATCHING),
-    Action("home", Group.COCKPIT, "Leave the session and go Home.", takes=Takes.NOTHING, when=When.WATCHING),
-    Action("help", Group.COCKPIT, "Explain this pane and its keys.", takes=Takes.NOTHING),
-    Action("quit", Group.COCKPIT, "Leave the cockpit; engines go on.", takes=Takes.NOTHING),
-)
-ACTIONS = {action.name: action for action in _ACTIONS}
+}
+ACTIONS = {
+    action.name: replace(action, group=group) for group, actions in _ACTIONS.items() for action in actions
+}
 """All actions by name, in the order of the help."""
 GPU_WORDS = {"lend": "lent: what runs on it finishes", "return": "used again"}
 """Ways to use `gpu`, each with the words when it is done."""

@@ -45,8 +45,7 @@ def draft_of(request: KernelRequest, targets: Sequence[str] = (), python: JudgeP
     Runs the reference and the kernel once in a sandbox, for the first of the targets, else for that of this machine.
     Raises `BadKernelFile` with what does not fit.
     """
-    path, _, name = request.where.partition(".py:")
-    file = KernelFile.read(Path(f"{path}.py" if name else request.where))
+    file, name = KernelFile.named(request.where)
     entry = file.find_entry(name)
     if (package := package_of(file)) is not None:
         file, package = join_kernels(file, entry, package)

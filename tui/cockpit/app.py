@@ -19,10 +19,8 @@ from sessions.state.folding import fold
 from tui.actions.line import NotUnderstood, Subject, completions, parse
 from tui.cockpit.data import attempts
 from tui.cockpit.desk import messages
-from tui.cockpit.desk.commanding import Commander
-from tui.cockpit.desk.decider import Decider, SessionDecider
+from tui.cockpit.desk.desk import Commander, Decider, carry_out
 from tui.cockpit.desk.doors import Doors, doors_of
-from tui.cockpit.desk.orders import carry_out
 from tui.cockpit.dialogs.dialogs import QUIT
 from tui.cockpit.dialogs.line_prompt import LinePrompt
 from tui.cockpit.draw.lines import Span, clean
@@ -94,7 +92,7 @@ class Cockpit(Viewer, inherit_bindings=False):
         self.animation_level = "none"
         self._first = (session, mode)
         self.readonly = readonly
-        self.commander = Commander(self, decider or SessionDecider(home))
+        self.commander = Commander(self, decider or Decider(home))
         self.preferences = preferences or Preferences()
         self._mouse = self.preferences.mouse
         self._outside = Outside(
@@ -107,7 +105,6 @@ class Cockpit(Viewer, inherit_bindings=False):
         self.register_theme(themes.LIGHT)
 
     def get_css_variables(self) -> dict[str, str]:
-        """The theme's variables, and the palette's worked out from them."""
         variables = super().get_css_variables()
         return variables | themes.palette(variables, ansi=self.current_theme.ansi or self.no_color)
 
@@ -124,7 +121,6 @@ class Cockpit(Viewer, inherit_bindings=False):
         return (*filters, AsciiOnly()) if self.preferences.ascii else filters
 
     def on_mount(self) -> None:
-        """Open what was asked for and start drawing."""
         self.set_keymap(dict(self.preferences.keys))
         self.app_resume_signal.subscribe(self, lambda _: self.action_redraw())
         session, mode = self._first
@@ -325,7 +321,6 @@ class Cockpit(Viewer, inherit_bindings=False):
         self.notify(clean(why), title=title, severity="error", timeout=15, markup=False)
 
     def action_explain(self) -> None:
-        """Show the help of the focused pane."""
         self.push_screen(HelpDialog(self.screen))
 
     def action_command_line(self) -> None:
@@ -365,7 +360,6 @@ class Cockpit(Viewer, inherit_bindings=False):
         self.notify(terminal.copy(self._driver, text, tmux="TMUX" in os.environ), timeout=6, markup=False)
 
     def action_mouse(self) -> None:
-        """Take the mouse, or leave it to the terminal for its own selection."""
         self._mouse = not self._mouse
         terminal.set_mouse(self._driver, on=self._mouse)
         said = "mouse on" if self._mouse else "mouse off: the terminal selects text itself"

@@ -183,7 +183,6 @@ class Viewer(LayeredApp[ExitNote], inherit_bindings=False):
         return ExitNote((f"{name} is not running; go on with: wavedeck resume {name}",))
 
     def on_worker_state_changed(self, event: Worker.StateChanged) -> None:
-        """A thread or task of the app's changed its state."""
         if event.worker.group == "load" and event.state is WorkerState.ERROR and self.feed is None:
             self.show_home()
         self.tell_failure(event)

@@ -16,6 +16,7 @@ from sessions.home import Home, home_from
 from sessions.kept_kernels import KeptKernel, kept_kernel, session_kernels
 from sessions.metrics.attempt_row import AttemptRow, attempt_rows
 from sessions.metrics.row_cache import rows_of_session
+from sessions.state.state import AttemptState, InstanceState
 from sessions.store.decidable import find_attempt
 from sessions.store.packing import SUFFIX, read_pack
 from tui.diagnostics import Complaint
@@ -88,11 +89,28 @@ def open_sessions(wanted: Sequence[str]) -> list[OpenedSession | PackedSession]:
     return list(opened.values())
 
 
-def open_kernel(words: Sequence[str]) -> KeptKernel:
-    """Return the kernel of `[SESSION] ATTEMPT`, by default of the latest session. Raises `Complaint` if it has none."""
+class OpenedAttempt(NamedTuple):
+    """An attempt with its instance and its session as they were when it was opened."""
+
+    session: OpenedSession
+    state: SessionState
+    attempt: AttemptState
+    instance: InstanceState
+
+
+def open_attempt(words: Sequence[str]) -> OpenedAttempt:
+    """Return the attempt of `[SESSION] ATTEMPT`, by default of the latest session; raises as `find_attempt`."""
+    if len(words) > 2:
+        command = click.get_current_context().command_path
+        raise Complaint(f"{words[2]!r} is too much: {command} [SESSION] ATTEMPT")
     opened = open_session(words[0] if len(words) == 2 else LATEST)
     state = opened.state
-    attempt, _ = find_attempt(state, words[-1])
+    return OpenedAttempt(opened, state, *find_attempt(state, words[-1]))
+
+
+def open_kernel(words: Sequence[str]) -> KeptKernel:
+    """Return the kernel of `[SESSION] ATTEMPT`, by default of the latest session. Raises `Complaint` if it has none."""
+    opened, state, attempt, _ = open_attempt(words)
     if not attempt.source:
         raise Complaint(f"{attempt.attempt} has no kernel; choose an attempt that has one")
     return kept_kernel(opened.name, state, attempt)

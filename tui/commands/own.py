@@ -16,6 +16,7 @@ from suites.captures.capture import read_capture
 from suites.folder import read_task
 from suites.own.captured import captured_inputs
 from suites.own.draft import Draft
+from suites.own.entry import KernelFile
 from suites.own.folder import check_new_folder, kept_own, own_name, write_draft
 from suites.own.request import KernelRequest
 from tui.actions.own_kernels import assumptions, draft_of
@@ -40,6 +41,7 @@ def own_task(
 
     If the block raises, a new task is removed: the block only prepares what uses the task.
     """
+    KernelFile.named(where)  # a missing file is a better answer than a missing terminal
     if not (options.yes or options.dry_run or (sys.stdin is not None and sys.stdin.isatty())):
         raise Complaint(
             f"no task names {where}, and there is no terminal to ask whether the assumptions about it are right: "

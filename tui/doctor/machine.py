@@ -1,25 +1,28 @@
-"""Sections of doctor about the judge: machine, GPUs, torch, Triton and sandbox."""
+"""Sections of doctor about the judge: machine, GPUs with their verification, torch, Triton and sandbox."""
 
 from __future__ import annotations
 
 import os
 import platform
+import socket
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from harness import Device, HarnessError, HarnessReport, Layer, discover_devices, product_of
+from harness.hardware.recognition import describe_device
 from harness.node.leases import lease_folder
 from harness.node.selection import not_granted, standings
 from harness.node.telemetry.samples import StateReport
 from harness.node.telemetry.watcher import ask_once
 from harness.processes.gpus.capacity import own_cores, slots_of
 from harness.sandbox.layers import COMPILING, GRAVE, WITHOUT
+from harness.wire.results.provenance import Provenance
+from sessions.home import home_from
+from sessions.verifications import standing_of
+from tui.doctor.doctor_findings import DoctorFinding, State, note, ok, warning
 from tui.facts.evaluation.provenance import provenance_words
 from tui.facts.evaluation.times import state_words
 from tui.facts.vocabulary import size
-
-from .doctor_findings import DoctorFinding, State, note, ok, warning
-from .verify_gpu.standing import verification_finding
 
 GUEST_BYTES = 8 << 30
 """Limit of a guest's address space on `cpu`."""
@@ -216,3 +219,15 @@ def sandboxed(layer: Layer) -> DoctorFinding:
     name = layer.name.removeprefix(COMPILING)
     grave = layer.state == "failed" or name in GRAVE
     return DoctorFinding(layer.name, State.WARNING if grave else State.NOTE, why, WITHOUT.get(name, ""))
+
+
+def verification_finding(device: Device, answer: StateReport, environ: Mapping[str, str]) -> DoctorFinding:
+    """Return whether `doctor --verify-gpu` verified GPUs of this product and driver on this node."""
+    provenance = describe_device(device, Provenance(), answer.provenance)
+    standing = standing_of(
+        home_from(environ), host=socket.gethostname(), kind=device.kind, provenance=provenance
+    )
+    subject = f"judge on {device.name}"
+    if standing.startswith("verified"):
+        return ok(subject, standing)
+    return note(subject, standing, "run `wavedeck doctor --verify-gpu`: ten minutes, and one file to send")

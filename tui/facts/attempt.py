@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
+
 from sessions.events import DecisionMade
 from sessions.names import split_attempt
 from sessions.state.speed import attempt_speed, gain, is_apart
-from sessions.state.state import AttemptState, Decision, InstanceState, SessionState
+from sessions.state.state import AttemptState, CallState, Decision, InstanceState, SessionState
 from sessions.state.winners import accepted_attempt, earlier_best
 from tui.facts.vocabulary import UNKNOWN, clock, moment, percent_change
 
@@ -84,12 +86,7 @@ def reject_words(state: SessionState, attempt: AttemptState, instance: InstanceS
 
 
 def _reason_words(
-    state: SessionState,
-    attempt: AttemptState,
-    instance: InstanceState,
-    *,
-    accepted: bool,
-    over: bool,
+    state: SessionState, attempt: AttemptState, instance: InstanceState, *, accepted: bool, over: bool
 ) -> str:
     """Return a sentence that says where the reason of a decision goes."""
     method = state.started.method if state.started is not None else ""
@@ -123,3 +120,25 @@ def _reason_words(
 
 def _goes_on(state: SessionState, attempt: AttemptState, instance: InstanceState) -> bool:
     return instance.finished is None and attempt.number < sum(state.phases(instance.key))
+
+
+def served_as(call: CallState) -> str:
+    """Return `served as NAME` if the server names another model than the one that was asked for; else empty."""
+    asked = call.model.partition(":")[2].partition("@")[0]
+    served = call.served.model if call.served is not None else ""
+    return f"served as {served}" if served not in ("", asked) else ""
+
+
+def served_words(call: CallState) -> str:
+    """Return `served as test-20261101, messages, max_tokens 32000, thinking.type adaptive`; empty if unknown."""
+    if call.served is None:
+        return ""
+    return ", ".join(filter(None, (served_as(call), call.served.endpoint, *_values(call.served.parameters))))
+
+
+def _values(parameters: Mapping[str, object], prefix: str = "") -> Iterator[str]:
+    for name, value in parameters.items():
+        if isinstance(value, dict):
+            yield from _values(value, f"{prefix}{name}.")
+        else:
+            yield f"{prefix}{name} {value:g}" if isinstance(value, float) else f"{prefix}{name} {value}"

@@ -33,12 +33,10 @@ class EngineHealth(Protocol):
     @property
     def running(self) -> bool:
         """True if an engine works on the session."""
-        ...
 
     @property
     def error(self) -> str:
         """Why the session's files cannot be read; empty if they can."""
-        ...
 
 
 class Kind(StrEnum):

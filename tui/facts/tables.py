@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Generic, NamedTuple, TypeVar
 
 from rich.cells import cell_len
@@ -60,8 +61,14 @@ class Column:
     """Whether the column is as wide as its contents, for names that users copy, unless it has a least width."""
     gap: int = GAP
     """Cells before the column."""
+    inner_cut: bool = False
+    """Cut text that does not fit in the middle instead of at its end, for names that differ at their ends."""
     paged: bool = False
     """If not all paged columns fit, those around the cursor are shown."""
+
+
+Number = partial(Column, right=True)
+"""A column of numbers."""
 
 
 class Field(NamedTuple, Generic[T]):

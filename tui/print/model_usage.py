@@ -8,7 +8,7 @@ import msgspec
 
 from sessions import SessionState
 from sessions.state.state import CallState
-from tui.facts.tables import Column, Field
+from tui.facts.tables import Column, Field, Number
 from tui.facts.vocabulary import UNKNOWN, grouped, money
 
 
@@ -65,11 +65,11 @@ USAGE: tuple[Field[ModelUsage], ...] = (
     Field(Column("role", keep=True), lambda usage: usage.role),
     Field(Column("model", keep=True), lambda usage: usage.model),
     Field(Column("served as", if_known=True, drop=3), lambda usage: ", ".join(usage.served)),
-    Field(Column("calls", right=True), lambda usage: str(usage.calls)),
-    Field(Column("tokens in", right=True), lambda usage: grouped(usage.input_tokens)),
-    Field(Column("cached", right=True, drop=1), lambda usage: grouped(usage.cached_tokens)),
-    Field(Column("out", right=True), lambda usage: grouped(usage.output_tokens)),
-    Field(Column("cost", right=True, if_known=True), lambda usage: _cost(usage)),
+    Field(Number("calls"), lambda usage: str(usage.calls)),
+    Field(Number("tokens in"), lambda usage: grouped(usage.input_tokens)),
+    Field(Number("cached", drop=1), lambda usage: grouped(usage.cached_tokens)),
+    Field(Number("out"), lambda usage: grouped(usage.output_tokens)),
+    Field(Number("cost", if_known=True), lambda usage: _cost(usage)),
     Field(
         Column("temperature", if_known=True, drop=2),
         lambda usage: "the model's own" if usage.own_temperature else "",

@@ -12,8 +12,7 @@ from sessions.events import AnyEvent
 from sessions.names import instance_key, short_task, stage_word
 from suites.source.python_source import source_lines
 from tui.diagnostics import one_line
-from tui.facts.attempt import decided_words, origin_words
-from tui.facts.calls import served_words
+from tui.facts.attempt import decided_words, origin_words, served_words
 from tui.facts.endings import ending_words
 from tui.facts.evaluation.certainty import exam_sentence, exam_word, is_winner
 from tui.facts.evaluation.provenance import verification_words

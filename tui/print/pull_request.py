@@ -24,7 +24,7 @@ from tui.facts.evaluation.counted import case_sizes
 from tui.facts.evaluation.roofs import rate_words
 from tui.facts.evaluation.task_cases import sizes_words
 from tui.facts.evaluation.times import case_speedup, side_us
-from tui.facts.tables import Column, Field, table_of
+from tui.facts.tables import Column, Field, Number, table_of
 from tui.facts.vocabulary import counted
 
 from .export_files import HOW, facts
@@ -193,13 +193,13 @@ def _times(timed: Evaluation, task: Task) -> list[str]:
         Field(Column("case"), lambda case: case.case),
         Field(Column("shape"), lambda case: shapes.get(case.case, "")),
         Field(
-            Column("weight", right=True, if_known=True),
+            Number("weight", if_known=True),
             lambda case: f"{shares[case.case]:.0%}" if case.case in shares else "",
         ),
-        Field(Column("before us", right=True), lambda case: side_us(case, baseline=True)),
-        Field(Column("after us", right=True), lambda case: side_us(case)),
-        Field(Column("speedup [95 %]", right=True), lambda case: case_speedup(case) or case.outcome.value),
-        Field(Column("after reaches", right=True, if_known=True), rate_words),
+        Field(Number("before us"), lambda case: side_us(case, baseline=True)),
+        Field(Number("after us"), lambda case: side_us(case)),
+        Field(Number("speedup [95 %]"), lambda case: case_speedup(case) or case.outcome.value),
+        Field(Number("after reaches", if_known=True), rate_words),
         Field(Column("outcome"), lambda case: case.outcome.value),
     )
     worst_first = sorted(timed.latency, key=lambda case: case.speedup if case.speedup is not None else 1.0)
@@ -225,10 +225,10 @@ def _compared(comparisons: Sequence[Comparison]) -> list[str]:
     fields: tuple[Field[Comparison], ...] = (
         Field(Column("command"), lambda compared: f"`{compared.command}`"),
         Field(Column("number"), lambda compared: compared.number),
-        Field(Column("before", right=True), lambda compared: f"{statistics.fmean(compared.before):.4g}"),
-        Field(Column("after", right=True), lambda compared: f"{statistics.fmean(compared.after):.4g}"),
-        Field(Column("change [95 %]", right=True), change_words),
-        Field(Column("runs", right=True), lambda compared: str(len(compared.before))),
+        Field(Number("before"), lambda compared: f"{statistics.fmean(compared.before):.4g}"),
+        Field(Number("after"), lambda compared: f"{statistics.fmean(compared.after):.4g}"),
+        Field(Number("change [95 %]"), change_words),
+        Field(Number("runs"), lambda compared: str(len(compared.before))),
     )
     return [
         "## Before and after the change",

@@ -15,7 +15,7 @@ from sessions.names import short_task
 from sessions.state.speed import speed_of
 from tui.diagnostics import printable
 from tui.facts.evaluation.times import case_speedup, side_us
-from tui.facts.tables import Column, Field
+from tui.facts.tables import Column, Field, Number
 from tui.facts.vocabulary import UNKNOWN, words
 
 from .plain import listing
@@ -71,8 +71,7 @@ VERSIONS: tuple[Field[Version], ...] = (
     Field(Column("then", keep=True), lambda row: row.then or NOT_KNOWN),
     Field(Column("now", keep=True), lambda row: row.now or NOT_KNOWN),
     Field(
-        Column("", keep=True),
-        lambda row: "changed" if row.then and row.now and row.then != row.now else "",
+        Column("", keep=True), lambda row: "changed" if row.then and row.now and row.then != row.now else ""
     ),
 )
 
@@ -102,22 +101,22 @@ KERNELS: tuple[Field[Rechecked], ...] = (
     Field(Column("result", keep=True), lambda entry: str(entry.result)),
     Field(Column("then", keep=True, drop=1), lambda entry: verdict_words(entry.kernel.judged)),
     Field(Column("now", keep=True), lambda entry: verdict_words(entry.now)),
-    Field(Column("speedup then", right=True, if_known=True), lambda entry: speed_words(entry.kernel.judged)),
-    Field(Column("speedup now", right=True, if_known=True), lambda entry: speed_words(entry.now)),
-    Field(Column("change", right=True, if_known=True), lambda entry: change_words(entry.mean)),
+    Field(Number("speedup then", if_known=True), lambda entry: speed_words(entry.kernel.judged)),
+    Field(Number("speedup now", if_known=True), lambda entry: speed_words(entry.now)),
+    Field(Number("change", if_known=True), lambda entry: change_words(entry.mean)),
     Field(Column("why", least=30, if_known=True), lambda entry: entry.why),
     Field(Column("session", keep=True, drop=2), lambda entry: entry.kernel.session),
 )
 CASES: tuple[Field[ComparedCase], ...] = (
     Field(Column("attempt", keep=True), lambda case: case.attempt),
     Field(Column("case", keep=True), lambda case: case.now.case),
-    Field(Column("baseline then", right=True, drop=2), lambda case: side_us(case.then, baseline=True)),
-    Field(Column("now", right=True, drop=2), lambda case: side_us(case.now, baseline=True)),
-    Field(Column("kernel then", right=True, drop=1), lambda case: side_us(case.then)),
-    Field(Column("now", right=True, drop=1), lambda case: side_us(case.now)),
-    Field(Column("speedup then", right=True), lambda case: case_speedup(case.then)),
-    Field(Column("speedup now", right=True), lambda case: case_speedup(case.now)),
-    Field(Column("change", right=True), lambda case: change_words(case.change)),
+    Field(Number("baseline then", drop=2), lambda case: side_us(case.then, baseline=True)),
+    Field(Number("now", drop=2), lambda case: side_us(case.now, baseline=True)),
+    Field(Number("kernel then", drop=1), lambda case: side_us(case.then)),
+    Field(Number("now", drop=1), lambda case: side_us(case.now)),
+    Field(Number("speedup then"), lambda case: case_speedup(case.then)),
+    Field(Number("speedup now"), lambda case: case_speedup(case.now)),
+    Field(Number("change"), lambda case: change_words(case.change)),
 )
 ORDER = tuple(Result)
 
@@ -145,10 +144,7 @@ def compared_cases(rechecked: Sequence[Rechecked]) -> list[ComparedCase]:
 
 def recheck_text(rechecked: Sequence[Rechecked]) -> str:
     """Return the versions then and now, a row for each kernel, and the cases that were timed then and now."""
-    blocks = [
-        listing(VERSIONS, versions(rechecked)),
-        f"{listing(KERNELS, in_order(rechecked))}\n{JUDGED_BY}",
-    ]
+    blocks = [listing(VERSIONS, versions(rechecked)), f"{listing(KERNELS, in_order(rechecked))}\n{JUDGED_BY}"]
     cases = compared_cases(rechecked)
     if cases:
         blocks.append(f"{listing(CASES, cases)}\n{TIMES}")

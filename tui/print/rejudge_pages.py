@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 
 from engine.judge.rechecking import Rechecked
 from harness import Verdict
-from tui.facts.tables import Column
+from tui.facts.tables import Column, Number
 from tui.facts.vocabulary import counted, words
 
 from .plain import listing, table
@@ -43,7 +43,7 @@ def matrix_text(counts: Counter[tuple[str, str]]) -> str:
     """Return the number of attempts by verdict then (a row each) and verdict now (a column each)."""
     rows, columns = (sorted({verdicts[side] for verdicts in counts}, key=_place) for side in (0, 1))
     return table(
-        [Column("then \\ now", keep=True), *(Column(name, right=True, keep=True) for name in columns)],
+        [Column("then \\ now", keep=True), *(Number(name, keep=True) for name in columns)],
         [[then, *(str(counts[then, now] or "") for now in columns)] for then in rows],
     )
 

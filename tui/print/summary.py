@@ -17,7 +17,7 @@ from tui.facts.evaluation.best_by_case import TITLE, basis_words
 from tui.facts.evaluation.certainty import against_words, speed_words, used_share, worst_first
 from tui.facts.evaluation.spread import spread_lines
 from tui.facts.spending import device_words, session_spent_words
-from tui.facts.tables import Column, Field
+from tui.facts.tables import Column, Field, Number
 from tui.facts.vocabulary import UNKNOWN, counted, duration, grouped
 
 from .plain import listing
@@ -68,11 +68,11 @@ FIELDS: tuple[Field[TaskOutcome], ...] = (
     Field(Column("task", keep=True), lambda outcome: short_task(outcome.task)),
     Field(Column("best verdict", keep=True), lambda outcome: verdict_words(outcome.best)),
     Field(Column("exam", keep=True, if_known=True), lambda outcome: outcome.exam),
-    Field(Column("tolerance used", right=True, if_known=True, drop=1), lambda outcome: outcome.tolerance),
-    Field(Column("speedup", right=True, if_known=True), lambda outcome: speed(outcome.best)),
+    Field(Number("tolerance used", if_known=True, drop=1), lambda outcome: outcome.tolerance),
+    Field(Number("speedup", if_known=True), lambda outcome: speed(outcome.best)),
     Field(Column("best attempt", keep=True), lambda outcome: outcome.best.attempt if outcome.best else ""),
-    Field(Column("correct", right=True, drop=3), lambda outcome: str(outcome.correct)),
-    Field(Column("attempts", right=True, drop=2), lambda outcome: str(outcome.attempts)),
+    Field(Number("correct", drop=3), lambda outcome: str(outcome.correct)),
+    Field(Number("attempts", drop=2), lambda outcome: str(outcome.attempts)),
 )
 
 

@@ -29,13 +29,7 @@ from harness import Verdict
 from harness.assembly.code_texts import NoText
 from sessions.events import EndReason, Message, Origin, Role
 
-from .tool_answers import (
-    answer_about,
-    answer_asm,
-    answer_best,
-    answer_history,
-    answer_measured,
-)
+from .tool_answers import answer_about, answer_asm, answer_best, answer_history, answer_measured
 from .toolbox import TOOLBOX, misfit
 
 MOST_REPLIES = 12

@@ -88,12 +88,7 @@ WILD_ERRORS: tuple[type[Exception], ...] = (
 
 
 def from_status(
-    status: int,
-    *,
-    kind: str,
-    message: str,
-    headers: Mapping[str, str],
-    secrets: Sequence[str],
+    status: int, *, kind: str, message: str, headers: Mapping[str, str], secrets: Sequence[str]
 ) -> ModelError:
     """Returns the error of an HTTP status; `kind` is the provider's error type, empty if there is none."""
     if kind in BY_TYPE and (status < 400 or BY_TYPE[kind] == 402):

@@ -11,7 +11,7 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
-from typing import NamedTuple, Protocol
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from sessions.errors import NoSuchSession, SessionsError
 from sessions.events import AnyEvent
@@ -19,6 +19,9 @@ from sessions.home import Home
 from sessions.journal.codec import Skipped
 from sessions.journal.journal import JournalTail
 from sessions.state.state import SessionState
+
+if TYPE_CHECKING:
+    from engine.process.launch import EngineStart
 
 POLL_S = 0.1
 ALIVE_EVERY_S = 1.0
@@ -43,19 +46,15 @@ class EventSource(Protocol):
     @property
     def session(self) -> str:
         """The session's name."""
-        ...
 
     def start(self) -> None:
         """Begin; nothing is read before."""
-        ...
 
     def take(self, now: float) -> EventBatch:
         """What is due by `now` (seconds of a monotonic clock), in order; never waits."""
-        ...
 
     def close(self) -> None:
         """Let files and threads go."""
-        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,15 +72,6 @@ class TailHealth:
     """True if an engine that runs can be reached."""
 
 
-class Starting(Protocol):
-    """The start of an engine."""
-
-    @property
-    def is_done(self) -> bool:
-        """True if the engine can be reached, or did not start."""
-        ...
-
-
 class LiveTail:
     """The journal of a session as it grows, whether its engine still runs, and what the store has after it ended."""
 
@@ -92,7 +82,7 @@ class LiveTail:
         *,
         poll_s: float = POLL_S,
         stored: Callable[[Home, str], Sequence[AnyEvent]] | None = None,
-        engine: Starting | None = None,
+        engine: EngineStart | None = None,
     ) -> None:
         self._home = home
         self._session = session

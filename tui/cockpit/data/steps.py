@@ -15,8 +15,7 @@ from sessions.state.speed import attempt_speed
 from sessions.state.state import AttemptState, CallState
 from tui.cockpit.draw.lines import clean
 from tui.facts import vocabulary
-from tui.facts.attempt import decided_words
-from tui.facts.calls import served_as
+from tui.facts.attempt import decided_words, served_as
 from tui.facts.evaluation.certainty import exam_of
 from tui.facts.vocabulary import speed_style, verdict_style
 from tui.print.narrate import rung_words, swept_words

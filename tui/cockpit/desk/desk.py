@@ -1,20 +1,90 @@
-"""What a screen may ask of the app: the only way from a screen to the session and to a person's commands."""
+"""What a screen may ask of the app: the only way from a screen, or the `:` line, to the session."""
 
 from __future__ import annotations
 
-from typing import Protocol
+import asyncio
+import os
+import shlex
+import subprocess
+import tempfile
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Protocol
 
+from textual.app import App, SuspendNotSupported
 from textual.message import Message
 
+from engine.errors import EngineError
+from sessions.errors import SessionsError
 from sessions.home import Home
-from tui.cockpit.desk.commanding import Commander, Host
-from tui.cockpit.draw.lines import Span
+from sessions.names import split_attempt
+from sessions.state.state import AttemptState, Decision, InstanceState
+from tui.actions.catalogue import ACTIONS, Group, Takes, When, done_words
+from tui.actions.line import NotUnderstood, Order, with_text
+from tui.cockpit.data.feed import Feed
+from tui.cockpit.desk.messages import (
+    LeaveSession,
+    OpenFleet,
+    OpenInstance,
+    OpenLatency,
+    OpenReport,
+    OpenReview,
+)
+from tui.cockpit.dialogs.dialogs import ConfirmDialog, LineDialog, ReasonDialog
+from tui.cockpit.draw.lines import Span, clean
 from tui.cockpit.terminal.preferences import Preferences
+from tui.diagnostics import Complaint
+from tui.facts.attempt import consequences, decided_words
+from tui.facts.evaluation.certainty import certainty_words
 
 
-class Desk(Host, Protocol):
+class Decider:
+    """Asks the session's engine while one runs, else writes to the store. Loads git at the first command, not before.
+
+    The effect of a command is seen through the session's events alone. Commands go one after the other: one that writes
+    holds the session as an engine does, and the next would look for that engine.
+    """
+
+    def __init__(self, home: Home) -> None:
+        self._home = home
+        self._turn = asyncio.Lock()
+
+    async def give(self, session: str, name: str, **arguments: object) -> None:
+        """Give the command of an action; it is durable when this returns. New work starts an engine if none runs."""
+        from tui.actions.send import give
+
+        async with self._turn:
+            await give(self._home, session, name, **arguments)
+
+
+class NotEdited(Exception):
+    """The editor could not be used; the message is one line that says why and what to do."""
+
+
+def edited(source: str, environ: Mapping[str, str]) -> str:
+    """Return the source as the person left it in `$VISUAL`, `$EDITOR` or vi; raises `NotEdited`."""
+    editor = environ.get("VISUAL") or environ.get("EDITOR") or "vi"
+    with tempfile.TemporaryDirectory(prefix="wavedeck-") as folder:
+        file = Path(folder) / "kernel.py"
+        file.write_text(source, encoding="utf-8")
+        try:
+            done = subprocess.run([*shlex.split(editor), str(file)], check=False)
+            text = file.read_text(encoding="utf-8")
+        except (OSError, ValueError) as error:
+            raise NotEdited(
+                f"{editor} cannot edit the kernel ({error}); set EDITOR to another one"
+            ) from error
+    if done.returncode:
+        raise NotEdited(f"{editor} ended with status {done.returncode}; nothing is sent")
+    return text
+
+
+class Desk(Protocol):
     """The app, as screens see it. Where to go next is not asked here, but posted as a message (`messages`)."""
 
+    feed: Feed | None
+    """The open session; `None` at Home."""
+    readonly: bool
     commander: Commander
     """Sends decisions and commands."""
     home: Home
@@ -22,32 +92,233 @@ class Desk(Host, Protocol):
 
     def remarks(self) -> list[Span]:
         """Return what the header says of the cockpit itself: mouse off."""
-        ...
 
     def frame(self) -> None:
         """Fold what is due and repaint it now."""
-        ...
 
     def post_message(self, message: Message) -> bool:
         """Ask for another screen (`messages`)."""
-        ...
 
     def action_explain(self) -> None:
         """Show the help of the focused pane."""
-        ...
 
     def leave(self) -> None:
         """Leave the cockpit; engines go on."""
-        ...
 
     def clock(self) -> float:
         """Return monotonic seconds."""
-        ...
 
     def wall(self) -> float:
         """Return seconds since the epoch: now, the moment that a replay shows, or the end of a session that is over."""
-        ...
 
     def present(self) -> float:
         """Return seconds since the epoch: now, or the moment that a replay shows."""
-        ...
+
+    @property
+    def app(self) -> App[Any]:
+        """The app itself, for dialogs and toasts."""
+
+    def look_again(self) -> None:
+        """Read events that another process wrote."""
+
+    def reopen(self, session: str) -> None:
+        """Open a session again, whose engine has started."""
+
+    def refuse(self, title: str, why: str) -> None:
+        """Show why something was not done."""
+
+
+class Commander:
+    """Asks for what a command needs, sends it, and shows a refusal as a toast. Its effect comes as events."""
+
+    def __init__(self, host: Desk, decider: Decider) -> None:
+        self._host = host
+        self._decider = decider
+
+    @property
+    def can_act(self) -> bool:
+        """False in a view for reading, and in the past of a replay."""
+        feed = self._host.feed
+        return not self._host.readonly and feed is not None and (feed.replay is None or feed.replay.at_end)
+
+    def ask_and_decide(self, attempt: AttemptState, *, accepted: bool, decided: Callable[[], None]) -> None:
+        """Ask for a reason, then decide, unless another person decided first; calls `decided` before it decides."""
+        seen = attempt.decision
+
+        def answered(why: str | None) -> None:
+            if why is None:
+                return
+            state = self._find(attempt.attempt)
+            now = state.decision if state is not None else None
+            if now != seen:
+                self._host.refuse(f"{attempt.attempt}: not decided", _meanwhile(now))
+                return
+            decided()
+            self.carry_out(Order("accept" if accepted else "reject", attempt=attempt.attempt, text=why))
+
+        feed = self._host.feed
+        if feed is None:
+            return
+        dialog = ReasonDialog(
+            attempt.attempt,
+            accepted=accepted,
+            follows=consequences(feed.state, attempt, accepted=accepted, over=feed.is_over),
+            known=clean(certainty_words(attempt, self._instance(attempt.attempt))),
+        )
+        self._host.app.push_screen(dialog, answered)
+
+    def carry_out(self, order: Order) -> None:
+        """Do what an order says; ask once before something ends."""
+        if order.name == "edit":
+            self._edit(order.attempt)
+        elif order.name in ("stop", "retire"):
+            self._confirm(order)
+        else:
+            self._give(order)
+
+    def ask(self, order: Order) -> None:
+        """Ask for the text that an order still needs, then carry it out."""
+        action, feed = order.action, self._host.feed
+        if action.takes not in (Takes.HINT, Takes.FORK, Takes.DECISION, Takes.NUMBER, Takes.TEXT):
+            self.carry_out(order)
+            return
+
+        def answered(text: str | None) -> None:
+            if text is None:
+                return
+            try:
+                self.carry_out(with_text(order, text))
+            except NotUnderstood as error:
+                self._host.refuse(order.name, str(error))
+
+        if action.takes is Takes.DECISION:
+            attempt = self._find(order.attempt)
+            if feed is not None and attempt is not None:
+                self.ask_and_decide(attempt, accepted=order.name == "accept", decided=lambda: None)
+            return
+        may_be_empty = action.takes is Takes.FORK
+        dialog = LineDialog(
+            f"{order.name.capitalize()} {order.target}",
+            hint=f"{action.does}\nenter: {order.name}   escape: cancel",
+            placeholder="a hint for its first attempt (may stay empty)" if may_be_empty else "",
+        )
+        self._host.app.push_screen(dialog, answered)
+
+    def toggle_pause(self, instances: Sequence[str]) -> None:
+        """Pause instances, or end their pause if they are all paused."""
+        feed = self._host.feed
+        if feed is None:
+            return
+        going_on = tuple(instance for instance in instances if not feed.state.is_on_hold(instance))
+        self.carry_out(Order("pause", going_on) if going_on else Order("unpause", tuple(instances)))
+
+    def _confirm(self, order: Order) -> None:
+        def answered(answer: bool | None) -> None:  # noqa: FBT001 -- as the screen gives it
+            if answer:
+                self._give(order)
+
+        question = f"{order.name.capitalize()} {order.target}?"
+        self._host.app.push_screen(ConfirmDialog(question, consequence=order.action.does), answered)
+
+    def _give(self, order: Order) -> None:
+        for request in order.requests():
+            target = request.get("instance") or order.attempt or order.gpu or "the session"
+            self.give(order.name, done_words(order.action, str(target), text=order.given), **request)
+
+    def _edit(self, attempt: str) -> None:
+        """Open an attempt's kernel in the person's editor; a changed kernel is judged as an instance of its own."""
+        state = self._find(attempt)
+        if state is None or not state.source:
+            self._host.refuse("edit", f"{attempt} has no code")
+            return
+        try:
+            with self._host.app.suspend():
+                source = edited(state.source, os.environ)
+        except SuspendNotSupported:
+            self._host.refuse("edit", "no editor can be opened from here; use: wavedeck edit")
+        except NotEdited as error:
+            self._host.refuse("edit", str(error))
+        else:
+            if source == state.source:
+                self._host.app.notify("nothing was changed, so nothing is judged")
+                return
+            self.give("edit", done_words(ACTIONS["edit"], attempt), attempt=attempt, source=source)
+
+    def give(self, name: str, done: str, **arguments: object) -> None:
+        """Send the command of an action; `done` says what follows from it."""
+        self._host.app.run_worker(
+            self._send(name, done, arguments), name=f"sending {name}", group="decide", exit_on_error=False
+        )
+
+    async def _send(self, name: str, done: str, arguments: dict[str, object]) -> None:
+        feed, action = self._host.feed, ACTIONS[name]
+        if feed is None:
+            return
+        try:
+            await self._decider.give(feed.session, name, **arguments)
+        except (EngineError, SessionsError, Complaint) as error:
+            self._host.refuse(f"{name}: refused", str(error))
+            return
+        if action.group is not Group.DECIDE:
+            self._host.app.notify(clean(done), markup=False)
+        if feed.replay is not None and action.opens:
+            self._host.reopen(feed.session)
+        else:
+            self._look_again()
+
+    def _find(self, attempt: str) -> AttemptState | None:
+        instance = self._instance(attempt)
+        known = instance.attempts if instance is not None else []
+        return next((state for state in known if state.attempt == attempt), None)
+
+    def _instance(self, attempt: str) -> InstanceState | None:
+        feed = self._host.feed
+        return feed.state.instances.get(split_attempt(attempt).instance) if feed is not None else None
+
+    def _look_again(self) -> None:
+        feed = self._host.feed
+        if feed is not None and feed.live is not None:
+            feed.live.look_again()
+        self._host.look_again()
+
+
+def _meanwhile(decision: Decision | None) -> str:
+    if decision is None:
+        return "another person undid the decision meanwhile; look at the attempt, then decide again"
+    return f"meanwhile {decided_words(decision)}; undo that first, or leave it"
+
+
+SCREENS: dict[str, type[Message]] = {
+    "fleet": OpenFleet,
+    "review": OpenReview,
+    "report": OpenReport,
+    "home": LeaveSession,
+}
+"""Messages without arguments, by the name of their action."""
+
+
+def carry_out(order: Order, desk: Desk) -> None:
+    """Do what an order says, through the same commands as the keys."""
+    message = destination(order)
+    if message is not None:
+        desk.post_message(message)
+    elif order.name == "help":
+        desk.action_explain()
+    elif order.name == "quit":
+        desk.leave()
+    elif When.READING not in order.action.when and not desk.commander.can_act:
+        desk.refuse(order.name, "this view is for reading only")
+    else:
+        desk.commander.carry_out(order)
+
+
+def destination(order: Order) -> Message | None:
+    """Return the message of an action that leads to another screen; `None` for any other action."""
+    match order.name:
+        case "latency":
+            return OpenLatency(order.attempt)
+        case "show":
+            key, _, number = order.text.partition("/")
+            return OpenInstance(key, int(number) if number.isdecimal() else None)
+        case name:
+            return SCREENS[name]() if name in SCREENS else None

@@ -63,13 +63,11 @@ class ChoiceDialog(ClosesOnce, ModalScreen[tuple[str, ...] | None]):
         self.table.marked = set(marked or ())
 
     def compose(self) -> ComposeResult:
-        """The choices, and the keys that work."""
         with Vertical(id="window"):
             yield self.table
             yield KeyBar(id="choice_keys")
 
     def on_mount(self) -> None:
-        """Show the choices, with the cursor on the present one."""
         self.query_one("#window").border_title = escaped(self._title)
         self.table.styles.height = min(len(self._rows) + 1, max(self.app.size.height - 6, 4))
         self.table.set_rows(self._rows)
@@ -93,5 +91,4 @@ class ChoiceDialog(ClosesOnce, ModalScreen[tuple[str, ...] | None]):
         self.app.push_screen(LinePrompt("/", changed=self.table.find), answered)
 
     def action_cancel(self) -> None:
-        """Choose nothing."""
         self.dismiss(None)

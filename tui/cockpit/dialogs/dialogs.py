@@ -35,7 +35,6 @@ class LineDialog(ClosesOnce, ModalScreen[str | None]):
         self._known = known
 
     def compose(self) -> ComposeResult:
-        """A question and a line to answer it on."""
         with Vertical(id="dialog"):
             yield Static(self._question, id="question", markup=False)
             if self._known:
@@ -44,11 +43,9 @@ class LineDialog(ClosesOnce, ModalScreen[str | None]):
             yield Static(self._hint, id="hint", markup=False)
 
     def on_input_submitted(self, event: Input.Submitted) -> None:
-        """Enter answers."""
         self.dismiss(event.value.strip())
 
     def action_cancel(self) -> None:
-        """Nothing happens."""
         self.dismiss(None)
 
 
@@ -82,13 +79,11 @@ class ConfirmDialog(ClosesOnce, ModalScreen[bool]):
         self._consequence = consequence
 
     def compose(self) -> ComposeResult:
-        """The question, and what follows a yes."""
         with Vertical(id="dialog"):
             yield Static(self._question, id="question", markup=False)
             yield Static(f"{self._consequence}\nenter: yes   escape: no", id="hint", markup=False)
 
     def action_answer(self, answer: bool) -> None:  # noqa: FBT001 -- an action's argument
-        """Yes or no."""
         self.dismiss(answer)
 
 
@@ -107,18 +102,15 @@ class TextDialog(ClosesOnce, ModalScreen[None]):
         self._paragraphs = paragraphs
 
     def compose(self) -> ComposeResult:
-        """The text, scrollable."""
         with Vertical(id="dialog", classes="text"):
             yield LineView(id="text")
 
     def on_mount(self) -> None:
-        """Draw."""
         self.query_one("#dialog").border_title = escaped(self._title)
         self.query_one("#dialog").border_subtitle = "escape closes"
         self.call_after_refresh(self._draw)
 
     def on_resize(self, event: events.Resize) -> None:
-        """Wrap anew."""
         self.call_after_refresh(self._draw)
 
     def _draw(self) -> None:
@@ -134,5 +126,4 @@ class TextDialog(ClosesOnce, ModalScreen[None]):
         return lines
 
     def action_close(self) -> None:
-        """Close."""
         self.dismiss()

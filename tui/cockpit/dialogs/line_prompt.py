@@ -69,7 +69,6 @@ class LinePrompt(ClosesOnce, ModalScreen[str | None]):
         line.cursor_position = len(line.value)
 
     def compose(self) -> ComposeResult:
-        """A line of words over the line itself."""
         with Vertical(id="prompt"):
             yield Static("", id="about", markup=False)
             with Horizontal(id="typed"):

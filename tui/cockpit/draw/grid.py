@@ -6,7 +6,7 @@ from collections.abc import Collection, Sequence
 
 from rich.cells import cell_len
 
-from tui.cockpit.draw.lines import Line, Span, fit
+from tui.cockpit.draw.lines import Line, Span, fit, shorten
 from tui.facts.tables import Cell, Column, PlacedColumn, Row, lay_out
 
 
@@ -49,7 +49,9 @@ def row_line(columns: Sequence[Column], placed: Sequence[PlacedColumn], row: Row
             spans += [Span(text, f"{row.style} {style}".strip()) for text, style in pieces]
             spans += [Span(" " * space, row.style)] if space > 0 else []
         else:
-            text = fit(cell.text, place.width, right=columns[place.column].right)
+            column = columns[place.column]
+            text = shorten(cell.text, place.width) if column.inner_cut else cell.text
+            text = fit(text, place.width, right=column.right)
             spans.append(Span(text, f"{row.style} {cell.style}".strip()))
         x = place.x + place.width
     return tuple(spans)

@@ -114,16 +114,13 @@ class ActingScreen(SessionScreen):
             self.desk.commander.toggle_pause(self.subject.instances)
 
     def action_hint(self) -> None:
-        """Give the instances a hint."""
         if self.subject.instances:
             self.desk.commander.ask(Order("hint", self.subject.instances))
 
     def action_accept(self) -> None:
-        """Accept the attempt of the keys."""
         self._decide(accepted=True)
 
     def action_reject(self) -> None:
-        """Reject the attempt of the keys."""
         self._decide(accepted=False)
 
     def _decide(self, *, accepted: bool) -> None:
@@ -134,25 +131,21 @@ class ActingScreen(SessionScreen):
             )
 
     def action_undo(self) -> None:
-        """Undo the decision about the attempt of the keys."""
         attempt = self.steered_attempt
         if attempt is not None:
             self.deciding(attempt)
             self._give("undo")
 
     def action_measure(self) -> None:
-        """Measure the attempt again on all GPUs."""
         self._give("measure")
 
     def action_profile(self) -> None:
-        """Profile the attempt, in the case under the cursor if there is one."""
         attempt = self.subject.attempt
         if attempt is not None:
             done = done_words(ACTIONS["profile"], attempt)
             self.desk.commander.give("profile", done, attempt=attempt, case=self.steered_case)
 
     def action_edit(self) -> None:
-        """Edit the attempt's kernel in the person's editor, and have it judged."""
         self._give("edit")
 
     def _give(self, name: str) -> None:
@@ -172,7 +165,6 @@ class ActingScreen(SessionScreen):
             self.app.copy_to_clipboard(line)
 
     def action_write(self) -> None:
-        """Export the attempt into a new folder in the current folder."""
         attempt = self.steered_attempt
         if attempt is None or not attempt.source:
             return

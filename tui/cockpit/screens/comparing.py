@@ -53,10 +53,7 @@ class AttemptCode(CodePane):
         """The files of a task are read."""
 
     def __init__(
-        self,
-        *,
-        registry: Path | None,
-        first: Callable[[dict[ComparedTo, Side]], ComparedTo] | None = None,
+        self, *, registry: Path | None, first: Callable[[dict[ComparedTo, Side]], ComparedTo] | None = None
     ) -> None:
         """`registry` is the home's file of added suites.
 

@@ -30,7 +30,6 @@ class Bar(Styled):
             self.refresh()
 
     def render_line(self, y: int) -> Strip:
-        """The line, with an ellipsis if it is too long, and blanks below."""
         width = self.size.width
         shown = self.line if y == 0 else EMPTY
         if width > 0 and cell_len(plain(shown).rstrip(" ─")) > width:

@@ -146,7 +146,6 @@ sideways.
         self.show_line(self._hunks[self._view.hunk])
 
     def action_unfold(self) -> None:
-        """Open the unchanged lines around the current hunk, or fold them again."""
         if self._other is None or not self._hunks:
             return
         around = frozenset(adjacent_folds(self._view.hunk))
@@ -156,14 +155,12 @@ sideways.
         self._draw()
 
     def on_click(self, event: events.Click) -> None:
-        """A click on folded lines opens them."""
         fold = self._folds.get(event.y + self.scroll_offset.y)
         if fold is not None:
             self._view = self._view._replace(opened=self._view.opened | {fold})
             self._draw()
 
     def on_resize(self, event: events.Resize) -> None:
-        """A diff, and the mark of a line, are as wide as the pane."""
         if self._other is not None or self._view.chosen is not None:
             self._draw()
 

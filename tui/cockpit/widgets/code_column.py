@@ -96,7 +96,6 @@ class CodeColumn(LineView):
         )
 
     def action_move(self, steps: int) -> None:
-        """Move the cursor."""
         self.cursor = max(0, min(self.cursor + steps, len(self._rows) - 1))
         self._draw()
         top = self.scroll_offset.y
@@ -112,17 +111,13 @@ class CodeColumn(LineView):
         return is_there
 
     def action_page(self, pages: int) -> None:
-        """Move the cursor by the height of the window."""
         self.action_move(pages * max(1, self.size.height - 1))
 
     def on_click(self, event: events.Click) -> None:
-        """Put the cursor on the clicked line."""
         self.action_move(event.y + self.scroll_offset.y - self.cursor)
 
     def on_focus(self) -> None:
-        """The cursor is here now."""
         self.action_move(0)
 
     def on_blur(self) -> None:
-        """The cursor is elsewhere."""
         self._draw()

@@ -88,12 +88,10 @@ class KeyBar(Bar):
     """Shows the bindings that are shown and enabled, in the order of their declaration."""
 
     def on_mount(self) -> None:
-        """Keep in step with what works."""
         self.screen.bindings_updated_signal.subscribe(self, self._redraw)
         self._redraw(self.screen)
 
     def on_resize(self, event: events.Resize) -> None:
-        """More or fewer fit."""
         self._redraw(self.screen)
 
     def _redraw(self, screen: Screen[object]) -> None:

@@ -57,7 +57,6 @@ class LineView(ScrollView, Styled, can_focus=True):
         return self._copied or self.text
 
     def notify_style_update(self) -> None:
-        """The theme changed."""
         self._strips.clear()
         super().notify_style_update()
 
@@ -78,7 +77,6 @@ class LineView(ScrollView, Styled, can_focus=True):
             self.virtual_size = size
 
     def on_resize(self, event: events.Resize) -> None:
-        """Ask for lines of this size."""
         self.post_message(self.Resized())
 
     def _changed(self, y: int) -> None:
@@ -87,7 +85,6 @@ class LineView(ScrollView, Styled, can_focus=True):
             self.refresh_line(y)
 
     def render_line(self, y: int) -> Strip:
-        """The line at this height of the window."""
         scroll_x, scroll_y = self.scroll_offset
         y += scroll_y
         width = self.size.width
@@ -135,11 +132,9 @@ class LineView(ScrollView, Styled, can_focus=True):
         return Strip(drawn, cells(line))
 
     def get_selection(self, selection: Selection) -> tuple[str, str] | None:
-        """What the mouse selected, as plain text."""
         return selection.extract(self.text), "\n"
 
     def selection_updated(self, selection: Selection | None) -> None:
-        """Paint the selection."""
         self.refresh()
 
     def find(self, text: str) -> str:

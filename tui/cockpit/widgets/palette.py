@@ -54,7 +54,6 @@ class Styled(Widget):
     _styles_by_words: dict[str, Style] | None = None
 
     def notify_style_update(self) -> None:
-        """The theme changed."""
         self._styles_by_words = None
         super().notify_style_update()
 

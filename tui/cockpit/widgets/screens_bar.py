@@ -70,7 +70,6 @@ class ScreensBar(Bar):
         self.show((*spans, Span(" " * gap), *tail) if tail and gap > 0 else tuple(spans))
 
     def on_click(self, event: events.Click) -> None:
-        """Ask for the screen under the mouse."""
         name = next((name for name, end in self._ends.items() if event.x < end), None)
         if name is not None:
             self.post_message(self.Chosen(name))

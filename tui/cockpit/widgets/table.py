@@ -71,12 +71,7 @@ class LineTable(ScrollView, Styled, can_focus=True):
     """Noun for the rows in the answer of a filter."""
 
     def __init__(
-        self,
-        columns: Sequence[Column] = (),
-        *,
-        empty: str = "",
-        help: str = "",
-        id: str | None = None,
+        self, columns: Sequence[Column] = (), *, empty: str = "", help: str = "", id: str | None = None
     ) -> None:
         super().__init__(id=id)
         if help:

@@ -94,8 +94,6 @@ def apply_command(  # an option each
     Your files and branches stay as they are, and nothing is pushed. The branch is checked out in a worktree of its own; the
     text for a pull request lies beside it.
     """
-    if len(words) > 2:
-        raise Complaint(f"{words[2]!r} is too much: wavedeck apply [SESSION] ATTEMPT --to REPO")
     kernel = open_kernel(words)
     _check_correct(kernel)
     home = home_from(os.environ)

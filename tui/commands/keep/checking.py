@@ -15,7 +15,7 @@ from suites import Task
 from tui.commands.options import say_default_target
 from tui.config import load
 from tui.diagnostics import say
-from tui.facts.tables import Column, Field
+from tui.facts.tables import Column, Field, Number
 from tui.facts.vocabulary import counted
 
 
@@ -68,16 +68,16 @@ FIELDS: tuple[Field[OracleReport], ...] = (
     Field(Column("task", keep=True), lambda report: report.task.removeprefix("starter/")),
     Field(Column("baseline", keep=True), lambda report: str(report.baseline)),
     Field(
-        Column("tolerance used", right=True),
+        Number("tolerance used"),
         lambda report: f"{report.closest.used:.1%}" if report.closest is not None else "",
     ),
     Field(
         Column("by", drop=1),
         lambda report: f"{report.closest.case} {report.closest.output}" if report.closest is not None else "",
     ),
-    Field(Column("wrong answers", right=True), lambda report: str(report.tried)),
+    Field(Number("wrong answers"), lambda report: str(report.tried)),
     Field(
-        Column("accepted", right=True),
+        Number("accepted"),
         lambda report: str(sum(weakness.control != "truth" for weakness in report.weaknesses)),
     ),
 )

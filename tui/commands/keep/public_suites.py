@@ -10,7 +10,7 @@ from suites.public.instructions import Instruction
 from suites.public.loader import PublicSuite
 from suites.public.task import ISSUES, EntryKind, PublicTask, ReferenceKind, Shape, WeightedTask
 from tui.diagnostics import say
-from tui.facts.tables import Column, Field
+from tui.facts.tables import Column, Field, Number
 from tui.print.plain import emit, emit_json, listing, wrapped
 
 REFERENCES = {
@@ -43,7 +43,7 @@ def list_public(name: str, registry: Path, instruction: Instruction, *, as_json:
 _FIELDS: tuple[Field[PublicTask], ...] = (
     Field(Column("task", keep=True), lambda task: task.id),
     Field(
-        Column("difficulty", right=True, if_known=True),
+        Number("difficulty", if_known=True),
         lambda task: "" if task.difficulty is None else str(task.difficulty),
     ),
     Field(Column("category", keep=True, drop=2, if_known=True), lambda task: task.category),

@@ -17,7 +17,7 @@ from suites.public.recorded import recorded_folder, text_digest
 from suites.public.task import PublicTask
 from tui.commands.options import say_default_target
 from tui.diagnostics import say
-from tui.facts.tables import Column, Field
+from tui.facts.tables import Column, Field, Number
 from tui.print.plain import listing
 
 
@@ -105,18 +105,11 @@ def summary(results: Sequence[ReferenceResult]) -> str:
     return f"{len(results)} references: {', '.join(parts)}"
 
 
-ORDER = (
-    Result.WRONG,
-    Result.NOT_COMPILED,
-    Result.TIMEOUT,
-    Result.UNSUPPORTED,
-    Result.LOST,
-    Result.CORRECT,
-)
+ORDER = (Result.WRONG, Result.NOT_COMPILED, Result.TIMEOUT, Result.UNSUPPORTED, Result.LOST, Result.CORRECT)
 FIELDS: tuple[Field[ReferenceResult], ...] = (
     Field(Column("task", keep=True), lambda result: result.task.partition("/")[2]),
     Field(Column("reference", keep=True), lambda result: result.result.value),
-    Field(Column("calls", right=True, drop=1), lambda result: str(result.calls or "")),
+    Field(Number("calls", drop=1), lambda result: str(result.calls or "")),
     Field(Column("oracle", keep=True, if_known=True), lambda result: "weak" if result.weak else ""),
     Field(Column("why", least=30), lambda result: result.why or result.weak or "; ".join(result.notes)),
 )

@@ -24,7 +24,7 @@ from tui.facts.filters import parse
 from tui.facts.session_fields import SESSION_FIELDS, best_words, session_fields
 from tui.facts.settings_words import method_words, option_words, timing_words
 from tui.facts.spending import spending_of
-from tui.facts.tables import Column, Field
+from tui.facts.tables import Column, Field, Number
 from tui.facts.vocabulary import UNKNOWN, counted, duration, grouped, moment, money, next_command
 from tui.print.model_usage import USAGE, model_usage
 from tui.print.plain import emit, emit_json, interactive, listing
@@ -89,14 +89,11 @@ FIELDS: tuple[Field[SessionInfo], ...] = (
     Field(Column("session", keep=True), lambda info: info.name),
     Field(Column("title", if_known=True), lambda info: info.title),
     Field(Column("state", keep=True), lambda info: f"{info.state}"),
-    Field(Column("solved", right=True), lambda info: f"{len(info.solved)}/{len(info.settings.tasks)}"),
-    Field(
-        Column("confirmed", right=True, if_known=True),
-        lambda info: confirmed_words(info.solved, info.confirmed),
-    ),
-    Field(Column("attempts", right=True), lambda info: str(info.attempts)),
+    Field(Number("solved"), lambda info: f"{len(info.solved)}/{len(info.settings.tasks)}"),
+    Field(Number("confirmed", if_known=True), lambda info: confirmed_words(info.solved, info.confirmed)),
+    Field(Number("attempts"), lambda info: str(info.attempts)),
     Field(Column("best", keep=True, if_known=True), best_words),
-    Field(Column("cost", right=True, if_known=True), lambda info: money(info.cost_usd)),
+    Field(Number("cost", if_known=True), lambda info: money(info.cost_usd)),
     Field(Column("model"), lambda info: info.settings.model),
     Field(Column("options", if_known=True), lambda info: option_words(info.settings.options)),
 )
@@ -115,15 +112,12 @@ INSTANCES: tuple[Field[InstanceState], ...] = (
     ),
     Field(Column("best", keep=True), lambda instance: instance.best or ""),
     Field(Column("exam", keep=True, if_known=True), lambda instance: exam_of_best(instance)),
+    Field(Number("tokens", drop=3), lambda instance: grouped(spending_of(instance.attempts).tokens)),
     Field(
-        Column("tokens", right=True, drop=3), lambda instance: grouped(spending_of(instance.attempts).tokens)
+        Number("cost", if_known=True, drop=2), lambda instance: money(spending_of(instance.attempts).cost_usd)
     ),
     Field(
-        Column("cost", right=True, if_known=True, drop=2),
-        lambda instance: money(spending_of(instance.attempts).cost_usd),
-    ),
-    Field(
-        Column("on devices", right=True, if_known=True, drop=1),
+        Number("on devices", if_known=True, drop=1),
         lambda instance: duration(spending_of(instance.attempts).device_s or None),
     ),
     Field(Column("ended"), lambda instance: (instance.finished or "").replace("_", " ")),

@@ -10,20 +10,13 @@ from typing import Any, TypeVar
 import click
 
 from sessions.home import home_from
-from suites import (
-    Task,
-    add_suite,
-    find_public_task,
-    load_suite,
-    public_suite_names,
-    suite_names,
-)
+from suites import Task, add_suite, find_public_task, load_suite, public_suite_names, suite_names
 from suites.public.instructions import Instruction
 from suites.public.task import SuiteKind
 from suites.registry import clones_of
 from tui.commands.options import json_option, targets_option
 from tui.diagnostics import ExitCode, say
-from tui.facts.tables import Column, Field
+from tui.facts.tables import Column, Field, Number
 from tui.print.plain import emit, emit_json, listing
 
 from .public_suites import CLONES, list_public, public_entry, public_suite
@@ -88,8 +81,8 @@ def list_all(*, as_json: bool) -> None:
 TASKS: tuple[Field[Task], ...] = (
     Field(Column("task", keep=True), lambda task: task.short_id),
     Field(Column("suite", keep=True, drop=2), lambda task: task.suite),
-    Field(Column("difficulty", right=True), lambda task: str(task.difficulty)),
-    Field(Column("cases", right=True), lambda task: str(len(task.open_cases))),
+    Field(Number("difficulty"), lambda task: str(task.difficulty)),
+    Field(Number("cases"), lambda task: str(len(task.open_cases))),
     Field(Column("category", keep=True, drop=1), lambda task: task.category),
     Field(Column("title", least=30), lambda task: task.title),
 )

@@ -16,7 +16,7 @@ from suites.captures.capture import Capture, Signature, read_capture, signature_
 from suites.captures.program import Recording
 from suites.errors import BadCapture
 from tui.diagnostics import Complaint, ExitCode, say, write_error
-from tui.facts.tables import Column, Field
+from tui.facts.tables import Column, Field, Number
 from tui.facts.vocabulary import counted, grouped, percent
 from tui.print.plain import emit, listing
 
@@ -98,9 +98,9 @@ def fields(capture: Capture) -> tuple[Field[Signature], ...]:
         return percent(signature.weight_us / whole if whole and signature.weight_us is not None else None)
 
     return (
-        Field(Column("calls", right=True), calls),
-        Field(Column("share of time", right=True), share),
-        Field(Column("mean us", right=True), lambda row: "" if row.mean_us is None else f"{row.mean_us:.1f}"),
+        Field(Number("calls"), calls),
+        Field(Number("share of time"), share),
+        Field(Number("mean us"), lambda row: "" if row.mean_us is None else f"{row.mean_us:.1f}"),
         Field(Column("signature", least=30), signature_text),
         Field(Column("aliases", if_known=True, least=14), aliases),
     )

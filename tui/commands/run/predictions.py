@@ -42,7 +42,7 @@ from tui.commands.keep.recording import judged_tasks
 from tui.commands.options import say_default_target
 from tui.config import Settings
 from tui.diagnostics import Complaint, ExitCode, say
-from tui.facts.tables import Column, Field
+from tui.facts.tables import Column, Field, Number
 from tui.facts.vocabulary import counted
 from tui.print.plain import emit, emit_json, listing
 
@@ -265,12 +265,10 @@ def results_table(results: Sequence[PredictionResult]) -> str:
     several = any(result.sample > 1 for result in results)
     fields: tuple[Field[PredictionResult], ...] = (
         Field(Column("task", keep=True), lambda result: result.task.partition("/")[2]),
-        Field(
-            Column("sample", right=True, if_known=True), lambda result: str(result.sample) if several else ""
-        ),
+        Field(Number("sample", if_known=True), lambda result: str(result.sample) if several else ""),
         Field(Column("verdict", keep=True), lambda result: result.verdict),
         Field(
-            Column("speedup", right=True, if_known=True),
+            Number("speedup", if_known=True),
             lambda result: "" if result.speedup is None else times(result.speedup),
         ),
         Field(Column("why", least=30), lambda result: result.why),

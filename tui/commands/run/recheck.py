@@ -26,7 +26,7 @@ from tui.diagnostics import Complaint, ExitCode, say
 from tui.print.plain import emit, emit_json
 from tui.print.recheck_pages import junit, recheck_rows, recheck_text
 
-from .evaluate import say_busy, say_wait
+from .eval import say_busy, say_wait
 
 ACCEPTED = "accepted"
 FAIL_ON = re.compile(r"slower=(\d+(?:\.\d+)?)%")
@@ -34,11 +34,7 @@ FAIL_ON = re.compile(r"slower=(\d+(?:\.\d+)?)%")
 
 @click.command(name="recheck")
 @click.argument(
-    "scope",
-    required=False,
-    default=ACCEPTED,
-    metavar="[accepted|SESSION]",
-    shell_complete=complete_sessions,
+    "scope", required=False, default=ACCEPTED, metavar="[accepted|SESSION]", shell_complete=complete_sessions
 )
 @click.option(
     "--fail-on",

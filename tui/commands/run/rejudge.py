@@ -36,7 +36,7 @@ from tui.print.plain import emit, emit_json, listing
 from tui.print.recheck_pages import verdict_words
 from tui.print.rejudge_pages import matrix_rows, matrix_text, rejudge_document, rejudge_text
 
-from .evaluate import say_busy
+from .eval import say_busy
 from .predictions import judge_by_original
 from .ready import begin, go_on
 

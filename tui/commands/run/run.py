@@ -18,6 +18,7 @@ from engine.process.keys import environment_with_keys
 from engine.process.launch import EngineStart, prepare
 from sessions.home import Home, home_from
 from suites import Task, find_name, public_suite_names
+from suites.own.entry import KernelFile
 from suites.own.request import is_kernel_file
 from tui.actions.run_plan import from_own_kernel, model_of, plan, shipped_price_words
 from tui.commands.options import (
@@ -86,6 +87,10 @@ def run_command(
         raise Complaint(
             "--shapes, --reference, --send-only, -y and --dry-run are for a kernel file: wavedeck run FILE.py"
         )
+    if has_file:
+        if len(tasks) > 1:
+            raise Complaint(f"a run takes one kernel file, or tasks by name; not {', '.join(tasks)} together")
+        KernelFile.named(tasks[0])  # before words about a model
     lines = headless or as_json or not interactive(os.environ)
     configured = load(
         {name.replace("_", "-"): value for name, value in flags.items()},
@@ -137,8 +142,6 @@ def task_of_file(
 
     Everything that could refuse the run is checked before the file becomes a task.
     """
-    if len(tasks) > 1:
-        raise Complaint(f"a run takes one kernel file, or tasks by name; not {', '.join(tasks)} together")
     if model.startswith(RECORDED_PREFIX):
         raise Complaint(
             f"{model} has replies for its own tasks only; name the model for {tasks[0]} with --model, or use --method tune"

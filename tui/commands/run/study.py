@@ -33,7 +33,7 @@ from tui.commands.watch.home import prepare_home
 from tui.config import load
 from tui.diagnostics import Complaint, ExitCode, say
 from tui.facts.settings_words import method_words
-from tui.facts.tables import Column
+from tui.facts.tables import Column, Number
 from tui.facts.vocabulary import counted, duration, money
 from tui.print.follow import EventPrinter, FollowEnding, follow
 from tui.print.plain import emit, emit_json, table
@@ -80,7 +80,7 @@ def print_studies(*, as_json: bool) -> None:
         )
         return
     if rows:
-        columns = (Column("study"), Column("sessions", right=True), Column("finished", right=True))
+        columns = (Column("study"), Number("sessions"), Number("finished"))
         emit(table(columns, [[str(cell) for cell in row] for row in rows]) + "\n")
     emit(f"plans that ship: {', '.join(shipped_plans())}; run one with: wavedeck study PLAN")
 
@@ -198,17 +198,17 @@ def cells_table(
 ) -> str:
     """Return the cells with the state of their sessions."""
     columns = (
-        Column("cell", right=True),
+        Number("cell"),
         Column("method", keep=True),
         Column("model", drop=1),
-        Column("seed", right=True, drop=2),
-        Column("tasks", right=True),
-        Column("chains x iterations", right=True),
+        Number("seed", drop=2),
+        Number("tasks"),
+        Number("chains x iterations"),
         Column("session", if_known=True, keep=True),
         Column("state", keep=True),
-        Column("solved", right=True, if_known=True),
-        Column("attempts", right=True, if_known=True),
-        Column("cost", right=True, if_known=True),
+        Number("solved", if_known=True),
+        Number("attempts", if_known=True),
+        Number("cost", if_known=True),
     )
     rows = []
     for number, plan in enumerate(plans, start=1):

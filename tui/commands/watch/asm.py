@@ -9,11 +9,10 @@ import click
 
 from harness.assembly.code_texts import TEXTS, CodeText, NoText, code_texts
 from harness.assembly.normal import normal_lines
-from sessions.catalog import LATEST
 from sessions.state.state import SessionState
 from sessions.store.compiler_texts import read_text
 from sessions.store.decidable import find_attempt
-from tui.commands.opening import OpenedSession, complete_words, open_session
+from tui.commands.opening import OpenedSession, complete_words, open_attempt
 from tui.diagnostics import Complaint, say
 from tui.print.plain import emit_exactly
 from tui.visible_text import replace_invisible
@@ -36,12 +35,8 @@ def asm_command(
 
     With --diff, registers and labels have no numbers, and comments and debug information are left out.
     """
-    if len(words) > 2:
-        raise Complaint(f"{words[2]!r} is too much: wavedeck asm [SESSION] ATTEMPT")
-    opened = open_session(words[0] if len(words) == 2 else LATEST)
-    state = opened.state
+    opened, state, attempt, instance = open_attempt(words)
     texts = partial(_texts, opened, state, kernel=kernel, case=case, name=name or "")
-    attempt, instance = find_attempt(state, words[-1])
     base, base_instance = find_attempt(state, compared or words[-1])
     if compared is not None and (base is attempt or base_instance.task != instance.task):
         raise Complaint(f"--diff needs another attempt on {instance.task}")

@@ -14,7 +14,7 @@ from sessions.names import full_task, short_task
 from tui.commands.keep.sessions import say_damaged
 from tui.commands.options import complete_tasks, json_option
 from tui.diagnostics import Complaint, say
-from tui.facts.tables import Column, Field
+from tui.facts.tables import Column, Field, Number
 from tui.facts.vocabulary import moment
 from tui.print.plain import emit, emit_json, listing
 
@@ -27,10 +27,7 @@ def provenance(best: BestEver) -> Provenance:
 FIELDS: tuple[Field[BestEver], ...] = (
     Field(Column("task", keep=True), lambda best: short_task(best.measured.task)),
     Field(Column("speedup", keep=True), lambda best: str(best.measured.speed)),
-    Field(
-        Column("cases", right=True),
-        lambda best: f"{best.measured.speed.cases}/{best.measured.speed.all_cases}",
-    ),
+    Field(Number("cases"), lambda best: f"{best.measured.speed.cases}/{best.measured.speed.all_cases}"),
     Field(Column("exact cases", if_known=True, drop=4), lambda best: best.measured.speed.exact_words),
     Field(Column("exam", keep=True), lambda best: "confirmed" if best.measured.confirmed else "not examined"),
     Field(Column("against", if_known=True), lambda best: best.measured.against),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 
 import click
+import msgspec
 
 from sessions.home import home_from
 from sessions.metrics.equal_budget import Budget
@@ -12,9 +13,16 @@ from sessions.metrics.row_cache import rows_of_session
 from tui.commands.opening import open_sessions
 from tui.commands.options import complete_sessions
 from tui.diagnostics import Complaint
-from tui.facts.report.comparison import compare_sides, why_not_compared
-from tui.print.comparison_pages import comparison_json, comparison_markdown, comparison_text
-from tui.print.plain import emit, emit_json
+from tui.facts.report.comparison import (
+    ComparedSides,
+    compare_sides,
+    comparison_facts,
+    comparison_sections,
+    why_not_compared,
+)
+from tui.print.plain import emit, emit_json, wrapped
+from tui.print.report.markdown import section_markdown
+from tui.print.report.text import section_text
 
 
 @click.command(name="compare")
@@ -55,3 +63,22 @@ def compare_command(first: str, second: str, *, budget: str, form: str) -> None:
         emit_json(comparison_json(compared))
     else:
         emit({"table": comparison_text, "md": comparison_markdown}[form](compared))
+
+
+def comparison_text(compared: ComparedSides) -> str:
+    """Return the comparison as plain text for a terminal."""
+    facts = comparison_facts(compared)
+    width = max(map(len, facts))
+    head = "\n".join(f"{name:<{width}}  {value}" for name, value in facts.items())
+    return "\n\n".join([wrapped(head), *map(section_text, comparison_sections(compared))])
+
+
+def comparison_markdown(compared: ComparedSides) -> str:
+    """Return the comparison in GitHub's Markdown."""
+    facts = "\n".join(f"- {name}: {value}" for name, value in comparison_facts(compared).items())
+    return "\n\n".join(["# A and B compared", facts, *map(section_markdown, comparison_sections(compared))])
+
+
+def comparison_json(compared: ComparedSides) -> dict[str, object]:
+    """Return the comparison for programs: its sides, and every figure."""
+    return {"schema": 1, "sides": compared.sides} | msgspec.structs.asdict(compared.comparison)

@@ -10,11 +10,10 @@ import click
 from harness import Verdict
 from harness.wire.results.kernel_profile import Profile
 from sessions import JournalTail
-from sessions.catalog import LATEST
 from sessions.events import ProfileAsked, ProfileTaken
 from sessions.store.decidable import find_attempt
 from tui.actions.send import give
-from tui.commands.opening import OpenedSession, complete_words, open_session
+from tui.commands.opening import OpenedSession, complete_words, open_attempt
 from tui.diagnostics import Complaint, ExitCode, say
 from tui.facts.profiling.profile_tables import BASELINE, profile_tables
 from tui.print.plain import emit, emit_json, tables_text
@@ -41,10 +40,7 @@ def profile_command(
     The first time, the call runs under ncu, rocprofv3 or Proton, alone on the GPU; a stopped or finished session goes on for
     that. docs/inside.md explains each row.
     """
-    if len(words) > 2:
-        raise Complaint(f"{words[2]!r} is too much: wavedeck profile [SESSION] ATTEMPT")
-    opened = open_session(words[0] if len(words) == 2 else LATEST)
-    attempt, instance = find_attempt(opened.state, words[-1])
+    opened, _, attempt, instance = open_attempt(words)
     compared = attempt
     if against is not None and against != BASELINE:
         compared, its_instance = find_attempt(opened.state, against)

@@ -7,12 +7,11 @@ from collections.abc import Iterator
 
 import click
 
-from sessions.catalog import LATEST
 from sessions.state.state import AttemptState, InstanceState, SessionState
 from sessions.store.attempt_commits import code_call
 from sessions.store.decidable import find_attempt
 from tui.commands.keep.sessions import attempt_row
-from tui.commands.opening import complete_words, open_session
+from tui.commands.opening import complete_words, open_attempt
 from tui.diagnostics import Complaint
 from tui.facts.attempt import decided_words, origin_words
 from tui.facts.evaluation.certainty import exam_sentence
@@ -34,13 +33,9 @@ def show_command(
     words: tuple[str, ...], *, source: bool, compared: str | None, prompt: bool, as_json: bool
 ) -> None:
     """Show an ATTEMPT (such as softmax#2/7) of SESSION, by default of the latest: its verdict with all results."""
-    if len(words) > 2:
-        raise Complaint(f"{words[2]!r} is too much: wavedeck show [SESSION] ATTEMPT")
     if source + bool(compared) + prompt + as_json > 1:
         raise Complaint("--source, --diff, --prompt and --json exclude each other; give one of them")
-    opened = open_session(words[0] if len(words) == 2 else LATEST)
-    state = opened.state
-    attempt, instance = find_attempt(state, words[-1])
+    opened, state, attempt, instance = open_attempt(words)
     if source:
         emit_exactly(source_of(attempt))
     elif compared is not None:

@@ -15,7 +15,7 @@ from tui.commands.options import complete_sessions, json_option
 from tui.diagnostics import Complaint, say
 from tui.facts.doing import preparing
 from tui.facts.session_fields import best_words, fastest
-from tui.facts.tables import Column, Field
+from tui.facts.tables import Column, Field, Number
 from tui.facts.vocabulary import money, putting_away
 from tui.print.plain import emit, emit_json, listing
 
@@ -23,10 +23,10 @@ FIELDS: tuple[Field[SessionInfo], ...] = (
     Field(Column("session", keep=True), lambda info: info.name),
     Field(Column("title", if_known=True), lambda info: info.title),
     Field(Column("stage", if_known=True), lambda info: stage_words(info)),
-    Field(Column("solved", right=True), lambda info: f"{len(info.solved)}/{len(info.settings.tasks)}"),
-    Field(Column("attempts", right=True), lambda info: f"{info.attempts:,}"),
+    Field(Number("solved"), lambda info: f"{len(info.solved)}/{len(info.settings.tasks)}"),
+    Field(Number("attempts"), lambda info: f"{info.attempts:,}"),
     Field(Column("best", keep=True, if_known=True), best_words),
-    Field(Column("cost", right=True, if_known=True), lambda info: money(info.cost_usd)),
+    Field(Number("cost", if_known=True), lambda info: money(info.cost_usd)),
     Field(Column("waits for you", if_known=True), lambda info: ", ".join(info.waiting)),
 )
 

@@ -15,7 +15,7 @@ from tui.print.plain import emit, emit_json
 from tui.print.waiting_line import WaitingLine
 
 from .checks import CHECKS
-from .subject import PoolSubject, by_product
+from .subject import Subject, by_product
 from .verifying import BUDGET_S, INTERRUPTED, verify_pool
 
 WORDS = {True: "ok", False: "FAILED", None: "-"}
@@ -60,7 +60,7 @@ def gpus_of(named: str) -> Sequence[Device]:
 
 
 async def _verify(
-    subject: PoolSubject, budget_s: float, status: WaitingLine, *, as_json: bool
+    subject: Subject, budget_s: float, status: WaitingLine, *, as_json: bool
 ) -> VerificationFile:
     names = [check.name for check in CHECKS]
 

@@ -5,9 +5,8 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterable, Sequence
 from contextlib import AsyncExitStack
-from typing import Protocol
 
-from harness import Device, DevicePool, DeviceState, Evaluation, evaluate, target
+from harness import Device, DevicePool, Evaluation, evaluate, target
 from harness.hardware.recognition import describe_device
 from harness.node.telemetry.samples import StateReport
 from harness.node.telemetry.watcher import ask_once
@@ -19,57 +18,25 @@ from suites import Task, load_suite
 SEED = 1
 
 
-class Subject(Protocol):
-    """The devices under test. Every method may raise `HarnessError`."""
+class Subject:
+    """The devices under test, on a pool of their own, which `start` opens and `close` ends.
 
-    devices: Sequence[Device]
-    provenance: Provenance
-    """Without software until `start` has returned."""
-    evaluations: dict[str, Evaluation]
-    """All evaluations so far, by name."""
-
-    @property
-    def tasks(self) -> Sequence[Task]:
-        """The tasks; their baselines are judged."""
-        ...
-
-    async def ask_driver(self, device: Device) -> StateReport:
-        """Return what the driver reports about a GPU. Works before `start`."""
-        ...
-
-    async def start(self) -> None:
-        """Start the judge. The methods below need it."""
-        ...
-
-    async def compute(self, device: Device) -> str:
-        """Compute in a new process with a context on the GPU; return what is wrong, or an empty string."""
-        ...
-
-    async def judge(
-        self, name: str, source: str, task: Task, *, seed: int = SEED, on: str = ""
-    ) -> Evaluation:
-        """Judge a candidate and keep its evaluation under `name`; with `on`, on this GPU."""
-        ...
-
-    async def state(self, device: Device) -> DeviceState:
-        """Return how a GPU is now."""
-        ...
-
-
-class PoolSubject:
-    """The subject on a device pool of its own, which `start` opens and `close` ends."""
+    Every method may raise `HarnessError`.
+    """
 
     def __init__(self, devices: Sequence[Device], provenance: Provenance) -> None:
         self.devices = devices
         self.provenance = provenance
+        """Without software until `start` has returned."""
         self.evaluations: dict[str, Evaluation] = {}
+        """All evaluations so far, by name."""
         self._tasks = tuple(load_suite("starter"))
         self._stack = AsyncExitStack()
         self._open: DevicePool | None = None
 
     @property
     def tasks(self) -> Sequence[Task]:
-        """See `Subject`."""
+        """The tasks; their baselines are judged."""
         return self._tasks
 
     @property
@@ -78,23 +45,23 @@ class PoolSubject:
         return self._open
 
     async def ask_driver(self, device: Device) -> StateReport:
-        """See `Subject`."""
+        """Return what the driver reports about a GPU. Works before `start`."""
         return await asyncio.to_thread(ask_once, device.address, device.kind)
 
     async def start(self) -> None:
-        """See `Subject`."""
+        """Start the judge. The methods below need it."""
         pool = DevicePool([device.name for device in self.devices], tasks=self._tasks)
         self._open = await self._stack.enter_async_context(pool)
         self.provenance = await pool.provenance(self.devices[0])
 
     async def compute(self, device: Device) -> str:
-        """See `Subject`."""
+        """Compute in a new process with a context on the GPU; return what is wrong, or an empty string."""
         return await ServerProbe(self._pool.compiling)(device)
 
     async def judge(
         self, name: str, source: str, task: Task, *, seed: int = SEED, on: str = ""
     ) -> Evaluation:
-        """See `Subject`."""
+        """Judge a candidate and keep its evaluation under `name`; with `on`, on this GPU."""
         own = self.devices[0].target
         evaluation = await evaluate(
             source, task, self._pool, Attempt(on), targets=(target(own or "gfx942"),), seed=seed
@@ -102,17 +69,12 @@ class PoolSubject:
         self.evaluations[name] = evaluation
         return evaluation
 
-    async def state(self, device: Device) -> DeviceState:
-        """See `Subject`."""
-        telemetry = self._pool.telemetry(device)
-        return DeviceState() if telemetry is None else await telemetry.state()
-
     async def close(self) -> None:
         """End the judge's processes."""
         await self._stack.aclose()
 
 
-def by_product(devices: Iterable[Device]) -> list[PoolSubject]:
+def by_product(devices: Iterable[Device]) -> list[Subject]:
     """Return a subject for each product and driver. Asks the driver about each GPU."""
     groups: dict[tuple[str, str, str], list[Device]] = {}
     provenances: dict[tuple[str, str, str], Provenance] = {}
@@ -122,4 +84,4 @@ def by_product(devices: Iterable[Device]) -> list[PoolSubject]:
         key = provenance.product, provenance.partition, provenance.driver
         groups.setdefault(key, []).append(device)
         provenances.setdefault(key, provenance)
-    return [PoolSubject(group, provenances[key]) for key, group in groups.items()]
+    return [Subject(group, provenances[key]) for key, group in groups.items()]

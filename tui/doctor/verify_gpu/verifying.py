@@ -16,7 +16,7 @@ from sessions.verifications import CheckResult, VerificationFile, verification_p
 from tui.diagnostics import one_line
 
 from .checks import CHECKS, Check, NothingTimed
-from .subject import PoolSubject, Subject
+from .subject import Subject
 
 BUDGET_S = 570.0
 """For all checks; ending the processes takes some seconds more."""
@@ -25,7 +25,7 @@ OnResult = Callable[[CheckResult], None]
 
 
 async def verify_pool(
-    subject: PoolSubject, home: Home, *, budget_s: float, on_result: OnResult
+    subject: Subject, home: Home, *, budget_s: float, on_result: OnResult
 ) -> VerificationFile:
     """Run the checks on a subject of real GPUs, and end its processes."""
     try:
@@ -35,11 +35,7 @@ async def verify_pool(
 
 
 async def verify(
-    subject: Subject,
-    home: Home,
-    *,
-    on_result: OnResult,
-    budget_s: float = BUDGET_S,
+    subject: Subject, home: Home, *, on_result: OnResult, budget_s: float = BUDGET_S
 ) -> VerificationFile:
     """Run the checks in order and return the verification, which is in the home after each check.
 

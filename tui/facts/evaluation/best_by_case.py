@@ -8,7 +8,7 @@ from engine.tuning.best_by_case import CaseBest
 from harness import Latency
 from tui.facts.evaluation.counted import case_sizes
 from tui.facts.evaluation.times import case_speedup, side_us
-from tui.facts.tables import Column, Field
+from tui.facts.tables import Column, Field, Number
 from tui.facts.vocabulary import UNKNOWN
 
 TITLE = "Best configuration of each case"
@@ -29,14 +29,14 @@ FIELDS: tuple[Field[CaseBest], ...] = (
     Field(Column("shape", if_known=True), lambda best: case_sizes(best.evaluation).get(best.case, "")),
     Field(Column("configuration", keep=True), lambda best: config_words(best.config)),
     Field(Column("attempt", keep=True), lambda best: best.attempt),
-    Field(Column("baseline us", right=True, if_known=True), lambda best: _us(best.latency, baseline=True)),
-    Field(Column("this us", right=True, if_known=True), lambda best: _us(best.latency)),
+    Field(Number("baseline us", if_known=True), lambda best: _us(best.latency, baseline=True)),
+    Field(Number("this us", if_known=True), lambda best: _us(best.latency)),
     Field(
-        Column("speedup [95 %]", right=True, if_known=True),
+        Number("speedup [95 %]", if_known=True),
         lambda best: "" if best.latency is None else case_speedup(best.latency) or best.latency.outcome.value,
     ),
     Field(
-        Column("estimate us, not measured", right=True, if_known=True),
+        Number("estimate us, not measured", if_known=True),
         lambda best: (
             "" if best.estimate is None else f"{best.estimate.low_us:.3g} to {best.estimate.high_us:.3g}"
         ),

@@ -11,11 +11,11 @@ from sessions.names import stage_word
 from sessions.state.findings import finding_words, findings_of
 from sessions.state.speed import attempt_speed, found_speed, is_timed_again
 from sessions.state.state import AttemptState, Confirmation, InstanceState
-from tui.facts.tables import Column, Field, Table, table_of
+from tui.facts.tables import Column, Field, Number, Table, table_of
 from tui.facts.vocabulary import UNKNOWN, words
 
 MARGINS: tuple[Field[Margin], ...] = (
-    Field(Column("used", right=True), lambda margin: used_share(margin.used)),
+    Field(Number("used"), lambda margin: used_share(margin.used)),
     Field(Column("case", keep=True), lambda margin: margin.case),
     Field(Column("output", keep=True), lambda margin: margin.output),
     Field(

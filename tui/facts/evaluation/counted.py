@@ -6,36 +6,35 @@ from harness import Estimate, Evaluation
 from harness.wire.results.evaluation import SampledTraffic, Traffic
 from sessions.state.ranking import estimate_coverage, estimated_slowdown
 from tui.facts.evaluation.task_cases import sizes_words
-from tui.facts.tables import Column, Field, Table, table_of
+from tui.facts.tables import Column, Field, Number, Table, table_of
 from tui.facts.vocabulary import count, estimate, grouped, size
 
 TRAFFIC: tuple[Field[Traffic], ...] = (
     Field(Column("case", keep=True), lambda traffic: traffic.case),
     Field(Column("sizes", drop=7), lambda traffic: sizes_words(traffic.sizes), "dim"),
-    Field(Column("requested", right=True), lambda traffic: size(_requested(traffic))),
+    Field(Number("requested"), lambda traffic: size(_requested(traffic))),
     Field(
-        Column("unique", right=True, drop=2),
-        lambda traffic: size(traffic.unique_read_bytes + traffic.unique_write_bytes),
+        Number("unique", drop=2), lambda traffic: size(traffic.unique_read_bytes + traffic.unique_write_bytes)
     ),
-    Field(Column("minimal", right=True, drop=1), lambda traffic: size(traffic.minimal_bytes)),
-    Field(Column("req/min", right=True), lambda traffic: _excess(traffic)),
+    Field(Number("minimal", drop=1), lambda traffic: size(traffic.minimal_bytes)),
+    Field(Number("req/min"), lambda traffic: _excess(traffic)),
     Field(
-        Column("dot FLOPs", right=True, if_known=True, drop=3),
+        Number("dot FLOPs", if_known=True, drop=3),
         lambda traffic: count(traffic.dot_flops) if traffic.dot_flops else "",
     ),
-    Field(Column("launches", right=True, drop=5), lambda traffic: grouped(traffic.launches)),
-    Field(Column("programs", right=True, drop=6), lambda traffic: grouped(traffic.programs)),
+    Field(Number("launches", drop=5), lambda traffic: grouped(traffic.launches)),
+    Field(Number("programs", drop=6), lambda traffic: grouped(traffic.programs)),
 )
 SAMPLED: tuple[Field[SampledTraffic], ...] = (
     Field(Column("case", keep=True), lambda sample: sample.case),
     Field(Column("sizes", drop=7), lambda sample: sizes_words(sample.sizes), "dim"),
-    Field(Column("requested", right=True), lambda sample: size(_requested(sample))),
-    Field(Column("on dies at most", right=True, drop=2), lambda sample: size(sample.die_bytes)),
-    Field(Column("unique at most", right=True, drop=3), lambda sample: size(sample.unique_high_bytes)),
-    Field(Column("minimal", right=True, drop=1), lambda sample: size(sample.minimal_bytes)),
-    Field(Column("req/min", right=True), lambda sample: _excess(sample)),
+    Field(Number("requested"), lambda sample: size(_requested(sample))),
+    Field(Number("on dies at most", drop=2), lambda sample: size(sample.die_bytes)),
+    Field(Number("unique at most", drop=3), lambda sample: size(sample.unique_high_bytes)),
+    Field(Number("minimal", drop=1), lambda sample: size(sample.minimal_bytes)),
+    Field(Number("req/min"), lambda sample: _excess(sample)),
     Field(
-        Column("programs sampled", right=True, drop=4),
+        Number("programs sampled", drop=4),
         lambda sample: f"{grouped(sample.sampled)} of {grouped(sample.programs)}",
         "dim",
     ),
@@ -44,19 +43,19 @@ ESTIMATES: tuple[Field[Estimate], ...] = (
     Field(Column("target", keep=True), lambda bounds: bounds.target, "key"),
     Field(Column("case", keep=True), lambda bounds: bounds.case),
     Field(Column("sizes", drop=4), lambda bounds: sizes_words(bounds.sizes), "dim"),
-    Field(Column("at best us", right=True), lambda bounds: f"{bounds.low_us:,.4g}"),
+    Field(Number("at best us"), lambda bounds: f"{bounds.low_us:,.4g}"),
     Field(
-        Column("shared on dies us", right=True, if_known=True, drop=3),
+        Number("shared on dies us", if_known=True, drop=3),
         lambda bounds: "" if bounds.shared_us is None else f"{bounds.shared_us:,.4g}",
     ),
-    Field(Column("uncached us", right=True), lambda bounds: f"{bounds.high_us:,.4g}"),
+    Field(Number("uncached us"), lambda bounds: f"{bounds.high_us:,.4g}"),
     Field(
         Column("bound", drop=2),
         lambda bounds: " to ".join(dict.fromkeys((bounds.bound_low, bounds.bound_high))),
         "dim",
     ),
     Field(
-        Column("of the roofline", right=True, drop=1),
+        Number("of the roofline", drop=1),
         lambda bounds: estimate(bounds.high_us / bounds.low_us) if bounds.low_us > 0 else "",
     ),
 )

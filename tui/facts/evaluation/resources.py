@@ -12,7 +12,7 @@ from harness.assembly.code_texts import named_kernel
 from harness.wire.results.evaluation import GridFit
 from sessions.state.code_facts import code_words, loop_title
 from sessions.state.ranking import lowest_occupancy
-from tui.facts.tables import Cell, Column, Row, Table, row
+from tui.facts.tables import Cell, Column, Number, Row, Table, row
 from tui.facts.vocabulary import UNKNOWN, counted, size
 
 CASES_CELLS = 28
@@ -73,17 +73,17 @@ def _target_table(evaluation: Evaluation, target: str) -> Table:
     columns = (
         Column("kernel"),
         Column("cases", keep=True, drop=3),
-        Column("VGPRs" if amd else "registers", right=True),
-        Column("AGPRs", right=True, drop=7, if_known=True),
-        Column("SGPRs", right=True, drop=6, if_known=True),
-        Column("spills", right=True),
-        Column("LDS" if amd else "shared", right=True),
-        Column("waves" if amd else "warps", right=True),
+        Number("VGPRs" if amd else "registers"),
+        Number("AGPRs", drop=7, if_known=True),
+        Number("SGPRs", drop=6, if_known=True),
+        Number("spills"),
+        Number("LDS" if amd else "shared"),
+        Number("waves" if amd else "warps"),
         Column("limit", keep=True),
-        Column("MFMA" if amd else "MMA", right=True, drop=2, if_known=True),
+        Number("MFMA" if amd else "MMA", drop=2, if_known=True),
         Column("loads", keep=True, drop=4, if_known=True),
-        Column("rounds", right=True, drop=8, if_known=True),
-        Column("tail idle", right=True, drop=5, if_known=True),
+        Number("rounds", drop=8, if_known=True),
+        Number("tail idle", drop=5, if_known=True),
         Column("flags", drop=1, if_known=True),
     )
     message = evaluation.compile_errors.get(target, "")

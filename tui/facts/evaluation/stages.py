@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 from harness import STAGES, Basis, Evaluation, Stage
 from sessions.names import stage_word
-from tui.facts.tables import Cell, Column, Row, Table, named_values
+from tui.facts.tables import Cell, Column, Number, Row, Table, named_values
 from tui.facts.vocabulary import seconds
 
 from .provenance import provenance_words
@@ -23,7 +23,7 @@ def stages_table(stages: Iterable[Stage], *, running: str | None = None, beside:
     by_name = {stage.name: stage for stage in stages}
     # The stages run in order, so one before the running stage is over, even if its end was not recorded.
     over = STAGES.index(running) if running in STAGES else 0
-    columns = (Column("", least=4), Column("", keep=True), Column("", right=True), Column(""))
+    columns = (Column("", least=4), Column("", keep=True), Number(""), Column(""))
     return Table(
         "",
         columns,

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from suites import Case, Task, Tolerance
 from suites.tolerances import tolerance_of
-from tui.facts.tables import Column, Field, Table, table_of
+from tui.facts.tables import Column, Field, Number, Table, table_of
 from tui.facts.vocabulary import percent
 
 
@@ -20,9 +20,7 @@ def cases_table(task: Task, title: str = "") -> Table:
         Field(Column("on cpu"), lambda case: sizes_words(case.cpu)),
         Field(Column("on a GPU"), lambda case: sizes_words(case.gpu)),
         Field(Column("for", keep=True, if_known=True), lambda case: "exam" if case.exam else ""),
-        Field(
-            Column("share of time", right=True, if_known=True), lambda case: percent(shares.get(case.name))
-        ),
+        Field(Number("share of time", if_known=True), lambda case: percent(shares.get(case.name))),
         Field(Column("tolerance"), lambda case: tolerances_of(task, case)),
     )
     return table_of(title, fields, task.cases)

@@ -9,7 +9,7 @@ from harness import Evaluation, Latency, Outcome
 from harness.wire.results.latency import Bound, DeviceState, LaunchTime, Window
 from harness.wire.results.serving_facts import serving_facts
 from sessions.state.speed import speed_of
-from tui.facts.tables import NOTHING, Cell, Column, Row, Table, row
+from tui.facts.tables import NOTHING, Cell, Column, Number, Row, Table, row
 from tui.facts.vocabulary import UNKNOWN, interval, percent, size, speedup
 
 from .certainty import against_words
@@ -53,16 +53,16 @@ def time_columns(
         Column("case", keep=True),
         Column("shape", drop=6, if_known=True),
         Column("GPU", keep=True, drop=0 if len(devices) > 1 else 7),
-        Column(f"{name or 'baseline'} us", right=True, drop=2),
-        Column("this us", right=True, drop=1),
+        Number(f"{name or 'baseline'} us", drop=2),
+        Number("this us", drop=1),
         Column("speedup", keep=True),
         Column("outcome", keep=True, drop=5),
         Column("share of roof" if has_roof else "share of peak", keep=True, drop=4, if_known=True),
-        Column(f"vs {before_name}", right=True, if_known=True, drop=3),
-        Column("p10-p90 us", right=True, if_known=True, drop=10),
-        Column("samples", right=True, if_known=True, drop=12),
-        Column("left out", right=True, if_known=True, drop=9),
-        Column("pairs", right=True, if_known=True, drop=11),
+        Number(f"vs {before_name}", if_known=True, drop=3),
+        Number("p10-p90 us", if_known=True, drop=10),
+        Number("samples", if_known=True, drop=12),
+        Number("left out", if_known=True, drop=9),
+        Number("pairs", if_known=True, drop=11),
         Column("method", keep=True, drop=13),
         Column("confirmed by", keep=True, drop=8),
     )
@@ -196,19 +196,19 @@ def device_table(latency: Sequence[Latency]) -> Table:
     columns = (
         Column("case", keep=True),
         Column("GPU", keep=True),
-        Column("IOU", right=True, if_known=True),
-        Column("of a copy", right=True, if_known=True),
-        Column("MFU", right=True, if_known=True),
-        Column("of a product", right=True, if_known=True),
-        Column("floor us", right=True, if_known=True, drop=5),
-        Column("back to back us", right=True, if_known=True, drop=6),
-        Column("lowest MHz", right=True, if_known=True, drop=1),
+        Number("IOU", if_known=True),
+        Number("of a copy", if_known=True),
+        Number("MFU", if_known=True),
+        Number("of a product", if_known=True),
+        Number("floor us", if_known=True, drop=5),
+        Number("back to back us", if_known=True, drop=6),
+        Number("lowest MHz", if_known=True, drop=1),
         Column("throttled", keep=True, if_known=True, drop=2),
-        Column("others", right=True, if_known=True, drop=3),
-        Column("hot/memory C", right=True, if_known=True, drop=8),
-        Column("W", right=True, if_known=True, drop=9),
-        Column("mJ a call", right=True, if_known=True, drop=10),
-        Column("peak memory", right=True, if_known=True, drop=11),
+        Number("others", if_known=True, drop=3),
+        Number("hot/memory C", if_known=True, drop=8),
+        Number("W", if_known=True, drop=9),
+        Number("mJ a call", if_known=True, drop=10),
+        Number("peak memory", if_known=True, drop=11),
     )
     rows = tuple(map(_device_row, latency))
     is_known = any(cell.text not in NOTHING for shown in rows for cell in shown.cells[2:])
@@ -271,10 +271,10 @@ def launches_table(latency: Iterable[Latency]) -> Table:
         Column("case", keep=True),
         Column("GPU", keep=True, drop=3),
         Column("side", keep=True),
-        Column("#", right=True, drop=2),
+        Number("#", drop=2),
         Column("launch"),
-        Column("us", right=True),
-        Column("share", right=True, drop=1),
+        Number("us"),
+        Number("share", drop=1),
     )
     rows = [
         launch_row

@@ -9,7 +9,7 @@ from harness.profiling.bottleneck import bytes_words, limit_of, roofline_words, 
 from harness.wire.results.kernel_profile import KernelProfile, Profile
 from sessions.names import split_attempt
 from sessions.state.state import AttemptState, SessionState
-from tui.facts.tables import Cell, Column, Row, Table
+from tui.facts.tables import Cell, Column, Number, Row, Table
 from tui.facts.vocabulary import UNKNOWN, counted, percent
 
 MOST_KERNELS = 4
@@ -63,7 +63,7 @@ def profile_tables(profiles: Mapping[str, Profile]) -> Iterator[Table]:
     """Yield the page of one profile, or of two beside each other, by the name of the attempt or `baseline`."""
     shown = [column for subject, profile in profiles.items() for column in _columns(subject, profile)]
     names = [_title(column, beside=len(profiles) > 1) for column in shown]
-    columns = (Column("", keep=True), *(Column(name, right=True) for name in names))
+    columns = (Column("", keep=True), *(Number(name) for name in names))
     figures = [(name, [figure(column) for column in shown]) for name, figure in _FIGURES]
     rows = tuple(
         Row("", (Cell(name, "dim"), *map(Cell, values)))

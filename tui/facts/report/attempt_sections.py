@@ -16,7 +16,7 @@ from sessions.state.winners import accepted_attempt
 from suites.source.python_source import source_lines
 from tui.facts.attempt import origin_words
 from tui.facts.evaluation.counted import estimate_words
-from tui.facts.tables import Cell, Column, Field
+from tui.facts.tables import Cell, Column, Field, Number
 from tui.facts.vocabulary import FINDING, grouped, letter, moment, percent_change, verdict_style, words
 
 from .model import SessionReport, is_best
@@ -115,15 +115,11 @@ CHANGES: tuple[Field[Change], ...] = (
         lambda change: origin_words(change.attempt, (change.attempt.base or "").rpartition("#")[2]),
         "dim",
     ),
-    Field(Column("speedup", 9, 10, right=True, if_known=True), lambda change: speed_cell(change.speed)),
-    Field(
-        Column("95 %", 12, 14, right=True, if_known=True, drop=6), lambda change: interval_cell(change.speed)
-    ),
-    Field(
-        Column("to base", 7, 7, right=True, if_known=True, drop=2), lambda change: percent_change(change.gain)
-    ),
-    Field(Column("estimate", 18, 20, right=True, if_known=True, drop=1), _estimate, "dim"),
-    Field(Column("lines", 6, 11, right=True, if_known=True, drop=5), _lines, "dim"),
+    Field(Number("speedup", 9, 10, if_known=True), lambda change: speed_cell(change.speed)),
+    Field(Number("95 %", 12, 14, if_known=True, drop=6), lambda change: interval_cell(change.speed)),
+    Field(Number("to base", 7, 7, if_known=True, drop=2), lambda change: percent_change(change.gain)),
+    Field(Number("estimate", 18, 20, if_known=True, drop=1), _estimate, "dim"),
+    Field(Number("lines", 6, 11, if_known=True, drop=5), _lines, "dim"),
     Field(Column("strategy, or error", 20, 90, drop=3), _reason),
 )
 

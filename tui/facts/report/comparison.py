@@ -15,7 +15,7 @@ from sessions.state.ratio_words import times
 from tui.facts.report.bars import PLAIN, share_bar
 from tui.facts.report.section import Section, section_of
 from tui.facts.settings_words import method_words
-from tui.facts.tables import Column, Field
+from tui.facts.tables import Column, Field, Number
 from tui.facts.vocabulary import counted, grouped
 
 SIDES = ("A", "B")
@@ -188,7 +188,7 @@ def _solved_counts(comparison: Comparison) -> list[SolvedCount]:
 
 SOLVED: tuple[Field[SolvedCount], ...] = (
     Field(Column("solved by", keep=True), lambda count: count.by),
-    Field(Column("tasks", right=True), lambda count: grouped(count.tasks)),
+    Field(Number("tasks"), lambda count: grouped(count.tasks)),
     Field(Column("", 10, 24, drop=1), lambda count: share_bar(count.share), "bar"),
     Field(Column("names", 14, drop=2), lambda count: count.names, "dim"),
 )
@@ -200,15 +200,14 @@ def _speed_section(comparison: Comparison) -> Section:
 
     def speedup(side: int) -> Field[TaskPair]:
         return Field(
-            Column(SIDES[side], right=True),
-            lambda pair: times(best.speedup) if (best := pair.best[side]) else "",
+            Number(SIDES[side]), lambda pair: times(best.speedup) if (best := pair.best[side]) else ""
         )
 
     fields: tuple[Field[TaskPair], ...] = (
         Field(Column("task", keep=True), lambda pair: short_task(pair.task)),
         speedup(0),
         speedup(1),
-        Field(Column("B to A", right=True), lambda pair: times(math.exp(pair.log_ratio or 0.0))),
+        Field(Number("B to A"), lambda pair: times(math.exp(pair.log_ratio or 0.0))),
         Field(
             Column(f"{'A faster ':>{HALF_CELLS}}{PLAIN.baseline} B faster", 25, 25, drop=1),
             lambda pair: _bar(pair.log_ratio or 0.0, most),

@@ -9,7 +9,7 @@ from harness import STAGES, Verdict
 from sessions.names import short_task, stage_word
 from sessions.state.state import AttemptState, SessionState
 from tui.facts.spending import Spending, spending_of
-from tui.facts.tables import Cell, Column, Field
+from tui.facts.tables import Cell, Column, Field, Number
 from tui.facts.vocabulary import UNKNOWN, duration, grouped, letter, money, percent, words
 
 from .attempt_sections import report_style
@@ -104,24 +104,19 @@ def _message(count: VerdictCount) -> str:
 COSTS: tuple[Field[TaskCost], ...] = (
     Field(Column("task", 8, 30, keep=True), lambda cost: short_task(cost.task)),
     Field(Column("solved", 6, 6), lambda cost: "yes" if cost.to_first_correct else Cell("no", "dim")),
-    Field(Column("attempts", 8, 8, right=True), lambda cost: grouped(cost.attempts)),
+    Field(Number("attempts", 8, 8), lambda cost: grouped(cost.attempts)),
     Field(
-        Column("to first correct", 16, 16, right=True, if_known=True, drop=1),
-        lambda cost: grouped(cost.to_first_correct),
+        Number("to first correct", 16, 16, if_known=True, drop=1), lambda cost: grouped(cost.to_first_correct)
     ),
-    Field(Column("cost", 7, 9, right=True, if_known=True), lambda cost: money(cost.spent.cost_usd)),
+    Field(Number("cost", 7, 9, if_known=True), lambda cost: money(cost.spent.cost_usd)),
     Field(
-        Column("tokens in", 9, 12, right=True, if_known=True, drop=2),
+        Number("tokens in", 9, 12, if_known=True, drop=2),
         lambda cost: grouped(cost.spent.input_tokens),
         "dim",
     ),
+    Field(Number("out", 7, 12, if_known=True, drop=3), lambda cost: grouped(cost.spent.output_tokens), "dim"),
     Field(
-        Column("out", 7, 12, right=True, if_known=True, drop=3),
-        lambda cost: grouped(cost.spent.output_tokens),
-        "dim",
-    ),
-    Field(
-        Column("on devices", 10, 12, right=True, if_known=True, drop=4),
+        Number("on devices", 10, 12, if_known=True, drop=4),
         lambda cost: Cell(duration(cost.spent.device_s or None), "dim", value=cost.spent.device_s or None),
     ),
 )
@@ -138,9 +133,9 @@ def verdict_sections(report: SessionReport) -> tuple[Section, ...]:
             ),
         ),
         Field(Column("error", 8, 24), lambda count: count.error.replace("_", " ")),
-        Field(Column("attempts", 8, 8, right=True), lambda count: grouped(len(count.attempts))),
+        Field(Number("attempts", 8, 8), lambda count: grouped(len(count.attempts))),
         Field(
-            Column("share", 5, 6, right=True),
+            Number("share", 5, 6),
             lambda count: percent(len(count.attempts) / judged) if count.verdict.counted else "",
         ),
         Field(Column("newest", 8, 26, keep=True, drop=1), lambda count: count.attempts[-1].attempt, "dim"),
@@ -153,12 +148,12 @@ def verdict_sections(report: SessionReport) -> tuple[Section, ...]:
     stages: Sequence[Field[StageCount]] = (
         Field(Column("stage", 12, 12, keep=True), lambda count: stage_word(count.stage)),
         Field(
-            Column("reached", 7, 8, right=True),
+            Number("reached", 7, 8),
             lambda count: "no GPU" if no_gpu and not count.reached else grouped(count.reached),
         ),
-        Field(Column("passed", 7, 8, right=True), lambda count: passed(count, grouped(count.passed))),
+        Field(Number("passed", 7, 8), lambda count: passed(count, grouped(count.passed))),
         Field(
-            Column("of all judged", 13, 13, right=True),
+            Number("of all judged", 13, 13),
             lambda count: passed(count, percent(count.passed / judged)),
             "dim",
         ),

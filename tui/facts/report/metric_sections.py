@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from sessions.metrics.attempt_row import attempt_rows
 from sessions.names import short_task
-from tui.facts.tables import Column, Field
+from tui.facts.tables import Column, Field, Number
 from tui.facts.vocabulary import UNKNOWN, counted, percent
 
 from .metrics import TaskMetrics, ratio
@@ -25,7 +25,7 @@ class Metric(NamedTuple):
 
 METRICS: tuple[Field[Metric], ...] = (
     Field(Column("metric", 18, 26, keep=True), lambda metric: metric.name),
-    Field(Column("value", 6, 10, right=True), lambda metric: metric.value),
+    Field(Number("value", 6, 10), lambda metric: metric.value),
     Field(Column("counts", 24, 60), lambda metric: metric.meaning, "dim"),
     Field(Column("source", 13, 26, drop=1), lambda metric: metric.source, "dim"),
 )
@@ -37,20 +37,15 @@ BY_TASK: tuple[Field[TaskMetrics], ...] = (
     ),
     Field(Column("exam", 12, 16, keep=True, if_known=True), lambda row: _exam(row)),
     Field(
-        Column("attempts", 8, 12, right=True),
+        Number("attempts", 8, 12),
         lambda row: f"{row.attempts}{f' (+{row.uncounted})' if row.uncounted else ''}",
     ),
-    Field(Column("call", right=True, drop=3), lambda row: percent(row.call_accuracy)),
-    Field(Column("exec", right=True), lambda row: percent(row.execution_accuracy)),
-    Field(Column("pass@1", right=True, drop=1), lambda row: percent(row.pass_at_1)),
-    Field(Column("pass@k", right=True, drop=5), lambda row: percent(row.pass_at_k)),
-    Field(
-        Column("speedup", right=True, if_known=True), lambda row: ratio(row.speedup_geomean, row.speedup_sign)
-    ),
-    Field(
-        Column("GEAK mean", right=True, if_known=True, drop=4),
-        lambda row: ratio(row.speedup_mean, row.speedup_sign),
-    ),
+    Field(Number("call", drop=3), lambda row: percent(row.call_accuracy)),
+    Field(Number("exec"), lambda row: percent(row.execution_accuracy)),
+    Field(Number("pass@1", drop=1), lambda row: percent(row.pass_at_1)),
+    Field(Number("pass@k", drop=5), lambda row: percent(row.pass_at_k)),
+    Field(Number("speedup", if_known=True), lambda row: ratio(row.speedup_geomean, row.speedup_sign)),
+    Field(Number("GEAK mean", if_known=True, drop=4), lambda row: ratio(row.speedup_mean, row.speedup_sign)),
     Field(Column("against", 7, 12, if_known=True, drop=6), lambda row: row.against),
 )
 

@@ -13,7 +13,7 @@ from tui.facts.attempt import origin_words
 from tui.facts.evaluation.counted import estimate_words
 from tui.facts.evaluation.roofs import roof_range, roof_range_words
 from tui.facts.evaluation.spread import by_gpu_words
-from tui.facts.tables import Cell, Column, Field, Row, columns_of
+from tui.facts.tables import Cell, Column, Field, Number, Row, columns_of
 from tui.facts.vocabulary import ACCEPTED, CONFIRMED, FINDING, UNKNOWN, WAITS, interval, speed_style
 
 from .model import SessionReport, Unsolved, Winner
@@ -96,26 +96,23 @@ def _exam(winner: Winner) -> Cell:
 
 WINNERS: tuple[Field[Winner], ...] = (
     Field(Column("attempt", most=26, keep=True), _attempt),
-    Field(Column("speedup", 9, 10, right=True, if_known=True), lambda winner: speed_cell(winner.speed)),
-    Field(
-        Column("95 %", 12, 14, right=True, if_known=True, drop=1), lambda winner: interval_cell(winner.speed)
-    ),
+    Field(Number("speedup", 9, 10, if_known=True), lambda winner: speed_cell(winner.speed)),
+    Field(Number("95 %", 12, 14, if_known=True, drop=1), lambda winner: interval_cell(winner.speed)),
     Field(Column("", 3, 3, if_known=True), _marks),
-    Field(Column("cases", 6, 8, right=True, if_known=True, drop=4), _cases, "dim"),
+    Field(Number("cases", 6, 8, if_known=True, drop=4), _cases, "dim"),
     Field(
-        Column("exact cases", right=True, if_known=True, drop=10),
+        Number("exact cases", if_known=True, drop=10),
         lambda winner: winner.speed.exact_words if winner.speed is not None else "",
     ),
     Field(Column("remark", 16, 60, if_known=True, drop=2), _remark),
     Field(
-        Column("roof", 7, 8, right=True, if_known=True, drop=3),
+        Number("roof", 7, 8, if_known=True, drop=3),
         lambda winner: roof_range_words(roof_range(winner.evaluation)),
     ),
     Field(Column("exam", 12, 12), _exam),
     Field(Column("decision", 14, 30, if_known=True, drop=5), _decision),
     Field(
-        Column("before exam", right=True, if_known=True, drop=6),
-        lambda winner: speed_cell(found_speed(winner.best)).text,
+        Number("before exam", if_known=True, drop=6), lambda winner: speed_cell(found_speed(winner.best)).text
     ),
     Field(Column("against", 7, 12, if_known=True, drop=7), _against, "dim"),
     Field(Column("device", 6, 16, if_known=True, drop=8), _device, "dim"),

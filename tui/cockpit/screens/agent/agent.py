@@ -19,12 +19,11 @@ from tui.cockpit.draw.lines import EMPTY, Line, Span, cells, escaped, plain
 from tui.cockpit.screens.acting import DECISIONS, STEERING, action_bindings
 from tui.cockpit.screens.agent import agent_head, tabs
 from tui.cockpit.screens.agent.assembly_view import AssemblyView
-from tui.cockpit.screens.agent.page import PageSubject
+from tui.cockpit.screens.agent.page import PageSubject, PageView
 from tui.cockpit.screens.agent.steps_view import StepsView
-from tui.cockpit.screens.agent.verdict_head import pinned_lines
+from tui.cockpit.screens.agent.verdict import pinned_lines
 from tui.cockpit.screens.comparing import COMPARING, AttemptCode, ComparingScreen, set_title
 from tui.cockpit.widgets.bar import Bar
-from tui.cockpit.widgets.page_view import PageView
 from tui.facts.profiling.profile_tables import shown_profiles
 
 ABOVE = ("steps", "code")
@@ -107,7 +106,6 @@ Brackets are around the attempt that all panes are about.
         return self.zoomed or not self.has_room
 
     def middle(self) -> Iterable[Widget]:
-        """Head and strip, the pinned verdict, steps and code, a page of the judge."""
         yield self.head
         yield self.strip
         yield from self.verdict
@@ -118,12 +116,10 @@ Brackets are around the attempt that all panes are about.
         yield self.assembly
 
     def on_mount(self) -> None:
-        """Draw, and put the keys on the steps."""
         super().on_mount()
         self._choose("steps")
 
     def repaint(self, dirty: frozenset[str]) -> None:
-        """Draw what changed, and the clock in the head."""
         super().repaint(dirty)
         if self.is_mounted and self.desk.feed is not None:
             self._draw_head()
@@ -215,6 +211,7 @@ Brackets are around the attempt that all panes are about.
             any(request.attempt == attempt.attempt for request in state.profiles_asked),
             code.files.shapes,
             self.tabbed,
+            self.feed.session,
             self._can_act,
             code.chosen_error,
         )
@@ -304,7 +301,6 @@ Brackets are around the attempt that all panes are about.
         return super().check_action(action, parameters)
 
     def action_pane(self, number: int) -> None:
-        """Go to a pane."""
         self._choose(self.PANES[number - 1][0])
 
     def action_walk(self, steps: int) -> None:
@@ -317,7 +313,6 @@ Brackets are around the attempt that all panes are about.
         self._look_at(numbers[place] if place < len(numbers) else None)
 
     def jump(self, kind: str, direction: int) -> bool:
-        """Go to the next attempt of this instance that waits, is the best or failed."""
         instance, attempt = self.instance, self.attempt
         if instance is None or attempt is None:
             return False
@@ -333,13 +328,10 @@ Brackets are around the attempt that all panes are about.
         self.redraw()
 
     def action_profile(self) -> None:
-        """Profile the attempt, and show the pane that gets the page."""
         super().action_profile()
-        if tabs.is_there("profile", self.attempt):
-            self._choose("profile")
+        self._choose("profile")
 
     def action_zoom(self) -> None:
-        """Give one pane the whole screen, or all panes their places."""
         self.zoomed = not self.zoomed
         self.set_class(self.zoomed, "-zoomed")
         names: dict[Widget | None, str] = {self.steps: "steps", self.code: "code"}

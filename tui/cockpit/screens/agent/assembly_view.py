@@ -58,7 +58,6 @@ class AssemblyView(Horizontal):
         self._read_text: _Read | None = None
 
     def compose(self) -> list[CodeColumn]:
-        """The two columns."""
         return [self.source, self.code]
 
     def show_attempt(
@@ -133,14 +132,12 @@ class AssemblyView(Horizontal):
         (self.code if moved is self.source else self.source).tie(moved.row.sources)
 
     def action_fold(self) -> None:
-        """Open the loop under the cursor, or fold it."""
         loop = self.code.row.loop
         if loop is not None:
             self._opened ^= {loop}
             self._draw_code()
 
     def action_kernel(self) -> None:
-        """Show the next kernel."""
         if len(self._readers) > 1:
             self._number = (self._number + 1) % len(self._readers)
             self._start()

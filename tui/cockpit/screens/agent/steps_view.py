@@ -98,20 +98,16 @@ goes there. New words are followed; scroll up to hold the text still.
         return not self._anchor_released
 
     def on_mount(self) -> None:
-        """Follow from the start."""
         self.anchor()
 
     def on_resize(self, event: events.Resize) -> None:
-        """Wrap for the new width."""
         if self.scrollable_content_region.width != self._width:
             self.show_steps(self._steps)
 
     def on_focus(self) -> None:
-        """Draw the cursor as the one that keys move."""
         self._draw()
 
     def on_blur(self) -> None:
-        """Draw no cursor."""
         self._draw()
 
     def show_steps(self, steps: Sequence[AttemptStep]) -> None:
@@ -212,7 +208,6 @@ goes there. New words are followed; scroll up to hold the text still.
                 self.action_unfold()
 
     def action_follow(self) -> None:
-        """Go to the end and stay there."""
         self._cursor = ""
         self.anchor()
         self.scroll_end(animate=False)

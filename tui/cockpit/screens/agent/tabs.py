@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from harness import Evaluation
+from harness import Evaluation, Verdict
 from harness.assembly.code_texts import all_assembly
 from harness.wire.device import is_cpu
 from sessions.state.speed import missing_speed
@@ -87,27 +87,29 @@ def _profile_tables(subject: PageSubject) -> Iterator[Table]:
     evaluation = subject.attempt.evaluation
     if evaluation is None:
         return
-    if is_cpu(evaluation.device) and not subject.profiles:
-        yield Table("").with_sentences("The hardware counted nothing: no GPU judged it.", style="dim")
-    yield from _counted_tables(evaluation)
-
-
-def _counted_tables(evaluation: Evaluation) -> Iterator[Table]:
+    if not (subject.is_profiled or subject.profiles):
+        yield Table("").with_sentences(_no_profile(subject, evaluation), style="dim")
     yield launches_table(evaluation.latency)
     yield traffic_table(evaluation)
     yield sampled_table(evaluation)
 
 
+def _no_profile(subject: PageSubject, evaluation: Evaluation) -> str:
+    """Say why there is no profile, and what to press or run."""
+    if is_cpu(evaluation.device):
+        return "The hardware counted nothing: no GPU judged it. On a GPU, P takes a profile."
+    if evaluation.verdict is not Verdict.CORRECT:
+        return "No profile: only a correct attempt gets one. Go to a correct attempt and press P."
+    if subject.can_act:
+        return "No profile yet: P takes one."
+    return f"No profile yet: `wavedeck profile {subject.session} {subject.attempt.attempt}` takes one."
+
+
 def is_there(tab: str, attempt: AttemptState | None) -> bool:
-    """Return whether a tab has anything to show: the profile and the assembly may have nothing."""
-    if tab not in ("profile", "assembly"):
+    """Return whether a tab has anything to show; without compiled code, the assembly has nothing."""
+    if tab != "assembly":
         return True
-    evaluation = attempt.evaluation if attempt is not None else None
-    if tab == "assembly":
-        return evaluation is not None and bool(all_assembly(evaluation))
-    if attempt is not None and attempt.profiles:
-        return True
-    return evaluation is not None and any(table.has_content for table in _counted_tables(evaluation))
+    return attempt is not None and attempt.evaluation is not None and bool(all_assembly(attempt.evaluation))
 
 
 def copy_text(tab: str, attempt: AttemptState) -> str:

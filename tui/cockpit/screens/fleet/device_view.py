@@ -12,17 +12,17 @@ from tui.cockpit.draw.lines import Line, Span, clean, fit, wrap_phrases
 from tui.cockpit.screens.fleet.fleet_cells import TREND, last_minute
 from tui.facts import vocabulary
 from tui.facts.attention import foreign_words
-from tui.facts.tables import Cell, Column, Row
+from tui.facts.tables import Cell, Column, Number, Row
 
 COLUMNS = (
-    Column("#", 1, 16, right=True),
+    Number("#", 1, 16),
     Column("state", 6, 10),
     Column("attempt", 8, 24),
-    Column("busy", 4, 5, right=True, drop=4, if_known=True),
-    Column("memory", 6, 9, right=True, drop=6, if_known=True),
-    Column("power", 5, 6, right=True, drop=7, if_known=True),
-    Column("clock", 5, 5, right=True, drop=5, if_known=True),
-    Column("temp", 4, 5, right=True, drop=3, if_known=True),
+    Number("busy", 4, 5, drop=4, if_known=True),
+    Number("memory", 6, 9, drop=6, if_known=True),
+    Number("power", 5, 6, drop=7, if_known=True),
+    Number("clock", 5, 5, drop=5, if_known=True),
+    Number("temp", 4, 5, drop=3, if_known=True),
     Column("last minute", 11, 11, drop=8, if_known=True),
 )
 MOST_LINES = 16

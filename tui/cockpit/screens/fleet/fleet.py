@@ -29,10 +29,10 @@ from tui.facts.attention import Concern
 from tui.facts.doing import preparing
 from tui.facts.filters import Value
 from tui.facts.instance import InstanceFacts
-from tui.facts.tables import Cell, Column, Row
+from tui.facts.tables import Cell, Column, Number, Row
 from tui.facts.vocabulary import NO_GPU
 
-NEXT_COLUMNS = (Column("", 1, 3, right=True), Column("", 8, 30), Column("", 20, 200))
+NEXT_COLUMNS = (Number("", 1, 3), Column("", 8, 30), Column("", 20, 200))
 SIDE_BY_SIDE = 110
 """From this width on, GPUs and Next are side by side."""
 GPUS_WIDTH = 78
@@ -140,7 +140,6 @@ class FleetScreen(ActingScreen):
         self._places: tuple[bool, int, int, int] | None = None
 
     def middle(self) -> Iterable[Widget]:
-        """Tasks, below a short table of them the newest reasoning and verdicts, then GPUs and Next."""
         self.latest.can_focus = False
         yield self.tasks_title
         yield self.tasks
@@ -148,7 +147,6 @@ class FleetScreen(ActingScreen):
         yield self.below
 
     def on_mount(self) -> None:
-        """Draw, and put the keys on the tasks."""
         super().on_mount()
         self.tasks.focus()
 
@@ -180,7 +178,6 @@ class FleetScreen(ActingScreen):
             self.draw(dirty)
 
     def draw(self, dirty: frozenset[str]) -> None:
-        """Draw the cells of changed instances, and the panes below."""
         state, now_wall = self.feed.state, self.desk.wall()
         now = self.desk.clock()
         jumped = EVERYTHING in dirty
@@ -323,12 +320,10 @@ class FleetScreen(ActingScreen):
         )
 
     def action_order(self) -> None:
-        """Take the next order of the rows."""
         self._order = ORDERS[(ORDERS.index(self._order) + 1) % len(ORDERS)]
         self.repaint(frozenset())
 
     def action_pane(self, number: int) -> None:
-        """Go to a pane."""
         pane: Widget = (self.tasks, self.gpus, self.next)[number - 1]
         pane.focus()
         self._draw_titles()
@@ -346,7 +341,6 @@ class FleetScreen(ActingScreen):
         return super().destination(name)
 
     def action_back(self) -> None:
-        """Go Home."""
         self.post_message(LeaveSession())
 
     def jump(self, kind: str, direction: int) -> bool:

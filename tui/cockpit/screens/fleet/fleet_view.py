@@ -22,7 +22,7 @@ from tui.cockpit.screens.fleet.fleet_cells import (
 from tui.facts import vocabulary
 from tui.facts.evaluation.counted import estimate_words
 from tui.facts.instance import InstanceFacts, mark_of_best
-from tui.facts.tables import GAP, NOTHING, Cell, Column, Row, Table
+from tui.facts.tables import GAP, NOTHING, Cell, Column, Number, Row, Table
 from tui.facts.vocabulary import UNKNOWN, speed_style
 
 LONGEST_TASK = 24
@@ -225,7 +225,7 @@ def _columns_about(tasks: Sequence[TaskFacts], wanted: Collection[str]) -> list[
             [Cell(clean(short_task(task.task)), "bold" if task.needs_person else "") for task in tasks],
         ),
         FleetColumn(Column("best [95 %]" if has_interval else "best", least), bests),
-        FleetColumn(Column("", 2, 2, right=True, gap=0), [_mark_cell(task.leader) for task in tasks]),
+        FleetColumn(Number("", 2, 2, gap=0), [_mark_cell(task.leader) for task in tasks]),
         FleetColumn(Column("cases", 5, 5), [Cell(text, "dim") for text in cases], "cases"),
         FleetColumn(Column("by", 4), [Cell(_by(task.leader), "dim") for task in tasks], "by"),
     ]
@@ -240,11 +240,9 @@ def _columns_of_effort(tasks: Sequence[TaskFacts], now_wall: float) -> list[Flee
     trends = [trend(task.instances) if is_measured else UNKNOWN for task in tasks]
     return [
         FleetColumn(
-            Column("spent" if money else "tokens", 6, right=True),
-            [Cell(text, "dim") for text in spent],
-            "spent",
+            Number("spent" if money else "tokens", 6), [Cell(text, "dim") for text in spent], "spent"
         ),
-        FleetColumn(Column("last gain", 9, right=True), [Cell(text, "dim") for text in gains], "gain"),
+        FleetColumn(Number("last gain", 9), [Cell(text, "dim") for text in gains], "gain"),
         FleetColumn(Column("trend", TREND, TREND), [Cell(text, "dim") for text in trends], "trend"),
     ]
 

@@ -83,7 +83,6 @@ class HomeScreen(LayeredScreen[None]):
         self._opening = opening
 
     def compose(self) -> ComposeResult:
-        """Header, table, the session under the cursor, keys."""
         yield Bar(id="header", classes="header")
         yield SessionTable(empty="" if self._opening else READING, id="sessions")
         yield Bar(id="about")
@@ -99,7 +98,6 @@ class HomeScreen(LayeredScreen[None]):
         return self.query_one(SessionTable)
 
     def on_mount(self) -> None:
-        """Look for changes while the screen is shown."""
         self.table.show_only(self._desk.preferences.columns.get("sessions"))
         self._timer = self.set_interval(LOOK_S, self._look)
 
@@ -122,7 +120,6 @@ class HomeScreen(LayeredScreen[None]):
                 self.action_reload()
 
     def on_resize(self, event: events.Resize) -> None:
-        """Lines depend on the width."""
         self.call_after_refresh(self._draw)
 
     def stay(self) -> None:
@@ -145,7 +142,6 @@ class HomeScreen(LayeredScreen[None]):
         self._draw()
 
     def action_reload(self) -> None:
-        """Read the list of sessions."""
         self._read(only_changes=False)
 
     def _look(self) -> None:
@@ -161,7 +157,6 @@ class HomeScreen(LayeredScreen[None]):
             self.app.call_from_thread(self.tell, infos, mark)
 
     def on_worker_state_changed(self, event: Worker.StateChanged) -> None:
-        """The app shows a reading that failed."""
         if event.state is WorkerState.ERROR and event.worker.group == "list":
             self._failed = True
             self.table.empty = UNREADABLE
@@ -201,11 +196,9 @@ class HomeScreen(LayeredScreen[None]):
             self.post_message(OpenSession(message.key))
 
     def action_new_run(self) -> None:
-        """Open the form of a new run."""
         self.post_message(NewRun())
 
     def action_report(self) -> None:
-        """Report the marked sessions, or the one under the cursor."""
         marked = self.table.marked_sessions
         current = self.table.current
         names = marked or ([current.name] if current is not None else [])
@@ -217,7 +210,6 @@ class HomeScreen(LayeredScreen[None]):
         self.post_message(OpenComparison(*sorted(self.table.marked_sessions)))
 
     def action_order(self) -> None:
-        """Order the list another way."""
         self.table.next_order()
 
     def action_find(self) -> None:
@@ -235,7 +227,6 @@ class HomeScreen(LayeredScreen[None]):
         self.table.go_to_match(direction)
 
     def action_show_all(self) -> None:
-        """End the filter."""
         self.table.find("")
         self.refresh_bindings()
 

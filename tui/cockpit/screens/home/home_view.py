@@ -12,7 +12,7 @@ from tui.facts.doing import preparing
 from tui.facts.node_facts import NodeFacts, node_words
 from tui.facts.session_fields import fastest
 from tui.facts.settings_words import method_words, task_words
-from tui.facts.tables import Cell, Column, Row
+from tui.facts.tables import Cell, Column, Number, Row
 from tui.facts.vocabulary import next_command
 
 if TYPE_CHECKING:
@@ -20,16 +20,16 @@ if TYPE_CHECKING:
 
 COLUMNS = (
     Column("session", 26, 40),
-    Column("method", 4, 24, drop=6),
+    Column("method", 4, 60, drop=6, inner_cut=True),
     Column("model", 8, 28, drop=7),
-    Column("solved", 6, 7, right=True),
-    Column("confirmed", 9, 9, right=True, drop=3, if_known=True),
-    Column("attempts", 8, 8, right=True, drop=2),
-    Column("best, 95 %", 24, 24),
+    Number("solved", 6, 7),
+    Number("confirmed", 9, 9, drop=3, if_known=True),
+    Number("attempts", 8, 8, drop=2),
+    Column("best, 95 %", most=24, keep=True),
     Column("of task", 8, 24, drop=1, if_known=True),
-    Column("cost", 13, 18, right=True, drop=4),
-    Column("time", 8, 9, right=True, drop=5),
-    Column("state", 11, 14),
+    Number("cost", most=18, drop=4),
+    Number("time", most=9, drop=5),
+    Column("state", most=14, keep=True),
 )
 ORDERS = ("newest", "best speedup", "cost", "waits first")
 

@@ -8,15 +8,8 @@ from harness import Latency
 from harness.wire.results.latency import LaunchTime, Timed, Window
 from tui.cockpit.draw.lines import Line, Span, clean
 from tui.cockpit.screens.agent.page import tables_lines
-from tui.facts.evaluation.times import (
-    device_table,
-    is_hidden,
-    launches_table,
-    remarks,
-    side_us,
-    times_table,
-)
-from tui.facts.tables import NOTHING, Cell, Column, Table, named_values, row
+from tui.facts.evaluation.times import device_table, is_hidden, launches_table, remarks, side_us, times_table
+from tui.facts.tables import NOTHING, Cell, Column, Number, Table, named_values, row
 from tui.facts.vocabulary import size
 
 from .captions import in_lines
@@ -124,7 +117,7 @@ def _sides_table(latency: Latency, title: str = "") -> Table:
         if not set(texts) <= NOTHING:
             rows.append(row(Cell(name, "dim"), *texts))
     titles = (latency.against or "baseline", "this attempt")
-    return Table(title, (Column("", keep=True), *(Column(name, right=True) for name in titles)), tuple(rows))
+    return Table(title, (Column("", keep=True), *(Number(name) for name in titles)), tuple(rows))
 
 
 def _named_facts(latency: Latency) -> list[tuple[str, str]]:

@@ -122,7 +122,6 @@ class LatencyScreen(ActingScreen):
         return case.name if case is not None else ""
 
     def middle(self) -> Iterable[Widget]:
-        """Captions, the table, what its marks mean, plots."""
         self.above.can_focus = self.notes.can_focus = False
         yield self.above
         yield self.times
@@ -131,7 +130,6 @@ class LatencyScreen(ActingScreen):
         yield self.plots
 
     def draw(self, dirty: frozenset[str]) -> None:
-        """Draw the attempt if its instance or a GPU changed."""
         state = self.feed.state
         gpus = {device_key(device) for device in state.devices}
         if not dirty & {EVERYTHING, self.key, *gpus}:
@@ -223,7 +221,6 @@ class LatencyScreen(ActingScreen):
         return super().check_action(action, parameters)
 
     def action_pane(self, number: int) -> None:
-        """Show a plot."""
         self._plot = number - 1
         if self._timings is not None:
             self._show_cell(self._timings)
@@ -233,12 +230,10 @@ class LatencyScreen(ActingScreen):
         self.action_pane((self._plot + steps) % len(PLOTS) + 1)
 
     def action_value(self) -> None:
-        """Show times, speedups or clocks."""
         self.shown = self.shown.next
         self._show()
 
     def action_zoom(self) -> None:
-        """Give the whole screen to the plot, or take it back."""
         self._zoomed = not self._zoomed
         self._show()
 
@@ -250,7 +245,6 @@ class LatencyScreen(ActingScreen):
             super().action_back()
 
     def action_walk(self, steps: int) -> None:
-        """Show another attempt of the instance."""
         instance, attempt = self.steered_instance, self.steered_attempt
         if instance is None or attempt is None:
             return
@@ -259,7 +253,6 @@ class LatencyScreen(ActingScreen):
         self._go_to(numbers[min(max(place, 0), len(numbers) - 1)])
 
     def jump(self, kind: str, direction: int) -> bool:
-        """Go to the next attempt of the instance that waits, is its best or failed."""
         instance, attempt = self.steered_instance, self.steered_attempt
         if instance is None or attempt is None:
             return False

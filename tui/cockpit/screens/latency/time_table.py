@@ -11,7 +11,7 @@ from tui.cockpit.draw.lines import clean, shorten
 from tui.facts import vocabulary
 from tui.facts.evaluation.roofs import is_launch_bound, roof_share
 from tui.facts.evaluation.times import side_us
-from tui.facts.tables import Cell, Column, Row, Table
+from tui.facts.tables import Cell, Column, Number, Row, Table
 from tui.facts.vocabulary import UNKNOWN
 
 from .timings import BASELINE, Case, Missing, Timings, gpu_name, is_throttled
@@ -42,13 +42,13 @@ def time_table(timings: Timings, shown: Shown) -> Table:
     """Return a row a case, a column a GPU; the baseline's time and the speedup are from the GPU of the verdict."""
     columns = (
         Column("  case", most=CASE_CELLS + 2, least=6),
-        Column("shape", right=True, drop=6, if_known=True),
-        *((Column(BASELINE, right=True),) if shown is Shown.TIME else ()),
-        *(Column(gpu_name(device), right=True, paged=True) for device in timings.devices),
-        Column("spread", right=True, drop=4, if_known=True),
-        Column("speedup", right=True),
+        Number("shape", drop=6, if_known=True),
+        *((Number(BASELINE),) if shown is Shown.TIME else ()),
+        *(Number(gpu_name(device), paged=True) for device in timings.devices),
+        Number("spread", drop=4, if_known=True),
+        Number("speedup"),
         Column("95 %", drop=3, if_known=True),
-        Column("roof", right=True, drop=2, if_known=True),
+        Number("roof", drop=2, if_known=True),
         Column("limit", drop=5, if_known=True),
     )
     rows = tuple(_row(timings, case, shown) for case in timings.cases)

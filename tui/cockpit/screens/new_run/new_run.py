@@ -132,7 +132,6 @@ class NewRunScreen(ClosesOnce, LayeredScreen[None]):
         self.preview = LineView(id="preview")
 
     def compose(self) -> ComposeResult:
-        """Header, form and preview, a line about the field, keys."""
         yield Bar(id="header", classes="header")
         yield Bar(id="tabs")
         with Horizontal(id="panes"):
@@ -152,7 +151,6 @@ class NewRunScreen(ClosesOnce, LayeredScreen[None]):
         self._check()
 
     def on_resize(self, event: events.Resize) -> None:
-        """Lines depend on the width."""
         self.call_after_refresh(self._draw)
 
     # Reading and checking, in threads
@@ -207,7 +205,6 @@ class NewRunScreen(ClosesOnce, LayeredScreen[None]):
         self.app.call_from_thread(self._show, reached=reached)
 
     def on_worker_state_changed(self, event: Worker.StateChanged) -> None:
-        """The app shows a reading that failed."""
         if event.state is WorkerState.ERROR:
             self._tell_failure(event)
 
@@ -366,7 +363,6 @@ class NewRunScreen(ClosesOnce, LayeredScreen[None]):
         self.app.push_screen(ChoiceDialog(title, pairs, current=current, marked=marked), answered)
 
     def action_clear(self) -> None:
-        """Give the field its default."""
         self._set(self._field.key, "")
 
     def action_field(self, steps: int) -> None:
@@ -382,7 +378,6 @@ class NewRunScreen(ClosesOnce, LayeredScreen[None]):
         self.call_after_refresh(self._draw)
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
-        """No keys of the form while a field is edited."""
         if action in ("clear", "pane"):
             return self._editing is None
         return super().check_action(action, parameters)

@@ -52,13 +52,11 @@ class ComparisonScreen(ClosesOnce, LayeredScreen[None]):
         self.page = LineView(help=HELP, id="comparison")
 
     def compose(self) -> ComposeResult:
-        """Header, the page, keys."""
         yield self.head
         yield self.page
         yield KeyBar(id="keys")
 
     def on_mount(self) -> None:
-        """Read the sessions."""
         self.page.focus()
         self.page.show([line(f"reading {' and '.join(self._sessions)} ...", "dim")])
         self.app.run_worker(self._load, name="reading the sessions", thread=True, exit_on_error=False)
@@ -87,14 +85,12 @@ class ComparisonScreen(ClosesOnce, LayeredScreen[None]):
             self.page.show(spaced([table_lines(facts, width), *sections]))
 
     def action_budget(self) -> None:
-        """Compare at the next kind of equal budget."""
         budgets = list(Budget)
         self._budget = budgets[(budgets.index(self._budget) + 1) % len(budgets)]
         if self._sides:
             self._compare(self._sides)
 
     def action_back(self) -> None:
-        """Go back to the list of sessions."""
         self.dismiss()
 
 

@@ -59,13 +59,11 @@ class MergedReportScreen(ClosesOnce, LayeredScreen[None]):
         self.page = LineView(help=HELP, id="merged")
 
     def compose(self) -> ComposeResult:
-        """Header, the page, keys."""
         yield self.head
         yield self.page
         yield KeyBar(id="keys")
 
     def on_mount(self) -> None:
-        """Read the sessions."""
         self.head.show(line(f"Report of {counted(len(self._sessions), 'session')}", "key"))
         self.page.focus()
         self.app.run_worker(self._load, name="reading the sessions", thread=True, exit_on_error=False)
@@ -99,10 +97,8 @@ class MergedReportScreen(ClosesOnce, LayeredScreen[None]):
             self.page.show(spaced(blocks))
 
     def action_back(self) -> None:
-        """Go back to the list of sessions."""
         self.dismiss()
 
     def action_write(self) -> None:
-        """Write the reports as Markdown, HTML and CSV into the current folder."""
         if self._reports:
             write_reports(self.app, self._reports, self._registry)

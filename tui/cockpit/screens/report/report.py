@@ -102,7 +102,6 @@ class SectionPane(Vertical):
             self.blocks.append((LineView(id=f"notes-{name}", classes="notes"), table))
 
     def compose(self) -> ComposeResult:
-        """Notes above each table."""
         for notes, table in self.blocks:
             yield notes
             yield table
@@ -136,9 +135,7 @@ class ReportScreen(SessionScreen):
     NAME = "report"
     PERIOD_S = 1.0
     PANES: ClassVar[tuple[tuple[str, str], ...]] = tuple((pane, pane) for pane in PANES)
-    BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("O", "write", "write files", id="report.write"),
-    ]
+    BINDINGS: ClassVar[list[BindingType]] = [Binding("O", "write", "write files", id="report.write")]
 
     def __init__(self, *, registry: Path | None = None) -> None:
         """`registry` is the home's file of added suites."""
@@ -156,7 +153,6 @@ class ReportScreen(SessionScreen):
         self._pane = "winners"
 
     def middle(self) -> Iterable[Widget]:
-        """The summary, the winners, and one pane below."""
         yield self.summary
         yield self.tab_bar
         yield self.winners
@@ -164,7 +160,6 @@ class ReportScreen(SessionScreen):
         yield Vertical(*self.panes.values(), id="lower")
 
     def on_mount(self) -> None:
-        """Draw, and put the keys on the winners."""
         super().on_mount()
         self._choose("winners")
 
@@ -223,7 +218,6 @@ class ReportScreen(SessionScreen):
         target.focus()
 
     def action_pane(self, number: int) -> None:
-        """Go to a pane."""
         self._choose(self.PANES[number - 1][0])
 
     @property
@@ -243,7 +237,6 @@ class ReportScreen(SessionScreen):
         return super().destination(name)
 
     def jump(self, kind: str, direction: int) -> bool:
-        """Move the cursor to the next winner that waits, best attempt or failed attempt."""
         if self.report is None:
             return False
         self._choose("winners" if kind == "waiting" else "attempts")
@@ -270,6 +263,5 @@ class ReportScreen(SessionScreen):
             self.post_message(OpenInstance(name.instance, name.number))
 
     def action_write(self) -> None:
-        """Write the report as Markdown, HTML and CSV into the current folder."""
         if self.report is not None:
             write_reports(self.app, [self.report], self._registry)

@@ -126,7 +126,6 @@ recorded. `u` undoes the decision under the cursor, else your latest one.
         yield self.decided
 
     def on_mount(self) -> None:
-        """Draw, and put the keys on the queue."""
         super().on_mount()
         self.queue.focus()
         if self._read_archive is not None:
@@ -143,7 +142,6 @@ recorded. `u` undoes the decision under the cursor, else your latest one.
                 self._draw_evidence(self.entry)
 
     def draw(self, dirty: frozenset[str]) -> None:
-        """Draw the queue, and the entry under the cursor."""
         self._entries = review_queue.review_queue(self.feed.state, over=self.feed.is_over)
         seen = review_queue.seen(self._entries)
         if (
@@ -273,7 +271,6 @@ recorded. `u` undoes the decision under the cursor, else your latest one.
             self.queue.select(following.key)
 
     def action_undo(self) -> None:
-        """Take a decision back, and go to its attempt."""
         key = self._undoable()
         if key is None:
             return
@@ -281,15 +278,12 @@ recorded. `u` undoes the decision under the cursor, else your latest one.
         self.desk.commander.carry_out(Order("undo", attempt=key))
 
     def action_refuse(self) -> None:
-        """Say why nothing can be decided."""
         self.desk.refuse("not decided", READ_ONLY if self.desk.readonly or self.feed.replay is None else PAST)
 
     def action_walk(self, steps: int) -> None:
-        """Go to another entry of the queue."""
         self.queue.action_cursor(steps)
 
     def action_pane(self, number: int) -> None:
-        """Go to a pane."""
         pane = (self.queue, self.evidence, self.code)[number - 1]
         if self._zoomed and self._zoomed != pane.id:
             self._zoom(str(pane.id))
@@ -305,7 +299,6 @@ recorded. `u` undoes the decision under the cursor, else your latest one.
         self._draw_entry()
 
     def action_zoom(self) -> None:
-        """Give the focused pane the whole screen, and take it back."""
         focused = self.focused.id if self.focused is not None else None
         self._zoom("" if self._zoomed else focused or "evidence")
 
@@ -322,7 +315,6 @@ recorded. `u` undoes the decision under the cursor, else your latest one.
             super().action_back()
 
     def jump(self, kind: str, direction: int) -> bool:
-        """Go to the next entry that waits, is the best of its instance or failed."""
         following = review_queue.next_entry(
             self._entries,
             self.queue.cursor_key,

@@ -15,7 +15,7 @@ from sessions.state.state import AttemptState, Confirmation, Decision, InstanceS
 from tui.cockpit.draw.lines import Line, Span, clean, fit, shorten
 from tui.facts import vocabulary
 from tui.facts.attempt import accept_words, gain_words, reject_words
-from tui.facts.tables import Cell, Column, Row
+from tui.facts.tables import Cell, Column, Number, Row
 
 LONGEST_NAME = 30
 EXAM_WORDS = {Confirmation.CONFIRMED: "confirmed", Confirmation.NOT_CONFIRMED: "failed exam"}
@@ -115,9 +115,9 @@ def queue_columns(entries: Sequence[QueueEntry], *, wide: bool) -> tuple[Column,
     """Return the columns of the queue; `wide`: it has the whole width of the screen."""
     waits = any(entry.kind is QueueKind.WAITS for entry in entries)
     columns = (
-        Column("waits" if waits else "state", 7, 9, right=True),
+        Number("waits" if waits else "state", 7, 9),
         Column("attempt", 10, LONGEST_NAME, keep=wide),
-        Column("own gain", 8, 8, right=True),
+        Number("own gain", 8, 8),
     )
     if not wide:
         return columns

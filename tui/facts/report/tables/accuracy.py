@@ -14,7 +14,7 @@ from sessions.metrics.speedup import FAST_P, fast_p
 from sessions.metrics.task_kinds import TaskKind
 from sessions.settings import MODULES
 from tui.facts.report.section import Section, section_of
-from tui.facts.tables import Column, Field
+from tui.facts.tables import Field, Number
 from tui.facts.vocabulary import interval
 
 from .row_set import (
@@ -105,7 +105,7 @@ def overall_section(rows: RowSet) -> Section:
         *key_fields((METHOD, MODEL)),
         *ACCURACY,
         SPEED[0],
-        Field(Column("speedup 95 %", right=True, if_known=True, drop=3), _speed_interval, "dim"),
+        Field(Number("speedup 95 %", if_known=True, drop=3), _speed_interval, "dim"),
         *SPEED[1:],
     )
     section = section_of("Overall", fields, rows.by_method, lambda group: "|".join(group.keys))

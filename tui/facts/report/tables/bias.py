@@ -16,7 +16,7 @@ from sessions.metrics.bias import (
 )
 from tui.facts.report.metrics import ratio
 from tui.facts.report.section import Section, section_of
-from tui.facts.tables import Cell, Column, Field
+from tui.facts.tables import Cell, Field, Number
 from tui.facts.vocabulary import grouped as digits
 
 from .row_set import METHOD, MODEL, RowSet, figure, key_fields, share_words
@@ -44,10 +44,7 @@ def bias_section(rows: RowSet) -> Section:
         _count("timed again", lambda bias: bias.selection.timed_again),
         _speed("found", lambda bias: (bias.selection.found, bias.selection.sign)),
         _speed("confirmed", lambda bias: (bias.selection.confirmed, bias.selection.sign)),
-        Field(
-            Column("excess", right=True, if_known=True),
-            lambda bias: figure(bias.selection.excess, share_words),
-        ),
+        Field(Number("excess", if_known=True), lambda bias: figure(bias.selection.excess, share_words)),
         _count("failed exam", lambda bias: bias.selection.not_confirmed),
         _count("started correct", lambda bias: bias.repair.started_correct.kernels),
         _speed("their speedup", lambda bias: _geomean(bias.repair.started_correct)),
@@ -77,8 +74,8 @@ def round_section(rows: RowSet) -> Section:
         steps += [Step(group.keys, of_one) for of_one in of_group] if len(of_group) > 1 else []
     fields: tuple[Field[Step], ...] = (
         *key_fields((METHOD, MODEL)),
-        Field(Column("iteration", right=True), lambda step: figure(step.round.iteration, digits)),
-        Field(Column("n", right=True), lambda step: figure(step.round.attempts, digits)),
+        Field(Number("iteration"), lambda step: figure(step.round.iteration, digits)),
+        Field(Number("n"), lambda step: figure(step.round.attempts, digits)),
         _share("call", lambda step: step.round.called),
         _share("correct", lambda step: step.round.correct.kernels),
         _speed("speedup", lambda step: _geomean(step.round.correct)),
@@ -97,7 +94,7 @@ def round_section(rows: RowSet) -> Section:
 
 
 def _count(title: str, value: Callable[[Bias], int]) -> Field[Bias]:
-    return Field(Column(title, right=True), lambda bias: figure(value(bias), digits))
+    return Field(Number(title), lambda bias: figure(value(bias), digits))
 
 
 def _geomean(group: SpeedGroup) -> tuple[float | None, str]:
@@ -111,10 +108,8 @@ def _speed(title: str, value: Callable[[T], tuple[float | None, str]]) -> Field[
         mean, sign = value(item)
         return figure(mean, lambda speedup: ratio(speedup, sign))
 
-    return Field(Column(title, right=True, if_known=True), cell)
+    return Field(Number(title, if_known=True), cell)
 
 
 def _share(title: str, value: Callable[[Step], int]) -> Field[Step]:
-    return Field(
-        Column(title, right=True), lambda step: figure(value(step) / step.round.attempts, share_words)
-    )
+    return Field(Number(title), lambda step: figure(value(step) / step.round.attempts, share_words))

@@ -12,7 +12,7 @@ from sessions import AttemptState, SessionState
 from sessions.names import split_attempt
 from tui.facts.report.model import SessionReport
 from tui.facts.report.section import Section, section_of
-from tui.facts.tables import Column, Field
+from tui.facts.tables import Field, Number
 from tui.facts.vocabulary import grouped as digits
 
 from .row_set import METHOD, MODEL, Likeness, RowSet, figure, key_fields, method_name
@@ -77,7 +77,7 @@ def contamination_section(rows: RowSet) -> Section:
     ]
     fields: tuple[Field[Resemblance], ...] = (
         *key_fields((METHOD, MODEL)),
-        Field(Column("n", right=True), lambda group: figure(group.winners, digits)),
+        Field(Number("n"), lambda group: figure(group.winners, digits)),
         *_similarity("own kernel", lambda group: group.golden),
         *_similarity("example", lambda group: group.example),
     )
@@ -105,7 +105,7 @@ def _similarity(
 
     two = "{:.2f}".format
     return (
-        Field(Column(f"to {name}, mean", right=True, if_known=True), of(fmean, two)),  # type: ignore[arg-type]
-        Field(Column(f"to {name}, most", right=True, if_known=True), of(max, two)),  # type: ignore[arg-type]
-        Field(Column(f"copies of {name}", right=True, if_known=True), of(copies, "{:.0f}".format)),  # type: ignore[arg-type]
+        Field(Number(f"to {name}, mean", if_known=True), of(fmean, two)),  # type: ignore[arg-type]
+        Field(Number(f"to {name}, most", if_known=True), of(max, two)),  # type: ignore[arg-type]
+        Field(Number(f"copies of {name}", if_known=True), of(copies, "{:.0f}".format)),  # type: ignore[arg-type]
     )

@@ -9,7 +9,7 @@ from typing import NamedTuple
 from sessions.metrics.attempt_row import AttemptRow
 from sessions.metrics.cost import SolvedTaskCost, solved_task_cost
 from tui.facts.report.section import Section, section_of
-from tui.facts.tables import Column, Field
+from tui.facts.tables import Field, Number
 from tui.facts.vocabulary import duration, money
 from tui.facts.vocabulary import grouped as digits
 
@@ -71,9 +71,9 @@ def cost_section(rows: RowSet) -> Section:
     ]
     fields: tuple[Field[MethodCost], ...] = (
         *key_fields((METHOD, MODEL)),
-        Field(Column("n", right=True), lambda cost: figure(cost.solved_task.tasks, digits)),
-        Field(Column("solved", right=True), lambda cost: figure(cost.solved_task.solved, digits)),
-        Field(Column("attempts", right=True), lambda cost: figure(len(cost.rows), digits)),
+        Field(Number("n"), lambda cost: figure(cost.solved_task.tasks, digits)),
+        Field(Number("solved"), lambda cost: figure(cost.solved_task.solved, digits)),
+        Field(Number("attempts"), lambda cost: figure(len(cost.rows), digits)),
         *map(_whole, (TOKENS, COST, DEVICE, WALL)),
         _each("tokens in", lambda cost: cost.input_tokens, _count_words),
         _each("tokens out", lambda cost: cost.output_tokens, _count_words),
@@ -86,7 +86,7 @@ def cost_section(rows: RowSet) -> Section:
 
 def _whole(budget: Budget) -> Field[MethodCost]:
     return Field(
-        Column(budget.name, right=True, if_known=True, drop=2),
+        Number(budget.name, if_known=True, drop=2),
         lambda cost: figure(spent(cost.rows, budget), budget.words),
     )
 
@@ -95,6 +95,6 @@ def _each(
     name: str, value: Callable[[SolvedTaskCost], float | None], words: Callable[[float], str]
 ) -> Field[MethodCost]:
     return Field(
-        Column(f"{name} a solved task", right=True, if_known=True, drop=1),
+        Number(f"{name} a solved task", if_known=True, drop=1),
         lambda cost: figure(value(cost.solved_task), words),
     )

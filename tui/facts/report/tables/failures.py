@@ -11,7 +11,7 @@ from sessions.metrics.attempt_row import AttemptRow
 from sessions.metrics.selection import grouped
 from sessions.names import stage_word
 from tui.facts.report.section import Section, section_of
-from tui.facts.tables import Cell, Column, Field
+from tui.facts.tables import Cell, Column, Field, Number
 from tui.facts.vocabulary import grouped as digits
 from tui.facts.vocabulary import words
 
@@ -68,8 +68,8 @@ def error_section(rows: RowSet) -> Section:
         *key_fields((METHOD, MODEL)),
         Field(Column("verdict", keep=True), lambda row: words(row.verdict)),
         Field(Column("class of error", keep=True, if_known=True), lambda row: row.error.replace("_", " ")),
-        Field(Column("attempts", right=True), lambda row: figure(row.attempts, digits)),
-        Field(Column("of all", right=True), lambda row: figure(row.share, share_words)),
+        Field(Number("attempts"), lambda row: figure(row.attempts, digits)),
+        Field(Number("of all"), lambda row: figure(row.share, share_words)),
     )
     section = section_of(
         "Verdicts by class of error",
@@ -115,4 +115,4 @@ def _refused(model: str, judged: int) -> Field[Refusal]:
         number = refusal.by_model[model]
         return Cell(f"{digits(number)} ({share_words(number / judged)})", value=number)
 
-    return Field(Column(model, right=True), cell)
+    return Field(Number(model), cell)

@@ -10,7 +10,7 @@ from sessions.metrics.speedup import share_slower, utilisation
 from sessions.names import short_task
 from tui.facts.report.metrics import ratio
 from tui.facts.report.section import Section, section_of
-from tui.facts.tables import Cell, Column, Field
+from tui.facts.tables import Cell, Column, Field, Number
 from tui.facts.vocabulary import grouped as digits
 
 from .row_set import METHOD, MODEL, SPEED, Group, Key, RowSet, figure, key_fields, number, share
@@ -85,7 +85,7 @@ def across_section(rows: RowSet) -> Section:
     fields: tuple[Field[Across], ...] = (
         Field(Column("task", keep=True), lambda across: short_task(across.task)),
         *(_speed_on(provenance, name) for provenance, name in names.items()),
-        Field(Column("highest/lowest", right=True), lambda across: figure(across.spread, ratio)),
+        Field(Number("highest/lowest"), lambda across: figure(across.spread, ratio)),
     )
     section = section_of("Across hardware", fields, tasks, lambda across: f"task:{across.task}")
     alone = len({row.task for row in timed}) - len(tasks)
@@ -99,7 +99,7 @@ def _speed_on(provenance: Provenance, name: str) -> Field[Across]:
         speed = across.speeds.get(provenance)
         return Cell("") if speed is None else Cell(ratio(*speed), value=speed[0])
 
-    return Field(Column(name, right=True, if_known=True), cell)
+    return Field(Number(name, if_known=True), cell)
 
 
 def _names(provenances: Iterable[Provenance]) -> dict[Provenance, str]:

@@ -14,23 +14,11 @@ from sessions.metrics.selection import by_instance, grouped
 from sessions.metrics.speedup import speedup_at_each_k, speedup_sign
 from tui.facts.report.metrics import ratio
 from tui.facts.report.section import Curve, Plot, Point, Section, section_of
-from tui.facts.tables import Cell, Column, Field
+from tui.facts.tables import Cell, Field, Number
 from tui.facts.vocabulary import grouped as digits
 
 from .cost import COST, DEVICE, TOKENS, Budget, spent
-from .row_set import (
-    METHOD,
-    MODEL,
-    SPEED,
-    Group,
-    N,
-    RowSet,
-    figure,
-    key_fields,
-    notes,
-    share,
-    share_words,
-)
+from .row_set import METHOD, MODEL, SPEED, Group, N, RowSet, figure, key_fields, notes, share, share_words
 
 BUDGETS = (TOKENS, COST, DEVICE)
 START = Point(0.0, 1.0, 1.0, 1.0)
@@ -128,7 +116,7 @@ def _of_group(field: Field[Group]) -> Field[Step]:
 def _spending(place: int) -> Field[Step]:
     budget = BUDGETS[place]
     return Field(
-        Column(f"{budget.name} a task", right=True, if_known=True, drop=4 - place),
+        Number(f"{budget.name} a task", if_known=True, drop=4 - place),
         lambda step: figure(step.spent[place], budget.words),
         "dim",
     )
@@ -146,9 +134,9 @@ def iteration_section(rows: RowSet) -> Section:
     )
     fields: tuple[Field[Step], ...] = (
         *map(_of_group, key_fields((METHOD, MODEL))),
-        Field(Column("iterations", right=True), lambda step: figure(step.iteration, digits)),
+        Field(Number("iterations"), lambda step: figure(step.iteration, digits)),
         *map(_of_group, (*accuracy, SPEED[0])),
-        Field(Column("reached", right=True, if_known=True, drop=1), _reached_cell),
+        Field(Number("reached", if_known=True, drop=1), _reached_cell),
         *map(_spending, range(len(BUDGETS))),
     )
     flat = [step for of_group in steps for step in of_group]
@@ -205,11 +193,11 @@ def pass_section(rows: RowSet) -> Section:
         draws += [Draw(group.keys, k, tasks, chance, speedup, sign) for k, (chance, speedup) in chances]
     fields: tuple[Field[Draw], ...] = (
         *key_fields((METHOD, MODEL)),
-        Field(Column("k", right=True), lambda draw: figure(draw.k, str)),
-        Field(Column("n", right=True), lambda draw: figure(draw.tasks, digits)),
-        Field(Column("pass@k", right=True), lambda draw: figure(draw.share, share_words)),
+        Field(Number("k"), lambda draw: figure(draw.k, str)),
+        Field(Number("n"), lambda draw: figure(draw.tasks, digits)),
+        Field(Number("pass@k"), lambda draw: figure(draw.share, share_words)),
         Field(
-            Column("speedup@k", right=True, if_known=True),
+            Number("speedup@k", if_known=True),
             lambda draw: figure(draw.speedup, lambda value: ratio(value, draw.sign)),
         ),
     )

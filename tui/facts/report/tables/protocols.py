@@ -8,7 +8,7 @@ from typing import NamedTuple
 from engine.predictions.original_verdicts import CandidateOf
 from sessions.metrics.selection import grouped
 from tui.facts.report.section import Section, section_of
-from tui.facts.tables import Cell, Column, Field
+from tui.facts.tables import Cell, Column, Field, Number
 from tui.facts.vocabulary import counted
 from tui.facts.vocabulary import grouped as digits
 
@@ -40,7 +40,7 @@ def protocol_section(rows: RowSet) -> Section:
     fields: tuple[Field[Agreement], ...] = (
         Field(Column("suite", keep=True), lambda row: row.suite),
         Field(Column("model", keep=True), lambda row: row.model),
-        Field(Column("n", right=True), lambda row: figure(len(row.outcomes), digits)),
+        Field(Number("n"), lambda row: figure(len(row.outcomes), digits)),
         _outcome("correct by both", lambda row: row.number(original=True, here=True)),
         _outcome("by the original alone", lambda row: row.number(original=True, here=False)),
         _outcome("here alone", lambda row: row.number(original=False, here=True)),
@@ -62,4 +62,4 @@ def _outcome(title: str, number: Callable[[Agreement], int]) -> Field[Agreement]
         value = number(row)
         return Cell(f"{digits(value)} ({share_words(value / len(row.outcomes))})", value=value)
 
-    return Field(Column(title, right=True), cell)
+    return Field(Number(title), cell)

@@ -14,13 +14,13 @@ from sessions.metrics.selection import Selection, best_rows, comparable_rows, co
 from sessions.metrics.speedup import Definition, speedup_geomean, speedup_mean, speedup_sign
 from sessions.metrics.task_kinds import TaskKind
 from tui.facts.report.metrics import ratio
-from tui.facts.tables import Cell, Column, Field
+from tui.facts.tables import Cell, Column, Field, Number
 from tui.facts.vocabulary import counted
 from tui.facts.vocabulary import grouped as digits
 
 if TYPE_CHECKING:
     from engine.predictions.original_verdicts import CandidateOf
-Number = TypeVar("Number", int, float)
+Figure = TypeVar("Figure", int, float)
 
 
 class Likeness(NamedTuple):
@@ -156,8 +156,7 @@ MODEL = Key("model", lambda row, _: row.model)
 def groups_of(rows: RowSet, keys: Sequence[Key], among: Iterable[AttemptRow] | None = None) -> list[Group]:
     """Return the counted rows, or those `among` them, by the values of the keys, sorted by these."""
     by_keys = grouped(
-        rows.counted if among is None else among,
-        lambda row: tuple(key.value(row, rows) for key in keys),
+        rows.counted if among is None else among, lambda row: tuple(key.value(row, rows) for key in keys)
     )
     return [group_of(rows, values, own) for values, own in sorted(by_keys.items())]
 
@@ -180,7 +179,7 @@ def _key_value(place: int) -> Callable[[Any], str]:
     return lambda item: str(item.keys[place])
 
 
-def figure(value: Number | None, words: Callable[[Number], str]) -> Cell:
+def figure(value: Figure | None, words: Callable[[Figure], str]) -> Cell:
     """Return a number as a cell: its words for people, itself for programs."""
     return Cell("") if value is None else Cell(words(value), value=value)
 
@@ -192,16 +191,12 @@ def share_words(share: float) -> str:
 
 def share(title: str, value: Callable[[Group], float | None], *, drop: int = 0) -> Field[Group]:
     """Return a column of shares."""
-    return Field(
-        Column(title, right=True, if_known=True, drop=drop), lambda group: figure(value(group), share_words)
-    )
+    return Field(Number(title, if_known=True, drop=drop), lambda group: figure(value(group), share_words))
 
 
 def number(title: str, value: Callable[[Group], int | None], *, drop: int = 0) -> Field[Group]:
     """Return a column of counts."""
-    return Field(
-        Column(title, right=True, if_known=True, drop=drop), lambda group: figure(value(group), digits)
-    )
+    return Field(Number(title, if_known=True, drop=drop), lambda group: figure(value(group), digits))
 
 
 def mean_speed(
@@ -209,7 +204,7 @@ def mean_speed(
 ) -> Field[Group]:
     """Return a column of mean speedups."""
     return Field(
-        Column(title, right=True, if_known=True, drop=drop),
+        Number(title, if_known=True, drop=drop),
         lambda group: figure(mean(group.timed), lambda value: ratio(value, speedup_sign(group.timed))),
     )
 
@@ -234,7 +229,7 @@ ACCURACY: tuple[Field[Group], ...] = (
     N,
     share("call", lambda group: call_accuracy(group.bests)),
     share("exec", lambda group: execution_accuracy(group.bests)),
-    Field(Column("exec 95 %", right=True, drop=4), _exec_interval, "dim"),
+    Field(Number("exec 95 %", drop=4), _exec_interval, "dim"),
     share("correct/call", lambda group: correct_per_compile(group.bests), drop=5),
 )
 SPEED: tuple[Field[Group], ...] = (

@@ -10,7 +10,7 @@ from sessions.names import short_task
 from sessions.state.speed import Speed
 from tui.facts.report.section import Bars, Section, section_of
 from tui.facts.report.winner_sections import CAUTION, EXAM_STYLES, interval_cell, speed_cell
-from tui.facts.tables import Cell, Column, Field
+from tui.facts.tables import Cell, Column, Field, Number
 
 from .row_set import RowSet, method_of
 
@@ -48,14 +48,14 @@ def winner_section(rows: RowSet) -> Section:
     winners = task_winners(rows)
     fields: tuple[Field[TaskWinner], ...] = (
         Field(Column("task", keep=True), lambda winner: short_task(winner.task)),
-        Field(Column("speedup", right=True, if_known=True), lambda winner: speed_cell(winner.speed)),
-        Field(Column("95 %", right=True, if_known=True, drop=2), lambda winner: interval_cell(winner.speed)),
+        Field(Number("speedup", if_known=True), lambda winner: speed_cell(winner.speed)),
+        Field(Number("95 %", if_known=True, drop=2), lambda winner: interval_cell(winner.speed)),
         Field(
             Column("exam", 12, 12),
             lambda winner: Cell(str(winner.best.confirmation), EXAM_STYLES[winner.best.confirmation]),
         ),
         Field(
-            Column("sessions", right=True, drop=1),
+            Number("sessions", drop=1),
             lambda winner: Cell(f"{winner.solved}/{winner.sessions}", value=winner.solved),
         ),
         Field(Column("attempt", keep=True), lambda winner: winner.best.attempt),

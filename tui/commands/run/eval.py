@@ -14,15 +14,7 @@ from typing import Any
 
 import click
 
-from harness import (
-    DevicePool,
-    Evaluation,
-    StageEntered,
-    StageLeft,
-    Verdict,
-    choose_devices,
-    evaluate,
-)
+from harness import DevicePool, Evaluation, StageEntered, StageLeft, Verdict, choose_devices, evaluate
 from harness.node.selection import ALL, IDLE, targets_for, wait_for_devices
 from harness.processes.gpus.quarantine import DeviceEvent, LeaseAwaited, NodeBack, NodeDown, Quarantined
 from harness.processes.starting.judge_python import JudgePython
@@ -30,14 +22,7 @@ from harness.processes.starting.nursery import Nursery
 from harness.stages.cascade import refuse_text
 from harness.stages.modes import Attempt, Cases, Exam
 from harness.stages.spread import evaluate_everywhere
-from harness.stages.timing.baselines import (
-    KINDS,
-    TASK,
-    Against,
-    Baseline,
-    other_baseline,
-    timing_baseline,
-)
+from harness.stages.timing.baselines import KINDS, TASK, Against, Baseline, other_baseline, timing_baseline
 from harness.wire.limits import SOURCE_BYTES
 from sessions.home import home_from
 from sessions.names import stage_word
@@ -101,9 +86,7 @@ EXIT_CODES = {Verdict.CORRECT: ExitCode.DONE, Verdict.INFRA_ERROR: ExitCode.FAIL
     "--spread", is_flag=True, help="Judge on every GPU that --device names (idle, all, 0,1), to compare them."
 )
 @click.option(
-    "--exam",
-    is_flag=True,
-    help="Judge the exam cases instead of the open cases, and replay every call.",
+    "--exam", is_flag=True, help="Judge the exam cases instead of the open cases, and replay every call."
 )
 @click.option(
     "--case",
