@@ -57,15 +57,12 @@ class Cluster(Protocol):
 
     async def nodes(self) -> Sequence[Node]:
         """Return the nodes, also dead ones."""
-        ...
 
     async def judge(self, node: Node, device: str, setup: Setup) -> Remote:
         """Return the session's judge of a device: the one that is there, or a new one."""
-        ...
 
     async def close(self) -> None:
         """Leave the cluster."""
-        ...
 
 
 @dataclass(slots=True)

@@ -51,11 +51,9 @@ class Remote(Protocol):
 
         Raises `Unreachable` or `Gone`, `HarnessError` for the judge's own errors.
         """
-        ...
 
     def kill(self) -> None:
         """End the judge's process."""
-        ...
 
 
 @dataclass(slots=True)

@@ -6,15 +6,7 @@ import ast
 import re
 from collections.abc import Sequence
 
-from harness.wire.script_messages import (
-    ADAPTER,
-    CALL,
-    DRAW_SEED,
-    GRADIENTS,
-    MODEL_SEED,
-    RESULT,
-    RecordedCall,
-)
+from harness.wire.script_messages import ADAPTER, CALL, DRAW_SEED, GRADIENTS, MODEL_SEED, RESULT, RecordedCall
 from suites.public.task import EntryKind, EntryPoint
 from suites.python_source import parse_python
 from suites.signature import parse_signature

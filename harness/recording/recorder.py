@@ -128,13 +128,7 @@ async def _failure_for_timing(public: PublicTask, task: Task, pool: DevicePool, 
     if not names or public.reference_kind is not ReferenceKind.TRITON:
         return ""
     evaluation = await evaluate(
-        baseline_source(task),
-        task,
-        pool,
-        Cases(tuple(names)),
-        targets=[target],
-        seed=SEED,
-        against=None,
+        baseline_source(task), task, pool, Cases(tuple(names)), targets=[target], seed=SEED, against=None
     )
     if evaluation.verdict is Verdict.CORRECT:
         return ""

@@ -188,11 +188,7 @@ async def _judge_beside_interpreter(
     """
     first_case_or_end = asyncio.Event()
     in_interpreter = SlotEvaluation(
-        sheet.copy_after_static("cpu"),
-        pool,
-        interpreter,
-        request,
-        on_first_case=first_case_or_end.set,
+        sheet.copy_after_static("cpu"), pool, interpreter, request, on_first_case=first_case_or_end.set
     )
     interpreting = asyncio.create_task(in_interpreter.run(), name="interpreter")
     interpreting.add_done_callback(lambda _: first_case_or_end.set())

@@ -42,10 +42,7 @@ async def ask_judge(slot: Slot, question: Weigh | Specify, kind: type[Answer], t
     channel = await slot.channel()
     limit_s = limits.ORACLE_S + (RECORDINGS * limits.script_s() if question.task.script else 0)
     try:
-        async with (
-            asyncio.timeout(limit_s),
-            script_worker(slot, channel, question.task, target),
-        ):
+        async with asyncio.timeout(limit_s), script_worker(slot, channel, question.task, target):
             await channel.send(ENCODER.encode(question))
             answer: JudgeReport = Alive()
             while isinstance(answer, Alive):

@@ -53,19 +53,15 @@ class Source(Protocol):
 
     def read(self) -> Reading:
         """Read all values that can be read quickly."""
-        ...
 
     def occupants(self) -> tuple[Occupant, ...] | None:
         """Return the processes on the device, `None` if unknown. May be slow: some libraries search all processes."""
-        ...
 
     def state(self) -> DeviceState:
         """Return how the device is now, without its processes."""
-        ...
 
     def provenance(self) -> Provenance:
         """Return what the device is, with its driver. Software is empty."""
-        ...
 
 
 def number(value: object) -> float | None:

@@ -58,8 +58,7 @@ class SamplerLost(Exception):
 
 
 class Telemetry:
-    """
-    One GPU, sampled by a process of its own from the first request until `close`. Use it on one event loop only.
+    """One GPU, sampled by a process of its own from the first request until `close`. Use it on one event loop only.
 
     A lost sampler is started again once. After a second loss there are no values (`source` is empty) and `note` says why.
     There is one window at a time: `begin` drops an open one. `state` works at any time.

@@ -48,8 +48,7 @@ class Estimates(msgspec.Struct, frozen=True):
 async def sample_cases(
     pool: DevicePool, task: Task, source: str, target: Target, specifications: msgspec.Raw
 ) -> tuple[CaseSampled, ...]:
-    """
-    The sample of each specified case, in order, or why there is none. A missing sample never changes a verdict.
+    """The sample of each specified case, in order, or why there is none. A missing sample never changes a verdict.
 
     `specifications` are the compile stage's, at `gpu` sizes.
     """
@@ -57,10 +56,7 @@ async def sample_cases(
     samples: dict[str, CaseSampled] = {}
     why = ""
     request = SampleCases(
-        source=source,
-        entry_point=task.entry_points[0].name,
-        cases=specifications,
-        target=target.name,
+        source=source, entry_point=task.entry_points[0].name, cases=specifications, target=target.name
     )
     try:
         async with asyncio.timeout(SAMPLE_S):
@@ -201,8 +197,7 @@ def _find_missed_accesses(samples: Sequence[SampledTraffic]) -> tuple[ErrorRepor
 
 
 def _find_untouched_bytes(samples: Sequence[SampledTraffic]) -> list[Finding]:
-    """
-    Findings on cases at `gpu` sizes where kernels touch fewer distinct bytes than inputs and outputs hold.
+    """Findings on cases at `gpu` sizes where kernels touch fewer distinct bytes than inputs and outputs hold.
 
     Copies that the host made for kernels to work on in place count as touched. A case counts only if its bound holds: no
     address depends on loaded values, and all programs were sampled or all sampled programs ask for equally many bytes.

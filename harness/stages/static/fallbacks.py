@@ -1,5 +1,4 @@
-"""
-Finds fallbacks: torch operators that compute the result under a condition. The static stage refuses them.
+"""Finds fallbacks: torch operators that compute the result under a condition. The static stage refuses them.
 
 A fallback may run only on inputs that the judge's calls do not have. The check follows the entry point's result back through the
 module's functions to torch operators inside an `if` or a `try`, or behind an early return. Operators without a

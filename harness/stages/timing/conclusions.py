@@ -10,27 +10,10 @@ import msgspec
 
 from harness.hardware.product import Product
 from harness.wire import ratios
-from harness.wire.clock_messages import (
-    BASELINE,
-    CANDIDATE,
-    Floor,
-    Measure,
-    Measured,
-    ProcessTimes,
-    method_of,
-)
+from harness.wire.clock_messages import BASELINE, CANDIDATE, Floor, Measure, Measured, ProcessTimes, method_of
 from harness.wire.device import Device
 from harness.wire.evaluation import Basis, ErrorReport, Fact
-from harness.wire.latency import (
-    Bound,
-    DeviceState,
-    Latency,
-    LaunchTime,
-    Outcome,
-    RoughTime,
-    Timed,
-    Window,
-)
+from harness.wire.latency import Bound, DeviceState, Latency, LaunchTime, Outcome, RoughTime, Timed, Window
 from harness.wire.served_calls import ServedCall, unmet_requirements
 from suites.task import Case, Task
 
@@ -297,8 +280,7 @@ def _by_launch(measured: Measured, case: str, side: str) -> tuple[LaunchTime, ..
 
 
 def confirm_time(reported_ms: float, wall_ms: float | None) -> str:
-    """
-    How a time that the candidate's process reported is confirmed from outside it.
+    """How a time that the candidate's process reported is confirmed from outside it.
 
     `wall`: the clock's wall time around whole batches agrees. Else `bound`: wall time includes the host, so it is an upper bound.
     """

@@ -56,8 +56,7 @@ def enlarge_case(task: Task, case: Case) -> Larger | str:
 def judge_suspects(
     first: Timing, again: Timing, larger: tuple[Larger, ...], why_not: dict[str, str]
 ) -> Timing:
-    """
-    The first timing, with an error if one of its suspects is still too fast at larger sizes.
+    """The first timing, with an error if one of its suspects is still too fast at larger sizes.
 
     `why_not` says by case why it could not be enlarged. A suspect that could not be timed again stays a suspect.
     """

@@ -1,5 +1,4 @@
-"""
-Checks outputs of timed calls. Finds a kernel that computes correctly while it is judged and skips work while it is timed.
+"""Checks outputs of timed calls. Finds a kernel that computes correctly while it is judged and skips work while it is timed.
 
 Values that no process has seen go into the timed tensors, and the calls are timed as usual. Then the clock asks for a random
 part of each output, which the candidate cannot predict.
@@ -104,8 +103,7 @@ class SpotCheck:
 def find_mismatch(
     task: Task, values: Given, number: int, fetched: torch.Tensor, start: int, *, tf32: bool = False
 ) -> Mismatch | None:
-    """
-    Compare the elements of output `number` from `start` on with the oracle's.
+    """Compare the elements of output `number` from `start` on with the oracle's.
 
     Tolerances depend on the whole output, so the part is inserted into the oracle's output. Metrics of a quantization are
     judged on the part alone: among right elements, a part of zeros can pass. They are judged on the whole output if the part's
@@ -116,14 +114,7 @@ def find_mismatch(
     whole = truth.to(fetched.dtype, copy=True).flatten()
     whole[start : start + fetched.numel()] = fetched
     got = values.settled(number, whole.reshape(truth.shape))
-    compare = partial(
-        compare_output,
-        task,
-        output,
-        values.case,
-        sizes=values.problem.sizes(case),
-        tf32=tf32,
-    )
+    compare = partial(compare_output, task, output, values.case, sizes=values.problem.sizes(case), tf32=tf32)
     part, right = (tensor.flatten()[start : start + fetched.numel()] for tensor in (got, truth))
     _, quantization = judged_by(task, output, values.case)
     if quantization is None or _size(right) < LEAST_SIZE * _size(truth):

@@ -7,15 +7,7 @@ import time
 from dataclasses import dataclass, field
 
 from harness.wire.clock_messages import Block, Drawn, ProcessTimes, TapedCall
-from harness.wire.timer_messages import (
-    LEAST_IN_BLOCK,
-    Batch,
-    Capture,
-    Done,
-    Prepared,
-    Sample,
-    Sampled,
-)
+from harness.wire.timer_messages import LEAST_IN_BLOCK, Batch, Capture, Done, Prepared, Sample, Sampled
 
 from .timer_line import TimerLine
 

@@ -1,5 +1,4 @@
-"""
-Runs a few programs of each launch at `gpu` sizes and counts the bytes that they request, without touching memory.
+"""Runs a few programs of each launch at `gpu` sizes and counts the bytes that they request, without touching memory.
 
 Loads return made-up values and stores do nothing, so only addresses and masks are computed. Some programs run again with
 other values: if they then request other bytes, the kernel depends on its data and no sample is possible.
@@ -158,8 +157,7 @@ class Sampler(Observation):
     def _find_loose(
         self, programs: Mapping[int, Program], grid: LaunchGrid, run_program: RunProgram
     ) -> frozenset[int]:
-        """
-        Run programs again with other values; returns the allocations that were accessed at other addresses.
+        """Run programs again with other values; returns the allocations that were accessed at other addresses.
 
         Values rise from load to load in one program and fall in the other. So the difference of two loaded values, such as
         the bounds of a row, is positive in one of them.

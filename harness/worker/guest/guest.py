@@ -208,9 +208,7 @@ class Guest:
     def _farewell(self) -> LeftBehind:
         assert self._snapshot is not None
         return LeftBehind(
-            patched=self._snapshot.differences(),
-            threads=self._runner.threads(),
-            children=_own_children(),
+            patched=self._snapshot.differences(), threads=self._runner.threads(), children=_own_children()
         )
 
 

@@ -53,8 +53,7 @@ class Origin:
 
 @dataclass(slots=True)
 class Observation:
-    """
-    The work of the kernels in one call of an entry point. Bytes are exact, not what a cache lets through.
+    """The work of the kernels in one call of an entry point. Bytes are exact, not what a cache lets through.
 
     Keeps every tensor that was passed to a kernel alive, so that addresses stay unambiguous. Drop the observation after use.
     """
@@ -206,8 +205,7 @@ class Observation:
     def touch(
         self, kind: str, addresses: Addresses, mask: Mask | None, item_bytes: int, origin: Origin | None
     ) -> Mask | None:
-        """
-        Count one access of `kind` (`load`, `store` or `atomic`), with one address a lane.
+        """Count one access of `kind` (`load`, `store` or `atomic`), with one address a lane.
 
         Returns the mask without the lanes that miss their tensor, or `None` if no lane missed.
         """

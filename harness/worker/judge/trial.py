@@ -380,10 +380,7 @@ class Trial:
             error=error,
             traffic=tuple(self._replays.traffic(run) for run in self._runs if not run.step.case.hidden),
             sandbox=self._sandbox,
-            facts=(
-                *trial_facts(self._runs, self._replays.outcomes, self._left),
-                *facts,
-            ),
+            facts=(*trial_facts(self._runs, self._replays.outcomes, self._left), *facts),
             margins=self._answers.margins,
             findings=self._findings(),
             kernels=tuple(dict.fromkeys(name for run in self._runs for name in run.returned.kernels)),

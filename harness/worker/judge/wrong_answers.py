@@ -1,5 +1,4 @@
-"""
-Tests a task's oracle with wrong answers: each must be refused, and the right answer accepted.
+"""Tests a task's oracle with wrong answers: each must be refused, and the right answer accepted.
 
 The wrong answers are made from the oracle's own and compared like a candidate's; no guest takes part. They cover what
 robust-kbench filters by fixed limits: outputs near zero, constant outputs, outputs constant along an axis, and outputs

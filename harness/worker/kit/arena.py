@@ -1,5 +1,4 @@
-"""
-Lays out the inputs of a case in memory that judge and guest share, with a guard zone around each tensor.
+"""Lays out the inputs of a case in memory that judge and guest share, with a guard zone around each tensor.
 
 The judge writes them, a guest opens them as tensors, and the judge then sees which bytes the guest changed.
 """

@@ -1,5 +1,4 @@
-"""
-Explains an exception of a candidate to the author of the kernel, and finds the candidate's line that runs now.
+"""Explains an exception of a candidate to the author of the kernel, and finds the candidate's line that runs now.
 
 Error reports of all workers come from here: the true cause, only the candidate's own frames, its file shown as `kernel.py`.
 """

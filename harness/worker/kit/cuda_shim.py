@@ -1,6 +1,5 @@
 # ruff: noqa: ARG001, ARG005, D102 -- methods and arguments are those of torch's own classes
-"""
-Simulates a GPU in a process without one: `cuda` means the CPU, and torch describes the target's device.
+"""Simulates a GPU in a process without one: `cuda` means the CPU, and torch describes the target's device.
 
 A candidate is written for a GPU: it asks for `device="cuda"`, asserts `x.is_cuda` and reads device properties. After
 `install` all that works on the CPU. Tensors stay in host memory; only the device that Python sees changes. `stub_driver`

@@ -1,5 +1,4 @@
-"""
-Device memory that several processes share: the judge writes the inputs once, guests and timers copy them device to device.
+"""Device memory that several processes share: the judge writes the inputs once, guests and timers copy them device to device.
 
 Uses the driver's interprocess handles: `cuIpcGetMemHandle` of the CUDA driver API, `hipIpcGetMemHandle` on AMD (unverified).
 If a driver or a container refuses these handles, inputs and outputs go through host memory.

@@ -1,5 +1,4 @@
-"""
-Builds the jit functions of a candidate from their source text alone, without running its host code.
+"""Builds the jit functions of a candidate from their source text alone, without running its host code.
 
 Only function bodies are compiled, without decorators, defaults, annotations and module-level code. Values that a body
 names come from the record as plain data: Triton's language, numbers and other jit functions.

@@ -1,5 +1,4 @@
-"""
-Role `timer`: times sources or launch tapes in a sandboxed process.
+"""Role `timer`: times sources or launch tapes in a sandboxed process.
 
 The times of a process with a source are evidence, which the clock compares with its own. No foreign code runs in a process
 that plays tapes only, a *player*, so its times are proof.
@@ -250,7 +249,7 @@ class Timer:
         if missing:
             return missing_entry_points(missing)
         return Loaded(
-            parameters={name: parameters_of(entry) for name, entry in entries.items() if callable(entry)},
+            parameters={name: parameters_of(entry) for name, entry in entries.items() if callable(entry)}
         )
 
     def _prepare(self, request: Prepare, descriptors: tuple[int, ...]) -> Prepared:

@@ -172,15 +172,7 @@ def _compare_whole(
     if changes is not None:
         wrong &= ~(changes.any(dim=0) & ((wide - reference).abs() == 1))
     mismatch = _report(
-        got,
-        wide,
-        reference,
-        wrong,
-        case=case,
-        output=output,
-        metrics={},
-        used=math.inf,
-        inputs=inputs,
+        got, wide, reference, wrong, case=case, output=output, metrics={}, used=math.inf, inputs=inputs
     )
     margins = () if mismatch else (Margin(case, output, "exact", 0.0),)
     return Comparison(mismatch, margins, got.numel())
