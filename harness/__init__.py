@@ -9,131 +9,69 @@ import importlib
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from harness.hardware.recognition import product_of
-    from harness.hardware.targets import target, targets
-    from harness.node.discovery import choose_devices, discover_devices
-    from harness.processes.pool import DevicePool
-    from harness.processes.probe import HarnessReport, probe
-    from harness.stages.cascade import evaluate
-    from harness.stages.oracle_strength import OracleReport, weigh_oracle
-    from harness.wire.device import Device, Identity, Target
-    from harness.wire.effort import ROUGH, Effort
-    from harness.wire.errors import HarnessError, JudgeExtraMissing, UnknownDevice, UnknownTarget, WorkerDied
-    from harness.wire.evaluation import (
-        STAGES,
-        Basis,
-        ErrorReport,
-        Estimate,
-        Evaluation,
-        Fact,
-        Finding,
-        KernelResources,
-        Layer,
-        Margin,
-        Mismatch,
-        Stage,
-        StageEntered,
-        StageLeft,
-        Traffic,
-        Verdict,
-        Weakness,
-    )
-    from harness.wire.latency import DeviceState, Latency, Outcome, RoughTime, Timed
-    from harness.wire.limits import TimeLimits
+    from harness.hardware.recognition import product_of as product_of
+    from harness.hardware.targets import target as target
+    from harness.hardware.targets import targets as targets
+    from harness.node.discovery import choose_devices as choose_devices
+    from harness.node.discovery import discover_devices as discover_devices
+    from harness.processes.pool import DevicePool as DevicePool
+    from harness.processes.probe import HarnessReport as HarnessReport
+    from harness.processes.probe import probe as probe
+    from harness.stages.cascade import evaluate as evaluate
+    from harness.stages.oracle_strength import OracleReport as OracleReport
+    from harness.stages.oracle_strength import weigh_oracle as weigh_oracle
+    from harness.wire.device import Device as Device
+    from harness.wire.device import Identity as Identity
+    from harness.wire.device import Target as Target
+    from harness.wire.effort import ROUGH as ROUGH
+    from harness.wire.effort import Effort as Effort
+    from harness.wire.errors import HarnessError as HarnessError
+    from harness.wire.errors import JudgeExtraMissing as JudgeExtraMissing
+    from harness.wire.errors import UnknownDevice as UnknownDevice
+    from harness.wire.errors import UnknownTarget as UnknownTarget
+    from harness.wire.errors import WorkerDied as WorkerDied
+    from harness.wire.evaluation import STAGES as STAGES
+    from harness.wire.evaluation import Basis as Basis
+    from harness.wire.evaluation import ErrorReport as ErrorReport
+    from harness.wire.evaluation import Estimate as Estimate
+    from harness.wire.evaluation import Evaluation as Evaluation
+    from harness.wire.evaluation import Fact as Fact
+    from harness.wire.evaluation import Finding as Finding
+    from harness.wire.evaluation import KernelResources as KernelResources
+    from harness.wire.evaluation import Layer as Layer
+    from harness.wire.evaluation import Margin as Margin
+    from harness.wire.evaluation import Mismatch as Mismatch
+    from harness.wire.evaluation import Stage as Stage
+    from harness.wire.evaluation import StageEntered as StageEntered
+    from harness.wire.evaluation import StageLeft as StageLeft
+    from harness.wire.evaluation import Traffic as Traffic
+    from harness.wire.evaluation import Verdict as Verdict
+    from harness.wire.evaluation import Weakness as Weakness
+    from harness.wire.latency import DeviceState as DeviceState
+    from harness.wire.latency import Latency as Latency
+    from harness.wire.latency import Outcome as Outcome
+    from harness.wire.latency import RoughTime as RoughTime
+    from harness.wire.latency import Timed as Timed
+    from harness.wire.limits import TimeLimits as TimeLimits
 
-_MODULES = {
-    "ROUGH": "wire.effort",
-    "STAGES": "wire.evaluation",
-    "Basis": "wire.evaluation",
-    "Device": "wire.device",
-    "DevicePool": "processes.pool",
-    "DeviceState": "wire.latency",
-    "Effort": "wire.effort",
-    "ErrorReport": "wire.evaluation",
-    "Estimate": "wire.evaluation",
-    "Evaluation": "wire.evaluation",
-    "Fact": "wire.evaluation",
-    "Finding": "wire.evaluation",
-    "HarnessError": "wire.errors",
-    "HarnessReport": "processes.probe",
-    "Identity": "wire.device",
-    "JudgeExtraMissing": "wire.errors",
-    "KernelResources": "wire.evaluation",
-    "Latency": "wire.latency",
-    "Layer": "wire.evaluation",
-    "Margin": "wire.evaluation",
-    "Mismatch": "wire.evaluation",
-    "OracleReport": "stages.oracle_strength",
-    "Outcome": "wire.latency",
-    "RoughTime": "wire.latency",
-    "Stage": "wire.evaluation",
-    "StageEntered": "wire.evaluation",
-    "StageLeft": "wire.evaluation",
-    "Target": "wire.device",
-    "TimeLimits": "wire.limits",
-    "Timed": "wire.latency",
-    "Traffic": "wire.evaluation",
-    "UnknownDevice": "wire.errors",
-    "UnknownTarget": "wire.errors",
-    "Verdict": "wire.evaluation",
-    "Weakness": "wire.evaluation",
-    "WorkerDied": "wire.errors",
-    "choose_devices": "node.discovery",
-    "discover_devices": "node.discovery",
-    "evaluate": "stages.cascade",
-    "probe": "processes.probe",
-    "product_of": "hardware.recognition",
-    "target": "hardware.targets",
-    "targets": "hardware.targets",
-    "weigh_oracle": "stages.oracle_strength",
+_NAMES = {
+    "hardware.recognition": "product_of",
+    "hardware.targets": "target targets",
+    "node.discovery": "choose_devices discover_devices",
+    "processes.pool": "DevicePool",
+    "processes.probe": "HarnessReport probe",
+    "stages.cascade": "evaluate",
+    "stages.oracle_strength": "OracleReport weigh_oracle",
+    "wire.device": "Device Identity Target",
+    "wire.effort": "Effort ROUGH",
+    "wire.errors": "HarnessError JudgeExtraMissing UnknownDevice UnknownTarget WorkerDied",
+    "wire.evaluation": "Basis ErrorReport Estimate Evaluation Fact Finding KernelResources Layer Margin Mismatch STAGES Stage StageEntered StageLeft Traffic Verdict Weakness",
+    "wire.latency": "DeviceState Latency Outcome RoughTime Timed",
+    "wire.limits": "TimeLimits",
 }
-
-__all__ = [
-    "ROUGH",
-    "STAGES",
-    "Basis",
-    "Device",
-    "DevicePool",
-    "DeviceState",
-    "Effort",
-    "ErrorReport",
-    "Estimate",
-    "Evaluation",
-    "Fact",
-    "Finding",
-    "HarnessError",
-    "HarnessReport",
-    "Identity",
-    "JudgeExtraMissing",
-    "KernelResources",
-    "Latency",
-    "Layer",
-    "Margin",
-    "Mismatch",
-    "OracleReport",
-    "Outcome",
-    "RoughTime",
-    "Stage",
-    "StageEntered",
-    "StageLeft",
-    "Target",
-    "TimeLimits",
-    "Timed",
-    "Traffic",
-    "UnknownDevice",
-    "UnknownTarget",
-    "Verdict",
-    "Weakness",
-    "WorkerDied",
-    "choose_devices",
-    "discover_devices",
-    "evaluate",
-    "probe",
-    "product_of",
-    "target",
-    "targets",
-    "weigh_oracle",
-]
+"""Public names by module."""
+_MODULES = {name: module for module, names in _NAMES.items() for name in names.split()}
+__all__ = sorted(_MODULES)
 
 
 def __getattr__(name: str) -> object:

@@ -92,7 +92,7 @@ async def evaluate(
             return msgspec.structs.replace(
                 evaluation,
                 provenance=await pool.provenance(slot.device),
-                error=_without_own_line(evaluation.error, candidate),
+                error=evaluation.error and _within(evaluation.error, candidate),
             )
 
     try:
@@ -110,10 +110,10 @@ async def evaluate(
         return sheet.conclude(ErrorReport(kind="infra", message=str(error)))
 
 
-def _without_own_line(error: ErrorReport | None, candidate: str) -> ErrorReport | None:
+def _within(error: ErrorReport, candidate: str) -> ErrorReport:
     """Return the error without its line if that is in the judge's text behind the candidate's."""
-    is_own = error is not None and (error.line or 0) > len(candidate.rstrip().splitlines())
-    return msgspec.structs.replace(error, line=None) if error is not None and is_own else error
+    is_inside = (error.line or 0) <= len(candidate.rstrip().splitlines())
+    return error if is_inside else msgspec.structs.replace(error, line=None)
 
 
 def refuse_text(candidate: str, task: Task, mode: Mode) -> Evaluation | None:
@@ -141,41 +141,28 @@ async def _judge_in_slot(sheet: Sheet, pool: DevicePool, slot: Slot, request: Re
         return await SlotEvaluation(sheet, pool, slot, request).run()
     sheet.enter("call")
     if isinstance(request.mode, Rough):
-        return await _time_after_interpreter(
-            sheet, pool, slot, slot.interpreter, request, request.mode.passed
+        return await _time_after_interpreter(sheet, pool, slot, slot.interpreter, request, request.mode)
+    if request.task.script is not None or lacking is not None:  # the GPU alone can judge it
+        return await _judge_with_memory(
+            sheet, pool, slot, lambda sheet: SlotEvaluation(sheet, pool, slot, request).run()
         )
-    if request.task.script is not None or lacking is not None:
-        return await _judge_without_interpreter(sheet, pool, slot, request)
     return await _judge_beside_interpreter(sheet, pool, slot, slot.interpreter, request)
 
 
 async def _time_after_interpreter(
-    sheet: Sheet, pool: DevicePool, slot: Slot, interpreter: Slot, request: Request, passed: Evaluation | None
+    sheet: Sheet, pool: DevicePool, slot: Slot, interpreter: Slot, request: Request, mode: Rough
 ) -> Evaluation:
     """A rough evaluation: the interpreter alone judges, then the GPU takes few samples."""
-    if passed is None:
+    interpreted = mode.passed
+    if interpreted is None:
         interpreted = await SlotEvaluation(sheet.copy_after_static("cpu"), pool, interpreter, request).run()
-    else:
-        interpreted = passed
     if interpreted.verdict not in (Verdict.CORRECT, Verdict.UNSUPPORTED):
         sheet.leave_open_stages("refused by the interpreter, before the GPU", ok=False)
         return msgspec.structs.replace(interpreted, device=slot.device.name)
-
-    def time_roughly(sheet: Sheet) -> Awaitable[Evaluation]:
-        return SlotEvaluation(sheet, pool, slot, request).time_roughly(interpreted)
-
-    return add_interpreter_findings(await _judge_with_memory(sheet, pool, slot, time_roughly), interpreted)
-
-
-async def _judge_without_interpreter(
-    sheet: Sheet, pool: DevicePool, slot: Slot, request: Request
-) -> Evaluation:
-    """Return the GPU's evaluation of a recorded task, or of a task that is too large for the interpreter."""
-
-    def judge(sheet: Sheet) -> Awaitable[Evaluation]:
-        return SlotEvaluation(sheet, pool, slot, request).run()
-
-    return await _judge_with_memory(sheet, pool, slot, judge)
+    timed = await _judge_with_memory(
+        sheet, pool, slot, lambda sheet: SlotEvaluation(sheet, pool, slot, request).time_roughly(interpreted)
+    )
+    return add_interpreter_findings(timed, interpreted)
 
 
 async def _judge_beside_interpreter(
@@ -201,11 +188,13 @@ async def _judge_beside_interpreter(
             return None
         return CompileResults(in_interpreter.compiled.reports)
 
-    def judge(sheet: Sheet) -> Awaitable[Evaluation]:
-        return SlotEvaluation(sheet, pool, slot, request, before_first_call=compiled).run()
-
     try:
-        evaluation = await _judge_with_memory(sheet, pool, slot, judge)
+        evaluation = await _judge_with_memory(
+            sheet,
+            pool,
+            slot,
+            lambda sheet: SlotEvaluation(sheet, pool, slot, request, before_first_call=compiled).run(),
+        )
         if evaluation.verdict is Verdict.CANCELLED:
             refused = interpreting.result()
             sheet.leave_open_stages("does not compile for the GPU", ok=False)
