@@ -62,7 +62,7 @@ class CaseInputs:
             self.not_shared = str(error)
             return
         try:
-            reach = Reach(handle=probe.handle, size_bytes=probe.size_bytes)
+            reach = Reach(handle=probe.memory.handle, size_bytes=probe.size_bytes)
             self.not_shared = timer.ask(reach, Done, wall_s=STEP_S).problem
         finally:
             probe.close()
@@ -147,7 +147,7 @@ class CaseInputs:
 
 def handles(laid_out: Sequence[LaidOut]) -> tuple[bytes, ...]:
     """The handles of arenas in shared device memory."""
-    return tuple(arena.handle for arena in laid_out if isinstance(arena, DeviceArena))
+    return tuple(arena.memory.handle for arena in laid_out if isinstance(arena, DeviceArena))
 
 
 def descriptors(laid_out: Sequence[LaidOut]) -> tuple[int, ...]:

@@ -9,7 +9,6 @@ from __future__ import annotations
 import math
 import random
 from collections.abc import Sequence
-from functools import partial
 
 import msgspec
 import numpy as np
@@ -20,7 +19,7 @@ from harness.wire.guest_messages import OutputData, Returned
 from harness.wire.timer_messages import LEAST_IN_BLOCK, Fetch
 from harness.worker.kit import place
 from harness.worker.oracle import integrity
-from harness.worker.oracle.answers import compare_output, judged_by
+from harness.worker.oracle.answers import compare_call, compare_output, judged_by
 from harness.worker.oracle.caller import tensor_of
 from harness.worker.oracle.comparison import mismatch_wording
 from harness.worker.oracle.problem import torch_dtype
@@ -114,17 +113,19 @@ def find_mismatch(
     whole = truth.to(fetched.dtype, copy=True).flatten()
     whole[start : start + fetched.numel()] = fetched
     got = values.settled(number, whole.reshape(truth.shape))
-    compare = partial(compare_output, task, output, values.case, sizes=values.problem.sizes(case), tf32=tf32)
     part, right = (tensor.flatten()[start : start + fetched.numel()] for tensor in (got, truth))
     _, quantization = judged_by(task, output, values.case)
     if quantization is None or _size(right) < LEAST_SIZE * _size(truth):
-        return compare(got, truth, noise=partial(values.noise, number)).mismatch
+        return compare_call(task, values, number, whole.reshape(truth.shape), tf32=tf32).mismatch
 
     def noise_in_part() -> torch.Tensor | None:
         changes = values.noise(number)
         return None if changes is None else changes.flatten(1)[:, start : start + fetched.numel()]
 
-    mismatch = compare(part, right, noise=noise_in_part).mismatch
+    sizes = values.problem.sizes(case)
+    mismatch = compare_output(
+        task, output, values.case, part, right, sizes=sizes, tf32=tf32, noise=noise_in_part
+    ).mismatch
     if mismatch is None:
         return None
     index = tuple(int(place) for place in np.unravel_index(start + mismatch.index[0], tuple(truth.shape)))
