@@ -18,7 +18,7 @@ from harness.stages.static.inspection import StaticReport, inspect_source
 from harness.stages.timing.baselines import USUAL, Against
 from harness.wire import limits
 from harness.wire.channel import BadFrame
-from harness.wire.device import Device, Target
+from harness.wire.device import Target
 from harness.wire.errors import DeviceFull, HarnessError, WorkerDied
 from harness.wire.evaluation import ErrorReport, Evaluation, Verdict
 from suites.dtypes import NoSuchDtype
@@ -75,11 +75,11 @@ async def evaluate(
         timers = 0 if against is None else TIMERS_A_CANDIDATE
         async with pool.slot(avoid, on=on, timers=timers, alone=again) as slot:
             sheet.device = slot.device.name
-            own_targets = _own_target_first(slot.device, targets)
+            own = () if slot.device.target is None else (find_target(slot.device.target),)
             request = Request(
                 task=task,
                 source=with_calls(task, candidate),
-                targets=own_targets,
+                targets=(*own, *(target for target in targets if target not in own)),
                 product=product_of(slot.device).product,
                 seed=seed,
                 slow=report.slow,
@@ -237,8 +237,3 @@ def needs_gpu(task: Task) -> ErrorReport | None:
     return ErrorReport(
         kind="unsupported", message=f"too large for the interpreter, judged on a GPU only: {names}"
     )
-
-
-def _own_target_first(device: Device, targets: Sequence[Target]) -> tuple[Target, ...]:
-    own = () if device.target is None else (find_target(device.target),)
-    return (*own, *(target for target in targets if target not in own))

@@ -83,7 +83,7 @@ def find_fallbacks(tree: ast.Module, task: Task) -> Iterator[Fallback]:
             if (
                 isinstance(function, _FUNCTIONS)
                 and function.name not in _GRADIENTS
-                and not _is_kernel(function)
+                and not any("jit" in ast.unparse(decorator) for decorator in function.decorator_list)
             ):
                 bodies[function.name] = _Body(function, is_entry=function.name in entries)
                 if function.name == "forward":
@@ -246,7 +246,3 @@ def _own_nodes(function: Function) -> Iterator[ast.AST]:
         yield node
         if not isinstance(node, (*DEFINITIONS, ast.Lambda)):
             waiting += ast.iter_child_nodes(node)
-
-
-def _is_kernel(function: Function) -> bool:
-    return any("jit" in ast.unparse(decorator) for decorator in function.decorator_list)

@@ -5,7 +5,6 @@ from __future__ import annotations
 from contextlib import suppress
 
 import msgspec
-import torch
 
 from harness.cases.call_plan import Step
 from harness.cases.seeds import POOL
@@ -15,7 +14,6 @@ from harness.wire.evaluation import Basis, ErrorReport, Fact, Finding, Layer
 from harness.wire.guest_messages import (
     GPU_FAULT,
     OUT_OF_MEMORY,
-    CaseTraffic,
     Farewell,
     LeftBehind,
     Load,
@@ -99,7 +97,14 @@ class Trial:
             self._prepare()
             self._sandbox = self._link.hello().sandbox
             first = self._call()
-            self._line.tell(FirstCallPassed(cases=self._specifications(), ahead=self._specifications_ahead()))
+            self._line.tell(
+                FirstCallPassed(
+                    cases=msgspec.Raw(
+                        msgspec.msgpack.encode(self._problem.specifications(self._plan.declared))
+                    ),
+                    ahead=msgspec.Raw(msgspec.msgpack.encode(self._specify_ahead())),
+                )
+            )
             if not self._line.wait_for_go():
                 return self._judged(CALLED_OFF)
             self._execute(first)
@@ -153,7 +158,9 @@ class Trial:
         except CandidateRaised as failure:
             self._judge_the_rest(step, failure.failure.kind)
             raise
-        detail = f"case {run.case.name}: {_launches(run.returned.traffic)}"
+        traffic = run.returned.traffic
+        launches = f"{traffic.launches} launch{'es' if traffic.launches != 1 else ''}"
+        detail = f"case {run.case.name}: {launches}, {traffic.programs} programs"
         self._line.leave("call", detail, ok=True)
         return run
 
@@ -168,7 +175,8 @@ class Trial:
                 run = first if step is first.step else self._run(step)
                 run = self._compare(run)
             except (CandidateRaised, Stop) as failure:
-                self._look_back()
+                for earlier in self._runs:  # work outside kernels says more than a later wrong value
+                    self._refuse(integrity.of_call(earlier, self._task))
                 error = failure.error if isinstance(failure, Stop) else failure.failure
                 self._judge_the_rest(step, error.kind)
                 raise
@@ -195,11 +203,6 @@ class Trial:
             given=self._given,
             call=lambda further, wall_s: self._run(further, wall_s=wall_s),
         )
-
-    def _look_back(self) -> None:
-        """Refuse by an earlier call, if the kernels did not do its work: that says more than a later wrong value."""
-        for run in self._runs:
-            self._refuse(integrity.of_call(run, self._task))
 
     def _check_integrity(self) -> None:
         """Check the calls so far, repeat cases in an order that exposes kept state, and check what is left behind."""
@@ -277,7 +280,9 @@ class Trial:
             self._line.alive()
             try:
                 given = self._given(step)
-                if (step.place >= POOL or step.case.twice) and not _all_finite(given.expected):
+                if (step.place >= POOL or step.case.twice) and not all(
+                    bool(output.isfinite().all()) for output in given.expected
+                ):
                     self._unfit.add((step.case.name, step.place))
                 if step.case.hidden:
                     _ = given.expected
@@ -354,16 +359,13 @@ class Trial:
         if finding is not None:
             raise Stop(finding)
 
-    def _specifications(self) -> msgspec.Raw:
-        return msgspec.Raw(msgspec.msgpack.encode(self._problem.specifications(self._plan.declared)))
-
-    def _specifications_ahead(self) -> msgspec.Raw:
+    def _specify_ahead(self) -> tuple[CaseSpec, ...]:
         """Specifications of the hidden cases that a GPU judges next."""
         specs: list[CaseSpec] = []
         for case in self._begin.further_cases:
             with suppress(BadProblem):  # the GPU's trial leaves them out too
                 specs += self._problem.specifications((case,))
-        return msgspec.Raw(msgspec.msgpack.encode(specs))
+        return tuple(specs)
 
     def _findings(self) -> tuple[Finding, ...]:
         of_calls = (finding for run in self._runs for finding in run.returned.traffic.findings)
@@ -389,14 +391,6 @@ class Trial:
         )
 
 
-def _all_finite(outputs: tuple[torch.Tensor, ...]) -> bool:
-    return all(bool(output.isfinite().all()) for output in outputs)
-
-
 def _sizes(run: Run) -> str:
     """Sizes of a hidden case; an open case is known by its name."""
     return run.step.case.sizes if run.step.case.hidden else ""
-
-
-def _launches(traffic: CaseTraffic) -> str:
-    return f"{traffic.launches} launch{'es' if traffic.launches != 1 else ''}, {traffic.programs} programs"
