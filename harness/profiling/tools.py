@@ -106,10 +106,7 @@ class Tool(NamedTuple):
 
 
 def find_tool(kind: str, path: str) -> Tool:
-    """Return the tool that reads counters of GPUs of this kind (`cuda`, `hip`), from PATH or from its usual place.
-
-    Raises `ProfileFailed` if there is none, or if it is too old. Blocks for a moment.
-    """
+    """Return the tool that reads counters of GPUs of this kind (`cuda`, `hip`). Raises `ProfileFailed` without a usable one."""
     name = _OF_KIND[kind]
     in_path = shutil.which(name, path=path)
     usual = sorted(str(file) for place in _PLACES[name] for file in Path("/").glob(place))

@@ -79,10 +79,7 @@ def restrict(
     package: PackageView | None = None,
     further: Iterable[Path] = (),
 ) -> None:
-    """Apply the allow-list to this process and its descendants permanently; `OSError` if the kernel refuses.
-
-    `further` folders can be read too.
-    """
+    """Apply the allow-list and `further` readable folders to this process tree permanently; `OSError` if the kernel refuses."""
     handled = rights_of(version)
     rules = [*_rules(scratch, handled, run_programs=run_programs, gpu=gpu)]
     rules += [(path, _READ) for path in further]

@@ -180,10 +180,7 @@ class _Patience:
 
 @dataclass(slots=True)
 class Compiler:
-    """Compiles one candidate in sandboxed processes of a pool, within the compile limits for each target.
-
-    The limits stretch while the machine has more work than cores.
-    """
+    """Compiles a candidate in sandboxed processes, with limits for each target, which stretch on a machine that is too busy."""
 
     pool: DevicePool
     task: Task

@@ -26,10 +26,7 @@ Answer = TypeVar("Answer", Weighed, Specified)
 
 
 async def specify_cases(pool: DevicePool, task: Task, target: str) -> msgspec.Raw:
-    """The arguments of a task's open cases at `gpu` sizes, as `CASE_SPECS`; only a judge runs the task's code.
-
-    The task is resolved for the target. `HarnessError` if its code fails.
-    """
+    """The arguments of a task's open cases at the target's `gpu` sizes, from a judge. `HarnessError` if the task's code fails."""
     async with pool.slot() as slot:
         answer = await ask_judge(slot.interpreter or slot, Specify(task=task), Specified, target)
     if answer.problem:

@@ -27,10 +27,7 @@ _ASK_ONCE_S = 30.0
 
 
 def ask_once(address: str, kind: str) -> StateReport:
-    """Return the state of the device at this PCI address (`kind`: `cuda` or `hip`), outside any window.
-
-    Without a `source` the note says what to install.
-    """
+    """Return the state of the device at this PCI address (`kind`: `cuda`, `hip`); the note says what to install for a source."""
     try:
         answer = subprocess.run(
             _command(address, kind),

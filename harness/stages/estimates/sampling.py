@@ -48,10 +48,7 @@ class Estimates(msgspec.Struct, frozen=True):
 async def sample_cases(
     pool: DevicePool, task: Task, source: str, target: Target, specifications: msgspec.Raw
 ) -> tuple[CaseSampled, ...]:
-    """The sample of each specified case, in order, or why there is none. A missing sample never changes a verdict.
-
-    `specifications` are the compile stage's, at `gpu` sizes.
-    """
+    """The sample of each specified case (at `gpu` sizes), in order, or why there is none. A missing sample changes no verdict."""
     names = [case["case"] for case in msgspec.msgpack.decode(specifications)]
     samples: dict[str, CaseSampled] = {}
     why = ""

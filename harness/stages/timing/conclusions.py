@@ -276,10 +276,7 @@ def confirm_time(reported_ms: float, wall_ms: float | None) -> str:
 
 
 def find_contradiction(latency: Latency) -> str:
-    """Why the clock's own watch contradicts a time that the candidate's process reported; empty if it does not.
-
-    Contradicted times are dropped.
-    """
+    """Why the clock's own watch contradicts, and drops, a time that the candidate's process reported; empty if it does not."""
     reported_ms, wall_ms = latency.candidate_ms, latency.wall_ms
     near = max(CONTRADICTED_BY_WATCH * reported_ms, CONTRADICTED_BY_WATCH_MS)
     if latency.confirmed == "tape" or wall_ms is None or wall_ms - reported_ms <= near:
@@ -332,10 +329,7 @@ def list_untimed_cases(cases: Sequence[Case], latencies: Sequence[Latency]) -> t
 
 
 def mean_speedups(latencies: Sequence[Latency]) -> tuple[float | None, float | None]:
-    """GEAK's mean over cases of the ratio of medians, and the geometric mean, over the cases that have a ratio.
-
-    `None` if no case has a ratio.
-    """
+    """GEAK's mean over cases of the ratio of medians, and the geometric mean, over the cases that have one; `None` if none."""
     speedups = [latency.speedup for latency in latencies if latency.speedup is not None]
     if not speedups:
         return None, None

@@ -99,10 +99,7 @@ def matmul_dtype(task: Task, product: Product | None) -> str:
 
 
 def flush_bytes(product: Product | None) -> int:
-    """Bytes to read to empty all caches of the device: twice their size.
-
-    For an unknown product (`None`): twice the largest caches of the table.
-    """
+    """Bytes to read to empty all caches: twice their size. Unknown products (`None`) count as the one with the largest."""
     products = PRODUCTS if product is None else (product,)
     return 2 * max(product.l2_bytes + product.last_level_bytes for product in products)
 

@@ -185,10 +185,7 @@ class Performance:
         return self._conclude(measure, measured, watched, after, compiled)
 
     async def _judge_timer_end(self, measured: Measured) -> Measured:
-        """The result, with the error of a process that ended while it timed the candidate. Raises like `check_end`.
-
-        The process had the source, or it was a player.
-        """
+        """The result, with the error of a candidate's process or player that ended in its timing. Raises like `check_end`."""
         if not measured.ended:
             return measured
         own = [child for side, child in self._children if side == measured.ended]

@@ -45,10 +45,7 @@ class CaseInputs:
         return self.values(case, SETS)
 
     def draw(self, case: Case, *, unseen: int) -> None:
-        """Draw a case's values into the vault, with right outputs for the `unseen` first sets of unseen values.
-
-        Drawn before the lease, they cost no time under it.
-        """
+        """Draw a case's values and the right outputs of the first `unseen` sets into the vault: ahead of the lease's time."""
         for number in range(SETS):
             self.values(case, number)
         for number in range(unseen):

@@ -16,11 +16,10 @@ from numpy.typing import NDArray
 
 from harness.wire.sample_messages import Flow
 from harness.worker.interpreter import interpreted_launches
-from harness.worker.interpreter.allocations import Allocation, Span
 from harness.worker.interpreter.candidate_lines import candidate_line
 from harness.worker.interpreter.observing import cannot, current
 from harness.worker.interpreter.tapes.programs import Programs
-from harness.worker.interpreter.traffic import MAX_REPORTS, Observation, Origin
+from harness.worker.interpreter.traffic import MAX_REPORTS, Allocation, Observation, Origin, Span
 
 from . import footprint
 from .extrapolation import Access, Program, SampledLaunch, Touched

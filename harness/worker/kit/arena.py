@@ -137,10 +137,7 @@ class Arena(GuardedInputs):
 
 
 def lay_out(inputs: Mapping[str, Value]) -> tuple[tuple[Argument, ...], int]:
-    """The arguments with each tensor's place in an arena, and the arena's size in bytes.
-
-    A tensor with two names has one place.
-    """
+    """The arguments, each tensor at its place (one for all its names) in an arena, and the size of the arena in bytes."""
     arguments: list[Argument] = []
     placed: dict[int, Argument] = {}
     offset = GUARD_BYTES

@@ -9,10 +9,7 @@ from harness.wire.guest_messages import Plain
 
 
 def without_plain(value: Any, returns: Sequence[str]) -> tuple[Any, tuple[Plain, ...] | None]:
-    """Return a result without the parts that have no name in `returns` (see `Task.returns`), and these parts.
-
-    A result with other parts stays as it is, and the second value is `None`.
-    """
+    """Return a result without the parts that have no name in `returns` (see `Task.returns`), and these parts or `None`."""
     if not returns:
         return value, ()
     parts = tuple(value) if isinstance(value, (tuple, list)) else (value,)

@@ -155,10 +155,7 @@ def compare_output(
 
 
 def judged_by(task: Task, output: Output, case: JudgedCase) -> tuple[Tolerance, QuantizationTolerance | None]:
-    """Return the tolerance of an output, and the quantization metrics that replace it, if any.
-
-    In the probe of a quantization the probe's tolerance counts.
-    """
+    """Return the tolerance of an output (in the probe: its own), and the quantization metrics that replace it, if any."""
     quantization = task.quantization
     if case.probe and quantization is not None and quantization.probe is not None:
         return quantization.probe, None

@@ -70,10 +70,7 @@ class Kernels:
         self._built: dict[bytes, dict[Function, Any]] = {}
 
     def build(self, notes: tuple[FunctionNotes, ...]) -> dict[Function, Any]:
-        """The functions of one record, linked to each other.
-
-        Functions that name only constants are reused for an equal record.
-        """
+        """The functions of one record, linked to each other. Those that name only constants are reused for an equal record."""
         key = msgspec.msgpack.encode(notes)  # equal numbers of different types are different constants
         functions = self._built.get(key)
         if functions is None:

@@ -23,10 +23,7 @@ def try_serving(
     *,
     host_ms: float,
 ) -> ServedCall:
-    """Return what calls on the inputs in `memory` show.
-
-    `other_values` are the bytes of other inputs of the same shapes; they are not changed. `memory` is left with any values.
-    """
+    """Return what calls on the inputs in `memory`, which is overwritten, show. `other_values`: bytes of other such inputs."""
     waits = watch.host_waits(call, host_ms)
 
     def bits(values: torch.Tensor) -> list[torch.Tensor]:

@@ -31,10 +31,7 @@ def install() -> None:
 
 
 def adder(dtype: Any) -> Callable[..., Array]:
-    """The function that sums arrays of a dtype along an axis.
-
-    Devices add types narrower than float32 in their own type and round each time; so does this. numpy adds wider types.
-    """
+    """The function that sums along an axis; narrower than float32 rounds after each addition, as devices do."""
     if not dtype.is_floating() or dtype.primitive_bitwidth >= 32:
         return np.sum
     return functools.partial(_added_up, _rounding(np.add, dtype))

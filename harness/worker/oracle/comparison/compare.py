@@ -227,10 +227,7 @@ def _report(
     used: float,
     metrics: dict[str, float] | None = None,
 ) -> Mismatch | None:
-    """Describe the mismatch by its first wrong element; `wide` and `reference` are float64 or int64.
-
-    `used` is the largest share of the tolerance.
-    """
+    """Describe the mismatch by its first wrong element. `used`: the largest share of the tolerance."""
     count = int(wrong.sum())
     if count == 0:
         return None

@@ -71,10 +71,7 @@ def _extent(wrong: Mismatch) -> str:
 
 
 def further_lines(first: CaseError, further_failures: Sequence[CaseError]) -> tuple[str, ...]:
-    """A line for each of the other failures. Failures with the same message share a line.
-
-    If there are many, so do outputs that are wrong in the same way.
-    """
+    """A line for each of the other failures; one for all with the same message, or for many outputs that are wrong alike."""
     ways: dict[Hashable, list[CaseError]] = {}
     for number, failure in enumerate((first, *further_failures)):
         is_alone = failure.error.kind == "mismatch" and len(further_failures) <= _MOST_LINES
