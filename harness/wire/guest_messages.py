@@ -9,7 +9,7 @@ from typing import Final, Literal
 
 import msgspec
 
-from .evaluation import Finding, Layer
+from .evaluation import Counts, Finding, Layer
 from .records import Record
 from .signatures import Parameter
 
@@ -187,17 +187,9 @@ class Operator(msgspec.Struct, frozen=True):
     count: int
 
 
-class CaseTraffic(msgspec.Struct, frozen=True):
+class CaseTraffic(Counts, frozen=True):
     """The interpreter's counts for one case; evidence."""
 
-    case: str
-    requested_read_bytes: int
-    requested_write_bytes: int
-    unique_read_bytes: int
-    unique_write_bytes: int
-    dot_flops: int
-    launches: int
-    programs: int
     missed_stores: tuple[str, ...] = ()
     """The first few stores outside every tensor, one line each."""
     undefined_lanes: tuple[int, ...] = ()

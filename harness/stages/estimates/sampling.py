@@ -17,7 +17,7 @@ from harness.processes.pool import DevicePool
 from harness.wire.channel import BadFrame
 from harness.wire.device import Target
 from harness.wire.errors import WorkerDied
-from harness.wire.evaluation import ErrorReport, Estimate, Finding, SampledTraffic, Traffic, line_in
+from harness.wire.evaluation import Counts, ErrorReport, Estimate, Finding, SampledTraffic, Traffic, line_in
 from harness.wire.findings import strict_error
 from harness.wire.guest_messages import Broken, CaseTraffic
 from harness.wire.sample_messages import CaseSampled, SampleCases
@@ -30,7 +30,6 @@ SAMPLE_S = 60.0
 """Wall time for all cases of a candidate; later cases stay without a sample."""
 TOUCHED = 0.995
 """Share of the bytes of inputs and outputs that a right kernel touches; cost models round the rest."""
-_COUNTS = tuple(name for name in CaseTraffic.__struct_fields__ if name in Traffic.__struct_fields__)
 
 
 class Estimates(msgspec.Struct, frozen=True):
@@ -167,7 +166,7 @@ def _add_costs(task: Task, cases: Sequence[Case], counts: Sequence[CaseTraffic])
     for row in counts:
         case = by_name[row.case]
         cost = task_cost(task, case.cpu, case.dtype)
-        counted = {name: getattr(row, name) for name in _COUNTS}
+        counted = {name: getattr(row, name) for name in Counts.__struct_fields__}
         traffic.append(Traffic(sizes=case.cpu, minimal_bytes=cost.moved_bytes, flops=cost.flops, **counted))
     return tuple(traffic)
 
