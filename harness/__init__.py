@@ -30,29 +30,29 @@ if TYPE_CHECKING:
     from harness.wire.errors import UnknownDevice as UnknownDevice
     from harness.wire.errors import UnknownTarget as UnknownTarget
     from harness.wire.errors import WorkerDied as WorkerDied
-    from harness.wire.evaluation import STAGES as STAGES
-    from harness.wire.evaluation import Basis as Basis
-    from harness.wire.evaluation import ErrorReport as ErrorReport
-    from harness.wire.evaluation import Estimate as Estimate
-    from harness.wire.evaluation import Evaluation as Evaluation
-    from harness.wire.evaluation import Fact as Fact
-    from harness.wire.evaluation import Finding as Finding
-    from harness.wire.evaluation import KernelResources as KernelResources
-    from harness.wire.evaluation import Layer as Layer
-    from harness.wire.evaluation import Margin as Margin
-    from harness.wire.evaluation import Mismatch as Mismatch
-    from harness.wire.evaluation import Stage as Stage
-    from harness.wire.evaluation import StageEntered as StageEntered
-    from harness.wire.evaluation import StageLeft as StageLeft
-    from harness.wire.evaluation import Traffic as Traffic
-    from harness.wire.evaluation import Verdict as Verdict
-    from harness.wire.evaluation import Weakness as Weakness
-    from harness.wire.latency import DeviceState as DeviceState
-    from harness.wire.latency import Latency as Latency
-    from harness.wire.latency import Outcome as Outcome
-    from harness.wire.latency import RoughTime as RoughTime
-    from harness.wire.latency import Timed as Timed
     from harness.wire.limits import TimeLimits as TimeLimits
+    from harness.wire.results.evaluation import STAGES as STAGES
+    from harness.wire.results.evaluation import Basis as Basis
+    from harness.wire.results.evaluation import ErrorReport as ErrorReport
+    from harness.wire.results.evaluation import Estimate as Estimate
+    from harness.wire.results.evaluation import Evaluation as Evaluation
+    from harness.wire.results.evaluation import Fact as Fact
+    from harness.wire.results.evaluation import Finding as Finding
+    from harness.wire.results.evaluation import KernelResources as KernelResources
+    from harness.wire.results.evaluation import Layer as Layer
+    from harness.wire.results.evaluation import Margin as Margin
+    from harness.wire.results.evaluation import Mismatch as Mismatch
+    from harness.wire.results.evaluation import Stage as Stage
+    from harness.wire.results.evaluation import StageEntered as StageEntered
+    from harness.wire.results.evaluation import StageLeft as StageLeft
+    from harness.wire.results.evaluation import Traffic as Traffic
+    from harness.wire.results.evaluation import Verdict as Verdict
+    from harness.wire.results.evaluation import Weakness as Weakness
+    from harness.wire.results.latency import DeviceState as DeviceState
+    from harness.wire.results.latency import Latency as Latency
+    from harness.wire.results.latency import Outcome as Outcome
+    from harness.wire.results.latency import RoughTime as RoughTime
+    from harness.wire.results.latency import Timed as Timed
 
 _NAMES = {
     "hardware.recognition": "product_of",
@@ -65,9 +65,10 @@ _NAMES = {
     "wire.device": "Device Identity Target",
     "wire.effort": "Effort ROUGH",
     "wire.errors": "HarnessError JudgeExtraMissing UnknownDevice UnknownTarget WorkerDied",
-    "wire.evaluation": "Basis ErrorReport Estimate Evaluation Fact Finding KernelResources Layer Margin Mismatch STAGES Stage StageEntered StageLeft Traffic Verdict Weakness",
-    "wire.latency": "DeviceState Latency Outcome RoughTime Timed",
     "wire.limits": "TimeLimits",
+    "wire.results.evaluation": "Basis ErrorReport Estimate Evaluation Fact Finding KernelResources Layer Margin Mismatch STAGES "
+    "Stage StageEntered StageLeft Traffic Verdict Weakness",
+    "wire.results.latency": "DeviceState Latency Outcome RoughTime Timed",
 }
 """Public names by module."""
 _MODULES = {name: module for module, names in _NAMES.items() for name in names.split()}

@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from harness.wire.evaluation import Flow
-from harness.wire.sample_messages import CaseSampled
+from harness.wire.messages.sampler import CaseSampled
+from harness.wire.results.evaluation import Flow
 from harness.worker.estimate import footprint
 from harness.worker.estimate.program_sample import LaunchGrid
 from tests.support.drivers import drive, line_of

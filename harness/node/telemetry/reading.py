@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from harness.wire.provenance import Provenance
+from harness.wire.results.provenance import Provenance
 
 
 class SourceUnavailable(Exception):

@@ -7,7 +7,7 @@ import time
 from pathlib import Path
 
 from harness.node.driver_files import PCI_DEVICES, read_number, read_text
-from harness.wire.provenance import Provenance
+from harness.wire.results.provenance import Provenance
 
 from .reading import Occupant, Reading, SourceUnavailable
 

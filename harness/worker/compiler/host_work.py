@@ -5,7 +5,8 @@ from __future__ import annotations
 import time
 from typing import Any
 
-from harness.wire import limits, operators
+from harness.wire import limits
+from harness.wire.calls import operators
 from harness.worker.candidate.part_copies import copies_into_part
 from harness.worker.kit.candidate_trace import calling_line
 from harness.worker.kit.operator_mode import OperatorMode

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from harness.wire.evaluation import Flow
+from harness.wire.results.evaluation import Flow
 from harness.worker.interpreter import interpreted_launches
 from harness.worker.interpreter.candidate_lines import candidate_line
 from harness.worker.interpreter.observing import cannot, current

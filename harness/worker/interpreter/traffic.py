@@ -12,8 +12,8 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from harness.wire.evaluation import Finding, line_in
-from harness.wire.guest_messages import CaseTraffic
+from harness.wire.messages.guest import CaseTraffic
+from harness.wire.results.evaluation import Finding, line_in
 from harness.worker.kit.arena import span_bytes
 from harness.worker.triton_hooks.autotuning import is_static
 

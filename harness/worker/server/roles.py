@@ -10,8 +10,8 @@ import torch
 
 from harness.linux import syscalls
 from harness.wire import limits
-from harness.wire.channel import Channel, ChannelClosed
-from harness.wire.server_messages import Spawn
+from harness.wire.channels.channel import Channel, ChannelClosed
+from harness.wire.messages.server import Spawn
 from harness.worker.candidate.loading import confine
 from harness.worker.compiler import compiling
 from harness.worker.estimate import sampling_worker

@@ -11,7 +11,7 @@ import msgspec
 import numpy as np
 import torch
 
-from harness.wire.evaluation import Margin, Mismatch
+from harness.wire.results.evaluation import Margin, Mismatch
 from harness.worker.kit.arena import Value, dtype_name
 from harness.worker.oracle.comparison import bounds
 from suites.task import QuantizationTolerance, Tolerance

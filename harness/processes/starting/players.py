@@ -1,0 +1,90 @@
+"""Players: processes of a GPU that play launch tapes for all timings of this pool, one timing after the other.
+
+No foreign code runs in a player, so it outlives a candidate: a GPU context costs the whole node 0.2 s.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from harness.failures import first_failure
+from harness.wire.device import Device
+
+from .spares import TIMER, Spares, Worker
+
+MOST_TAPES = 200
+"""A player is replaced after it played as many tapes."""
+
+
+@dataclass(slots=True)
+class Player:
+    """A player, and what it did."""
+
+    worker: Worker
+    served: bool = False
+    """A clock has talked to it."""
+    tapes: int = 0
+
+    def end(self) -> None:
+        """End the process."""
+        self.worker.end.close()
+        self.worker.child.end()
+
+
+class Players:
+    """The players of one pool, by GPU."""
+
+    def __init__(self, spares: Spares) -> None:
+        self._spares = spares
+        self._kept: dict[str, list[Player]] = {}
+        self._lent: dict[str, list[Player]] = {}
+        """Players that a timing uses now."""
+
+    def count(self, device: Device) -> int:
+        """Number of players of a GPU."""
+        return len(self._kept.get(device.name, ())) + len(self._lent.get(device.name, ()))
+
+    async def take(self, device: Device, count: int, *, fresh: bool = False) -> Sequence[Player]:
+        """Lend `count` players to a timing, which has the GPU's exclusive lease. Missing players are started.
+
+        With `fresh`, none of them served another timing.
+        """
+        lent = self._lent[device.name] = []
+        for player in self._kept.pop(device.name, ()):
+            if player.worker.child.ended.done() or (fresh and player.served):
+                player.end()
+            else:
+                lent.append(player)
+
+        async def start() -> None:
+            lent.append(Player(await self._spares.take(TIMER, device)))
+
+        try:
+            async with asyncio.TaskGroup() as group:
+                for _ in range(count - len(lent)):
+                    group.create_task(start(), name=f"player/{device.name}")
+        except ExceptionGroup as failures:
+            self.give_back(device)
+            raise first_failure(failures) from None
+        except BaseException:
+            self.give_back(device)
+            raise
+        return lent[:count]
+
+    def give_back(self, device: Device, *, tapes: int = 0, reusable: bool = False) -> None:
+        """End a timing's use of its players, which played so many tapes. Worn players end, and all if not `reusable`."""
+        for player in self._lent.pop(device.name, ()):
+            player.served = True
+            player.tapes += tapes
+            if reusable and player.tapes < MOST_TAPES:
+                self._kept.setdefault(device.name, []).append(player)
+            else:
+                player.end()
+
+    def drop(self, device: Device | None = None) -> None:
+        """End the players of one GPU, or of all, that no timing uses now."""
+        for name in [device.name] if device is not None else list(self._kept):
+            for player in self._kept.pop(name, ()):
+                player.end()

@@ -1,0 +1,57 @@
+"""A launch tape: the compiled kernels, grids and arguments of one call, over numbered storages. Torch-free.
+
+A timer with the candidate makes the tape. A timer that never sees the candidate plays it on its own memory. So the candidate's
+host code has no part in the played time, and the played outputs show that the kernels alone do the work.
+"""
+
+from __future__ import annotations
+
+import msgspec
+
+from .records import Address, View
+
+INPUTS = -1
+"""Number of the storage that holds all inputs; storages that the call allocated count from 0."""
+
+
+class Scalar(msgspec.Struct, frozen=True, tag="scalar"):
+    """A number, with its type in the kernel."""
+
+    kind: str
+    value: int | float
+
+
+class TapedLaunch(msgspec.Struct, frozen=True, tag="launch"):
+    """One launch of a kernel."""
+
+    kernel: int
+    grid: tuple[int, int, int]
+    arguments: tuple[Address | Scalar, ...]
+
+
+class Fill(msgspec.Struct, frozen=True, tag="fill"):
+    """Set a whole storage to one value."""
+
+    storage: int
+    dtype: str
+    value: int | float
+
+
+class TapedKernel(msgspec.Struct, frozen=True):
+    """One compiled kernel."""
+
+    name: str
+    binary: bytes
+    shared_bytes: int
+    threads: int
+
+
+class Tape(msgspec.Struct, frozen=True):
+    """One call."""
+
+    kernels: tuple[TapedKernel, ...]
+    storages: tuple[int, ...]
+    """Size in bytes of each storage that the call allocated."""
+    steps: tuple[TapedLaunch | Fill, ...]
+    outputs: tuple[View, ...]
+    structure: str
