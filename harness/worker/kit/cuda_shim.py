@@ -305,7 +305,7 @@ def _patch_default_device() -> None:
 
 
 class GpuGenerator:
-    """A member of `torch.cuda.default_generators`, whose state kernels read: a seed and an offset. It draws nothing itself.
+    """A member of `torch.cuda.default_generators`. Kernels read its state, a seed and an offset; it draws nothing itself.
 
     Its state has 16 bytes, as a GPU's Philox generator has: code of the FlagGems kind takes both words from it, and sets the
     offset that follows.

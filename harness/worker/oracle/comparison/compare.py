@@ -44,7 +44,7 @@ class Comparison:
 
 
 class _Subject(NamedTuple):
-    """What is compared, for reports."""
+    """The output under comparison, as reports need it."""
 
     case: str
     output: str

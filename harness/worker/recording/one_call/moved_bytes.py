@@ -27,16 +27,7 @@ _OVERWRITING = frozenset(
     {"copy_", "fill_", "zero_", "normal_", "uniform_", "random_", "bernoulli_", "exponential_"}
 )
 """Operators that write a tensor without reading it."""
-_CHOOSING = (
-    "index",
-    "gather",
-    "scatter",
-    "embedding",
-    "take",
-    "masked_s",
-    "nll_loss",
-    "searchsorted",
-)
+_CHOOSING = ("index", "gather", "scatter", "embedding", "take", "masked_s", "nll_loss", "searchsorted")
 """Beginnings of names of operators that read a part of their first tensor, as other tensors say."""
 
 
