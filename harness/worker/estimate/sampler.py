@@ -19,7 +19,8 @@ from harness.worker.interpreter import interpreted_launches
 from harness.worker.interpreter.candidate_lines import candidate_line
 from harness.worker.interpreter.observing import cannot, current
 from harness.worker.interpreter.tapes.programs import Programs
-from harness.worker.interpreter.traffic import MAX_REPORTS, Allocation, Observation, Origin, Span
+from harness.worker.interpreter.traffic import MAX_REPORTS, Allocation, Observation, Origin
+from harness.worker.kit.arena import Span
 
 from . import footprint
 from .extrapolation import Access, Program, SampledLaunch, Touched

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from harness.wire.messages.guest import CaseTraffic
 from harness.wire.results.evaluation import Finding, line_in
-from harness.worker.kit.arena import span_bytes
+from harness.worker.kit.arena import Span, extent, span_bytes
 from harness.worker.triton_hooks.autotuning import is_static
 
 from .candidate_lines import candidate_line
@@ -38,13 +38,6 @@ class LaunchRecord(NamedTuple):
     kernel: str
     grid: tuple[int, int, int]
     programs: int
-
-
-class Span(NamedTuple):
-    """Addresses from `start` up to, not including, `end`."""
-
-    start: int
-    end: int
 
 
 @dataclass(slots=True)
@@ -388,9 +381,3 @@ def _name(origin: Origin | None) -> str:
     """The parameters that hold the tensor."""
     names = origin.names if origin is not None else ()
     return " or ".join(f"`{name}`" for name in names) or "its tensor"
-
-
-def extent(tensor: torch.Tensor) -> Span:
-    """The addresses from a tensor's first element to its last, whatever its strides."""
-    start = tensor.data_ptr()
-    return Span(start, start + span_bytes(tensor))

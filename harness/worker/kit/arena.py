@@ -11,7 +11,7 @@ import os
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 import torch
@@ -27,6 +27,17 @@ _SEALS = fcntl.F_SEAL_SHRINK | fcntl.F_SEAL_GROW
 _SEAL_FUTURE_WRITE = 0x10
 """Linux 5.1; missing in Python's `fcntl`."""
 Value = torch.Tensor | int | float | bool | str | None
+
+
+class Span(NamedTuple):
+    """Addresses from `start` up to, not including, `end`."""
+
+    start: int
+    end: int
+
+    def meets(self, other: Span) -> bool:
+        """Whether the spans have an address in common."""
+        return self.start < other.end and other.start < self.end
 
 
 class GuardedInputs(ABC):
@@ -209,6 +220,12 @@ def span_bytes(tensor: torch.Tensor) -> int:
         return 0
     last = sum((size - 1) * stride for size, stride in zip(tensor.shape, tensor.stride(), strict=True))
     return (last + 1) * tensor.element_size()
+
+
+def extent(tensor: torch.Tensor) -> Span:
+    """The addresses from a tensor's first element to its last, whatever its strides."""
+    start = tensor.data_ptr()
+    return Span(start, start + span_bytes(tensor))
 
 
 def memory_of(tensor: torch.Tensor) -> torch.Tensor:

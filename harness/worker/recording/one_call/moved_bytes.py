@@ -13,8 +13,8 @@ import torch
 from harness.wire.calls import operators
 from harness.wire.messages.script import OutputData, TensorData
 from harness.worker.compiler.ttir_reads import arguments_read
-from harness.worker.interpreter.traffic import Observation, extent
-from harness.worker.kit.arena import span_bytes
+from harness.worker.interpreter.traffic import Observation
+from harness.worker.kit.arena import extent, span_bytes
 from harness.worker.recording.expressions import tensors_of
 
 from . import on_gpu
