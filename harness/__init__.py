@@ -9,131 +9,70 @@ import importlib
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from harness.hardware.recognition import product_of
-    from harness.hardware.targets import target, targets
-    from harness.node.discovery import choose_devices, discover_devices
-    from harness.processes.pool import DevicePool
-    from harness.processes.probe import HarnessReport, probe
-    from harness.stages.cascade import evaluate
-    from harness.stages.oracle_strength import OracleReport, weigh_oracle
-    from harness.wire.device import Device, Identity, Target
-    from harness.wire.effort import ROUGH, Effort
-    from harness.wire.errors import HarnessError, JudgeExtraMissing, UnknownDevice, UnknownTarget, WorkerDied
-    from harness.wire.limits import TimeLimits
-    from harness.wire.results.evaluation import (
-        STAGES,
-        Basis,
-        ErrorReport,
-        Estimate,
-        Evaluation,
-        Fact,
-        Finding,
-        KernelResources,
-        Layer,
-        Margin,
-        Mismatch,
-        Stage,
-        StageEntered,
-        StageLeft,
-        Traffic,
-        Verdict,
-        Weakness,
-    )
-    from harness.wire.results.latency import DeviceState, Latency, Outcome, RoughTime, Timed
+    from harness.hardware.recognition import product_of as product_of
+    from harness.hardware.targets import target as target
+    from harness.hardware.targets import targets as targets
+    from harness.node.discovery import choose_devices as choose_devices
+    from harness.node.discovery import discover_devices as discover_devices
+    from harness.processes.pool import DevicePool as DevicePool
+    from harness.processes.probe import HarnessReport as HarnessReport
+    from harness.processes.probe import probe as probe
+    from harness.stages.cascade import evaluate as evaluate
+    from harness.stages.oracle_strength import OracleReport as OracleReport
+    from harness.stages.oracle_strength import weigh_oracle as weigh_oracle
+    from harness.wire.device import Device as Device
+    from harness.wire.device import Identity as Identity
+    from harness.wire.device import Target as Target
+    from harness.wire.effort import ROUGH as ROUGH
+    from harness.wire.effort import Effort as Effort
+    from harness.wire.errors import HarnessError as HarnessError
+    from harness.wire.errors import JudgeExtraMissing as JudgeExtraMissing
+    from harness.wire.errors import UnknownDevice as UnknownDevice
+    from harness.wire.errors import UnknownTarget as UnknownTarget
+    from harness.wire.errors import WorkerDied as WorkerDied
+    from harness.wire.limits import TimeLimits as TimeLimits
+    from harness.wire.results.evaluation import STAGES as STAGES
+    from harness.wire.results.evaluation import Basis as Basis
+    from harness.wire.results.evaluation import ErrorReport as ErrorReport
+    from harness.wire.results.evaluation import Estimate as Estimate
+    from harness.wire.results.evaluation import Evaluation as Evaluation
+    from harness.wire.results.evaluation import Fact as Fact
+    from harness.wire.results.evaluation import Finding as Finding
+    from harness.wire.results.evaluation import KernelResources as KernelResources
+    from harness.wire.results.evaluation import Layer as Layer
+    from harness.wire.results.evaluation import Margin as Margin
+    from harness.wire.results.evaluation import Mismatch as Mismatch
+    from harness.wire.results.evaluation import Stage as Stage
+    from harness.wire.results.evaluation import StageEntered as StageEntered
+    from harness.wire.results.evaluation import StageLeft as StageLeft
+    from harness.wire.results.evaluation import Traffic as Traffic
+    from harness.wire.results.evaluation import Verdict as Verdict
+    from harness.wire.results.evaluation import Weakness as Weakness
+    from harness.wire.results.latency import DeviceState as DeviceState
+    from harness.wire.results.latency import Latency as Latency
+    from harness.wire.results.latency import Outcome as Outcome
+    from harness.wire.results.latency import RoughTime as RoughTime
+    from harness.wire.results.latency import Timed as Timed
 
-_MODULES = {
-    "ROUGH": "wire.effort",
-    "STAGES": "wire.results.evaluation",
-    "Basis": "wire.results.evaluation",
-    "Device": "wire.device",
-    "DevicePool": "processes.pool",
-    "DeviceState": "wire.results.latency",
-    "Effort": "wire.effort",
-    "ErrorReport": "wire.results.evaluation",
-    "Estimate": "wire.results.evaluation",
-    "Evaluation": "wire.results.evaluation",
-    "Fact": "wire.results.evaluation",
-    "Finding": "wire.results.evaluation",
-    "HarnessError": "wire.errors",
-    "HarnessReport": "processes.probe",
-    "Identity": "wire.device",
-    "JudgeExtraMissing": "wire.errors",
-    "KernelResources": "wire.results.evaluation",
-    "Latency": "wire.results.latency",
-    "Layer": "wire.results.evaluation",
-    "Margin": "wire.results.evaluation",
-    "Mismatch": "wire.results.evaluation",
-    "OracleReport": "stages.oracle_strength",
-    "Outcome": "wire.results.latency",
-    "RoughTime": "wire.results.latency",
-    "Stage": "wire.results.evaluation",
-    "StageEntered": "wire.results.evaluation",
-    "StageLeft": "wire.results.evaluation",
-    "Target": "wire.device",
-    "TimeLimits": "wire.limits",
-    "Timed": "wire.results.latency",
-    "Traffic": "wire.results.evaluation",
-    "UnknownDevice": "wire.errors",
-    "UnknownTarget": "wire.errors",
-    "Verdict": "wire.results.evaluation",
-    "Weakness": "wire.results.evaluation",
-    "WorkerDied": "wire.errors",
-    "choose_devices": "node.discovery",
-    "discover_devices": "node.discovery",
-    "evaluate": "stages.cascade",
-    "probe": "processes.probe",
-    "product_of": "hardware.recognition",
-    "target": "hardware.targets",
-    "targets": "hardware.targets",
-    "weigh_oracle": "stages.oracle_strength",
+_NAMES = {
+    "hardware.recognition": "product_of",
+    "hardware.targets": "target targets",
+    "node.discovery": "choose_devices discover_devices",
+    "processes.pool": "DevicePool",
+    "processes.probe": "HarnessReport probe",
+    "stages.cascade": "evaluate",
+    "stages.oracle_strength": "OracleReport weigh_oracle",
+    "wire.device": "Device Identity Target",
+    "wire.effort": "Effort ROUGH",
+    "wire.errors": "HarnessError JudgeExtraMissing UnknownDevice UnknownTarget WorkerDied",
+    "wire.limits": "TimeLimits",
+    "wire.results.evaluation": "Basis ErrorReport Estimate Evaluation Fact Finding KernelResources Layer Margin Mismatch STAGES "
+    "Stage StageEntered StageLeft Traffic Verdict Weakness",
+    "wire.results.latency": "DeviceState Latency Outcome RoughTime Timed",
 }
-
-__all__ = [
-    "ROUGH",
-    "STAGES",
-    "Basis",
-    "Device",
-    "DevicePool",
-    "DeviceState",
-    "Effort",
-    "ErrorReport",
-    "Estimate",
-    "Evaluation",
-    "Fact",
-    "Finding",
-    "HarnessError",
-    "HarnessReport",
-    "Identity",
-    "JudgeExtraMissing",
-    "KernelResources",
-    "Latency",
-    "Layer",
-    "Margin",
-    "Mismatch",
-    "OracleReport",
-    "Outcome",
-    "RoughTime",
-    "Stage",
-    "StageEntered",
-    "StageLeft",
-    "Target",
-    "TimeLimits",
-    "Timed",
-    "Traffic",
-    "UnknownDevice",
-    "UnknownTarget",
-    "Verdict",
-    "Weakness",
-    "WorkerDied",
-    "choose_devices",
-    "discover_devices",
-    "evaluate",
-    "probe",
-    "product_of",
-    "target",
-    "targets",
-    "weigh_oracle",
-]
+"""Public names by module."""
+_MODULES = {name: module for module, names in _NAMES.items() for name in names.split()}
+__all__ = sorted(_MODULES)
 
 
 def __getattr__(name: str) -> object:

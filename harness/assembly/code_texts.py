@@ -49,8 +49,7 @@ def code_texts(
     case: str = "",
     name: str = "",
 ) -> list[CodeText]:
-    """
-    Return the texts of one case's kernels on the first target, by default the assembly for the first case.
+    """Return the texts of one case's kernels on the first target, by default the assembly for the first case.
 
     `kernel`: this kernel alone, `name @2` for a config of an autotuned one. `read` returns a text by its digest. Raises `NoText`.
     """

@@ -293,8 +293,7 @@ def _widths(instructions: Iterable[Instruction], kind: Kind) -> dict[str, int]:
 
 
 def _wait_distance(instructions: Sequence[Instruction], *, repeats: bool) -> int | None:
-    """
-    The fewest instructions between a global load and the wait for it on AMD; `None` without such a pair.
+    """The fewest instructions between a global load and the wait for it on AMD; `None` without such a pair.
 
     `vmcnt(n)` waits until at most n loads and stores are under way, which end in their order. A loop is followed for two rounds.
     """

@@ -17,8 +17,7 @@ _DEBUG = ("#loc", "!", "source_filename", "; ModuleID", "  #dbg_")
 
 
 def normal_lines(text: str, name: str) -> list[str]:
-    """
-    Return the code of a text alone, in lines; `name` is that of the text, such as `amdgcn`.
+    """Return the code of a text alone, in lines; `name` is that of the text, such as `amdgcn`.
 
     Of a register its kind and its width are left, of an SSA value nothing; labels are numbered in the order of their places.
     Comments, debug information and directives are left out.

@@ -66,10 +66,7 @@ class Plan:
 
 
 def make_plan(task: Task, seed: int, source: str, *, exam: bool, hidden: bool = True) -> Plan:
-    """Make the plan for one candidate; it is the same for the same task, session seed and source.
-
-    Without `hidden` cases the plan has only the open cases.
-    """
+    """Make the plan for one candidate, the same for the same task, seed and source; without `hidden` cases only of open ones."""
     draw = Draw(seed, task.id, source, "exam" if exam else "open")
     cases = exam_cases(task, draw) if exam else open_cases(task, draw, hidden=hidden)
     if exam:

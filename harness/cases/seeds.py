@@ -18,10 +18,7 @@ def derive(session_seed: int, *purpose: str) -> int:
 
 
 class Draw:
-    """Random choices for one evaluation, which only the session's seed can predict.
-
-    They differ between candidates of a session, and between open evaluation and exam (`purpose`).
-    """
+    """Random choices for one evaluation (`purpose`: open or exam), which only the session's seed can predict."""
 
     def __init__(self, session_seed: int, task: str, source: str, purpose: str) -> None:
         self._seed = session_seed

@@ -56,10 +56,7 @@ def is_cluster(words: Sequence[str]) -> bool:
 
 
 def look_at_cluster(address: str = "") -> Look:
-    """Return the nodes of a cluster. Blocks for seconds.
-
-    Raises `HarnessError` in one line.
-    """
+    """Return the nodes of a cluster. Blocks for seconds. Raises `HarnessError` in one line."""
     # In a process of its own: Ray leaves threads behind, and prints.
     try:
         done = subprocess.run(

@@ -57,15 +57,12 @@ class Cluster(Protocol):
 
     async def nodes(self) -> Sequence[Node]:
         """Return the nodes, also dead ones."""
-        ...
 
     async def judge(self, node: Node, device: str, setup: Setup) -> Remote:
         """Return the session's judge of a device: the one that is there, or a new one."""
-        ...
 
     async def close(self) -> None:
         """Leave the cluster."""
-        ...
 
 
 @dataclass(slots=True)
@@ -460,11 +457,11 @@ def _choose(free: Sequence[Member], waiter: _Waiter) -> Member | None:
     """The judge with the largest share of free slots among those that the caller may use."""
     allowed = [member for member in free if waiter.on in ("", member.name)]
     preferred = [member for member in allowed if member.name != waiter.avoid]
-    return max(preferred or allowed, key=_free_share, default=None)
 
+    def free_share(member: Member) -> float:
+        return member.free / (member.opened.slots if member.opened else 1)
 
-def _free_share(member: Member) -> float:
-    return member.free / (member.opened.slots if member.opened else 1)
+    return max(preferred or allowed, key=free_share, default=None)
 
 
 def _node_of(name: str) -> str:

@@ -47,15 +47,10 @@ class Remote(Protocol):
     """The `NodeJudge` of one device, on its node."""
 
     async def call(self, method: str, *arguments: object, limit_s: float) -> bytes:
-        """Call a method of `NodeJudge`; empty if it returns no bytes.
-
-        Raises `Unreachable` or `Gone`, `HarnessError` for the judge's own errors.
-        """
-        ...
+        """Call a method of `NodeJudge`; empty if no bytes come back. Raises `Unreachable`, `Gone`, the judge's `HarnessError`."""
 
     def kill(self) -> None:
         """End the judge's process."""
-        ...
 
 
 @dataclass(slots=True)
@@ -111,10 +106,7 @@ class Member:
         return self.opened
 
     async def ask(self, request: Request, parcel: Parcel, *, on_event: OnEvent | None, key: str) -> Finished:
-        """Return the end of a call. `key` is its name if a resumed engine may ask for it again, else empty.
-
-        Raises `MemberLost`. Cancelling ends the call on the node.
-        """
+        """Return the end of a call. `key`: its name if a resumed engine may ask for it again. Raises `MemberLost`."""
         call = key or f"{UNNAMED}{secrets.token_hex(8)}"
         pending = _Pending(on_event, asyncio.get_running_loop().create_future())
         self._calls[call] = pending

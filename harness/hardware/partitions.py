@@ -19,8 +19,7 @@ class UnknownPartition(ValueError):
 
 
 def scale_to_partition(product: Product, partition: str, compute_units: int | None) -> Product:
-    """
-    Return the product with the numbers of one partition; `UnknownPartition` if they are unknown.
+    """Return the product with the numbers of one partition; `UnknownPartition` if they are unknown.
 
     `partition` is `SPX/NPS1`, `CPX/NPS4`, ... (AMD), or a MIG profile such as `1g.18gb`. The memory peak holds while the other
     partitions are idle, as under a lease of the package. Achievable speeds are published for whole packages only and are dropped.

@@ -25,8 +25,7 @@ class Mode(msgspec.Struct, frozen=True):
 
 
 class Product(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """
-    One device as a driver shows it: a GPU, a die of a package, or a partition of one.
+    """One device as a driver shows it: a GPU, a die of a package, or a partition of one.
 
     Peaks are the vendor's, dense (no structured sparsity), at the clock in its data sheet; few kernels come close.
     """

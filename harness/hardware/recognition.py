@@ -55,8 +55,7 @@ def describe_device(device: Device, software: Provenance, by_driver: Provenance 
 
 
 def recognise(identity: Identity) -> Recognised:
-    """
-    Return the product, scaled to its partition, or why it is unknown.
+    """Return the product, scaled to its partition, or why it is unknown.
 
     A PCI identity outweighs the name ("AMD Radeon Graphics", "MI300X VF"). Without one the name must be a product's and the
     units must be known. Units and memory must always fit: a virtual function with half the memory, or an H20 with the name of

@@ -8,10 +8,7 @@ from pathlib import Path
 
 
 def read_regular(file: Path | str, most_bytes: int, *, folder: int | None = None) -> bytes | None:
-    """Return the content of a file; `None` if it is absent, a link, a pipe or a device, or larger than `most_bytes`.
-
-    `folder` is a descriptor of the folder that holds the file.
-    """
+    """Return the content of a file in `folder` (descriptor); `None` if it is no regular file or larger than `most_bytes`."""
     try:
         descriptor = os.open(file, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, dir_fd=folder)
     except OSError:

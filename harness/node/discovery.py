@@ -73,10 +73,7 @@ def reachable_addresses() -> frozenset[str]:
 
 @functools.cache
 def _ask_drivers(*, limited: bool = True) -> tuple[Found, ...]:
-    """The GPUs that the drivers' libraries report; none if a library is broken, so that `cpu` can still judge.
-
-    `limited`: only GPUs that the caller's variables leave visible.
-    """
+    """The GPUs that the drivers' libraries report (`limited`: visible ones); none if a library is broken: `cpu` still judges."""
     ignored = () if limited else {name for names in VISIBILITY_VARIABLES.values() for name in names}
     try:
         answer = subprocess.run(

@@ -34,7 +34,6 @@ class LoadProbe(Protocol):
 
     def __call__(self, devices: Sequence[Device]) -> Mapping[str, Load]:
         """Return loads by device name; a device without any report may be missing. Never raises."""
-        ...
 
 
 def read_loads(devices: Sequence[Device]) -> dict[str, Load]:

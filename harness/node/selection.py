@@ -92,10 +92,7 @@ async def wait_for_devices(
 
 
 def targets_for(devices: Sequence[Device], asked: Sequence[str] = ()) -> tuple[Target, ...]:
-    """Return the targets to compile for: the requested ones, else the devices' own, else the default; each once, in order.
-
-    `UnknownTarget` if a requested target does not exist.
-    """
+    """Return the targets to compile for, each once: the requested ones (or `UnknownTarget`), the devices' own, or the default."""
     own = [device.target for device in devices if device.target is not None]
     return tuple(target(name) for name in dict.fromkeys(asked or own or (DEFAULT_TARGET,)))
 

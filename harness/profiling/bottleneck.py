@@ -33,7 +33,8 @@ def limit_of(kernel: KernelProfile) -> Limit:
     busiest = max(measured, key=lambda name: measured[name])
     figures = ", ".join(f"{name} {_percent(share)}" for name, share in measured.items())
     if measured[busiest] >= BUSY:
-        return Limit(busiest, f"{busiest} {_verb(busiest)}: {figures}")
+        verb = "limit" if busiest.endswith("s") else "limits"
+        return Limit(busiest, f"{busiest} {verb}: {figures}")
     reasons = [f"no unit is busy for {_percent(BUSY)} or more: {figures}", *_longest_stall(kernel)]
     if kernel.occupancy is not None:
         reasons.append(f"occupancy {_percent(kernel.occupancy)}")
@@ -43,10 +44,6 @@ def limit_of(kernel: KernelProfile) -> Limit:
 def _longest_stall(kernel: KernelProfile) -> Iterator[str]:
     for cause, share in list(kernel.stalls.items())[:1]:
         yield f"a resident warp waits for {cause} in {_percent(share)} of its time"
-
-
-def _verb(name: str) -> str:
-    return "limit" if name.endswith("s") else "limits"
 
 
 def longest(profile: Profile) -> KernelProfile:

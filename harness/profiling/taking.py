@@ -224,10 +224,7 @@ class _Run:
         return worker_start.command(module, str(self._folder), *arguments, python=self._python.path)
 
     async def _run(self, command: Sequence[str], scratch: Path, limit_s: float) -> tuple[int, str]:
-        """Run a command under a warden, which ends all that it started; returns status and printed text.
-
-        Raises `TimeoutError`.
-        """
+        """Run a command under a warden, which ends all that it started; returns status and text. Raises `TimeoutError`."""
         warded = worker_start.command(_WARDED, str(scratch), *command, python=self._python.path)
         output = self._folder / "printed"
         with output.open("wb") as file:

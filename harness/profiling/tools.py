@@ -106,10 +106,7 @@ class Tool(NamedTuple):
 
 
 def find_tool(kind: str, path: str) -> Tool:
-    """Return the tool that reads counters of GPUs of this kind (`cuda`, `hip`), from PATH or from its usual place.
-
-    Raises `ProfileFailed` if there is none, or if it is too old. Blocks for a moment.
-    """
+    """Return the tool that reads counters of GPUs of this kind (`cuda`, `hip`). Raises `ProfileFailed` without a usable one."""
     name = _OF_KIND[kind]
     in_path = shutil.which(name, path=path)
     usual = sorted(str(file) for place in _PLACES[name] for file in Path("/").glob(place))
@@ -126,7 +123,7 @@ def find_tool(kind: str, path: str) -> Tool:
         raise ProfileFailed(f"{program} does not start ({error}); {_INSTALL[name]}") from error
     version = re.search(r"version:?\s*(\d+(?:\.\d+)*)", printed, re.IGNORECASE)
     words = version[1] if version is not None else "of an unknown version"
-    if name == NCU and version is not None and _numbers(words) < _OLDEST_NCU:
+    if name == NCU and version is not None and tuple(map(int, words.split(".")[:2])) < _OLDEST_NCU:
         oldest = ".".join(map(str, _OLDEST_NCU))
         raise ProfileFailed(f"{program} {words} is older than {oldest}; {_INSTALL[name]}")
     return Tool(name, words, program)
@@ -140,7 +137,3 @@ def refusal(tool: Tool, printed: str) -> str:
     lines = [line.strip() for line in printed.splitlines() if line.strip()]
     errors = [line for line in lines if "error" in line.lower()] or lines[-1:] or ["it printed nothing"]
     return f"{tool.name} {tool.version} counted nothing: {errors[0].removeprefix('==ERROR== ').removeprefix('error: ')[:300]}"
-
-
-def _numbers(version: str) -> tuple[int, ...]:
-    return tuple(map(int, version.split(".")[:2]))

@@ -51,10 +51,7 @@ def {_LOAD}(model, state):
 
 
 def plain_signature(entry: EntryPoint) -> str:
-    """Return the entry point's signature with plain parameters and defaults, as `task.toml` wants it.
-
-    The signature of a class is its constructor's.
-    """
+    """Return the entry point's signature (a class: its constructor's), with plain parameters and defaults, for `task.toml`."""
     signature = "" if entry.kind is EntryKind.VALUE else entry.signature
     text = signature if signature.startswith(entry.name) else f"{entry.name}{signature}"
     try:

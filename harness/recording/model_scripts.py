@@ -61,13 +61,7 @@ def wavedeck_check(what, most_bytes, make):
 """
 """Precedes the call of a trial, because a benchmark's own inputs may take gigabytes. Code that fails on `meta` passes."""
 _DRAWN = re.compile(r"get_inputs\([^()]*\)")
-_VARIANTS = (
-    (Odd.ALL, True),
-    (Odd.INPUTS, True),
-    (Odd.NONE, True),
-    (Odd.ALL, False),
-    (Odd.INPUTS, False),
-)
+_VARIANTS = ((Odd.ALL, True), (Odd.INPUTS, True), (Odd.NONE, True), (Odd.ALL, False), (Odd.INPUTS, False))
 """Second calls in the order in which they are tried: which sizes are odd, and whether inputs are normal."""
 
 

@@ -74,7 +74,8 @@ def write_task(
         call.inputs == repeats[-1].calls[number].inputs and call.draw_seed is None for number, call in calls
     ):
         own_notes.append("the script's inputs are constants: other seeds do not change them")
-    oracle = _oracle(script, calls)
+    has_truths = all(len(call.truths) == len(call.outputs) for _, call in calls)
+    oracle = script.oracle if has_truths else ""
     unsettled = any(call.outputs != repeats[0].calls[number].outputs for number, call in calls)
     if unsettled:
         own_notes.append("elements that depend on memory that the reference never writes are not judged")
@@ -164,12 +165,6 @@ def _change(number: int, call: RecordedCall, repeats: Sequence[RanScript]) -> st
         if [output.name for output in repeat.outputs] != [output.name for output in call.outputs]:
             return "which tensors it computes depends on random numbers"
     return ""
-
-
-def _oracle(script: Script, calls: list[tuple[int, RecordedCall]]) -> str:
-    """Return the name of the script's PyTorch function if it has answers for every call; else an empty string."""
-    complete = script.oracle and all(len(call.truths) == len(call.outputs) for _, call in calls)
-    return script.oracle if complete else ""
 
 
 def _task(

@@ -40,10 +40,7 @@ RUNS = ((1, NAN), (1, LIKE_RESULTS), (2, NAN))
 async def find_or_record(
     public: PublicTask, registry: Path, *, pool: DevicePool, target: Target, again: bool = False
 ) -> Task:
-    """Return the recorded task of a public task. Records it if there is none for the pool's devices, with `again` in any case.
-
-    Raises as `record_task`.
-    """
+    """Return a public task's recorded task for the pool's devices; records it if missing, or `again`. Raises as `record_task`."""
     for_gpu = pool.devices[0].kind != "cpu"
     task = None if again else find_recorded(public, registry, for_gpu=for_gpu)
     folder = recorded_folder(registry, public.suite) / public.name
@@ -128,13 +125,7 @@ async def _failure_for_timing(public: PublicTask, task: Task, pool: DevicePool, 
     if not names or public.reference_kind is not ReferenceKind.TRITON:
         return ""
     evaluation = await evaluate(
-        baseline_source(task),
-        task,
-        pool,
-        Cases(tuple(names)),
-        targets=[target],
-        seed=SEED,
-        against=None,
+        baseline_source(task), task, pool, Cases(tuple(names)), targets=[target], seed=SEED, against=None
     )
     if evaluation.verdict is Verdict.CORRECT:
         return ""

@@ -79,10 +79,7 @@ def restrict(
     package: PackageView | None = None,
     further: Iterable[Path] = (),
 ) -> None:
-    """Apply the allow-list to this process and its descendants permanently; `OSError` if the kernel refuses.
-
-    `further` folders can be read too.
-    """
+    """Apply the allow-list and `further` readable folders to this process tree permanently; `OSError` if the kernel refuses."""
     handled = rights_of(version)
     rules = [*_rules(scratch, handled, run_programs=run_programs, gpu=gpu)]
     rules += [(path, _READ) for path in further]
@@ -178,7 +175,9 @@ def _list_common_rules(*, run_programs: bool, gpu: bool) -> Iterator[tuple[Path,
             yield path, _READ | _WRITE_FILE | _IOCTL_DEV
         for path in [*_existing((*_DRIVER_READ, *_HOST_HEADERS)), Path(sysconfig.get_path("include"))]:
             yield path, _READ
-        for path in [*_existing((*_HOST_COMPILER, *_VENDORS)), *_compiler_folders(), *_torch_programs()]:
+        # CUDA builds of torch have a `ptxas`: once `torch.compile` ran, Triton runs this assembler.
+        assemblers = [path for folder in python_folders() for path in folder.glob("torch/bin/ptxas")]
+        for path in [*_existing((*_HOST_COMPILER, *_VENDORS)), *_compiler_folders(), *assemblers]:
             yield path, _READ | _EXECUTE
 
 
@@ -197,12 +196,6 @@ def _compiler_folders() -> Iterator[Path]:
             prefix = path.parent.parent
             if path.parent.name == "bin" and prefix not in (*_SHARED_PREFIXES, *_homes()):
                 yield prefix
-
-
-def _torch_programs() -> Iterator[Path]:
-    """Yield the paths of `ptxas` in CUDA builds of torch: once `torch.compile` ran, Triton runs this assembler."""
-    for folder in python_folders():
-        yield from folder.glob("torch/bin/ptxas")
 
 
 def _homes() -> tuple[Path, ...]:

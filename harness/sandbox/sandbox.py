@@ -194,11 +194,7 @@ class _Layers:
                     "this kernel has no Landlock: a candidate may read all files that its user may read"
                 )
             landlock.restrict(
-                version,
-                self._scratch,
-                run_programs=self._run_programs,
-                gpu=self._gpu,
-                package=self._package,
+                version, self._scratch, run_programs=self._run_programs, gpu=self._gpu, package=self._package
             )
             shown = f", the package in {self._package.package.root}" if self._package is not None else ""
             return f"Landlock version {version}: Python, torch, triton and the scratch folder{shown}"

@@ -18,7 +18,7 @@ from harness.stages.static.inspection import StaticReport, inspect_source
 from harness.stages.timing.baselines import USUAL, Against
 from harness.wire import limits
 from harness.wire.channels.channel import BadFrame
-from harness.wire.device import Device, Target
+from harness.wire.device import Target
 from harness.wire.errors import DeviceFull, HarnessError, WorkerDied
 from harness.wire.results.evaluation import ErrorReport, Evaluation, Verdict
 from suites.dtypes import NoSuchDtype
@@ -75,11 +75,11 @@ async def evaluate(
         timers = 0 if against is None else TIMERS_A_CANDIDATE
         async with pool.slot(avoid, on=on, timers=timers, alone=again) as slot:
             sheet.device = slot.device.name
-            own_targets = _own_target_first(slot.device, targets)
+            own = () if slot.device.target is None else (find_target(slot.device.target),)
             request = Request(
                 task=task,
                 source=with_calls(task, candidate),
-                targets=own_targets,
+                targets=(*own, *(target for target in targets if target not in own)),
                 product=product_of(slot.device).product,
                 seed=seed,
                 slow=report.slow,
@@ -92,7 +92,7 @@ async def evaluate(
             return msgspec.structs.replace(
                 evaluation,
                 provenance=await pool.provenance(slot.device),
-                error=_without_own_line(evaluation.error, candidate),
+                error=evaluation.error and _within(evaluation.error, candidate),
             )
 
     try:
@@ -110,10 +110,10 @@ async def evaluate(
         return sheet.conclude(ErrorReport(kind="infra", message=str(error)))
 
 
-def _without_own_line(error: ErrorReport | None, candidate: str) -> ErrorReport | None:
+def _within(error: ErrorReport, candidate: str) -> ErrorReport:
     """Return the error without its line if that is in the judge's text behind the candidate's."""
-    is_own = error is not None and (error.line or 0) > len(candidate.rstrip().splitlines())
-    return msgspec.structs.replace(error, line=None) if error is not None and is_own else error
+    is_inside = (error.line or 0) <= len(candidate.rstrip().splitlines())
+    return error if is_inside else msgspec.structs.replace(error, line=None)
 
 
 def refuse_text(candidate: str, task: Task, mode: Mode) -> Evaluation | None:
@@ -141,41 +141,28 @@ async def _judge_in_slot(sheet: Sheet, pool: DevicePool, slot: Slot, request: Re
         return await SlotEvaluation(sheet, pool, slot, request).run()
     sheet.enter("call")
     if isinstance(request.mode, Rough):
-        return await _time_after_interpreter(
-            sheet, pool, slot, slot.interpreter, request, request.mode.passed
+        return await _time_after_interpreter(sheet, pool, slot, slot.interpreter, request, request.mode)
+    if request.task.script is not None or lacking is not None:  # the GPU alone can judge it
+        return await _judge_with_memory(
+            sheet, pool, slot, lambda sheet: SlotEvaluation(sheet, pool, slot, request).run()
         )
-    if request.task.script is not None or lacking is not None:
-        return await _judge_without_interpreter(sheet, pool, slot, request)
     return await _judge_beside_interpreter(sheet, pool, slot, slot.interpreter, request)
 
 
 async def _time_after_interpreter(
-    sheet: Sheet, pool: DevicePool, slot: Slot, interpreter: Slot, request: Request, passed: Evaluation | None
+    sheet: Sheet, pool: DevicePool, slot: Slot, interpreter: Slot, request: Request, mode: Rough
 ) -> Evaluation:
     """A rough evaluation: the interpreter alone judges, then the GPU takes few samples."""
-    if passed is None:
+    interpreted = mode.passed
+    if interpreted is None:
         interpreted = await SlotEvaluation(sheet.copy_after_static("cpu"), pool, interpreter, request).run()
-    else:
-        interpreted = passed
     if interpreted.verdict not in (Verdict.CORRECT, Verdict.UNSUPPORTED):
         sheet.leave_open_stages("refused by the interpreter, before the GPU", ok=False)
         return msgspec.structs.replace(interpreted, device=slot.device.name)
-
-    def time_roughly(sheet: Sheet) -> Awaitable[Evaluation]:
-        return SlotEvaluation(sheet, pool, slot, request).time_roughly(interpreted)
-
-    return add_interpreter_findings(await _judge_with_memory(sheet, pool, slot, time_roughly), interpreted)
-
-
-async def _judge_without_interpreter(
-    sheet: Sheet, pool: DevicePool, slot: Slot, request: Request
-) -> Evaluation:
-    """Return the GPU's evaluation of a recorded task, or of a task that is too large for the interpreter."""
-
-    def judge(sheet: Sheet) -> Awaitable[Evaluation]:
-        return SlotEvaluation(sheet, pool, slot, request).run()
-
-    return await _judge_with_memory(sheet, pool, slot, judge)
+    timed = await _judge_with_memory(
+        sheet, pool, slot, lambda sheet: SlotEvaluation(sheet, pool, slot, request).time_roughly(interpreted)
+    )
+    return add_interpreter_findings(timed, interpreted)
 
 
 async def _judge_beside_interpreter(
@@ -188,11 +175,7 @@ async def _judge_beside_interpreter(
     """
     first_case_or_end = asyncio.Event()
     in_interpreter = SlotEvaluation(
-        sheet.copy_after_static("cpu"),
-        pool,
-        interpreter,
-        request,
-        on_first_case=first_case_or_end.set,
+        sheet.copy_after_static("cpu"), pool, interpreter, request, on_first_case=first_case_or_end.set
     )
     interpreting = asyncio.create_task(in_interpreter.run(), name="interpreter")
     interpreting.add_done_callback(lambda _: first_case_or_end.set())
@@ -205,11 +188,13 @@ async def _judge_beside_interpreter(
             return None
         return CompileResults(in_interpreter.compiled.reports)
 
-    def judge(sheet: Sheet) -> Awaitable[Evaluation]:
-        return SlotEvaluation(sheet, pool, slot, request, before_first_call=compiled).run()
-
     try:
-        evaluation = await _judge_with_memory(sheet, pool, slot, judge)
+        evaluation = await _judge_with_memory(
+            sheet,
+            pool,
+            slot,
+            lambda sheet: SlotEvaluation(sheet, pool, slot, request, before_first_call=compiled).run(),
+        )
         if evaluation.verdict is Verdict.CANCELLED:
             refused = interpreting.result()
             sheet.leave_open_stages("does not compile for the GPU", ok=False)
@@ -252,8 +237,3 @@ def needs_gpu(task: Task) -> ErrorReport | None:
     return ErrorReport(
         kind="unsupported", message=f"too large for the interpreter, judged on a GPU only: {names}"
     )
-
-
-def _own_target_first(device: Device, targets: Sequence[Target]) -> tuple[Target, ...]:
-    own = () if device.target is None else (find_target(device.target),)
-    return (*own, *(target for target in targets if target not in own))

@@ -7,6 +7,7 @@ import hashlib
 import math
 from collections.abc import AsyncIterator, Coroutine, Sequence
 from contextlib import asynccontextmanager
+from dataclasses import dataclass
 from typing import Any, TypeVar
 
 import msgspec
@@ -177,40 +178,26 @@ class _Patience:
         return f"{after}; smaller blocks compile faster, and host code that loops does so at the gpu sizes"
 
 
+@dataclass(slots=True)
 class Compiler:
-    """Compiles one candidate in sandboxed processes of a pool, within the compile limits for each target.
+    """Compiles a candidate in sandboxed processes, with limits for each target, which stretch on a machine that is too busy."""
 
-    The limits stretch while the machine has more work than cores.
-    """
-
-    def __init__(
-        self,
-        pool: DevicePool,
-        task: Task,
-        source: str,
-        time_limits: TimeLimits,
-        *,
-        side_by_side: bool = True,
-        again: bool = False,
-        keep_texts: bool = False,
-    ) -> None:
-        """`side_by_side`: compile the kernels of the source in parallel; off where many sources compile at once.
-
-        `again`: the second try, after a `JudgeAgain`. `keep_texts`: `compile_all` returns the texts of the first target.
-        """
-        self._pool = pool
-        self._task = task
-        self._source = source
-        self._limits = time_limits
-        self._side_by_side = side_by_side
-        self._again = again
-        self._keep_texts = keep_texts
-        self._layers: tuple[Layer, ...] = ()
+    pool: DevicePool
+    task: Task
+    source: str
+    limits: TimeLimits
+    side_by_side: bool = True
+    """Compile the kernels of the source in parallel; off where many sources compile at once."""
+    again: bool = False
+    """The second try, after a `JudgeAgain`."""
+    keep_texts: bool = False
+    """`compile_all` returns the texts of the first target."""
+    _layers: tuple[Layer, ...] = ()
 
     async def compile_all(self, targets: Sequence[Target], passed: FirstCallPassed) -> CompileResults:
         """Compile for all targets at once. Raises like `compile`."""
         jobs = [
-            self.compile(target, passed, keep=self._keep_texts and target is targets[0]) for target in targets
+            self.compile(target, passed, keep=self.keep_texts and target is targets[0]) for target in targets
         ]
         reports = await run_all(jobs, "compile")
         names = (target.name for target in targets)
@@ -219,33 +206,33 @@ class Compiler:
     async def compile(self, target: Target, passed: FirstCallPassed, *, keep: bool = False) -> TargetReport:
         """The report of one target; `WorkerDied` if a process of ours is lost, `JudgeAgain` if an end is unexplained."""
         load = limits.load()
-        patience = _Patience(self._limits.compile_s * load, self._limits.compile_all_s * load)
-        is_own = self._pool.is_own(target.name)
+        patience = _Patience(self.limits.compile_s * load, self.limits.compile_all_s * load)
+        is_own = self.pool.is_own(target.name)
         try:
-            cases = _specify_for_target(passed.cases, self._task, target)
+            cases = _specify_for_target(passed.cases, self.task, target)
             # Hidden cases are compiled ahead only for a GPU that will run them.
-            further = _specify_for_target(passed.ahead if is_own else NO_CASES, self._task, target)
+            further = _specify_for_target(passed.ahead if is_own else NO_CASES, self.task, target)
         except NoSuchDtype as lacking:
             return TargetReport(unsupported=str(lacking))
-        async with self._pool.compiles:
-            child, channel = await self._pool.compiling.spawn(
+        async with self.pool.compiles:
+            child, channel = await self.pool.compiling.spawn(
                 "compiler",
-                cpu_limit_s=math.ceil(self._limits.compile_all_s),
+                cpu_limit_s=math.ceil(self.limits.compile_all_s),
                 sandboxed=True,
-                package=self._task.package_view,
+                package=self.task.package_view,
             )
             try:
                 async with patience.begin():
                     report = await self._converse(channel, target, cases, further, patience, keep=keep)
                 if is_own and child.scratch is not None:
-                    self._pool.expect(target.name, report.argument_types)
-                    await asyncio.to_thread(self._pool.kernels.keep, self._source, child.scratch)
+                    self.pool.expect(target.name, report.argument_types)
+                    await asyncio.to_thread(self.pool.kernels.keep, self.source, child.scratch)
                 return report
             except TimeoutError:
                 return TargetReport(error=patience.explain(), kind="timeout")
             except (EOFError, BadFrame):
                 ended = await child.wait(_LEAVE_S)
-                error = compiler_error(ended, again=self._again)
+                error = compiler_error(ended, again=self.again)
                 return TargetReport(error=error, trace=child.printed.text())
             finally:
                 channel.close()
@@ -267,14 +254,14 @@ class Compiler:
         except (EOFError, BadFrame):
             raise WorkerDied("the compiling worker ended before any foreign code ran") from None
         request = Compile(
-            source=self._source,
-            entry_point=called_entry(self._task).name,
+            source=self.source,
+            entry_point=called_entry(self.task).name,
             cases=cases,
             target=target.name,
-            allowed=self._task.allowed_operators,
+            allowed=self.task.allowed_operators,
             ahead=further,
-            host_cpu_s=self._limits.host_cpu_s,
-            side_by_side=self._side_by_side,
+            host_cpu_s=self.limits.host_cpu_s,
+            side_by_side=self.side_by_side,
             keep_texts=keep,
         )
         await conversation.send(request)
@@ -283,15 +270,15 @@ class Compiler:
                 case Alive():
                     patience.extend()
                 case Failed() as answer:
-                    error = explain_compile_error(answer.message, again=self._again)
+                    error = explain_compile_error(answer.message, again=self.again)
                     return TargetReport(error=error, trace=answer.trace, line=answer.line)
                 case Broken() as answer:
-                    failure = error_of_broken(answer.message, imported=answer.imported, again=self._again)
+                    failure = error_of_broken(answer.message, imported=answer.imported, again=self.again)
                     return TargetReport(error=failure.message, kind=failure.kind)
                 case CompileReport() as compiled:
                     report = TargetReport(**msgspec.structs.asdict(compiled))
                     if report.error is not None:
-                        error = explain_compile_error(report.error, again=self._again)
+                        error = explain_compile_error(report.error, again=self.again)
                         report = msgspec.structs.replace(report, error=error)
                     wrong = {kernel.binary for kernel in report.resources if kernel.binary} - {target.name}
                     if wrong:

@@ -28,12 +28,10 @@ class Evaluator(Protocol):
     @property
     def devices(self) -> Sequence[Device]:
         """The devices, also those that failed."""
-        ...
 
     @property
     def language(self) -> Language | None:
         """Names that the installed Triton has and lacks; `None` if unknown."""
-        ...
 
     async def evaluate(
         self,
@@ -49,19 +47,15 @@ class Evaluator(Protocol):
         name: str = "",
     ) -> Evaluation:
         """See `harness.stages.cascade.evaluate`. `name` is different for equal candidates of a session."""
-        ...
 
     def survey(self, task: Task, target: Target, product: Product | None) -> Surveying:
         """Return a survey of a task. `product` is the devices' product, where it is known."""
-        ...
 
     def lend(self, names: Collection[str]) -> None:
         """Start nothing more on these devices, and judge on all others again."""
-        ...
 
     async def provenance(self, device: Device) -> Provenance:
         """Return the hardware and software of evaluations on this device."""
-        ...
 
 
 class LocalEvaluator:

@@ -102,7 +102,7 @@ class Sheet:
         passed = {stage.name: stage.ok is True for stage in stages}
         judged, timing = self.judged, self.timing
         findings = judged.findings if judged is not None else ()
-        untimed = list_untimed_cases(self._task.open_cases, timing.latency)
+        chosen = self._mode.names if isinstance(self._mode, Cases) else ()
         timed_all = not isinstance(self._mode, Cases)
         speedup, geomean = mean_speedups(timing.latency) if timed_all else (None, None)
         return Evaluation(
@@ -122,7 +122,7 @@ class Sheet:
             speedup_geomean_ci=timing.speedup_geomean_ci if timed_all else None,
             speedup_weighted_ci=timing.speedup_weighted_ci if timed_all else None,
             case_weights=self._task.shares,
-            not_timed=untimed,
+            not_timed=list_untimed_cases(self._task.open_cases, timing.latency),
             device_before=timing.before,
             device_after=timing.after,
             resources=self.compiled.resources,
@@ -140,14 +140,9 @@ class Sheet:
             serving=timing.served,
             batch_rows=judged.batch_rows if judged is not None else (),
             exam=isinstance(self._mode, Exam),
-            only_cases=self._only_cases(),
+            only_cases=tuple(case.name for case in self._task.open_cases if case.name in chosen),
             printed=self.printed,
         )
-
-    def _only_cases(self) -> tuple[str, ...]:
-        if not isinstance(self._mode, Cases):
-            return ()
-        return tuple(case.name for case in self._task.open_cases if case.name in self._mode.names)
 
     def _sandbox(self) -> tuple[Layer, ...]:
         """The guest's layers and those of the compiler that differ; before the judge's report the compiler's alone."""

@@ -34,8 +34,7 @@ async def evaluate_everywhere(
     against: Against = USUAL,
     on_event: OnEvent | None = None,
 ) -> Evaluation:
-    """
-    One evaluation made of a candidate's evaluations on each device of `pool`.
+    """One evaluation made of a candidate's evaluations on each device of `pool`.
 
     Verdict, stages and error are from the first device where the candidate is not correct, else from the first device. Latencies
     are from all devices, each with the timing baseline on the same chip. The overall speedup is the mean over all cases and
@@ -51,14 +50,7 @@ async def evaluate_everywhere(
             f"the GPUs are not equal ({products}), so no speedup covers them all; name GPUs of one product"
         )
     evaluate_on = partial(
-        evaluate,
-        candidate,
-        task,
-        pool,
-        targets=targets,
-        seed=seed,
-        against=against,
-        on_event=on_event,
+        evaluate, candidate, task, pool, targets=targets, seed=seed, against=against, on_event=on_event
     )
     async with asyncio.TaskGroup() as group:
         tasks = [

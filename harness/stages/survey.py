@@ -54,11 +54,9 @@ class Surveying(Protocol):
 
     async def compile(self, sources: Sequence[str]) -> tuple[Compiled, ...]:
         """Compile each source; results in order."""
-        ...
 
     async def sample(self, sources: Sequence[str]) -> tuple[Sampled, ...]:
         """Sample the traffic of each source; results in order."""
-        ...
 
 
 class Survey:
@@ -81,8 +79,7 @@ class Survey:
     async def compile(
         self, sources: Sequence[str], on_done: Callable[[], None] = lambda: None
     ) -> tuple[Compiled, ...]:
-        """
-        Compile each source; results in order, `on_done` is called after each.
+        """Compile each source; results in order, `on_done` is called after each.
 
         `WorkerDied` if a process of ours is lost, `HarnessError` if the task's own code fails.
         """

@@ -26,10 +26,7 @@ Answer = TypeVar("Answer", Weighed, Specified)
 
 
 async def specify_cases(pool: DevicePool, task: Task, target: str) -> msgspec.Raw:
-    """The arguments of a task's open cases at `gpu` sizes, as `CASE_SPECS`; only a judge runs the task's code.
-
-    The task is resolved for the target. `HarnessError` if its code fails.
-    """
+    """The arguments of a task's open cases at the target's `gpu` sizes, from a judge. `HarnessError` if the task's code fails."""
     async with pool.slot() as slot:
         answer = await ask_judge(slot.interpreter or slot, Specify(task=task), Specified, target)
     if answer.problem:
@@ -42,10 +39,7 @@ async def ask_judge(slot: Slot, question: Weigh | Specify, kind: type[Answer], t
     channel = await slot.channel()
     limit_s = limits.ORACLE_S + (RECORDINGS * limits.script_s() if question.task.script else 0)
     try:
-        async with (
-            asyncio.timeout(limit_s),
-            script_worker(slot, channel, question.task, target),
-        ):
+        async with asyncio.timeout(limit_s), script_worker(slot, channel, question.task, target):
             await channel.send(ENCODER.encode(question))
             answer: JudgeReport = Alive()
             while isinstance(answer, Alive):

@@ -52,10 +52,8 @@ def batch_error(batches: Iterable[BatchRows]) -> ErrorReport | None:
     different = next((batch for batch in batches if batch.same_bits is False), None)
     if different is None:
         return None
-    return ErrorReport(
-        kind="batch_dependent",
-        message=f"{different.words}: the bits differ; use one order of sums and one config for every batch",
-    )
+    message = f"{different.words}: the bits differ; use one order of sums and one config for every batch"
+    return ErrorReport(kind="batch_dependent", message=message)
 
 
 def foreign_kernel(lead: str, kernel: str) -> ErrorReport:
@@ -67,10 +65,8 @@ def foreign_kernel(lead: str, kernel: str) -> ErrorReport:
 def patched(*names: str) -> ErrorReport:
     """Return the error report for functions and settings of libraries that the candidate changed."""
     changed = ", ".join(names[:5])
-    return ErrorReport(
-        kind="patched",
-        message=f"the candidate changed {changed}; leave libraries and their settings as they are",
-    )
+    message = f"the candidate changed {changed}; leave libraries and their settings as they are"
+    return ErrorReport(kind="patched", message=message)
 
 
 def name_running_line(error: ErrorReport, line: int | None, source: str) -> ErrorReport:
@@ -84,7 +80,5 @@ def name_running_line(error: ErrorReport, line: int | None, source: str) -> Erro
 
 def left_behind(threads: int, processes: int) -> ErrorReport:
     """Return the error report for work that runs on after the call returned."""
-    return ErrorReport(
-        kind="left_behind",
-        message=f"{threads} threads and {processes} processes were left running; do all work within the call",
-    )
+    message = f"{threads} threads and {processes} processes were left running; do all work within the call"
+    return ErrorReport(kind="left_behind", message=message)

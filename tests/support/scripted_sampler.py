@@ -10,7 +10,6 @@ import time
 
 from harness.node.telemetry.reading import Occupant, Reading
 from harness.node.telemetry.sampler_process import Sampling, serve
-from harness.wire.results.latency import DeviceState
 from harness.wire.results.provenance import Provenance
 
 
@@ -33,9 +32,6 @@ class Scripted:
 
     def occupants(self) -> tuple[Occupant, ...] | None:
         return self._occupants
-
-    def state(self) -> DeviceState:
-        return DeviceState(clock_mhz=1980)
 
     def provenance(self) -> Provenance:
         return Provenance(product="A GPU", driver="570.86.15")

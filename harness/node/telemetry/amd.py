@@ -14,7 +14,6 @@ from collections.abc import Callable, Mapping
 from types import ModuleType
 from typing import Any
 
-from harness.wire.results.latency import DeviceState
 from harness.wire.results.provenance import Provenance
 
 from .reading import Occupant, Reading, SourceUnavailable, number, whole
@@ -58,7 +57,8 @@ class AmdSmi:
         reading = Reading(at_s=time.monotonic())
         metrics = self._ask(self._smi.amdsmi_get_gpu_metrics_info) or {}
         reading.clock_mhz = lowest_clock(metrics)
-        reading.idle = known(metrics.get("average_gfx_activity")) == 0
+        reading.busy_percent = known(metrics.get("average_gfx_activity"))
+        reading.idle = reading.busy_percent == 0
         reading.hotspot_c = known(metrics.get("temperature_hotspot"))
         reading.memory_c = known(metrics.get("temperature_mem"))
         reading.power_w = power(metrics)
@@ -66,21 +66,8 @@ class AmdSmi:
         counters = {reason: known(metrics.get(name)) for name, reason in VIOLATIONS.items()}
         reading.counters = {reason: int(count) for reason, count in counters.items() if count is not None}
         reading.ticks = whole(known(metrics.get("accumulation_counter")))
-        reading.memory_used_bytes = self._memory()[0]
+        reading.memory_used_bytes, reading.memory_total_bytes = self._memory()
         return reading
-
-    def state(self) -> DeviceState:
-        """See `Source`."""
-        metrics = self._ask(self._smi.amdsmi_get_gpu_metrics_info) or {}
-        used, total = self._memory()
-        return DeviceState(
-            busy_percent=known(metrics.get("average_gfx_activity")),
-            memory_used_bytes=used,
-            memory_total_bytes=total,
-            clock_mhz=lowest_clock(metrics),
-            hotspot_c=known(metrics.get("temperature_hotspot")),
-            power_w=power(metrics),
-        )
 
     def provenance(self) -> Provenance:
         """See `Source`."""

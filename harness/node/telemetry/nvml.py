@@ -8,7 +8,6 @@ from collections.abc import Callable
 from types import ModuleType
 from typing import Any
 
-from harness.wire.results.latency import DeviceState
 from harness.wire.results.provenance import Provenance
 
 from .reading import Occupant, Reading, SourceUnavailable, whole
@@ -61,22 +60,10 @@ class Nvml:
         reading.memory_c = self._memory_temperature()
         reading.power_w = _thousandth(self._ask(nvml.nvmlDeviceGetPowerUsage))
         reading.energy_j = _thousandth(self._ask(nvml.nvmlDeviceGetTotalEnergyConsumption))
-        reading.memory_used_bytes = self._memory()[0]
-        return reading
-
-    def state(self) -> DeviceState:
-        """See `Source`."""
-        nvml = self._nvml
-        used, total = self._memory()
         rates = self._ask(nvml.nvmlDeviceGetUtilizationRates)
-        return DeviceState(
-            busy_percent=None if rates is None else float(rates.gpu),
-            memory_used_bytes=used,
-            memory_total_bytes=total,
-            clock_mhz=self._ask(nvml.nvmlDeviceGetClockInfo, nvml.NVML_CLOCK_SM),
-            hotspot_c=self._ask(nvml.nvmlDeviceGetTemperature, nvml.NVML_TEMPERATURE_GPU),
-            power_w=_thousandth(self._ask(nvml.nvmlDeviceGetPowerUsage)),
-        )
+        reading.busy_percent = None if rates is None else float(rates.gpu)
+        reading.memory_used_bytes, reading.memory_total_bytes = self._memory()
+        return reading
 
     def provenance(self) -> Provenance:
         """See `Source`."""

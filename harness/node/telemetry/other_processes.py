@@ -43,14 +43,9 @@ class Family:
 
 
 def count_others(
-    occupants: Sequence[Occupant] | None,
-    family: Family,
-    used_bytes: int | None,
-    *,
-    host: bool,
+    occupants: Sequence[Occupant] | None, family: Family, used_bytes: int | None, *, host: bool
 ) -> int | None:
-    """
-    Return how many processes of others have memory on the device; `None` if that is unknown.
+    """Return how many processes of others have memory on the device; `None` if that is unknown.
 
     In a PID namespace of our own (`host` false) foreign processes may have no number here, or a wrong one. Then the result is
     positive only if one of ours is listed beside strangers, or if more memory is used than can be ours. It is never 0.

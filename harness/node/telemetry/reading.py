@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from harness.wire.results.latency import DeviceState
 from harness.wire.results.provenance import Provenance
 
 
@@ -42,7 +41,9 @@ class Reading:
     """Time for which each reason held the clock back (AMD)."""
     ticks: int | None = None
     """The growth of a counter whose reason holds all the time."""
+    busy_percent: float | None = None
     memory_used_bytes: int | None = None
+    memory_total_bytes: int | None = None
 
 
 class Source(Protocol):
@@ -53,19 +54,12 @@ class Source(Protocol):
 
     def read(self) -> Reading:
         """Read all values that can be read quickly."""
-        ...
 
     def occupants(self) -> tuple[Occupant, ...] | None:
         """Return the processes on the device, `None` if unknown. May be slow: some libraries search all processes."""
-        ...
-
-    def state(self) -> DeviceState:
-        """Return how the device is now, without its processes."""
-        ...
 
     def provenance(self) -> Provenance:
         """Return what the device is, with its driver. Software is empty."""
-        ...
 
 
 def number(value: object) -> float | None:

@@ -44,6 +44,10 @@ def find_source(address: str, kind: str) -> tuple[Source | None, str]:
     return None, "; ".join(notes) or f"no source reads a device of kind {kind}"
 
 
+_STATE = tuple(name for name in DeviceState.__struct_fields__ if name != "other_processes")
+"""Fields of a state that a reading has too."""
+
+
 class Sampling:
     """One device and its current window."""
 
@@ -106,11 +110,11 @@ class Sampling:
         if self._source is None:
             return DeviceState()
         reading = self._source.read()
-        state = msgspec.structs.replace(self._source.state(), energy_j=reading.energy_j)
-        if own_pids is None:
-            return state
-        others = self._count_others(self._source, Family(own_pids), reading)
-        return msgspec.structs.replace(state, other_processes=others)
+        others = None
+        if own_pids is not None:
+            others = self._count_others(self._source, Family(own_pids), reading)
+        values = {name: getattr(reading, name) for name in _STATE}
+        return DeviceState(**values, other_processes=others)
 
 
 def serve(sampling: Sampling, requests: int, replies: int) -> None:

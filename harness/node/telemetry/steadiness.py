@@ -33,8 +33,7 @@ def is_same_clock(one_mhz: float, other_mhz: float) -> bool:
 
 
 def span_states(series: Sequence[Point], spans: Sequence[tuple[float, float]]) -> tuple[SpanState, ...]:
-    """
-    Return the device's state in each span of timing (from, to, by `time.monotonic`).
+    """Return the device's state in each span of timing (from, to, by `time.monotonic`).
 
     `series` is in order of time. The points within a span and the next ones on both sides count: a dip may have begun before a
     point, or ended after it. An idle device's clock does not count. A span without a near point has an unknown state.

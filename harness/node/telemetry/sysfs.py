@@ -7,7 +7,6 @@ import time
 from pathlib import Path
 
 from harness.node.driver_files import PCI_DEVICES, read_number, read_text
-from harness.wire.results.latency import DeviceState
 from harness.wire.results.provenance import Provenance
 
 from .reading import Occupant, Reading, SourceUnavailable
@@ -36,30 +35,22 @@ class Sysfs:
 
     def read(self) -> Reading:
         """See `Source`. The driver reports one clock for the whole chip."""
+        busy_percent = _scaled(self._folder / "gpu_busy_percent", 1)
         return Reading(
             at_s=time.monotonic(),
             clock_mhz=self._clock(),
-            idle=read_number(self._folder / "gpu_busy_percent") == 0,
+            busy_percent=busy_percent,
+            idle=busy_percent == 0,
             hotspot_c=self._temperature("junction"),
             memory_c=self._temperature("mem"),
             power_w=self._power(),
             memory_used_bytes=read_number(self._folder / "mem_info_vram_used"),
+            memory_total_bytes=read_number(self._folder / "mem_info_vram_total"),
         )
 
     def occupants(self) -> tuple[Occupant, ...] | None:
         """Return `None`: these files do not show processes."""
         return None
-
-    def state(self) -> DeviceState:
-        """See `Source`."""
-        return DeviceState(
-            busy_percent=_scaled(self._folder / "gpu_busy_percent", 1),
-            memory_used_bytes=read_number(self._folder / "mem_info_vram_used"),
-            memory_total_bytes=read_number(self._folder / "mem_info_vram_total"),
-            clock_mhz=self._clock(),
-            hotspot_c=self._temperature("junction"),
-            power_w=self._power(),
-        )
 
     def provenance(self) -> Provenance:
         """See `Source`."""

@@ -27,10 +27,7 @@ _ASK_ONCE_S = 30.0
 
 
 def ask_once(address: str, kind: str) -> StateReport:
-    """Return the state of the device at this PCI address (`kind`: `cuda` or `hip`), outside any window.
-
-    Without a `source` the note says what to install.
-    """
+    """Return the state of the device at this PCI address (`kind`: `cuda`, `hip`); the note says what to install for a source."""
     try:
         answer = subprocess.run(
             _command(address, kind),
@@ -58,8 +55,7 @@ class SamplerLost(Exception):
 
 
 class Telemetry:
-    """
-    One GPU, sampled by a process of its own from the first request until `close`. Use it on one event loop only.
+    """One GPU, sampled by a process of its own from the first request until `close`. Use it on one event loop only.
 
     A lost sampler is started again once. After a second loss there are no values (`source` is empty) and `note` says why.
     There is one window at a time: `begin` drops an open one. `state` works at any time.

@@ -63,7 +63,6 @@ class HealthProbe(Protocol):
 
     async def __call__(self, device: Device) -> str:
         """Return what is wrong with the GPU, or an empty string. `WorkerDied` if the test itself could not run."""
-        ...
 
 
 class ServerProbe:

@@ -1,5 +1,4 @@
-"""
-Players: processes of a GPU that play launch tapes for all timings of this pool, one timing after the other.
+"""Players: processes of a GPU that play launch tapes for all timings of this pool, one timing after the other.
 
 No foreign code runs in a player, so it outlives a candidate: a GPU context costs the whole node 0.2 s.
 """

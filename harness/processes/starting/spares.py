@@ -103,11 +103,7 @@ class Spares:
     async def _start(self, role: str, device: Device, package: PackageView | None = None) -> Worker:
         return Worker(
             *await self._server.spawn_for_another(
-                role,
-                cpu_limit_s=limits.GPU_WORKER_CPU_S,
-                sandboxed=True,
-                device=device,
-                package=package,
+                role, cpu_limit_s=limits.GPU_WORKER_CPU_S, sandboxed=True, device=device, package=package
             )
         )
 

@@ -12,8 +12,7 @@ from suites.task import Cost
 def estimate(
     traffic: Traffic | SampledTraffic, cost: Cost, dtype: str, target: Target, product: Product | None = None
 ) -> Estimate | None:
-    """
-    Bounds on the time of one case in microseconds; `None` if the target has no peak for the dtype, or if the bytes that the
+    """Bounds on the time of one case in microseconds; `None` if the target has no peak for the dtype, or if the bytes that the
     case moves are not known.
 
     The bounds hold on `product` (the device at hand) if it is of this target, else on the target's reference device.

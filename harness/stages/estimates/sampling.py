@@ -20,7 +20,15 @@ from harness.wire.errors import WorkerDied
 from harness.wire.findings import strict_error
 from harness.wire.messages.guest import Broken, CaseTraffic
 from harness.wire.messages.sampler import CaseSampled, SampleCases
-from harness.wire.results.evaluation import ErrorReport, Estimate, Finding, SampledTraffic, Traffic, line_in
+from harness.wire.results.evaluation import (
+    Counts,
+    ErrorReport,
+    Estimate,
+    Finding,
+    SampledTraffic,
+    Traffic,
+    line_in,
+)
 from suites.costs import task_cost
 from suites.task import Case, Task
 
@@ -30,7 +38,6 @@ SAMPLE_S = 60.0
 """Wall time for all cases of a candidate; later cases stay without a sample."""
 TOUCHED = 0.995
 """Share of the bytes of inputs and outputs that a right kernel touches; cost models round the rest."""
-_COUNTS = tuple(name for name in CaseTraffic.__struct_fields__ if name in Traffic.__struct_fields__)
 
 
 class Estimates(msgspec.Struct, frozen=True):
@@ -48,19 +55,12 @@ class Estimates(msgspec.Struct, frozen=True):
 async def sample_cases(
     pool: DevicePool, task: Task, source: str, target: Target, specifications: msgspec.Raw
 ) -> tuple[CaseSampled, ...]:
-    """
-    The sample of each specified case, in order, or why there is none. A missing sample never changes a verdict.
-
-    `specifications` are the compile stage's, at `gpu` sizes.
-    """
+    """The sample of each specified case (at `gpu` sizes), in order, or why there is none. A missing sample changes no verdict."""
     names = [case["case"] for case in msgspec.msgpack.decode(specifications)]
     samples: dict[str, CaseSampled] = {}
     why = ""
     request = SampleCases(
-        source=source,
-        entry_point=task.entry_points[0].name,
-        cases=specifications,
-        target=target.name,
+        source=source, entry_point=task.entry_points[0].name, cases=specifications, target=target.name
     )
     try:
         async with asyncio.timeout(SAMPLE_S):
@@ -174,7 +174,7 @@ def _add_costs(task: Task, cases: Sequence[Case], counts: Sequence[CaseTraffic])
     for row in counts:
         case = by_name[row.case]
         cost = task_cost(task, case.cpu, case.dtype)
-        counted = {name: getattr(row, name) for name in _COUNTS}
+        counted = {name: getattr(row, name) for name in Counts.__struct_fields__}
         traffic.append(Traffic(sizes=case.cpu, minimal_bytes=cost.moved_bytes, flops=cost.flops, **counted))
     return tuple(traffic)
 
@@ -201,8 +201,7 @@ def _find_missed_accesses(samples: Sequence[SampledTraffic]) -> tuple[ErrorRepor
 
 
 def _find_untouched_bytes(samples: Sequence[SampledTraffic]) -> list[Finding]:
-    """
-    Findings on cases at `gpu` sizes where kernels touch fewer distinct bytes than inputs and outputs hold.
+    """Findings on cases at `gpu` sizes where kernels touch fewer distinct bytes than inputs and outputs hold.
 
     Copies that the host made for kernels to work on in place count as touched. A case counts only if its bound holds: no
     address depends on loaded values, and all programs were sampled or all sampled programs ask for equally many bytes.

@@ -1,5 +1,4 @@
-"""
-Finds fallbacks: torch operators that compute the result under a condition. The static stage refuses them.
+"""Finds fallbacks: torch operators that compute the result under a condition. The static stage refuses them.
 
 A fallback may run only on inputs that the judge's calls do not have. The check follows the entry point's result back through the
 module's functions to torch operators inside an `if` or a `try`, or behind an early return. Operators without a
@@ -84,7 +83,7 @@ def find_fallbacks(tree: ast.Module, task: Task) -> Iterator[Fallback]:
             if (
                 isinstance(function, _FUNCTIONS)
                 and function.name not in _GRADIENTS
-                and not _is_kernel(function)
+                and not any("jit" in ast.unparse(decorator) for decorator in function.decorator_list)
             ):
                 bodies[function.name] = _Body(function, is_entry=function.name in entries)
                 if function.name == "forward":
@@ -247,7 +246,3 @@ def _own_nodes(function: Function) -> Iterator[ast.AST]:
         yield node
         if not isinstance(node, (*DEFINITIONS, ast.Lambda)):
             waiting += ast.iter_child_nodes(node)
-
-
-def _is_kernel(function: Function) -> bool:
-    return any("jit" in ast.unparse(decorator) for decorator in function.decorator_list)

@@ -103,10 +103,7 @@ class Module:
         )
 
     def problem_of(self, entries: Sequence[EntryPoint], *, signature: bool) -> ErrorReport | None:
-        """Why an entry point cannot be called as the task says; `None` if all can, or if only a run shows it.
-
-        Without `signature`, parameters are not compared: the calls decide.
-        """
+        """Why an entry point cannot be called as the task (and its `signature`) says; `None` if it can or only a run shows it."""
         bindings = {entry: self._binding_of(entry.name) for entry in entries}
         missing = [entry for entry, binding in bindings.items() if binding is None]
         if missing:

@@ -11,8 +11,7 @@ _FIELDS = ("body", "orelse", "finalbody", "handlers", "cases")
 
 
 def reachable_statements(body: Iterable[ast.stmt], entry_points: Collection[str]) -> Iterator[ast.stmt]:
-    """
-    Statements of a module without the functions and classes that no running code names.
+    """Statements of a module without the functions and classes that no running code names.
 
     A name counts wherever it occurs; a name that is bound twice reaches both definitions. Names in strings are not followed. But
     a definition is reached if one of the module's own functions decorates it, because the decorator may keep it in a table.

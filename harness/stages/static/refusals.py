@@ -132,10 +132,7 @@ _INTERPRETER_VARIABLE = "TRITON_INTERPRET"
 
 
 def find_refusals(
-    tree: ast.Module,
-    own_names: frozenset[str],
-    entry_points: Collection[str],
-    package: Package | None = None,
+    tree: ast.Module, own_names: frozenset[str], entry_points: Collection[str], package: Package | None = None
 ) -> Iterator[Refusal]:
     """Each refused construct that may run, in no particular order. `own_names` are bound by the module itself.
 
@@ -355,11 +352,7 @@ def _check_import_from(node: ast.ImportFrom, package: Package | None) -> Iterato
 
 
 def _check_reflection(
-    node: ast.Call,
-    target: ast.expr,
-    name: ast.expr,
-    imported: dict[str, str],
-    allowed: frozenset[str],
+    node: ast.Call, target: ast.expr, name: ast.expr, imported: dict[str, str], allowed: frozenset[str]
 ) -> Iterator[Refusal]:
     assert isinstance(node.func, ast.Name)
     path, attribute = dotted(target, imported), _constant(name)

@@ -54,8 +54,7 @@ USUAL = Against()
 
 
 def timing_baseline(task: Task, kind: str = TASK) -> Baseline:
-    """
-    The baseline of one of `KINDS`; `HarnessError` if the task has none of this kind.
+    """The baseline of one of `KINDS`; `HarnessError` if the task has none of this kind.
 
     `task` is the task's `baseline.py`; `eager` and `compile` are its `module.py`, run as it is and through `torch.compile`.
     """
@@ -71,8 +70,7 @@ def timing_baseline(task: Task, kind: str = TASK) -> Baseline:
 
 
 def other_baseline(task: Task, where: str, read: Callable[[str], str]) -> Baseline:
-    """
-    Any callable as a baseline, named as the person names it: FILE, FILE.py:FUNCTION, PACKAGE.MODULE:FUNCTION or torch.ops.X.Y.
+    """Any callable as a baseline, named as the person names it: FILE, FILE.py:FUNCTION, PACKAGE.MODULE:FUNCTION or torch.ops.X.Y.
 
     `read` returns the text of a file. A FILE alone defines the task's entry points; another function replaces the
     first entry point. A function has the entry point's parameters by name, an operator of `torch.ops` in their order.

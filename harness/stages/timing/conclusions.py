@@ -13,16 +13,7 @@ from harness.wire.device import Device
 from harness.wire.messages.clock import BASELINE, CANDIDATE, Floor, Measure, Measured, ProcessTimes, method_of
 from harness.wire.results import ratios
 from harness.wire.results.evaluation import Basis, ErrorReport, Fact
-from harness.wire.results.latency import (
-    Bound,
-    DeviceState,
-    Latency,
-    LaunchTime,
-    Outcome,
-    RoughTime,
-    Timed,
-    Window,
-)
+from harness.wire.results.latency import Bound, DeviceState, Latency, Outcome, RoughTime, Timed, Window
 from harness.wire.results.served_calls import ServedCall, unmet_requirements
 from suites.task import Case, Task
 
@@ -66,6 +57,17 @@ class Timing(msgspec.Struct, frozen=True):
         if self.error is not None:
             return False
         return True if self.latency or self.rough else None
+
+    def refused(self, error: ErrorReport) -> Timing:
+        """Return the timing of a candidate that this error refuses: without times."""
+        times = {
+            "latency": (),
+            "rough": (),
+            "speedup_ci": None,
+            "speedup_geomean_ci": None,
+            "speedup_weighted_ci": None,
+        }
+        return msgspec.structs.replace(self, detail=error.message, error=error, **times)
 
 
 def conclude_timing(
@@ -147,16 +149,7 @@ def require_serving(timing: Timing, task: Task) -> Timing:
     kind, message = next(unmet_requirements(timing.served, task), ("", ""))
     if timing.error is not None or not kind:
         return timing
-    return Timing(
-        (),
-        message,
-        ErrorReport(kind=kind, message=message),
-        facts=timing.facts,
-        notes=timing.notes,
-        before=timing.before,
-        after=timing.after,
-        served=timing.served,
-    )
+    return timing.refused(ErrorReport(kind=kind, message=message))
 
 
 def tape_facts(measured: Measured, compiled: Collection[str]) -> tuple[Fact, ...]:
@@ -184,24 +177,13 @@ def _floor_facts(floor: Floor | None) -> tuple[Fact, ...]:
         for size, cold, hot in floor.copies
     )
     in_graph = "" if floor.graph_ms is None else f", {floor.graph_ms * 1e3:.2f} us in a graph"
-    product = (
-        ()
-        if floor.matmul_flops_per_s is None
-        else (
-            Fact(
-                "a large matrix product by torch",
-                f"{floor.matmul_flops_per_s / 1e12:.0f} TFLOP/s",
-                Basis.PROOF,
-            ),
-        )
-    )
-    return (
-        Fact(
-            "floor of the clock", f"{floor.empty_ms * 1e3:.2f} us for an empty kernel{in_graph}", Basis.PROOF
-        ),
-        Fact("state of the caches", f"copies of {copies}", Basis.PROOF),
-        *product,
-    )
+    facts = {
+        "floor of the clock": f"{floor.empty_ms * 1e3:.2f} us for an empty kernel{in_graph}",
+        "state of the caches": f"copies of {copies}",
+    }
+    if floor.matmul_flops_per_s is not None:
+        facts["a large matrix product by torch"] = f"{floor.matmul_flops_per_s / 1e12:.0f} TFLOP/s"
+    return tuple(Fact(name, value, Basis.PROOF) for name, value in facts.items())
 
 
 def pair_processes(measured: Measured, case: str) -> dict[str, list[ProcessTimes]]:
@@ -252,6 +234,7 @@ def _conclude_case(
     confirmed = (
         "tape" if all(process.taped for process in fast) else confirm_time(candidate.median_ms, wall_ms)
     )
+    by_launch = {tape.side: tape.by_launch for tape in reversed(measured.tapes) if tape.case == case.name}
     latency = Latency(
         device=device.name,
         case=case.name,
@@ -275,22 +258,16 @@ def _conclude_case(
         else case_efficiency(measure.task, case, product, candidate.median_ms, measured.floor),
         window=window if window.source else None,
         configs=fast[0].configs,
-        launches=_by_launch(measured, case.name, CANDIDATE),
-        baseline_launches=_by_launch(measured, case.name, BASELINE),
+        launches=by_launch.get(CANDIDATE, ()),
+        baseline_launches=by_launch.get(BASELINE, ()),
         without_floor=without_floor,
     )
     notes = latency_notes(latency, (*slow, *fast), window, product)
     return msgspec.structs.replace(latency, notes=notes), case_ratios
 
 
-def _by_launch(measured: Measured, case: str, side: str) -> tuple[LaunchTime, ...]:
-    found = (tape.by_launch for tape in measured.tapes if (tape.case, tape.side) == (case, side))
-    return next(found, ())
-
-
 def confirm_time(reported_ms: float, wall_ms: float | None) -> str:
-    """
-    How a time that the candidate's process reported is confirmed from outside it.
+    """How a time that the candidate's process reported is confirmed from outside it.
 
     `wall`: the clock's wall time around whole batches agrees. Else `bound`: wall time includes the host, so it is an upper bound.
     """
@@ -299,10 +276,7 @@ def confirm_time(reported_ms: float, wall_ms: float | None) -> str:
 
 
 def find_contradiction(latency: Latency) -> str:
-    """Why the clock's own watch contradicts a time that the candidate's process reported; empty if it does not.
-
-    Contradicted times are dropped.
-    """
+    """Why the clock's own watch contradicts, and drops, a time that the candidate's process reported; empty if it does not."""
     reported_ms, wall_ms = latency.candidate_ms, latency.wall_ms
     near = max(CONTRADICTED_BY_WATCH * reported_ms, CONTRADICTED_BY_WATCH_MS)
     if latency.confirmed == "tape" or wall_ms is None or wall_ms - reported_ms <= near:
@@ -355,10 +329,7 @@ def list_untimed_cases(cases: Sequence[Case], latencies: Sequence[Latency]) -> t
 
 
 def mean_speedups(latencies: Sequence[Latency]) -> tuple[float | None, float | None]:
-    """GEAK's mean over cases of the ratio of medians, and the geometric mean, over the cases that have a ratio.
-
-    `None` if no case has a ratio.
-    """
+    """GEAK's mean over cases of the ratio of medians, and the geometric mean, over the cases that have one; `None` if none."""
     speedups = [latency.speedup for latency in latencies if latency.speedup is not None]
     if not speedups:
         return None, None

@@ -29,8 +29,7 @@ def efficiency(
     matrix: bool,
     bytes_moved: int | None = None,
 ) -> Efficiency:
-    """
-    IOU (of peak bandwidth), MFU (of peak FLOP/s) and `suspect` of one case that took `milliseconds`.
+    """IOU (of peak bandwidth), MFU (of peak FLOP/s) and `suspect` of one case that took `milliseconds`.
 
     `bytes_minimal` and `flops` are the task's minimum on any device (`suites.Cost`); `dtype` is the torch name of the dtype of
     the FLOPs. `bytes_moved` is an estimate, where the minimum is only a part; 0 if it is not known. Utilisation counts the
@@ -66,8 +65,7 @@ def efficiency(
 def case_efficiency(
     task: Task, case: Case, product: Product, milliseconds: float, floor: Floor | None = None
 ) -> Efficiency:
-    """
-    Efficiency of a case timed at its `gpu` sizes, by the task's `cost.py`; `BadTask` if the cost model fails.
+    """Efficiency of a case timed at its `gpu` sizes, by the task's `cost.py`; `BadTask` if the cost model fails.
 
     The dtype is the matrix products' dtype if the model has matrix products, else the case's, as the product's architecture
     has it. `floor` has the copies that were measured on the device, for the share of the practical roof.
@@ -101,18 +99,13 @@ def matmul_dtype(task: Task, product: Product | None) -> str:
 
 
 def flush_bytes(product: Product | None) -> int:
-    """
-    Bytes to read to empty all caches of the device: twice their size.
-
-    For an unknown product (`None`): twice the largest caches of the table.
-    """
+    """Bytes to read to empty all caches: twice their size. Unknown products (`None`) count as the one with the largest."""
     products = PRODUCTS if product is None else (product,)
     return 2 * max(product.l2_bytes + product.last_level_bytes for product in products)
 
 
 def least_seconds(product: Product, bytes_minimal: int) -> float:
-    """
-    The least time in which a kernel can touch so many bytes, each once; 0 if the caches may hold all of them.
+    """The least time in which a kernel can touch so many bytes, each once; 0 if the caches may hold all of them.
 
     Bytes in caches may have been there before, or may be writes that have not left the caches, so only the rest counts
     against memory. Bytes beyond L2 pass the last-level cache and count against its speed, where that is published. Most
@@ -126,8 +119,7 @@ def least_seconds(product: Product, bytes_minimal: int) -> float:
 
 
 def most_flops(product: Product, dtype: str) -> float | None:
-    """
-    FLOP/s that no kernel of this dtype can pass, whichever units it uses; `None` if no peak is known.
+    """FLOP/s that no kernel of this dtype can pass, whichever units it uses; `None` if no peak is known.
 
     Taken at the boost clock, even if the sheet gives the peak of the matrix units at a lower clock. It is a limit for
     suspicion, not a peak for comparisons.

@@ -1,5 +1,4 @@
-"""
-Energy per call, from the device's own counter during a stretch of nothing but calls.
+"""Energy per call, from the device's own counter during a stretch of nothing but calls.
 
 Between timed samples the device reads to empty its caches and spins, so a window over samples would count mostly that. The figure
 here is for plain calls back to back: caches as the calls leave them, launches included, the whole device with its idle draw. A

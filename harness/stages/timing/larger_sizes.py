@@ -56,16 +56,14 @@ def enlarge_case(task: Task, case: Case) -> Larger | str:
 def judge_suspects(
     first: Timing, again: Timing, larger: tuple[Larger, ...], why_not: dict[str, str]
 ) -> Timing:
-    """
-    The first timing, with an error if one of its suspects is still too fast at larger sizes.
+    """The first timing, with an error if one of its suspects is still too fast at larger sizes.
 
     `why_not` says by case why it could not be enlarged. A suspect that could not be timed again stays a suspect.
     """
     if again.error is not None:
         sizes = "; ".join(f"{case.of} at {case.words}" for case in larger)
         message = f"measured again at several times the size ({sizes}): {again.error.first_line}"
-        error = msgspec.structs.replace(again.error, message=message)
-        return msgspec.structs.replace(first, latency=(), detail=message, error=error)
+        return first.refused(msgspec.structs.replace(again.error, message=message))
     notes = [
         *first.notes,
         *(f"{case}: not measured at a larger size: {why}" for case, why in why_not.items()),
@@ -81,17 +79,8 @@ def judge_suspects(
                 f"{case.of} is too fast for the hardware, and at {case.words} still: {latency.efficiency.suspect}; "
                 "a kernel that does all of the work on every call cannot be"
             )
-            error = ErrorReport(kind=BEYOND_HARDWARE, message=message)
-            return msgspec.structs.replace(
-                first,
-                latency=(),
-                detail=message,
-                error=error,
-                notes=tuple(notes),
-                speedup_ci=None,
-                speedup_geomean_ci=None,
-                speedup_weighted_ci=None,
-            )
+            refused = first.refused(ErrorReport(kind=BEYOND_HARDWARE, message=message))
+            return msgspec.structs.replace(refused, notes=tuple(notes))
         notes.append(
             f"{case.of}: measured again at {case.words}, {latency.candidate_ms:.4g} ms is within what the hardware can do"
         )

@@ -10,12 +10,15 @@ import os
 from asyncio import FIRST_COMPLETED
 from collections.abc import Awaitable, Collection, Coroutine, Sequence
 from contextlib import AsyncExitStack
+from dataclasses import dataclass, field
 
 import msgspec
 
 from harness.failures import first_failure
+from harness.hardware.product import Product
 from harness.hardware.recognition import product_of
 from harness.node.telemetry.samples import Watched
+from harness.node.telemetry.watcher import Telemetry
 from harness.processes.pool import DevicePool
 from harness.processes.process_endings import check_end, error_of_end
 from harness.processes.slot import Slot
@@ -60,41 +63,35 @@ class Crowded(Exception):
     """The candidate left processes behind, and nothing may be timed beside them."""
 
 
+@dataclass(slots=True)
 class Performance:
     """Times one source against the timing baseline."""
 
-    def __init__(
-        self,
-        pool: DevicePool,
-        slot: Slot,
-        task: Task,
-        target: Target,
-        *,
-        seed: int,
-        alone: Awaitable[int] | None = None,
-        again: bool = False,
-        exam: bool = False,
-    ) -> None:
-        """`alone` counts the processes that the candidate left behind. Timers start before it is done, timing after it.
+    pool: DevicePool
+    slot: Slot
+    task: Task
+    target: Target
+    seed: int
+    alone: Awaitable[int] | None = None
+    """Counts the processes that the candidate left behind. Timers start before it is done, timing after it."""
+    again: bool = False
+    """The second evaluation, after a `JudgeAgain`."""
+    exam: bool = False
+    """An exam gets players that served no other timing."""
+    _children: list[tuple[str, Child]] = field(default_factory=list)
+    """Timers, each with its side."""
+    _before: DeviceState | None = None
+    _watching: bool = False
+    _players: list[Child] = field(default_factory=list)
+    """The pool's players of this GPU, while the clock uses them."""
 
-        `again`: the second evaluation, after a `JudgeAgain`. An `exam` gets players that served no other timing.
-        """
-        self._pool = pool
-        self._slot = slot
-        self._task = task
-        self._target = target
-        self._seed = seed
-        self._alone = alone
-        self._again = again
-        self._exam = exam
-        self._children: list[tuple[str, Child]] = []
-        """Timers, each with its side."""
-        self._product = product_of(slot.device).product
-        self._telemetry = pool.telemetry(slot.device)
-        self._before: DeviceState | None = None
-        self._watching = False
-        self._players: list[Child] = []
-        """The pool's players of this GPU, while the clock uses them."""
+    @property
+    def _product(self) -> Product | None:
+        return product_of(self.slot.device).product
+
+    @property
+    def _telemetry(self) -> Telemetry | None:
+        return self.pool.telemetry(self.slot.device)
 
     async def measure(
         self,
@@ -114,15 +111,16 @@ class Performance:
         try:
             baseline = against.baseline
             if baseline is None:
-                baseline = await asyncio.to_thread(timing_baseline, self._task)
+                baseline = await asyncio.to_thread(timing_baseline, self.task)
         except HarnessError as error:
             return Timing((), f"not timed: {error}")
+        telemetry = self._telemetry
         measure = Measure(
-            task=self._task,
-            sources={BASELINE: with_calls(self._task, baseline.source), CANDIDATE: source},
-            seed=self._seed,
-            target=self._target.name,
-            limits=self._pool.limits(self._slot.device),
+            task=self.task,
+            sources={BASELINE: with_calls(self.task, baseline.source), CANDIDATE: source},
+            seed=self.seed,
+            target=self.target.name,
+            limits=self.pool.limits(self.slot.device),
             cold=against.cold,
             against=baseline.name,
             flush_bytes=flush_bytes(self._product),
@@ -130,8 +128,8 @@ class Performance:
             effort=effort,
             matmul_dtype=""
             if effort.rough
-            else await asyncio.to_thread(matmul_dtype, self._task, self._product),
-            energy_s=DRAWN_S if effort.energy and await self._counts_energy() else 0.0,
+            else await asyncio.to_thread(matmul_dtype, self.task, self._product),
+            energy_s=DRAWN_S if effort.energy and telemetry and await telemetry.counts_energy() else 0.0,
         )
         timing = await self._time(channel, measure, compiled)
         suspects = {
@@ -147,11 +145,11 @@ class Performance:
         """The first timing, judged by timing its suspects at several times their size."""
         larger: list[Larger] = []
         why_not: dict[str, str] = {}
-        for case in self._task.open_cases:
+        for case in self.task.open_cases:
             if case.name not in suspects:
                 continue
             try:
-                enlarged = await asyncio.to_thread(enlarge_case, self._task, case)
+                enlarged = await asyncio.to_thread(enlarge_case, self.task, case)
             except SuiteError as error:
                 enlarged = str(error)
             if isinstance(enlarged, Larger):
@@ -160,20 +158,20 @@ class Performance:
                 why_not[case.name] = enlarged
         if not larger:
             return judge_suspects(first, Timing((), ""), (), why_not)
-        task = msgspec.structs.replace(self._task, cases=tuple(enlarged.case for enlarged in larger))
+        task = msgspec.structs.replace(self.task, cases=tuple(enlarged.case for enlarged in larger))
         measure = msgspec.structs.replace(measure, task=task, energy_s=0.0)
-        async with self._pool.leases.using(self._slot):
+        async with self.pool.leases.using(self.slot):
             again = await self._time(channel, measure, ())
         return judge_suspects(first, again, tuple(larger), why_not)
 
     async def _time(self, channel: AsyncChannel, measure: Measure, compiled: Collection[str]) -> Timing:
         """Run the clock over all cases. Timers end even if it fails, and the lease ends with the last timer."""
-        calls = self._pool.baseline_calls.find(measure)
+        calls = self.pool.baseline_calls.find(measure)
         measure = msgspec.structs.replace(measure, baseline_calls=calls)
         async with AsyncExitStack() as leases:
             # The next timing begins when the timers are gone. Other work on the device goes on before.
             try:
-                async with script_worker(self._slot, channel, measure.task, self._target.name):
+                async with script_worker(self.slot, channel, measure.task, self.target.name):
                     measured = await self._serve_clock(channel, measure, leases)
                 measured = await self._judge_timer_end(measured)
                 self._give_players_back(tapes=measured.tapes_played, reusable=measured.players_reusable)
@@ -183,14 +181,11 @@ class Performance:
                 await self._end_timers()
                 await self._end_watch(look=False)
                 raise
-            self._pool.leases.release_after(self._slot, self._end_timers())
+            self.pool.leases.release_after(self.slot, self._end_timers())
         return self._conclude(measure, measured, watched, after, compiled)
 
     async def _judge_timer_end(self, measured: Measured) -> Measured:
-        """The result, with the error of a process that ended while it timed the candidate. Raises like `check_end`.
-
-        The process had the source, or it was a player.
-        """
+        """The result, with the error of a candidate's process or player that ended in its timing. Raises like `check_end`."""
         if not measured.ended:
             return measured
         own = [child for side, child in self._children if side == measured.ended]
@@ -204,10 +199,10 @@ class Performance:
         if ended is None:
             return measured
         if measured.ended == BASELINE or measured.error is None:
-            check_end(ended, "a timer of the baseline", again=self._again)
+            check_end(ended, "a timer of the baseline", again=self.again)
             return measured
         where = measured.error.message.removeprefix("the process ended ")
-        return msgspec.structs.replace(measured, error=error_of_end(ended, where, again=self._again))
+        return msgspec.structs.replace(measured, error=error_of_end(ended, where, again=self.again))
 
     def _conclude(
         self,
@@ -217,7 +212,7 @@ class Performance:
         after: DeviceState | None,
         compiled: Collection[str],
     ) -> Timing:
-        device = self._slot.device
+        device = self.slot.device
         kept, left_out = drop_disturbed_blocks(measured.times, watched)
         measured = msgspec.structs.replace(measured, times=kept)
         if measure.effort.rough:
@@ -235,9 +230,6 @@ class Performance:
             after=after,
             served=measured.served,
         )
-
-    async def _counts_energy(self) -> bool:
-        return self._telemetry is not None and await self._telemetry.counts_energy()
 
     async def _begin_watch(self) -> None:
         """Read the device's state and start sampling it; the device is the clock's alone from here on."""
@@ -271,14 +263,14 @@ class Performance:
                 case NeedTimers(sides=sides, count=count):
                     await self._start_timers(channel, measure, [side for side in sides for _ in range(count)])
                 case BaselineRecorded(calls=calls):
-                    self._pool.baseline_calls.keep(measure, calls)
+                    self.pool.baseline_calls.keep(measure, calls)
                     await self._keep_kernels(measure.sources[BASELINE])
                     await self._send(channel, Proceed())
                 case TurnWanted():
-                    if self._alone is not None and await self._alone:
+                    if self.alone is not None and await self.alone:
                         raise Crowded
-                    self._alone = None
-                    await leases.enter_async_context(self._pool.leases.timing(self._slot))
+                    self.alone = None
+                    await leases.enter_async_context(self.pool.leases.timing(self.slot))
                     await self._begin_watch()
                     await self._send(channel, Proceed())
                 case Alive():
@@ -289,8 +281,8 @@ class Performance:
     async def _keep_kernels(self, baseline: str) -> None:
         """Keep the baseline's compiled kernels, because the next candidate is timed against the same baseline."""
         child = next((child for side, child in self._children if side == BASELINE), None)
-        if child is not None and child.scratch is not None and not self._pool.kernels.holds(baseline):
-            await asyncio.to_thread(self._pool.kernels.keep, baseline, child.scratch, libraries=True)
+        if child is not None and child.scratch is not None and not self.pool.kernels.holds(baseline):
+            await asyncio.to_thread(self.pool.kernels.keep, baseline, child.scratch, libraries=True)
 
     def _end_timers(self) -> Coroutine[None, None, None]:
         """End all timers at once; awaiting the result waits until their process trees are gone."""
@@ -323,7 +315,7 @@ class Performance:
 
     async def _lend_players(self, channel: AsyncChannel, count: int) -> None:
         """Give the clock the ends of the players' channels too; they stay open here."""
-        players = await self._pool.players.take(self._slot.device, count, fresh=self._exam)
+        players = await self.pool.players.take(self.slot.device, count, fresh=self.exam)
         self._players = [player.worker.child for player in players]
         for player in players:
             timer = Timer(side="", pid=player.worker.pid, served=player.served)
@@ -332,15 +324,15 @@ class Performance:
     def _give_players_back(self, *, tapes: int = 0, reusable: bool) -> None:
         if self._players:
             self._players = []
-            self._pool.players.give_back(self._slot.device, tapes=tapes, reusable=reusable)
+            self.pool.players.give_back(self.slot.device, tapes=tapes, reusable=reusable)
 
     async def _take_timer(self, side: str, source: str) -> Worker:
         """A timer with the compiled kernels of its source."""
-        worker = await self._pool.spares.take(TIMER, self._slot.device, self._task.package_view)
+        worker = await self.pool.spares.take(TIMER, self.slot.device, self.task.package_view)
         self._children.append((side, worker.child))
         try:
             if worker.child.scratch is not None:
-                await asyncio.to_thread(self._pool.kernels.lay, source, worker.child.scratch)
+                await asyncio.to_thread(self.pool.kernels.lay, source, worker.child.scratch)
         except BaseException:
             worker.end.close()
             raise

@@ -18,8 +18,7 @@ States = list[tuple[Block, SpanState]]
 def drop_disturbed_blocks(
     times: Sequence[ProcessTimes], watched: Watched
 ) -> tuple[tuple[ProcessTimes, ...], Counter[tuple[str, str]]]:
-    """
-    Return the times with their clock, without disturbed blocks; and the number of samples left out, by case and side.
+    """Return the times with their clock, without disturbed blocks; and the number of samples left out, by case and side.
 
     A block is left out if others used the device, or if its clock is not the clock of its case. That clock is the median over
     the blocks of both sides. So a kernel that lowers the clock is compared with its baseline at the lower clock. A process is

@@ -1,5 +1,4 @@
-"""
-A launch tape: the compiled kernels, grids and arguments of one call, over numbered storages. Torch-free.
+"""A launch tape: the compiled kernels, grids and arguments of one call, over numbered storages. Torch-free.
 
 A timer with the candidate makes the tape. A timer that never sees the candidate plays it on its own memory. So the candidate's
 host code has no part in the played time, and the played outputs show that the kernels alone do the work.

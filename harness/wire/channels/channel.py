@@ -77,10 +77,7 @@ class Channel:
         poll: Callable[[], None] | None = None,
     ) -> None:
         """Send a frame; return when the kernel has all of it. `deadline` is a time of `time.monotonic`."""
-        for part, ancillary in (
-            (HEADER.pack(len(payload)), descriptor_message(descriptors)),
-            (payload, []),
-        ):
+        for part, ancillary in ((HEADER.pack(len(payload)), descriptor_message(descriptors)), (payload, [])):
             unsent = memoryview(part)
             while unsent:
                 self._wait(select.POLLOUT, deadline, poll)

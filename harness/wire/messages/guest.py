@@ -11,7 +11,7 @@ import msgspec
 
 from harness.wire.calls.records import Record
 from harness.wire.calls.signatures import Parameter
-from harness.wire.results.evaluation import Finding, Layer
+from harness.wire.results.evaluation import Counts, Finding, Layer
 
 
 class Hello(msgspec.Struct, frozen=True, tag="hello"):
@@ -187,17 +187,9 @@ class Operator(msgspec.Struct, frozen=True):
     count: int
 
 
-class CaseTraffic(msgspec.Struct, frozen=True):
+class CaseTraffic(Counts, frozen=True):
     """The interpreter's counts for one case; evidence."""
 
-    case: str
-    requested_read_bytes: int
-    requested_write_bytes: int
-    unique_read_bytes: int
-    unique_write_bytes: int
-    dot_flops: int
-    launches: int
-    programs: int
     missed_stores: tuple[str, ...] = ()
     """The first few stores outside every tensor, one line each."""
     undefined_lanes: tuple[int, ...] = ()

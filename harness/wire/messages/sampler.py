@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import msgspec
 
+from harness.wire.results.evaluation import Flow
+
 
 class SampleCases(msgspec.Struct, frozen=True, tag="sample_cases"):
     """Run a few programs of every launch that the entry point makes in each case."""
@@ -12,25 +14,6 @@ class SampleCases(msgspec.Struct, frozen=True, tag="sample_cases"):
     entry_point: str
     cases: msgspec.Raw
     target: str
-
-
-class Flow(msgspec.Struct, frozen=True):
-    """Bytes of launches, estimated from sampled programs; the fields are those of `evaluation.SampledTraffic`."""
-
-    launches: int
-    programs: int
-    sampled: int
-    requested_read_bytes: int
-    requested_write_bytes: int
-    requested_low_bytes: int
-    requested_high_bytes: int
-    unique_low_bytes: int
-    unique_high_bytes: int
-    die_bytes: int
-    dies: int
-    group: int
-    """The fewest of any launch."""
-    dot_flops: int
 
 
 class CaseSampled(msgspec.Struct, frozen=True, tag="case_sampled"):

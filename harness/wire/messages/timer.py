@@ -1,5 +1,4 @@
-"""
-Requests to a timer, the process that launches and samples, and its answers. Torch-free.
+"""Requests to a timer, the process that launches and samples, and its answers. Torch-free.
 
 A timer has seats. Each seat holds one source or one launch tape, with its own copies of the inputs, and is sampled on its own.
 """

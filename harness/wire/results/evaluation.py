@@ -254,33 +254,30 @@ class KernelResources(msgspec.Struct, frozen=True):
         return list(dict.fromkeys([self.case, *(fit.case for fit in self.fits)]))
 
 
-class Traffic(msgspec.Struct, frozen=True):
-    """The interpreter's exact counts for one case at its `cpu` sizes, in bytes, without any cache."""
+class Counts(msgspec.Struct, frozen=True):
+    """The interpreter's exact counts for one case, in bytes, without any cache."""
 
     case: str
-    sizes: dict[str, int]
     requested_read_bytes: int
     requested_write_bytes: int
     unique_read_bytes: int
     unique_write_bytes: int
-    minimal_bytes: int
     dot_flops: int
-    flops: int
     launches: int
     programs: int
 
 
-class SampledTraffic(msgspec.Struct, frozen=True):
-    """
-    The memory traffic of one case at its `gpu` sizes, estimated from some programs of each launch, in bytes.
+class Traffic(Counts, frozen=True):
+    """The counts for one case at its `cpu` sizes, with the work that it needs."""
 
-    Only addresses and masks were computed. Distinct bytes are counted per launch and added up. The real traffic behind the
-    caches is between `minimal_bytes` and the requested bytes.
-    """
-
-    case: str
     sizes: dict[str, int]
-    target: str
+    minimal_bytes: int
+    flops: int
+
+
+class Flow(msgspec.Struct, frozen=True):
+    """Bytes of launches, estimated from sampled programs."""
+
     launches: int
     programs: int
     sampled: int
@@ -298,9 +295,22 @@ class SampledTraffic(msgspec.Struct, frozen=True):
     """Upper bound: distinct bytes of each die, all dies together, if all programs share like the sampled neighbours."""
     dies: int
     group: int
+    """The fewest of any launch."""
+    dot_flops: int
+
+
+class SampledTraffic(Flow, frozen=True, kw_only=True):
+    """The memory traffic of one case at its `gpu` sizes, estimated from some programs of each launch, in bytes.
+
+    Only addresses and masks were computed. Distinct bytes are counted per launch and added up. The real traffic behind the
+    caches is between `minimal_bytes` and the requested bytes.
+    """
+
+    case: str
+    sizes: dict[str, int]
+    target: str
     minimal_bytes: int
     flops: int
-    dot_flops: int
     out_of_bounds: tuple[str, ...] = ()
     """Accesses of sampled programs outside their tensor at these sizes, for example after an offset overflow."""
     remarks: tuple[str, ...] = ()

@@ -1,5 +1,4 @@
-"""
-The ratio of two latencies with its interval, from samples of several pairs of processes. Torch-free.
+"""The ratio of two latencies with its interval, from samples of several pairs of processes. Torch-free.
 
 Each process has a bias (its placement of memory and code), so samples of one process are not independent: the unit is the pair
 of processes. The ratio is the geometric mean over pairs of the ratio of medians. Its interval is the wider of two: Student's
@@ -140,8 +139,7 @@ def case_ratios(
 def mean_ratio(
     cases: Sequence[CaseRatios], *, arithmetic: bool = False, weights: Sequence[float] = (), seed: int = 0
 ) -> Ratio:
-    """
-    Return the geometric (or arithmetic) mean over cases of each case's ratio, the geometric mean over its pairs.
+    """Return the geometric (or arithmetic) mean over cases of each case's ratio, the geometric mean over its pairs.
 
     With `weights`, the share of each case in the slow side's time, it is the ratio of the sums of times.
 
@@ -205,8 +203,7 @@ def _medians(samples: Sequence[float], random: np.random.Generator) -> np.ndarra
 
 
 def median_error(samples: Sequence[float]) -> float:
-    """
-    Return the relative standard error of a sample's median, from the spread of its middle half.
+    """Return the relative standard error of a sample's median, from the spread of its middle half.
 
     For a normal sample the interquartile range is 1.349 deviations. The error of the median is 1.2533 / sqrt(n) deviations
     (Kendall and Stuart, The Advanced Theory of Statistics, volume 1).

@@ -12,7 +12,6 @@ from harness.worker.kit import arena
 from suites.dtypes import ITEM_BYTES
 
 HELD_BYTES = 64 << 20
-Extent = tuple[int, int]
 """Addresses of a tensor's first byte and of the byte after its last."""
 
 
@@ -57,29 +56,20 @@ def aliases(part: torch.Tensor, inputs: Mapping[str, torch.Tensor], kept: Kept) 
 
 def in_inputs(part: torch.Tensor, inputs: Mapping[str, torch.Tensor]) -> str:
     """The name of the first input that `part` shares memory with; else empty."""
-    extent = _extent(part)
-    return next((name for name, tensor in inputs.items() if _overlap(extent, _extent(tensor))), "")
+    extent = arena.extent(part)
+    return next((name for name, tensor in inputs.items() if extent.meets(arena.extent(tensor))), "")
 
 
 def share_memory(first: torch.Tensor, second: torch.Tensor) -> bool:
     """Whether the memory of two tensors overlaps."""
-    return _overlap(_extent(first), _extent(second))
-
-
-def _extent(tensor: torch.Tensor) -> Extent:
-    start = tensor.data_ptr()
-    return start, start + arena.span_bytes(tensor)
-
-
-def _overlap(first: Extent, second: Extent) -> bool:
-    return first[0] < second[1] and second[0] < first[1]
+    return arena.extent(first).meets(arena.extent(second))
 
 
 class Kept:
     """Outputs of earlier calls, kept alive so that no honest allocation gets their memory again."""
 
     def __init__(self) -> None:
-        self._held: deque[tuple[torch.Tensor, Extent]] = deque()
+        self._held: deque[tuple[torch.Tensor, arena.Span]] = deque()
         self._bytes = 0
         self._last: list[tuple[torch.Tensor, torch.Tensor]] = []
         """Each output of the last call, with a copy of its bytes."""
@@ -88,12 +78,11 @@ class Kept:
         """Keep the outputs of a call. The oldest outputs are dropped above `HELD_BYTES` in total."""
         self._last = [(output, arena.memory_of(output).clone()) for output in outputs]
         for output in outputs:
-            start, end = _extent(output)
-            self._held.append((output, (start, end)))
-            self._bytes += end - start
+            self._held.append((output, arena.extent(output)))
+            self._bytes += arena.span_bytes(output)
         while len(self._held) > len(outputs) and self._bytes > HELD_BYTES:
-            _, (start, end) = self._held.popleft()
-            self._bytes -= end - start
+            _, span = self._held.popleft()
+            self._bytes -= span.end - span.start
 
     def changed(self) -> bool:
         """Whether any byte of the last call's outputs changed since the call."""
@@ -101,5 +90,5 @@ class Kept:
 
     def meets(self, part: torch.Tensor) -> bool:
         """Whether the tensor shares memory with any kept output."""
-        extent = _extent(part)
-        return any(_overlap(extent, kept) for _, kept in self._held)
+        extent = arena.extent(part)
+        return any(extent.meets(kept) for _, kept in self._held)

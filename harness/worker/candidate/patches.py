@@ -1,5 +1,4 @@
-"""
-Detects patches by a candidate: library members and settings that differ between its import and its last call.
+"""Detects patches by a candidate: library members and settings that differ between its import and its last call.
 
 Members are compared by identity: a name must still name the same object.
 """

@@ -45,10 +45,7 @@ class CaseInputs:
         return self.values(case, SETS)
 
     def draw(self, case: Case, *, unseen: int) -> None:
-        """Draw a case's values into the vault, with right outputs for the `unseen` first sets of unseen values.
-
-        Drawn before the lease, they cost no time under it.
-        """
+        """Draw a case's values and the right outputs of the first `unseen` sets into the vault: ahead of the lease's time."""
         for number in range(SETS):
             self.values(case, number)
         for number in range(unseen):
@@ -62,7 +59,7 @@ class CaseInputs:
             self.not_shared = str(error)
             return
         try:
-            reach = Reach(handle=probe.handle, size_bytes=probe.size_bytes)
+            reach = Reach(handle=probe.memory.handle, size_bytes=probe.size_bytes)
             self.not_shared = timer.ask(reach, Done, wall_s=STEP_S).problem
         finally:
             probe.close()
@@ -147,7 +144,7 @@ class CaseInputs:
 
 def handles(laid_out: Sequence[LaidOut]) -> tuple[bytes, ...]:
     """The handles of arenas in shared device memory."""
-    return tuple(arena.handle for arena in laid_out if isinstance(arena, DeviceArena))
+    return tuple(arena.memory.handle for arena in laid_out if isinstance(arena, DeviceArena))
 
 
 def descriptors(laid_out: Sequence[LaidOut]) -> tuple[int, ...]:

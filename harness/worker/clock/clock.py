@@ -12,6 +12,7 @@ import random
 import statistics
 import time
 from collections.abc import Callable, Sequence
+from itertools import chain
 
 import msgspec
 import torch
@@ -101,11 +102,11 @@ class Clock:
             self._time_all()
         except NoAnswer as failure:
             ended = failure.side if isinstance(failure, GuestGone) else ""
+            at = f"case {self._case}" if self._case else "the import"
             if failure.side == CANDIDATE and not is_memory(failure):
-                at = f"case {self._case}" if self._case else "the import"
                 error = blame(failure, self._case, f"while it was timed, {at}: ", gpu=True)
             else:
-                problem = self._describe(failure)
+                problem = f"{at}: the {failure.side} could not be timed: {in_one_line(str(failure))}"
         except Stop as stop:
             error = stop.error
         except (BadProblem, GuestBroken, NotShared, OSError, torch.OutOfMemoryError) as failure:
@@ -147,7 +148,9 @@ class Clock:
         self._record_calls([link for link in recorders if link not in tunes])
         self._start_untaped(recorders)
         # A recorder that is done gives its memory and its context back before anything is timed.
-        self._sources.dismiss([link for link in recorders if link not in (*tunes, *self._source_links())])
+        self._sources.dismiss(
+            [link for link in recorders if link not in (*tunes, *chain(*self._from_source.values()))]
+        )
         place.give_back()
         self._engine.lease()
         self._end_phase("wait for the lease")
@@ -187,9 +190,6 @@ class Clock:
             for pair, link in enumerate(self._from_source[side]):
                 link.pair = pair
             self._end_phase("start of timers for calls without a tape")
-
-    def _source_links(self) -> list[TimerLine]:
-        return [link for links in self._from_source.values() for link in links]
 
     def _sets(self, case: Case) -> list[Given]:
         return [self._inputs.values(case, number) for number in range(SETS)]
@@ -280,7 +280,8 @@ class Clock:
                 break
             if number + 1 < effort.least_rounds:
                 continue
-            if self._is_precise(processes) or time.monotonic() > self._deadline:
+            error = max(ratios.median_error(process.samples) for process in processes)
+            if error <= ratios.MEDIAN_ERROR or time.monotonic() > self._deadline:
                 break
 
     def _check(self, case: Case, processes: Sequence[TimedProcess]) -> None:
@@ -344,9 +345,6 @@ class Clock:
             self._engine.alive()
         self._end_phase("energy")
 
-    def _is_precise(self, processes: Sequence[TimedProcess]) -> bool:
-        return max(ratios.median_error(process.samples) for process in processes) <= ratios.MEDIAN_ERROR
-
     def _is_resolved(self, processes: Sequence[TimedProcess]) -> bool:
         """Whether more pairs would change nothing."""
         if self._is_short_case(processes) or len(processes) < 2 * len(SIDES):
@@ -385,7 +383,3 @@ class Clock:
         """Close the channels to all timers and players."""
         self._sources.close()
         self._players.close()
-
-    def _describe(self, failure: NoAnswer) -> str:
-        where = f"case {self._case}" if self._case else "the import"
-        return f"{where}: the {failure.side} could not be timed: {in_one_line(str(failure))}"

@@ -1,5 +1,4 @@
-"""
-The players of a timing: processes that never see a source, and play the tapes of baseline and candidate side by side.
+"""The players of a timing: processes that never see a source, and play the tapes of baseline and candidate side by side.
 
 Each tape has a seat of its own: kernels loaded anew, and memory at another place. A pair of seats is in one process.
 """

@@ -1,5 +1,4 @@
-"""
-Timers that have a source: they record one call of it in each case, and time it where the call has no tape.
+"""Timers that have a source: they record one call of it in each case, and time it where the call has no tape.
 
 Before the lease they import the source and compile every case. Autotuned kernels are tuned under the lease.
 """

@@ -1,5 +1,4 @@
-"""
-Checks outputs of timed calls. Finds a kernel that computes correctly while it is judged and skips work while it is timed.
+"""Checks outputs of timed calls. Finds a kernel that computes correctly while it is judged and skips work while it is timed.
 
 Values that no process has seen go into the timed tensors, and the calls are timed as usual. Then the clock asks for a random
 part of each output, which the candidate cannot predict.
@@ -10,7 +9,6 @@ from __future__ import annotations
 import math
 import random
 from collections.abc import Sequence
-from functools import partial
 
 import msgspec
 import numpy as np
@@ -21,7 +19,7 @@ from harness.wire.messages.timer import LEAST_IN_BLOCK, Fetch
 from harness.wire.results.evaluation import ErrorReport, Mismatch
 from harness.worker.kit import place
 from harness.worker.oracle import integrity
-from harness.worker.oracle.answers import compare_output, judged_by
+from harness.worker.oracle.answers import compare_call, compare_output, judged_by
 from harness.worker.oracle.caller import tensor_of
 from harness.worker.oracle.comparison import mismatch_wording
 from harness.worker.oracle.problem import torch_dtype
@@ -104,8 +102,7 @@ class SpotCheck:
 def find_mismatch(
     task: Task, values: Given, number: int, fetched: torch.Tensor, start: int, *, tf32: bool = False
 ) -> Mismatch | None:
-    """
-    Compare the elements of output `number` from `start` on with the oracle's.
+    """Compare the elements of output `number` from `start` on with the oracle's.
 
     Tolerances depend on the whole output, so the part is inserted into the oracle's output. Metrics of a quantization are
     judged on the part alone: among right elements, a part of zeros can pass. They are judged on the whole output if the part's
@@ -116,24 +113,19 @@ def find_mismatch(
     whole = truth.to(fetched.dtype, copy=True).flatten()
     whole[start : start + fetched.numel()] = fetched
     got = values.settled(number, whole.reshape(truth.shape))
-    compare = partial(
-        compare_output,
-        task,
-        output,
-        values.case,
-        sizes=values.problem.sizes(case),
-        tf32=tf32,
-    )
     part, right = (tensor.flatten()[start : start + fetched.numel()] for tensor in (got, truth))
     _, quantization = judged_by(task, output, values.case)
     if quantization is None or _size(right) < LEAST_SIZE * _size(truth):
-        return compare(got, truth, noise=partial(values.noise, number)).mismatch
+        return compare_call(task, values, number, whole.reshape(truth.shape), tf32=tf32).mismatch
 
     def noise_in_part() -> torch.Tensor | None:
         changes = values.noise(number)
         return None if changes is None else changes.flatten(1)[:, start : start + fetched.numel()]
 
-    mismatch = compare(part, right, noise=noise_in_part).mismatch
+    sizes = values.problem.sizes(case)
+    mismatch = compare_output(
+        task, output, values.case, part, right, sizes=sizes, tf32=tf32, noise=noise_in_part
+    ).mismatch
     if mismatch is None:
         return None
     index = tuple(int(place) for place in np.unravel_index(start + mismatch.index[0], tuple(truth.shape)))

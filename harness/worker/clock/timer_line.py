@@ -24,10 +24,5 @@ class TimerLine(WorkerLine):
     def seat(self, number: int, side: str, pair: int) -> TimerLine:
         """A line to another seat of the same timer."""
         return TimerLine(
-            self._channel,
-            side=side,
-            pair=pair,
-            pid=self._pid,
-            answer_bytes=self._answer_bytes,
-            seat=number,
+            self._channel, side=side, pair=pair, pid=self._pid, answer_bytes=self._answer_bytes, seat=number
         )

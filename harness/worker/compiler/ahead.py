@@ -1,5 +1,4 @@
-"""
-Compiles a candidate's kernels in parallel, before the compile worker compiles them itself. Saves time, decides nothing.
+"""Compiles a candidate's kernels in parallel, before the compile worker compiles them itself. Saves time, decides nothing.
 
 Three kinds of process take part:
 
@@ -74,8 +73,7 @@ _COMPILED: msgspec.msgpack.Decoder[_Compiled] = msgspec.msgpack.Decoder(_Compile
 
 
 def compile_ahead(module: ModuleType, call: Callable[[], None], target: Target) -> None:
-    """
-    Compile in other processes what `call`, the host code of the candidate's `module`, launches; wait until they are done.
+    """Compile in other processes what `call`, the host code of the candidate's `module`, launches; wait until they are done.
 
     Fills Triton's cache folder and `capture.compile_logs`. Does nothing if there are too few cores. An exception of `call` ends
     the scout's list of kernels and is no failure.

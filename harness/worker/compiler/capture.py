@@ -158,8 +158,7 @@ def _printed(value: Any) -> str:
 def _accepted(
     options: Mapping[str, Any], bound: Mapping[str, Any], target: Target, made: CompiledLaunch
 ) -> dict[str, Any]:
-    """
-    The launch options that this target's compiler takes; adds them to the launch's config.
+    """The launch options that this target's compiler takes; adds them to the launch's config.
 
     Raises `ForeignOption` for an option of the other vendor's compiler, for a cluster on AMD, and if the compiler is patched.
     Drops an option of another Triton version with a note. Raises `KeyError`, as Triton does, for any other unknown option.

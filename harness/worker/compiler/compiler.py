@@ -1,5 +1,4 @@
-"""
-Compiles a candidate's launches for a target without a device: what each kernel needs, or why it does not compile.
+"""Compiles a candidate's launches for a target without a device: what each kernel needs, or why it does not compile.
 
 The compile worker calls it, once, in a process for one candidate and one target. `capture` compiles launches, and `ahead`
 forks processes that compile kernels in parallel first.
@@ -35,8 +34,7 @@ _prepared: list[Target] = []
 
 
 def prepare(target: Target, progress: Callable[[], None] = lambda: None) -> None:
-    """
-    Make this process ready to compile for `target`. Call it before the candidate's import; later calls do nothing.
+    """Make this process ready to compile for `target`. Call it before the candidate's import; later calls do nothing.
 
     From then on the device `cuda` is the CPU with the properties of the target's reference device, and launches only compile.
     `progress` is called after each compiled config of an autotuned kernel.
@@ -62,8 +60,7 @@ def compile_candidate(
     host_cpu_s: float = limits.ON_CPU.host_cpu_s,
     keep: bool = False,
 ) -> CompileReport:
-    """
-    Call the entry point with zeros of each case's shapes and compile every launch that it makes.
+    """Call the entry point with zeros of each case's shapes and compile every launch that it makes.
 
     The candidate fails as on a device: only if an exception leaves the entry point. If its own code catches the error of a
     launch, the report has a note. Configs that Triton's autotuner drops (too large for the device, a static assertion,

@@ -3,29 +3,27 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
 from typing import Any
-
-from torch.utils._python_dispatch import TorchDispatchMode
 
 from harness.wire import limits
 from harness.wire.calls import operators
 from harness.worker.candidate.part_copies import copies_into_part
 from harness.worker.kit.candidate_trace import calling_line
+from harness.worker.kit.operator_mode import OperatorMode
 
 
 class Computes(BaseException):
     """Ends a call, because its host code does the kernels' work: at `gpu` sizes that may take minutes on a CPU."""
 
 
-class HostWork(TorchDispatchMode):  # type: ignore[no-untyped-call]
+class HostWork(OperatorMode):  # type: ignore[no-untyped-call]
     """Raises `Computes` at the first operator that may not run outside kernels, and notes whether Python read values.
 
     The judge's limit for copies into parts of tensors holds here too, as a GPU would reach it.
     """
 
     def __init__(self, module: str, allowed: tuple[str, ...]) -> None:
-        super().__init__()  # type: ignore[no-untyped-call]
+        super().__init__()
         self._module = module
         self._allowed = allowed
         self.operator = ""
@@ -36,14 +34,7 @@ class HostWork(TorchDispatchMode):  # type: ignore[no-untyped-call]
         self.reads = False
         """Python read values, which are not the case's real values here; the launches may depend on them."""
 
-    @classmethod
-    def _should_skip_dynamo(cls) -> bool:
-        return False
-
-    def __torch_dispatch__(
-        self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: Mapping[str, Any] | None = None
-    ) -> Any:
-        name = func._schema.name.rpartition("::")[2]
+    def _run(self, func: Any, name: str, args: tuple[Any, ...], named: dict[str, Any]) -> Any:
         if name == "_local_scalar_dense":
             self.reads = True
         elif not func.is_view and not self.operator:
@@ -53,6 +44,6 @@ class HostWork(TorchDispatchMode):  # type: ignore[no-untyped-call]
                 raise Computes
         began = time.process_time()
         try:
-            return func(*args, **(kwargs or {}))
+            return func(*args, **named)
         finally:
             self.operator_cpu_s += time.process_time() - began

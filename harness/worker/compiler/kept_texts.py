@@ -27,8 +27,7 @@ class _Text(NamedTuple):
 def keep_texts(
     rows: Sequence[KernelResources], assemblies: Sequence[Mapping[str, Any] | None], folder: str
 ) -> tuple[tuple[KernelResources, ...], dict[str, bytes]]:
-    """
-    Return the rows with the names of their texts, and the texts as gzip by the SHA-256 of these bytes.
+    """Return the rows with the names of their texts, and the texts as gzip by the SHA-256 of these bytes.
 
     `assemblies` has Triton's texts of each row, `None` for a row without. `folder`, the candidate's, is cut from all paths: equal
     code has equal texts. The first config of an autotuned kernel counts; of the others there is the assembly, if it fits.

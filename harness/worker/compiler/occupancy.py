@@ -29,8 +29,7 @@ class Occupancy(NamedTuple):
 def occupancy(
     target: Target, *, waves_a_workgroup: int, registers: int, local_bytes: int, sgprs: int = 0
 ) -> Occupancy:
-    """
-    The occupancy on the target's reference device, in whole workgroups; 0 waves if not even one workgroup fits.
+    """The occupancy on the target's reference device, in whole workgroups; 0 waves if not even one workgroup fits.
 
     `registers`: per lane (AMD: accumulation registers included). `local_bytes`: per workgroup.
     """
@@ -41,8 +40,7 @@ def occupancy(
 
 
 def grid_fit(target: Target, case: str, grid: tuple[int, int, int], per_unit: int) -> GridFit | None:
-    """
-    How a grid fills the target's reference device, with `per_unit` workgroups on each compute unit at once.
+    """How a grid fills the target's reference device, with `per_unit` workgroups on each compute unit at once.
 
     Workgroups are dealt round robin to the dies and stay there, so the die with the most workgroups decides the rounds.
     `None` for an empty grid, or if not even one workgroup fits.

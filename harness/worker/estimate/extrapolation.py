@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from harness.wire.messages.sampler import Flow
+from harness.wire.results.evaluation import Flow
 
 from . import footprint
 from .footprint import Footprint
@@ -81,8 +81,7 @@ class SampledLaunch:
     programs: Mapping[int, Program]
 
     def flow(self, sizes: Mapping[int, int], loose: frozenset[int]) -> Flow:
-        """
-        The bytes of the whole launch.
+        """The bytes of the whole launch.
 
         `sizes`: bytes of each allocation. `loose`: allocations with addresses that depend on loaded values. Their distinct
         bytes are unknown: at least 0, at most the requested bytes.
@@ -113,8 +112,7 @@ class SampledLaunch:
         return self.grid.extrapolate(self.sample, lambda number: value(self.programs[number]))
 
     def _distinct(self, home: int, size: int | None) -> _UniqueBytes:
-        """
-        Distinct bytes of one allocation: at most its size, and at most the sum over programs if no two share a byte.
+        """Distinct bytes of one allocation: at most its size, and at most the sum over programs if no two share a byte.
 
         On a die: at most that sum, reduced as the sampled neighbours on one die share their bytes.
         """

@@ -27,8 +27,7 @@ EMPTY = Footprint(np.empty(0, dtype=np.int64), np.empty(0, dtype=np.int64))
 
 
 def of_access(addresses: NDArray[np.uint64], mask: NDArray[np.bool_] | None, item_bytes: int) -> Footprint:
-    """
-    The bytes of one access, from one address per lane; intervals may overlap.
+    """The bytes of one access, from one address per lane; intervals may overlap.
 
     Lanes are walked along their contiguous axis, so a transposed tile has as few intervals as a plain tile.
     """

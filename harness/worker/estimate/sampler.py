@@ -1,5 +1,4 @@
-"""
-Runs a few programs of each launch at `gpu` sizes and counts the bytes that they request, without touching memory.
+"""Runs a few programs of each launch at `gpu` sizes and counts the bytes that they request, without touching memory.
 
 Loads return made-up values and stores do nothing, so only addresses and masks are computed. Some programs run again with
 other values: if they then request other bytes, the kernel depends on its data and no sample is possible.
@@ -15,13 +14,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from harness.wire.messages.sampler import Flow
+from harness.wire.results.evaluation import Flow
 from harness.worker.interpreter import interpreted_launches
-from harness.worker.interpreter.allocations import Allocation, Span
 from harness.worker.interpreter.candidate_lines import candidate_line
 from harness.worker.interpreter.observing import cannot, current
 from harness.worker.interpreter.tapes.programs import Programs
-from harness.worker.interpreter.traffic import MAX_REPORTS, Observation, Origin
+from harness.worker.interpreter.traffic import MAX_REPORTS, Allocation, Observation, Origin
+from harness.worker.kit.arena import Span
 
 from . import footprint
 from .extrapolation import Access, Program, SampledLaunch, Touched
@@ -158,8 +157,7 @@ class Sampler(Observation):
     def _find_loose(
         self, programs: Mapping[int, Program], grid: LaunchGrid, run_program: RunProgram
     ) -> frozenset[int]:
-        """
-        Run programs again with other values; returns the allocations that were accessed at other addresses.
+        """Run programs again with other values; returns the allocations that were accessed at other addresses.
 
         Values rise from load to load in one program and fall in the other. So the difference of two loaded values, such as
         the bounds of a row, is positive in one of them.

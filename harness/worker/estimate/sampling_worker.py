@@ -10,7 +10,6 @@ from typing import Any
 
 import torch
 from torch.overrides import TorchFunctionMode
-from torch.utils._python_dispatch import TorchDispatchMode
 
 from harness.hardware.targets import hardware
 from harness.hardware.targets import target as find_target
@@ -28,6 +27,7 @@ from harness.worker.compiler.compiler import zero_arguments
 from harness.worker.interpreter import interpreter
 from harness.worker.interpreter.observing import running
 from harness.worker.kit import candidate_trace
+from harness.worker.kit.operator_mode import OperatorMode
 from harness.worker.replay.call_recorder import tensors
 
 from . import sampler
@@ -91,25 +91,19 @@ def sample_case(
     )
 
 
-class _HostReads(TorchDispatchMode):  # type: ignore[no-untyped-call]
+class _HostReads(OperatorMode):  # type: ignore[no-untyped-call]
     """Notes when host code reads a tensor's values, which are not real here. Counts the bytes that it copies."""
 
     def __init__(self) -> None:
-        super().__init__()  # type: ignore[no-untyped-call]
+        super().__init__()
         self.reader = ""
         self.moved_bytes = 0
 
-    @classmethod
-    def _should_skip_dynamo(cls) -> bool:
-        return False  # else torch imports its compiler, which takes a second
-
-    def __torch_dispatch__(
-        self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: Mapping[str, Any] | None = None
-    ) -> Any:
-        if func._schema.name == "aten::_local_scalar_dense":
+    def _run(self, func: Any, name: str, args: tuple[Any, ...], named: dict[str, Any]) -> Any:
+        if name == "_local_scalar_dense":
             self.reader = self.reader or "item"
-        result = func(*args, **(kwargs or {}))
-        if func._schema.name.removeprefix("aten::") in operators.MOVING:
+        result = func(*args, **named)
+        if name in operators.MOVING:
             self.moved_bytes += sum(tensor.nbytes for tensor in tensors(result))
         return result
 

@@ -36,7 +36,6 @@ from harness.worker.candidate.loading import (
 )
 from harness.worker.candidate.patches import Snapshot
 from harness.worker.candidate.serving import serve
-from harness.worker.interpreter.case_traffic import case_traffic
 from harness.worker.interpreter.traffic import Observation
 from harness.worker.kit import arena, candidate_trace
 from harness.worker.kit.in_place import with_changed_inputs, without_plain
@@ -174,7 +173,7 @@ class Guest:
             copies=run.operators.copies,
             copying_line=run.operators.copying_line,
             kernels=tuple(dict.fromkeys(launch.kernel for launch in run.observation.launches)),
-            traffic=case_traffic(request.case, run.observation),
+            traffic=run.observation.message(request.case),
             unsupported=run.observation.unsupported or "",
             changed_output=self._kept.changed(),
             changed_state=run.changed_state,
@@ -208,9 +207,7 @@ class Guest:
     def _farewell(self) -> LeftBehind:
         assert self._snapshot is not None
         return LeftBehind(
-            patched=self._snapshot.differences(),
-            threads=self._runner.threads(),
-            children=_own_children(),
+            patched=self._snapshot.differences(), threads=self._runner.threads(), children=_own_children()
         )
 
 

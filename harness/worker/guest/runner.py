@@ -23,8 +23,7 @@ from harness.worker.triton_hooks.autotuning import policy
 
 
 class Runner(ABC):
-    """
-    The device of one guest. The guest calls `prepare` once, and `open` to `give_back` in this order for each call.
+    """The device of one guest. The guest calls `prepare` once, and `open` to `give_back` in this order for each call.
 
     The defaults are right where kernels run at once, on memory that is the judge's own.
     """
@@ -39,8 +38,7 @@ class Runner(ABC):
 
     @abstractmethod
     def open(self, descriptor: int | None, call: Call) -> dict[str, Any]:
-        """
-        The arguments by name, as tensors on the device with guard zones around them. Closes `descriptor`.
+        """The arguments by name, as tensors on the device with guard zones around them. Closes `descriptor`.
 
         With `call.again`, the same tensors as in the last call with `call.hold`, filled from the judge's memory again.
         """

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import functools
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Any
 
 import torch
-from torch.utils._python_dispatch import TorchDispatchMode
 
 from harness.wire.calls import operators
 from harness.wire.messages.guest import Operator
 from harness.worker.candidate.part_copies import copies_into_part
 from harness.worker.interpreter.traffic import Observation
 from harness.worker.kit.candidate_trace import calling_line
+from harness.worker.kit.operator_mode import OperatorMode
 from harness.worker.kit.poison import Poison, poison
 from harness.worker.replay.call_recorder import Recorder, tensors
 
@@ -25,13 +25,13 @@ _reading: list[OperatorWatch] = []
 """The watch of the running call, for the patched readers; empty between calls."""
 
 
-class OperatorWatch(TorchDispatchMode):  # type: ignore[no-untyped-call]
+class OperatorWatch(OperatorMode):  # type: ignore[no-untyped-call]
     """Counts the operators of one call, poisons fresh memory, and follows kernel outputs through copies."""
 
     def __init__(
         self, observation: Observation, module: str, recorder: Recorder, kind: Poison = Poison.NAN
     ) -> None:
-        super().__init__()  # type: ignore[no-untyped-call]
+        super().__init__()
         self._observation = observation
         self._module = module
         self._poison = kind
@@ -44,11 +44,6 @@ class OperatorWatch(TorchDispatchMode):  # type: ignore[no-untyped-call]
         self.copying_line: int | None = None
         """The candidate's line of the last of these."""
 
-    @classmethod
-    def _should_skip_dynamo(cls) -> bool:
-        """True would make torch import its compiler, which takes a second."""
-        return False
-
     def __enter__(self) -> OperatorWatch:
         _reading.append(self)
         super().__enter__()  # type: ignore[no-untyped-call]
@@ -58,12 +53,8 @@ class OperatorWatch(TorchDispatchMode):  # type: ignore[no-untyped-call]
         super().__exit__(*why)  # type: ignore[no-untyped-call]
         _reading.remove(self)
 
-    def __torch_dispatch__(
-        self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: Mapping[str, Any] | None = None
-    ) -> Any:
+    def _run(self, func: Any, name: str, args: tuple[Any, ...], named: dict[str, Any]) -> Any:
         """Run the operator and note it."""
-        named = dict(kwargs or {})
-        name = func._schema.name.rpartition("::")[2]
         if name in operators.ANNOTATING:
             return func(*args, **named)
         sources = list(tensors((args, named)))

@@ -163,8 +163,7 @@ def _made_up(observation: Observation, shape: tuple[int, ...], dtype: Any) -> Te
 
 
 def _undefined(ptrs: Any, mask: Any) -> Any:
-    """
-    Values of masked-out lanes without `other`: NaN or a large integer; `None` if no lane is masked out.
+    """Values of masked-out lanes without `other`: NaN or a large integer; `None` if no lane is masked out.
 
     Triton leaves them undefined. The interpreter gives 0, as only some devices do.
     """

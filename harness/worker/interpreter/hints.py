@@ -1,5 +1,4 @@
-"""
-Reports hints that do not hold. A compiler makes wide accesses of a `tl.multiple_of`, which the interpreter ignores. It may
+"""Reports hints that do not hold. A compiler makes wide accesses of a `tl.multiple_of`, which the interpreter ignores. It may
 drop code by a `tl.assume`, at which the interpreter stops; authors write false ones (`tl.assume(pid > 0)`) that drop nothing.
 
 `tl.max_contiguous` and `tl.max_constancy` are not checked: authors also write them for indices that wrap around (`rows % m`),
@@ -51,8 +50,7 @@ def _multiple_of(input: Any, values: Any) -> Any:
 
 
 def _check_divisors(input: Any, numbers: Sequence[int]) -> None:
-    """
-    Note values that are no multiples of the promised number, or of its power of two, as a compiler uses only that.
+    """Note values that are no multiples of the promised number, or of its power of two, as a compiler uses only that.
 
     A compiler applies the promise only to the first of neighbouring lanes.
     """

@@ -1,5 +1,4 @@
-"""
-Checks indices of `tl.gather` and values of `tl.histogram`: they must lie within the source or the bins.
+"""Checks indices of `tl.gather` and values of `tl.histogram`: they must lie within the source or the bins.
 
 Any other index is undefined on a device, which reads memory beside the source or counts in an arbitrary bin. numpy counts
 from the end and puts the upper edge into the last bin. Here it is reported with its line, like a load outside of a tensor.

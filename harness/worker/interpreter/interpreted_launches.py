@@ -130,8 +130,7 @@ _running = SimpleNamespace(programs=_run_programs, names={})
 
 
 def _patch_language() -> Any:
-    """
-    Patch `triton.language` until the launch ends; returns the scope to restore.
+    """Patch `triton.language` until the launch ends; returns the scope to restore.
 
     The interpreter patches the modules that a kernel's globals name, anew for each call of a device function (`tl.sum` among
     them), and never restores them. Here both modules are patched, whatever the kernel names, and `aliases` gets the changes.

@@ -1,5 +1,4 @@
-"""
-Runs candidates in Triton's interpreter on the CPU and counts what their kernels do.
+"""Runs candidates in Triton's interpreter on the CPU and counts what their kernels do.
 
 Only the modules of this folder touch the interpreter's internals (Triton 3.6 and 3.7). The process must set
 `TRITON_INTERPRET=1` before it imports triton.
@@ -31,8 +30,7 @@ __all__ = ["UnsupportedHere", "observe", "prepare"]
 
 
 def prepare(target: Target) -> None:
-    """
-    Prepare this process for a candidate: once, before its module is imported.
+    """Prepare this process for a candidate: once, before its module is imported.
 
     `cuda` then means the CPU and answers as `target`'s reference device would. `@triton.autotune` takes the first config
     that its own pruning leaves. Every access of a kernel is counted and kept inside its tensor.

@@ -18,8 +18,7 @@ class UnsupportedHere(Exception):
 
 @contextmanager
 def observe(inputs: Mapping[str, Any], *, zero_lanes: bool = False) -> Iterator[Observation]:
-    """
-    Count what kernels do until the block ends.
+    """Count what kernels do until the block ends.
 
     Of each tensor in `inputs`, kernels may touch only its own elements, not the rest of its storage. `zero_lanes`: see
     `Observation`. Exceptions of the candidate pass through; check `unsupported` before them.

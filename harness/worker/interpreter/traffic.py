@@ -12,10 +12,11 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from harness.worker.kit.arena import span_bytes
+from harness.wire.messages.guest import CaseTraffic
+from harness.wire.results.evaluation import Finding, line_in
+from harness.worker.kit.arena import Span, extent, span_bytes
 from harness.worker.triton_hooks.autotuning import is_static
 
-from .allocations import Allocation, Span
 from .candidate_lines import candidate_line
 from .places import Addresses, Places, elements_text, indices_text, mark, places_of
 
@@ -40,6 +41,20 @@ class LaunchRecord(NamedTuple):
 
 
 @dataclass(slots=True)
+class Allocation:
+    """Memory that kernels may touch: an input, or a storage that the candidate made. Notes have an entry for each byte."""
+
+    span: Span
+    holder: object
+    """Keeps the memory alive, so that two tensors never have the same address."""
+    reads: NDArray[np.uint8]
+    """1 if the byte was read."""
+    writes: NDArray[np.uint8]
+    filled: NDArray[np.uint8] | None = None
+    """1 if the host filled the byte of an allocation that was made empty; `None`: all bytes are filled."""
+
+
+@dataclass(slots=True)
 class Origin:
     """The tensor that a pointer was made from."""
 
@@ -53,8 +68,7 @@ class Origin:
 
 @dataclass(slots=True)
 class Observation:
-    """
-    The work of the kernels in one call of an entry point. Bytes are exact, not what a cache lets through.
+    """The work of the kernels in one call of an entry point. Bytes are exact, not what a cache lets through.
 
     Keeps every tensor that was passed to a kernel alive, so that addresses stay unambiguous. Drop the observation after use.
     """
@@ -107,6 +121,30 @@ class Observation:
     def unique_write_bytes(self) -> int:
         """Distinct bytes written."""
         return sum(int(np.count_nonzero(allocation.writes)) for allocation in self.allocations.values())
+
+    def message(self, case: str) -> CaseTraffic:
+        """The message to the judge with the counts and findings of this call."""
+        return CaseTraffic(
+            case=case,
+            requested_read_bytes=self.requested_read_bytes,
+            requested_write_bytes=self.requested_write_bytes,
+            unique_read_bytes=self.unique_read_bytes,
+            unique_write_bytes=self.unique_write_bytes,
+            dot_flops=self.dot_flops,
+            launches=len(self.launches),
+            programs=sum(launch.programs for launch in self.launches),
+            missed_stores=tuple(self.missed_stores),
+            undefined_lanes=tuple(self.undefined_lanes),
+            findings=tuple(
+                Finding(kind=kind, message=message, case=case, line=line_in(message))
+                for kind, messages in (
+                    ("out_of_bounds", self.missed_loads),
+                    ("false_promise", self.false_promises),
+                    ("uninitialised", self.uninitialised),
+                )
+                for message in messages
+            ),
+        )
 
     @contextmanager
     def counting(self, *, trial: bool) -> Iterator[None]:
@@ -206,11 +244,7 @@ class Observation:
     def touch(
         self, kind: str, addresses: Addresses, mask: Mask | None, item_bytes: int, origin: Origin | None
     ) -> Mask | None:
-        """
-        Count one access of `kind` (`load`, `store` or `atomic`), with one address a lane.
-
-        Returns the mask without the lanes that miss their tensor, or `None` if no lane missed.
-        """
+        """Count an access of `kind`, one address a lane. Returns the mask without lanes that miss; `None` if no lane misses."""
         flat = addresses.ravel()
         active = None
         if mask is not None:
@@ -347,9 +381,3 @@ def _name(origin: Origin | None) -> str:
     """The parameters that hold the tensor."""
     names = origin.names if origin is not None else ()
     return " or ".join(f"`{name}`" for name in names) or "its tensor"
-
-
-def extent(tensor: torch.Tensor) -> Span:
-    """The addresses from a tensor's first element to its last, whatever its strides."""
-    start = tensor.data_ptr()
-    return Span(start, start + span_bytes(tensor))

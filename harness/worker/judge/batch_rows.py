@@ -48,8 +48,7 @@ def compare_batch_rows(
     values_of: Callable[[Step], Given],
     call: Callable[[Step, Given], Run],
 ) -> tuple[BatchRows, ...]:
-    """
-    Call cases of `steps` with all rows and with few of them: of each dtype the largest case that can be split.
+    """Call cases of `steps` with all rows and with few of them: of each dtype the largest case that can be split.
 
     An axis is a batch if the task allows the smaller size and each input changes along one dimension at most. The oracle's answer
     for the rows alone must equal its rows for the whole batch.

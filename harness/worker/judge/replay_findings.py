@@ -29,11 +29,7 @@ class ReplayOutcome:
 
 
 def of_replay(
-    run: Run,
-    report: Replayed,
-    task: Task,
-    *,
-    mismatch: Callable[[], Mismatch | None],
+    run: Run, report: Replayed, task: Task, *, mismatch: Callable[[], Mismatch | None]
 ) -> ErrorReport | None:
     """Return what is wrong with a replay, the most telling error first; `None` if nothing is."""
     lead = f"case {run.case.name}: "

@@ -6,7 +6,6 @@ import dataclasses
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import partial
 
 from harness.cases.call_plan import PATIENCE, Plan, Step
 from harness.cases.seeds import POOL, derive
@@ -17,7 +16,7 @@ from harness.wire.messages.script import DRAW_SEED
 from harness.wire.messages.verifier import NotReplayed, Replay, Replayed, ReplayResult
 from harness.wire.results.evaluation import ErrorReport, Finding, Mismatch
 from harness.worker.kit.arena import Arena
-from harness.worker.oracle.answers import compare_output
+from harness.worker.oracle.answers import compare_call
 from harness.worker.oracle.caller import Run, tensor_of
 from harness.worker.oracle.vault import Given
 from harness.worker.oracle.worker_line import GuestBroken, GuestGone, NoAnswer, VerifierLine, Wanted
@@ -203,19 +202,8 @@ class Replays:
             self.outcomes.append(outcome)
 
     def _mismatch(self, waiting: _Waiting, report: Replayed) -> Mismatch | None:
-        declared = self._task.outputs_of(waiting.run.case)
-        outputs = zip(declared, report.outputs, waiting.given.expected, strict=True)
-        case = waiting.run.step.case
         compared = (
-            compare_output(
-                self._task,
-                output,
-                case,
-                waiting.given.settled(number, tensor_of(data)),
-                expected,
-                sizes=case.case.cpu,
-                noise=partial(waiting.given.noise, number),
-            )
-            for number, (output, data, expected) in enumerate(outputs)
+            compare_call(self._task, waiting.given, number, tensor_of(data))
+            for number, data in enumerate(report.outputs)
         )
         return next((result.mismatch for result in compared if result.mismatch is not None), None)

@@ -5,7 +5,6 @@ from __future__ import annotations
 from contextlib import suppress
 
 import msgspec
-import torch
 
 from harness.cases.call_plan import Step
 from harness.cases.seeds import POOL
@@ -15,7 +14,6 @@ from harness.wire.calls.case_specs import CaseSpec
 from harness.wire.messages.guest import (
     GPU_FAULT,
     OUT_OF_MEMORY,
-    CaseTraffic,
     Farewell,
     LeftBehind,
     Load,
@@ -100,7 +98,14 @@ class Trial:
             self._prepare()
             self._sandbox = self._link.hello().sandbox
             first = self._call()
-            self._line.tell(FirstCallPassed(cases=self._specifications(), ahead=self._specifications_ahead()))
+            self._line.tell(
+                FirstCallPassed(
+                    cases=msgspec.Raw(
+                        msgspec.msgpack.encode(self._problem.specifications(self._plan.declared))
+                    ),
+                    ahead=msgspec.Raw(msgspec.msgpack.encode(self._specify_ahead())),
+                )
+            )
             if not self._line.wait_for_go():
                 return self._judged(CALLED_OFF)
             self._execute(first)
@@ -154,7 +159,9 @@ class Trial:
         except CandidateRaised as failure:
             self._judge_the_rest(step, failure.failure.kind)
             raise
-        detail = f"case {run.case.name}: {_launches(run.returned.traffic)}"
+        traffic = run.returned.traffic
+        launches = f"{traffic.launches} launch{'es' if traffic.launches != 1 else ''}"
+        detail = f"case {run.case.name}: {launches}, {traffic.programs} programs"
         self._line.leave("call", detail, ok=True)
         return run
 
@@ -169,7 +176,8 @@ class Trial:
                 run = first if step is first.step else self._run(step)
                 run = self._compare(run)
             except (CandidateRaised, Stop) as failure:
-                self._look_back()
+                for earlier in self._runs:  # work outside kernels says more than a later wrong value
+                    self._refuse(integrity.of_call(earlier, self._task))
                 error = failure.error if isinstance(failure, Stop) else failure.failure
                 self._judge_the_rest(step, error.kind)
                 raise
@@ -196,11 +204,6 @@ class Trial:
             given=self._given,
             call=lambda further, wall_s: self._run(further, wall_s=wall_s),
         )
-
-    def _look_back(self) -> None:
-        """Refuse by an earlier call, if the kernels did not do its work: that says more than a later wrong value."""
-        for run in self._runs:
-            self._refuse(integrity.of_call(run, self._task))
 
     def _check_integrity(self) -> None:
         """Check the calls so far, repeat cases in an order that exposes kept state, and check what is left behind."""
@@ -278,7 +281,9 @@ class Trial:
             self._line.alive()
             try:
                 given = self._given(step)
-                if (step.place >= POOL or step.case.twice) and not _all_finite(given.expected):
+                if (step.place >= POOL or step.case.twice) and not all(
+                    bool(output.isfinite().all()) for output in given.expected
+                ):
                     self._unfit.add((step.case.name, step.place))
                 if step.case.hidden:
                     _ = given.expected
@@ -355,16 +360,13 @@ class Trial:
         if finding is not None:
             raise Stop(finding)
 
-    def _specifications(self) -> msgspec.Raw:
-        return msgspec.Raw(msgspec.msgpack.encode(self._problem.specifications(self._plan.declared)))
-
-    def _specifications_ahead(self) -> msgspec.Raw:
+    def _specify_ahead(self) -> tuple[CaseSpec, ...]:
         """Specifications of the hidden cases that a GPU judges next."""
         specs: list[CaseSpec] = []
         for case in self._begin.further_cases:
             with suppress(BadProblem):  # the GPU's trial leaves them out too
                 specs += self._problem.specifications((case,))
-        return msgspec.Raw(msgspec.msgpack.encode(specs))
+        return tuple(specs)
 
     def _findings(self) -> tuple[Finding, ...]:
         of_calls = (finding for run in self._runs for finding in run.returned.traffic.findings)
@@ -381,10 +383,7 @@ class Trial:
             error=error,
             traffic=tuple(self._replays.traffic(run) for run in self._runs if not run.step.case.hidden),
             sandbox=self._sandbox,
-            facts=(
-                *trial_facts(self._runs, self._replays.outcomes, self._left),
-                *facts,
-            ),
+            facts=(*trial_facts(self._runs, self._replays.outcomes, self._left), *facts),
             margins=self._answers.margins,
             findings=self._findings(),
             kernels=tuple(dict.fromkeys(name for run in self._runs for name in run.returned.kernels)),
@@ -393,14 +392,6 @@ class Trial:
         )
 
 
-def _all_finite(outputs: tuple[torch.Tensor, ...]) -> bool:
-    return all(bool(output.isfinite().all()) for output in outputs)
-
-
 def _sizes(run: Run) -> str:
     """Sizes of a hidden case; an open case is known by its name."""
     return run.step.case.sizes if run.step.case.hidden else ""
-
-
-def _launches(traffic: CaseTraffic) -> str:
-    return f"{traffic.launches} launch{'es' if traffic.launches != 1 else ''}, {traffic.programs} programs"

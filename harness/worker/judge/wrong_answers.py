@@ -1,5 +1,4 @@
-"""
-Tests a task's oracle with wrong answers: each must be refused, and the right answer accepted.
+"""Tests a task's oracle with wrong answers: each must be refused, and the right answer accepted.
 
 The wrong answers are made from the oracle's own and compared like a candidate's; no guest takes part. They cover what
 robust-kbench filters by fixed limits: outputs near zero, constant outputs, outputs constant along an axis, and outputs
@@ -92,7 +91,11 @@ class Strength:
             answers = [("zeros", torch.zeros_like(truth)), ("ones", torch.ones_like(truth))]
             if not plain:
                 answers += _altered(truth)
-                answers += _copies(call.inputs, truth)
+                answers += [
+                    (f"a copy of {name}", value.reshape(truth.shape))
+                    for name, value in call.inputs.items()
+                    if isinstance(value, torch.Tensor) and value.numel() == truth.numel()
+                ]
                 if other_outputs[place].shape == truth.shape:
                     answers.append(("the answer to other inputs", other_outputs[place]))
             for control, answer in answers:
@@ -141,9 +144,3 @@ def _altered(truth: torch.Tensor) -> Iterator[tuple[str, torch.Tensor]]:
             yield f"the mean along axis {axis}", wide.mean(dim=axis, keepdim=True).expand_as(wide)
         if size > 1:
             yield f"the answer shifted by one along axis {axis}", truth.roll(1, dims=axis)
-
-
-def _copies(inputs: Inputs, truth: torch.Tensor) -> Iterator[tuple[str, torch.Tensor]]:
-    for name, value in inputs.items():
-        if isinstance(value, torch.Tensor) and value.numel() == truth.numel():
-            yield f"a copy of {name}", value.reshape(truth.shape)

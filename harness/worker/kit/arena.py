@@ -1,5 +1,4 @@
-"""
-Lays out the inputs of a case in memory that judge and guest share, with a guard zone around each tensor.
+"""Lays out the inputs of a case in memory that judge and guest share, with a guard zone around each tensor.
 
 The judge writes them, a guest opens them as tensors, and the judge then sees which bytes the guest changed.
 """
@@ -12,7 +11,7 @@ import os
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 import torch
@@ -28,6 +27,17 @@ _SEALS = fcntl.F_SEAL_SHRINK | fcntl.F_SEAL_GROW
 _SEAL_FUTURE_WRITE = 0x10
 """Linux 5.1; missing in Python's `fcntl`."""
 Value = torch.Tensor | int | float | bool | str | None
+
+
+class Span(NamedTuple):
+    """Addresses from `start` up to, not including, `end`."""
+
+    start: int
+    end: int
+
+    def meets(self, other: Span) -> bool:
+        """Whether the spans have an address in common."""
+        return self.start < other.end and other.start < self.end
 
 
 class GuardedInputs(ABC):
@@ -138,10 +148,7 @@ class Arena(GuardedInputs):
 
 
 def lay_out(inputs: Mapping[str, Value]) -> tuple[tuple[Argument, ...], int]:
-    """The arguments with each tensor's place in an arena, and the arena's size in bytes.
-
-    A tensor with two names has one place.
-    """
+    """The arguments, each tensor at its place (one for all its names) in an arena, and the size of the arena in bytes."""
     arguments: list[Argument] = []
     placed: dict[int, Argument] = {}
     offset = GUARD_BYTES
@@ -213,6 +220,12 @@ def span_bytes(tensor: torch.Tensor) -> int:
         return 0
     last = sum((size - 1) * stride for size, stride in zip(tensor.shape, tensor.stride(), strict=True))
     return (last + 1) * tensor.element_size()
+
+
+def extent(tensor: torch.Tensor) -> Span:
+    """The addresses from a tensor's first element to its last, whatever its strides."""
+    start = tensor.data_ptr()
+    return Span(start, start + span_bytes(tensor))
 
 
 def memory_of(tensor: torch.Tensor) -> torch.Tensor:

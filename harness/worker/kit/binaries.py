@@ -156,8 +156,7 @@ def _cubin_target(binary: bytes) -> str:
 
 
 def code_digest(binary: bytes) -> str:
-    """
-    sha256 of a binary without debug information and symbols: they hold paths, the same code has the same digest.
+    """sha256 of a binary without debug information and symbols: they hold paths, the same code has the same digest.
 
     Raises `BinaryUnreadable` for bytes that are no binary.
     """

@@ -1,5 +1,4 @@
-"""
-Many calls in one graph, timed together: free of the microseconds that events add to a single call.
+"""Many calls in one graph, timed together: free of the microseconds that events add to a single call.
 
 On AMD this is a hipGraph, which torch offers by the same names; not verified on AMD hardware.
 """
@@ -82,8 +81,7 @@ def _captured(graph: torch.cuda.CUDAGraph) -> Iterator[None]:
 
 
 def _end_allocation(pool: tuple[int, int]) -> None:
-    """
-    End what a failed capture leaves open in torch's allocator: the next `torch.cuda.empty_cache` would fail.
+    """End what a failed capture leaves open in torch's allocator: the next `torch.cuda.empty_cache` would fail.
 
     Source: `CUDAGraph::capture_end` of torch 2.11; newer versions end it themselves, and then the call raises.
     """

@@ -1,5 +1,4 @@
-"""
-Explains an exception of a candidate to the author of the kernel, and finds the candidate's line that runs now.
+"""Explains an exception of a candidate to the author of the kernel, and finds the candidate's line that runs now.
 
 Error reports of all workers come from here: the true cause, only the candidate's own frames, its file shown as `kernel.py`.
 """
@@ -34,10 +33,7 @@ def file_of(module: ModuleType) -> str:
 
 
 def explain(error: BaseException, module: Path) -> Explained:
-    """The cause of `error`, with the frames of the file `module` only.
-
-    Triton's interpreter wraps causes in `InterpreterError`.
-    """
+    """The cause of `error` (Triton's interpreter wraps it in `InterpreterError`), with frames of the file `module` only."""
     chain = [error]
     while type(chain[-1]).__name__ == "InterpreterError" and chain[-1].__cause__ is not None:
         chain.append(chain[-1].__cause__)

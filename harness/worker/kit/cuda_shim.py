@@ -1,6 +1,5 @@
 # ruff: noqa: ARG001, ARG005, D102 -- methods and arguments are those of torch's own classes
-"""
-Simulates a GPU in a process without one: `cuda` means the CPU, and torch describes the target's device.
+"""Simulates a GPU in a process without one: `cuda` means the CPU, and torch describes the target's device.
 
 A candidate is written for a GPU: it asks for `device="cuda"`, asserts `x.is_cuda` and reads device properties. After
 `install` all that works on the CPU. Tensors stay in host memory; only the device that Python sees changes. `stub_driver`
@@ -14,6 +13,7 @@ from collections.abc import Callable, Mapping
 from types import ModuleType, SimpleNamespace
 from typing import Any
 
+import numpy as np
 import torch
 from torch.overrides import TorchFunctionMode
 from torch.utils import _device
@@ -23,7 +23,6 @@ from harness.hardware.targets import hardware
 from harness.wire.device import Target
 
 from . import storages
-from .gpu_generator import GpuGenerator
 
 CPU = torch.device("cpu")
 GPU = torch.device("cuda", 0)
@@ -264,10 +263,7 @@ def _patch_functions(module: ModuleType, answers: Mapping[str, Any]) -> None:
 
 
 def undecorated(function: Any = None, *args: Any, **kwargs: Any) -> Any:
-    """Replaces `torch.compile` and decorators of `torch.compiler`. Returns the function: the judge sees its operators.
-
-    Torch's own would import a compiler, seconds of work.
-    """
+    """Replaces `torch.compile` and `torch.compiler`'s decorators: the judge sees plain functions' operators. No import."""
     return function or undecorated
 
 
@@ -306,3 +302,34 @@ def _patch_default_device() -> None:
         enter(self, on_cpu(device))
 
     context.__init__ = init
+
+
+class GpuGenerator:
+    """A member of `torch.cuda.default_generators`. Kernels read its state, a seed and an offset; it draws nothing itself.
+
+    Its state has 16 bytes, as a GPU's Philox generator has: code of the FlagGems kind takes both words from it, and sets the
+    offset that follows.
+    """
+
+    device = torch.device("cuda", 0)
+
+    def __init__(self) -> None:
+        self._words = np.zeros(2, np.int64)
+
+    def get_state(self, *_: Any) -> torch.Tensor:
+        """Return a copy of the state, 16 bytes in the host's memory."""
+        return torch.from_numpy(self._words.copy().view(np.uint8))
+
+    def set_state(self, state: torch.Tensor, *_: Any) -> GpuGenerator:
+        """Take the seed and the offset from 16 bytes."""
+        self._words = state.numpy().view(np.int64).copy()
+        return self
+
+    def manual_seed(self, seed: int) -> GpuGenerator:
+        """Set the seed, and the offset to 0."""
+        self._words = np.array([seed % (1 << 64), 0], np.uint64).view(np.int64)
+        return self
+
+    def initial_seed(self) -> int:
+        """Return the seed."""
+        return int(self._words[0])

@@ -1,5 +1,4 @@
-"""
-Device memory that several processes share: the judge writes the inputs once, guests and timers copy them device to device.
+"""Device memory that several processes share: the judge writes the inputs once, guests and timers copy them device to device.
 
 Uses the driver's interprocess handles: `cuIpcGetMemHandle` of the CUDA driver API, `hipIpcGetMemHandle` on AMD (unverified).
 If a driver or a container refuses these handles, inputs and outputs go through host memory.
@@ -139,11 +138,6 @@ class DeviceArena(GuardedInputs):
         self._fill(inputs)
         torch.cuda.synchronize()
 
-    @property
-    def handle(self) -> bytes:
-        """Handle with which other processes open it."""
-        return self.memory.handle
-
     def refilled(self, inputs: Mapping[str, Value]) -> bool:
         """See `GuardedInputs`."""
         same = super().refilled(inputs)
@@ -176,7 +170,7 @@ class OpenedMemory:
         """The bytes of the memory; raises `NotShared`."""
         if self._bytes is None or place.handle != self._handle:
             self.close()
-            torch.cuda.synchronize()
+            torch.cuda.synchronize()  # makes torch's context the current one, in which the driver opens memory
             self._address = _Driver().open(place.handle)
             self._handle, self._bytes = place.handle, _at(self._address, place.size_bytes)
         return self._bytes
@@ -192,14 +186,11 @@ class OpenedMemory:
 @contextmanager
 def opened(handle: bytes, size_bytes: int) -> Iterator[torch.Tensor]:
     """The bytes of a different process's `SharedMemory`, open until the block ends; raises `NotShared`."""
-    torch.cuda.synchronize()  # makes torch's context the current one, in which the driver opens memory
-    driver = _Driver()
-    address = driver.open(handle)
+    memory = OpenedMemory()
     try:
-        yield _at(address, size_bytes)
-        torch.cuda.synchronize()
+        yield memory.at(SharedAt(handle, size_bytes))
     finally:
-        driver.close(address)
+        memory.close()
 
 
 def _at(address: int, size_bytes: int) -> torch.Tensor:

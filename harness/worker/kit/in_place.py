@@ -9,10 +9,7 @@ from harness.wire.messages.guest import Plain
 
 
 def without_plain(value: Any, returns: Sequence[str]) -> tuple[Any, tuple[Plain, ...] | None]:
-    """Return a result without the parts that have no name in `returns` (see `Task.returns`), and these parts.
-
-    A result with other parts stays as it is, and the second value is `None`.
-    """
+    """Return a result without the parts that have no name in `returns` (see `Task.returns`), and these parts or `None`."""
     if not returns:
         return value, ()
     parts = tuple(value) if isinstance(value, (tuple, list)) else (value,)
@@ -24,8 +21,7 @@ def without_plain(value: Any, returns: Sequence[str]) -> tuple[Any, tuple[Plain,
 
 
 def with_changed_inputs(value: Any, changed: Sequence[str], arguments: Mapping[str, Any]) -> Any:
-    """
-    The outputs of a call that returned `value`, with the inputs that are outputs in their places.
+    """The outputs of a call that returned `value`, with the inputs that are outputs in their places.
 
     `changed` has by output the name of the input that becomes it, or an empty string for a new tensor. Inputs among the returned
     tensors do not count. A value with any other number than that of the new tensors stays as it is.

@@ -57,8 +57,7 @@ def here(tensor: torch.Tensor) -> torch.Tensor:
 
 
 def give_back(*, all_of_it: bool = False) -> None:
-    """
-    Empty torch's cache of device memory, if it holds more than `kept_bytes` or `all_of_it` is asked for.
+    """Empty torch's cache of device memory, if it holds more than `kept_bytes` or `all_of_it` is asked for.
 
     A comparison in float64 leaves tens of gigabytes in the cache, and guests and timers need this memory.
     """

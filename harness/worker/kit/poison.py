@@ -13,8 +13,7 @@ PERIOD = 4096
 
 
 class Poison(IntEnum):
-    """
-    Kind of value that fills fresh memory during a call.
+    """Kind of value that fills fresh memory during a call.
 
     A kernel that computes only where it finds NaN fails in calls with a different kind.
     """

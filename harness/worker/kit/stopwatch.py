@@ -111,8 +111,7 @@ class Stopwatch:
         return tuple(float(start.elapsed_time(end)) for start, end in pairs)
 
     def host_waits(self, call: Callable[[], object], host_ms: float) -> bool | None:
-        """
-        Return whether the host waits for the device in `call`; `None` if the host needs longer than `LONGEST_HOST_MS`.
+        """Return whether the host waits for the device in `call`; `None` if the host needs longer than `LONGEST_HOST_MS`.
 
         The device is kept busy for longer than the host needs. A call that returns before the device is idle did not wait.
         There are several tries, because other processes may hold up the host.

@@ -18,7 +18,8 @@ from suites.task import Output, QuantizationTolerance, Task, Tolerance
 from suites.tolerances import dtype_of, tolerance_of
 
 from .caller import Run
-from .problem import torch_dtype
+from .problem import Inputs, torch_dtype
+from .vault import Given
 
 
 class Answers:
@@ -43,18 +44,9 @@ class Answers:
     def mismatches(self, run: Run) -> tuple[Mismatch, ...]:
         """Compare all outputs; return the wrong ones."""
         wrong = []
-        outputs = self._task.outputs_of(run.case)
-        for number, (output, expected) in enumerate(zip(outputs, run.given.expected, strict=True)):
-            compared = compare_output(
-                self._task,
-                output,
-                run.step.case,
-                run.given.settled(number, run.output(number)),
-                expected,
-                sizes=run.given.problem.sizes(run.case),
-                tf32=self._tf32,
-                noise=partial(run.given.noise, number),
-                inputs=run.inputs,
+        for number in range(len(run.given.expected)):
+            compared = compare_call(
+                self._task, run.given, number, run.output(number), tf32=self._tf32, inputs=run.inputs
             )
             for margin in compared.margins:
                 self._keep(margin)
@@ -105,6 +97,29 @@ class Answers:
             self._margins[key] = margin
 
 
+def compare_call(
+    task: Task,
+    given: Given,
+    number: int,
+    got: torch.Tensor,
+    *,
+    tf32: bool = False,
+    inputs: Inputs | None = None,
+) -> Comparison:
+    """Compare output `number` of a call on these inputs with the oracle's, without elements that the oracle leaves open."""
+    return compare_output(
+        task,
+        task.outputs_of(given.case.case)[number],
+        given.case,
+        given.settled(number, got),
+        given.expected[number],
+        sizes=given.problem.sizes(given.case.case),
+        tf32=tf32,
+        noise=partial(given.noise, number),
+        inputs=inputs,
+    )
+
+
 def compare_output(
     task: Task,
     output: Output,
@@ -140,10 +155,7 @@ def compare_output(
 
 
 def judged_by(task: Task, output: Output, case: JudgedCase) -> tuple[Tolerance, QuantizationTolerance | None]:
-    """Return the tolerance of an output, and the quantization metrics that replace it, if any.
-
-    In the probe of a quantization the probe's tolerance counts.
-    """
+    """Return the tolerance of an output (in the probe: its own), and the quantization metrics that replace it, if any."""
     quantization = task.quantization
     if case.probe and quantization is not None and quantization.probe is not None:
         return quantization.probe, None

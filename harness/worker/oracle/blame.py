@@ -46,10 +46,7 @@ def blame(failure: NoAnswer, case: str, lead: str, *, gpu: bool) -> ErrorReport:
 
 
 def is_memory(failure: NoAnswer) -> bool:
-    """Whether the device was full.
-
-    That is no fault of the candidate: several processes share the device, each with copies of the inputs.
-    """
+    """Whether the device was full: no fault of the candidate, as several processes share it, each with copies of the inputs."""
     return isinstance(failure, CandidateRaised) and failure.failure.kind == OUT_OF_MEMORY
 
 

@@ -81,10 +81,8 @@ def of_call(run: Run, task: Task) -> ErrorReport | None:
     """Return the first sign that the kernels did not do the work of a call; `None` if there is none."""
     returned, lead = run.returned, f"case {run.case.name}: "
     if not returned.kernels and not run.given.empty:
-        return ErrorReport(
-            kind="no_launch",
-            message=f"{lead}no Triton kernel was launched; the kernels must do the work in every case",
-        )
+        message = f"{lead}no Triton kernel was launched; the kernels must do the work in every case"
+        return ErrorReport(kind="no_launch", message=message)
     if returned.foreign_kernels:
         return findings.foreign_kernel(lead, returned.foreign_kernels[0])
     refused = [
@@ -106,16 +104,11 @@ def of_call(run: Run, task: Task) -> ErrorReport | None:
         message = f"{lead}{subject} outside the Triton kernels; do it in a kernel (allocations, views, copies and casts are free)"
         return ErrorReport(kind="operator", message=message, line=refused[0].line)
     if returned.host_elements > limits.HOST_ELEMENTS:
-        return ErrorReport(
-            kind="host_elements",
-            message=f"{lead}{returned.host_elements} elements went between tensors and Python; the work must be done in kernels",
-        )
+        message = f"{lead}{returned.host_elements} elements went between tensors and Python; the work must be done in kernels"
+        return ErrorReport(kind="host_elements", message=message)
     if returned.copies > limits.COPIES:
-        return ErrorReport(
-            kind="moved_by_host",
-            message=f"{lead}{returned.copies} copies into parts of tensors move elements outside the Triton kernels; move them in a kernel",
-            line=returned.copying_line,
-        )
+        message = f"{lead}{returned.copies} copies into parts of tensors move elements outside the Triton kernels; move them in a kernel"
+        return ErrorReport(kind="moved_by_host", message=message, line=returned.copying_line)
     changed = [name for name in run.changed_inputs if name not in task.in_place]
     if changed:
         return changed_input(lead, changed[0])
@@ -131,26 +124,22 @@ def of_call(run: Run, task: Task) -> ErrorReport | None:
                 kind="not_from_kernel", message=f"{lead}no Triton kernel stored into output `{output.name}`"
             )
     if returned.unfinished:
-        return ErrorReport(
-            kind="unfinished",
-            message=(
-                f"{lead}the entry point returned while {returned.unfinished}; let the current stream wait for all work "
-                "before it returns"
-            ),
+        message = (
+            f"{lead}the entry point returned while {returned.unfinished}; let the current stream wait for all work "
+            "before it returns"
         )
+        return ErrorReport(kind="unfinished", message=message)
     if returned.changed_state:
-        return ErrorReport(
-            kind="global_state",
-            message=(
-                f"{lead}the call changed {', '.join(returned.changed_state[:5])}; leave global state as it is, "
-                "or restore it before the call returns (random numbers: use a torch.Generator of your own)"
-            ),
+        message = (
+            f"{lead}the call changed {', '.join(returned.changed_state[:5])}; leave global state as it is, "
+            "or restore it before the call returns (random numbers: use a torch.Generator of your own)"
         )
+        return ErrorReport(kind="global_state", message=message)
     if returned.changed_output:
-        return ErrorReport(
-            kind="shared_output",
-            message=f"{lead}this call changed the output of the call before; allocate the output anew in each call",
+        message = (
+            f"{lead}this call changed the output of the call before; allocate the output anew in each call"
         )
+        return ErrorReport(kind="shared_output", message=message)
     return None
 
 
@@ -159,10 +148,8 @@ def aliased(lead: str, returned: Returned, task: Task, outputs: Sequence[Output]
     may_be_returned = {f"input `{name}`" for name in task.in_place}
     for output, data in zip(outputs, returned.outputs, strict=False):
         if data.aliases and data.aliases not in may_be_returned:
-            return ErrorReport(
-                kind="aliased_output",
-                message=f"{lead}output `{output.name}` shares memory with {data.aliases}; return a new tensor",
-            )
+            message = f"{lead}output `{output.name}` shares memory with {data.aliases}; return a new tensor"
+            return ErrorReport(kind="aliased_output", message=message)
     return None
 
 

@@ -66,7 +66,8 @@ class ScriptRuns:
         """
         key = owner, seed, poison
         if key not in self._kept:
-            self._kept[key] = self._record(script, seed, poison)
+            request = RunScript(script=script, seed=seed, target=self._target, poison=poison)
+            self._kept[key] = self._ask(request, RanScript)
         self._kept.move_to_end(key)
         return self._kept[key]
 
@@ -85,9 +86,6 @@ class ScriptRuns:
     def call(self, source: str, arguments: dict[str, TensorData | int]) -> RanCall:
         """Make one call of the script's reference with these arguments. Raises as `recorded`."""
         return self._ask(RunCall(source=source, target=self._target, arguments=arguments), RanCall)
-
-    def _record(self, script: Script, seed: int, poison: int) -> RanScript:
-        return self._ask(RunScript(script=script, seed=seed, target=self._target, poison=poison), RanScript)
 
     def _ask(self, request: RunScript | RunCall, kind: type[Report]) -> Report:
         if self._channel is None:

@@ -100,10 +100,7 @@ class WorkerLine:
         wall_s: float,
         cpu_s: float | None = None,
     ) -> Wanted:
-        """Send a request; return the answer, which must be a `wanted`.
-
-        Without `cpu_s`, the worker may use `wall_s` of CPU time.
-        """
+        """Send a request; return the answer, a `wanted`. Without `cpu_s`, the worker may use `wall_s` of CPU time."""
         deadline, check_cpu = time.monotonic() + wall_s, cpu_limit(self._pid, cpu_s or wall_s)
         with self._failures(wall_s):
             self._send(request, descriptors, deadline, check_cpu)
@@ -182,10 +179,7 @@ class VerifierLine(WorkerLine):
 
 
 def cpu_limit(pid: int, seconds: float) -> Callable[[], None]:
-    """Return a check that raises `GuestSlow` once the process used more CPU seconds from now on.
-
-    The limit leaves `OVERHEAD` on top for the judge's own work in that process.
-    """
+    """Return a check that raises `GuestSlow` after so many more CPU seconds, plus `OVERHEAD` for the judge's own work there."""
     allowed = seconds * (1 + limits.OVERHEAD)
     start = syscalls.cpu_seconds(pid)
 

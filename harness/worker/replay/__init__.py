@@ -1,5 +1,4 @@
-"""
-Records a call and runs it again, without its host code.
+"""Records a call and runs it again, without its host code.
 
 | | a call of the source | a call of its binaries |
 | --- | --- | --- |

@@ -1,5 +1,4 @@
-"""
-Encodes arguments of a call as plain data (`harness.wire.calls.records`): numbers, tensors, dtypes, descriptors, jit functions.
+"""Encodes arguments of a call as plain data (`harness.wire.calls.records`): numbers, tensors, dtypes, descriptors, jit functions.
 
 The recorder in the guest uses it; the replayer in the verifier decodes the data again.
 """
@@ -86,8 +85,7 @@ def encode_integer(value: int) -> int:
 
 
 def bind(launch: Launch) -> tuple[dict[str, Any], dict[str, Any]]:
-    """
-    The arguments of a launch by parameter, defaults included, and its launch options.
+    """The arguments of a launch by parameter, defaults included, and its launch options.
 
     A keyword that names a parameter and an option is both. For a wrong call both are empty: Triton raises its error.
     """

@@ -1,5 +1,4 @@
-"""
-Records, in the guest, what one call does to memory: operators, launches, host reads. A clean process can then replay the call.
+"""Records, in the guest, what one call does to memory: operators, launches, host reads. A clean process can then replay the call.
 
 A guest can forge a record, so nothing in it is believed; only what its replay computes counts.
 """

@@ -21,10 +21,7 @@ class HostOperators:
     """Replays the tensor operators of one candidate on the memory of a replay."""
 
     def __init__(self, memory: Memory, allowed: tuple[str, ...], decode: Callable[[Value], Any]) -> None:
-        """`allowed`: operators with which the task lets the host compute.
-
-        `decode`: turns a value of a record into a Python value.
-        """
+        """`allowed`: operators with which the host may compute. `decode`: turns a value of a record into a Python value."""
         self._memory = memory
         self._allowed = allowed
         self._decode = decode

@@ -1,5 +1,4 @@
-"""
-Builds the jit functions of a candidate from their source text alone, without running its host code.
+"""Builds the jit functions of a candidate from their source text alone, without running its host code.
 
 Only function bodies are compiled, without decorators, defaults, annotations and module-level code. Values that a body
 names come from the record as plain data: Triton's language, numbers and other jit functions.
@@ -71,10 +70,7 @@ class Kernels:
         self._built: dict[bytes, dict[Function, Any]] = {}
 
     def build(self, notes: tuple[FunctionNotes, ...]) -> dict[Function, Any]:
-        """The functions of one record, linked to each other.
-
-        Functions that name only constants are reused for an equal record.
-        """
+        """The functions of one record, linked to each other. Those that name only constants are reused for an equal record."""
         key = msgspec.msgpack.encode(notes)  # equal numbers of different types are different constants
         functions = self._built.get(key)
         if functions is None:

@@ -1,5 +1,4 @@
-"""
-Plays a launch tape, in a process that never saw the candidate's source.
+"""Plays a launch tape, in a process that never saw the candidate's source.
 
 Calls the driver directly: CUDA's driver API, or HIP's module API on AMD (not verified on AMD hardware).
 """

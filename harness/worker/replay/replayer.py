@@ -1,5 +1,4 @@
-"""
-Replays the record of a call on the judge's inputs: allocations, fills, copies and launches.
+"""Replays the record of a call on the judge's inputs: allocations, fills, copies and launches.
 
 The candidate's host code does not run, so that correct outputs of a replay were computed by its kernels.
 """
@@ -47,8 +46,7 @@ class Replayer:
         backwards: bool = False,
         zero_lanes: bool = False,
     ) -> Observation:
-        """
-        Replay a record on these inputs; `output` then gives the outputs.
+        """Replay a record on these inputs; `output` then gives the outputs.
 
         `backwards`: run the programs of each launch from the last to the first. Raises `ProgramsWait` if a program waits
         for a program that then comes later, `Diverged` if Python would read different values now, `Refused` if the host

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
-from torch.utils._python_dispatch import TorchDispatchMode
 
 from harness.wire.calls import operators
 from harness.wire.calls.launch_tape import INPUTS, Fill, Scalar, Tape, TapedKernel, TapedLaunch
 from harness.wire.calls.records import Address, View
 from harness.worker.candidate import outputs
 from harness.worker.kit import arena
+from harness.worker.kit.operator_mode import OperatorMode
 from harness.worker.triton_hooks.launches import handle_compiled_launches, sizes
 
 _FILLED = {"zeros": 0, "zeros_like": 0, "new_zeros": 0, "zero_": 0, "ones": 1, "ones_like": 1, "new_ones": 1}
@@ -26,11 +26,11 @@ class NotTaped(Exception):
     """The call does something that a tape cannot hold; the message says what."""
 
 
-class _Taping(TorchDispatchMode):  # type: ignore[no-untyped-call]
+class _Taping(OperatorMode):  # type: ignore[no-untyped-call]
     """Records what one call allocates, fills and launches."""
 
     def __init__(self, inputs: torch.Tensor) -> None:
-        super().__init__()  # type: ignore[no-untyped-call]
+        super().__init__()
         self._inputs = inputs
         self._storages: list[torch.UntypedStorage] = []
         """Kept alive, so that no two storages have the same address."""
@@ -38,16 +38,8 @@ class _Taping(TorchDispatchMode):  # type: ignore[no-untyped-call]
         self._steps: list[TapedLaunch | Fill] = []
         self._why = ""
 
-    @classmethod
-    def _should_skip_dynamo(cls) -> bool:
-        return False
-
-    def __torch_dispatch__(
-        self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: Mapping[str, Any] | None = None
-    ) -> Any:
-        named = dict(kwargs or {})
+    def _run(self, func: Any, name: str, args: tuple[Any, ...], named: dict[str, Any]) -> Any:
         result = func(*args, **named)
-        name = func._schema.name.rpartition("::")[2]
         if name in operators.ALLOCATING:
             self._allocated(result)
         elif name in _FILLED:

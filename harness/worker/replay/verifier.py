@@ -19,7 +19,6 @@ from harness.wire.messages.verifier import NotReplayed, Replay, Replayed, Replay
 from harness.worker.candidate.loading import confine
 from harness.worker.candidate.serving import serve
 from harness.worker.interpreter import interpreter
-from harness.worker.interpreter.case_traffic import case_traffic
 from harness.worker.kit import arena, candidate_trace
 
 from .kernels_only import NotAKernel
@@ -77,7 +76,7 @@ def _replay(replayer: Replayer, request: Replay, descriptor: int) -> Replayed | 
     return Replayed(
         outputs=outputs,
         kernels=tuple(dict.fromkeys(launch.kernel for launch in observation.launches)),
-        traffic=case_traffic(request.case, observation),
+        traffic=observation.message(request.case),
         unsupported=observation.unsupported or "",
         touched=replayer.touched(),
     )

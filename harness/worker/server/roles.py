@@ -3,21 +3,30 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
 
+import msgspec
 import torch
 
 from harness.linux import syscalls
-from harness.wire.channels.channel import Channel
+from harness.wire import limits
+from harness.wire.channels.channel import Channel, ChannelClosed
 from harness.wire.messages.server import Spawn
+from harness.worker.candidate.loading import confine
 from harness.worker.compiler import compiling
 from harness.worker.estimate import sampling_worker
 from harness.worker.guest import guest
 from harness.worker.judge import judge
+from harness.worker.kit import gpu
 from harness.worker.recording import script_worker
 from harness.worker.replay import verifier
 from harness.worker.timer import timer
+from harness.worker.triton_hooks import warm
+from harness.worker.triton_hooks.versions import build_launcher
 
-from . import gpu_probe, launchers
+_ELEMENTS = 1 << 24
+"""64 MiB: little of a GPU's memory, but more than the first ways of its last-level cache hold."""
+_ROUNDS = 3
 
 
 def self_test(channel: Channel, spawn: Spawn) -> None:  # noqa: ARG001 -- every role has this signature
@@ -28,6 +37,47 @@ def self_test(channel: Channel, spawn: Spawn) -> None:  # noqa: ARG001 -- every 
     channel.send(b"ok" if float(product.sum()) == 64.0**3 and threads == 1 else b"wrong result after a fork")
 
 
+def probe_gpu(channel: Channel, spawn: Spawn) -> None:
+    """Compute on the GPU, copy to it and back; answer `ok` or the problem.
+
+    A GPU fault ends the process and a hang sends nothing; the engine reads both as unhealthy.
+    """
+    assert spawn.device is not None
+    torch.set_num_threads(1)
+    try:
+        gpu.start(spawn.device)
+        problem = _find_problem()
+    except (RuntimeError, gpu.WrongGpu) as error:
+        problem = str(error).partition("\n")[0]
+    channel.send((problem or "ok").encode())
+
+
+def _find_problem() -> str:
+    """Returns what differs, empty if nothing does. Integers give the same result on every GPU."""
+    device = torch.device("cuda", 0)
+    host = torch.arange(_ELEMENTS, dtype=torch.int32)
+    for addend in range(1, _ROUNDS + 1):
+        back = host.to(device).mul_(3).add_(addend).cpu()
+        wrong = int((back != host * 3 + addend).sum())
+        if wrong:
+            return f"{wrong} of {_ELEMENTS} sums came back wrong"
+    return ""
+
+
+def build_launchers(channel: Channel, spawn: Spawn) -> None:
+    """Receive types of arguments, build Triton's driver module and launchers into the scratch folder, answer `built`."""
+    assert spawn.device is not None
+    confine(spawn, limits.ADDRESS_SPACE_BYTES)
+    wanted = msgspec.msgpack.decode(channel.receive().payload, type=tuple[tuple[str, ...], ...])
+    warm.warm_gpu(spawn.device)
+    for types in wanted:
+        with suppress(Exception):  # a worker that needs this launcher builds it itself
+            build_launcher(types)
+    channel.send(b"built")
+    with suppress(ChannelClosed):  # the scratch folder is removed when this process ends
+        channel.receive()
+
+
 ROLES: dict[str, Callable[[Channel, Spawn], None]] = {
     "judge": judge.main,
     "guest": guest.main,
@@ -36,7 +86,7 @@ ROLES: dict[str, Callable[[Channel, Spawn], None]] = {
     "compiler": compiling.main,
     "sampler": sampling_worker.main,
     "timer": timer.main,
-    "health": gpu_probe.main,
-    "launchers": launchers.main,
+    "health": probe_gpu,
+    "launchers": build_launchers,
     "self-test": self_test,
 }

@@ -23,11 +23,7 @@ def try_serving(
     *,
     host_ms: float,
 ) -> ServedCall:
-    """
-    Return what calls on the inputs in `memory` show.
-
-    `other_values` are the bytes of other inputs of the same shapes; they are not changed. `memory` is left with any values.
-    """
+    """Return what calls on the inputs in `memory`, which is overwritten, show. `other_values`: bytes of other such inputs."""
     waits = watch.host_waits(call, host_ms)
 
     def bits(values: torch.Tensor) -> list[torch.Tensor]:
@@ -56,8 +52,7 @@ def _why_no_graph(
     values: torch.Tensor,
     bits: Callable[[torch.Tensor], list[torch.Tensor]] | None,
 ) -> str | None:
-    """
-    Return why no graph holds the call; empty if one does, `None` if memory is too small to know.
+    """Return why no graph holds the call; empty if one does, `None` if memory is too small to know.
 
     Without `bits`, a replay is not compared with a call.
     """

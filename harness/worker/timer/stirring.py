@@ -1,5 +1,4 @@
-"""
-Changes the timed inputs before each call or graph, so that no call sees values that an earlier call had.
+"""Changes the timed inputs before each call or graph, so that no call sees values that an earlier call had.
 
 The copies of the inputs hold only a few sets of values. Without this, a candidate could recognise an input and copy an
 old answer.

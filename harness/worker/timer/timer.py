@@ -1,5 +1,4 @@
-"""
-Role `timer`: times sources or launch tapes in a sandboxed process.
+"""Role `timer`: times sources or launch tapes in a sandboxed process.
 
 The times of a process with a source are evidence, which the clock compares with its own. No foreign code runs in a process
 that plays tapes only, a *player*, so its times are proof.
@@ -250,7 +249,7 @@ class Timer:
         if missing:
             return missing_entry_points(missing)
         return Loaded(
-            parameters={name: parameters_of(entry) for name, entry in entries.items() if callable(entry)},
+            parameters={name: parameters_of(entry) for name, entry in entries.items() if callable(entry)}
         )
 
     def _prepare(self, request: Prepare, descriptors: tuple[int, ...]) -> Prepared:
@@ -259,7 +258,8 @@ class Timer:
         self._run = self._play_on
         if self._player is None:
             if not request.ahead and not self._fresh:
-                self._import_again()
+                # Forget what the module may have stored during calls that ran no kernels.
+                self._module, self._fresh = import_candidate(self._file, self._source), True
             entry = getattr(self._module, request.entry_point)
             changed, returns = request.changed_inputs, request.returns
             self._run = lambda at: entry(**self._copies.arguments[at])
@@ -299,11 +299,6 @@ class Timer:
             self._run(0)
         self._inputs = None
 
-    def _import_again(self) -> None:
-        """Forget what the module may have stored during calls that ran no kernels."""
-        self._module = import_candidate(self._file, self._source)
-        self._fresh = True
-
     def _sample(self, request: Sample) -> tuple[float, ...]:
         self._drop_graph()
         ready = self._player.ready if self._player is not None else self._stir
@@ -340,14 +335,13 @@ class Timer:
         if self._player is not None:
             self._player.steps = request.steps or None
         try:
-            self._graph = CallGraph(self._run_captured, request.launches)
+            player = self._player
+            run = self._run if player is None else lambda at: player.play(self._copies.memory[at])
+            self._graph = CallGraph(run, request.launches)
         except NotCaptured as why:
             return Done(problem=str(why))
         self._kept = deque(self._graph.outputs)
         return Done()
-
-    def _run_captured(self, at: int) -> Any:
-        return self._run(at) if self._player is None else self._player.play(self._copies.memory[at])
 
     def _replay(self, request: Sample) -> Sampled:
         graph = self._captured_graph

@@ -1,5 +1,4 @@
-"""
-How autotuned kernels run in this process: one policy, which takes the place of `run` of Triton's autotuner.
+"""How autotuned kernels run in this process: one policy, which takes the place of `run` of Triton's autotuner.
 
 On a device, the first call with a new key runs every config that pruning leaves, many times, on the same arguments, before
 the call that counts. So a kernel that adds to its output needs it reset. Later calls with this key use the choice and do not

@@ -1,5 +1,4 @@
-"""
-Hands launches to a handler: each launch as the host code makes it, each launch of a compiled kernel, each compilation.
+"""Hands launches to a handler: each launch as the host code makes it, each launch of a compiled kernel, each compilation.
 
 Call the functions before foreign code is imported. A later handler gets a launch before an earlier one.
 """
@@ -75,8 +74,7 @@ def handle_launches(handler: Callable[[Launch], Any]) -> None:
 def handle_compiled_launches(
     handler: Callable[[CompiledKernel, Sequence[int], tuple[Any, ...]], None],
 ) -> Callable[[], None]:
-    """
-    Call `handler` with kernel, grid and the value of each parameter ahead of each launch of a compiled kernel.
+    """Call `handler` with kernel, grid and the value of each parameter ahead of each launch of a compiled kernel.
 
     Also for `compiled[grid](...)`, the way in which persistent kernels run after `warmup`. Returns a function that ends this.
     """
@@ -94,8 +92,7 @@ def handle_compiled_launches(
 
 
 def handle_compilations(handler: Callable[[Any, tuple[str, Any], Any, Callable[[], Any]], Any]) -> None:
-    """
-    Let `handler` compile each kernel that a launch needs and no earlier launch compiled.
+    """Let `handler` compile each kernel that a launch needs and no earlier launch compiled.
 
     It gets the jit function, a key of the code, the launch options and a function that compiles, and returns the kernel.
     """

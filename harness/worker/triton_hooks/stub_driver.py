@@ -111,8 +111,7 @@ class StubKernel(SimpleNamespace):
 
 
 def stub(target: Target, options: Mapping[str, Any], launch: Callable[..., Any]) -> StubKernel:
-    """
-    The return value of `kernel.warmup` and of a launch where no kernel is compiled.
+    """The return value of `kernel.warmup` and of a launch where no kernel is compiled.
 
     Persistent kernels size their grid by its numbers. Any grid is correct, so modest numbers suffice. No report shows them.
     """

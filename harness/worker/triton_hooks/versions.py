@@ -1,5 +1,4 @@
-"""
-Differences between the supported versions of Triton, 3.6 and 3.7.
+"""Differences between the supported versions of Triton, 3.6 and 3.7.
 
 | what | 3.6 | 3.7 | where it matters |
 | --- | --- | --- | --- |

@@ -1,5 +1,4 @@
-"""
-Triton's builtins and constants in interpreted kernels, whatever name a kernel has for them.
+"""Triton's builtins and constants in interpreted kernels, whatever name a kernel has for them.
 
 While a kernel runs, the interpreter replaces members of Triton's modules. A kernel that holds a builtin itself (`exp = tl.exp`,
 `from triton.language import cast`, a closure, a function made by `@core.extern`) would still call the compiler's builtin. Here

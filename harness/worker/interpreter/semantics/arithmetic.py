@@ -1,5 +1,4 @@
-"""
-Arithmetic that Triton's interpreter computes differently from a compiler.
+"""Arithmetic that Triton's interpreter computes differently from a compiler.
 
 Sums of single bits, splats of comparisons, maximum and minimum with NaN, clamping of NaN, the upper half of products of
 negative integers, `tl.fma`.

@@ -1,5 +1,4 @@
-"""
-Arguments of launches as a compiler takes them: the integer 1 is a constant, other numbers are typed tensors.
+"""Arguments of launches as a compiler takes them: the integer 1 is a constant, other numbers are typed tensors.
 
 The type comes from the number's size or from the parameter's annotation. The interpreter makes a tensor of every integer,
 leaves fractions to Python and ignores annotations. As in a launcher, a parameter of a fixed type never becomes a

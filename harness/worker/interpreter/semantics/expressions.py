@@ -1,5 +1,4 @@
-"""
-Expressions of interpreted kernels as a compiler takes them: `and`, `or`, `not`, conditionals, `min`, `max` and assignments.
+"""Expressions of interpreted kernels as a compiler takes them: `and`, `or`, `not`, conditionals, `min`, `max` and assignments.
 
 The interpreter leaves these to Python, which returns one operand unchanged: a number stays a number and its quotients round
 down, `two and four` is four, and the right side of `and` may be skipped. A compiler computes all operands and returns a

@@ -1,5 +1,4 @@
-"""
-Conversions between numpy's floats and the bits of bfloat16 and 8-bit floats, as GPUs convert.
+"""Conversions between numpy's floats and the bits of bfloat16 and 8-bit floats, as GPUs convert.
 
 The interpreter (`float_hooks`, `reductions`) and the arguments of launches (`constants`) use them. ml_dtypes rounds; numpy's
 errors must be ignored (`np.seterr`), as in a process that interprets kernels.
@@ -36,8 +35,7 @@ def bfloat16_values(bits: Any) -> Wide:
 
 
 class Float8:
-    """
-    Converts between the 8-bit codes of one format and numpy's floats.
+    """Converts between the 8-bit codes of one format and numpy's floats.
 
     Values out of range, infinity included, become the largest finite value, as a GPU's conversion instructions do.
     """

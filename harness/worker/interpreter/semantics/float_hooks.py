@@ -1,6 +1,5 @@
 # ruff: noqa: ARG001 -- the arguments of the interpreter's methods are fixed
-"""
-bfloat16 and 8-bit floats for Triton's interpreter, which truncates casts and computes on bfloat16's raw bits.
+"""bfloat16 and 8-bit floats for Triton's interpreter, which truncates casts and computes on bfloat16's raw bits.
 
 A bfloat16 value is kept as float32 and rounded to nearest even after each operation, as on a device; only memory holds 16
 bits. Sums and scans along an axis also round after each step (`reductions`). An 8-bit value is kept as its bits. Kernels may

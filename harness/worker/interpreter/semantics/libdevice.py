@@ -1,5 +1,4 @@
-"""
-The device library for Triton's interpreter, where its functions silently return `None`.
+"""The device library for Triton's interpreter, where its functions silently return `None`.
 
 A library function dispatches on the types of its arguments and calls the builder with a symbol: `__nv_tanhf` on NVIDIA,
 `__ocml_tanh_f32` or `__triton_hip_rint` on AMD. Here numpy computes the symbol's function. A symbol that is not in

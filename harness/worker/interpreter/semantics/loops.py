@@ -1,5 +1,4 @@
-"""
-Loops of interpreted kernels count in tensors, as compiled loops do.
+"""Loops of interpreted kernels count in tensors, as compiled loops do.
 
 The interpreter counts in Python's integers: quotients round down, nothing overflows and there is no type. So a kernel could
 detect the interpreter. A compiled loop counts upwards, as signed numbers, until it is not less than its end; it counts down

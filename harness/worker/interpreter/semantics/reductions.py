@@ -1,5 +1,4 @@
-"""
-Reductions and scans of Triton's interpreter with any combine function, on whole arrays.
+"""Reductions and scans of Triton's interpreter with any combine function, on whole arrays.
 
 Triton's own go element by element: minutes for a `tl.flip` or `tl.sort` of a small tensor. Here neighbours are combined
 pairwise and in order, halving the axis in each step. A device may do this too, so the combine function must be associative.
@@ -32,11 +31,7 @@ def install() -> None:
 
 
 def adder(dtype: Any) -> Callable[..., Array]:
-    """
-    The function that sums arrays of a dtype along an axis.
-
-    Devices add types narrower than float32 in their own type and round each time; so does this. numpy adds wider types.
-    """
+    """The function that sums along an axis; narrower than float32 rounds after each addition, as devices do."""
     if not dtype.is_floating() or dtype.primitive_bitwidth >= 32:
         return np.sum
     return functools.partial(_added_up, _rounding(np.add, dtype))

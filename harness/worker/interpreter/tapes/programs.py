@@ -1,5 +1,4 @@
-"""
-Runs the programs of a launch one after the other: the first in Python, the others by its tape if possible.
+"""Runs the programs of a launch one after the other: the first in Python, the others by its tape if possible.
 
 A tape also serves later launches with the same kernel, constants, sizes and globals that the kernel's text refers to.
 """

@@ -1,5 +1,4 @@
-"""
-Records what the first program of a launch does as operations on arrays, to run the other programs without their Python.
+"""Records what the first program of a launch does as operations on arrays, to run the other programs without their Python.
 
 Triton's interpreter computes types, shapes and constants anew for every operation of every program, which takes many times
 as long as numpy's work. But a kernel's Python is the same for all programs of a launch, and it sees values only by reading

@@ -78,7 +78,11 @@ def _common(failed: Sequence[CaseOutcome], passed: Sequence[CaseOutcome], defaul
         if all(axis in outcome.sizes for outcome in (*failed, *passed)):
             bad, good = ([outcome.sizes[axis] for outcome in side] for side in (failed, passed))
             yield from _sizes(axis, bad, good)
-    if _all(failed, Distribution.OUTLIER) and not _any(passed, Distribution.OUTLIER):
+    bad_outliers, good_outliers = (
+        [outcome.case.case.distribution is Distribution.OUTLIER for outcome in side]
+        for side in (failed, passed)
+    )
+    if all(bad_outliers) and not any(good_outliers):
         yield "outliers in the inputs"
     layouts = {outcome.case.layout for outcome in failed}
     if len(layouts) == 1 and not layouts & {outcome.case.layout for outcome in passed}:
@@ -108,11 +112,3 @@ def _arguments(
         if len(good) == 1 and not bad & good and None not in good | bad:
             [usual], values = good, ", ".join(f"{value:.4g}" for value in bad if value is not None)
             yield f"{name} = {values}, and passing with {name} = {usual:.4g}: is `{name}` hard-coded?"
-
-
-def _all(outcomes: Sequence[CaseOutcome], distribution: Distribution) -> bool:
-    return all(outcome.case.case.distribution is distribution for outcome in outcomes)
-
-
-def _any(outcomes: Sequence[CaseOutcome], distribution: Distribution) -> bool:
-    return any(outcome.case.case.distribution is distribution for outcome in outcomes)

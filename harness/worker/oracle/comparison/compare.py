@@ -5,12 +5,14 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import NamedTuple
 
+import msgspec
 import numpy as np
 import torch
 
 from harness.wire.results.evaluation import Margin, Mismatch
-from harness.worker.kit.arena import Value
+from harness.worker.kit.arena import Value, dtype_name
 from harness.worker.oracle.comparison import bounds
 from suites.task import QuantizationTolerance, Tolerance
 
@@ -41,6 +43,14 @@ class Comparison:
         return self.mismatch is not None and self.mismatch.max_abs == 1
 
 
+class _Subject(NamedTuple):
+    """The output under comparison, as reports need it."""
+
+    case: str
+    output: str
+    inputs: Mapping[str, Value] | None
+
+
 def compare(
     got: torch.Tensor,
     expected: torch.Tensor,
@@ -65,10 +75,11 @@ def compare(
     the tolerance reaches across that limit, a finite value is right as well. With `quantization`, its metrics judge the
     finite values instead of `tolerance`.
     """
+    subject = _Subject(case, output, inputs)
     if got.dtype != dtype or got.shape != expected.shape:
-        return Comparison(_wrong_kind(got, expected, case=case, output=output, dtype=dtype), (), 0)
+        return Comparison(_unlike(got, expected, dtype, subject), (), 0)
     if not dtype.is_floating_point:
-        return _compare_whole(got, expected, case=case, output=output, changes=changes, inputs=inputs)
+        return _compare_whole(got, expected, subject, changes)
     wide, truth = got.double(), expected.double()
     limit = bounds.overflow(dtype)
     beyond = truth.isfinite() & (truth.abs() >= limit)
@@ -108,9 +119,7 @@ def compare(
         margins = tuple(
             Margin(case, output, name, share) for name, share in shares.items() if math.isfinite(share)
         )
-    mismatch = _report(
-        got, wide, reference, ~right, case=case, output=output, metrics=metrics, used=used, inputs=inputs
-    )
+    mismatch = _report(got, wide, reference, ~right, subject, used=used, metrics=metrics)
     return Comparison(mismatch, margins, got.numel())
 
 
@@ -158,31 +167,15 @@ def _share(error: float, allowed: float) -> float:
 
 
 def _compare_whole(
-    got: torch.Tensor,
-    expected: torch.Tensor,
-    *,
-    case: str,
-    output: str,
-    changes: torch.Tensor | None,
-    inputs: Mapping[str, Value] | None,
+    got: torch.Tensor, expected: torch.Tensor, subject: _Subject, changes: torch.Tensor | None
 ) -> Comparison:
     """Compare integers and booleans: equal or wrong; where the oracle's own rounding decides, 1 more or less is right."""
     wide, reference = got.to(torch.int64), expected.to(torch.int64)
     wrong = wide != reference
     if changes is not None:
         wrong &= ~(changes.any(dim=0) & ((wide - reference).abs() == 1))
-    mismatch = _report(
-        got,
-        wide,
-        reference,
-        wrong,
-        case=case,
-        output=output,
-        metrics={},
-        used=math.inf,
-        inputs=inputs,
-    )
-    margins = () if mismatch else (Margin(case, output, "exact", 0.0),)
+    mismatch = _report(got, wide, reference, wrong, subject, used=math.inf)
+    margins = () if mismatch else (Margin(subject.case, subject.output, "exact", 0.0),)
     return Comparison(mismatch, margins, got.numel())
 
 
@@ -202,28 +195,25 @@ def _elementwise(
     return (Margin(empty.case, empty.output, empty.measure, worst, index),)
 
 
-def _wrong_kind(
-    got: torch.Tensor, expected: torch.Tensor, *, case: str, output: str, dtype: torch.dtype
-) -> Mismatch:
-    shape, dtype_got = tuple(got.shape), str(got.dtype).removeprefix("torch.")
-    wanted = str(dtype).removeprefix("torch.")
+def _unlike(got: torch.Tensor, expected: torch.Tensor, dtype: torch.dtype, subject: _Subject) -> Mismatch:
+    """Return the mismatch of two outputs of different dtypes or shapes."""
     wide = got.double()  # torch has no isnan and isinf for 8-bit floats
     return Mismatch(
-        case=case,
-        output=output,
+        case=subject.case,
+        output=subject.output,
         index=(),
-        expected=f"{wanted}{list(expected.shape)}",
-        got=f"{dtype_got}{list(shape)}",
+        expected=f"{dtype_name(dtype)}{list(expected.shape)}",
+        got=f"{dtype_name(got.dtype)}{list(got.shape)}",
         max_abs=None,
         wrong_share=1.0,
         nan_got=int(wide.isnan().sum()),
         nan_expected=int(expected.isnan().sum()),
         inf_got=int(wide.isinf().sum()),
         inf_expected=int(expected.isinf().sum()),
-        shape=shape,
+        shape=tuple(got.shape),
         expected_shape=tuple(expected.shape),
-        dtype=dtype_got,
-        expected_dtype=wanted,
+        dtype=dtype_name(got.dtype),
+        expected_dtype=dtype_name(dtype),
     )
 
 
@@ -232,17 +222,12 @@ def _report(
     wide: torch.Tensor,
     reference: torch.Tensor,
     wrong: torch.Tensor,
+    subject: _Subject,
     *,
-    case: str,
-    output: str,
-    metrics: dict[str, float],
     used: float,
-    inputs: Mapping[str, Value] | None,
+    metrics: dict[str, float] | None = None,
 ) -> Mismatch | None:
-    """Describe the mismatch by its first wrong element; `wide` and `reference` are float64 or int64.
-
-    `used` is the largest share of the tolerance.
-    """
+    """Describe the mismatch by its first wrong element. `used`: the largest share of the tolerance."""
     count = int(wrong.sum())
     if count == 0:
         return None
@@ -250,29 +235,17 @@ def _report(
     finite = wide.isfinite() & reference.isfinite()
     error = (wide.double() - reference.double()).abs()[finite]
     expected_text, got_text = _in_few_digits(reference[first].item(), wide[first].item())
-    name = str(got.dtype).removeprefix("torch.")
-    return Mismatch(
-        case=case,
-        output=output,
+    pattern = describe_pattern(wide, reference, wrong, first=first, dtype=got.dtype)
+    return msgspec.structs.replace(
+        _unlike(got, reference, got.dtype, subject),
         index=first,
         expected=expected_text,
         got=got_text,
         max_abs=float(error.max()) if error.numel() else None,
         used=used if math.isfinite(used) else None,
         wrong_share=count / wrong.numel(),
-        nan_got=int(wide.isnan().sum()),
-        nan_expected=int(reference.isnan().sum()),
-        inf_got=int(wide.isinf().sum()),
-        inf_expected=int(reference.isinf().sum()),
-        shape=tuple(got.shape),
-        expected_shape=tuple(reference.shape),
-        dtype=name,
-        expected_dtype=name,
-        metrics=metrics,
-        pattern=(
-            *describe_pattern(wide, reference, wrong, first=first, dtype=got.dtype),
-            *inputs_at(first, inputs or {}, got.shape),
-        ),
+        metrics=metrics or {},
+        pattern=(*pattern, *inputs_at(first, subject.inputs or {}, got.shape)),
     )
 
 

@@ -71,10 +71,7 @@ def _extent(wrong: Mismatch) -> str:
 
 
 def further_lines(first: CaseError, further_failures: Sequence[CaseError]) -> tuple[str, ...]:
-    """A line for each of the other failures. Failures with the same message share a line.
-
-    If there are many, so do outputs that are wrong in the same way.
-    """
+    """A line for each of the other failures; one for all with the same message, or for many outputs that are wrong alike."""
     ways: dict[Hashable, list[CaseError]] = {}
     for number, failure in enumerate((first, *further_failures)):
         is_alone = failure.error.kind == "mismatch" and len(further_failures) <= _MOST_LINES
@@ -109,13 +106,11 @@ def wrong_signature(entry: EntryPoint, problem: str) -> ErrorReport:
 
 def not_repeatable(case: str) -> ErrorReport:
     """Right in the first call, wrong in a second call with the same inputs."""
-    return ErrorReport(
-        kind="not_repeatable",
-        message=(
-            f"case {case}: a second call with the same inputs gave a wrong output; state kept between calls, "
-            "uninitialised memory or a race"
-        ),
+    message = (
+        f"case {case}: a second call with the same inputs gave a wrong output; state kept between calls, "
+        "uninitialised memory or a race"
     )
+    return ErrorReport(kind="not_repeatable", message=message)
 
 
 def not_deterministic(case: str) -> Finding:
@@ -139,10 +134,8 @@ def _lines(numbers: Sequence[int]) -> str:
 
 def stale(case: str) -> ErrorReport:
     """The outputs of an earlier call with different inputs."""
-    return ErrorReport(
-        kind="stale_output",
-        message=f"case {case}: other inputs of the same shapes gave the outputs of the call before, bit for bit",
-    )
+    message = f"case {case}: other inputs of the same shapes gave the outputs of the call before, bit for bit"
+    return ErrorReport(kind="stale_output", message=message)
 
 
 def _mismatch(kind: str, message: str, wrong: Mismatch) -> ErrorReport:

@@ -92,11 +92,7 @@ def inject_mask(inputs: Mapping[str, Value], names: Iterable[str]) -> None:
 
 
 def inject_extremes(
-    inputs: Mapping[str, Value],
-    names: Iterable[str],
-    generator: torch.Generator,
-    *,
-    moved: bool,
+    inputs: Mapping[str, Value], names: Iterable[str], generator: torch.Generator, *, moved: bool
 ) -> None:
     """Put large finite values of both signs and a zero into each named floating-point input, in place, in different rows.
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import torch
 
 from harness.cases.judged_case import Layout
@@ -21,47 +19,26 @@ def laid_out(tensor: torch.Tensor, layout: Layout) -> torch.Tensor:
     """
     if tensor.dim() == 0 or tensor.numel() == 0:
         return tensor
-    return _LAYOUTS[layout](tensor)
-
-
-def _dense(tensor: torch.Tensor) -> torch.Tensor:
-    return tensor
+    *rows, columns = tensor.shape
+    match layout:
+        case Layout.OFFSET:
+            return _beginning_at(tensor, 3 * ALIGNMENT // tensor.element_size())
+        case Layout.UNALIGNED:
+            return _beginning_at(tensor, ALIGNMENT // tensor.element_size() + 1)
+        case Layout.TRANSPOSED if rows:
+            return tensor.mT.contiguous().mT
+        case Layout.PADDED if rows:
+            return _unused(tensor, (*rows, columns + PADDING))[..., :columns].copy_(tensor)
+        case Layout.STEPPED:
+            return _unused(tensor, (*rows, 2 * columns))[..., ::2].copy_(tensor)
+        case _:
+            return tensor
 
 
 def _beginning_at(tensor: torch.Tensor, elements: int) -> torch.Tensor:
     """Copy the tensor to this offset; its storage ends one row after it."""
     storage = _unused(tensor, (elements + tensor.numel() + tensor.shape[-1],))
-    view = storage[elements : elements + tensor.numel()].view(tensor.shape)
-    view.copy_(tensor)
-    return view
-
-
-def _offset(tensor: torch.Tensor) -> torch.Tensor:
-    return _beginning_at(tensor, 3 * ALIGNMENT // tensor.element_size())
-
-
-def _unaligned(tensor: torch.Tensor) -> torch.Tensor:
-    return _beginning_at(tensor, ALIGNMENT // tensor.element_size() + 1)
-
-
-def _transposed(tensor: torch.Tensor) -> torch.Tensor:
-    return tensor.mT.contiguous().mT if tensor.dim() > 1 else tensor
-
-
-def _padded(tensor: torch.Tensor) -> torch.Tensor:
-    if tensor.dim() < 2:
-        return tensor
-    *rows, columns = tensor.shape
-    view = _unused(tensor, (*rows, columns + PADDING))[..., :columns]
-    view.copy_(tensor)
-    return view
-
-
-def _stepped(tensor: torch.Tensor) -> torch.Tensor:
-    *rows, columns = tensor.shape
-    view = _unused(tensor, (*rows, 2 * columns))[..., ::2]
-    view.copy_(tensor)
-    return view
+    return storage[elements : elements + tensor.numel()].view(tensor.shape).copy_(tensor)
 
 
 def _unused(like: torch.Tensor, shape: tuple[int, ...]) -> torch.Tensor:
@@ -69,13 +46,3 @@ def _unused(like: torch.Tensor, shape: tuple[int, ...]) -> torch.Tensor:
     filled = torch.empty(shape, dtype=like.dtype, device=like.device)
     filled.view(-1).view(torch.uint8).fill_(0xFF)
     return filled
-
-
-_LAYOUTS: dict[Layout, Callable[[torch.Tensor], torch.Tensor]] = {
-    Layout.DENSE: _dense,
-    Layout.OFFSET: _offset,
-    Layout.UNALIGNED: _unaligned,
-    Layout.TRANSPOSED: _transposed,
-    Layout.PADDED: _padded,
-    Layout.STEPPED: _stepped,
-}

@@ -6,9 +6,9 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 import torch
-from torch.utils._python_dispatch import TorchDispatchMode
 
 from harness.wire.calls import operators
+from harness.worker.kit.operator_mode import OperatorMode
 from harness.worker.kit.poison import Poison, poison
 from harness.worker.recording.expressions import tensors_of
 
@@ -18,32 +18,26 @@ _SHOWN = frozenset({"dtype", "low", "high", "p", "mean", "std"})
 """Keywords of an operator that draws random numbers which decide what it draws."""
 
 
-class _Watch(TorchDispatchMode):  # type: ignore[no-untyped-call]
+class _Watch(OperatorMode):  # type: ignore[no-untyped-call]
     """Calls `note` after each operator."""
 
-    @classmethod
-    def _should_skip_dynamo(cls) -> bool:
-        return False  # else torch imports its compiler, which takes a second
-
-    def __torch_dispatch__(
-        self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: Mapping[str, Any] | None = None
-    ) -> Any:
-        result = func(*args, **(kwargs or {}))
-        self.note(func, func._schema.name.rpartition("::")[2], (args, kwargs), result)
+    def _run(self, func: Any, name: str, args: tuple[Any, ...], named: dict[str, Any]) -> Any:
+        result = func(*args, **named)
+        self.note(func, name, (args, named), result)
         return result
 
     def note(self, func: Any, name: str, arguments: Any, result: Any) -> None:
         raise NotImplementedError
 
 
-class FreshMemory(_Watch):
+class FreshMemory(_Watch):  # type: ignore[no-untyped-call]
     """Between calls, poisons fresh floating-point tensors: an output buffer may hold the right results of an earlier run.
 
     Integers keep their values: a script may use them as indices.
     """
 
     def __init__(self, kind: Poison, is_inside_call: Callable[[], bool]) -> None:
-        super().__init__()  # type: ignore[no-untyped-call]
+        super().__init__()
         self._poison = kind
         self._is_inside_call = is_inside_call
 
@@ -68,7 +62,7 @@ def _value_text(value: Any) -> str:
     return repr(value)
 
 
-class HostOperators(_Watch):
+class HostOperators(_Watch):  # type: ignore[no-untyped-call]
     """In a call, poisons fresh tensors, and notes which operators compute and what they compute."""
 
     def __init__(self, observation: Any, kind: Poison, reads: ReadBytes | None = None) -> None:
@@ -76,7 +70,7 @@ class HostOperators(_Watch):
 
         `reads` gets what operators read.
         """
-        super().__init__()  # type: ignore[no-untyped-call]
+        super().__init__()
         self._observation = observation
         self._poison = kind
         self._reads = reads

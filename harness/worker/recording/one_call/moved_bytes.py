@@ -13,8 +13,8 @@ import torch
 from harness.wire.calls import operators
 from harness.wire.messages.script import OutputData, TensorData
 from harness.worker.compiler.ttir_reads import arguments_read
-from harness.worker.interpreter.traffic import Observation, extent
-from harness.worker.kit.arena import span_bytes
+from harness.worker.interpreter.traffic import Observation
+from harness.worker.kit.arena import extent, span_bytes
 from harness.worker.recording.expressions import tensors_of
 
 from . import on_gpu
@@ -27,16 +27,7 @@ _OVERWRITING = frozenset(
     {"copy_", "fill_", "zero_", "normal_", "uniform_", "random_", "bernoulli_", "exponential_"}
 )
 """Operators that write a tensor without reading it."""
-_CHOOSING = (
-    "index",
-    "gather",
-    "scatter",
-    "embedding",
-    "take",
-    "masked_s",
-    "nll_loss",
-    "searchsorted",
-)
+_CHOOSING = ("index", "gather", "scatter", "embedding", "take", "masked_s", "nll_loss", "searchsorted")
 """Beginnings of names of operators that read a part of their first tensor, as other tensors say."""
 
 

@@ -20,7 +20,6 @@ EIGHT_BITS = 0.03
 """The same for other floats."""
 MOST_WORDS = 16
 """Items of a returned tuple or dictionary that are put in words."""
-Extent = tuple[int, int]
 """Addresses of a tensor's first byte and of the byte after its last."""
 
 
@@ -36,7 +35,7 @@ def outputs_of(
         for name, tensor in tensors.items()
         if (after := data_of(tensor)).data != before[name].data
     ]
-    extents = [_extent(tensor) for tensor in tensors.values()]
+    extents = [arena.extent(tensor) for tensor in tensors.values()]
     unjudged = []
     parts = list(parts_of(value))
     for place, (path, part) in enumerate(parts):
@@ -46,8 +45,8 @@ def outputs_of(
         if problem:
             unjudged.append(f"`{path}` {problem}")
             continue
-        extent = _extent(part)
-        if part.numel() and any(_overlap(extent, earlier) for earlier in extents):
+        extent = arena.extent(part)
+        if part.numel() and any(extent.meets(earlier) for earlier in extents):
             continue  # an input, or a tensor that is judged already
         if part.numel() and not host.has_work(part):
             unjudged.append(f"`{path}` is written by no kernel")
@@ -74,7 +73,7 @@ def returned_words(value: Any, arguments: Mapping[str, torch.Tensor]) -> str:
                 if (
                     value.numel()
                     and tensor_problem(value) == ""
-                    and _overlap(_extent(value), _extent(tensor))
+                    and arena.extent(value).meets(arena.extent(tensor))
                 ):
                     return f"a view of `{name}`"
             return f"{arena.dtype_name(value.dtype)}{list(value.shape)}"
@@ -129,12 +128,3 @@ def _agree(truth: torch.Tensor, computed: torch.Tensor) -> bool:
     scale = float(finite.abs().mean()) if finite.numel() else 0.0
     relative = AGREEMENT.get(computed.dtype, EIGHT_BITS)
     return bool(torch.isclose(got, expected, rtol=relative, atol=relative * scale, equal_nan=True).all())
-
-
-def _extent(tensor: torch.Tensor) -> Extent:
-    start = tensor.data_ptr()
-    return start, start + arena.span_bytes(tensor)
-
-
-def _overlap(first: Extent, second: Extent) -> bool:
-    return first[0] < second[1] and second[0] < first[1]
