@@ -19,6 +19,7 @@ from engine.prompting.baseline_facts import BaselineFacts
 from engine.tuning.rungs import PlannedRung
 from harness import Evaluation, Target
 from harness.hardware.product import Product
+from harness.wire.kernel_profile import Profile
 from harness.wire.server_messages import Language
 from sessions.events import AttemptSwept, EndReason, Message, Origin, Role, SweepRung, SweptVariant
 from sessions.settings import MethodOptions
@@ -155,6 +156,13 @@ class Context(Protocol):
 
         A correct attempt that is the best of its instance is profiled, as long as device time for profiles is left.
         """
+
+    async def take_profile(self, attempt: str, case: str) -> tuple[str, Profile]:
+        """Returns an open case of a correct attempt, by default the first, and its profile, which is taken once.
+
+        `CommandRefused` if there is no such case, or no profile of it; a profile that failed is not tried again.
+        """
+        ...
 
     def agent(self) -> AbstractAsyncContextManager[None]:
         """Within the block, `judge_sent` runs the program of the agent, if the engine starts it; its end is awaited."""
