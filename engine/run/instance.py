@@ -424,6 +424,10 @@ class InstanceContext:
         try:
             yield
             await self._await_farewell()
+        except asyncio.CancelledError:
+            if self._begun:
+                self._agent.record_spending(self._name)
+            raise
         finally:
             await self._agent.close()
 
