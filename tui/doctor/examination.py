@@ -29,7 +29,7 @@ def examine(environ: Mapping[str, str]) -> Iterator[DoctorSection]:
         "judge": lambda: machine.judge(judge()),
         "sandbox": lambda: machine.sandbox(judge()),
         "models": lambda: model_checks.models(environ),
-        "agents": agent_checks.agents,
+        "agents": lambda: agent_checks.agents(environ),
         "configuration": lambda: configuration(environ),
         "store": lambda: store_checks.store(environ),
         "detached engine": lambda: store_checks.detached(environ),
