@@ -19,8 +19,8 @@ from engine.prompting.baseline_facts import BaselineFacts
 from engine.tuning.rungs import PlannedRung
 from harness import Evaluation, Target
 from harness.hardware.product import Product
-from harness.wire.kernel_profile import Profile
-from harness.wire.server_messages import Language
+from harness.wire.messages.server import Language
+from harness.wire.results.kernel_profile import Profile
 from sessions.events import AttemptSwept, EndReason, Message, Origin, Role, SweepRung, SweptVariant
 from sessions.settings import MethodOptions
 from suites import Task

@@ -40,7 +40,7 @@ from engine.run.stop_rules import stop_of
 from engine.tuning.rungs import PlannedRung, mark_kept
 from harness import Evaluation, Verdict
 from harness.profiling.bottleneck import profile_words
-from harness.wire.kernel_profile import Profile
+from harness.wire.results.kernel_profile import Profile
 from sessions.events import (
     UNASKED,
     AttemptJudged,

@@ -20,7 +20,7 @@ from engine.plan.plan import RunPlan, resolve
 from engine.process import launch
 from harness import Device, Evaluation, StageEntered
 from harness.profiling.launches import ProfileFailed
-from harness.wire.kernel_profile import Profile
+from harness.wire.results.kernel_profile import Profile
 from sessions import Home, Recorder, fold
 from sessions.events import (
     AttemptJudged,

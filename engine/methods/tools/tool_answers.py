@@ -16,7 +16,7 @@ from engine.prompting.judged import JudgedCandidate
 from harness import Evaluation, Verdict
 from harness.assembly.code_texts import code_texts
 from harness.profiling.bottleneck import profile_words
-from harness.wire.kernel_profile import Profile
+from harness.wire.results.kernel_profile import Profile
 
 NO_CODE = re.compile(r"\s*(;|//|\.Ltmp|\.(?!loc\b)[\w.]+(\s|$))")
 MOST_ASSEMBLY = 20_000
