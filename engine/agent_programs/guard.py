@@ -23,8 +23,10 @@ EXCEEDED = 125
 """Exit code of a program that exceeded a limit."""
 NOT_STARTED = 127
 MOST_PROCESSES = 512
-DEVICES = ("null", "zero", "full", "random", "urandom", "tty", "ptmx", "pts")
+DEVICES = ("null", "zero", "full", "random", "urandom")
 """Devices that an agent may use; a GPU is the judge's alone."""
+TERMINALS = ("ptmx", "pts")
+"""Landlock cannot allow a program's own terminals without those of people."""
 
 
 class Confinement(msgspec.Struct, frozen=True, kw_only=True):
@@ -40,6 +42,8 @@ class Confinement(msgspec.Struct, frozen=True, kw_only=True):
     """Files and folders that it may not read."""
     shared: str
     """Folder of temporary files: the judge's, and those that appear later, are hidden."""
+    terminals: bool = False
+    """True: it may open terminals, also those of people."""
 
 
 def main() -> NoReturn:
@@ -57,7 +61,8 @@ def main() -> NoReturn:
     def run() -> NoReturn:
         try:
             if version:
-                devices = [Path("/dev", name) for name in DEVICES]
+                names = (*DEVICES, *(TERMINALS if confinement.terminals else ()))
+                devices = [Path("/dev", name) for name in names]
                 write = [Path(confinement.folder), *map(Path, confinement.write), *devices]
                 syscalls.prctl(syscalls.PR_SET_NO_NEW_PRIVS, 1)
                 landlock.confine(version, run=readable, write=write)

@@ -8,7 +8,9 @@ from __future__ import annotations
 import codecs
 import json
 import math
+import operator
 import re
+from collections import deque
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
@@ -19,6 +21,8 @@ from engine.models.bookkeeping import field as at
 from engine.models.bookkeeping import read_count, read_usage
 from sessions.events import Usage
 
+from .stated import Stated
+
 SERVER = "wavedeck"
 """Wavedeck's MCP server in configurations."""
 OWN_TOOL = re.compile(rf"mcp__?{SERVER}__?(?P<tool>\w+)")
@@ -28,6 +32,7 @@ LONGEST_LINE = 1 << 20
 ESCAPES = re.compile(r"\x1b(\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(\x07|\x1b\\))")
 """Colours, movements of the cursor and titles of a terminal."""
 MOST_JUDGE_CALLS = 1000
+RECENT = 64
 LONGEST_ID = 200
 SHORT = 400
 """Characters of a tool's arguments or result that are shown."""
@@ -35,10 +40,12 @@ SHORT = 400
 
 @dataclass(slots=True)
 class Spending:
-    """Tokens and cost that an agent reported and that no call has yet; `None`: it reported none."""
+    """Tokens and cost that an agent stated since its start; `None`: it stated none."""
 
     usage: Usage = field(default_factory=Usage)
     cost_usd: float | None = None
+    messages: deque[str] = field(default_factory=lambda: deque(maxlen=RECENT))
+    """Ids of messages whose tokens are counted: each part of a message states them again."""
     judge_calls: set[str] = field(default_factory=set)
     """Ids of its calls of Wavedeck's tools: their results are the verdicts, which people see anyway."""
 
@@ -55,11 +62,21 @@ class AgentOutput:
         self._line = ""
         self._cut = False
         self._in_message = False
+        self._taken = Stated()
 
-    def take_spending(self) -> Spending:
-        """Returns what the agent reported since the last call of this method."""
-        spending = self.spending
-        self.spending = Spending(judge_calls=spending.judge_calls)
+    @property
+    def stated(self) -> Stated:
+        """Tokens and cost that the agent stated since its start."""
+        return Stated(self.spending.usage, self.spending.cost_usd)
+
+    @property
+    def untaken(self) -> Stated:
+        """What the agent stated and `take_spending` did not return yet."""
+        return self.stated.since(self._taken)
+
+    def take_spending(self) -> Stated:
+        """Returns what the agent stated since the last call of this method."""
+        spending, self._taken = self.untaken, self.stated
         return spending
 
     def read(self, data: bytes, *, last: bool = False) -> str:
@@ -108,23 +125,42 @@ def claude_words(event: dict[str, Any], spending: Spending) -> Iterator[str]:
             yield f"Claude Code {text(event.get('claude_code_version'))}, model {text(event.get('model'))}"
         case "assistant" | "user":
             blocks = at(event, "message", "content")
+            message = text(at(event, "message", "id"))[:LONGEST_ID]
+            if message and message not in spending.messages:
+                spending.messages.append(message)
+                usage = claude_usage(at(event, "message", "usage"))
+                spending.usage = combined(spending.usage, usage, operator.add)
             for block in blocks if isinstance(blocks, list) else ():
                 yield from block_words(block, spending.judge_calls)
         case "result":
-            usage = event.get("usage")
-            spending.usage = read_usage(
-                input_tokens=total(
-                    usage, "input_tokens", "cache_read_input_tokens", "cache_creation_input_tokens"
-                ),
-                output_tokens=at(usage, "output_tokens"),
-                cached_tokens=at(usage, "cache_read_input_tokens"),
-                cache_write_tokens=at(usage, "cache_creation_input_tokens"),
-            )
+            # The messages state the tokens of their first part; the result states all.
+            spending.usage = combined(spending.usage, claude_usage(event.get("usage")), max)
             spending.cost_usd = cost(event.get("total_cost_usd"))
             if event.get("is_error"):
                 yield text(event.get("result")) or text(event.get("subtype"))
         case _:
             pass
+
+
+def claude_usage(usage: object) -> Usage:
+    """Returns the tokens of a message, or of all messages."""
+    return read_usage(
+        input_tokens=total(usage, "input_tokens", "cache_read_input_tokens", "cache_creation_input_tokens"),
+        output_tokens=at(usage, "output_tokens"),
+        cached_tokens=at(usage, "cache_read_input_tokens"),
+        cache_write_tokens=at(usage, "cache_creation_input_tokens"),
+    )
+
+
+def combined(first: Usage, second: Usage, combine: Callable[[int, int], int]) -> Usage:
+    """Returns the combination of each two counts; of an unknown count and a known one, the known one."""
+
+    def both(count: int | None, further: int | None) -> int | None:
+        if count is None or further is None:
+            return further if count is None else count
+        return combine(count, further)
+
+    return Usage(*map(both, msgspec.structs.astuple(first), msgspec.structs.astuple(second)))
 
 
 def block_words(block: object, judge_calls: set[str]) -> Iterator[str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import json
 import re
 import shlex
 import shutil
@@ -20,6 +21,10 @@ TASK = "WAVEDECK_AGENT_TASK"
 """Variables with address and token of the MCP server that serves one instance, and with its task."""
 SECRET = re.compile(r"KEY|TOKEN|SECRET|PASSW|CREDENTIAL|AUTH", re.IGNORECASE)
 """Variables with such a name stay out of the environment of an agent, unless its preset names them."""
+
+
+GEMINI_SETTINGS = ".gemini/settings.json"
+"""Gemini CLI's settings, in a home or in a work folder."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +46,8 @@ class AgentProgram:
     variables: Mapping[str, str] | None = None
     output: str = "text"
     """Format of its output, see `engine.agent_programs.output`."""
+    has_terminals: bool = False
+    """True: its shell needs a terminal of its own, so it can reach those of people too."""
     has_mcp: bool = False
     """False: it judges with the command `wavedeck propose`."""
 
@@ -103,9 +110,10 @@ PRESETS = {
         ),
         AgentProgram(
             "openhands",
-            ("openhands", "--headless", "-t", "{prompt}"),
+            ("openhands", "--headless", "--override-with-envs", "-t", "{prompt}"),
             keys=("LLM_API_KEY",),
             own=("~/.openhands",),
+            has_terminals=True,
         ),
         AgentProgram(
             "mini-swe-agent",
@@ -155,6 +163,14 @@ def check_program(options: MethodOptions, model: str, environ: Mapping[str, str]
     if model and not program.model:
         raise UsageProblem(f"{program.name} takes no --model here; choose it in the agent's own settings")
     return program
+
+
+def server_settings(url: str, token: str) -> tuple[str, str]:
+    """Returns the JSON with Wavedeck's MCP server for Claude Code, and for Gemini CLI."""
+    headers = {"Authorization": f"Bearer {token}"}
+    claude = {"type": "http", "url": url, "headers": headers, "alwaysLoad": True}
+    gemini = {"httpUrl": url, "headers": headers, "trust": True, "timeout": 600_000}
+    return json.dumps({"mcpServers": {SERVER: claude}}), json.dumps({"mcpServers": {SERVER: gemini}})
 
 
 def agent_environment(

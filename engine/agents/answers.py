@@ -10,6 +10,7 @@ from engine.methods.tools.tool_answers import (
     BestAnswer,
     HistoryAnswer,
     MeasureAnswer,
+    ProfileAnswer,
     TaskAnswer,
     VerdictAnswer,
     answer_about,
@@ -22,7 +23,15 @@ from engine.prompting.figures import achieved
 from engine.prompting.prompting import Setting
 from sessions.state.state import AttemptState, SessionState
 
-__all__ = ["AsmAnswer", "BestAnswer", "HistoryAnswer", "MeasureAnswer", "TaskAnswer", "VerdictAnswer"]
+__all__ = [
+    "AsmAnswer",
+    "BestAnswer",
+    "HistoryAnswer",
+    "MeasureAnswer",
+    "ProfileAnswer",
+    "TaskAnswer",
+    "VerdictAnswer",
+]
 
 
 class Listener:

@@ -21,6 +21,7 @@ from engine.agents.answers import (
     HistoryAnswer,
     Listener,
     MeasureAnswer,
+    ProfileAnswer,
     TaskAnswer,
     VerdictAnswer,
     best_answer,
@@ -33,7 +34,8 @@ from engine.agents.answers import (
 from engine.errors import CommandRefused, EngineError
 from engine.judge.baseline_timing import untimed_baseline
 from engine.judge.judging import own_product
-from engine.methods.tools.tool_answers import answer_asm
+from engine.judge.profiling import case_to_profile
+from engine.methods.tools.tool_answers import answer_asm, answer_profiled
 from engine.plan.plan import RunPlan
 from engine.process import launch
 from engine.process.control import send
@@ -73,6 +75,7 @@ class AgentSession:
     def __init__(self, home: Home, session: str, task: Task, instance: int = 1) -> None:
         self.name = session
         self.key = instance_key(task.id, instance)
+        self.task = task
         self.state = SessionState()
         self.listener = Listener(self.key)
         self._home = home
@@ -305,6 +308,32 @@ class Desk:
         if answer is None:
             raise CommandRefused(f"{attempt} is not measured yet; the session has the result later")
         return answer
+
+    async def profile(self, attempt: str, *, case: str) -> ProfileAnswer:
+        """Returns the profile of a correct attempt of the agent; takes it, and waits for it at most `ANSWER_S`.
+
+        A profile that the session has is not taken again, and one that failed is not tried again.
+        """
+        ends, session = answer_by(), self._session_of(attempt)
+        named, case = case, case_to_profile(session.task, case)
+
+        def is_known() -> bool:
+            begun = session.find(attempt)
+            return begun is not None and (case in begun.profiles or case in begun.profile_failures)
+
+        def is_asked() -> bool:
+            requests = session.state.profiles_asked
+            return any((request.attempt, request.of_baseline) == (attempt, False) for request in requests)
+
+        if not is_known() and not is_asked():
+            await session.command("profile", attempt=attempt, case=named)
+        await session.until(lambda: is_known() or not is_asked(), ends=ends)
+        begun = session.find(attempt)
+        if begun is None or (not is_known() and not session.read()):
+            raise CommandRefused(session.ended)
+        if case in begun.profile_failures and case not in begun.profiles:
+            raise CommandRefused(begun.profile_failures[case])
+        return answer_profiled(attempt, case, begun.profiles.get(case))
 
     async def history(self, name: str) -> HistoryAnswer:
         """Returns the agent's attempts on a task."""

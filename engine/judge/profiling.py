@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from engine.errors import BudgetSpent
+from engine.errors import BudgetSpent, CommandRefused
 from engine.judge.bench import Bench
 from harness import HarnessError
 from harness.wire.errors import NoDeviceLeft
@@ -15,6 +15,14 @@ from suites.errors import SuiteError
 
 MOST_PROFILING_S = 600.0
 """Device time for the profiles of a session, after which `--profile-best` takes none."""
+
+
+def case_to_profile(task: Task, name: str = "") -> str:
+    """Returns the open case of this name, by default the first; `CommandRefused` if there is none of this name."""
+    names = [case.name for case in task.open_cases]
+    if name and name not in names:
+        raise CommandRefused(f"{task.short_id} has no open case {name[:60]!r}; it has {', '.join(names)}")
+    return name or next(iter(names), "")
 
 
 async def take_asked(bench: Bench, tasks: Sequence[Task], request: ProfileAsked) -> None:
@@ -51,7 +59,7 @@ async def profile_attempt(
     timed = (
         {latency.case: latency.configs for latency in evaluation.latency} if evaluation is not None else {}
     )
-    case = case or next((open_case.name for open_case in task.open_cases), "")
+    case = case or case_to_profile(task)
     profile, problem, use = None, "", None
     try:
         source = bench.judge.baseline(task).source if of_baseline else state.source or ""
@@ -70,6 +78,7 @@ async def profile_attempt(
             of_baseline=of_baseline,
             profile=profile,
             problem=problem,
+            case=case,
             device_s=device_s,
             asked=asked,
         )

@@ -20,6 +20,7 @@ from engine.tuning.rungs import PlannedRung
 from harness import Evaluation, Target
 from harness.hardware.product import Product
 from harness.wire.messages.server import Language
+from harness.wire.results.kernel_profile import Profile
 from sessions.events import AttemptSwept, EndReason, Message, Origin, Role, SweepRung, SweptVariant
 from sessions.settings import MethodOptions
 from suites import Task
@@ -141,6 +142,13 @@ class Context(Protocol):
 
         A correct attempt that is the best of its instance is profiled, as long as device time for profiles is left.
         """
+
+    async def take_profile(self, attempt: str, case: str) -> tuple[str, Profile]:
+        """Returns an open case of a correct attempt, by default the first, and its profile, which is taken once.
+
+        `CommandRefused` if there is no such case, or no profile of it; a profile that failed is not tried again.
+        """
+        ...
 
     def agent(self) -> AbstractAsyncContextManager[None]:
         """Within the block, `judge_sent` runs the program of the agent, if the engine starts it; its end is awaited."""

@@ -20,6 +20,7 @@ from engine.errors import BudgetSpent
 from engine.models import LONGEST_REPLY, Request, Tool
 from engine.models.bookkeeping import used_tokens
 from sessions.events import Message, Usage
+from sessions.settings import AGENT
 from sessions.state.state import SessionState
 
 from .plan import SessionPlan
@@ -80,6 +81,8 @@ class Budget:
     _spent_usd: float = 0.0
     _spent_tokens: int = 0
     _spent_device_s: float = 0.0
+    _is_stated: bool = False
+    """True if programs of agents state what they spend: they ask their models themselves, so nothing is reserved."""
     _ends_at: float | None = None
     """When the wall time is spent, on the monotonic clock."""
     _held: set[Reservation] = field(default_factory=set)
@@ -94,14 +97,17 @@ class Budget:
 
     def restore(self, state: SessionState) -> None:
         """Count what the session spent before it was resumed, and start the wall time."""
-        for attempt in state.attempts():
-            for call in attempt.calls:
-                if call.finished:
-                    self._count(
-                        self._longest(call.model, call.messages, LONGEST_REPLY), call.usage, call.cost_usd
-                    )
-        for model, messages in state.lost_tries:
-            self._count(self._longest(model, messages, LONGEST_REPLY), Usage(), None)
+        calls = [call for attempt in state.attempts() for call in attempt.calls if call.finished]
+        for call in calls:
+            if call.is_of_agent:
+                self.count_stated(call.usage, call.cost_usd)
+            else:
+                self._count(
+                    self._longest(call.model, call.messages, LONGEST_REPLY), call.usage, call.cost_usd
+                )
+        if state.started is None or state.started.method != AGENT:
+            for model, messages in state.lost_tries:
+                self._count(self._longest(model, messages, LONGEST_REPLY), Usage(), None)
         self._spent_device_s = state.device_s
         if self.usd is not None:
             self.usd += state.added_usd
@@ -205,6 +211,25 @@ class Budget:
                     f"the next call may use {wish.tokens:,} tokens, and {max(left_tokens, 0):,} of {self.tokens:,} are left; "
                     "a new run takes another --budget-tokens"
                 )
+        return ""
+
+    # Programs of agents
+
+    def count_stated(self, usage: Usage, cost_usd: float | None) -> None:
+        """Count what an agent's program states; an unknown count adds nothing."""
+        self._is_stated = True
+        self._spent_tokens += (usage.input_tokens or 0) + (usage.output_tokens or 0)
+        self._spent_usd += cost_usd or 0.0
+
+    @property
+    def reached(self) -> str:
+        """The limit that programs of agents reached, in one line; empty if there is none."""
+        if not self._is_stated:
+            return ""
+        if self.usd is not None and self._spent_usd >= self.usd:
+            return f"the agent stated ${self._spent_usd:.2f} of ${self.usd:.2f}; a new run takes another --budget-usd"
+        if self.tokens is not None and self._spent_tokens >= self.tokens:
+            return f"the agent stated {self._spent_tokens:,} of {self.tokens:,} tokens; a new run takes another --budget-tokens"
         return ""
 
     # Attempts

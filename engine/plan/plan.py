@@ -11,6 +11,7 @@ from pathlib import Path
 import msgspec
 
 from engine.agent_programs.presets import AgentProgram, check_program
+from engine.agent_programs.stated import TOKENS, USD, missing_budget
 from engine.corpus.further_kernels import check_corpus
 from engine.errors import UsageProblem
 from engine.methods import METHODS, MODULES, TOOLS, Method, ReadyCandidate, open_method
@@ -145,7 +146,7 @@ def resolve(
         raise UsageProblem("--review manual does not go with the method agent, which waits for no person")
     program = check_program(plan.options, plan.model, environ) if method.name == AGENT else None
     prices = with_shipped(plan.prices)
-    _check_budgets(plan, models, prices)
+    _check_budgets(plan, models, prices, program)
     instances, iterations = _counts(plan, method, tasks, recording)
     devices, cluster = _devices(plan.devices)
     if plan.spread and devices[0].kind == "cpu":
@@ -356,7 +357,9 @@ def _counts(
     return instances or fewest, iterations or recording.longest_chain()
 
 
-def _check_budgets(plan: RunPlan, models: Sequence[str], prices: Mapping[str, Price]) -> None:
+def _check_budgets(
+    plan: RunPlan, models: Sequence[str], prices: Mapping[str, Price], program: AgentProgram | None
+) -> None:
     for option, number in (("tokens", plan.budget_tokens), ("attempts", plan.budget_attempts)):
         if number is not None:
             _at_least(f"--budget-{option}", number, 1)
@@ -367,11 +370,11 @@ def _check_budgets(plan: RunPlan, models: Sequence[str], prices: Mapping[str, Pr
     ):
         if amount is not None and not 0 < amount < math.inf:
             raise UsageProblem(f"--budget-{option} must be more than 0 and finite, not {amount:g}")
-    if plan.method == AGENT and (plan.budget_usd is not None or plan.budget_tokens is not None):
-        raise UsageProblem(
-            "--budget-usd and --budget-tokens cannot be kept for an agent, which asks its models itself; limit it with "
-            "--iterations, --budget-device-s or --budget-wall-s, and by its own options with --agent-command"
-        )
+    if plan.method == AGENT:
+        name, output = (program.name, program.output) if program is not None else ("", "")
+        problem = missing_budget(name, output, {USD: plan.budget_usd, TOKENS: plan.budget_tokens})
+        if problem:
+            raise UsageProblem(problem)
     unpriced = [model for model in models if model not in prices]
     if plan.budget_usd is not None and unpriced:
         raise UsageProblem(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import json
 import os
 import re
 import secrets
@@ -21,7 +20,16 @@ import msgspec
 
 from engine.agent_programs import guard
 from engine.agent_programs.output import AgentOutput
-from engine.agent_programs.presets import PRESETS, TOKEN, AgentProgram, agent_environment, program_of
+from engine.agent_programs.presets import (
+    GEMINI_SETTINGS,
+    PRESETS,
+    TOKEN,
+    AgentProgram,
+    agent_environment,
+    program_of,
+    server_settings,
+)
+from engine.agent_programs.stated import TOKENS, USD, Stated, late_budgets, unstated_budgets
 from engine.errors import ModelError
 from engine.models import Piece
 from engine.prompting.agent_prompt import BEST_FILE
@@ -32,7 +40,7 @@ from harness.linux import syscalls
 from harness.linux.folder_removal import remove
 from harness.sandbox import landlock
 from sessions.errors import SessionsError
-from sessions.events import AGENT_PROGRAM, CallFinished, CallStarted, Message, Role, ServedModel, Usage
+from sessions.events import AGENT_PROGRAM, CallFinished, CallStarted, Message, Role, ServedModel
 from sessions.home import Home
 from sessions.names import call_name, split_instance
 
@@ -61,6 +69,8 @@ class AgentWork:
         self._guard: Process | None = None
         self._reading: asyncio.Task[None] | None = None
         self._output = AgentOutput("")
+        self._counted = Stated()
+        """The counts that the budget has."""
         self._prompt: tuple[Message, ...] = ()
         """The prompt, until a call has it."""
         self._waiting: list[str] = []
@@ -85,15 +95,16 @@ class AgentWork:
 
     @property
     def has_spending(self) -> bool:
-        """True if the program reported tokens or cost that no call has."""
-        spending = self._output.spending
-        return spending.cost_usd is not None or spending.usage != Usage()
+        """True if the program stated tokens or cost that no call has."""
+        return self._output.untaken != Stated()
 
     async def begin(self, prompt: str, best: JudgedCandidate | None) -> None:
         """Start the program in an empty work folder, with the MCP server of this instance. `ModelError` if one does not start."""
         assert self.program is not None
         self._prompt = (Message("user", prompt),)
-        self._output = AgentOutput(self.program.output)
+        self._output, self._counted = AgentOutput(self.program.output), Stated()
+        for words in late_budgets(self.program.name, self.program.output, self._budgets):
+            note_once(self._shared.recorder, "warning", words)
         try:
             await asyncio.to_thread(self._make_folder, prompt, best)
             token = secrets.token_urlsafe(32)
@@ -108,12 +119,7 @@ class AgentWork:
     async def report(self, attempt: str, until: Callable[[], bool], *, limit_s: float) -> None:
         """Record the output as a call of an attempt, until the condition holds, the program has ended, or the time is over."""
         recorder = self._shared.recorder
-        finished = sum(call.finished for call in recorder.state.attempt(attempt).calls)
-        call = call_name(attempt, Role.GENERATOR, finished + 1)
-        model = self._shared.plan.model
-        recorder.record(
-            CallStarted(call=call, attempt=attempt, role=Role.GENERATOR, model=model, messages=self._prompt)
-        )
+        call = self._start_call(attempt)
         began, kept = time.monotonic(), list[str]()
         batches = PieceBatches(call, recorder.record, self._shared.streams)
 
@@ -135,19 +141,42 @@ class AgentWork:
         finally:
             batches.close()
             self._listener, self._room = None, SHOWN_CHARACTERS
+        await recorder.record_durable(self._finish_call(call, "".join(kept), time.monotonic() - began))
+        self._prompt = ()
+
+    def record_spending(self, attempt: str) -> None:
+        """Record what the program stated and no call has, because its work is cut off."""
+        if self.has_spending:
+            calls = self._shared.recorder.state.attempt(attempt).calls
+            live = next((call for call in calls if call.live), None)
+            call = live.call if live is not None else self._start_call(attempt)
+            words = live.reasoning if live is not None else ""
+            self._shared.recorder.record(self._finish_call(call, words))
+
+    def _start_call(self, attempt: str) -> str:
+        """Begin the next call of an attempt, with the prompt if no call had it; returns its name."""
+        recorder = self._shared.recorder
+        finished = sum(call.finished for call in recorder.state.attempt(attempt).calls)
+        call = call_name(attempt, Role.GENERATOR, finished + 1)
+        model = self._shared.plan.model
+        recorder.record(
+            CallStarted(call=call, attempt=attempt, role=Role.GENERATOR, model=model, messages=self._prompt)
+        )
+        return call
+
+    def _finish_call(self, call: str, words: str, seconds: float = 0.0) -> CallFinished:
+        """Returns the end of a call, with what the program stated and no call has."""
         spending = self._output.take_spending()
-        finish = CallFinished(
+        return CallFinished(
             call=call,
             text="",
-            reasoning="".join(kept),
+            reasoning=words,
             stop_reason="end",
             usage=spending.usage,
             cost_usd=spending.cost_usd,
-            seconds=time.monotonic() - began,
+            seconds=seconds,
             served=ServedModel(endpoint=AGENT_PROGRAM),
         )
-        await recorder.record_durable(finish)
-        self._prompt = ()
 
     def check_end(self) -> None:
         """Raise `ModelError` if the program ended by itself with an error."""
@@ -185,9 +214,26 @@ class AgentWork:
         assert self._guard.stdout is not None
         while data := await self._guard.stdout.read(CHUNK_BYTES):
             self._keep(self._output.read(data))
+            self._count_stated()
             await asyncio.sleep(READ_WAIT_S)
         self._keep(self._output.read(b"", last=True))
+        self._count_stated()
         await self._guard.wait()
+        assert self.program is not None
+        for words in unstated_budgets(self.program.name, self._budgets, self._output.stated):
+            note_once(self._shared.recorder, "warning", words)
+
+    def _count_stated(self) -> None:
+        """Count in the budget what the program stated since the last count; a reached budget ends all instances."""
+        stated = self._output.stated
+        if stated != self._counted:
+            self._shared.budget.count_stated(*stated.since(self._counted))
+            self._counted = stated
+            self._shared.changes.announce()
+
+    @property
+    def _budgets(self) -> dict[str, float | None]:
+        return {USD: self._shared.plan.budget_usd, TOKENS: self._shared.plan.budget_tokens}
 
     def _keep(self, text: str) -> None:
         """Hand output to the present call, or keep it for the next one; too much of it is dropped with a note."""
@@ -213,19 +259,20 @@ class AgentWork:
         (self._folder / "PROMPT.md").write_text(prompt, encoding="utf-8")
         if best is not None:
             (self._folder / BEST_FILE).write_text(best.source, encoding="utf-8")
-        command = self._folder / "bin" / "wavedeck"
-        command.write_text(f'#!/bin/sh\nexec {quote(sys.executable)} -P -m tui "$@"\n', encoding="utf-8")
-        command.chmod(0o700)
+        # OpenHands takes a shell of a tmux server that runs already, which is not confined, unless tmux fails.
+        commands = {"wavedeck": f'exec {quote(sys.executable)} -P -m tui "$@"', "tmux": "exit 1"}
+        for name, line in commands.items():
+            command = self._folder / "bin" / name
+            command.write_text(f"#!/bin/sh\n{line}\n", encoding="utf-8")
+            command.chmod(0o700)
 
     def _write_configuration(self, url: str, token: str) -> None:
         """Write the MCP server into the files from which agents read it."""
-        headers = {"Authorization": f"Bearer {token}"}
-        claude = {"type": "http", "url": url, "headers": headers, "alwaysLoad": True}
-        gemini = {"httpUrl": url, "headers": headers, "trust": True, "timeout": 600_000}
-        for file, server in (("mcp.json", claude), (".gemini/settings.json", gemini)):
+        claude, gemini = server_settings(url, token)
+        for file, settings in (("mcp.json", claude), (GEMINI_SETTINGS, gemini)):
             path = self._folder / file
             path.parent.mkdir(exist_ok=True)
-            path.write_text(json.dumps({"mcpServers": {"wavedeck": server}}), encoding="utf-8")
+            path.write_text(settings, encoding="utf-8")
 
     async def _start_server(self, token: str) -> str:
         """Start the MCP server of this instance, which is not confined; returns its address.
@@ -265,6 +312,7 @@ class AgentWork:
             write=tuple(map(str, own_files(program))),
             hidden=tuple(map(str, self._hidden(program))),
             shared=tempfile.gettempdir(),
+            terminals=program.has_terminals,
         )
         self._guard = await asyncio.create_subprocess_exec(
             *(sys.executable, "-P", "-m", guard.__name__, msgspec.json.encode(confinement).decode()),

@@ -17,11 +17,11 @@ from pathlib import Path
 
 import msgspec
 
-from engine.errors import JudgeUnable, StopRuleMet
+from engine.errors import CommandRefused, JudgeUnable, StopRuleMet
 from engine.judge.baseline_timing import known_baseline
 from engine.judge.evaluating import NO_VERDICT, cancelled_evaluation, evaluate_attempt, failure_reason
 from engine.judge.judging import own_product
-from engine.judge.profiling import MOST_PROFILING_S, profile_attempt
+from engine.judge.profiling import MOST_PROFILING_S, case_to_profile, profile_attempt
 from engine.judge.sweeping import estimate_rung, recorded_rung, sweep_attempt
 from engine.judge.winners import measure_on
 from engine.methods import Review, Start
@@ -40,6 +40,7 @@ from engine.run.stop_rules import stop_of
 from engine.tuning.rungs import PlannedRung, mark_kept
 from harness import Evaluation, Verdict
 from harness.profiling.bottleneck import profile_words
+from harness.wire.results.kernel_profile import Profile
 from sessions.events import (
     UNASKED,
     AttemptJudged,
@@ -404,6 +405,17 @@ class InstanceContext:
         latest = next(reversed(self._attempt.profiles.values()), None)
         return profile_words(latest) if latest is not None else ""
 
+    async def take_profile(self, attempt: str, case: str) -> tuple[str, Profile]:
+        """See `Context`."""
+        case, state = case_to_profile(self.task, case), self._recorder.state.attempt(attempt)
+        if case not in state.profiles and case not in state.profile_failures:
+            device = state.evaluation.device if state.evaluation is not None else ""
+            await profile_attempt(self._shared, self.task, attempt, device=device, case=case)
+            state = self._recorder.state.attempt(attempt)
+        if case not in state.profiles:
+            raise CommandRefused(state.profile_failures[case])
+        return case, state.profiles[case]
+
     # The agent
 
     @asynccontextmanager
@@ -412,6 +424,10 @@ class InstanceContext:
         try:
             yield
             await self._await_farewell()
+        except asyncio.CancelledError:
+            if self._begun:
+                self._agent.record_spending(self._name)
+            raise
         finally:
             await self._agent.close()
 

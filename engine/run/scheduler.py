@@ -152,10 +152,14 @@ async def _run(
     try:
         async with shared.budget.wall_time():
             ended = await run_until(
-                work(context), lambda: context.key in shared.recorder.state.retired, shared.changes
+                work(context),
+                lambda: context.key in shared.recorder.state.retired or bool(shared.budget.reached),
+                shared.changes,
             )
         if ended is not None:
             return Ending(ended)
+        if context.key not in shared.recorder.state.retired:
+            raise BudgetSpent(shared.budget.reached)
         await context.abandon_all("a person retired the instance")
         return Ending(EndReason.RETIRED, f"by {shared.recorder.state.retired[context.key]}")
     except RecordingExhausted as error:

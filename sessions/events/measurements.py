@@ -48,7 +48,15 @@ class ProfileTaken(DurableEvent, frozen=True, kw_only=True, tag="profile_taken")
     profile: Profile | None = None
     problem: str = ""
     """Why there is no profile, and what to do."""
+    case: str = ""
+    """The open case of the profile that was tried."""
     device_s: float = 0.0
     """Seconds in which a device was held for it."""
     asked: int = 0
-    """`seq` of the `ProfileAsked` that it answers; 0 with `profile_best`."""
+    """`seq` of the `ProfileAsked` that it answers; 0 with `profile_best`, or for the tool of a model."""
+
+    @property
+    def failure(self) -> str:
+        """The problem in one line that names its subject."""
+        subject = f"the baseline of {self.attempt}" if self.of_baseline else self.attempt
+        return f"{subject} has no new profile: {self.problem}"

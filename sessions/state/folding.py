@@ -268,13 +268,16 @@ def _apply_profile(state: SessionState, event: ev.ProfileTaken) -> frozenset[str
     state.profiles_device_s += event.device_s
     state.profiles_asked = [request for request in state.profiles_asked if request.seq != event.asked]
     if event.profile is None:
-        state.notices.append(("error", f"{event.attempt} has no new profile: {event.problem}"))
+        state.notices.append(("error", event.failure))
+        if not event.of_baseline:
+            attempt.profile_failures[event.case] = event.failure
     elif event.of_baseline:
         kept = state.baseline_profiles.get(instance.task, {})
         state.baseline_profiles[instance.task] = kept | {event.profile.case: event.profile}
     else:
         attempt.profiles.pop(event.profile.case, None)  # the latest is the last
         attempt.profiles[event.profile.case] = event.profile
+        attempt.profile_failures.pop(event.profile.case, None)
     return frozenset((SESSION, instance.key))
 
 

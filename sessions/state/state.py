@@ -208,6 +208,8 @@ class AttemptState:
     """The latest measurement on each GPU, of `--spread` or because a person asked; only for people."""
     profiles: dict[str, Profile] = field(default_factory=dict)
     """The latest profile of each case."""
+    profile_failures: dict[str, str] = field(default_factory=dict)
+    """Why a case has no new profile, in one line."""
     decision: Decision | None = None
     waiting: bool = False
     """True while it waits for a person."""

@@ -94,6 +94,22 @@ def test_claude_says_tokens_and_cost_as_it_counts_them() -> None:
     assert output.take_spending().usage == Usage()  # said once, counted once
 
 
+def test_claude_says_tokens_of_each_message_while_it_works() -> None:
+    output = AgentOutput("claude")
+
+    def message(name: str, **usage: int) -> dict[str, object]:
+        return {"type": "assistant", "message": {"id": name, "usage": usage, "content": []}}
+
+    first = message("a", input_tokens=1, cache_read_input_tokens=7, output_tokens=2)
+    output.read(lines(first, first, message("b", input_tokens=10, output_tokens=3)))
+    assert output.take_spending().usage == Usage(18, 5, 7, None), "two parts of a message count once"
+    # The result has the tokens of whole messages.
+    usage = {"input_tokens": 11, "cache_read_input_tokens": 7, "output_tokens": 50}
+    output.read(lines(message("c", output_tokens=1), {"type": "result", "usage": usage, "total_cost_usd": 1}))
+    assert output.take_spending() == (Usage(0, 45, 0, None), 1.0)
+    assert output.stated.usage == Usage(18, 50, 7, None)
+
+
 def test_pieces_of_a_message_are_one_line() -> None:
     output = AgentOutput("gemini")
     pieces = [

@@ -11,10 +11,12 @@ import pytest
 from engine.errors import BudgetSpent, TryAgain
 from engine.models import CallKey, Piece, Reply, Request
 from engine.plan.budget import Budget, Reservation, longest_prompt
+from engine.plan.job import session_started
 from engine.plan.prices import SHIPPED, Price
 from harness import Evaluation, Verdict
 from sessions import Home, fold
 from sessions.events import (
+    AGENT_PROGRAM,
     AttemptStarted,
     CallFailed,
     CallFinished,
@@ -26,6 +28,7 @@ from sessions.events import (
     Message,
     Origin,
     Role,
+    ServedModel,
     Usage,
 )
 from sessions.state.state import SessionState
@@ -192,6 +195,35 @@ async def test_broken_try_is_counted_once(home: Home) -> None:
     state = fold(events)
     assert len(state.lost_tries) == 1
     assert state.input_tokens + state.output_tokens == 1500
+
+
+def test_agents_that_go_on_have_the_rest_of_what_they_state() -> None:
+    """An agent asks its models itself: only what it states counts, and a call that a crash broke off states nothing."""
+    name, of_agent = "vector_add#1/1", ServedModel(endpoint=AGENT_PROGRAM)
+    events = [
+        session_started(plan(method="agent")),
+        AttemptStarted(attempt=name, origin=Origin.AGENT),
+        CallStarted(
+            call=f"{name}/generator/1", attempt=name, role=Role.GENERATOR, model="codex", messages=()
+        ),
+        CallFinished(
+            call=f"{name}/generator/1", text="", usage=Usage(700, 200), cost_usd=0.5, served=of_agent
+        ),
+        CallStarted(
+            call=f"{name}/generator/2", attempt=name, role=Role.GENERATOR, model="codex", messages=()
+        ),
+        EngineStarted(host="here", pid=2, resumed=True),
+    ]
+    budget = Budget(tokens=1000, usd=2.0)
+    budget.restore(fold(events))
+    budget.count_stated(Usage(90, None), None)
+    assert budget.reached == ""
+    budget.count_stated(Usage(5, 5), None)
+    assert budget.reached.startswith("the agent stated 1,000 of 1,000 tokens")
+    budget.count_stated(Usage(), 1.5)
+    assert budget.reached.startswith("the agent stated $2.00 of $2.00")
+    budget.raise_usd(3.0)
+    assert "tokens" in budget.reached
 
 
 def test_call_of_a_crashed_engine_counts_in_full() -> None:

@@ -18,7 +18,9 @@ from engine.methods.tools import conversation
 from engine.models import RecordedClient, Reply, Request, ScriptedClient
 from engine.plan.plan import RunPlan, resolve
 from engine.process import launch
-from harness import Device, Evaluation
+from harness import Device, Evaluation, StageEntered
+from harness.profiling.launches import ProfileFailed
+from harness.wire.results.kernel_profile import Profile
 from sessions import Home, Recorder, fold
 from sessions.events import (
     AttemptJudged,
@@ -273,6 +275,36 @@ async def test_a_correct_attempt_is_measured_once_and_its_profile_shown(home: Ho
     assert (first["attempt"], first["device"]) == (FIRST, "0")
     assert first["summary"] == second["summary"]
     assert [device for _, device in judge.measured] == ["0"]
+
+
+async def test_a_correct_attempt_is_profiled_once_for_each_case(home: Home) -> None:
+    class Failing(GpuJudge):
+        async def profile(self, *arguments: Any, **options: Any) -> Profile:
+            options["on_stage"](StageEntered("performance", "0"))
+            profile = await super().profile(*arguments, **options)
+            if profile.case == "fp32-one":
+                raise ProfileFailed("ncu counted nothing; allow counters")
+            return profile
+
+    def asks(case: str) -> tuple[str, dict[str, str]]:
+        return "profile", {"attempt": FIRST, "case": case}
+
+    script = (
+        calls(module("correct 1.5")),
+        calls(asks(""), asks("fp32"), asks("fp32-one"), asks("fp32-one"), asks("exam")),
+        calls(("submit", {})),
+    )
+    judge = Failing()
+    async with connected("responses", *script) as (client, server):
+        events = await play(home, client, session_plan=PLAN, judge=judge)
+    _, first, second, failed, again, unknown = answers_in(server.requests[-1])
+    assert first == second
+    assert (first["case"], first["taken"], first["device"]) == ("fp32", True, "0")
+    assert first["text"].startswith("Counted by ncu")
+    assert failed == again == {"error": f"{FIRST} has no new profile: ncu counted nothing; allow counters"}
+    assert "no open case 'exam'" in unknown["error"]
+    assert [case for _, case, _ in judge.profiled] == ["fp32", "fp32-one"]
+    assert fold(events).profiles_device_s > 0  # type: ignore[arg-type]
 
 
 async def test_the_kernel_of_a_person_is_where_the_work_begins(home: Home, tmp_path: Path) -> None:

@@ -74,6 +74,28 @@ def endless():
         time.sleep(0.1)
 
 
+def spender():
+    """State 400 tokens with each message, as Claude Code does; never end."""
+    print(propose(WRONG, "Subtract."), flush=True)
+    number = 0
+    while True:
+        number += 1
+        usage = {"input_tokens": 390, "output_tokens": 10}
+        content = [{"type": "text", "text": f"Thought {number}."}]
+        message = {"id": f"message-{number}", "usage": usage, "content": content}
+        print(json.dumps({"type": "assistant", "message": message}), flush=True)
+        time.sleep(0.3)
+
+
+def terminal():
+    """Write to a terminal of the person, by its name and by the process that has it."""
+    for name in (os.environ["PTS"], os.environ["PTS_FD"]):
+        attempt_to("write to the terminal", lambda name=name: os.write(os.open(name, os.O_WRONLY), b"hello"))
+    print("tmux:", subprocess.run(["tmux", "-V"]).returncode, flush=True)
+    for device in ("null", "zero", "urandom"):
+        attempt_to(f"use {device}", lambda device=device: os.open(f"/dev/{device}", os.O_RDWR))
+
+
 def forks():
     for _ in range(600):
         if os.fork() == 0:

@@ -172,12 +172,70 @@ def test_an_agent_that_cannot_work_stops_the_session(home: Home, shell: Shell) -
     assert state.stopped == f"1 instance lost its model or judge: {KEY}"
 
 
+@pytest.mark.soak
+def test_stated_tokens_end_an_agent_at_the_budget(home: Home, shell: Shell) -> None:
+    session = run(shell, "spender", "--agent", "claude-code", "--budget-tokens", "1000")
+    until_left(home, session)
+    state = state_of(home, session)
+    assert state.instances[KEY].finished == "budget"
+    assert "of 1,000 tokens; a new run takes another --budget-tokens" in state.instances[KEY].message
+    assert 1000 <= state.input_tokens + state.output_tokens <= 2000
+    assert "Thought 2." in "".join(said(home, session))
+    assert state.attempts()[0].verdict == "wrong"
+    wait_until(lambda: not processes_of(session), "the end of all processes")
+
+
+@pytest.mark.soak
+def test_a_budget_that_a_program_does_not_state_is_named(home: Home, shell: Shell) -> None:
+    options = ("--agent", "claude-code", "--budget-usd", "1", "--budget-tokens", "9000", "--iterations", "1")
+    session = run(shell, "brief", *options)
+    until_left(home, session)
+    state = state_of(home, session)
+    assert state.instances[KEY].finished == "iterations"
+    assert [words for level, words in state.notices if level == "warning" and "--budget" in words] == [
+        "claude-code states its cost only when it ends: --budget-usd is held from then on",
+        "claude-code ended without stating its cost: --budget-usd lacks this work",
+        "claude-code ended without stating its tokens: --budget-tokens lacks this work",
+    ]
+
+
+def test_an_agent_cannot_write_to_the_terminals_of_a_person(
+    home: Home, shell: Shell, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if not landlock.version():
+        pytest.skip("needs Landlock")
+    master, slave = os.openpty()
+    try:
+        monkeypatch.setenv("PTS", os.ttyname(slave))
+        monkeypatch.setenv("PTS_FD", f"/proc/{os.getpid()}/fd/{slave}")
+        session = run(shell, "terminal")
+        until_left(home, session)
+        words = "".join(said(home, session))
+        assert words.count("write to the terminal: Permission denied") == 2
+        assert words.count(": done") == 3
+        assert "tmux: 1\n" in words, "a shell of a tmux server that runs already is not confined"
+        os.set_blocking(master, False)
+        with pytest.raises(BlockingIOError):
+            os.read(master, 1)
+    finally:
+        os.close(master)
+        os.close(slave)
+
+
 def test_wrong_agents_are_refused(shell: Shell) -> None:
     for options, words in (
         (("--agent", "clod"), "--agent knows claude-code"),
         (("--agent-command", "true"), "needs {prompt}"),
         (("--agent-command", "no-such-agent {prompt}"), "no-such-agent is not on the path"),
-        (("--agent-command", "true {prompt}", "--budget-usd", "1"), "--budget-usd"),
+        (
+            ("--agent-command", "true {prompt}", "--budget-usd", "1"),
+            "the output of true states no cost to the engine",
+        ),
+        (
+            ("--agent", "codex", "--agent-command", "true {prompt}", "--budget-usd", "1"),
+            "the output of codex states no cost to the engine",
+        ),
+        (("--method", "agent", "--budget-tokens", "1"), "an agent that you start yourself states no tokens"),
         (("--agent-command", "true {prompt}", "--model", "best"), "takes no --model"),
     ):
         done = shell("run", "vector_add", "--devices", "cpu", *options)

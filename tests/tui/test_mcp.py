@@ -27,9 +27,10 @@ from engine.methods.tools.toolbox import TOOLBOX
 from engine.plan.job import session_started
 from engine.plan.plan import RunPlan
 from engine.process import launch
-from engine.process.control import send
+from engine.process.commands import event_of
+from engine.process.control import Answer, Request, send
 from harness import Verdict
-from sessions import Home, fold
+from sessions import Home, Recorder, fold
 from sessions.engine_info import read_engine_info
 from sessions.events import (
     AnyEvent,
@@ -43,14 +44,16 @@ from sessions.events import (
     InstanceFinished,
     InstanceStarted,
     Origin,
+    ProfileTaken,
     Role,
     WinnerExamined,
 )
 from suites import baseline_source, load_task
-from tests.support.command_line import ROOT, START, Shell, scripted_judge, start
+from tests.support.command_line import ROOT, START, Shell, one_line, scripted_judge, start
 from tests.support.engines import plan
 from tests.support.evaluations import correct, failed
 from tests.support.live_engines import journal, until_left
+from tests.support.profiles import softmax_profile
 from tests.support.waiting import await_until
 from tui.agents.server import make_server
 from tui.facts.doing import doing
@@ -199,6 +202,64 @@ async def test_budget_holds_to_the_evaluation_when_an_agent_sends_many_at_once(
             "evaluations_left"
         ] == 0
     assert len(fold(events_of(home, session)).attempts()) == 4
+
+
+async def test_a_profile_without_a_gpu_is_refused_as_the_command_refuses_it(home: Home, shell: Shell) -> None:
+    async with connected(home) as (client, _):
+        await call(client, "eval", **EVAL)
+        refused = (await call(client, "profile", attempt="vector_add#1/1"))["refused"]
+        done = await asyncio.to_thread(shell, "profile", session_of(home), "vector_add#1/1")
+        assert "has no GPU" in refused
+        assert one_line(done).endswith(refused.removeprefix("Error executing tool profile: "))
+        assert (
+            "no open case" in (await call(client, "profile", attempt="vector_add#1/1", case="x"))["refused"]
+        )
+        assert "of yours" in (await call(client, "profile", attempt="vector_add#2/1"))["refused"]
+
+
+async def test_a_long_profile_is_answered_before_it_is_taken(
+    home: Home, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The journal of a session on a GPU, without its engine: the commands come to the test."""
+    started = session_started(plan(method="agent", devices=("0",)))
+    name = "vector_add#1/1"
+    with Recorder.begin(home, started) as recorder:
+        recorder.record(InstanceStarted(task="starter/vector_add", instance=1))
+        recorder.record(CandidateSent(instance="vector_add#1", source=RIGHT))
+        recorder.record(AttemptStarted(attempt=name, origin=Origin.AGENT))
+        recorder.record(AttemptJudged(attempt=name, evaluation=replace(correct(), device="0")))
+
+        async def follow(_: Home, __: str, command: str, **arguments: Any) -> Answer:
+            request = Request(command=command, **arguments)
+            return Answer(ok=True, seq=recorder.record(event_of(request, recorder.state)).seq)
+
+        monkeypatch.setattr(desks, "send", follow)
+        monkeypatch.setattr(desks, "ANSWER_S", 0.1)
+        desk = desk_of(home)
+        desk.join(started.session, "vector_add")
+        async with Client(make_server(desk)) as client:
+            ticket = await call(client, "profile", attempt=name)
+            assert (ticket["taken"], ticket["text"]) == (False, "")
+            assert not (await call(client, "profile", attempt=name))["taken"], "asked once"
+            [request] = recorder.state.profiles_asked
+            case = load_task("vector_add").open_cases[0].name
+            taken = ProfileTaken(
+                attempt=name, asked=request.seq, profile=softmax_profile(case=case), case=case
+            )
+            recorder.record(taken)
+            answer = await call(client, "profile", attempt=name)
+            assert (answer["taken"], answer["case"], answer["device"]) == (True, case, "0")
+            assert answer["text"].startswith("Counted by ncu")
+            assert not (await call(client, "profile", attempt=name, case="fp32-one"))["taken"]
+            [request] = recorder.state.profiles_asked
+            failed = ProfileTaken(
+                attempt=name, asked=request.seq, problem="ncu is not installed", case="fp32-one"
+            )
+            recorder.record(failed)
+            for _ in range(2):
+                refused = (await call(client, "profile", attempt=name, case="fp32-one"))["refused"]
+                assert refused.endswith(f"{name} has no new profile: ncu is not installed")
+            assert not recorder.state.profiles_asked
 
 
 async def test_a_person_steers_an_agent(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:

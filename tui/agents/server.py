@@ -25,11 +25,12 @@ from engine.agents.answers import (
     BestAnswer,
     HistoryAnswer,
     MeasureAnswer,
+    ProfileAnswer,
     TaskAnswer,
     VerdictAnswer,
 )
 from engine.agents.desk import Desk
-from engine.methods.tools.toolbox import ATTEMPT, CASE, CODE, KERNEL, NOTE, TOOLBOX
+from engine.methods.tools.toolbox import ATTEMPT, CASE, CODE, KERNEL, NOTE, PROFILED_CASE, TOOLBOX
 from harness import STAGES
 from tui.diagnostics import code_of
 
@@ -98,6 +99,15 @@ def make_server(desk: Desk, *, address: str = "", token: str = "") -> MCPServer[
     @server.tool(description=words("measure"), annotations=JUDGES)
     async def measure(attempt: Attempt) -> MeasureAnswer:
         return await answered(desk.measure(attempt))
+
+    @server.tool(
+        description=f"{words('profile')} The answer comes within 200 s. If the profile is not `taken`, call `profile` again.",
+        annotations=JUDGES,
+    )
+    async def profile(
+        attempt: Attempt, case: Annotated[str, Field(description=PROFILED_CASE)] = ""
+    ) -> ProfileAnswer:
+        return await answered(desk.profile(attempt, case=case))
 
     @server.tool(description=words("explain"), annotations=READS)
     async def explain(attempt: Attempt) -> VerdictAnswer:

@@ -3,7 +3,8 @@
 Sections of the report, in order, and their files (`examination.py` puts them together):
 
 machine, GPUs, judge, sandbox    machine.py
-models, agents                   model_checks.py
+models                           model_checks.py
+agents                           agent_checks.py
 configuration                    examination.py
 store, detached engine           store_checks.py
 terminal                         terminal_checks.py

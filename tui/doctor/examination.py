@@ -11,7 +11,7 @@ from harness import HarnessReport, probe
 from tui.config import load
 from tui.diagnostics import Complaint, one_line
 
-from . import machine, model_checks, store_checks, terminal_checks
+from . import agent_checks, machine, model_checks, store_checks, terminal_checks
 from .doctor_findings import DoctorFinding, DoctorSection, ok, warning
 
 
@@ -29,7 +29,7 @@ def examine(environ: Mapping[str, str]) -> Iterator[DoctorSection]:
         "judge": lambda: machine.judge(judge()),
         "sandbox": lambda: machine.sandbox(judge()),
         "models": lambda: model_checks.models(environ),
-        "agents": model_checks.agents,
+        "agents": lambda: agent_checks.agents(environ),
         "configuration": lambda: configuration(environ),
         "store": lambda: store_checks.store(environ),
         "detached engine": lambda: store_checks.detached(environ),

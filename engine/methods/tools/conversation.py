@@ -16,7 +16,7 @@ from typing import Any
 import msgspec
 
 from engine.corpus.retrieval import Corpus
-from engine.errors import ContextTooLong
+from engine.errors import CommandRefused, ContextTooLong
 from engine.methods.context import Context
 from engine.methods.proposing import examples_of, judge_candidate, judge_start, setting_of
 from engine.models import Reply, ToolCall, calls_in
@@ -29,7 +29,14 @@ from harness import Verdict
 from harness.assembly.code_texts import NoText
 from sessions.events import EndReason, Message, Origin, Role
 
-from .tool_answers import answer_about, answer_asm, answer_best, answer_history, answer_measured
+from .tool_answers import (
+    answer_about,
+    answer_asm,
+    answer_best,
+    answer_history,
+    answer_measured,
+    answer_profiled,
+)
 from .toolbox import TOOLBOX, misfit
 
 MOST_REPLIES = 12
@@ -38,6 +45,8 @@ MOST_SILENT = 2
 """Replies without a tool call in one attempt; the first one is answered with a reminder."""
 MOST_CALLS = 64
 """Calls of one reply that are carried out."""
+ON_GPUS = ("measure", "profile")
+"""Tools that need a GPU."""
 LONGEST_NAME = 60
 """Characters of a wrong name that an answer repeats."""
 LONGEST = 200_000
@@ -95,7 +104,7 @@ class Conversation:
         self._news: list[str] = []
         """A person's words since the last request."""
         self._tools = {
-            name: tool for name, tool in TOOLBOX.items() if name != "measure" or context.device != "cpu"
+            name: tool for name, tool in TOOLBOX.items() if name not in ON_GPUS or context.device != "cpu"
         }
 
     @property
@@ -227,7 +236,13 @@ class Conversation:
             except NoText as why:
                 return {"error": f"{name}: {why}"}
         if judged.evaluation.verdict is not Verdict.CORRECT:
-            return {"error": f"{name} is not correct, so its time means nothing"}
+            return {"error": f"{name} is not correct; choose a correct attempt"}
+        if tool == "profile":
+            try:
+                case, profile = await self._context.take_profile(name, arguments.get("case", ""))
+            except CommandRefused as why:
+                return {"error": str(why)}
+            return answer_profiled(name, case, profile)
         measured = await self._context.measure(name)
         return answer_measured(name, judged.evaluation.device, measured)
 

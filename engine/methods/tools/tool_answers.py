@@ -15,6 +15,8 @@ from engine.prompting.figures import Measurements, TimedRow, achieved, measureme
 from engine.prompting.judged import JudgedCandidate
 from harness import Evaluation, Verdict
 from harness.assembly.code_texts import code_texts
+from harness.profiling.bottleneck import profile_words
+from harness.wire.results.kernel_profile import Profile
 
 NO_CODE = re.compile(r"\s*(;|//|\.Ltmp|\.(?!loc\b)[\w.]+(\s|$))")
 MOST_ASSEMBLY = 20_000
@@ -103,6 +105,19 @@ class MeasureAnswer:
     timed: Sequence[TimedRow]
 
 
+@dataclass(frozen=True)
+class ProfileAnswer:
+    """The counts of a profiler in one call of an attempt."""
+
+    attempt: str
+    case: str
+    taken: bool
+    """False: the profile is being taken; call `profile` again."""
+    device: str
+    text: str
+    """The counts of each kernel, and what limits it."""
+
+
 def answer_about(
     judged: JudgedCandidate, best: JudgedCandidate | None, *, same_as: str, next_step: str, remaining: int
 ) -> VerdictAnswer:
@@ -175,3 +190,10 @@ def answer_measured(attempt: str, device: str, evaluation: Evaluation) -> Measur
     """Returns the times of a measurement."""
     words = achieved(evaluation) if evaluation.verdict is Verdict.CORRECT else str(evaluation.verdict)
     return MeasureAnswer(attempt, device, words, timed_rows(evaluation))
+
+
+def answer_profiled(attempt: str, case: str, profile: Profile | None) -> ProfileAnswer:
+    """Returns the counts of a profile; `None` is a profile that is being taken."""
+    if profile is None:
+        return ProfileAnswer(attempt, case, False, "", "")
+    return ProfileAnswer(attempt, case, True, profile.device, profile_words(profile))

@@ -13,6 +13,7 @@ NOTE = "One sentence: what the module changes, and why."
 ATTEMPT = "Name of the attempt, as an answer has it."
 KERNEL = "This kernel alone."
 CASE = "The code for this case; by default for the first case."
+PROFILED_CASE = "The open case that is called; by default the first."
 
 
 def _tool(name: str, description: str, *optional: str, **arguments: str) -> Tool:
@@ -33,6 +34,14 @@ TOOLBOX = {
             "eval", "Judge one complete module. Each call uses one evaluation.", "note", code=CODE, note=NOTE
         ),
         _tool("measure", "Time a correct attempt again on its GPU, in new processes.", attempt=ATTEMPT),
+        _tool(
+            "profile",
+            "Show what the hardware counts in one call of a correct attempt: time, bytes, stalls, and what limits each kernel. "
+            "It uses device time, once for each case.",
+            "case",
+            attempt=ATTEMPT,
+            case=PROFILED_CASE,
+        ),
         _tool(
             "explain",
             "Show all that is known of an earlier attempt: error with trace, or times, estimates and resources.",

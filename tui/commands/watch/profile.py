@@ -99,7 +99,7 @@ def _profile(
     say(f"{subject} is being profiled, in {opened.name}")
     taken = _wait(opened, attempt, case=case, after=state.last_seq, of_baseline=of_baseline)
     if taken.profile is None:
-        raise Complaint(f"{subject} has no new profile: {taken.problem}", code=ExitCode.FAILED)
+        raise Complaint(taken.failure, code=ExitCode.FAILED)
     return taken.profile
 
 
