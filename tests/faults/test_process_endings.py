@@ -119,12 +119,7 @@ async def find_judge(pool: DevicePool) -> Child:
     return next(child for child in pool.interpreting._children.values() if child.scratch is None)
 
 
-FINDERS = {
-    "guest": find_guest,
-    "verifier": find_verifier,
-    "compiler": find_compiler,
-    "judge": find_judge,
-}
+FINDERS = {"guest": find_guest, "verifier": find_verifier, "compiler": find_compiler, "judge": find_judge}
 
 
 async def judge_and_kill(pool: DevicePool, victim: str) -> Evaluation:

@@ -242,9 +242,7 @@ def test_default_plan_of_starter_task_makes_few_calls(task: Task) -> None:
 
 
 @pytest.mark.parametrize("task", TASKS, ids=lambda task: task.name)
-def test_one_open_size_gets_rough_values_and_seeds_cover_all_sizes(
-    task: Task,
-) -> None:
+def test_one_open_size_gets_rough_values_and_seeds_cover_all_sizes(task: Task) -> None:
     """Rough values: outliers if the dtype has outlier cases; cases with many rows get everything that the task allows."""
     by_name = {case.name: case for case in task.open_cases}
     seen = set()

@@ -13,27 +13,9 @@ from harness.wire.clock_messages import BASELINE, CANDIDATE
 from harness.wire.evaluation import Verdict
 from harness.wire.guest_messages import GPU_FAULT, OUT_OF_MEMORY, Farewell, LeftBehind, Load, Loaded
 from harness.wire.requests import WorkerAnswer
-from harness.wire.timer_messages import (
-    Batch,
-    Fetch,
-    Prepare,
-    Prepared,
-    Record,
-    Renew,
-    Sample,
-    Sampled,
-)
+from harness.wire.timer_messages import Batch, Fetch, Prepare, Prepared, Record, Renew, Sample, Sampled
 from harness.worker.clock.case_inputs import CaseInputs
-from tests.support.fake_timers import (
-    Dies,
-    FakeSeat,
-    bench,
-    dies,
-    no_descriptor_is_left,
-    on,
-    raises,
-    silent,
-)
+from tests.support.fake_timers import Dies, FakeSeat, bench, dies, no_descriptor_is_left, on, raises, silent
 
 __all__ = ["no_descriptor_is_left"]
 
@@ -139,9 +121,7 @@ PARAGRAPH = (
 FIRST_SENTENCES = "CUDA out of memory. Tried to allocate 20.00 GiB. GPU 0 has a total capacity of 139.80 GiB of which 5.25 GiB is free."
 
 
-def test_out_of_memory_in_judge_names_case_briefly(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_out_of_memory_in_judge_names_case_briefly(monkeypatch: pytest.MonkeyPatch) -> None:
     def full(*_: object) -> None:
         raise torch.OutOfMemoryError(PARAGRAPH)
 

@@ -16,15 +16,7 @@ pytestmark = pytest.mark.judge
 SOURCE = (DRIVERS / "kernels.py").read_text().splitlines()
 
 
-NVIDIA = (
-    "vector_add",
-    "matmul",
-    "spilling",
-    "amd_options",
-    "nvidia_options",
-    "persistent",
-    "huge",
-)
+NVIDIA = ("vector_add", "matmul", "spilling", "amd_options", "nvidia_options", "persistent", "huge")
 OTHERS = drawn(("gfx90a", "gfx950", "sm_100"), 1)
 
 

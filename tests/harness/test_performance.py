@@ -16,14 +16,7 @@ from harness.stages.timing.baselines import Against, Baseline
 from harness.stages.timing.performance import Crowded, Performance
 from harness.stages.verdicts import conclude
 from harness.wire import limits
-from harness.wire.clock_messages import (
-    BASELINE,
-    CANDIDATE,
-    BaselineRecorded,
-    Measure,
-    Measured,
-    TapedCall,
-)
+from harness.wire.clock_messages import BASELINE, CANDIDATE, BaselineRecorded, Measure, Measured, TapedCall
 from harness.wire.errors import WorkerDied
 from harness.wire.evaluation import ErrorReport, Verdict
 from harness.wire.guest_messages import Alive

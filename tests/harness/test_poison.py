@@ -13,11 +13,7 @@ from tests.support.judging import judge
 
 pytestmark = pytest.mark.judge
 STORE = "tl.store(out_ptr + offsets, x + y, mask=mask)"
-POISON_CHECKS = {
-    "nan": "old != old",
-    "large": "tl.abs(old) > 1e4",
-    "not_nan": "old == old",
-}
+POISON_CHECKS = {"nan": "old != old", "large": "tl.abs(old) > 1e4", "not_nan": "old == old"}
 
 
 @pytest.mark.parametrize(

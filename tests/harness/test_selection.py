@@ -134,9 +134,7 @@ def test_slurm_step_list_overrides_job_list() -> None:
     assert names("all", SLURM_JOB_GPUS="0,1,2", SLURM_STEP_GPUS="1") == ["1"]
 
 
-def test_slurm_numbers_in_a_control_group_are_of_the_node(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_slurm_numbers_in_a_control_group_are_of_the_node(monkeypatch: pytest.MonkeyPatch) -> None:
     set_gpus(monkeypatch, (2, 3), (2, 3))
     assert names("all", SLURM_JOB_GPUS="2,3") == ["0", "1"]
 
