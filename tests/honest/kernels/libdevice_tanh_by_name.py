@@ -1,4 +1,4 @@
-"""The kernel calls `tanh`, imported by name from the device library."""
+"""The kernel calls `tanh`: by name from the device library, and from AMD's or NVIDIA's, depending on torch's build."""
 
 import torch
 import triton
@@ -6,6 +6,11 @@ import triton.language as tl
 from triton.language.extra.libdevice import tanh
 
 TASK = "gelu_tanh"
+
+if torch.version.hip is not None:
+    from triton.language.extra.hip import libdevice
+else:
+    from triton.language.extra.cuda import libdevice
 
 
 @triton.jit
@@ -15,7 +20,8 @@ def gelu_kernel(x_ptr, out_ptr, n_elements, BLOCK_SIZE: tl.constexpr):
     x = tl.load(x_ptr + idx, mask=mask, other=0).to(tl.float32)
     sqrt_2_over_pi = 0.7978845608028654
     cubed = x * x * x
-    t = tanh(sqrt_2_over_pi * (x + 0.044715 * cubed))
+    inner = sqrt_2_over_pi * (x + 0.044715 * cubed)
+    t = tl.where(x > 0, tanh(inner), libdevice.tanh(inner))
     tl.store(out_ptr + idx, 0.5 * x * (1 + t), mask=mask)
 
 
