@@ -1,4 +1,4 @@
-"""Protects kernels that a function makes, and the verdict on library functions that the interpreter lacks.
+"""Protects kernels that a function makes.
 
 `tests/honest` holds more ways to name kernels and functions.
 """
@@ -8,7 +8,6 @@ from __future__ import annotations
 import pytest
 
 from harness import DevicePool, Verdict
-from tests.support.additions import addition
 from tests.support.judging import judge
 
 pytestmark = [pytest.mark.judge, pytest.mark.timeout(120), pytest.mark.asyncio(loop_scope="session")]
@@ -51,12 +50,3 @@ def vector_add(x, y):
 async def test_kernel_made_in_a_function_may_call_its_arguments(pool: DevicePool) -> None:
     evaluation = await judge(pool, CLOSURE, cases=("fp32-ragged",), hidden=True)
     assert evaluation.verdict is Verdict.CORRECT, evaluation.error
-
-
-async def test_library_function_without_interpreter_version_is_unsupported(pool: DevicePool) -> None:
-    module = "from triton.language.extra.libdevice import j0"
-    evaluation = await judge(
-        pool, addition("x + y + unused(j0(x))", module=module), cases=("fp32-ragged",), hidden=True
-    )
-    assert evaluation.verdict is Verdict.UNSUPPORTED
-    assert "j0" in evaluation.error.message

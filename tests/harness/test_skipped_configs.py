@@ -22,16 +22,12 @@ def tuned(*configs: str, kernel: str = "") -> str:
     return addition(arguments="", kernel=kernel, decorators=TUNED.format(configs=", ".join(configs)))
 
 
-async def test_too_large_first_config_is_skipped_in_every_case(pool: DevicePool) -> None:
-    """The config is compiled only in the first case; later cases use a different config."""
-    source = tuned(config(1024, warps=64), config(1024))
+async def test_config_that_is_too_large_or_fails_an_assertion_is_skipped_in_every_case(
+    pool: DevicePool,
+) -> None:
+    """The bad configs are compiled only in the first case; later cases use a different config."""
+    source = tuned(config(1024, warps=64), config(4096), config(1024), kernel=ASSERTED)
     evaluation = await judge(pool, source, cases=("fp32-ragged", "fp16-ragged"), hidden=True)
-    assert evaluation.verdict is Verdict.CORRECT, evaluation.error
-
-
-async def test_config_with_failed_static_assertion_is_skipped(pool: DevicePool) -> None:
-    source = tuned(config(1024), config(512), config(4096), kernel=ASSERTED)
-    evaluation = await judge(pool, source, cases=("fp32-ragged",), hidden=True)
     assert evaluation.verdict is Verdict.CORRECT, evaluation.error
 
 
