@@ -120,7 +120,7 @@ async def test_causes_in_different_calls_are_all_named(pool: DevicePool, scale: 
     assert "a cast to an integer?" in cast
     assert formula.startswith("case call-5: output `out` is wrong")
     assert structure.startswith("case call-6: TypeError: expected a dict")
-    assert cases.startswith("fails: 3 of 9 cases (call-4, call-5, call-6)")
+    assert cases.startswith("fails: 3 of 9 cases (call-4, call-5, call-6)"), cases
 
 
 async def test_other_seeds_give_other_values_so_that_known_answers_are_refused(
