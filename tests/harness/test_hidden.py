@@ -82,7 +82,7 @@ WRONG_IN_ONE_KIND = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("right", "wrong", "case"), drawn(WRONG_IN_ONE_KIND, 4))
+@pytest.mark.parametrize(("right", "wrong", "case"), drawn(WRONG_IN_ONE_KIND, 3))
 async def test_kernel_wrong_in_one_kind_is_found_in_that_kind(
     pool: DevicePool, task: Task, right: str, wrong: str, case: str
 ) -> None:
@@ -151,7 +151,7 @@ STATES = (
 """State that a kernel keeps between calls, and the kinds of error that may find it."""
 
 
-@pytest.mark.parametrize(("top", "before", "kind"), drawn(STATES, 2))
+@pytest.mark.parametrize(("top", "before", "kind"), drawn(STATES, 1))
 async def test_state_kept_between_calls_is_found(
     pool: DevicePool, task: Task, top: str, before: str, kind: str
 ) -> None:

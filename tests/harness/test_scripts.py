@@ -73,10 +73,12 @@ async def test_different_calls_become_cases(scale: Task) -> None:
     assert "out: float32[100] (all 0 before the call)" in scale.instruction
 
 
-async def test_the_reference_is_correct_in_every_call_and_in_the_exam(pool: DevicePool, scale: Task) -> None:
-    for exam in (False, True):
-        evaluation = await judge_task(pool, baseline_source(scale), scale, exam=exam)
-        assert (evaluation.verdict, evaluation.error) == (Verdict.CORRECT, None)
+@pytest.mark.parametrize("exam", drawn([False, True], 1))
+async def test_the_reference_is_correct_in_every_call_and_in_the_exam(
+    pool: DevicePool, scale: Task, *, exam: bool
+) -> None:
+    evaluation = await judge_task(pool, baseline_source(scale), scale, exam=exam)
+    assert (evaluation.verdict, evaluation.error) == (Verdict.CORRECT, None)
 
 
 VARIANTS = (
