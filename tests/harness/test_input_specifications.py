@@ -9,7 +9,7 @@ from torch._subclasses.fake_tensor import FakeTensorMode
 
 from harness.worker.oracle.problem import Problem, specified, torch_dtype
 from suites import load_suite
-from suites.signature import parse_signature
+from suites.source.signature import parse_signature
 
 
 @pytest.mark.parametrize("task", load_suite("starter"), ids=lambda task: task.name)
