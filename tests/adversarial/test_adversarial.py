@@ -132,6 +132,6 @@ async def test_corpus_entries_are_valid_and_complete() -> None:
     honest = [entry for entry in REFUSED if entry.is_honest]
     cheats = [entry for entry in REFUSED if not entry.is_honest]
     assert len(cheats) >= 250
-    assert len(honest) >= 25
+    assert len(honest) >= 24
     assert len(LIMITS) <= 45
     assert {entry.task for entry in honest} == {entry.task for entry in cheats} == set(CASES)

@@ -1,4 +1,9 @@
-"""Casts a loop variable like a tensor; on a device it is a tensor. An inner loop counts down with a constant step."""
+"""Casts a loop variable like a tensor; on a device it is a tensor. An inner loop counts down with a constant step.
+
+The host reads the first element and branches on NaN.
+"""
+
+import math
 
 import torch
 import triton
@@ -24,6 +29,8 @@ def flip_kernel(
 def flip(x):
     rows, columns = x.shape
     out = torch.empty_like(x)
+    if x.numel() < 64 and math.isnan(x.view(-1)[0].item()):
+        print("the first element is no number")
     programs = min(rows, 304)
     flip_kernel[(programs,)](x, out, rows, columns, PROGRAMS=programs, BACK=-1, BLOCK=512)
     return out
