@@ -1,4 +1,4 @@
-"""Protects the sandbox of a guest: a candidate tries each forbidden action, and prints what came of it."""
+"""Protects the sandbox of a guest: a candidate tries each forbidden action, and prints the outcome."""
 
 from __future__ import annotations
 

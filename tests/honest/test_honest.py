@@ -38,6 +38,7 @@ SAMPLE = {
     "constant_by_index",
     "constant_on_the_left",
     "device_guard_class",
+    "kernels_of_a_factory",
     "libdevice_tanh_by_name",
     "loops_bounded_by_memory",
     "string_annotations",

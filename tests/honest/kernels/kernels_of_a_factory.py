@@ -1,21 +1,10 @@
-"""Protects kernels that a function makes.
+"""A function makes the kernels, which call its arguments."""
 
-`tests/honest` holds more ways to name kernels and functions.
-"""
-
-from __future__ import annotations
-
-import pytest
-
-from harness import DevicePool, Verdict
-from tests.support.judging import judge
-
-pytestmark = [pytest.mark.judge, pytest.mark.timeout(120), pytest.mark.asyncio(loop_scope="session")]
-
-CLOSURE = """\
 import torch
 import triton
 import triton.language as tl
+
+TASK = "vector_add"
 
 
 @triton.jit
@@ -44,9 +33,3 @@ def vector_add(x, y):
     for kernel in kernels:
         kernel[(triton.cdiv(out.numel(), 1024),)](x, y, out, out.numel(), BLOCK=1024)
     return out
-"""
-
-
-async def test_kernel_made_in_a_function_may_call_its_arguments(pool: DevicePool) -> None:
-    evaluation = await judge(pool, CLOSURE, cases=("fp32-ragged",), hidden=True)
-    assert evaluation.verdict is Verdict.CORRECT, evaluation.error
