@@ -271,7 +271,7 @@ class SlotEvaluation:
         if not self._on_cpu or self._request.exam or not conclude(failure).is_failure:
             return None
         with suppress(TimeoutError, WorkerDied):
-            async with asyncio.timeout(limits.REST_S):
+            async with asyncio.timeout(self._limits.rest_s):
                 while True:
                     report = await self._receive(channel)
                     if isinstance(report, Judged):

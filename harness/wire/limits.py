@@ -21,6 +21,8 @@ class TimeLimits(msgspec.Struct, frozen=True):
     """For one target, from one compiled config of an autotuned kernel to the next."""
     compile_all_s: float = 1200.0
     """For one target and everything that a candidate compiles."""
+    rest_s: float = 3.0
+    """For the cases after the first wrong one, and the values of a candidate that does not compile: they explain the error."""
 
     def for_source(self, source: str) -> TimeLimits:
         """Return the limits in the interpreter, where an autotuned kernel runs twice in the first call of each key."""
@@ -60,8 +62,6 @@ GUEST_START_S = 200.0
 """For a worker to get ready. Long, because a driver makes one context after the other for the whole node: that wait is ours. A
 worker that dies is seen at once."""
 
-REST_S = 3.0
-"""For the cases after the first wrong one, and the values of a candidate that does not compile. They only explain the error."""
 FAREWELL_S = 10.0
 """For the report on what was left behind; the candidate's code no longer runs then."""
 INTERPRETER_S = 10.0

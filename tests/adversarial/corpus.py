@@ -25,6 +25,7 @@
 from __future__ import annotations
 
 import ast
+from functools import cache
 from pathlib import Path
 from typing import Literal
 
@@ -129,12 +130,17 @@ def kernel_of(entry: Entry) -> str:
 def base_of(entry: Entry) -> str:
     """The base's text before edits, without docstring and the imports of `HEAD`."""
     names = [entry.base or entry.task] if isinstance(entry.base, str) else entry.base
-    baseline = baseline_source(load_task(entry.task)).partition(HEAD)[2]
-    texts = [baseline if name == entry.task else read_base(name) for name in names]
-    return "\n\n".join(texts)
+    return "\n\n".join(read_base(name) for name in names)
 
 
+starter_task = cache(load_task)
+
+
+@cache
 def read_base(name: str) -> str:
+    """The text of a file of `bases/`, or of the baseline of a task."""
+    if name in CASES:
+        return baseline_source(starter_task(name)).partition(HEAD)[2]
     return (FOLDER / "bases" / f"{name}.py").read_text(encoding="utf-8")
 
 
@@ -146,10 +152,9 @@ def merge(base: str, code: str) -> str:
     lines = code.splitlines()
     begin = 0
     for node in ast.parse(code).body:
-        old = next(
-            (statement for statement in ast.parse(base).body if name_of(statement) == name_of(node) != ""),
-            None,
-        )
+        name = name_of(node)
+        statements = ast.parse(base).body if name and name in base else []
+        old = next((statement for statement in statements if name_of(statement) == name), None)
         if old is not None:
             text = base.splitlines()
             text[first_line(old) - 1 : old.end_lineno] = lines[begin : node.end_lineno]
@@ -172,7 +177,7 @@ def first_line(node: ast.stmt) -> int:
 
 def narrow(entry: Entry, level: str) -> Task:
     """The entry's task with few cases of few rows; the exam level adds one exam case."""
-    task = load_task(entry.task)
+    task = starter_task(entry.task)
     names = entry.cases or CASES[entry.task][: None if entry.is_honest else 1]
     cases = [case for case in task.open_cases if case.name in names]
     assert len(cases) == len(names), f"{entry.name} names a case that {entry.task} does not have"

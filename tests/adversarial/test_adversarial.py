@@ -1,13 +1,15 @@
 """Protects the judge's verdicts on the corpus: cheats are refused, honest kernels are correct, known limits are unchanged.
 
-`make test` judges a fifth of the cheats, drawn anew for each commit, and honest kernels in `tests/honest`. `make soak` judges all
-entries, `pytest -m gpu` on a GPU.
+`make test` judges two cheats of each family, drawn anew for each commit, and honest kernels in `tests/honest`. `make soak`
+judges all entries, `pytest -m gpu` on a GPU.
 """
 
 from __future__ import annotations
 
 import ast
 import asyncio
+from itertools import groupby
+from operator import attrgetter
 from pathlib import Path
 
 import pytest
@@ -34,7 +36,8 @@ REFUSED = [entry for entry in CORPUS if entry.family != KNOWN_LIMITS]
 CPU = [entry for entry in REFUSED if entry.device != "gpu"]
 GPU = [entry for entry in REFUSED if entry.device != "cpu" and entry.level == "default"]
 CHEATS = [entry for entry in CPU if not entry.is_honest]
-JUDGINGS = [(entry, entry.level) for entry in (CPU if SOAK else drawn(CHEATS, len(CHEATS) // 5))]
+SAMPLE = [entry for _, family in groupby(CHEATS, attrgetter("family")) for entry in drawn([*family], 2)]
+JUDGINGS = [(entry, entry.level) for entry in (CPU if SOAK else SAMPLE)]
 LIMIT_JUDGINGS = [(entry, level) for entry in LIMITS for level in ("default", "exam")]
 
 
@@ -129,6 +132,6 @@ async def test_corpus_entries_are_valid_and_complete() -> None:
     honest = [entry for entry in REFUSED if entry.is_honest]
     cheats = [entry for entry in REFUSED if not entry.is_honest]
     assert len(cheats) >= 250
-    assert len(honest) >= 40
+    assert len(honest) >= 24
     assert len(LIMITS) <= 45
     assert {entry.task for entry in honest} == {entry.task for entry in cheats} == set(CASES)

@@ -21,11 +21,7 @@ from tests.conftest import SOAK
 from tests.support.candidates import adding
 from tests.support.judging import judge_task
 
-pytestmark = [
-    pytest.mark.judge,
-    pytest.mark.asyncio(loop_scope="session"),
-    pytest.mark.timeout(3600),
-]
+pytestmark = [pytest.mark.judge, pytest.mark.asyncio(loop_scope="session"), pytest.mark.timeout(3600)]
 
 EVALUATIONS, EVERY = (500, 20) if SOAK else (12, 3)
 """Number of evaluations, and the interval between failing evaluations: 5 %, or enough for one of each kind."""

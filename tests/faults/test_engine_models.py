@@ -1,4 +1,7 @@
-"""Protects a session from faults of a model provider: through the real SDKs, each fault becomes a clear event."""
+"""Protects a session from faults of a model provider: through the real SDKs, each fault becomes a clear event.
+
+`tests/engine/test_models_clients.py` sends the faults on each wire to a client alone; here a commit draws one wire.
+"""
 
 from __future__ import annotations
 
@@ -12,18 +15,10 @@ from engine.models import Limits
 from harness import Verdict
 from sessions import Home
 from sessions.events import AttemptJudged, CallFailed, CallFinished, CallRetried, Event, InstanceFinished
+from tests.support.draws import drawn
 from tests.support.engines import answer_of, plan, play
 from tests.support.model_calls import WIRES, connected
-from tests.support.model_server import (
-    Answer,
-    Seen,
-    cuts,
-    garbage,
-    hangs,
-    refuses,
-    says,
-    truncated,
-)
+from tests.support.model_server import Answer, Seen, cuts, garbage, hangs, refuses, says, truncated
 
 LIMITS = Limits(
     connect_s=30, first_token_s=30, silence_s=30, reply_s=60, tries=3, wait_low_s=0.0, wait_high_s=0.0
@@ -31,6 +26,7 @@ LIMITS = Limits(
 """Limits that a healthy reply keeps even on a busy machine; a reply that breaks one would be a second fault."""
 IMPATIENT = msgspec.structs.replace(LIMITS, silence_s=2)
 """Limits for the one fault that lasts until a limit ends it."""
+DRAWN_WIRES = drawn(WIRES, 1)
 GOOD = answer_of("correct", "good")
 
 PASSING = {
@@ -73,7 +69,7 @@ def events_of(kind: type[Event], events: list[Event]) -> list[Event]:
     return [event for event in events if isinstance(event, kind)]
 
 
-@pytest.mark.parametrize("wire", WIRES)
+@pytest.mark.parametrize("wire", DRAWN_WIRES)
 @pytest.mark.parametrize("fault", PASSING)
 async def test_passing_fault_is_reported_and_retried(tmp_path: Path, wire: str, fault: str) -> None:
     answer, reason = PASSING[fault]
@@ -88,7 +84,7 @@ async def test_passing_fault_is_reported_and_retried(tmp_path: Path, wire: str, 
     assert judged.evaluation.verdict is Verdict.CORRECT
 
 
-@pytest.mark.parametrize("wire", WIRES)
+@pytest.mark.parametrize("wire", DRAWN_WIRES)
 @pytest.mark.parametrize("fault", LASTING)
 async def test_lasting_fault_ends_its_instance_with_a_reason(tmp_path: Path, wire: str, fault: str) -> None:
     answer, reason = LASTING[fault]
@@ -101,7 +97,7 @@ async def test_lasting_fault_ends_its_instance_with_a_reason(tmp_path: Path, wir
     assert "\n" not in ended.message
 
 
-@pytest.mark.parametrize("wire", WIRES)
+@pytest.mark.parametrize("wire", DRAWN_WIRES)
 @pytest.mark.parametrize("fault", UNUSABLE)
 async def test_unusable_reply_is_retried_once_then_no_code(tmp_path: Path, wire: str, fault: str) -> None:
     once = await session(Home(tmp_path / "once"), wire, first_then(UNUSABLE[fault]), iterations=1)
@@ -113,7 +109,7 @@ async def test_unusable_reply_is_retried_once_then_no_code(tmp_path: Path, wire:
     assert verdicts == [Verdict.NO_CODE, Verdict.CORRECT]
 
 
-@pytest.mark.parametrize("wire", WIRES)
+@pytest.mark.parametrize("wire", DRAWN_WIRES)
 async def test_failed_instance_leaves_the_others_running(tmp_path: Path, wire: str) -> None:
     prompts: list[str] = []
 

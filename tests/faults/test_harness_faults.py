@@ -209,7 +209,6 @@ async def test_broken_task_is_infra_error(own_pool: DevicePool, tmp_path: Path) 
     evaluation = await evaluate(adding(), task, own_pool, targets=[target("gfx942")], seed=1)
     assert evaluation.verdict is Verdict.INFRA_ERROR
     assert "problem.py" in evaluation.error.message
-    assert await still_judges(own_pool)
 
 
 @pytest.mark.soak

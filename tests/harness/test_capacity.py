@@ -20,9 +20,22 @@ def gpu(memory_gib: float | None, name: str = "0") -> Device:
     return Device(name=name, kind="cuda", identity=Identity(model="X", memory_bytes=memory_bytes))
 
 
-def test_large_gpu_with_sixteen_cores_judges_more_than_two() -> None:
-    assert slots_of(gpu(139.8), gpus=1, cores=16) == 7
-    assert slots_of(gpu(79.6), gpus=1, cores=16) == 4
+@pytest.mark.parametrize(
+    ("memory_gib", "gpus", "cores", "slots"),
+    [
+        (139.8, 1, 16, 7),
+        (79.6, 1, 16, 4),
+        (191, 8, 128, 7),  # the GPUs of a node share its cores
+        (191, 8, 64, 3),
+        (191, 8, 16, capacity.LEAST),  # one is prepared while one is timed
+        (288, 1, 256, capacity.MOST),
+        (None, 1, 64, 2),
+    ],
+)
+def test_slots_follow_from_memory_and_cores(
+    memory_gib: float | None, gpus: int, cores: int, slots: int
+) -> None:
+    assert slots_of(gpu(memory_gib), gpus=gpus, cores=cores) == slots
 
 
 def test_without_timing_a_gpu_judges_more() -> None:
@@ -31,23 +44,12 @@ def test_without_timing_a_gpu_judges_more() -> None:
     assert slots_of(gpu(79.6), gpus=1, cores=16, case_bytes=recorded) < 14
 
 
-def test_gpus_of_a_node_share_its_cores() -> None:
-    assert slots_of(gpu(191), gpus=8, cores=128) == 7
-    assert slots_of(gpu(191), gpus=8, cores=64) == 3
-    assert slots_of(gpu(191), gpus=8, cores=16) == capacity.LEAST, "one is prepared while one is timed"
-    assert slots_of(gpu(288), gpus=1, cores=256) == capacity.MOST
-
-
 def test_larger_cases_mean_fewer_slots_and_never_none() -> None:
     counts = [slots_of(gpu(139.8), gpus=1, cores=32, case_bytes=size * GIB) for size in (1, 2, 4, 16)]
     assert counts == sorted(counts, reverse=True)
     assert counts[0] > counts[2]
     assert counts[-1] == 1
     assert slots_of(gpu(8), gpus=1, cores=32) == 1
-
-
-def test_unknown_memory_means_two_slots() -> None:
-    assert slots_of(gpu(None), gpus=1, cores=64) == 2
 
 
 def test_largest_case_is_taken_over_all_tasks(tmp_path: Path) -> None:

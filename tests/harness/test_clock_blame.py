@@ -15,16 +15,7 @@ from harness.wire.messages.requests import WorkerAnswer
 from harness.wire.messages.timer import Batch, Fetch, Prepare, Prepared, Record, Renew, Sample, Sampled
 from harness.wire.results.evaluation import Verdict
 from harness.worker.clock.case_inputs import CaseInputs
-from tests.support.fake_timers import (
-    Dies,
-    FakeSeat,
-    bench,
-    dies,
-    no_descriptor_is_left,
-    on,
-    raises,
-    silent,
-)
+from tests.support.fake_timers import Dies, FakeSeat, bench, dies, no_descriptor_is_left, on, raises, silent
 
 __all__ = ["no_descriptor_is_left"]
 
@@ -130,9 +121,7 @@ PARAGRAPH = (
 FIRST_SENTENCES = "CUDA out of memory. Tried to allocate 20.00 GiB. GPU 0 has a total capacity of 139.80 GiB of which 5.25 GiB is free."
 
 
-def test_out_of_memory_in_judge_names_case_briefly(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_out_of_memory_in_judge_names_case_briefly(monkeypatch: pytest.MonkeyPatch) -> None:
     def full(*_: object) -> None:
         raise torch.OutOfMemoryError(PARAGRAPH)
 

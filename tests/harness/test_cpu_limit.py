@@ -10,9 +10,7 @@ from harness.worker.oracle import worker_line
 pytestmark = pytest.mark.judge
 
 
-def test_cpu_limit_allows_overhead_of_recording(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_cpu_limit_allows_overhead_of_recording(monkeypatch: pytest.MonkeyPatch) -> None:
     spent = [100.0]
     monkeypatch.setattr(worker_line.syscalls, "cpu_seconds", lambda _: spent[0])
     check = worker_line.cpu_limit(1, 30.0)

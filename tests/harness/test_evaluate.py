@@ -12,6 +12,7 @@ import pytest
 from harness import STAGES, DevicePool, Evaluation, StageEntered, StageLeft, TimeLimits, Verdict
 from suites import baseline_source, load_task
 from tests.support.candidates import KERNEL, adding, with_value
+from tests.support.draws import drawn
 from tests.support.judging import judge
 
 pytestmark = [pytest.mark.judge, pytest.mark.asyncio(loop_scope="session")]
@@ -32,11 +33,10 @@ def impatient_pool(pool: DevicePool, monkeypatch: pytest.MonkeyPatch) -> DeviceP
 
 
 async def test_correct_kernel_passes_all_stages_on_cpu(pool: DevicePool) -> None:
+    task = load_task("vector_add")
     events: list[StageEntered | StageLeft] = []
     texts: dict[str, bytes] = {}
-    evaluation = await judge(
-        pool, baseline_source(load_task("vector_add")), on_event=events.append, keep_texts=texts.update
-    )
+    evaluation = await judge(pool, baseline_source(task), on_event=events.append, keep_texts=texts.update)
     assert (evaluation.verdict, evaluation.error, evaluation.call, evaluation.execution) == (
         Verdict.CORRECT,
         None,
@@ -63,18 +63,13 @@ async def test_correct_kernel_passes_all_stages_on_cpu(pool: DevicePool) -> None
     ended = [event.stage.name for event in events if isinstance(event, StageLeft)]
     assert entered == ended == list(STAGES)
     assert msgspec.json.decode(msgspec.json.encode(evaluation), type=Evaluation) == evaluation
-
-
-async def test_traffic_is_exact_and_estimate_bounds_are_ordered(pool: DevicePool) -> None:
-    task = load_task("vector_add")
-    evaluation = await judge(pool, baseline_source(task))
     assert [traffic.case for traffic in evaluation.traffic] == [case.name for case in task.open_cases]
     for traffic, case in zip(evaluation.traffic, task.open_cases, strict=True):
         wanted = 3 * case.cpu["n"] * (4 if case.dtype == "float32" else 2)
         assert traffic.unique_read_bytes + traffic.unique_write_bytes == wanted == traffic.minimal_bytes
         assert traffic.launches == 1
-    assert all(0 < bounds.low_us <= bounds.high_us for bounds in evaluation.estimate)
     assert len(evaluation.estimate) == len(task.open_cases)
+    assert all(0 < bounds.low_us <= bounds.high_us for bounds in evaluation.estimate), "bounds are ordered"
 
 
 async def test_only_first_target_can_fail_a_candidate(pool: DevicePool) -> None:
@@ -205,24 +200,22 @@ async def test_all_operators_outside_kernels_are_named_at_once(pool: DevicePool)
     )
 
 
-@pytest.mark.parametrize(
-    ("result", "kind", "says"),
-    [
-        ("out.double()", "dtype", "float64, expected float32"),
-        ("out[:-1]", "shape", "[16383], expected [16384]"),
-        ("None", "structure", "no return statement"),
-        ("(out, out)", "structure", "expected one tensor, got a tuple of 2 tensors"),
-        ("[out]", "structure", "expected one tensor, got a list of 1 tensor"),
-        pytest.param("(out, 1)", "structure", "got a tuple of 2 values", marks=pytest.mark.soak),
-        pytest.param(
-            "float(out[0])", "structure", "expected one tensor, got a float", marks=pytest.mark.soak
-        ),
-        ("torch.empty(x.shape, device='meta')", "structure", "on the device meta"),
-        ("out.to(torch.float8_e4m3fn)", "dtype", "float8_e4m3fn, expected float32"),
-        pytest.param("out.to(torch.complex64)", "structure", "dtype complex64", marks=pytest.mark.soak),
-        ("torch.empty(x.shape, dtype=torch.bits8)", "structure", "dtype bits8"),
-    ],
-)
+RESULTS = [
+    ("out.double()", "dtype", "float64, expected float32"),
+    ("out[:-1]", "shape", "[16383], expected [16384]"),
+    ("None", "structure", "no return statement"),
+    ("(out, out)", "structure", "expected one tensor, got a tuple of 2 tensors"),
+    ("[out]", "structure", "expected one tensor, got a list of 1 tensor"),
+    ("(out, 1)", "structure", "got a tuple of 2 values"),
+    ("float(out[0])", "structure", "expected one tensor, got a float"),
+    ("torch.empty(x.shape, device='meta')", "structure", "on the device meta"),
+    ("out.to(torch.float8_e4m3fn)", "dtype", "float8_e4m3fn, expected float32"),
+    ("out.to(torch.complex64)", "structure", "dtype complex64"),
+    ("torch.empty(x.shape, dtype=torch.bits8)", "structure", "dtype bits8"),
+]
+
+
+@pytest.mark.parametrize(("result", "kind", "says"), drawn(RESULTS, 4))
 async def test_result_of_wrong_dtype_shape_or_structure_is_wrong(
     pool: DevicePool, result: str, kind: str, says: str
 ) -> None:
@@ -274,35 +267,22 @@ async def test_timeout_of_slow_interpreter_operation_is_unsupported(hasty_pool: 
     assert "tl.sort" in evaluation.error.message
 
 
-@pytest.mark.parametrize(("number", "name"), [(11, "SIGSEGV"), (40, "signal 40")])
-async def test_crash_names_the_signal(pool: DevicePool, number: int, name: str) -> None:
-    source = adding(before=f"[torch][0].os.kill([torch][0].os.getpid(), {number})")
-    evaluation = await judge(pool, source, cases=1)
-    assert (evaluation.verdict, evaluation.error.kind) == (Verdict.CRASH, name)
-    assert f"killed by {name}" in evaluation.error.message
-    assert "case fp32" in evaluation.error.message
+ENDINGS = [
+    ("raise KeyboardInterrupt", Verdict.CALL_ERROR, "KeyboardInterrupt"),
+    ("raise GeneratorExit", Verdict.CALL_ERROR, "GeneratorExit"),
+    ("raise type('Stop', (BaseException,), {})('enough')", Verdict.CALL_ERROR, "enough"),
+    ("raise SystemExit(70)", Verdict.CRASH, "exit code 70"),
+    ("[torch][0].os.closerange(3, 50)", Verdict.CRASH, "ended its process"),
+    ("[torch][0].os.kill([torch][0].os.getpid(), 11)", Verdict.CRASH, "killed by SIGSEGV in case fp32"),
+    ("[torch][0].os.kill([torch][0].os.getpid(), 40)", Verdict.CRASH, "killed by signal 40 in case fp32"),
+]
+COMPILE_ENDINGS = [
+    (f"if 'Interpreted' not in type(add_kernel).__name__: {end}", Verdict.COMPILE_ERROR, says)
+    for end, says in (("raise SystemExit(70)", "70"), ("raise KeyboardInterrupt", "KeyboardInterrupt"))
+]
 
 
-@pytest.mark.parametrize(
-    ("before", "verdict", "says"),
-    [
-        ("raise KeyboardInterrupt", Verdict.CALL_ERROR, "KeyboardInterrupt"),
-        pytest.param("raise GeneratorExit", Verdict.CALL_ERROR, "GeneratorExit", marks=pytest.mark.soak),
-        ("raise type('Stop', (BaseException,), {})('enough')", Verdict.CALL_ERROR, "enough"),
-        ("raise SystemExit(70)", Verdict.CRASH, "exit code 70"),
-        ("[torch][0].os.closerange(3, 50)", Verdict.CRASH, "ended its process"),
-        (
-            "if 'Interpreted' not in type(add_kernel).__name__: raise SystemExit(70)",
-            Verdict.COMPILE_ERROR,
-            "70",
-        ),
-        (
-            "if 'Interpreted' not in type(add_kernel).__name__: raise KeyboardInterrupt",
-            Verdict.COMPILE_ERROR,
-            "KeyboardInterrupt",
-        ),
-    ],
-)
+@pytest.mark.parametrize(("before", "verdict", "says"), [*drawn(ENDINGS, 3), *drawn(COMPILE_ENDINGS, 1)])
 async def test_candidate_that_ends_its_process_is_never_infra_error(
     pool: DevicePool, before: str, verdict: Verdict, says: str
 ) -> None:

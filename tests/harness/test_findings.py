@@ -13,6 +13,7 @@ from harness.wire.results.evaluation import ErrorReport
 from suites import load_task
 from tests.support.candidates import IMPORTS, KERNEL, adding
 from tests.support.doubled_task import BASELINE, TASK, changed, write_doubled
+from tests.support.draws import drawn
 from tests.support.evaluations import correct, failed
 from tests.support.judging import judge_task
 
@@ -96,7 +97,7 @@ async def test_in_place_task_allows_changed_and_returned_input(pool: DevicePool,
         ("    out = torch.empty((rows, columns), dtype=x.dtype, device=x.device)\n", "    out = x\n"),
         ("out_ptr + row * columns + offsets", "out_ptr + row * row_stride + offsets * column_stride"),
     )
-    for source in (in_place, BASELINE):
+    for source in drawn((in_place, BASELINE), 1):
         evaluation = await judge_task(pool, source, task)
         assert (evaluation.verdict, evaluation.error) == (Verdict.CORRECT, None)
     twice = in_place.replace(

@@ -112,9 +112,7 @@ async def test_unwritten_output_is_wrong(gpu_pool: DevicePool) -> None:
     assert verdict_and_kind(evaluation) == ("wrong", "mismatch")
 
 
-async def test_illegal_address_is_a_crash_and_next_candidate_is_judged(
-    gpu_pool: DevicePool,
-) -> None:
+async def test_illegal_address_is_a_crash_and_next_candidate_is_judged(gpu_pool: DevicePool) -> None:
     evaluation = await judge_small(
         gpu_pool, adding("spare = x.new_empty(3)\nlaunch(x, y, out)\nblind(x, shift=1 << 40)\nreturn out")
     )

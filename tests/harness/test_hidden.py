@@ -26,7 +26,8 @@ def task(tmp_path: Path) -> Task:
 
 
 async def test_general_kernel_is_correct_in_every_hidden_case(pool: DevicePool, task: Task) -> None:
-    evaluation = await judge_task(pool, BASELINE, task)
+    """Every call is compared, and the worst call is the margin of a kernel that is a little off."""
+    evaluation = await judge_task(pool, changed(("2 * x, mask=mask", "x * 2.000001, mask=mask")), task)
     assert (evaluation.verdict, evaluation.error) == (Verdict.CORRECT, None)
     names = {margin.case for margin in evaluation.margins}
     assert names >= {
@@ -46,6 +47,11 @@ async def test_general_kernel_is_correct_in_every_hidden_case(pool: DevicePool, 
     }
     assert [traffic.case for traffic in evaluation.traffic] == ["plain", "wide"]
     assert {row.case for rows in evaluation.resources.values() for row in rows} == {"plain"}
+    calls = next(fact for fact in evaluation.facts if fact.name == "calls with right answers")
+    assert (int(calls.value) >= 20, calls.basis) == (True, Basis.PROOF)
+    used = {margin.case: margin.used for margin in evaluation.margins if margin.measure == "elementwise"}
+    assert 0.3 < used["plain"] < 1
+    assert set(used) == names
     with_empty_launch = changed(("    if out.numel():\n        doubled_kernel", "    doubled_kernel"))
     assert (await judge_task(pool, with_empty_launch, task)).verdict is Verdict.CORRECT
 
@@ -76,7 +82,7 @@ WRONG_IN_ONE_KIND = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("right", "wrong", "case"), drawn(WRONG_IN_ONE_KIND, 4))
+@pytest.mark.parametrize(("right", "wrong", "case"), drawn(WRONG_IN_ONE_KIND, 3))
 async def test_kernel_wrong_in_one_kind_is_found_in_that_kind(
     pool: DevicePool, task: Task, right: str, wrong: str, case: str
 ) -> None:
@@ -145,7 +151,7 @@ STATES = (
 """State that a kernel keeps between calls, and the kinds of error that may find it."""
 
 
-@pytest.mark.parametrize(("top", "before", "kind"), drawn(STATES, 2))
+@pytest.mark.parametrize(("top", "before", "kind"), drawn(STATES, 1))
 async def test_state_kept_between_calls_is_found(
     pool: DevicePool, task: Task, top: str, before: str, kind: str
 ) -> None:
@@ -158,17 +164,6 @@ async def test_state_kept_between_calls_is_found(
     assert evaluation.error is not None
     assert not kind or evaluation.error.kind in kind.split()
     assert evaluation.stages[3].ok is True or not kind, "correct in the first call of every case"
-
-
-async def test_every_call_is_compared_and_worst_call_is_the_margin(pool: DevicePool, task: Task) -> None:
-    worse = changed(("2 * x, mask=mask", "x * 2.000001, mask=mask"))
-    evaluation = await judge_task(pool, worse, task)
-    assert evaluation.verdict is Verdict.CORRECT
-    calls = next(fact for fact in evaluation.facts if fact.name == "calls with right answers")
-    assert (int(calls.value) >= 20, calls.basis) == (True, Basis.PROOF)
-    used = {margin.case: margin.used for margin in evaluation.margins if margin.measure == "elementwise"}
-    assert 0.3 < used["plain"] < 1
-    assert set(used) == {margin.case for margin in evaluation.margins}
 
 
 async def test_hidden_case_that_task_code_refuses_is_skipped_and_reported(
@@ -210,19 +205,3 @@ async def test_exam_of_task_without_exam_cases_finds_special_cased_kernel(
     evaluation = await judge_task(pool, changed(("[(rows,)]", "[(rows // 4 * 4,)]")), task, exam=True)
     assert evaluation.verdict is Verdict.WRONG
     assert evaluation.exam
-
-
-async def test_allowed_operator_passes_and_is_refused_without_permission(
-    pool: DevicePool, tmp_path: Path
-) -> None:
-    adding = changed(
-        (LAUNCH, "twice = torch.add(x, x)\n        " + LAUNCH.replace("x", "twice")),
-        ("2 * x, mask=mask", "x, mask=mask"),
-    )
-    allowing = TASK.replace(
-        'outlier_inputs = ["x"]\n', 'outlier_inputs = ["x"]\nallowed_operators = ["add"]\n'
-    )
-    evaluation = await judge_task(pool, adding, write_doubled(tmp_path, task=allowing))
-    assert (evaluation.verdict, evaluation.error) == (Verdict.CORRECT, None)
-    evaluation = await judge_task(pool, adding, write_doubled(tmp_path / "again"))
-    assert (evaluation.verdict, evaluation.error.kind) == (Verdict.REJECTED, "operator")

@@ -145,3 +145,9 @@ def test_cuda_tensors_share_cpu_memory(seen: Any) -> None:
     assert (device["same"], device["on_gpu"]) == (True, True)
     assert device["stream"] == 0
     assert device["numbers"] == seen["numbers"]
+
+
+def test_each_operation_of_bfloat16_rounds_as_torch_and_counts_two_bytes(seen: Any) -> None:
+    same = seen["rounding"]
+    assert len(same) == 24
+    assert [operation for operation, is_same in same.items() if not is_same] == []

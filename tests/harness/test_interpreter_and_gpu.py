@@ -122,20 +122,16 @@ async def judge(gpu: OneGpu, source: str) -> Evaluation:
     return await evaluate(source, TASK, gpu, targets=[target("sm_90")], seed=1)  # type: ignore[arg-type]
 
 
-async def test_correct_candidate_has_interpreter_facts_and_gpu_stages(gpu: OneGpu) -> None:
-    evaluation = await judge(gpu, START)
-    assert (evaluation.verdict, evaluation.device, gpu.spares.taken) == (Verdict.CORRECT, "0", 1)
-    assert [stage.ok for stage in evaluation.stages][:5] == [True] * 5
-    assert any(fact.name.startswith("cpu, ") and "replay" in fact.name for fact in evaluation.facts)
-
-
-async def test_late_refusal_by_interpreter_keeps_gpu_judge_alive(gpu: OneGpu) -> None:
+async def test_refusal_by_interpreter_or_compiler_keeps_gpu_judge_alive(gpu: OneGpu) -> None:
     await judge(gpu, START)
     judge_process = gpu.judge
     evaluation = await judge(gpu, LATE)
     assert evaluation.verdict is not Verdict.CORRECT
     assert evaluation.error is not None
     assert gpu.spares.taken == 2, "it was tried"
+    evaluation = await judge(gpu, ONLY_INTERPRETED)
+    assert (evaluation.verdict, evaluation.device) == (Verdict.COMPILE_ERROR, "0"), "it is never called"
+    assert gpu.judge is judge_process
     assert (await judge(gpu, START)).verdict is Verdict.CORRECT
     assert gpu.judge is judge_process
     assert not judge_process.ended.done()
@@ -162,18 +158,11 @@ async def test_gpu_is_prepared_while_the_interpreter_judges_and_leased_only_to_l
         return await compile_all(self, *rest)
 
     monkeypatch.setattr(Compiler, "compile_all", noted)
-    assert (await judge(gpu, START)).verdict is Verdict.CORRECT
+    evaluation = await judge(gpu, START)
+    assert (evaluation.verdict, evaluation.device, gpu.spares.taken) == (Verdict.CORRECT, "0", 1)
+    assert [stage.ok for stage in evaluation.stages][:5] == [True] * 5
+    assert any(fact.name.startswith("cpu, ") and "replay" in fact.name for fact in evaluation.facts)
     assert holders(GPU) == ()
     assert taken_at_compile == [1], (
         "the first call on the GPU waits for what is compiled once, with a guest at hand"
     )
-
-
-async def test_candidate_that_does_not_compile_is_never_called_on_the_gpu(gpu: OneGpu) -> None:
-    await judge(gpu, START)
-    judge_process = gpu.judge
-    evaluation = await judge(gpu, ONLY_INTERPRETED)
-    assert (evaluation.verdict, evaluation.device) == (Verdict.COMPILE_ERROR, "0")
-    assert gpu.judge is judge_process
-    assert (await judge(gpu, START)).verdict is Verdict.CORRECT
-    assert gpu.judge is judge_process

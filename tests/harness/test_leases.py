@@ -15,16 +15,7 @@ import pytest
 
 from harness import Device, DevicePool
 from harness.node import leases
-from harness.node.leases import (
-    VARIABLE,
-    Holder,
-    Lease,
-    holders,
-    is_awaited_alone,
-    lease,
-    lease_folder,
-    take,
-)
+from harness.node.leases import VARIABLE, Holder, Lease, holders, is_awaited_alone, lease, lease_folder, take
 from harness.processes.slot import Slot
 from harness.wire.errors import LeaseUnavailable
 

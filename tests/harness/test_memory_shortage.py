@@ -101,11 +101,12 @@ class Judging:
 async def test_candidate_short_of_memory_beside_others_is_judged_again_alone(
     shortage: Callable[[], Evaluation], probe: Probe
 ) -> None:
-    leave = asyncio.Event()
+    entered, leave = asyncio.Event(), asyncio.Event()
 
     async def neighbour(pool: DevicePool) -> None:
         async def judging() -> Evaluation:
             async with pool.leases.using(slot):
+                entered.set()
                 await leave.wait()
             return correct()
 
@@ -119,7 +120,7 @@ async def test_candidate_short_of_memory_beside_others_is_judged_again_alone(
         asyncio.TaskGroup() as group,
     ):
         group.create_task(neighbour(pool))
-        await asyncio.sleep(0.1)
+        await entered.wait()
         judging = Judging(pool, slot, shortage, correct)
         sheet = Sheet(TASK, "0")
         judged = group.create_task(_judge_with_memory(sheet, pool, slot, judging))

@@ -80,7 +80,6 @@ def tensors_stay(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(torch.Tensor, "cuda", lambda tensor: tensor)
 
 
-@pytest.mark.asyncio
 @pytest.mark.parametrize(
     ("bound", "device", "shape", "note"),
     [
@@ -116,7 +115,6 @@ async def test_the_call_for_timing_has_the_largest_sizes_that_run(
         assert [tuple(x.shape) for x in device.inputs] == [shape]
 
 
-@pytest.mark.asyncio
 async def test_a_recording_without_a_gpu_has_small_calls_only() -> None:
     script, notes = await choose_model_script(PUBLIC, Device().ask, on_gpu=False)
     assert script.performance == ""

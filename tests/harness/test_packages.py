@@ -15,6 +15,7 @@ from harness.worker.kit.in_place import with_changed_inputs
 from suites import Package, Task, find_package
 from suites.own.entry import KernelFile
 from suites.own.joining import join_kernels
+from tests.support.draws import drawn
 from tests.support.judging import judge_task
 from tests.support.packaged_task import KERNEL, write_packaged_task
 
@@ -69,64 +70,55 @@ async def test_module_that_reads_a_variable_and_makes_a_lock_is_imported(
     assert (told(evaluation), evaluation.verdict) == ("", Verdict.CORRECT)
 
 
-@pytest.mark.parametrize(
-    ("old", "new", "verdict", "says"),
-    [
-        ("scaled(x, y), mask", "scaled(y, x), mask", Verdict.WRONG, "output `x` is wrong"),
-        (
-            "    block = cfg",
-            "    from .sibling import scale_ as original\n    return original(x, y)\n    block = cfg",
-            Verdict.REJECTED,
-            "the kernel `_scale_kernel` of ops.sibling was launched",
-        ),
-        (
-            "    block = cfg",
-            "    if x.numel() > 100000:\n        from ops.launching import run\n        return run(x, y)\n    block = cfg",
-            Verdict.REJECTED,
-            "at its gpu sizes: the kernel `_scale_kernel` of ops.sibling was launched",
-        ),
-        (
-            "    block = cfg",
-            "    from .reference import scale_ as reference\n    reference(x, y)\n    x, y = x.clone(), y.clone()\n    block = cfg",
-            Verdict.REJECTED,
-            "operators `mul_` (line 31), `add_` (line 31) compute outside",
-        ),
-        (
-            "    _scale_kernel[",
-            "    from ops.sibling import _scale_kernel\n    _scale_kernel[",
-            Verdict.REJECTED,
-            "`_scale_kernel` is a kernel of ops.sibling",
-        ),
-        (
-            "    block = cfg",
-            "    (Path(__file__).parents[2] / 'secret.txt').read_text()\n    block = cfg",
-            Verdict.REJECTED,
-            "secret.txt': a candidate may only read files, and only those of its package in",
-        ),
-        (
-            "    block = cfg",
-            "    open(Path(__file__).parent / 'utils.py', 'w')\n    block = cfg",
-            Verdict.REJECTED,
-            "utils.py': a candidate may only read files",
-        ),
-        ("from .utils", "from ...utils", Verdict.REJECTED, "the import begins above its package"),
-        ("from ops.utils", "from ops.scale", Verdict.REJECTED, "the candidate imports itself"),
-    ],
-    ids=[
-        "wrong",
-        "sibling",
-        "sibling-at-gpu-sizes",
-        "torch-of-package",
-        "sibling-kernel",
-        "read-outside",
-        "write",
-        "above",
-        "itself",
-    ],
-)
+START = "    block = cfg"
+CHANGES = {
+    "wrong": ("scaled(x, y), mask", "scaled(y, x), mask", Verdict.WRONG, "output `x` is wrong"),
+    "sibling": (
+        START,
+        "    from .sibling import scale_ as original\n    return original(x, y)\n    block = cfg",
+        Verdict.REJECTED,
+        "the kernel `_scale_kernel` of ops.sibling was launched",
+    ),
+    "sibling at gpu sizes": (
+        START,
+        "    if x.numel() > 100000:\n        from ops.launching import run\n        return run(x, y)\n    block = cfg",
+        Verdict.REJECTED,
+        "at its gpu sizes: the kernel `_scale_kernel` of ops.sibling was launched",
+    ),
+    "torch of the package": (
+        START,
+        "    from .reference import scale_ as reference\n    reference(x, y)\n    x, y = x.clone(), y.clone()\n    block = cfg",
+        Verdict.REJECTED,
+        "operators `mul_` (line 31), `add_` (line 31) compute outside",
+    ),
+    "kernel of a sibling": (
+        "    _scale_kernel[",
+        "    from ops.sibling import _scale_kernel\n    _scale_kernel[",
+        Verdict.REJECTED,
+        "`_scale_kernel` is a kernel of ops.sibling",
+    ),
+    "read outside": (
+        START,
+        "    (Path(__file__).parents[2] / 'secret.txt').read_text()\n    block = cfg",
+        Verdict.REJECTED,
+        "secret.txt': a candidate may only read files, and only those of its package in",
+    ),
+    "write": (
+        START,
+        "    open(Path(__file__).parent / 'utils.py', 'w')\n    block = cfg",
+        Verdict.REJECTED,
+        "utils.py': a candidate may only read files",
+    ),
+    "above": ("from .utils", "from ...utils", Verdict.REJECTED, "the import begins above its package"),
+    "itself": ("from ops.utils", "from ops.scale", Verdict.REJECTED, "the candidate imports itself"),
+}
+
+
+@pytest.mark.parametrize("change", drawn([*CHANGES], 4))
 async def test_wrong_change_delegation_and_foreign_files_are_refused(
-    pool: DevicePool, task: Task, old: str, new: str, verdict: Verdict, says: str
+    pool: DevicePool, task: Task, change: str
 ) -> None:
+    old, new, verdict, says = CHANGES[change]
     assert KERNEL.count(old) == 1
     evaluation = await judge_task(pool, KERNEL.replace(old, new), task)
     assert says in told(evaluation)

@@ -37,7 +37,6 @@ async def to_the_lease(clock: ScriptedClock, _pool: Pool) -> None:
     await clock.reach_lease()
 
 
-@pytest.mark.asyncio
 async def test_no_timer_outlives_the_lease() -> None:
     pool = Pool()
     timing = await measure_with(to_the_end, pool)
@@ -48,7 +47,6 @@ async def test_no_timer_outlives_the_lease() -> None:
     assert pool.watch.calls == ["begin", "end"]
 
 
-@pytest.mark.asyncio
 async def test_cancelled_timing_ends_timers_before_the_lease() -> None:
     pool = Pool()
     with pytest.raises(asyncio.CancelledError):
@@ -59,7 +57,6 @@ async def test_cancelled_timing_ends_timers_before_the_lease() -> None:
     assert pool.watch.calls == ["begin", "end"]
 
 
-@pytest.mark.asyncio
 async def test_lost_judge_is_reported_and_leaves_no_timer() -> None:
     pool = Pool()
 
@@ -93,7 +90,6 @@ def with_a_killed_timer(side: str) -> Script:
     return script
 
 
-@pytest.mark.asyncio
 async def test_killed_player_is_no_verdict_the_first_time() -> None:
     async def script(clock: ScriptedClock, pool: Pool) -> None:
         await clock.reach_lease()
@@ -110,7 +106,6 @@ async def test_killed_player_is_no_verdict_the_first_time() -> None:
     assert timing.error.kind == "SIGKILL"
 
 
-@pytest.mark.asyncio
 @pytest.mark.parametrize("side", [BASELINE, CANDIDATE])
 async def test_killed_timer_is_no_verdict_the_first_time(side: str) -> None:
     pool = Pool()
@@ -141,7 +136,6 @@ served: list[list[bool]] = []
 """Whether the players of each timing served another one."""
 
 
-@pytest.mark.asyncio
 @pytest.mark.parametrize(
     ("options", "script", "is_kept"),
     [
@@ -164,7 +158,6 @@ async def test_players_outlive_a_timing(options: dict[str, bool], script: Script
     await pool.server.all_ended()
 
 
-@pytest.mark.asyncio
 async def test_calls_of_the_baseline_are_recorded_once() -> None:
     pool = Pool()
     call = TapedCall(tape=None, why_not="host code")
@@ -183,7 +176,6 @@ async def test_calls_of_the_baseline_are_recorded_once() -> None:
     assert known == [{}, {"fp32": call}, {}]
 
 
-@pytest.mark.asyncio
 async def test_silent_clock_times_out(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(limits, "ORACLE_S", 0.0)
     pool = Pool()
@@ -197,7 +189,6 @@ async def test_silent_clock_times_out(monkeypatch: pytest.MonkeyPatch) -> None:
         await measure_with(script, pool)
 
 
-@pytest.mark.asyncio
 async def test_nothing_is_timed_while_candidate_processes_remain() -> None:
     async def one_process() -> int:
         return 1
@@ -209,7 +200,6 @@ async def test_nothing_is_timed_while_candidate_processes_remain() -> None:
     assert (pool.server.alive, pool.watch.calls, pool.at_release) == ([], [], None)
 
 
-@pytest.mark.asyncio
 async def test_no_timer_starts_without_a_baseline(tmp_path: Path) -> None:
     pool = Pool()
     slot = SimpleNamespace(device=GPU, server=pool.server)

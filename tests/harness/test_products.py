@@ -7,7 +7,7 @@ import pytest
 from harness.hardware.product import GIB, Product, numbers
 from harness.hardware.product_tables import PRODUCTS, find_product
 from harness.hardware.recognition import recognise
-from harness.hardware.targets import hardware, target, targets
+from harness.hardware.targets import Hardware, hardware, target, targets
 from harness.wire.device import Identity
 
 AMD, NVIDIA = 0x1002, 0x10DE
@@ -39,6 +39,8 @@ def test_reference_device_of_each_target_is_a_product() -> None:
         assert product.target == known_target.name
         assert facts.memory_bytes_per_s == product.memory_bytes_per_s
         assert facts.matrix_flops == product.matrix_flops
+        assert set(facts.sources) == set(Hardware.__struct_fields__) - {"name", "sources"}
+        assert all(facts.sources.values())
     assert hardware(target("gfx942")).name == "MI300X"
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import random
+from functools import cache
 from typing import Any
 
 import pytest
@@ -93,6 +94,7 @@ def test_swapped_sides_give_the_inverse_ratio(seed: int, truth: float, pairs: in
 TRUTHS = (0.8, 1.5, 4.0, 1.1)
 
 
+@cache
 def cases_with_common_bias(seed: int) -> list[CaseRatios]:
     """Cases with a common error: in a pair all ratios are off by the same factor."""
     generator = random.Random(seed)

@@ -28,19 +28,21 @@ from tests.support.scripts import public_task
 pytestmark = [pytest.mark.judge, pytest.mark.asyncio(loop_scope="session")]
 
 
+NAMES = drawn([*ROUNDINGS], 2)
+
+
 @pytest_asyncio.fixture(scope="module", loop_scope="session")
 async def recorded(pool: DevicePool, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Task]:
     tasks = {}
-    for name, rounding in ROUNDINGS.items():
-        folder = tmp_path_factory.mktemp(name)
+    for name in NAMES:
+        rounding, folder = ROUNDINGS[name], tmp_path_factory.mktemp(name)
         public = public_task(rounding.reference, rounding.test, folder, name)
         tasks[name] = await record_task(public, folder / name, pool=pool, target=target("gfx942"))
     return tasks
 
 
 @pytest.mark.parametrize(
-    ("name", "mutant"),
-    drawn([(name, mutant) for name, rounding in ROUNDINGS.items() for mutant in rounding.mutants], 4),
+    ("name", "mutant"), [(name, mutant) for name in NAMES for mutant in drawn([*ROUNDINGS[name].mutants], 2)]
 )
 async def test_a_wrong_kernel_is_refused_beside_a_reference_that_rounds(
     pool: DevicePool, recorded: dict[str, Task], name: str, mutant: str
@@ -53,7 +55,7 @@ async def test_a_wrong_kernel_is_refused_beside_a_reference_that_rounds(
     assert evaluation.error.mismatch is not None
 
 
-@pytest.mark.parametrize("name", drawn([*ROUNDINGS], 2))
+@pytest.mark.parametrize("name", NAMES)
 async def test_a_kernel_that_is_more_exact_than_its_reference_is_right(
     pool: DevicePool, recorded: dict[str, Task], name: str
 ) -> None:

@@ -83,13 +83,7 @@ def test_amd_code_object_gives_all_figures() -> None:
         resources.sgprs,
         resources.vgpr_spills,
         resources.sgpr_spills,
-    ) == (
-        140,
-        12,
-        40,
-        3,
-        1,
-    )
+    ) == (140, 12, 40, 3, 1)
     assert (resources.scratch_bytes, resources.threads) == (16, 256)
     assert read_registers(code_object("gfx942")) == (140, 3)
 

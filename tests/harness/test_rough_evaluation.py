@@ -99,13 +99,12 @@ async def evaluate_roughly(
     return evaluation, clock
 
 
-async def test_variant_that_passes_interpreter_has_estimates_and_no_latency(
+async def test_variant_that_passes_interpreter_once_has_estimates_and_no_latency(
     pool: DevicePool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     variant = START.replace("1024", "512")
-    evaluation, clock = await evaluate_roughly(
-        pool, monkeypatch, variant, Timing((), "estimated", rough=ESTIMATES)
-    )
+    timing = Timing((), "estimated", rough=ESTIMATES)
+    evaluation, clock = await evaluate_roughly(pool, monkeypatch, variant, timing)
     assert (evaluation.verdict, evaluation.device, evaluation.rough) == (Verdict.CORRECT, "0", ESTIMATES)
     assert (evaluation.latency, evaluation.speedup, evaluation.speedup_geomean) == ((), None, None)
     assert [stage.name for stage in evaluation.stages] == list(STAGES)
@@ -117,14 +116,9 @@ async def test_variant_that_passes_interpreter_has_estimates_and_no_latency(
     assert (source, options["effort"]) == (variant, ROUGH[0])
     assert options["against"].baseline.name == "vector_add#1/1"
 
-
-async def test_variant_that_passed_a_rung_is_not_interpreted_again(
-    pool: DevicePool, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    timing = Timing((), "estimated", rough=ESTIMATES)
-    first, _ = await evaluate_roughly(pool, monkeypatch, START, timing)
-    monkeypatch.setattr("harness.processes.pool.Slot.channel", None)  # no interpreter can be used
-    again, clock = await evaluate_roughly(pool, monkeypatch, START, timing, Rough(ROUGH[1], first))
+    monkeypatch.setattr("harness.processes.pool.Slot.channel", None)  # the next rung needs no interpreter
+    next_rung = Rough(ROUGH[1], evaluation)
+    again, clock = await evaluate_roughly(pool, monkeypatch, variant, timing, next_rung)
     assert (again.verdict, again.rough, len(clock.calls)) == (Verdict.CORRECT, ESTIMATES, 1)
     assert [stage.ok for stage in again.stages] == [True] * 6
     assert clock.calls[0][1]["effort"] == ROUGH[1]

@@ -88,9 +88,7 @@ def test_slow_sample_is_skipped_with_a_reason(reports: dict[str, CaseSampled], n
     assert "more than 0.3 s of CPU time" in reports[name].why
 
 
-def test_gather_has_exact_requests_and_bounded_unique_bytes(
-    reports: dict[str, CaseSampled],
-) -> None:
+def test_gather_has_exact_requests_and_bounded_unique_bytes(reports: dict[str, CaseSampled]) -> None:
     gather = flow(reports, "gathers")
     count = 1 << 22
     assert gather.requested_read_bytes == count * (8 + 4)

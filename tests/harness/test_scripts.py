@@ -73,10 +73,12 @@ async def test_different_calls_become_cases(scale: Task) -> None:
     assert "out: float32[100] (all 0 before the call)" in scale.instruction
 
 
-async def test_the_reference_is_correct_in_every_call_and_in_the_exam(pool: DevicePool, scale: Task) -> None:
-    for exam in (False, True):
-        evaluation = await judge_task(pool, baseline_source(scale), scale, exam=exam)
-        assert (evaluation.verdict, evaluation.error) == (Verdict.CORRECT, None)
+@pytest.mark.parametrize("exam", drawn([False, True], 1))
+async def test_the_reference_is_correct_in_every_call_and_in_the_exam(
+    pool: DevicePool, scale: Task, *, exam: bool
+) -> None:
+    evaluation = await judge_task(pool, baseline_source(scale), scale, exam=exam)
+    assert (evaluation.verdict, evaluation.error) == (Verdict.CORRECT, None)
 
 
 VARIANTS = (
@@ -120,7 +122,7 @@ async def test_causes_in_different_calls_are_all_named(pool: DevicePool, scale: 
     assert "a cast to an integer?" in cast
     assert formula.startswith("case call-5: output `out` is wrong")
     assert structure.startswith("case call-6: TypeError: expected a dict")
-    assert cases.startswith("fails: 3 of 9 cases (call-4, call-5, call-6)")
+    assert cases.startswith("fails: 3 of 9 cases (call-4, call-5, call-6)"), cases
 
 
 async def test_other_seeds_give_other_values_so_that_known_answers_are_refused(

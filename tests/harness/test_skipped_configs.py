@@ -5,39 +5,30 @@ from __future__ import annotations
 import pytest
 
 from harness import DevicePool, Verdict
-from tests.support.additions import addition
+from tests.support.candidates import KERNEL, adding
 from tests.support.judging import judge
 
 pytestmark = [pytest.mark.judge, pytest.mark.timeout(120), pytest.mark.asyncio(loop_scope="session")]
 
-TUNED = "@triton.autotune(configs=[{configs}], key=['n'])"
-ASSERTED = "tl.static_assert(BLOCK <= 1024, 'a block is too large')"
+
+def tuned(*configs: tuple[int, int]) -> str:
+    """Source with configs of these blocks and warps; a block above 1024 fails a static assertion."""
+    listed = ", ".join(f"triton.Config({{'BLOCK': {block}}}, num_warps={warps})" for block, warps in configs)
+    kernel = KERNEL.replace("@triton.jit", f"@triton.autotune(configs=[{listed}], key=['n'])\n@triton.jit")
+    asserted = "    tl.static_assert(BLOCK <= 1024, 'a block is too large')\n    offsets ="
+    return adding(kernel=kernel.replace("    offsets =", asserted)).replace(", BLOCK=1024)", ")")
 
 
-def config(block: int, warps: int = 4) -> str:
-    return f"triton.Config({{'BLOCK': {block}}}, num_warps={warps})"
-
-
-def tuned(*configs: str, kernel: str = "") -> str:
-    return addition(arguments="", kernel=kernel, decorators=TUNED.format(configs=", ".join(configs)))
-
-
-async def test_too_large_first_config_is_skipped_in_every_case(pool: DevicePool) -> None:
-    """The config is compiled only in the first case; later cases use a different config."""
-    source = tuned(config(1024, warps=64), config(1024))
+async def test_config_that_is_too_large_or_fails_an_assertion_is_skipped_in_every_case(
+    pool: DevicePool,
+) -> None:
+    """The bad configs are compiled only in the first case; later cases use a different config."""
+    source = tuned((1024, 64), (4096, 4), (1024, 4))
     evaluation = await judge(pool, source, cases=("fp32-ragged", "fp16-ragged"), hidden=True)
     assert evaluation.verdict is Verdict.CORRECT, evaluation.error
 
 
-async def test_config_with_failed_static_assertion_is_skipped(pool: DevicePool) -> None:
-    source = tuned(config(1024), config(512), config(4096), kernel=ASSERTED)
-    evaluation = await judge(pool, source, cases=("fp32-ragged",), hidden=True)
-    assert evaluation.verdict is Verdict.CORRECT, evaluation.error
-
-
 async def test_first_error_is_reported_if_no_config_compiles(pool: DevicePool) -> None:
-    evaluation = await judge(
-        pool, tuned(config(2048), config(4096), kernel=ASSERTED), cases=("fp32-ragged",), hidden=True
-    )
+    evaluation = await judge(pool, tuned((2048, 4), (4096, 4)), cases=("fp32-ragged",), hidden=True)
     assert evaluation.verdict in (Verdict.CALL_ERROR, Verdict.COMPILE_ERROR)
     assert "a block is too large" in evaluation.error.message

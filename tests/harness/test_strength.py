@@ -11,7 +11,7 @@ from harness.worker.judge.wrong_answers import Strength
 from harness.worker.oracle.problem import BadProblem, Problem
 from suites import Task, load_suite
 from suites.folder import read_task
-from tests.suites.folders import PROBLEM, TASK, write_folder
+from tests.suites.folders import PROBLEM, TASK, write_documented_task, write_folder
 
 pytestmark = pytest.mark.judge
 BASELINE = """\
@@ -51,6 +51,10 @@ def test_starter_oracle_refuses_every_wrong_answer(task: Task) -> None:
     strength = Strength(Problem(task), task, seed=3)
     assert strength.weaknesses(task.cases) == ()
     assert strength.tried >= 30
+
+
+def test_documented_example_refuses_every_wrong_answer(tmp_path: Path) -> None:
+    assert weaknesses(write_documented_task(tmp_path)) == ()
 
 
 def test_loose_tolerance_accepts_zeros(tmp_path: Path) -> None:

@@ -51,12 +51,7 @@ def conclude(
 
 @pytest.mark.parametrize(
     ("candidate", "outcome"),
-    [
-        (0.5, Outcome.FASTER),
-        (2.0, Outcome.SLOWER),
-        (1.0, Outcome.NOT_RESOLVED),
-        (1.004, Outcome.SLOWER),
-    ],
+    [(0.5, Outcome.FASTER), (2.0, Outcome.SLOWER), (1.0, Outcome.NOT_RESOLVED), (1.004, Outcome.SLOWER)],
 )
 def test_latency_has_ratio_interval_and_outcome(candidate: float, outcome: Outcome) -> None:
     (latency,) = conclude(*times(baseline=1.0, candidate=candidate)).latency
@@ -90,10 +85,7 @@ def test_case_that_is_short_on_both_sides_has_no_ratio() -> None:
 
 @pytest.mark.parametrize(
     ("baseline", "candidate", "bound", "outcome"),
-    [
-        (0.635, 0.0099, Bound.AT_LEAST, Outcome.FASTER),
-        (0.0099, 0.635, Bound.AT_MOST, Outcome.SLOWER),
-    ],
+    [(0.635, 0.0099, Bound.AT_LEAST, Outcome.FASTER), (0.0099, 0.635, Bound.AT_MOST, Outcome.SLOWER)],
 )
 def test_case_that_is_short_on_one_side_has_a_bound(
     baseline: float, candidate: float, bound: Bound, outcome: Outcome
@@ -324,12 +316,7 @@ async def test_speedup_of_partly_timed_task_says_how_many_cases_it_covers(
 @pytest.mark.parametrize(
     ("tape", "compiled", "words", "basis"),
     [
-        (
-            Taped("fp32", launches=2, code=("a",)),
-            {"a", "b"},
-            "as compiled from the source",
-            "proof",
-        ),
+        (Taped("fp32", launches=2, code=("a",)), {"a", "b"}, "as compiled from the source", "proof"),
         (Taped("fp32", launches=2, code=("a", "x")), {"a"}, "not among those", "evidence"),
         (Taped("fp32", why_not="host code"), {"a"}, "none: host code", "evidence"),
     ],

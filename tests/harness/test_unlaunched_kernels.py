@@ -5,35 +5,13 @@ from __future__ import annotations
 import pytest
 
 from harness import DevicePool
+from tests.support.candidates import KERNEL, adding
 from tests.support.judging import judge
 
 pytestmark = [pytest.mark.judge, pytest.mark.asyncio(loop_scope="session")]
-SOURCE = """
-import torch
-import triton
-import triton.language as tl
-
-
-@triton.jit
-def few(x_ptr, y_ptr, out_ptr, n, BLOCK: tl.constexpr):
-    at = tl.program_id(0).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
-    total = tl.load(x_ptr + at, mask=at < n) + tl.load(y_ptr + at, mask=at < n)
-    tl.store(out_ptr + at, total, mask=at < n)
-
-
-@triton.jit
-def many(x_ptr, y_ptr, out_ptr, n, BLOCK: tl.constexpr):
-    at = tl.program_id(0).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
-    total = tl.load(x_ptr + at, mask=at < n) + tl.load(y_ptr + at, mask=at < n)
-    tl.store(out_ptr + at, total, mask=at < n)
-
-
-def vector_add(x, y):
-    out = torch.empty_like(x)
-    kernel = few if x.numel() < LIMIT else many
-    kernel[(triton.cdiv(x.numel(), 4096),)](x, y, out, x.numel(), BLOCK=4096)
-    return out
-"""
+SOURCE = adding(top=KERNEL.replace("add_kernel", "many")).replace(
+    "    add_kernel[", "    kernel = add_kernel if x.numel() < LIMIT else many\n    kernel["
+)
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,8 @@ Each file in `kernels/` is a candidate in the style of a library or a model. Its
 refused falsely. `TASK` names a starter task, or a task of `tasks/` if no starter task can show the feature. The baselines of
 `tasks/` are judged, too.
 
-Without `WAVEDECK_SOAK=1`, six kernels of `SAMPLE` are judged. `pytest -m gpu` judges all kernels on a GPU.
+Without `WAVEDECK_SOAK=1`, `host_code_of_libraries` and five kernels of `SAMPLE` are judged. `pytest -m gpu` judges all
+kernels on a GPU.
 """
 
 from __future__ import annotations
@@ -28,6 +29,7 @@ __all__ = ["gpu_pool"]
 pytestmark = [pytest.mark.judge, pytest.mark.timeout(1800), pytest.mark.asyncio(loop_scope="session")]
 FOLDER = Path(__file__).parent
 KERNELS = sorted(FOLDER.glob("kernels/*.py"))
+HOST_CODE = FOLDER / "kernels/host_code_of_libraries.py"
 BASELINES = sorted(FOLDER.glob("tasks/*/baseline.py"))
 SAMPLE = {
     "add_into_flat_views",
@@ -36,13 +38,13 @@ SAMPLE = {
     "constant_by_index",
     "constant_on_the_left",
     "device_guard_class",
-    "compiler_disable_decorator",
+    "kernels_of_a_factory",
     "libdevice_tanh_by_name",
     "loops_bounded_by_memory",
     "string_annotations",
-    "tl_math_sine",
+    "triton_math_by_name",
 }
-"""One kernel for each frequent cause: `make test` judges six of them, `make soak` judges all kernels."""
+"""One kernel for each frequent cause: `make test` judges five of them, `make soak` judges all kernels."""
 ROWS = 6
 
 
@@ -113,7 +115,9 @@ def assert_correct(evaluation: Evaluation) -> None:
 
 @pytest.mark.parametrize(
     "file",
-    [*KERNELS, *BASELINES] if SOAK else drawn([file for file in KERNELS if file.stem in SAMPLE], 6),
+    [*KERNELS, *BASELINES]
+    if SOAK
+    else [HOST_CODE, *drawn([file for file in KERNELS if file.stem in SAMPLE], 5)],
     ids=name_of,
 )
 async def test_kernel_is_correct(evaluations: Evaluations, file: Path) -> None:

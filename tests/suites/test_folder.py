@@ -138,7 +138,7 @@ def test_invalid_signature_is_refused(text: str) -> None:
         parse_signature(text)
 
 
-@given(st.text(max_size=60))
+@given(st.text("fgx_0,=()*/:[]'\" \n#.", max_size=60))
 def test_any_text_is_a_signature_or_a_value_error(text: str) -> None:
     try:
         signature = parse_signature(text)

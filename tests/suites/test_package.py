@@ -44,12 +44,7 @@ def write(root: Path, files: dict[str, str]) -> Path:
             "`ops.utils`",
         ),
         ({"lib/ops/nn/softmax.py": "from ..utils import cfg"}, "lib", "ops.nn.softmax", "relative imports"),
-        (
-            {"pyproject.toml": "", "src/ops/softmax.py": "import triton"},
-            "src",
-            "ops.softmax",
-            "`src`",
-        ),
+        ({"pyproject.toml": "", "src/ops/softmax.py": "import triton"}, "src", "ops.softmax", "`src`"),
         (
             {"kernels/utils.py": "", "kernels/softmax.py": "from utils import cfg"},
             "kernels",

@@ -39,11 +39,7 @@ def test_fp8_dtype_is_allowed_in_cases_and_tolerances(tmp_path: Path) -> None:
     ("line", "key", "problem"),
     [
         ("float32 = { ulps = -1.0 }", "tolerances.float32.ulps", "0 or more"),
-        (
-            "float32 = { accumulation = inf, reduction = 'n' }",
-            "tolerances.float32.accumulation",
-            "0 or more",
-        ),
+        ("float32 = { accumulation = inf, reduction = 'n' }", "tolerances.float32.accumulation", "0 or more"),
         ("float32 = { accumulation = 4.0 }", "tolerances.float32.reduction", "need each other"),
         ("float32 = { reduction = 'n' }", "tolerances.float32.reduction", "need each other"),
         (

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import groupby
+
+from tests.support.draws import drawn
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,3 +116,10 @@ WRONG = (
         required_in="",
     ),
 )  # fmt: skip
+
+DRAWN = [
+    variant
+    for _, variants in groupby(WRONG, lambda variant: variant.task)
+    for variant in drawn([*variants], 2)
+]
+"""Two variants of each task; all of them in the soak."""

@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator, Callable, Mapping
 import msgspec
 import pytest_asyncio
 
-from harness import DevicePool, Evaluation, StageEntered, StageLeft, evaluate, target
+from harness import DevicePool, Evaluation, StageEntered, StageLeft, TimeLimits, evaluate, target
 from harness.stages.modes import Attempt, Cases, Exam
 from suites import Task, load_task
 
@@ -19,7 +19,9 @@ from .nurseries import one_nursery
 async def pool() -> AsyncIterator[DevicePool]:
     async with contextlib.AsyncExitStack() as stack:
         with one_nursery():
-            started = await stack.enter_async_context(DevicePool(slots=2))
+            # On a busy machine too, the judge has time for all cases after the first wrong one.
+            pool = DevicePool(slots=2, limits=TimeLimits(rest_s=30.0))
+            started = await stack.enter_async_context(pool)
         yield started
 
 

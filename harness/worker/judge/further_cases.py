@@ -9,7 +9,6 @@ import time
 from collections.abc import Callable, Iterable, Sequence
 
 from harness.cases.call_plan import Step
-from harness.wire import limits
 from harness.wire.messages.guest import GPU_FAULT, OUT_OF_MEMORY
 from harness.worker.kit import place
 from harness.worker.oracle.answers import Answers
@@ -29,13 +28,14 @@ def judge_the_rest(
     steps: Iterable[Step],
     failed: Step,
     *,
+    rest_s: float,
     given: Callable[[Step], Given],
     call: Callable[[Step, float], Run],
 ) -> tuple[tuple[CaseError, ...], str]:
     """Return the failures of the cases after `failed`, and the outcomes of all cases in words.
 
     `passed` are the calls so far, `steps` all steps in order. `call` makes one call within so many seconds; the calls end
-    after `limits.REST_S`. Hidden cases are judged only if all open ones are right.
+    after `rest_s`. Hidden cases are judged only if all open ones are right.
     """
 
     def outcome(step: Step, *, is_right: bool) -> CaseOutcome:
@@ -58,7 +58,7 @@ def judge_the_rest(
         for step in steps
         if step.case.name not in judged and (failed.case.hidden or not step.case.hidden)
     ]
-    answers, deadline = Answers(task, tf32=place.has_tf32()), time.monotonic() + limits.REST_S
+    answers, deadline = Answers(task, tf32=place.has_tf32()), time.monotonic() + rest_s
     for step in rest:
         left_s, name = deadline - time.monotonic(), step.case.name
         try:

@@ -201,6 +201,7 @@ class Trial:
             self._runs,
             filter(self._is_possible, self._plan.execution),
             failed,
+            rest_s=self._limits.rest_s,
             given=self._given,
             call=lambda further, wall_s: self._run(further, wall_s=wall_s),
         )

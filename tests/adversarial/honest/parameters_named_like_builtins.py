@@ -1,10 +1,11 @@
-"""Parameters are named like builtins, a lock guards a cache, and dtypes and versions are looked up by name."""
+"""A `functools.partial` of a static method; parameters named like builtins, a lock, and dtypes looked up by name."""
 
 import torch
 import triton
 import triton.language as tl
 
 
+import functools
 import importlib.util
 import threading
 
@@ -24,16 +25,23 @@ def add_kernel(x_ptr, y_ptr, out_ptr, n, TYPE: tl.constexpr, BLOCK: tl.constexpr
     tl.store(out_ptr + offsets, total.to(TYPE), mask=mask)
 
 
-def _add(input, other, *, compile=None):
-    with LOCK:
-        block = PLANS.setdefault((input.numel(), input.dtype), 512 if HAS_EXTRAS or compile else 1024)
-    out = torch.empty_like(input)
-    dtype = getattr(tl, str(input.dtype).split(".")[-1])
-    add_kernel[(triton.cdiv(input.numel(), block),)](
-        input, other, out, input.numel(), TYPE=dtype, BLOCK=block
-    )
-    return out
+class Ops:
+    WARPS = 4
+
+    @staticmethod
+    def add(input, other, *, compile):
+        with LOCK:
+            block = PLANS.setdefault((input.numel(), input.dtype), 512 if HAS_EXTRAS or compile else 1024)
+        out = torch.empty_like(input)
+        dtype = getattr(tl, str(input.dtype).split(".")[-1])
+        add_kernel[(triton.cdiv(input.numel(), block),)](
+            input, other, out, input.numel(), TYPE=dtype, BLOCK=block, num_warps=Ops.WARPS
+        )
+        return out
 
 
-def vector_add(x, y):
-    return _add(x, y)
+def _add(x, y, *, compile):
+    return Ops.add(x, y, compile=compile)
+
+
+vector_add = functools.partial(_add, compile=None)

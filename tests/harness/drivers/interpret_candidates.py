@@ -18,6 +18,7 @@ torch.set_num_threads(1)
 prepare(target(sys.argv[1]))
 
 import kernels  # noqa: E402 -- after the process is prepared, as a guest does it
+import round_bfloat16  # noqa: E402
 
 LANGUAGE = (tl, tl.core, tl.math, tl.standard, tl.tensor)
 
@@ -160,6 +161,7 @@ def main() -> None:
                 ),
                 "device": kernels.sizes_by_device(x),
                 "numbers": x.numpy().tolist(),
+                "rounding": round_bfloat16.report(),
             }
         )
     )

@@ -87,20 +87,20 @@ def matmul_kernel(a_ptr, b_ptr, c_ptr, M, N, K, BM: tl.constexpr, BN: tl.constex
     matmul_body(a_ptr, b_ptr, c_ptr, M, N, K, BM, BN, BK)
 
 
-def matmul(a, b):
+def product(kernel, a, b, side, *, BK=32, **options):
     (m, k), n = a.shape, b.shape[1]
     c = torch.empty((m, n), dtype=a.dtype, device=a.device)
-    matmul_kernel[(triton.cdiv(m, 64), triton.cdiv(n, 64))](a, b, c, m, n, k, BM=64, BN=64, BK=32)
+    grid = triton.cdiv(m, side), triton.cdiv(n, side)
+    kernel[grid](a, b, c, m, n, k, BM=side, BN=side, BK=BK, **options)
     return c
+
+
+def matmul(a, b):
+    return product(matmul_kernel, a, b, 64)
 
 
 def spilling(a, b):
-    (m, k), n = a.shape, b.shape[1]
-    c = torch.empty((m, n), dtype=a.dtype, device=a.device)
-    matmul_kernel[(triton.cdiv(m, 256), triton.cdiv(n, 256))](
-        a, b, c, m, n, k, BM=256, BN=256, BK=32, num_warps=4
-    )
-    return c
+    return product(matmul_kernel, a, b, 256, num_warps=4)
 
 
 CONFIGS = [
@@ -131,11 +131,15 @@ def tuned_kernel(
     matmul_body(a_ptr, b_ptr, c_ptr, M, N, K, BM, BN, BK)
 
 
-def tuned_matmul(a, b):
+def tuned_product(kernel, a, b):
     (m, k), n = a.shape, b.shape[1]
     c = torch.empty((m, n), dtype=a.dtype, device=a.device)
-    tuned_kernel[lambda meta: [triton.cdiv(m, meta["BM"]), triton.cdiv(n, meta["BN"])]](a, b, c, m, n, k)
+    kernel[lambda meta: [triton.cdiv(m, meta["BM"]), triton.cdiv(n, meta["BN"])]](a, b, c, m, n, k)
     return c
+
+
+def tuned_matmul(a, b):
+    return tuned_product(tuned_kernel, a, b)
 
 
 @triton.jit
@@ -264,12 +268,7 @@ def hungry_kernel(a_ptr, b_ptr, c_ptr, M, N, K, BM: tl.constexpr, BN: tl.constex
 
 
 def hungry(a, b):
-    (m, k), n = a.shape, b.shape[1]
-    c = torch.empty((m, n), dtype=a.dtype, device=a.device)
-    hungry_kernel[(triton.cdiv(m, 128), triton.cdiv(n, 128))](
-        a, b, c, m, n, k, BM=128, BN=128, BK=128, num_stages=4, num_warps=8
-    )
-    return c
+    return product(hungry_kernel, a, b, 128, BK=128, num_stages=4, num_warps=8)
 
 
 @triton.jit
@@ -476,9 +475,4 @@ def widely_tuned_kernel(a_ptr, b_ptr, c_ptr, M, N, K, BM: tl.constexpr, BN: tl.c
 
 
 def widely_tuned(a, b):
-    (m, k), n = a.shape, b.shape[1]
-    c = torch.empty((m, n), dtype=a.dtype, device=a.device)
-    widely_tuned_kernel[lambda meta: (triton.cdiv(m, meta["BM"]), triton.cdiv(n, meta["BN"]))](
-        a, b, c, m, n, k
-    )
-    return c
+    return tuned_product(widely_tuned_kernel, a, b)

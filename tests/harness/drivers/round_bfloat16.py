@@ -1,31 +1,15 @@
-"""Compares bfloat16 in the interpreter with torch, which also rounds after each operation.
+"""Compares bfloat16 in the interpreter with torch, which also rounds after each operation; part of `interpret_candidates.py`."""
 
-Prints a JSON object: for each operation, whether all results are equal.
-"""
-
-import json
-import os
-import sys
-from pathlib import Path
-
-os.environ["TRITON_INTERPRET"] = "1"
-sys.path.insert(0, str(Path(__file__).parent))
-
+import kernels
 import numpy as np
 import torch
 
-from harness.hardware.targets import target
-from harness.worker.interpreter.interpreter import observe, prepare
+from harness.worker.interpreter.interpreter import observe
 from harness.worker.interpreter.semantics.float_conversions import (
     bfloat16_bits,
     bfloat16_rounded,
     bfloat16_values,
 )
-
-torch.set_num_threads(1)
-prepare(target("gfx942"))
-
-import kernels  # noqa: E402 -- after the process is prepared, as a guest does it
 
 ROWS = (
     "add", "sub", "mul", "div", "neg", "where", "maximum", "minimum", "abs", "cast", "affine", "scaled", "bitcast",
@@ -41,20 +25,8 @@ def same(got: torch.Tensor, expected: torch.Tensor) -> bool:
 
 
 def elementwise() -> dict[str, bool]:
-    special = [
-        0.0,
-        -0.0,
-        1.0,
-        -1.0,
-        float("inf"),
-        float("-inf"),
-        float("nan"),
-        3e38,
-        -3e38,
-        1e-39,
-        1.17549e-38,
-        2e-45,
-    ]
+    inf = float("inf")
+    special = [0.0, -0.0, 1.0, -1.0, inf, -inf, float("nan"), 3e38, -3e38, 1e-39, 1.17549e-38, 2e-45]
     w = torch.cat(
         [torch.tensor(special), torch.randn(2000) * 10.0 ** torch.randint(-30, 30, (2000,)), torch.zeros(36)]
     )
@@ -113,5 +85,7 @@ def every_pattern() -> dict[str, bool]:
     }
 
 
-torch.manual_seed(0)
-print(json.dumps(elementwise() | every_pattern()))  # noqa: T201
+def report() -> dict[str, bool]:
+    """Return, for each operation, whether all results are equal."""
+    torch.manual_seed(0)
+    return elementwise() | every_pattern()

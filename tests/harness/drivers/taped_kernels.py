@@ -18,6 +18,11 @@ def inputs(name: str, number: int) -> dict:
     return {"x": x}
 
 
+def launched(kernel, x, out, *, columns=0, block=64):
+    kernel[(ROWS,)](x, out, columns or x.shape[1], BLOCK=block)
+    return (out,)
+
+
 @triton.jit
 def rows_kernel(x, out, columns, BLOCK: tl.constexpr):
     row = tl.program_id(0)
@@ -29,9 +34,7 @@ def rows_kernel(x, out, columns, BLOCK: tl.constexpr):
 
 
 def rows(number, x):
-    out = torch.empty_like(x)
-    rows_kernel[(ROWS,)](x, out, x.shape[1], BLOCK=64)
-    return (out,)
+    return launched(rows_kernel, x, torch.empty_like(x))
 
 
 @triton.jit
@@ -48,9 +51,7 @@ def branches_kernel(x, out, columns, BLOCK: tl.constexpr):
 
 
 def branches(number, x):
-    out = torch.empty_like(x)
-    branches_kernel[(ROWS,)](x, out, x.shape[1], BLOCK=64)
-    return (out,)
+    return launched(branches_kernel, x, torch.empty_like(x))
 
 
 @triton.jit
@@ -66,9 +67,7 @@ def loops_kernel(x, out, columns, BLOCK: tl.constexpr):
 
 
 def loops(number, x):
-    out = torch.empty(x.shape[0])
-    loops_kernel[(ROWS,)](x, out, x.shape[1], BLOCK=16)
-    return (out,)
+    return launched(loops_kernel, x, torch.empty(ROWS), block=16)
 
 
 @triton.jit
@@ -82,9 +81,7 @@ def asserts_kernel(x, out, columns, BLOCK: tl.constexpr):
 
 
 def asserts(number, x):
-    out = torch.zeros(2)
-    asserts_kernel[(ROWS,)](x, out, x.shape[1], BLOCK=64)
-    return (out,)
+    return launched(asserts_kernel, x, torch.zeros(2))
 
 
 @triton.jit
@@ -96,9 +93,7 @@ def misses_kernel(x, out, columns, BLOCK: tl.constexpr):
 
 
 def misses(number, x):
-    out = torch.empty_like(x)
-    misses_kernel[(ROWS,)](x, out, x.shape[1], BLOCK=64)
-    return (out,)
+    return launched(misses_kernel, x, torch.empty_like(x))
 
 
 @triton.jit
@@ -123,9 +118,7 @@ def promises_kernel(x, out, columns, BLOCK: tl.constexpr):
 
 
 def promises(number, x):
-    out = torch.empty(ROWS, 16)
-    promises_kernel[(ROWS,)](x, out, 40, BLOCK=16)
-    return (out,)
+    return launched(promises_kernel, x, torch.empty(ROWS, 16), columns=40, block=16)
 
 
 @triton.jit
@@ -175,9 +168,7 @@ def rounds_kernel(x, out, columns, BLOCK: tl.constexpr):
 
 
 def rounds(number, x):
-    out = torch.empty(ROWS, 16)
-    rounds_kernel[(ROWS,)](x, out, x.shape[1], BLOCK=16)
-    return (out,)
+    return launched(rounds_kernel, x, torch.empty(ROWS, 16), block=16)
 
 
 @triton.jit
@@ -192,9 +183,7 @@ def changed_globals(number, x):
     """Changes a global that the kernel reads, with shapes unchanged in the second call."""
     global SCALE
     SCALE = tl.constexpr((2, 2.5, True)[number])
-    out = torch.empty_like(x)
-    scaled_kernel[(ROWS,)](x, out, x.shape[1], BLOCK=64)
-    return (out,)
+    return launched(scaled_kernel, x, torch.empty_like(x))
 
 
 @triton.jit

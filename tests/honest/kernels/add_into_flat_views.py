@@ -1,4 +1,4 @@
-"""Passes one input as input and as output, in flat views, and returns a view of it."""
+"""Passes one input as input and as output, in flat views, and returns a view of it, which an autograd function marks dirty."""
 
 import torch
 import triton
@@ -23,5 +23,17 @@ def add(x, y, out=None):
     return out.view(x.shape)
 
 
+class AddInto(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x, y):
+        ctx.mark_dirty(x)
+        add(x, y, out=x)
+        return x
+
+    @staticmethod
+    def backward(ctx, grad):
+        raise NotImplementedError
+
+
 def add_into(x, y):
-    return add(x, y, out=x)
+    return AddInto.apply(x, y).view(x.shape)

@@ -41,7 +41,7 @@ class FusedSoftmax(torch.nn.Module):
         return Softmax.apply(x)
 
 
-module = FusedSoftmax()
+module = FusedSoftmax().eval()
 
 
 def softmax(x):

@@ -8,6 +8,7 @@ TASK = "jagged_sum"
 
 
 def cleared(arguments):
+    assert arguments["ROWS"] == 16
     arguments["out_ptr"].zero_()
 
 

@@ -1,10 +1,18 @@
-"""Loads and stores set cache modifiers and eviction policies; one load is volatile."""
+"""Loads and stores set cache modifiers and eviction policies, one volatile; `rsqrt` comes from the first module that has it."""
 
 import torch
 import triton
 import triton.language as tl
 
 TASK = "layer_norm"
+
+if tuple(int(part) for part in triton.__version__.split(".")[:2]) >= (3, 0):
+    try:
+        from triton.language.extra.libdevice import rsqrt
+    except ModuleNotFoundError:
+        from triton.language.extra.cuda.libdevice import rsqrt
+else:
+    from triton.language.math import rsqrt
 
 
 @triton.jit
@@ -26,7 +34,7 @@ def norm_kernel(x_ptr, weight_ptr, bias_ptr, out_ptr, columns, eps, BLOCK: tl.co
         )
         deviation = tl.where(mask, x - mean, 0.0)
         squares += deviation * deviation
-    scale = tl.rsqrt(tl.sum(squares, axis=0) / columns + eps)
+    scale = rsqrt(tl.sum(squares, axis=0) / columns + eps)
     for start in range(0, columns, BLOCK):
         offsets = start + tl.arange(0, BLOCK)
         mask = offsets < columns

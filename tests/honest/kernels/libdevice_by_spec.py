@@ -1,10 +1,11 @@
-"""A function of the device library is looked for in several modules, which `importlib.util` finds and loads."""
+"""`importlib.util` finds a function of the device library in one of several modules; its `pow` replaces Python's."""
 
 import importlib.util
 
 import torch
 import triton
 import triton.language as tl
+from triton.language.extra.libdevice import pow
 
 TASK = "rms_norm_residual"
 
@@ -29,7 +30,7 @@ def norm_kernel(x_ptr, residual_ptr, weight_ptr, normed_ptr, sum_ptr, columns, e
     row = tl.program_id(0).to(tl.int64) * columns
     x = tl.load(x_ptr + row + offsets, mask=mask, other=0).to(tl.float32)
     s = x + tl.load(residual_ptr + row + offsets, mask=mask, other=0).to(tl.float32)
-    scale = rsqrt(tl.sum(s * s, axis=0) / columns + eps)
+    scale = rsqrt(pow(tl.sum(s * s, axis=0) / columns + eps, 1.0))
     weight = tl.load(weight_ptr + offsets, mask=mask, other=0).to(tl.float32)
     tl.store(sum_ptr + row + offsets, s.to(sum_ptr.dtype.element_ty), mask=mask)
     tl.store(normed_ptr + row + offsets, (s * scale * weight).to(normed_ptr.dtype.element_ty), mask=mask)

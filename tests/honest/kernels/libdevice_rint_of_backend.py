@@ -1,4 +1,4 @@
-"""`rint` comes from the library of the backend that Triton's driver reports; a module-level name is its alias."""
+"""`rint` comes from the library of the backend that Triton's driver reports, under an alias; a second call has no import."""
 
 import torch
 import triton
@@ -23,7 +23,7 @@ def quantize_kernel(x_ptr, scale_ptr, out_ptr, n, BLOCK: tl.constexpr):
     offsets = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
     mask = offsets < n
     x = tl.load(x_ptr + offsets, mask=mask, other=0.0).to(tl.float32)
-    steps = rint(x / tl.load(scale_ptr))
+    steps = tl.extra.libdevice.rint(rint(x / tl.load(scale_ptr)))
     steps = tl.minimum(tl.maximum(steps, -128), 127)
     tl.store(out_ptr + offsets, steps.to(out_ptr.dtype.element_ty), mask=mask)
 

@@ -1,4 +1,4 @@
-"""A matrix product with `tl.swizzle2d`, assumptions on strides, and a named input precision."""
+"""A matrix product with `tl.swizzle2d`, assumptions on strides, a named input precision, and AMD's launch options on AMD."""
 
 import torch
 import triton
@@ -53,6 +53,8 @@ def matmul(a, b):
     (M, K), (_, N) = a.shape, b.shape
     c = torch.empty((M, N), device=a.device, dtype=a.dtype)
     launch = dict(BLOCK_M=32, BLOCK_N=64, BLOCK_K=64, GROUP_M=4, num_warps=4, num_stages=2)
+    if torch.version.hip is not None:
+        launch |= {"waves_per_eu": 2, "matrix_instr_nonkdim": 16, "kpack": 1}
     grid = (triton.cdiv(M, launch["BLOCK_M"]), triton.cdiv(N, launch["BLOCK_N"]))
     matmul_kernel[grid](a, b, c, M, N, K, *a.stride(), *b.stride(), *c.stride(), **launch)
     return c
