@@ -119,6 +119,18 @@ def isolated_session(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]
     shutil.rmtree(runtime, ignore_errors=True)
 
 
+@pytest.fixture(scope="session", autouse=True)
+def unsynced_files() -> Iterator[None]:
+    """Let no test wait for the disk: its files end with it, and no test can cut the power. Soak syncs as always.
+
+    Tests of when and what is synced put functions of their own in these places; engines in other processes sync.
+    """
+    with pytest.MonkeyPatch.context() as patch:
+        for name in () if SOAK else ("fsync", "fdatasync"):
+            patch.setattr(os, name, lambda _: None)
+        yield
+
+
 @pytest.fixture(autouse=True)
 def isolated_home(isolated_session: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Give one test an empty home; returns `$WAVEDECK_HOME`, which does not exist yet."""
