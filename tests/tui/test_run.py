@@ -74,21 +74,6 @@ def test_run_without_a_terminal_prints_progress_and_summary(
 
 
 @pytest.mark.usefixtures("scripted_judge")
-def test_run_with_json_prints_only_one_event_per_line(
-    shell: Shell, home: Home, recording: Path, engines: None
-) -> None:
-    done = shell(*RUN, "--headless", "--json")
-    assert done.code == ExitCode.DONE
-    events = [json.loads(line) for line in done.out.splitlines()]
-    assert [event["seq"] for event in events] == list(range(1, len(events) + 1))
-    assert events[0]["type"] == "session_started"
-    assert events[-1]["type"] == "session_finished"
-    verdicts = [event["evaluation"]["verdict"] for event in events if event["type"] == "attempt_judged"]
-    assert verdicts == ["wrong", "correct"]
-    assert f"wavedeck replay {events[0]['session']}" in one_line(done)
-
-
-@pytest.mark.usefixtures("scripted_judge")
 def test_attach_follows_a_detached_run_to_its_end(
     shell: Shell, home: Home, recording: Path, engines: None
 ) -> None:
