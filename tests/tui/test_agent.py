@@ -100,18 +100,14 @@ async def test_digits_choose_tabs_and_a_profile_of_nothing_has_no_tab() -> None:
         assert "[3 verdict]" in screen.lower_tabs.text
 
 
-async def test_larger_terminal_shows_all_panes() -> None:
+async def test_larger_terminal_shows_all_panes_zoom_one_and_escape_ends_it() -> None:
     async with opened("softmax#1", size=NARROW) as (pilot, screen, _):
         await pilot.press("2")
         await pilot.resize_terminal(*WIDE)
         await until_true(pilot, lambda: "correct" in screen.page.text, "the verdict")
         assert screen.steps.display
         assert screen.code.display
-
-
-async def test_zoom_shows_one_pane_and_escape_ends_it() -> None:
-    async with opened("softmax#1", size=WIDE) as (pilot, screen, _):
-        await pilot.press("2", "z")
+        await pilot.press("z")
         await pilot.pause()
         assert screen.code.size.width > 150
         assert not screen.steps.display

@@ -223,8 +223,9 @@ async def test_verdict_names_keys_of_a_decision_only_where_they_work(*, readonly
         assert app.screen.page.text.splitlines()[0] == words
 
 
-@pytest.mark.parametrize("size", [NARROW, (110, 30), WIDE])
-async def test_header_names_a_session_without_events(size: tuple[int, int]) -> None:
-    async with on_fleet([], size=size) as (_, app):
-        assert SESSION in picture(app).splitlines()[0]
-        assert not app.screen.show_vertical_scrollbar
+async def test_header_names_a_session_without_events() -> None:
+    async with on_fleet([], size=NARROW) as (pilot, app):
+        for size in (NARROW, (110, 30), WIDE):
+            await pilot.resize_terminal(*size)
+            assert SESSION in picture(app).splitlines()[0]
+            assert not app.screen.show_vertical_scrollbar
