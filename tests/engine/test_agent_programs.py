@@ -124,11 +124,7 @@ def test_output_of_another_form_is_shown_as_it_is(format_name: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "line",
-    [
-        b'{"a": ' + b"[" * 100_000,
-        b'{"type": "result", "total_cost_usd": 1' + b"0" * 400 + b"}",
-    ],
+    "line", [b'{"a": ' + b"[" * 100_000, b'{"type": "result", "total_cost_usd": 1' + b"0" * 400 + b"}"]
 )
 def test_json_that_python_cannot_hold_is_shown_as_it_is(line: bytes) -> None:
     output = AgentOutput("claude")

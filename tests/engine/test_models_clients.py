@@ -12,16 +12,7 @@ from engine.errors import ContextTooLong, GaveUp, ModelError, TryAgain, UselessT
 from engine.models import Limits
 from sessions.events import Usage
 from tests.support.model_calls import BRISK, WIRES, Received, client_of, connected, ignore, request
-from tests.support.model_server import (
-    Answer,
-    Seen,
-    cuts,
-    garbage,
-    hangs,
-    model_server,
-    refuses,
-    says,
-)
+from tests.support.model_server import Answer, Seen, cuts, garbage, hangs, model_server, refuses, says
 
 pytestmark = pytest.mark.parametrize("wire", WIRES)
 LONG = (

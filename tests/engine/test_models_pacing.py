@@ -6,17 +6,7 @@ import asyncio
 from collections.abc import Callable
 
 from engine.errors import GaveUp, TryAgain
-from engine.models import (
-    CallKey,
-    Gates,
-    Limits,
-    Pace,
-    Piece,
-    Reply,
-    Request,
-    ScriptedClient,
-    ask,
-)
+from engine.models import CallKey, Gates, Limits, Pace, Piece, Reply, Request, ScriptedClient, ask
 from engine.models.pacing import Gate, provider_of
 from sessions import Home
 from sessions.events import CallFailed, Message, Role, Usage

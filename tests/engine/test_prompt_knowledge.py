@@ -6,10 +6,7 @@ import msgspec
 import pytest
 
 from engine import knowledge
-from engine.prompting.prompting import (
-    Setting,
-    knowledge_for,
-)
+from engine.prompting.prompting import Setting, knowledge_for
 from harness import Target, target, targets
 from harness.hardware.targets import hardware
 from suites import CATEGORIES, load_task

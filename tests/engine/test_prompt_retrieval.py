@@ -205,10 +205,7 @@ def test_files_without_a_kernel_are_skipped_with_a_remark(tmp_path: Path) -> Non
     ]
     assert [words.partition(" is not an example: ")[::2] for words in corpus.skipped] == [
         ("bytes.py", "it is not UTF-8 text"),
-        (
-            "long.py",
-            f"it has {len(KERNEL) + MOST_BYTES} bytes, more than the {MOST_BYTES} that fit a prompt",
-        ),
+        ("long.py", f"it has {len(KERNEL) + MOST_BYTES} bytes, more than the {MOST_BYTES} that fit a prompt"),
         ("plain.py", "it has no function with @triton.jit"),
         ("torn.py", "Python cannot parse it"),
     ]

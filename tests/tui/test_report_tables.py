@@ -154,10 +154,7 @@ def test_winners_are_the_fastest_over_all_sessions() -> None:
     section = table("winners", *STUDY)
     assert [
         (line["task"], line["speedup"], line["sessions"], line["session"]) for line in cells(section)
-    ] == [
-        (Y, "8.00x", "2/2", "s"),
-        (X, "2.00x", "1/2", "s"),
-    ]
+    ] == [(Y, "8.00x", "2/2", "s"), (X, "2.00x", "1/2", "s")]
     assert [winner.task for winner in section.plots[0].winners] == [Y, X]
 
 
