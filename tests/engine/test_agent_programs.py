@@ -14,16 +14,10 @@ from sessions.events import Usage
 from sessions.settings import MethodOptions
 
 ENVIRON = {
-    "PATH": "/bin",
-    "ANTHROPIC_API_KEY": "a",
-    "OPENAI_API_KEY": "o",
-    "AWS_SECRET_ACCESS_KEY": "s",
-    "GITHUB_TOKEN": "g",
-    "npm_config__authToken": "n",
-    "SSH_AUTH_SOCK": "/agent",
-    "WAVEDECK_HOME": "/home",
+    "PATH": "/bin", "ANTHROPIC_API_KEY": "a", "OPENAI_API_KEY": "o", "AWS_SECRET_ACCESS_KEY": "s",
+    "GITHUB_TOKEN": "g", "npm_config__authToken": "n", "SSH_AUTH_SOCK": "/agent", "WAVEDECK_HOME": "/home",
     "LANG": "C",
-}
+}  # fmt: skip
 
 
 def environment(agent: str, model: str = "") -> dict[str, str]:

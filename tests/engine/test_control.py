@@ -45,15 +45,10 @@ async def running(root: Path, handled: list[Request], **changes: object) -> Asyn
     assert lock.acquire()
     async with ControlServer(token=TOKEN, environ=os.environ, handle=handle) as server:
         info = EngineInfo(
-            session=SESSION,
-            pid=os.getpid(),
-            process_started=0.0,
-            boot_id=boot_id(),
-            pid_namespace=pid_namespace(),
-            host=os.uname().nodename,
-            socket=str(server.path),
+            session=SESSION, pid=os.getpid(), process_started=0.0, boot_id=boot_id(),
+            pid_namespace=pid_namespace(), host=os.uname().nodename, socket=str(server.path),
             token_file=str(live.token),
-        )
+        )  # fmt: skip
         write_engine_info(live, msgspec.structs.replace(info, **changes))
         yield server
     lock.release()

@@ -244,14 +244,9 @@ def test_example_has_the_topic_of_the_task_whatever_words_its_instruction_shares
     script = RecordedScript("wavedeck_call(call, x=None)", multiplies=multiplies)
     wordy = load_task("matmul_w8a8").instruction
     task = msgspec.structs.replace(
-        load_task("flip" if name != "scatter" else "softmax"),
-        name=name,
-        suite="own",
-        category=category,
-        instruction=wordy,
-        script=script,
-        entry_points=(EntryPoint(name, f"{name}(x)"),),
-    )
+        load_task("flip" if name != "scatter" else "softmax"), name=name, suite="own", category=category,
+        instruction=wordy, script=script, entry_points=(EntryPoint(name, f"{name}(x)"),),
+    )  # fmt: skip
     example = Corpus(build_corpus(starter, []).documents).by_instruction(task)
     assert example is not None
     assert example.task == expected

@@ -98,13 +98,9 @@ def test_closed_pipe_is_no_error() -> None:
     ours, theirs = os.pipe()
     os.close(ours)
     done = subprocess.run(
-        [sys.executable, "-m", "tui", "suites"],
-        stdout=theirs,
-        stderr=subprocess.PIPE,
-        cwd=ROOT,
-        timeout=60,
+        [sys.executable, "-m", "tui", "suites"], stdout=theirs, stderr=subprocess.PIPE, cwd=ROOT, timeout=60,
         check=False,
-    )
+    )  # fmt: skip
     os.close(theirs)
     assert (done.returncode, done.stderr) == (0, b"")
 

@@ -161,12 +161,8 @@ def test_winners_are_the_fastest_over_all_sessions() -> None:
 def test_failures_are_counted_by_stage_class_and_cheat() -> None:
     refused = {"verdict": Verdict.REJECTED, "error": "no_launch", "stage": "integrity"}
     rows = (
-        timed(speedup=2.0),
-        wrong(),
-        wrong(Y),
-        row(Y, **refused),
-        row(Y, session="t", model="n", **refused),
-    )
+        timed(speedup=2.0), wrong(), wrong(Y), row(Y, **refused), row(Y, session="t", model="n", **refused),
+    )  # fmt: skip
     stages = {line["model"]: line for line in cells(table("stages", *rows))}
     assert (stages["m"]["n"], stages["m"]["execution"], stages["m"]["timing"]) == ("4", "50.00 %", "25.00 %")
     errors = [line["class of error"] for line in cells(table("errors", *rows)) if line["model"] == "m"]
