@@ -48,7 +48,6 @@ LONG_FILES = (
     "tui/test_eval.py",
     "tui/test_export.py",
     "tui/test_fleet.py",
-    "tui/test_opening.py",
     "tui/test_replay_screen.py",
     "tui/test_story.py",
     "tui/test_terminal.py",

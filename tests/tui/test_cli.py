@@ -27,7 +27,8 @@ from tui.doctor import store_checks
 from tui.doctor.doctor_findings import State
 
 
-def test_help_lists_the_commands_in_groups_on_one_line_each(shell: Shell) -> None:
+def test_version_is_printed_and_help_lists_the_commands_in_groups_on_one_line_each(shell: Shell) -> None:
+    assert shell("--version").out.startswith("wavedeck")
     lines = shell("--help").out.splitlines()
     assert [line for line in lines if line in ("Run:", "Watch:", "Decide:", "Steer:", "Keep:")] == [
         "Run:", "Watch:", "Decide:", "Steer:", "Keep:",
