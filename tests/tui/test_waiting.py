@@ -173,7 +173,7 @@ async def test_first_drawing_of_review_has_the_selection_and_the_count_of_the_la
 
 
 def held_back(events: list[ev.AnyEvent], **doors: object) -> tuple[Cockpit, threading.Event]:
-    """Return a replay whose story is read only after the event is set."""
+    """Return a replay that reads its story only after the event is set."""
     app, go_on = replayed(events), threading.Event()
     load = app._doors.load_story
 
