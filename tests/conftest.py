@@ -48,7 +48,6 @@ LONG_FILES = (
     "tui/test_eval.py",
     "tui/test_export.py",
     "tui/test_fleet.py",
-    "tui/test_opening.py",
     "tui/test_replay_screen.py",
     "tui/test_story.py",
     "tui/test_terminal.py",
@@ -117,6 +116,18 @@ def isolated_session(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]
         patch.setenv("XDG_RUNTIME_DIR", str(runtime))
         yield
     shutil.rmtree(runtime, ignore_errors=True)
+
+
+@pytest.fixture(scope="session", autouse=True)
+def unsynced_files() -> Iterator[None]:
+    """Let no test wait for the disk: its files end with it, and no test can cut the power. Soak syncs as always.
+
+    Tests of when and what is synced put functions of their own in these places; engines in other processes sync.
+    """
+    with pytest.MonkeyPatch.context() as patch:
+        for name in () if SOAK else ("fsync", "fdatasync"):
+            patch.setattr(os, name, lambda _: None)
+        yield
 
 
 @pytest.fixture(autouse=True)

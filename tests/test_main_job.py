@@ -62,6 +62,7 @@ def test_run_prints_one_event_per_line(first_run: tuple[Done, Path]) -> None:
     assert events[0]["type"] == "session_started"
     assert events[-1]["type"] == "session_finished"
     assert not [event["message"] for event in events if event["type"] == "notice"]
+    assert done.err.splitlines()[-1].endswith(f"wavedeck replay {events[0]['session']}")
 
 
 @pytest.mark.judge

@@ -14,16 +14,10 @@ from sessions.events import Usage
 from sessions.settings import MethodOptions
 
 ENVIRON = {
-    "PATH": "/bin",
-    "ANTHROPIC_API_KEY": "a",
-    "OPENAI_API_KEY": "o",
-    "AWS_SECRET_ACCESS_KEY": "s",
-    "GITHUB_TOKEN": "g",
-    "npm_config__authToken": "n",
-    "SSH_AUTH_SOCK": "/agent",
-    "WAVEDECK_HOME": "/home",
+    "PATH": "/bin", "ANTHROPIC_API_KEY": "a", "OPENAI_API_KEY": "o", "AWS_SECRET_ACCESS_KEY": "s",
+    "GITHUB_TOKEN": "g", "npm_config__authToken": "n", "SSH_AUTH_SOCK": "/agent", "WAVEDECK_HOME": "/home",
     "LANG": "C",
-}
+}  # fmt: skip
 
 
 def environment(agent: str, model: str = "") -> dict[str, str]:
@@ -140,11 +134,7 @@ def test_output_of_another_form_is_shown_as_it_is(format_name: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "line",
-    [
-        b'{"a": ' + b"[" * 100_000,
-        b'{"type": "result", "total_cost_usd": 1' + b"0" * 400 + b"}",
-    ],
+    "line", [b'{"a": ' + b"[" * 100_000, b'{"type": "result", "total_cost_usd": 1' + b"0" * 400 + b"}"]
 )
 def test_json_that_python_cannot_hold_is_shown_as_it_is(line: bytes) -> None:
     output = AgentOutput("claude")

@@ -71,16 +71,12 @@ class Step(NamedTuple):
 
 STEPS = st.lists(
     st.builds(
-        Step,
-        kind=st.sampled_from(("ask", "ask", "ask", "finish", "finish", "break", "give up", "cancel")),
-        place=st.integers(0, 9),
-        prompt=st.integers(0, 2000),
-        longest=st.integers(1, 1000),
-        use=USES,
+        Step, kind=st.sampled_from(("ask", "ask", "ask", "finish", "finish", "break", "give up", "cancel")),
+        place=st.integers(0, 9), prompt=st.integers(0, 2000), longest=st.integers(1, 1000), use=USES,
     ),
     min_size=25,
     max_size=60,
-)
+)  # fmt: skip
 
 
 class Calls:

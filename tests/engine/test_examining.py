@@ -227,15 +227,11 @@ def verbose_exam(verdict: Verdict, words: str) -> Exam:
         base = correct() if verdict is Verdict.CORRECT else failed(verdict)
         error = None if verdict is Verdict.CORRECT else ErrorReport(words, words, trace=words, line=1)
         return msgspec.structs.replace(
-            base,
-            error=error,
+            base, error=error,
             stages=tuple(Stage(stage.name, stage.ok, stage.seconds, words) for stage in base.stages),
-            notes=(words,),
-            printed=words,
-            facts=(Fact(words, words, Basis.PROOF),),
-            provenance=Provenance(product=words),
-            compile_errors={words: words},
-        )
+            notes=(words,), printed=words, facts=(Fact(words, words, Basis.PROOF),),
+            provenance=Provenance(product=words), compile_errors={words: words},
+        )  # fmt: skip
 
     return exam
 

@@ -64,12 +64,8 @@ def lineage(state: SessionState) -> list[tuple[str, str | None]]:
 async def test_variant_follows_each_correct_attempt_and_is_no_iteration(tmp_path: Path) -> None:
     state, client = await geak(tmp_path, "correct", "wrong", "correct")
     assert lineage(state) == [
-        ("fresh", None),
-        ("tune", "1"),
-        ("optimize", "2"),
-        ("repair", "3"),
-        ("tune", "4"),
-    ], "the model continues from the variant and writes the same number of candidates"
+        ("fresh", None), ("tune", "1"), ("optimize", "2"), ("repair", "3"), ("tune", "4"),
+    ], "the model continues from the variant and writes the same number of candidates"  # fmt: skip
     plain, client_alone = await geak(
         tmp_path / "plain", "correct", "wrong", "correct", session_plan=plan(iterations=3)
     )

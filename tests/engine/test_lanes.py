@@ -111,10 +111,7 @@ async def test_instance_ends_with_the_reason_of_the_first_lane_if_all_fail(
 
 @pytest.mark.parametrize(
     ("session_plan", "script"),
-    [
-        (ROUNDS, VERDICTS),
-        (WORKERS, ("wrong", "prose", "wrong", "call_error", "wrong", "timeout")),
-    ],
+    [(ROUNDS, VERDICTS), (WORKERS, ("wrong", "prose", "wrong", "call_error", "wrong", "timeout"))],
     ids=["rounds", "workers"],
 )
 async def test_resume_after_any_event_gives_the_same_verdicts(

@@ -9,7 +9,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from engine.errors import UsageProblem
 from engine.methods import METHODS, Start, open_method
 from engine.methods.progress import TRAP
 from engine.methods.proposing import setting_of
@@ -166,14 +165,8 @@ def test_workers_share_the_iterations() -> None:
 
 def test_round_of_geak_evolve_runs_in_parallel_from_parents_by_rank() -> None:
     verdicts = (
-        "correct 1.5",
-        "correct 3.0",
-        "correct 2.0",
-        "correct 1.0",
-        "wrong",
-        "correct 2.5",
-        "correct 1.0",
-    )
+        "correct 1.5", "correct 3.0", "correct 2.0", "correct 1.0", "wrong", "correct 2.5", "correct 1.0",
+    )  # fmt: skip
     context = run("geak-evolve", *verdicts, descendants=3)
     assert context.world.most_at_once == 3
     attempts = context.attempts
@@ -197,13 +190,6 @@ def test_rejected_candidate_does_not_stop_the_other_workers() -> None:
     attempts = run("kernelagent", "turned_down", "wrong", "correct", "wrong", workers=2).attempts
     assert attempts[0].evaluation.verdict is Verdict.CORRECT
     assert "too clever" in attempts[2].prompt
-
-
-def test_open_method_knows_every_name_and_lists_them_for_unknown_names() -> None:
-    for name in METHODS:
-        assert open_method(name).name == name
-    with pytest.raises(UsageProblem, match="there are: geak, geak-evolve"):
-        open_method("geek")
 
 
 class StartedContext(ScriptedContext):

@@ -108,13 +108,9 @@ async def test_reply_with_a_stop_reason_is_kept_if_nonsense_follows(wire: str) -
 @pytest.mark.parametrize("wire", WIRES)
 async def test_odd_error_of_a_server_is_a_model_error(wire: str) -> None:
     errors = (
-        [1],
-        7,
-        "\ud83d",
-        {"type": 7, "code": 429, "message": [1]},
-        {"type": [1], "code": {}, "message": "\ud83d"},
-        None,
-    )
+        [1], 7, "\ud83d", {"type": 7, "code": 429, "message": [1]},
+        {"type": [1], "code": {}, "message": "\ud83d"}, None,
+    )  # fmt: skip
     failed = "response.failed" if wire == "responses" else "error"
     script = (
         *(Answer(status=400, raw=json.dumps({"error": error}).encode()) for error in errors),

@@ -12,16 +12,7 @@ from engine.errors import ContextTooLong, GaveUp, ModelError, TryAgain, UselessT
 from engine.models import Limits
 from sessions.events import Usage
 from tests.support.model_calls import BRISK, WIRES, Received, client_of, connected, ignore, request
-from tests.support.model_server import (
-    Answer,
-    Seen,
-    cuts,
-    garbage,
-    hangs,
-    model_server,
-    refuses,
-    says,
-)
+from tests.support.model_server import Answer, Seen, cuts, garbage, hangs, model_server, refuses, says
 
 pytestmark = pytest.mark.parametrize("wire", WIRES)
 LONG = (
@@ -106,20 +97,14 @@ async def test_empty_reply_is_accepted(wire: str) -> None:
 
 async def test_http_status_gives_its_error(wire: str) -> None:
     cases: list[tuple[int, str, type[ModelError], str]] = [
-        (429, "", TryAgain, "rate_limited"),
-        (500, "", TryAgain, "server_error"),
-        (502, "", TryAgain, "server_error"),
-        (503, "", TryAgain, "server_error"),
-        (529, "", TryAgain, "overloaded"),
-        (408, "", TryAgain, "server_error"),
-        (400, "", UselessToRetry, "bad_request"),
-        (401, "", UselessToRetry, "bad_key"),
-        (403, "", UselessToRetry, "bad_key"),
-        (404, "", UselessToRetry, "unknown_model"),
-        (405, "", UselessToRetry, "bad_request"),
-        (429, "insufficient_quota", UselessToRetry, "no_credit"),
+        (429, "", TryAgain, "rate_limited"), (500, "", TryAgain, "server_error"),
+        (502, "", TryAgain, "server_error"), (503, "", TryAgain, "server_error"),
+        (529, "", TryAgain, "overloaded"), (408, "", TryAgain, "server_error"),
+        (400, "", UselessToRetry, "bad_request"), (401, "", UselessToRetry, "bad_key"),
+        (403, "", UselessToRetry, "bad_key"), (404, "", UselessToRetry, "unknown_model"),
+        (405, "", UselessToRetry, "bad_request"), (429, "insufficient_quota", UselessToRetry, "no_credit"),
         (413, "", ContextTooLong, "context_too_long"),
-    ]
+    ]  # fmt: skip
     errors = await fail(
         wire, *(refuses(status, kind=kind, message="words of the server") for status, kind, _, _ in cases)
     )
@@ -284,16 +269,11 @@ async def test_model_key_is_sent_and_never_appears_in_messages(wire: str) -> Non
 
 async def test_sdk_environment_variables_have_no_effect(wire: str, monkeypatch: pytest.MonkeyPatch) -> None:
     traps = {
-        "ANTHROPIC_BASE_URL": "http://127.0.0.1:1",
-        "OPENAI_BASE_URL": "http://127.0.0.1:1",
-        "ANTHROPIC_CUSTOM_HEADERS": "x-trap: caught",
-        "OPENAI_CUSTOM_HEADERS": "x-trap: caught",
-        "ANTHROPIC_API_KEY": "trap-key",
-        "ANTHROPIC_AUTH_TOKEN": "trap-key",
-        "OPENAI_API_KEY": "trap-key",
-        "OPENAI_ADMIN_KEY": "trap-key",
-        "OPENAI_ORG_ID": "trap-org",
-    }
+        "ANTHROPIC_BASE_URL": "http://127.0.0.1:1", "OPENAI_BASE_URL": "http://127.0.0.1:1",
+        "ANTHROPIC_CUSTOM_HEADERS": "x-trap: caught", "OPENAI_CUSTOM_HEADERS": "x-trap: caught",
+        "ANTHROPIC_API_KEY": "trap-key", "ANTHROPIC_AUTH_TOKEN": "trap-key", "OPENAI_API_KEY": "trap-key",
+        "OPENAI_ADMIN_KEY": "trap-key", "OPENAI_ORG_ID": "trap-org",
+    }  # fmt: skip
     for name, value in traps.items():
         monkeypatch.setenv(name, value)
     async with connected(wire, says("yes")) as (client, server):

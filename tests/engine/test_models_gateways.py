@@ -265,10 +265,7 @@ def test_unusable_certificate_file_is_named(
 async def test_proxy_is_used_unless_no_proxy_excludes_the_host(
     wire: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    with (
-        private(says("tunnelled"), says("direct")) as (server, authority),
-        proxy("me:pass-word-1") as tunnel,
-    ):
+    with private(says("tunnelled"), says("direct")) as (server, authority), proxy("me:pass-word-1") as tunnel:
         authority.cert_pem.write_to_path(str(tmp_path / "authority.pem"))
         monkeypatch.setenv("SSL_CERT_FILE", str(tmp_path / "authority.pem"))
         monkeypatch.setenv("HTTPS_PROXY", tunnel.url("me:pass-word-1"))

@@ -39,11 +39,7 @@ def named(text: str, *roles: Role) -> dict[str, str]:
         ("openai:y", {"generator": "openai:y", "reflector": "openai:y", "optimizer": "openai:y"}),
         (
             "anthropic:x, reflector = openai:y@http://h/v1/a=b",
-            {
-                "generator": "anthropic:x",
-                "reflector": "openai:y@http://h/v1/a=b",
-                "optimizer": "anthropic:x",
-            },
+            {"generator": "anthropic:x", "reflector": "openai:y@http://h/v1/a=b", "optimizer": "anthropic:x"},
         ),
         (f"{BOTH},azure:z", {"generator": "anthropic:x", "reflector": "openai:y", "optimizer": "azure:z"}),
         ("openai:a,b", {"generator": "openai:a,b", "reflector": "openai:a,b", "optimizer": "openai:a,b"}),
@@ -154,11 +150,7 @@ def test_session_with_roles_is_priced_and_recorded_without_any_key(tmp_path: Pat
     events = journal(home, session)
     assert isinstance(events[-1], SessionFinished)
     calls = [(event.role, event.model) for event in events if isinstance(event, CallStarted)]
-    assert calls == [
-        (Role.GENERATOR, models[0]),
-        (Role.REFLECTOR, models[1]),
-        (Role.GENERATOR, models[0]),
-    ]
+    assert calls == [(Role.GENERATOR, models[0]), (Role.REFLECTOR, models[1]), (Role.GENERATOR, models[0])]
     finished = [event for event in events if isinstance(event, CallFinished)]
     assert [event.temperature for event in finished] == [None, 1.0, None]
     assert finished[0].cost_usd == pytest.approx((100 * 1.0 + 10 * 2.0) / 1e6)

@@ -63,13 +63,9 @@ def read(folder: Path, *lines: object) -> Reading:
 
 def test_lines_that_cannot_be_read_do_not_stop_the_others(tmp_path: Path) -> None:
     reading = read(
-        tmp_path,
-        {"predict": "x = 1", "file": "a.py"},
-        '{"predict": ',
-        {"file": "b.py"},
-        [1],
+        tmp_path, {"predict": "x = 1", "file": "a.py"}, '{"predict": ', {"file": "b.py"}, [1],
         {"predict": None},
-    )
+    )  # fmt: skip
     assert [prediction.place for prediction in reading.predictions] == ["line 1", "line 5"]
     assert [problem.partition(":")[0] for problem in reading.problems] == [
         "line 2 is not JSON",

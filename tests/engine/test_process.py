@@ -40,16 +40,7 @@ from sessions.store.repository import Repository
 from sessions.store.store import Store
 from tests.support.command_line import scripted_judge
 from tests.support.engines import plan
-from tests.support.live_engines import (
-    KEY,
-    info_of,
-    journal,
-    plan_for,
-    right,
-    started,
-    until_left,
-    wrong,
-)
+from tests.support.live_engines import KEY, info_of, journal, plan_for, right, started, until_left, wrong
 from tests.support.model_server import Answer, Seen, hangs, model_server, refuses, says
 from tests.support.quick_engine import NoPool, QuickJudge
 from tests.support.waiting import wait_until
@@ -151,19 +142,14 @@ def test_resume_without_a_key_is_a_usage_error(home: Home, monkeypatch: pytest.M
         launch.resume(home, session_plan.session)
 
 
-def test_failed_start_says_why_and_leaves_no_files(home: Home) -> None:
-    with pytest.raises(EngineDidNotStart, match="no session '20260101-000000-geak-0000'"):
-        launch.resume(home, "20260101-000000-geak-0000")
-    assert list((home.root / "live").iterdir()) == []
-
-
-def test_module_named_engine_in_the_working_folder_is_not_run(
+def test_failed_start_says_why_leaves_no_files_and_runs_no_module_of_the_working_folder(
     home: Home, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "engine.py").write_text("raise SystemExit('not this one')")
     monkeypatch.chdir(tmp_path)
-    with pytest.raises(EngineDidNotStart, match="no session"):
+    with pytest.raises(EngineDidNotStart, match="no session '20260101-000000-geak-0000'"):
         launch.resume(home, "20260101-000000-geak-0000")
+    assert list((home.root / "live").iterdir()) == []
 
 
 class GivenMethod:

@@ -47,43 +47,21 @@ def changed(judged: JudgedCandidate, **fields: object) -> JudgedCandidate:
 
 def sampled(**fields: object) -> SampledTraffic:
     defaults: dict[str, object] = {
-        "case": "fp32",
-        "sizes": SIZES,
-        "target": "gfx942",
-        "launches": 1,
-        "programs": 1024,
-        "sampled": 11,
-        "requested_read_bytes": 2_000_000_000,
-        "requested_write_bytes": 147_483_648,
-        "requested_low_bytes": 2_147_483_648,
-        "requested_high_bytes": 2_147_483_648,
-        "unique_low_bytes": 14_000_000,
-        "unique_high_bytes": 100_663_296,
-        "die_bytes": 570_425_344,
-        "dies": 8,
-        "group": 4,
-        "minimal_bytes": 100_663_296,
-        "flops": 10,
-        "dot_flops": 0,
-    }
+        "case": "fp32", "sizes": SIZES, "target": "gfx942", "launches": 1, "programs": 1024, "sampled": 11,
+        "requested_read_bytes": 2_000_000_000, "requested_write_bytes": 147_483_648,
+        "requested_low_bytes": 2_147_483_648, "requested_high_bytes": 2_147_483_648,
+        "unique_low_bytes": 14_000_000, "unique_high_bytes": 100_663_296, "die_bytes": 570_425_344, "dies": 8,
+        "group": 4, "minimal_bytes": 100_663_296, "flops": 10, "dot_flops": 0,
+    }  # fmt: skip
     return SampledTraffic(**(defaults | fields))  # type: ignore[arg-type]
 
 
 def fit(**fields: object) -> GridFit:
     defaults: dict[str, object] = {
-        "case": "fp32",
-        "grid": (64, 10, 1),
-        "workgroups": 640,
-        "compute_units": 304,
-        "per_unit": 2,
-        "rounds": 2,
-        "tail_idle": 0.947,
-        "idle": 0.474,
-        "idle_units": 272,
-        "dies": 8,
-        "die_most": 80,
+        "case": "fp32", "grid": (64, 10, 1), "workgroups": 640, "compute_units": 304, "per_unit": 2,
+        "rounds": 2, "tail_idle": 0.947, "idle": 0.474, "idle_units": 272, "dies": 8, "die_most": 80,
         "die_least": 80,
-    }
+    }  # fmt: skip
     return GridFit(**(defaults | fields))  # type: ignore[arg-type]
 
 

@@ -6,11 +6,7 @@ import msgspec
 import pytest
 
 from engine import knowledge
-from engine.prompting.prompting import (
-    Setting,
-    first_prompt,
-    knowledge_for,
-)
+from engine.prompting.prompting import Setting, first_prompt, knowledge_for
 from harness import Target, target, targets
 from harness.hardware.targets import hardware
 from suites import CATEGORIES, load_task

@@ -8,10 +8,7 @@ import re
 import msgspec
 
 from engine.prompting.baseline_facts import baseline_facts
-from engine.prompting.prompting import (
-    Setting,
-    optimize_prompt,
-)
+from engine.prompting.prompting import Setting, optimize_prompt
 from harness.wire.results.provenance import Provenance
 from tests.support.judged_candidates import passing
 from tests.support.prompts import SETTING, text

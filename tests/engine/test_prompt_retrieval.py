@@ -205,10 +205,7 @@ def test_files_without_a_kernel_are_skipped_with_a_remark(tmp_path: Path) -> Non
     ]
     assert [words.partition(" is not an example: ")[::2] for words in corpus.skipped] == [
         ("bytes.py", "it is not UTF-8 text"),
-        (
-            "long.py",
-            f"it has {len(KERNEL) + MOST_BYTES} bytes, more than the {MOST_BYTES} that fit a prompt",
-        ),
+        ("long.py", f"it has {len(KERNEL) + MOST_BYTES} bytes, more than the {MOST_BYTES} that fit a prompt"),
         ("plain.py", "it has no function with @triton.jit"),
         ("torn.py", "Python cannot parse it"),
     ]
@@ -247,14 +244,9 @@ def test_example_has_the_topic_of_the_task_whatever_words_its_instruction_shares
     script = RecordedScript("wavedeck_call(call, x=None)", multiplies=multiplies)
     wordy = load_task("matmul_w8a8").instruction
     task = msgspec.structs.replace(
-        load_task("flip" if name != "scatter" else "softmax"),
-        name=name,
-        suite="own",
-        category=category,
-        instruction=wordy,
-        script=script,
-        entry_points=(EntryPoint(name, f"{name}(x)"),),
-    )
+        load_task("flip" if name != "scatter" else "softmax"), name=name, suite="own", category=category,
+        instruction=wordy, script=script, entry_points=(EntryPoint(name, f"{name}(x)"),),
+    )  # fmt: skip
     example = Corpus(build_corpus(starter, []).documents).by_instruction(task)
     assert example is not None
     assert example.task == expected

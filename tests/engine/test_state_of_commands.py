@@ -29,15 +29,11 @@ WORK: list[Event] = [
 """The events of an engine that runs two instances at the same time."""
 
 COMMANDS = st.builds(
-    Request,
-    command=st.sampled_from(("accept", "reject", "undo", "stop", "resume", *STEERING)),
-    instance=st.sampled_from(INSTANCES),
-    attempt=st.sampled_from(ATTEMPTS),
-    text=st.sampled_from(("Use masks.", "lend", "return")),
-    source=st.sampled_from(("", "import triton\n")),
-    devices=st.sampled_from(((), ("0",), ("1",), ("all",))),
-    iterations=st.sampled_from((1, 2)),
-)
+    Request, command=st.sampled_from(("accept", "reject", "undo", "stop", "resume", *STEERING)),
+    instance=st.sampled_from(INSTANCES), attempt=st.sampled_from(ATTEMPTS),
+    text=st.sampled_from(("Use masks.", "lend", "return")), source=st.sampled_from(("", "import triton\n")),
+    devices=st.sampled_from(((), ("0",), ("1",), ("all",))), iterations=st.sampled_from((1, 2)),
+)  # fmt: skip
 STEPS = st.lists(st.tuples(st.integers(0, 25), COMMANDS), min_size=20, max_size=40)
 """Commands, each with the number of the engine's events before it."""
 

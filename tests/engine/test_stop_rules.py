@@ -63,19 +63,10 @@ def case(
         outcome=Outcome.TOO_SHORT if short else Outcome.NOT_RESOLVED,
         bound=Bound.AT_LEAST if at_least else Bound.NONE,
         efficiency=Efficiency(
-            product="H200",
-            bytes=1,
-            flops=1,
-            dtype="float32",
-            bytes_per_s=1.0,
-            flops_per_s=1.0,
-            io_utilisation=None,
-            mfu=None,
-            io_measured=io,
-            mfu_measured=mfu,
-            suspect=suspect,
+            product="H200", bytes=1, flops=1, dtype="float32", bytes_per_s=1.0, flops_per_s=1.0,
+            io_utilisation=None, mfu=None, io_measured=io, mfu_measured=mfu, suspect=suspect,
         ),
-    )
+    )  # fmt: skip
 
 
 def timed(*cases: Latency, not_timed: tuple[str, ...] = ()) -> Evaluation:

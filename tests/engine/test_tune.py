@@ -18,14 +18,7 @@ from harness import ROUGH, Evaluation, Latency, Verdict
 from harness.stages.modes import Rough
 from harness.stages.timing.baselines import Baseline
 from sessions import Home, fold
-from sessions.events import (
-    AnyEvent,
-    AttemptSwept,
-    CallStarted,
-    EndReason,
-    Origin,
-    SweepRung,
-)
+from sessions.events import AnyEvent, AttemptSwept, CallStarted, EndReason, Origin, SweepRung
 from sessions.settings import MethodOptions
 from sessions.state.state import SessionState
 from suites import Task
@@ -45,9 +38,7 @@ async def tuned(
     return fold(events), events
 
 
-async def test_tune_starts_with_the_baseline_and_derives_all_variants_from_it(
-    tmp_path: Path,
-) -> None:
+async def test_tune_starts_with_the_baseline_and_derives_all_variants_from_it(tmp_path: Path) -> None:
     judge = TuningJudge()
     state, events = await tuned(tmp_path, judge)
     first, *variants = attempts_of(state)
@@ -101,9 +92,7 @@ async def test_tune_skips_a_change_that_was_wrong(tmp_path: Path) -> None:
     assert not any("BLOCK 1024 to 4096" in attempt.strategy for attempt in attempts_of(state)[alone.number :])
 
 
-async def test_timed_tune_judges_only_the_survivors_of_its_rungs(
-    tmp_path: Path,
-) -> None:
+async def test_timed_tune_judges_only_the_survivors_of_its_rungs(tmp_path: Path) -> None:
     judge = TuningJudge(timed=True, wrong=(2048,))
     session_plan = plan(TUNE.session, method="tune", model="none", iterations=9)
     state, events = await tuned(tmp_path, judge, session_plan)
@@ -290,9 +279,7 @@ async def test_variants_with_equal_or_no_estimate_are_judged(tmp_path: Path, est
     assert "none of its variants is judged" not in notices(state)
 
 
-async def test_start_without_a_ratio_is_tuned_like_an_untimed_start(
-    tmp_path: Path,
-) -> None:
+async def test_start_without_a_ratio_is_tuned_like_an_untimed_start(tmp_path: Path) -> None:
     class ShortTimingJudge(TuningJudge):
         async def evaluate(self, source: str, task: Task, **rest: object) -> Evaluation:
             evaluation = await super().evaluate(source, task, **rest)

@@ -12,7 +12,6 @@ from sessions import events as ev
 from sessions.best_ever import BestEver
 from sessions.best_ever import bests_ever as bests_over
 from sessions.state.bests import measured_bests
-from sessions.state.description import SUMMARY, summarise
 from tests.support import story
 
 FIRST, SECOND, THIRD = (f"20250102-03040{number}-geak-ffff" for number in (1, 2, 3))
@@ -87,11 +86,3 @@ def test_summary_of_an_older_version_is_completed_from_the_journal(copied_home: 
         )
     assert list_sessions(copied_home)[0].bests is None
     assert bests_ever(copied_home) == [before]
-
-
-def test_summary_keeps_the_measurement() -> None:
-    state = fold([story.started(), *story.attempt("softmax#1/1", Verdict.CORRECT, speedup=2.0)])
-    summary = summarise(state)
-    assert summary.bests
-    assert SUMMARY.decode(msgspec.json.encode(summary)) == summary
-    assert SUMMARY.decode(b'{"attempts": 3}').bests is None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import types
 import typing
 
@@ -19,8 +20,9 @@ from tests.support import story
 from tests.support.journals import correct, latencies
 
 
+@functools.cache
 def values(kind: typing.Any) -> st.SearchStrategy[typing.Any]:
-    """Return a strategy for any JSON value of a field's type."""
+    """Return a strategy for any JSON value of a field's type. A new strategy for each example would take most of the time."""
     arguments = typing.get_args(kind)
     match typing.get_origin(kind):
         case types.UnionType:

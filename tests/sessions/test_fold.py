@@ -76,24 +76,9 @@ def test_instance_has_one_word_for_its_current_work() -> None:
     judging = ["static", "call", "compile", "execution"]
     well = [*judging, "integrity", "wait"]
     assert words == [
-        "",
-        "wait",
-        "generate",
-        "wait",
-        *judging,
-        "wait",
-        "reflect",
-        "wait",
-        "generate",
-        "wait",
-        *well,
-        "optimize",
-        "wait",
-        *well,
-        "exam",
-        "wait",
-        "done",
-    ]
+        "", "wait", "generate", "wait", *judging, "wait", "reflect", "wait", "generate", "wait", *well,
+        "optimize", "wait", *well, "exam", "wait", "done",
+    ]  # fmt: skip
 
 
 def interleaved(count: int) -> list[ev.Event]:

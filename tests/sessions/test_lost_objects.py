@@ -31,17 +31,12 @@ async def stopped(home: Home) -> Home:
 LOST = pytest.mark.parametrize(
     "name",
     [
-        f"{FIRST_ATTEMPT}^{{tree}}",
-        f"{FIRST_ATTEMPT}:evaluation.json",
-        f"{SESSION}/starter/softmax/1",
-        f"{SESSION}/_journal",
-        f"{SESSION}/_journal^{{tree}}",
-        f"{SESSION}/_journal:summary.json",
-        f"{SESSION}/_journal~1:summary.json",
-        f"{SESSION}/_journal:journal/00000001.jsonl",
+        f"{FIRST_ATTEMPT}^{{tree}}", f"{FIRST_ATTEMPT}:evaluation.json", f"{SESSION}/starter/softmax/1",
+        f"{SESSION}/_journal", f"{SESSION}/_journal^{{tree}}", f"{SESSION}/_journal:summary.json",
+        f"{SESSION}/_journal~1:summary.json", f"{SESSION}/_journal:journal/00000001.jsonl",
     ],
     ids=lambda name: name.removeprefix(SESSION),
-)
+)  # fmt: skip
 
 
 @LOST

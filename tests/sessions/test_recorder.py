@@ -9,13 +9,7 @@ import pytest
 from harness import Verdict
 from sessions import Clock, Home, Recorder, Store, fold, journal_of, resume
 from sessions import events as ev
-from sessions.errors import (
-    JournalNotWritable,
-    NoSuchAttempt,
-    NotDecidable,
-    SessionBusy,
-    SessionExists,
-)
+from sessions.errors import JournalNotWritable, NoSuchAttempt, NotDecidable, SessionBusy, SessionExists
 from tests.support import story
 from tests.support.story import SESSION, assert_sound, git
 
@@ -59,9 +53,7 @@ async def test_second_commit_of_an_attempt_changes_nothing(home: Home) -> None:
         assert recorder.state.last_seq == before
 
 
-async def test_late_reflection_is_added_to_the_commit_until_a_child_exists(
-    home: Home,
-) -> None:
+async def test_late_reflection_is_added_to_the_commit_until_a_child_exists(home: Home) -> None:
     with begin(home) as recorder:
         events = list(story.attempt("softmax#1/1", Verdict.WRONG))
         index = next(n for n, event in enumerate(events) if isinstance(event, ev.AttemptJudged))

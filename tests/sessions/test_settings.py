@@ -12,32 +12,13 @@ from sessions.settings import MethodOptions, RunSettings, StopRules
 from sessions.state.description import DESCRIPTION
 
 SETTINGS = RunSettings(
-    method="geak",
-    model="anthropic:m",
-    tasks=("starter/softmax",),
-    instances=2,
-    iterations=3,
-    seed=1,
-    devices=("0",),
-    targets=("gfx942",),
-    review="manual",
-    budget_tokens=9,
-    budget_attempts=8,
-    budget_device_s=7.0,
-    budget_wall_s=6.0,
-    first_chain=3,
-    series="ablation-3f2a91/4",
-    title="two",
+    method="geak", model="anthropic:m", tasks=("starter/softmax",), instances=2, iterations=3, seed=1,
+    devices=("0",), targets=("gfx942",), review="manual", budget_tokens=9, budget_attempts=8,
+    budget_device_s=7.0, budget_wall_s=6.0, first_chain=3, series="ablation-3f2a91/4", title="two",
     options=MethodOptions(without=("knowledge",), tune=True, workers=2),
-    stop=StopRules(speedup=2.0, without_gain=4),
-    allocate="best",
-    against="mine.py",
-    against_source="x = 1",
-    spread=True,
-    python="/opt/venv/bin/python",
-    profile_best=True,
-    cluster="10.0.0.1:6379",
-)
+    stop=StopRules(speedup=2.0, without_gain=4), allocate="best", against="mine.py", against_source="x = 1",
+    spread=True, python="/opt/venv/bin/python", profile_best=True, cluster="10.0.0.1:6379",
+)  # fmt: skip
 FIELDS = b'"method":"geak","model":"anthropic:m","tasks":["starter/softmax"],"instances":2,"iterations":3,"seed":1,"devices":["0"],"targets":["gfx942"],"review":"manual","budget_usd":null,"budget_tokens":9,"budget_attempts":8,"budget_device_s":7.0,"budget_wall_s":6.0,"first_chain":3,"series":"ablation-3f2a91/4","title":"two","options":{"without":["knowledge"],"show_reference":false,"tune":true,"by":"all","start":"","workers":2,"descendants":8,"profile":"chat","corpus":"","predictions":"","rejudges":"","agent":"","agent_command":""},"stop":{"speedup":2.0,"without_gain":4,"at_roof":false},"allocate":"best","against":"mine.py","against_source":"x = 1","spread":true,"python":"/opt/venv/bin/python","profile_best":true,"cluster":"10.0.0.1:6379"'
 VERSIONS = b'"versions":{"triton":"3.7.1"},"templates":{"first.j2":"00"}'
 NAME = b'"session":"20260101-000000-geak-0000"'
@@ -51,14 +32,9 @@ LINE = (
     + b"}"
 )
 STARTED = SessionStarted(
-    seq=1,
-    wall=5.5,
-    mono=0.25,
-    session="20260101-000000-geak-0000",
-    settings=SETTINGS,
-    versions={"triton": "3.7.1"},
-    templates={"first.j2": "00"},
-)
+    seq=1, wall=5.5, mono=0.25, session="20260101-000000-geak-0000", settings=SETTINGS,
+    versions={"triton": "3.7.1"}, templates={"first.j2": "00"},
+)  # fmt: skip
 
 
 def test_first_line_of_a_journal_reads_and_is_written_as_before() -> None:

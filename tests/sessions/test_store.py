@@ -61,16 +61,9 @@ def test_attempt_is_one_commit_with_trailers(finished_home: Home) -> None:
 def test_commit_of_an_attempt_contains_its_files(finished_home: Home) -> None:
     names = git(finished_home.store, "ls-tree", "--name-only", f"{BRANCH}~2").split()
     assert names == [
-        "attempt.json",
-        "calls.jsonl",
-        "evaluation.json",
-        "kernel.py",
-        "prompt.md",
-        "reasoning.jsonl",
-        "reflection.md",
-        "reply.md",
-        "trace.txt",
-    ]
+        "attempt.json", "calls.jsonl", "evaluation.json", "kernel.py", "prompt.md", "reasoning.jsonl",
+        "reflection.md", "reply.md", "trace.txt",
+    ]  # fmt: skip
 
     def show(name: str, at: str = f"{BRANCH}~2") -> str:
         return git(finished_home.store, "show", f"{at}:{name}")
@@ -266,14 +259,9 @@ def test_stale_lock_of_a_killed_git_is_removed(home: Home) -> None:
 
 def kernel(attempt: str, wall: float, session: str = SESSION) -> AcceptedKernel:
     return AcceptedKernel(
-        session=session,
-        attempt=attempt,
-        commit="0" * 40,
-        why="fast",
-        by="ada",
-        wall=wall,
+        session=session, attempt=attempt, commit="0" * 40, why="fast", by="ada", wall=wall,
         verdict=Verdict.CORRECT,
-    )
+    )  # fmt: skip
 
 
 def test_withdrawal_restores_the_previous_accepted_kernel(home: Home) -> None:

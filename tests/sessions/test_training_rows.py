@@ -111,17 +111,9 @@ def test_row_has_the_keys_and_types_of_the_corpus() -> None:
     assert {key: types_of(row[key]) for key in CORPUS} == CORPUS
     assert row["task_id"] == "starter/softmax.py"
     assert row["after"] | {"maintainability": 0.0} == {
-        "call_ok": True,
-        "exe_ok": True,
-        "perf_ok": True,
-        "dtype": "fp32",
-        "runtime_ms": 0.008,
-        "gbs": 131.072,
-        "tflops": 0.1311,
-        "speedup": 1.25,
-        "maintainability": 0.0,
-        "error": "",
-    }
+        "call_ok": True, "exe_ok": True, "perf_ok": True, "dtype": "fp32", "runtime_ms": 0.008,
+        "gbs": 131.072, "tflops": 0.1311, "speedup": 1.25, "maintainability": 0.0, "error": "",
+    }  # fmt: skip
     assert row["unified_diff"].splitlines()[:2] == [
         "--- starter/softmax.py::before",
         "+++ starter/softmax.py::after",

@@ -37,13 +37,9 @@ from tui.facts.node_facts import Gpu, NodeFacts
 HOME = Home(Path("/home/ada/.local/share/wavedeck"))
 """Home whose path appears in pictures; no test reads or writes it."""
 NODE = NodeFacts(
-    host="mi300x-07",
-    version="0.1.0",
-    gpus=tuple(Gpu(str(number), "MI300X") for number in range(8)),
-    runtime="ROCm 7.0",
-    triton="3.7.1",
-    keys=("anthropic",),
-)
+    host="mi300x-07", version="0.1.0", gpus=tuple(Gpu(str(number), "MI300X") for number in range(8)),
+    runtime="ROCm 7.0", triton="3.7.1", keys=("anthropic",),
+)  # fmt: skip
 WIDE, USUAL, NARROW = (160, 48), (120, 40), (80, 24)
 
 
@@ -109,14 +105,10 @@ def live(
     source = ScriptedSource(pending=list(events))
     last = events[-1].wall if events else time.time()
     app = Cockpit(
-        home,
-        session=SESSION,
-        mode="live",
-        readonly=readonly,
-        decider=decider or RecordingDecider(),
+        home, session=SESSION, mode="live", readonly=readonly, decider=decider or RecordingDecider(),
         preferences=preferences,
         doors=Doors(list, _no_story, lambda _: True, lambda _: source, _no_mark, wall=wall or (lambda: last)),
-    )
+    )  # fmt: skip
     app.theme = "wavedeck"
     return app, source
 
@@ -147,14 +139,10 @@ def replayed(
         readonly=True,
         speed=speed,
         doors=Doors(
-            list,
-            lambda name: read_story(name, events),
-            lambda _: False,
-            _no_live,
-            _no_mark,
+            list, lambda name: read_story(name, events), lambda _: False, _no_live, _no_mark,
             clock=clock or Clock(),
         ),
-    )
+    )  # fmt: skip
     app.theme = "wavedeck"
     return app
 
@@ -169,14 +157,9 @@ def at_home(
 ) -> Cockpit:
     """Return a cockpit on its list of sessions, which it reads again when `mark` changes; `load` reads one of them."""
     doors = Doors(
-        sessions,
-        load or _no_story,
-        lambda _: False,
-        _no_live,
-        _no_mark,
-        list_mark=mark,
+        sessions, load or _no_story, lambda _: False, _no_live, _no_mark, list_mark=mark,
         read_node=lambda: node,
-    )
+    )  # fmt: skip
     app = Cockpit(home, doors=doors)
     app.theme = "wavedeck"
     return app

@@ -17,13 +17,9 @@ def measured(factor: float, *, spread: float = 0.02) -> Evaluation:
     """Return a correct evaluation with one timed case of this speedup."""
     interval = (factor * (1 - spread), factor * (1 + spread))
     timed = msgspec.structs.replace(
-        latencies()[1],
-        speedup=factor,
-        ci=interval,
-        outcome=Outcome.FASTER,
-        bound=Bound.NONE,
+        latencies()[1], speedup=factor, ci=interval, outcome=Outcome.FASTER, bound=Bound.NONE,
         against="triton",
-    )
+    )  # fmt: skip
     return correct(speed=(timed,))
 
 
@@ -34,13 +30,9 @@ def opened(
     log = EventLog()
     log.open(devices=("cpu", *map(str, range(gpus))), review="manual", iterations=10)
     started = story.changed(
-        log.events[0],
-        tasks=tuple(f"starter/{task}" for task in tasks),
-        instances=instances,
-        model="claude-x",
-        title="paged-attn tuning",
-        budget_usd=50.0,
-    )
+        log.events[0], tasks=tuple(f"starter/{task}" for task in tasks), instances=instances,
+        model="claude-x", title="paged-attn tuning", budget_usd=50.0,
+    )  # fmt: skip
     log.events[0] = story.changed(started, **options)
     for task in tasks:
         for number in range(1, instances + 1):

@@ -93,13 +93,9 @@ TypeError: maximum() got an unexpected keyword argument 'axis'
 def stages(passed: int, *, failed: bool, detail: str = "") -> tuple[Stage, ...]:
     """Return six stages: `passed` stages passed; the next stage failed or was not reached."""
     details = (
-        "entry point softmax(x)",
-        "3 launches captured",
-        "gfx942: 4 kernels",
-        "2 cases match",
-        "nothing odd",
+        "entry point softmax(x)", "3 launches captured", "gfx942: 4 kernels", "2 cases match", "nothing odd",
         "",
-    )
+    )  # fmt: skip
     result = []
     for index, name in enumerate(STAGES):
         if index < passed:
@@ -123,37 +119,19 @@ def resources(
 ) -> dict[str, tuple[KernelResources, ...]]:
     """Return the resources of two kernels for one target."""
     shared = {
-        "kernel": "softmax_kernel",
-        "autotune_index": None,
-        "binary": "gfx942",
-        "binary_sha256": "0" * 64,
-        "grid": (4096, 1, 1),
-        "agprs": 0,
-        "sgprs": 24,
-        "vgpr_spills": spills,
-        "sgpr_spills": 0,
-        "scratch_bytes": 0,
-        "lds_bytes": 256,
-        "occupancy_limit": "waves",
-        "matrix_instructions": 0,
+        "kernel": "softmax_kernel", "autotune_index": None, "binary": "gfx942", "binary_sha256": "0" * 64,
+        "grid": (4096, 1, 1), "agprs": 0, "sgprs": 24, "vgpr_spills": spills, "sgpr_spills": 0,
+        "scratch_bytes": 0, "lds_bytes": 256, "occupancy_limit": "waves", "matrix_instructions": 0,
         "compile_seconds": 0.4,
-    }
+    }  # fmt: skip
     first = KernelResources(
-        case="fp32",
-        config={"BLOCK": "4096", "num_warps": "4"},
-        vgprs=vgprs,
-        occupancy=waves,
-        load_widths={"128": 8},
-        **shared,
-    )
+        case="fp32", config={"BLOCK": "4096", "num_warps": "4"}, vgprs=vgprs, occupancy=waves,
+        load_widths={"128": 8}, **shared,
+    )  # fmt: skip
     second = KernelResources(
-        case="fp16 outliers",
-        config={"BLOCK": "2048", "num_warps": "4"},
-        vgprs=vgprs - 14,
-        occupancy=waves,
-        load_widths={"128": 4, "16": 1},
-        **shared,
-    )
+        case="fp16 outliers", config={"BLOCK": "2048", "num_warps": "4"}, vgprs=vgprs - 14, occupancy=waves,
+        load_widths={"128": 4, "16": 1}, **shared,
+    )  # fmt: skip
     return {"gfx942": (first, second)}
 
 
@@ -164,30 +142,19 @@ def correct(
     minimal = 131_072
     counts = tuple(
         traffic(
-            case,
-            int(minimal * waste),
-            minimal // 2,
-            unique=minimal // 2,
-            minimal=minimal,
-            sizes={"rows": 16, "cols": 1000},
-            flops=80_000,
-            programs=16,
+            case, int(minimal * waste), minimal // 2, unique=minimal // 2, minimal=minimal,
+            sizes={"rows": 16, "cols": 1000}, flops=80_000, programs=16,
         )
         for case in ("fp32", "fp16 outliers")
-    )
+    )  # fmt: skip
     estimate = tuple(
         Estimate(
-            target="gfx942",
-            case=entry.case,
-            sizes={"rows": 4096, "cols": 4096},
-            low_us=25.3,
-            high_us=25.3 * (0.5 + waste),
-            bound_low="memory",
-            bound_high="memory",
+            target="gfx942", case=entry.case, sizes={"rows": 4096, "cols": 4096}, low_us=25.3,
+            high_us=25.3 * (0.5 + waste), bound_low="memory", bound_high="memory",
             basis="5.3 TB/s, 163 TFLOP/s fp32 (MI300X peaks)",
         )
         for entry in counts
-    )
+    )  # fmt: skip
     ratios = [latency.speedup for latency in speed]
     return judged(
         task=task,
@@ -230,23 +197,10 @@ def examined(verdict: Verdict = Verdict.CORRECT) -> Evaluation:
 def wrong(task: str = "starter/softmax") -> Evaluation:
     """Return the evaluation of a wrong candidate with all details."""
     mismatch = Mismatch(
-        case="fp16 outliers",
-        output="y",
-        index=(3, 517),
-        expected="0.0009765625",
-        got="nan",
-        max_abs=0.98211,
-        used=981.0,
-        wrong_share=0.0625,
-        nan_got=1000,
-        nan_expected=0,
-        inf_got=0,
-        inf_expected=0,
-        shape=(16, 1000),
-        expected_shape=(16, 1000),
-        dtype="float16",
-        expected_dtype="float16",
-    )
+        case="fp16 outliers", output="y", index=(3, 517), expected="0.0009765625", got="nan", max_abs=0.98211,
+        used=981.0, wrong_share=0.0625, nan_got=1000, nan_expected=0, inf_got=0, inf_expected=0,
+        shape=(16, 1000), expected_shape=(16, 1000), dtype="float16", expected_dtype="float16",
+    )  # fmt: skip
     return judged(
         Verdict.WRONG,
         task=task,
@@ -282,17 +236,9 @@ def call_error() -> Evaluation:
 def latencies() -> tuple[Latency, ...]:
     """Return two timed cases of one device, with all telemetry that a device can report."""
     window = Window(
-        source="nvml",
-        seconds=0.61,
-        clock_mhz=1755,
-        clock_usual_mhz=1980,
-        hotspot_c=61.0,
-        memory_c=54.0,
-        power_w=512.0,
-        energy_j=312.0,
-        throttled={"power cap": 0.12},
-        other_processes=0,
-    )
+        source="nvml", seconds=0.61, clock_mhz=1755, clock_usual_mhz=1980, hotspot_c=61.0, memory_c=54.0,
+        power_w=512.0, energy_j=312.0, throttled={"power cap": 0.12}, other_processes=0,
+    )  # fmt: skip
     calm = msgspec.structs.replace(window, clock_mhz=1980, throttled={}, other_processes=None)
     peaks = {"product": "H200 SXM", "bytes": 134217728, "flops": 67108864, "dtype": "fp32"}
     return (
@@ -341,17 +287,10 @@ class EventLog:
         """Append the first events of the session."""
         self.add(
             story.started(
-                SESSION,
-                method=method,
-                tasks=("starter/softmax", "starter/vector_add"),
-                iterations=iterations,
-                seed=7,
-                devices=devices,
-                review=review,
-                versions={},
-                templates={},
+                SESSION, method=method, tasks=("starter/softmax", "starter/vector_add"),
+                iterations=iterations, seed=7, devices=devices, review=review, versions={}, templates={},
             )
-        )
+        )  # fmt: skip
         self.add(ev.EngineStarted(host="node17", pid=4242), after_s=0.2)
 
     def device(self, name: str, *busy: str, share: float | None = None) -> None:
@@ -359,18 +298,13 @@ class EventLog:
         gpu = name != "cpu"
         self.add(
             ev.DeviceSampled(
-                device=name,
-                description="MI300X gfx942" if gpu else "Triton's interpreter",
-                busy_with=busy,
-                utilisation=share,
-                memory_used_bytes=(12 << 30) if gpu else None,
-                memory_total_bytes=(192 << 30) if gpu else None,
-                temperature_c=54.0 if gpu else None,
-                power_w=312.0 if gpu else None,
-                clock_mhz=2100.0 if gpu else None,
+                device=name, description="MI300X gfx942" if gpu else "Triton's interpreter", busy_with=busy,
+                utilisation=share, memory_used_bytes=(12 << 30) if gpu else None,
+                memory_total_bytes=(192 << 30) if gpu else None, temperature_c=54.0 if gpu else None,
+                power_w=312.0 if gpu else None, clock_mhz=2100.0 if gpu else None,
             ),
             after_s=0.3,
-        )
+        )  # fmt: skip
 
     def ask(
         self,
@@ -403,17 +337,11 @@ class EventLog:
             usage = ev.Usage(input_tokens=1840, output_tokens=612, cached_tokens=1024)
             self.add(
                 ev.CallFinished(
-                    call=call,
-                    text=text,
-                    reasoning=reasoning,
-                    stop_reason="end",
-                    usage=usage,
-                    cost_usd=price,
-                    seconds=stream_s,
-                    temperature=1.0,
+                    call=call, text=text, reasoning=reasoning, stop_reason="end", usage=usage, cost_usd=price,
+                    seconds=stream_s, temperature=1.0,
                 ),
                 after_s=0.1,
-            )
+            )  # fmt: skip
 
     def attempt(
         self,

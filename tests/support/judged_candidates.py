@@ -3,16 +3,7 @@
 from __future__ import annotations
 
 from engine.prompting.judged import JudgedCandidate
-from harness import (
-    STAGES,
-    ErrorReport,
-    Estimate,
-    KernelResources,
-    Latency,
-    Mismatch,
-    Outcome,
-    Verdict,
-)
+from harness import STAGES, ErrorReport, Estimate, KernelResources, Latency, Mismatch, Outcome, Verdict
 from tests.support.evaluations import judged, traffic
 
 SOURCE = "import triton\n\n\ndef softmax(x):\n    return x\n"
@@ -39,23 +30,11 @@ def failing(
 def mismatch(**changes: object) -> Mismatch:
     """Return the report of a wrong output."""
     fields: dict[str, object] = {
-        "case": "fp32-ragged",
-        "output": "out",
-        "index": (3, 780),
-        "expected": "0.00128",
-        "got": "0.5",
-        "max_abs": 0.49,
-        "used": 389.0,
-        "wrong_share": 0.5,
-        "nan_got": 0,
-        "nan_expected": 0,
-        "inf_got": 0,
-        "inf_expected": 0,
-        "shape": (37, 781),
-        "expected_shape": (37, 781),
-        "dtype": "float32",
+        "case": "fp32-ragged", "output": "out", "index": (3, 780), "expected": "0.00128", "got": "0.5",
+        "max_abs": 0.49, "used": 389.0, "wrong_share": 0.5, "nan_got": 0, "nan_expected": 0, "inf_got": 0,
+        "inf_expected": 0, "shape": (37, 781), "expected_shape": (37, 781), "dtype": "float32",
         "expected_dtype": "float32",
-    }
+    }  # fmt: skip
     return Mismatch(**(fields | changes))  # type: ignore[arg-type]
 
 
@@ -73,43 +52,26 @@ def passing(
     """Return a correct candidate; timed if `speedup` is given."""
     resources = tuple(
         KernelResources(
-            kernel="softmax_kernel",
-            case="fp32",
-            config={"BLOCK": str(1024 + number)},
-            autotune_index=None,
-            binary="gfx942",
-            binary_sha256=f"{number:064x}",
-            grid=(8192, 1, 1),
-            vgprs=77,
-            vgpr_spills=spills,
-            sgpr_spills=0,
-            lds_bytes=512,
-            occupancy=6.0,
-            occupancy_limit="vgprs",
-            matrix_instructions=0,
+            kernel="softmax_kernel", case="fp32", config={"BLOCK": str(1024 + number)}, autotune_index=None,
+            binary="gfx942", binary_sha256=f"{number:064x}", grid=(8192, 1, 1), vgprs=77, vgpr_spills=spills,
+            sgpr_spills=0, lds_bytes=512, occupancy=6.0, occupancy_limit="vgprs", matrix_instructions=0,
             load_widths={str(width): 9},
         )
         for number in range(kernels)
-    )
+    )  # fmt: skip
     timed = (
         {
             "device": "0",
             "latency": (
                 Latency(
-                    "0",
-                    "fp32",
-                    0.2,
-                    0.2 / speedup,
-                    speedup,
-                    (speedup - 0.01, speedup + 0.01),
-                    "tape",
+                    "0", "fp32", 0.2, 0.2 / speedup, speedup, (speedup - 0.01, speedup + 0.01), "tape",
                     Outcome.FASTER,
                 ),
             ),
         }
         if speedup
         else {}
-    )
+    )  # fmt: skip
     evaluation = judged(
         **timed,
         speedup=speedup,
@@ -119,19 +81,11 @@ def passing(
         ),
         estimate=(
             Estimate(
-                "gfx942",
-                "fp32",
-                {"rows": 8192, "columns": 8192},
-                101.3,
-                high_us,
-                "memory",
-                "memory",
-                "MI300X",
-                product="MI300X",
-                of_device=speedup is not None,
+                "gfx942", "fp32", {"rows": 8192, "columns": 8192}, 101.3, high_us, "memory", "memory",
+                "MI300X", product="MI300X", of_device=speedup is not None,
             ),
         ),
-    )
+    )  # fmt: skip
     return JudgedCandidate(
         attempt, evaluation=evaluation, **({"source": SOURCE, "strategy": "One row a program."} | fields)
     )

@@ -59,13 +59,9 @@ def timed(latencies: tuple[Latency, ...], task: str = "starter/softmax") -> Eval
     """Return the evaluation of a correct candidate with these times."""
     ratios = [latency.speedup for latency in latencies if latency.speedup is not None]
     return msgspec.structs.replace(
-        correct(task=task),
-        device="2",
-        latency=latencies,
-        stages=stages(6, failed=False),
-        speedup=statistics.mean(ratios),
-        speedup_geomean=statistics.geometric_mean(ratios),
-    )
+        correct(task=task), device="2", latency=latencies, stages=stages(6, failed=False),
+        speedup=statistics.mean(ratios), speedup_geomean=statistics.geometric_mean(ratios),
+    )  # fmt: skip
 
 
 def measured() -> list[ev.AnyEvent]:

@@ -8,17 +8,9 @@ from textual.app import App
 from tui.cockpit.terminal.themes import palette
 
 LETTERS = {
-    "success": "g",
-    "error": "r",
-    "warning": "y",
-    "primary": "b",
-    "accent": "k",
-    "secondary": "s",
-    "wd-dim": "d",
-    "wd-faint": "f",
-    "wd-comment": "d",
-    "foreground": " ",
-}
+    "success": "g", "error": "r", "warning": "y", "primary": "b", "accent": "k", "secondary": "s",
+    "wd-dim": "d", "wd-faint": "f", "wd-comment": "d", "foreground": " ",
+}  # fmt: skip
 """g: better, r: wrong or failed, y: waits for a person, b: running, k: key, s: title, d and f: dim."""
 
 

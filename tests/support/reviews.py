@@ -22,34 +22,17 @@ from tests.support.journals import (
 def timed(ratio: float, *, device: str = "2") -> tuple[Latency, ...]:
     """Return four cases on one GPU: two of this speedup, a lower bound, and a case too short for a ratio."""
     used = Efficiency(
-        "MI300X",
-        134_217_728,
-        67_108_864,
-        "fp32",
-        3.9e12,
-        2.0e12,
-        0.73,
-        0.02,
-        io_measured=0.91,
+        "MI300X", 134_217_728, 67_108_864, "fp32", 3.9e12, 2.0e12, 0.73, 0.02, io_measured=0.91,
         mfu_measured=0.03,
-    )
+    )  # fmt: skip
 
     def case(name: str, speedup: float | None, outcome: Outcome, bound: Bound = Bound.NONE) -> Latency:
         ci = (speedup - 0.03, speedup + 0.03) if speedup is not None else None
         candidate = 0.1302
         return Latency(
-            device,
-            name,
-            candidate * (speedup or 1.0),
-            candidate,
-            speedup,
-            ci,
-            "tape",
-            outcome,
-            against="triton",
-            efficiency=used,
-            bound=bound,
-        )
+            device, name, candidate * (speedup or 1.0), candidate, speedup, ci, "tape", outcome,
+            against="triton", efficiency=used, bound=bound,
+        )  # fmt: skip
 
     return (
         case("fp32", ratio, Outcome.FASTER if ratio > 1.03 else Outcome.NOT_RESOLVED),
@@ -70,13 +53,9 @@ def candidate(ratio: float, *, findings: tuple[Finding, ...] = (), vgprs: int = 
         for stage in judged.stages
     )
     return msgspec.structs.replace(
-        judged,
-        stages=stages,
-        device="2",
-        findings=findings,
-        resources=resources(vgprs=vgprs, waves=5),
+        judged, stages=stages, device="2", findings=findings, resources=resources(vgprs=vgprs, waves=5),
         margins=(*judged.margins, Margin("fp32-outlier", "y", "elementwise", 0.795, (0, 31))),
-    )
+    )  # fmt: skip
 
 
 def waiting() -> list[ev.AnyEvent]:

@@ -17,13 +17,7 @@ from engine.process.commands import event_of
 from engine.process.control import Request as Command
 from engine.run.person import Changes, Decisions
 from sessions import Home, Recorder, fold, resume
-from sessions.events import (
-    CallStarted,
-    DecisionMade,
-    EngineStarted,
-    Event,
-    SessionFinished,
-)
+from sessions.events import CallStarted, DecisionMade, EngineStarted, Event, SessionFinished
 from sessions.journal.journal import read_journal
 from sessions.store.reconcile import take_up
 from tests.support.engines import ScriptedJudge, plan, run, scripted_answer, shared

@@ -55,16 +55,9 @@ def begin(
 ) -> Recorder:
     """Begin a session on softmax with one started instance."""
     started = story.started(
-        session,
-        model=model,
-        instances=1,
-        iterations=2,
-        seed=7,
-        versions={},
-        templates={},
-        options=options or MethodOptions(),
-        series=series,
-    )
+        session, model=model, instances=1, iterations=2, seed=7, versions={}, templates={},
+        options=options or MethodOptions(), series=series,
+    )  # fmt: skip
     recorder = Recorder.begin(home, started, clock=ticking())
     recorder.record(ev.EngineStarted(host="node", pid=1))
     recorder.record(ev.InstanceStarted(task="starter/softmax", instance=1))

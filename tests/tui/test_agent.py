@@ -97,18 +97,14 @@ async def test_digits_choose_tabs_and_a_missing_profile_has_a_reason() -> None:
             await until_true(pilot, lambda words=words: words in screen.page.text, words)
 
 
-async def test_larger_terminal_shows_all_panes() -> None:
+async def test_larger_terminal_shows_all_panes_zoom_one_and_escape_ends_it() -> None:
     async with opened("softmax#1", size=NARROW) as (pilot, screen, _):
         await pilot.press("2")
         await pilot.resize_terminal(*WIDE)
         await until_true(pilot, lambda: "correct" in screen.page.text, "the verdict")
         assert screen.steps.display
         assert screen.code.display
-
-
-async def test_zoom_shows_one_pane_and_escape_ends_it() -> None:
-    async with opened("softmax#1", size=WIDE) as (pilot, screen, _):
-        await pilot.press("2", "z")
+        await pilot.press("z")
         await pilot.pause()
         assert screen.code.size.width > 150
         assert not screen.steps.display

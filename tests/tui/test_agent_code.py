@@ -30,33 +30,31 @@ def visible(screen: AgentScreen) -> str:
     return "\n".join(screen.code.render_line(y).text for y in range(screen.code.size.height))
 
 
-async def test_d_goes_from_code_to_base_baseline_best_and_back() -> None:
+async def test_d_goes_from_code_to_base_baseline_best_and_back_and_less_and_greater_choose_the_other_side() -> (
+    None
+):
     async with opened("softmax#1", 4, events=chain()) as (pilot, screen, _):
-        titles = []
-        for _ in range(4):
-            await pilot.press("d")
-            titles.append(title(screen).partition("   ")[0])
-        assert titles == [
-            "diff base #1/3 -> #1/4",
-            "diff baseline triton -> #1/4",
-            "diff best #1/5 -> #1/4",
-            "code #1/4",
-        ]
 
+        async def titles(*keys: str) -> list[str]:
+            shown = []
+            for key in keys:
+                await pilot.press(key)
+                shown.append(title(screen).partition("   ")[0])
+            return shown
 
-async def test_less_and_greater_choose_the_other_side_and_d_leads_back_to_the_code() -> None:
-    async with opened("softmax#1", 5, events=chain()) as (pilot, screen, _):
-        titles = []
-        for key in ("d", "less_than_sign", "less_than_sign", "greater_than_sign", "d"):
-            await pilot.press(key)
-            titles.append(title(screen).partition("   ")[0])
-        assert titles == [
+        assert await titles("d", "d", "d", "d") == [
+            "diff base #1/3 -> #1/4", "diff baseline triton -> #1/4", "diff best #1/5 -> #1/4", "code #1/4",
+        ]  # fmt: skip
+        await pilot.press("right_square_bracket")
+        assert await titles("d", "less_than_sign", "less_than_sign", "greater_than_sign", "d") == [
             "diff base #1/3 -> #1/5", "diff #1/2 -> #1/5", "diff #1/1 -> #1/5", "diff #1/2 -> #1/5", "code #1/5",
         ]  # fmt: skip
         assert screen.code.copy_text == FAST_SOURCE
 
 
-async def test_diff_is_made_in_a_thread_while_the_plain_source_is_shown() -> None:
+async def test_diff_is_made_in_a_thread_while_the_plain_source_is_shown_and_capital_d_puts_it_side_by_side() -> (
+    None
+):
     async with opened("softmax#1", 5, events=chain()) as (pilot, screen, _):
         screen.action_code("diff")
         assert title(screen) == "diff base #1/3 -> #1/5   comparing"
@@ -65,11 +63,7 @@ async def test_diff_is_made_in_a_thread_while_the_plain_source_is_shown() -> Non
         await pilot.pause()
         assert "hunk 1 of" in title(screen)
         assert "+ " in screen.code.text
-
-
-async def test_capital_d_puts_the_diff_side_by_side() -> None:
-    async with opened("softmax#1", 5, events=chain()) as (pilot, screen, _):
-        await pilot.press("d", "D")
+        await pilot.press("D")
         assert screen.code.two_columns
         assert " │ " in screen.code.text
 
@@ -131,7 +125,7 @@ async def test_braces_go_through_the_hunks() -> None:
         assert "% 32" in visible(screen)
 
 
-async def test_lines_that_go_on_end_in_an_ellipsis_left_of_the_scrollbar() -> None:
+async def test_lines_that_go_on_end_in_an_ellipsis_left_of_the_scrollbar_and_y_copies_them_whole() -> None:
     async with opened("softmax#1", size=NARROW) as (pilot, screen, _):
         await pilot.press("2")
         await pilot.pause()
@@ -142,6 +136,11 @@ async def test_lines_that_go_on_end_in_an_ellipsis_left_of_the_scrollbar() -> No
         await pilot.pause()
         shown = screen.code.render_line(long).text[:room].rstrip()
         assert shown.endswith(plain(screen.code.lines[long])[-9:])
+        await pilot.press("y")
+        await until(pilot, lambda: bool(pilot.app._notifications), "the notification")
+        assert pilot.app.clipboard == FAST_SOURCE
+        (notification,) = pilot.app._notifications
+        assert f"{len(FAST_SOURCE)} B sent to the terminal" in notification.message
 
 
 async def test_key_e_visits_each_line_of_the_error_once_and_marks_it_every_time() -> None:
@@ -164,16 +163,12 @@ def marked_lines(screen: AgentScreen) -> list[int]:
     return [int(row[0].text.split()[0]) for row in screen.code.lines if "error-line" in row[0].style]
 
 
-async def test_second_e_on_the_only_line_marks_it_and_says_so() -> None:
+async def test_second_e_on_the_only_line_marks_it_and_says_so_and_a_diff_opens_its_fold() -> None:
     async with opened("softmax#1", 2, size=NARROW, events=chain()) as (pilot, screen, _):
         await pilot.press("e", "3", "e")
         assert screen.code.display
         assert marked_lines(screen) == [13]
         assert any("only line that the error names" in note.message for note in pilot.app._notifications)
-
-
-async def test_error_line_is_marked_in_a_diff_and_its_fold_opens() -> None:
-    async with opened("softmax#1", 2, events=chain()) as (pilot, screen, _):
         await pilot.press("d", "e")
         assert title(screen).startswith("diff base #1/1 -> #1/2")
         assert "E     y = e / tl.sum(e, axis=0)" in screen.code.text
@@ -199,12 +194,3 @@ async def test_key_e_in_a_replay_survives_a_step_back_to_before_the_verdict() ->
         app.frame()
         assert screen.attempt.evaluation is None
         assert "14 E" not in screen.code.text
-
-
-async def test_key_y_copies_the_source_and_notifies() -> None:
-    async with opened("softmax#1") as (pilot, _, _source):
-        await pilot.press("2", "y")
-        await until(pilot, lambda: bool(pilot.app._notifications), "the notification")
-        assert pilot.app.clipboard == FAST_SOURCE
-        (notification,) = pilot.app._notifications
-        assert f"{len(FAST_SOURCE)} B sent to the terminal" in notification.message

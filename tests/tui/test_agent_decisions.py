@@ -9,7 +9,7 @@ from tests.support.journals import finished
 from tui.cockpit.dialogs.dialogs import ReasonDialog
 
 
-async def test_accept_asks_for_a_reason_and_shows_only_recorded_decisions() -> None:
+async def test_accept_asks_for_a_reason_shows_only_recorded_decisions_and_stays_with_the_attempt() -> None:
     decider = RecordingDecider()
     async with opened("softmax#1", decider=decider) as (pilot, screen, source):
         await pilot.press("a")
@@ -19,22 +19,13 @@ async def test_accept_asks_for_a_reason_and_shows_only_recorded_decisions() -> N
         assert decider.decisions == [(source.session, "softmax#1/3", True, "fine q")]
         assert "3C+" not in screen.strip.text
         source.pending = [
-            DecisionMade(attempt="softmax#1/3", accepted=True, why="fine q", by="ada", seq=900, wall=1.0)
-        ]
-        await until(pilot, lambda: "3C+" in screen.strip.text, "the fold")
-        assert "decision   accepted by ada: fine q" in screen.steps.text
-
-
-async def test_view_stays_with_a_decided_attempt() -> None:
-    async with opened("softmax#1", decider=RecordingDecider()) as (pilot, screen, source):
-        await pilot.press("a", "enter")
-        source.pending = [
-            DecisionMade(attempt="softmax#1/3", accepted=True, why="", by="ada", seq=900, wall=1.0),
+            DecisionMade(attempt="softmax#1/3", accepted=True, why="fine q", by="ada", seq=900, wall=1.0),
             AttemptStarted(
                 attempt="softmax#1/4", origin=Origin.OPTIMIZE, base="softmax#1/3", seq=901, wall=1.0
             ),
         ]
-        await until(pilot, lambda: "4." in screen.strip.text, "attempt 4")
+        await until(pilot, lambda: "3C+" in screen.strip.text and "4." in screen.strip.text, "the fold")
+        assert "decision   accepted by ada: fine q" in screen.steps.text
         assert screen.attempt.number == 3
         await pilot.press("right_square_bracket")
         assert (screen.number, screen.attempt.number) == (None, 4)

@@ -40,14 +40,17 @@ async def test_text_is_followed_until_the_user_scrolls_up() -> None:
         assert steps.scroll_offset.y == steps.max_scroll_y
 
 
-async def test_retry_removes_the_streamed_text() -> None:
+async def test_retry_removes_the_streamed_text_and_text_cannot_control_the_terminal() -> None:
     async with opened("vector_add#1") as (pilot, screen, source):
         assert "vanish" in screen.steps.text
-        source.pending = [
-            CallRetried(call=CALL, reason="cut", message="the stream ended", wait_s=1, retry=1, seq=900)
-        ]
+        retried = CallRetried(call=CALL, reason="cut", message="the stream ended", wait_s=1, retry=1, seq=900)
+        source.pending = [retried]
         await until(pilot, lambda: "vanish" not in screen.steps.text, "the void words")
         assert "2, after cut: the stream ended" in screen.steps.text
+        hostile = "\x1b[2J\x1b[31mnothing to see\x07"
+        source.pending = [ReplyPiece(call=CALL, kind="text", text=hostile, seq=901)]
+        await until(pilot, lambda: "to see" in screen.steps.text, "the words")
+        assert "\x1b" not in screen.steps.text
 
 
 async def test_text_streamed_in_pieces_gives_the_same_lines() -> None:
@@ -136,11 +139,3 @@ def test_failed_call_names_its_cause() -> None:
     failed = CallFailed(call=call, reason="gave_up", message="5 tries failed", cause="connection", seq=999)
     (*_, step) = steps_of(fold([*running(), failed]).attempt("softmax#2/2"))
     assert (step.name, step.facts) == ("no reply", "gave_up, connection: 5 tries failed")
-
-
-async def test_model_text_cannot_control_the_terminal() -> None:
-    hostile = "\x1b[2J\x1b[31mnothing to see\x07"
-    async with opened("vector_add#1") as (pilot, screen, source):
-        source.pending = [ReplyPiece(call=CALL, kind="text", text=hostile, seq=900)]
-        await until(pilot, lambda: "to see" in screen.steps.text, "the words")
-        assert "\x1b" not in screen.steps.text

@@ -27,14 +27,7 @@ from tui.print.plain import tables_text
 
 
 @pytest.mark.parametrize(
-    ("used", "words"),
-    [
-        (0.0, "0 %"),
-        (0.0001, "1 %"),
-        (0.374, "38 %"),
-        (0.995, "100 %"),
-        (7.5, "750 %"),
-    ],
+    ("used", "words"), [(0.0, "0 %"), (0.0001, "1 %"), (0.374, "38 %"), (0.995, "100 %"), (7.5, "750 %")]
 )
 def test_used_share_of_a_tolerance_is_rounded_up(used: float, words: str) -> None:
     assert used_share(used) == words

@@ -27,7 +27,8 @@ from tui.doctor import store_checks
 from tui.doctor.doctor_findings import State
 
 
-def test_help_lists_the_commands_in_groups_on_one_line_each(shell: Shell) -> None:
+def test_version_is_printed_and_help_lists_the_commands_in_groups_on_one_line_each(shell: Shell) -> None:
+    assert shell("--version").out.startswith("wavedeck")
     lines = shell("--help").out.splitlines()
     assert [line for line in lines if line in ("Run:", "Watch:", "Decide:", "Steer:", "Keep:")] == [
         "Run:", "Watch:", "Decide:", "Steer:", "Keep:",
@@ -220,24 +221,19 @@ def test_wrong_attempt_is_accepted_only_with_force_and_a_reason(shell: Shell, ho
     assert (kernel.verdict, kernel.why) == (Verdict.WRONG, "only the exam's tail is off")
 
 
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
+def test_impossible_command_is_a_one_line_error(shell: Shell, home: Home) -> None:
+    stored.finished(home)
+    for arguments, message in (
         (("accept", stored.FIRST, "softmax#1/9"), "no attempt 'softmax#1/9'"),
         (("reject", stored.FIRST, "softmax"), "no attempt 'softmax'"),
         (("undo", stored.FIRST, "softmax#1/2"), "softmax#1/2"),
         (("attach", stored.FIRST), f"session {stored.FIRST} is not running; see it with `wavedeck replay"),
         (("attach",), "no session is running; start one with `wavedeck run`"),
         (("record", stored.FIRST, "Bad Name"), "'Bad Name' cannot name a recording"),
-    ],
-)
-def test_impossible_command_is_a_one_line_error(
-    shell: Shell, home: Home, arguments: tuple[str, ...], message: str
-) -> None:
-    stored.finished(home)
-    done = shell(*arguments)
-    assert done.code == ExitCode.USAGE
-    assert message in one_line(done)
+    ):
+        done = shell(*arguments)
+        assert done.code == ExitCode.USAGE, arguments
+        assert message in one_line(done)
 
 
 def test_delete_removes_finished_sessions_only(shell: Shell, home: Home) -> None:
@@ -299,27 +295,24 @@ def test_report_without_a_session_is_of_the_newest(shell: Shell, home: Home) -> 
     }
 
 
-@pytest.mark.parametrize(
-    ("name", "options", "begins"),
-    [
+def test_report_is_written_to_a_file_in_the_format_of_its_ending(
+    shell: Shell, home: Home, tmp_path: Path
+) -> None:
+    stored.finished(home)
+    for name, options, begins in (
         ("report.html", (), b"<!doctype html>"),
         ("report.md", (), b"# 2026"),
         ("report.txt", (), b"session   2026"),
         ("report.json", (), b"{"),
         ("report.tex", (), b"% 2026"),
         ("report.csv", (), b"session,method,"),
-        ("report.html", ("--format", "md"), b"# 2026"),
-    ],
-)
-def test_report_is_written_to_a_file_in_the_format_of_its_ending(
-    shell: Shell, home: Home, tmp_path: Path, name: str, options: tuple[str, ...], begins: bytes
-) -> None:
-    stored.finished(home)
-    file = tmp_path / name
-    done = shell("report", stored.FIRST, "-o", str(file), *options)
-    assert (done.code, done.out) == (0, "")
-    assert one_line(done) == f"wavedeck: the report is in {file}"
-    assert file.read_bytes().startswith(begins)
+        ("other.html", ("--format", "md"), b"# 2026"),
+    ):
+        file = tmp_path / name
+        done = shell("report", stored.FIRST, "-o", str(file), *options)
+        assert (done.code, done.out) == (0, "")
+        assert one_line(done) == f"wavedeck: the report is in {file}"
+        assert file.read_bytes().startswith(begins), name
 
 
 def test_report_that_cannot_be_written_leaves_the_old_file(shell: Shell, home: Home, tmp_path: Path) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 from textual.pilot import Pilot
@@ -12,7 +13,7 @@ from textual.pilot import Pilot
 from sessions import Home
 from sessions.events import AnyEvent
 from sessions.files import FileLock
-from tests.support.cockpits import NARROW, live, on_fleet, until
+from tests.support.cockpits import NARROW, on_fleet, until
 from tests.support.journals import SESSION, finished, running, write_live
 from tui.cockpit.app import Cockpit
 from tui.cockpit.dialogs.dialogs import TextDialog
@@ -92,8 +93,12 @@ async def test_palette_opens_any_attempt() -> None:
         assert app.screen.attempt.attempt == "softmax#1/1"
 
 
-async def test_keymap_changes_any_key() -> None:
-    async with on_fleet(running(), preferences=Preferences(keys={"code.diff": "ctrl+t"})) as (pilot, app):
+async def test_person_chooses_keys_and_columns() -> None:
+    chosen = Preferences(keys={"code.diff": "ctrl+t"}, columns={"tasks": ("by",)})
+    async with on_fleet(running(), preferences=chosen) as (pilot, app):
+        text = app.screen.query_one("#tasks").text
+        assert " by " in text
+        assert "spent" not in text
         await pilot.press("enter", "d")
         assert isinstance(app.screen, AgentScreen)
         assert str(app.screen.code.border_title).startswith("code")
@@ -119,16 +124,18 @@ def test_unknown_column_error_names_the_nearest(columns: dict[str, tuple[str, ..
         check_columns(columns)
 
 
-async def test_person_chooses_the_columns_of_fleet() -> None:
-    async with on_fleet(running(), preferences=Preferences(columns={"tasks": ("by",)})) as (_, app):
-        text = app.screen.query_one("#tasks").text
-        assert " by " in text
-        assert "spent" not in text
-
-
-def test_unknown_theme_error_lists_the_themes(tmp_path: Path) -> None:
-    with pytest.raises(Complaint, match=r"unknown theme 'nope'; themes are .*wavedeck"):
-        run_cockpit(home=tmp_path, session=None, mode="home", theme="nope")
+@pytest.mark.parametrize(
+    ("chosen", "words"),
+    [
+        ({"theme": "nope"}, r"unknown theme 'nope'; themes are .*wavedeck"),
+        ({"preferences": Preferences(keys={"app.quti": "Q"})}, r"app\.quti.*did you mean 'app\.quit'"),
+    ],
+)
+def test_unknown_theme_or_key_is_an_error_before_the_cockpit_opens(
+    tmp_path: Path, chosen: dict[str, Any], words: str
+) -> None:
+    with pytest.raises(Complaint, match=words):
+        run_cockpit(home=tmp_path, session=None, mode="home", **chosen)
 
 
 @pytest.mark.parametrize(
@@ -176,16 +183,14 @@ async def test_unknown_session_is_notified_and_the_list_stays(home: Home) -> Non
         assert app.feed is None
 
 
-@pytest.mark.parametrize(
-    "theme", ["wavedeck", "wavedeck-light", "ansi-dark", "ansi-light", "nord", "textual-light"]
-)
-async def test_every_theme_can_draw(theme: str) -> None:
-    app, _ = live(running())
-    app.theme = theme
-    async with app.run_test(size=NARROW) as pilot:
-        await until(pilot, lambda: isinstance(app.screen, FleetScreen), "the fleet")
-        await pilot.press("enter", "d")
-        assert isinstance(app.screen, AgentScreen)
+async def test_every_theme_can_draw() -> None:
+    async with on_fleet(running(), size=NARROW) as (pilot, app):
+        for theme in ("wavedeck", "wavedeck-light", "ansi-dark", "ansi-light", "nord", "textual-light"):
+            app.theme = theme
+            await pilot.press("enter", "d")
+            assert isinstance(app.screen, AgentScreen)
+            await pilot.press("escape")
+            assert isinstance(app.screen, FleetScreen)
 
 
 def test_cockpit_page_documents_every_key() -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 
-import pytest
 from textual.pilot import Pilot
 from textual.widgets import Static
 
@@ -170,19 +169,20 @@ async def test_parallel_decisions_are_recorded_in_order(home: Home) -> None:
     assert fold(events).attempt("softmax#1/1").decision is None
 
 
-@pytest.mark.parametrize("key", ["a", "r"])
-async def test_stopped_session_accepts_decisions(home: Home, key: str) -> None:
+async def test_stopped_session_accepts_decisions(home: Home) -> None:
     session = stored.stopped(home, verdict=Verdict.CORRECT)
     app = Cockpit(home, session=session, mode="live")
     async with app.run_test(size=USUAL) as pilot:
         screen = await opened_agent(pilot)
         assert f"wavedeck resume {session}" in screen.banner.text
-        await pilot.press(key, *"because", "enter")
-        mark = "1C+" if key == "a" else "1Cx"
-        await until(pilot, lambda: mark in screen.strip.text, mark)
-        assert "because" in screen.page.text
-    decision = fold(journal_of(home, session).events).attempt("softmax#1/1").decision
-    assert decision.accepted is (key == "a")
+        for key, mark in (("a", "1C+"), ("r", "1Cx")):
+            await pilot.press(key, *"because", "enter")
+            await until(pilot, lambda mark=mark: mark in screen.strip.text, mark)  # type: ignore[misc]
+            assert "because" in screen.page.text
+            await pilot.press("u")
+            await until(pilot, lambda mark=mark: mark not in screen.strip.text, "the undoing")  # type: ignore[misc]
+    decisions = [event for event in journal_of(home, session).events if isinstance(event, DecisionMade)]
+    assert [(made.accepted, made.why) for made in decisions] == [(True, "because"), (False, "because")]
 
 
 async def test_engine_without_an_answer_is_a_one_line_error(home: Home) -> None:

@@ -16,7 +16,7 @@ from sessions import Home
 from sessions.errors import HomeNotWritable, NoSuchSession
 from suites.errors import UnknownTask
 from tests.support import stored_sessions as stored
-from tests.support.command_line import ROOT, Shell, one_line, run_script
+from tests.support.command_line import ROOT, Shell, one_line
 from tui.diagnostics import Complaint, ExitCode, code_of, report
 
 
@@ -99,13 +99,9 @@ def test_closed_pipe_is_no_error() -> None:
     ours, theirs = os.pipe()
     os.close(ours)
     done = subprocess.run(
-        [sys.executable, "-m", "tui", "suites"],
-        stdout=theirs,
-        stderr=subprocess.PIPE,
-        cwd=ROOT,
-        timeout=60,
+        [sys.executable, "-m", "tui", "suites"], stdout=theirs, stderr=subprocess.PIPE, cwd=ROOT, timeout=60,
         check=False,
-    )
+    )  # fmt: skip
     os.close(theirs)
     assert (done.returncode, done.stderr) == (0, b"")
 
@@ -145,14 +141,6 @@ def wait_until_reading(pid: int) -> None:
         call = Path(f"/proc/{pid}/syscall").read_text().split()
         if call[0] == "0" and call[1] == "0x0":
             return
-
-
-def test_version_and_help_are_printed() -> None:
-    assert run_script("--version").out.startswith("wavedeck")
-    done = run_script("--help")
-    assert done.code == 0
-    for command in ("run", "attach", "resume", "replay", "accept", "eval", "doctor"):
-        assert f"  {command} " in done.out
 
 
 def test_file_that_the_system_refuses_is_one_line_and_no_crash(

@@ -7,13 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.support.journals import FAST_SOURCE, RIGHT_SOURCE
-from tui.cockpit.draw.diffing import (
-    LONGEST_LINES,
-    DiffView,
-    compare,
-    side_by_side,
-    unified,
-)
+from tui.cockpit.draw.diffing import LONGEST_LINES, DiffView, compare, side_by_side, unified
 from tui.cockpit.draw.highlighting import LONGEST_COLOURED, highlighted
 from tui.cockpit.draw.lines import cells, clean, plain
 

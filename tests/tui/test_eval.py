@@ -50,17 +50,9 @@ def correct() -> Done:
     """Result of `eval` for the baseline of vector_add and two targets."""
     source = baseline_source(load_task("vector_add"))
     return run_script(
-        "eval",
-        "-",
-        "--task",
-        "vector_add",
-        "--targets",
-        "gfx942,sm_90",
-        "--seed",
-        "3",
-        "--json",
+        "eval", "-", "--task", "vector_add", "--targets", "gfx942,sm_90", "--seed", "3", "--json",
         stdin=source,
-    )
+    )  # fmt: skip
 
 
 @pytest.mark.judge

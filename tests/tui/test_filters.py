@@ -11,15 +11,9 @@ from tui.diagnostics import Complaint, ExitCode
 from tui.facts.filters import parse
 
 SOFTMAX = {
-    "task": "softmax",
-    "title": "Paged attention, night run",
-    "state": "running",
-    "verdict": "wrong",
-    "model": "claude-x",
-    "speedup": 1.8412,
-    "attempts": 12,
-    "cost": None,
-}
+    "task": "softmax", "title": "Paged attention, night run", "state": "running", "verdict": "wrong",
+    "model": "claude-x", "speedup": 1.8412, "attempts": 12, "cost": None,
+}  # fmt: skip
 
 
 @pytest.mark.parametrize(

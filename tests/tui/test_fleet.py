@@ -194,8 +194,19 @@ def test_strip_of_a_cluster_names_each_node_once() -> None:
 # The screen
 
 
-async def test_cursor_moves_over_cells_and_enter_opens_the_instance() -> None:
+async def test_keys_move_over_cells_jump_to_what_waits_is_best_or_failed_and_open_instances() -> None:
     async with fleet(fleets.busy()) as (pilot, screen, _):
+        assert screen.tasks.cell_key == "softmax#1"
+        seen = []
+        for key in ("w", "b", "B", "x", "x", "X"):
+            await pilot.press(key)
+            seen.append(screen.tasks.cell_key)
+        assert seen == ["softmax#3", "rms_norm#1", "softmax#3", "softmax#4", "layer_norm#1", "softmax#4"]
+        await pilot.press("3", "enter")
+        agent = screen.app.screen
+        assert isinstance(agent, AgentScreen)
+        assert agent.attempt.attempt == "softmax#3/2", "Next leads to the attempt that waits"
+        await pilot.press("escape", "1", "h", "h", "h")
         assert screen.tasks.cell_key == "softmax#1"
         await pilot.press("l", "l", "j")
         assert screen.tasks.cell_key == "layer_norm#3"
@@ -204,30 +215,6 @@ async def test_cursor_moves_over_cells_and_enter_opens_the_instance() -> None:
         assert screen.app.screen.key == "layer_norm#2"
         await pilot.press("escape", "escape")
         assert isinstance(screen.app.screen, HomeScreen)
-
-
-async def test_jumps_go_to_what_waits_what_is_best_and_what_failed() -> None:
-    async with fleet(fleets.busy()) as (pilot, screen, _):
-        seen = []
-        for key in ("w", "b", "B", "x", "x", "X"):
-            await pilot.press(key)
-            seen.append(screen.tasks.cell_key)
-        assert seen == [
-            "softmax#3",
-            "rms_norm#1",
-            "softmax#3",
-            "softmax#4",
-            "layer_norm#1",
-            "softmax#4",
-        ]
-
-
-async def test_next_leads_to_the_attempt_that_waits() -> None:
-    async with fleet(fleets.busy()) as (pilot, screen, _):
-        await pilot.press("3", "enter")
-        agent = screen.app.screen
-        assert isinstance(agent, AgentScreen)
-        assert agent.attempt.attempt == "softmax#3/2"
 
 
 async def test_order_and_filter_keep_the_cursor() -> None:
@@ -271,19 +258,16 @@ async def test_ended_engine_takes_the_gpus_away_and_says_why() -> None:
         assert "stopped by ada" in screen.header_bar.text
 
 
-@pytest.mark.parametrize("size", [(40, 10), (20, 5), (10, 3), (300, 90)])
-async def test_fleet_draws_at_any_terminal_size(size: tuple[int, int]) -> None:
-    log = EventLog()
-    log.events = finished()
-    async with on_fleet(log.events, size=size) as (pilot, _):
-        await pilot.press("1", "l", "j", "2", "3", "o", "l", "escape", "question_mark")
-        await pilot.resize_terminal(80, 24)
-        await pilot.resize_terminal(*size)
+async def test_fleet_draws_at_any_terminal_size() -> None:
+    async with on_fleet(finished(), size=(10, 3)) as (pilot, _):
+        for size in ((40, 10), (20, 5), (10, 3), (300, 90)):
+            await pilot.resize_terminal(*size)
+            await pilot.press("1", "l", "j", "2", "3", "o", "l", "escape", "question_mark", "escape")
+            await pilot.resize_terminal(80, 24)
 
 
 async def test_session_without_instances_says_so() -> None:
-    log = EventLog()
-    async with on_fleet(log.events, size=NARROW) as (_, app):
+    async with on_fleet([], size=NARROW) as (_, app):
         assert "No instance has started yet." in picture(app)
         assert "Nothing needs you." in picture(app)
 

@@ -23,13 +23,9 @@ from tui.facts.instance import FactsCache
 def header(log: EventLog, width: int, *, status: Line = EMPTY) -> str:
     state, cache = fold(log.events), FactsCache()
     line = header_line(
-        state,
-        cache.all(state),
-        name="20261120-140300-geak-5f0a",
-        status=status,
-        concerns=attention(state, now_wall=log.wall, health=None),
-        width=width,
-    )
+        state, cache.all(state), name="20261120-140300-geak-5f0a", status=status,
+        concerns=attention(state, now_wall=log.wall, health=None), width=width,
+    )  # fmt: skip
     assert cells(line) <= width
     return plain(line)
 

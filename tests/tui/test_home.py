@@ -100,15 +100,15 @@ async def test_empty_home_shows_two_ways_to_start(snapshot: SnapshotAssertion) -
         assert picture(app) == snapshot
 
 
-async def test_filter_narrows_as_one_types_and_explains_errors() -> None:
+async def test_filter_narrows_as_one_types_and_order_and_cursor_skip_section_lines() -> None:
     async with on_home(lambda: INFOS) as (pilot, app):
+        table = app.screen.query_one(SessionTable)
         await pilot.press("slash")
         await until(pilot, lambda: bool(app.screen.query(Input)), "the line")
         prompt = app.screen
         prompt.query_one(Input).value = "state:crashed"
         await pilot.pause()
-        home = app.screen_stack[-2]
-        assert [row.key for row in home.query_one(SessionTable).rows] == ["# Finished", INFOS[5].name]
+        assert [row.key for row in table.rows] == ["# Finished", INFOS[5].name]
         assert "1 of 6 sessions" in str(prompt.query_one("#about").render())
         prompt.query_one(Input).value = "stat:crashed"
         await pilot.pause()
@@ -119,11 +119,7 @@ async def test_filter_narrows_as_one_types_and_explains_errors() -> None:
         assert names(app) == [INFOS[0].name, INFOS[1].name]
         await pilot.press("escape")
         assert len(names(app)) == len(INFOS)
-
-
-async def test_order_and_cursor_skip_section_lines() -> None:
-    async with on_home(lambda: INFOS) as (pilot, app):
-        table = app.screen.query_one(SessionTable)
+        await pilot.press("g")
         assert table.cursor_key == INFOS[0].name
         await pilot.press("j", "j")
         assert table.cursor_key == INFOS[2].name

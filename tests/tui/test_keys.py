@@ -50,7 +50,7 @@ COMMANDS = {
 }
 
 
-async def test_each_command_of_the_line_reaches_the_engine() -> None:
+async def test_commands_and_decisions_of_the_line_reach_the_engine() -> None:
     decider = RecordingDecider()
     async with on_fleet(running(), decider=decider) as (pilot, app):
         for number, text in enumerate(COMMANDS, start=1):
@@ -59,27 +59,30 @@ async def test_each_command_of_the_line_reaches_the_engine() -> None:
         assert dict(zip(COMMANDS, decider.decisions, strict=True)) == {
             text: (SESSION, *command) for text, command in COMMANDS.items()
         }
-
-
-async def test_decisions_of_the_line_name_attempt_and_reason() -> None:
-    decider = RecordingDecider()
-    async with on_fleet(running(), decider=decider) as (pilot, app):
-        await obey(app, pilot, "accept softmax#1/3 clean")
-        await until(pilot, lambda: len(decider.decisions) == 1, "the decision")
-        await obey(app, pilot, "reject softmax#1/3 slow")
-        await until(pilot, lambda: len(decider.decisions) == 2, "the decision")
-        await obey(app, pilot, "undo softmax#1/2")
-        await until(pilot, lambda: len(decider.decisions) == 3, "the undo")
-        await obey(app, pilot, "stop")
-        await until(pilot, lambda: isinstance(app.screen, ConfirmDialog), "the question")
-        await pilot.press("enter")
-        await until(pilot, lambda: len(decider.decisions) == 4, "the stop")
-        assert decider.decisions[:3] == [
+        decider.decisions.clear()
+        for number, text in enumerate(
+            ("accept softmax#1/3 clean", "reject softmax#1/3 slow", "undo softmax#1/2"), 1
+        ):
+            await obey(app, pilot, text)
+            await until(pilot, lambda: len(decider.decisions) == number, text)  # noqa: B023
+        assert decider.decisions == [
             (SESSION, "softmax#1/3", True, "clean"),
             (SESSION, "softmax#1/3", False, "slow"),
             (SESSION, "softmax#1/2", None),
         ]
-        assert decider.decisions[3][1] == "stop"
+        decider.decisions.clear()
+        await pilot.press("space", "l", "space")
+        await obey(app, pilot, "hint use one pass")
+        await until(pilot, lambda: len(decider.decisions) == 2, "both hints of the marked instances")
+        assert [decision[2] for decision in decider.decisions] == [
+            {"instance": "softmax#1", "text": "use one pass"},
+            {"instance": "softmax#2", "text": "use one pass"},
+        ]
+        await obey(app, pilot, "stop")
+        await until(pilot, lambda: isinstance(app.screen, ConfirmDialog), "the question")
+        await pilot.press("enter")
+        await until(pilot, lambda: len(decider.decisions) == 3, "the stop")
+        assert decider.decisions[-1][1] == "stop"
 
 
 async def test_line_leads_to_every_screen_and_says_what_it_does_not_know() -> None:
@@ -102,18 +105,6 @@ async def test_line_leads_to_every_screen_and_says_what_it_does_not_know() -> No
             await until(pilot, lambda: isinstance(app.screen, screen), text)  # noqa: B023
 
 
-async def test_marked_instances_are_the_subject_of_the_line() -> None:
-    decider = RecordingDecider()
-    async with on_fleet(running(), decider=decider) as (pilot, app):
-        await pilot.press("space", "l", "space")
-        await obey(app, pilot, "hint use one pass")
-        await until(pilot, lambda: len(decider.decisions) == 2, "both hints")
-        assert [decision[2] for decision in decider.decisions] == [
-            {"instance": "softmax#1", "text": "use one pass"},
-            {"instance": "softmax#2", "text": "use one pass"},
-        ]
-
-
 async def test_find_goes_to_matches_in_both_directions() -> None:
     async with on_fleet(finished(), size=NARROW) as (pilot, app):
         await pilot.press("enter", "2", "slash")
@@ -128,28 +119,22 @@ async def test_find_goes_to_matches_in_both_directions() -> None:
         assert screen.code.scroll_offset.y < later
 
 
-@pytest.mark.parametrize("key", ["ctrl+l", "ctrl+c"])
-async def test_redraw_and_ctrl_c_stop_nothing(key: str) -> None:
+async def test_redraw_and_ctrl_c_stop_nothing_and_keys_typed_at_once_after_a_colon_stay_in_the_line() -> None:
+    """Over a slow connection the keys of a whole word arrive together."""
     decider = RecordingDecider()
     async with on_fleet(running(), decider=decider, size=NARROW) as (pilot, app):
-        await pilot.press(key)
-        await pilot.pause()
-        assert app.is_running
+        for key in ("ctrl+l", "ctrl+c"):
+            await pilot.press(key)
+            await pilot.pause()
+            assert app.is_running
+        for key, character in (("colon", ":"), ("s", "s"), ("t", "t"), ("o", "o"), ("p", "p")):
+            app.post_message(events.Key(key, character))
+        await until(pilot, lambda: isinstance(app.screen, LinePrompt), "the line")
+        await until(pilot, lambda: app.screen.query_one(Input).value == "stop", "the word")
         assert decider.decisions == []
 
 
-async def test_key_copies_a_line_that_runs_the_attempt_again(home: Home) -> None:
-    session = stored.finished(home)
-    app = Cockpit(home, session=session, mode="live")
-    async with app.run_test(size=USUAL) as pilot:
-        await until(pilot, lambda: isinstance(app.screen, FleetScreen), "Fleet")
-        await pilot.press("enter")
-        await until(pilot, lambda: isinstance(app.screen, AgentScreen), "Agent")
-        await pilot.press("Y")
-        await until(pilot, lambda: "wavedeck eval" in app._clipboard, "the line")
-
-
-async def test_key_exports_the_attempt_into_a_new_folder(
+async def test_keys_copy_a_line_that_runs_the_attempt_again_and_export_it(
     home: Home, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
@@ -158,6 +143,8 @@ async def test_key_exports_the_attempt_into_a_new_folder(
         await until(pilot, lambda: isinstance(app.screen, FleetScreen), "Fleet")
         await pilot.press("enter")
         await until(pilot, lambda: isinstance(app.screen, AgentScreen), "Agent")
+        await pilot.press("Y")
+        await until(pilot, lambda: "wavedeck eval" in app._clipboard, "the line")
         await pilot.press("O")
         await until(pilot, (tmp_path / "softmax-1-2" / "evidence.json").exists, "the export")
     assert (tmp_path / "softmax-1-2" / "softmax_kernel.py").read_text() == stored.FAST
@@ -199,12 +186,3 @@ async def test_pages_move_the_cursor_of_a_table() -> None:
         assert app.screen.table.cursor_key != first
         await pilot.press("pageup")
         assert app.screen.table.cursor_key == first
-
-
-async def test_keys_typed_at_once_after_a_colon_stay_in_the_line() -> None:
-    """Over a slow connection the keys of a whole word arrive together."""
-    async with on_fleet(running(), size=NARROW) as (pilot, app):
-        for key, character in (("colon", ":"), ("s", "s"), ("t", "t"), ("o", "o"), ("p", "p")):
-            app.post_message(events.Key(key, character))
-        await until(pilot, lambda: isinstance(app.screen, LinePrompt), "the line")
-        await until(pilot, lambda: app.screen.query_one(Input).value == "stop", "the word")

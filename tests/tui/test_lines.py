@@ -8,17 +8,7 @@ from hypothesis import strategies as st
 from rich.cells import cell_len
 
 from tui.cockpit.draw.grid import heading, places, row_line
-from tui.cockpit.draw.lines import (
-    Span,
-    cells,
-    cut,
-    fit,
-    plain,
-    shorten,
-    wrap,
-    wrap_paragraph,
-    wrap_phrases,
-)
+from tui.cockpit.draw.lines import Span, cells, cut, fit, plain, shorten, wrap, wrap_paragraph, wrap_phrases
 from tui.facts import vocabulary
 from tui.facts.tables import GAP, Cell, Column, Row
 

@@ -279,8 +279,14 @@ async def test_a_person_steers_an_agent(home: Home, monkeypatch: pytest.MonkeyPa
         ]
         # A call that is cancelled ends its judging, here before it begins.
         monkeypatch.setattr(desks, "ANSWER_S", 60.0)
-        waiting = asyncio.create_task(call(client, "wait", attempt="vector_add#1/2"))
-        await asyncio.sleep(0.3)
+        begun = asyncio.Event()
+
+        async def note(*_: object) -> None:
+            begun.set()
+
+        arguments = {"attempt": "vector_add#1/2"}
+        waiting = asyncio.create_task(client.call_tool("wait", arguments, progress_callback=note))
+        await begun.wait()
         waiting.cancel()
         await await_until(
             lambda: fold(events_of(home, session)).withdrawn == {"vector_add#1/2"}, "the withdrawal"

@@ -6,7 +6,7 @@ import pytest
 from textual.pilot import Pilot
 
 from tests.support import fleets
-from tests.support.cockpits import NARROW, WIDE, on_fleet, on_home, until
+from tests.support.cockpits import NARROW, USUAL, WIDE, on_fleet, on_home, until
 from tests.support.journals import running
 from tests.support.pictures import screen_text
 from tests.tui.test_home import INFOS
@@ -41,14 +41,15 @@ async def listed(app: Cockpit, pilot: Pilot[ExitNote], *keys: str) -> list[str]:
     return [options.get_option_at_index(place).hit.text or "" for place in range(options.option_count)]  # type: ignore[attr-defined]
 
 
-@pytest.mark.parametrize("size", [NARROW, WIDE])
-async def test_each_screen_names_all_screens_and_marks_itself(size: tuple[int, int]) -> None:
-    async with on_fleet(running(), size=size) as (pilot, app):
-        for key in ("A", "L", "V", "R", "F"):
-            await pilot.press(key)
-            await until(pilot, lambda: NAMED[key] in line_of_screens(app), f"the screen of {key}")  # noqa: B023
-            row = 0 if not app.screen.header_bar.display else 1
-            assert screen_text(app).split("\n")[row].rstrip() == line_of_screens(app).rstrip()
+async def test_each_screen_names_all_screens_and_marks_itself() -> None:
+    async with on_fleet(running(), size=NARROW) as (pilot, app):
+        for size in (NARROW, WIDE):
+            await pilot.resize_terminal(*size)
+            for key in ("A", "L", "V", "R", "F"):
+                await pilot.press(key)
+                await until(pilot, lambda: NAMED[key] in line_of_screens(app), f"the screen of {key}")  # noqa: B023
+                row = 0 if not app.screen.header_bar.display else 1
+                assert screen_text(app).split("\n")[row].rstrip() == line_of_screens(app).rstrip()
 
 
 async def test_review_has_the_number_of_attempts_that_wait() -> None:
@@ -56,12 +57,19 @@ async def test_review_has_the_number_of_attempts_that_wait() -> None:
         assert " V Review 1 " in line_of_screens(app)
 
 
-async def test_click_on_a_name_goes_there() -> None:
+async def test_click_on_a_name_goes_there_and_escape_goes_back_to_home() -> None:
     async with on_fleet(running(), size=NARROW) as (pilot, app):
         await pilot.click("#screens", offset=(line_of_screens(app).index("Review"), 0))
         await until(pilot, lambda: isinstance(app.screen, ReviewScreen), "Review")
         await pilot.click("#screens", offset=(line_of_screens(app).index("Fleet"), 0))
         await until(pilot, lambda: isinstance(app.screen, FleetScreen), "Fleet")
+        await pilot.press("enter")
+        await until(pilot, lambda: isinstance(app.screen, AgentScreen), "Agent")
+        await pilot.press("escape")
+        assert isinstance(app.screen, FleetScreen)
+        await pilot.press("escape", "escape", "escape")
+        assert isinstance(app.screen, HomeScreen)
+        assert app.is_running
 
 
 async def test_line_of_screens_has_the_keys_of_the_configuration() -> None:
@@ -74,17 +82,6 @@ async def test_line_of_screens_has_the_keys_of_the_configuration() -> None:
         await until(pilot, lambda: isinstance(app.screen, ReviewScreen), "Review")
 
 
-async def test_escape_goes_back_and_ends_at_home() -> None:
-    async with on_fleet(running(), size=NARROW) as (pilot, app):
-        await pilot.press("enter")
-        await until(pilot, lambda: isinstance(app.screen, AgentScreen), "Agent")
-        await pilot.press("escape")
-        assert isinstance(app.screen, FleetScreen)
-        await pilot.press("escape", "escape", "escape")
-        assert isinstance(app.screen, HomeScreen)
-        assert app.is_running
-
-
 @pytest.mark.parametrize("keys", [(), ("enter",), ("V",), ("question_mark",), ("escape",)])
 async def test_q_leaves_from_anywhere(keys: tuple[str, ...]) -> None:
     async with on_fleet(running(), size=NARROW) as (pilot, app):
@@ -94,13 +91,16 @@ async def test_q_leaves_from_anywhere(keys: tuple[str, ...]) -> None:
     assert app.return_value.lines
 
 
-async def test_palette_lists_screens_then_instances_then_actions_and_stop_last() -> None:
+async def test_palette_lists_screens_instances_and_actions_and_finds_by_letters_with_gaps() -> None:
     async with on_fleet(running()) as (pilot, app):
         entries = await listed(app, pilot)
         assert entries[:5] == ["Agent", "Latency", "Review", "Report", "Home"]
         assert entries[5:7] == ["instance softmax#1", "instance softmax#2"]
         assert entries[-1] == "stop session"
         assert entries.index("instance vector_add#1") < entries.index("hint softmax#1")
+        await pilot.press("escape")
+        entries = await listed(app, pilot, *"inssm2")
+        assert entries[0] == "instance softmax#2"
 
 
 async def test_palette_of_home_has_sessions_and_a_new_run() -> None:
@@ -109,12 +109,6 @@ async def test_palette_of_home_has_sessions_and_a_new_run() -> None:
         assert entries[0] == "new run"
         assert set(entries[1 : len(INFOS) + 1]) == {f"session {info.name}" for info in INFOS}
         await pilot.press("escape")
-
-
-async def test_palette_finds_by_letters_with_gaps() -> None:
-    async with on_fleet(running()) as (pilot, app):
-        entries = await listed(app, pilot, *"inssm2")
-        assert entries[0] == "instance softmax#2"
 
 
 def test_every_key_of_a_screen_has_a_group_in_the_help() -> None:
@@ -126,40 +120,49 @@ def test_every_key_of_a_screen_has_a_group_in_the_help() -> None:
     ] == []
 
 
-@pytest.mark.parametrize("size", [NARROW, (120, 40)])
-async def test_each_screen_and_pane_has_a_help(size: tuple[int, int]) -> None:
-    async with on_fleet(eight_gpus(), size=size) as (pilot, app):
-        for screen in ("F", "A", "L", "V", "R"):
-            await pilot.press(screen)
-            await until(pilot, lambda: NAMED[screen][:3] in line_of_screens(app), f"the screen of {screen}")  # noqa: B023
-            for pane in range(1, 1 + len(app.screen.PANES)):
-                await pilot.press(str(pane), "question_mark")
-                await until(pilot, lambda: isinstance(app.screen, HelpDialog), f"help of {screen} {pane}")
+async def test_each_screen_and_pane_has_a_help() -> None:
+    async with on_fleet(eight_gpus(), size=NARROW) as (pilot, app):
+        for size in (NARROW, USUAL):
+            await pilot.resize_terminal(*size)
+            for screen in ("F", "A", "L", "V", "R"):
+                await pilot.press(screen)
+                name = NAMED[screen][:3]
+                await until(pilot, lambda name=name: name in line_of_screens(app), f"the screen of {name}")
+                for pane in range(1, 1 + len(app.screen.PANES)):
+                    await pilot.press(str(pane), "question_mark")
+                    await until(pilot, lambda: isinstance(app.screen, HelpDialog), f"help of {screen} {pane}")
+                    await pilot.press("escape")
+
+
+async def test_home_and_form_have_a_help() -> None:
+    async with on_home(lambda: INFOS, size=NARROW) as (pilot, app):
+        for size in (NARROW, USUAL):
+            await pilot.resize_terminal(*size)
+            for keys in ((), ("c",), ("2",)):
+                await pilot.press(*keys, "question_mark")
+                await until(pilot, lambda: isinstance(app.screen, HelpDialog), f"help after {keys}")
                 await pilot.press("escape")
-
-
-@pytest.mark.parametrize("size", [NARROW, (120, 40)])
-async def test_home_and_form_have_a_help(size: tuple[int, int]) -> None:
-    async with on_home(lambda: INFOS, size=size) as (pilot, app):
-        for keys in ((), ("c",), ("2",)):
-            await pilot.press(*keys, "question_mark")
-            await until(pilot, lambda: isinstance(app.screen, HelpDialog), f"help after {keys}")
             await pilot.press("escape")
+            assert isinstance(app.screen, HomeScreen)
 
 
-@pytest.mark.parametrize(("size", "columns"), [(NARROW, 2), ((120, 40), 4), (WIDE, 3)])
-async def test_help_has_groups_and_is_as_wide_as_the_screen(size: tuple[int, int], columns: int) -> None:
-    async with on_fleet(running(), size=size) as (pilot, app):
-        await pilot.press("question_mark")
-        await until(
-            pilot,
-            lambda: isinstance(app.screen, TextDialog) and bool(app.screen.query_one("LineView").lines),
-            "help",
-        )
-        view = app.screen.query_one("LineView")
-        assert view.region.width == size[0]
-        assert max(map(len, view.text.split("\n"))) <= size[0]
-        for title in explaining.GROUPS:
-            assert (title in view.text) is (title not in ("replay", "form", "attempts and code", "decide"))
-        titles = next(row for row in view.text.split("\n") if "screens " in row)
-        assert sum(title in titles for title in explaining.GROUPS) >= columns
+async def test_help_has_groups_and_is_as_wide_as_the_screen() -> None:
+    async with on_fleet(running(), size=NARROW) as (pilot, app):
+        for size, columns in ((NARROW, 2), (USUAL, 4), (WIDE, 3)):
+            await pilot.resize_terminal(*size)
+            await pilot.press("question_mark")
+            await until(
+                pilot,
+                lambda: isinstance(app.screen, TextDialog) and bool(app.screen.query_one("LineView").lines),
+                "help",
+            )
+            view = app.screen.query_one("LineView")
+            assert view.region.width == size[0]
+            assert max(map(len, view.text.split("\n"))) <= size[0]
+            for title in explaining.GROUPS:
+                assert (title in view.text) is (
+                    title not in ("replay", "form", "attempts and code", "decide")
+                )
+            titles = next(row for row in view.text.split("\n") if "screens " in row)
+            assert sum(title in titles for title in explaining.GROUPS) >= columns
+            await pilot.press("escape")

@@ -112,13 +112,9 @@ def test_errors_stand_at_their_field(home: Home, values: dict[str, str], field: 
 def test_copied_line_starts_the_same_run(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("ANTHROPIC_API_KEY", "sk-test")
     values = {
-        "tasks": "softmax",
-        "model": MODEL,
-        "reflector": "anthropic:claude-haiku-4-5",
-        "instances": "3",
-        "budget-usd": "5",
-        "title": "two words",
-    }
+        "tasks": "softmax", "model": MODEL, "reflector": "anthropic:claude-haiku-4-5", "instances": "3",
+        "budget-usd": "5", "title": "two words",
+    }  # fmt: skip
     plans: list[RunPlan] = []
 
     def refuse(run: RunPlan, home: Home) -> str:
@@ -226,8 +222,13 @@ async def test_default_run_starts_without_a_key_and_opens_its_session(
         assert [run.model for run in started] == ["recorded:starter"]
 
 
-async def test_typing_checks_and_escape_restores(home: Home) -> None:
+async def test_typing_checks_escape_restores_marks_choose_tasks_and_leaving_asks_after_a_change(
+    home: Home,
+) -> None:
     async with on_form(home) as (pilot, app, screen):
+        await pilot.press("escape")
+        assert isinstance(app.screen, HomeScreen), "nothing was changed"
+        screen = await opened(app, pilot)
         screen.table.select("instances")
         await pilot.press("enter", "0")
         await until(
@@ -245,18 +246,15 @@ async def test_typing_checks_and_escape_restores(home: Home) -> None:
         assert screen.table.cursor_key == "iterations"
         assert not screen.query_one(Input).has_focus
         assert screen.table.copy_text == "wavedeck run --instances 2"
-
-
-async def test_marked_choices_become_the_tasks(home: Home) -> None:
-    async with on_form(home) as (pilot, app, screen):
         screen.table.select("tasks")
         await pilot.press("enter")
         await until(pilot, lambda: isinstance(app.screen, ChoiceDialog), "the choices")
-        dialog = app.screen
-        first, second = (row.key for row in dialog.table.rows[:2])
+        first, second = (row.key for row in app.screen.table.rows[:2])
         await pilot.press("space", "space", "enter")
         await pilot.pause()
-        assert screen.values == {"tasks": f"{first},{second}"}
+        assert screen.values == {"instances": "2", "tasks": f"{first},{second}"}
+        await pilot.press("escape")
+        assert isinstance(app.screen, ConfirmDialog)
 
 
 async def test_start_without_triton_asks_first(home: Home) -> None:
@@ -276,16 +274,6 @@ async def test_refused_start_stands_at_its_field(home: Home) -> None:
         await pilot.press("ctrl+r")
         await until(pilot, lambda: bool(screen.outlook.checked and screen.outlook.checked.errors), "refusal")
         assert list(screen.outlook.checked.errors) == ["devices"]
-
-
-async def test_leaving_asks_only_after_a_change(home: Home) -> None:
-    async with on_form(home) as (pilot, app, screen):
-        await pilot.press("escape")
-        assert isinstance(app.screen, HomeScreen)
-        screen = await opened(app, pilot)
-        screen._set("instances", "2")
-        await pilot.press("escape")
-        assert isinstance(app.screen, ConfirmDialog)
 
 
 @pytest.mark.judge

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import os
 from contextlib import AbstractContextManager
-from pathlib import Path
 
 import pytest
 
@@ -27,16 +25,6 @@ def after_closing(screen: Terminal) -> str:
     return screen.received.rpartition(CLOSED)[2].decode().replace("\r\n", "\n")
 
 
-def test_replay_opens_the_cockpit_and_prints_its_command_at_exit(home: Home) -> None:
-    stored.finished(home)
-    with running("replay", stored.FIRST[:12]) as screen:
-        screen.until(lambda seen: b"softmax" in seen, "the replay")
-        screen.press("q")
-        assert screen.ends() == 0
-    assert DRAWN in screen.received
-    assert f"wavedeck replay {stored.FIRST}" in after_closing(screen)
-
-
 def test_dumb_terminal_gets_plain_text(home: Home) -> None:
     stored.finished(home)
     with running("replay", stored.FIRST, TERM="dumb") as screen:
@@ -57,14 +45,3 @@ def test_run_opens_the_cockpit_and_prints_its_summary_at_exit(home: Home) -> Non
     text = after_closing(screen)
     assert "vector_add  correct       confirmed" in text
     assert "wavedeck replay " in text
-
-
-def test_wrong_key_map_is_an_error_before_the_cockpit_opens(home: Home) -> None:
-    stored.finished(home)
-    config = Path(os.environ["XDG_CONFIG_HOME"]) / "wavedeck" / "config.toml"
-    config.parent.mkdir(parents=True)
-    config.write_text('[keys]\n"app.quti" = "Q"\n')
-    with running("replay", stored.FIRST) as screen:
-        assert screen.ends() == 2
-    assert DRAWN not in screen.received
-    assert b"app.quit" in screen.received

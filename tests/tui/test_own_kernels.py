@@ -214,8 +214,7 @@ REFUSED = {
     "no Python": ("def f(:\n", [SHAPES], "line 1 is no Python"),
     "no kernel": ("def f(x):\n    return x\n", [SHAPES], "no function that launches a Triton kernel"),
     "two entry points": (
-        KERNEL + RETURNS + RETURNS.replace("def scale_rows(", "def other("),
-        [SHAPES],
+        KERNEL + RETURNS + RETURNS.replace("def scale_rows(", "def other("), [SHAPES],
         "has 2 functions that launch kernels: scale_rows, other",
     ),
     "no shapes": (KERNEL + RETURNS + REFERENCE, [], "the inputs of scale_rows(x, weight) are not known"),
@@ -223,21 +222,18 @@ REFUSED = {
     "no such input": (KERNEL + RETURNS + REFERENCE, ["y=8x8:fp16"], "y is no parameter"),
     "missing input": (KERNEL + RETURNS + REFERENCE, ["x=8x8:fp16"], "there is no input weight"),
     "shapes that do not fit": (
-        KERNEL + RETURNS + REFERENCE,
-        ["x=64x64:fp16, weight=32:fp16"],
+        KERNEL + RETURNS + REFERENCE, ["x=64x64:fp16, weight=32:fp16"],
         "the reference scale_rows_ref in scale.py fails: RuntimeError",
     ),
     "another reference": (
-        KERNEL + RETURNS + REFERENCE.replace("x * weight", "x - weight"),
-        ["x=64x64:fp16, weight=64:fp16"],
+        KERNEL + RETURNS + REFERENCE.replace("x * weight", "x - weight"), ["x=64x64:fp16, weight=64:fp16"],
         "scale_rows and the reference scale_rows_ref in scale.py differ by",
     ),
     "missing module": (
-        "import no_such_module\n" + KERNEL + RETURNS + REFERENCE,
-        ["x=64x64:fp16, weight=64:fp16"],
+        "import no_such_module\n" + KERNEL + RETURNS + REFERENCE, ["x=64x64:fp16, weight=64:fp16"],
         "No module named 'no_such_module'",
     ),
-}
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("mistake", drawn([*REFUSED], 4))

@@ -26,15 +26,9 @@ PICTURES = (("80", "80x24"), ("80", "160x48"), ("3", "120x40"), ("0", "80x24"))
 """Session and size of each walk through the screens."""
 SECONDS_LATER = 12.0
 WALK = {
-    "fleet": (),
-    "agent": ("w", "enter"),
-    "code": ("2",),
-    "diff": ("d",),
-    "verdict": ("3",),
-    "latency": ("L",),
-    "review": ("V",),
-    "report": ("F", "R"),
-}
+    "fleet": (), "agent": ("w", "enter"), "code": ("2",), "diff": ("d",), "verdict": ("3",),
+    "latency": ("L",), "review": ("V",), "report": ("F", "R"),
+}  # fmt: skip
 """Keys that lead from one picture to the next."""
 
 

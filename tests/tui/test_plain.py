@@ -34,13 +34,9 @@ def in_terminal(code: str, columns: int) -> list[str]:
     test_end, program_end = pty.openpty()
     environ = {**os.environ, "TERM": "xterm", "COLUMNS": str(columns), "LINES": "24"}
     done = subprocess.run(
-        [sys.executable, "-c", f"from tui.print.plain import *\n{code}"],
-        stdout=program_end,
-        cwd=ROOT,
-        env=environ,
-        check=True,
-        timeout=60,
-    )
+        [sys.executable, "-c", f"from tui.print.plain import *\n{code}"], stdout=program_end, cwd=ROOT,
+        env=environ, check=True, timeout=60,
+    )  # fmt: skip
     os.close(program_end)
     text = os.read(test_end, 1 << 16).decode()
     os.close(test_end)

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import json
 
-import pytest
-
 from harness import Verdict
 from sessions import Home
 from sessions import events as ev
@@ -56,9 +54,9 @@ def test_profile_stands_beside_the_baseline(shell: Shell, home: Home) -> None:
     assert document["profiles"]["baseline"]["kernels"][0]["registers"] == 32
 
 
-@pytest.mark.parametrize(
-    ("arguments", "words"),
-    [
+def test_impossible_profile_is_refused_in_one_line(shell: Shell, home: Home) -> None:
+    record(home)
+    for arguments, words in (
         (("softmax#1/2",), "has no GPU"),
         (("softmax#1/1", "--gpu", "7"), "has no GPU"),
         (
@@ -70,12 +68,7 @@ def test_profile_stands_beside_the_baseline(shell: Shell, home: Home) -> None:
         (("softmax#1/9",), "softmax#1/9"),
         ((stored.FIRST, stored.FIRST), f"no attempt '{stored.FIRST}'"),
         ((stored.FIRST, "softmax#1/1", "more"), "is too much"),
-    ],
-)
-def test_impossible_profile_is_refused_in_one_line(
-    shell: Shell, home: Home, arguments: tuple[str, ...], words: str
-) -> None:
-    record(home)
-    refused = shell("profile", *arguments)
-    assert words in one_line(refused)
-    assert refused.code == ExitCode.USAGE
+    ):
+        refused = shell("profile", *arguments)
+        assert words in one_line(refused), arguments
+        assert refused.code == ExitCode.USAGE

@@ -62,26 +62,22 @@ async def test_toast_leaves_the_time_line_free() -> None:
         assert not any(each.region.overlaps(timeline) for each in app.screen.query(Toast))
 
 
-@pytest.mark.parametrize(
-    ("keys", "mark"),
-    [
-        (("x",), "failures"),
-        (("b",), "bests"),
-        (("w",), "decisions"),
-        (("right_parenthesis",), "attempts"),
-        (("x", "x", "X"), "failures"),
-        (("right_parenthesis", "right_parenthesis", "left_parenthesis"), "attempts"),
-    ],
-)
-async def test_keys_jump_to_marks_and_show_their_state(keys: tuple[str, ...], mark: str) -> None:
-    clock = Clock()
-    async with playing(clock) as (pilot, _, replay):
-        await pilot.press("p", "0", *keys)
-        marks = getattr(replay.story.marks, mark)
-        assert replay.position == marks[0]
-        assert not replay.playing
-        app = pilot.app
-        assert app.feed.state == fold(EVENTS[: marks[0]])
+async def test_keys_jump_to_marks_and_show_their_state() -> None:
+    async with playing(Clock()) as (pilot, _, replay):
+        await pilot.press("p")
+        for keys, mark in (
+            (("x",), "failures"),
+            (("b",), "bests"),
+            (("w",), "decisions"),
+            (("right_parenthesis",), "attempts"),
+            (("x", "x", "X"), "failures"),
+            (("right_parenthesis", "right_parenthesis", "left_parenthesis"), "attempts"),
+        ):
+            await pilot.press("0", *keys)
+            marks = getattr(replay.story.marks, mark)
+            assert replay.position == marks[0], keys
+            assert not replay.playing
+            assert pilot.app.feed.state == fold(EVENTS[: marks[0]])
 
 
 async def test_keys_step_single_events_and_reach_both_ends() -> None:

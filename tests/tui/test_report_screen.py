@@ -50,33 +50,31 @@ async def test_pictures(size: tuple[int, int], key: str, snapshot: SnapshotAsser
         assert picture(app) == snapshot
 
 
-async def test_enter_opens_the_winner_and_escape_comes_back() -> None:
+async def test_keys_lead_through_the_report_to_attempts_and_back() -> None:
     async with opened(measured()) as (pilot, app, _, screen):
+
+        async def enter(attempt: str) -> None:
+            await pilot.press("enter")
+            await until(pilot, lambda: isinstance(app.screen, AgentScreen), "Agent")
+            assert app.screen.attempt.attempt == attempt
+            await pilot.press("escape")
+            await until(pilot, lambda: app.screen is screen, "Report again")
+
         assert screen.winners.cursor_key == "softmax#1/3"
         assert "accepted file  starter/softmax/kernel.py" in screen.detail.text
         await pilot.press("j")
         assert screen.detail.text.startswith("rms_norm#1/1")
-        await pilot.press("k", "enter")
-        await until(pilot, lambda: isinstance(app.screen, AgentScreen), "Agent")
-        assert app.screen.attempt.attempt == "softmax#1/3"
-        await pilot.press("escape")
-        await until(pilot, lambda: app.screen is screen, "Report again")
-        await pilot.press("escape")
-        await until(pilot, lambda: isinstance(app.screen, FleetScreen), "Fleet again")
-
-
-async def test_keys_jump_to_the_next_failure_and_the_next_that_waits() -> None:
-    async with opened(measured()) as (pilot, _, _, screen):
-        await pilot.press("x")
+        await pilot.press("k")
+        await enter("softmax#1/3")
+        await pilot.press("G")
+        assert "ended: budget spent" in screen.detail.text
+        await enter("matmul#1/1")
+        await pilot.press("g", "x")
         assert screen.panes["attempts"].table.has_focus
         assert screen.panes["attempts"].table.cursor_key == "softmax#1/1"
         await pilot.press("w")
         assert screen.winners.has_focus
         assert screen.winners.cursor_key == "rms_norm#1/1"
-
-
-async def test_decisions_of_people_have_a_pane() -> None:
-    async with opened(measured()) as (pilot, app, _, screen):
         await pilot.press("5")
         table = screen.panes["decisions"].table
         assert table.has_focus
@@ -86,25 +84,13 @@ async def test_decisions_of_people_have_a_pane() -> None:
             "2026-11-20 14:04",
             "reads once",
         ]
-        await pilot.press("enter")
-        await until(pilot, lambda: isinstance(app.screen, AgentScreen), "Agent")
-
-
-@pytest.mark.parametrize("key", ["6", "7"], ids=["cost", "metrics"])
-async def test_enter_on_a_row_without_an_attempt_stays(key: str) -> None:
-    async with opened(measured()) as (pilot, app, _, screen):
-        await pilot.press(key, "enter", "L")
-        await pilot.pause()
-        assert app.screen is screen
-
-
-async def test_closest_attempt_of_an_unsolved_task_opens() -> None:
-    async with opened(measured()) as (pilot, app, _, screen):
-        await pilot.press("G")
-        assert "ended: budget spent" in screen.detail.text
-        await pilot.press("enter")
-        await until(pilot, lambda: isinstance(app.screen, AgentScreen), "Agent")
-        assert app.screen.attempt.attempt == "matmul#1/1"
+        await enter("softmax#1/3")
+        for key in ("6", "7"):
+            await pilot.press(key, "enter", "L")
+            await pilot.pause()
+            assert app.screen is screen, "rows of cost and metrics have no attempt"
+        await pilot.press("escape")
+        await until(pilot, lambda: isinstance(app.screen, FleetScreen), "Fleet again")
 
 
 async def test_new_verdict_changes_an_open_report() -> None:

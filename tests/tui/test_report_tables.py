@@ -154,22 +154,15 @@ def test_winners_are_the_fastest_over_all_sessions() -> None:
     section = table("winners", *STUDY)
     assert [
         (line["task"], line["speedup"], line["sessions"], line["session"]) for line in cells(section)
-    ] == [
-        (Y, "8.00x", "2/2", "s"),
-        (X, "2.00x", "1/2", "s"),
-    ]
+    ] == [(Y, "8.00x", "2/2", "s"), (X, "2.00x", "1/2", "s")]
     assert [winner.task for winner in section.plots[0].winners] == [Y, X]
 
 
 def test_failures_are_counted_by_stage_class_and_cheat() -> None:
     refused = {"verdict": Verdict.REJECTED, "error": "no_launch", "stage": "integrity"}
     rows = (
-        timed(speedup=2.0),
-        wrong(),
-        wrong(Y),
-        row(Y, **refused),
-        row(Y, session="t", model="n", **refused),
-    )
+        timed(speedup=2.0), wrong(), wrong(Y), row(Y, **refused), row(Y, session="t", model="n", **refused),
+    )  # fmt: skip
     stages = {line["model"]: line for line in cells(table("stages", *rows))}
     assert (stages["m"]["n"], stages["m"]["execution"], stages["m"]["timing"]) == ("4", "50.00 %", "25.00 %")
     errors = [line["class of error"] for line in cells(table("errors", *rows)) if line["model"] == "m"]

@@ -151,18 +151,7 @@ async def test_rejection_asks_for_the_reason_and_the_next_attempt_opens_when_it_
         assert decider.decisions[-1] == (SESSION, "softmax#1/3", None)
 
 
-async def test_acceptance_says_where_the_kernel_goes() -> None:
-    decider = RecordingDecider()
-    async with review(reviews.waiting(), decider=decider) as opened:
-        assert "accepted:starter/softmax/kernel.py" in opened.screen.decided.text
-        await opened.press("a")
-        hint = str(opened.app.screen.query_one("#hint", Static).render())
-        assert "the store gets accepted:starter/softmax/kernel.py instead of #1/1" in hint
-        await opened.press("enter")
-        assert decider.decisions == [(SESSION, "softmax#1/3", True, "")]
-
-
-async def test_skip_records_nothing() -> None:
+async def test_skip_records_nothing_and_acceptance_says_where_the_kernel_goes() -> None:
     decider = RecordingDecider()
     async with review(reviews.waiting(), decider=decider) as opened:
         await opened.press("s")
@@ -170,6 +159,12 @@ async def test_skip_records_nothing() -> None:
         await opened.press("s")
         assert opened.cursor == "softmax#1/3", "from the start again"
         assert decider.decisions == []
+        assert "accepted:starter/softmax/kernel.py" in opened.screen.decided.text
+        await opened.press("a")
+        hint = str(opened.app.screen.query_one("#hint", Static).render())
+        assert "the store gets accepted:starter/softmax/kernel.py instead of #1/1" in hint
+        await opened.press("enter")
+        assert decider.decisions == [(SESSION, "softmax#1/3", True, "")]
 
 
 async def test_refused_decision_keeps_the_attempt_open() -> None:
@@ -225,13 +220,17 @@ async def test_new_waiting_attempt_does_not_move_the_cursor() -> None:
         assert opened.cursor == "vector_add#1/1"
 
 
-async def test_waits_grow_without_events() -> None:
+async def test_waits_grow_without_events_and_enter_opens_the_attempt() -> None:
     async with review(reviews.waiting()) as opened:
         assert "? 4:19" in opened.screen.queue.text
         opened._log.wall += 61
         opened.app.frame()
         await opened.pilot.pause()
         assert "? 5:20" in opened.screen.queue.text
+        await opened.press("enter")
+        agent = opened.app.screen
+        assert isinstance(agent, AgentScreen)
+        assert agent.attempt.attempt == "softmax#1/3"
 
 
 async def test_diff_goes_from_baseline_to_code_to_base() -> None:
@@ -241,12 +240,7 @@ async def test_diff_goes_from_baseline_to_code_to_base() -> None:
         for _ in range(4):
             titles.append(str(opened.screen.code.border_title).partition(" ->")[0].partition("  ")[0])
             await opened.press("d")
-        assert titles == [
-            "diff baseline triton",
-            "code #1/3",
-            "diff base #1/1",
-            "diff baseline triton",
-        ]
+        assert titles == ["diff baseline triton", "code #1/3", "diff base #1/1", "diff baseline triton"]
 
 
 async def test_kernels_of_other_sessions_are_named() -> None:
@@ -255,14 +249,6 @@ async def test_kernels_of_other_sessions_are_named() -> None:
         assert "accepted: softmax#1/1 >= 2.37x  session's best: this  best ever: 4.10x (20261118)" in text
         await opened.press("j")
         assert "accepted: vector_add#2/3 (20261118)" in opened.screen.evidence.text
-
-
-async def test_enter_opens_the_attempt() -> None:
-    async with review(reviews.waiting()) as opened:
-        await opened.press("enter")
-        agent = opened.app.screen
-        assert isinstance(agent, AgentScreen)
-        assert agent.attempt.attempt == "softmax#1/3"
 
 
 async def test_zoom_gives_the_diff_the_whole_screen() -> None:
@@ -297,19 +283,20 @@ async def test_past_of_a_replay_is_not_decided() -> None:
         assert dialog.height < NARROW[1] - 4
 
 
-@pytest.mark.parametrize("key", ["a", "r"])
-async def test_line_to_answer_on_is_in_view_however_much_there_is_to_say(key: str) -> None:
+async def test_line_to_answer_on_is_in_view_however_much_there_is_to_say() -> None:
     events = reviews.waiting()
     state = EventLog(wall=events[-1].wall, events=events)
     failed = examined(Verdict.WRONG)
     error = msgspec.structs.replace(failed.error, message="output y of case fp16 wide differs, " * 40)
     state.exam("softmax#1/3", msgspec.structs.replace(failed, error=error))
     async with review(state.events, size=NARROW) as opened:
-        await opened.press(key)
-        dialog = opened.app.screen.query_one("#dialog").region
-        for part in ("#why", "#hint"):
-            assert dialog.contains_region(opened.app.screen.query_one(part).region)
-        assert dialog.bottom <= NARROW[1]
+        for key in ("a", "r"):
+            await opened.press(key)
+            dialog = opened.app.screen.query_one("#dialog").region
+            for part in ("#why", "#hint"):
+                assert dialog.contains_region(opened.app.screen.query_one(part).region)
+            assert dialog.bottom <= NARROW[1]
+            await opened.press("escape")
 
 
 async def test_toasts_cover_no_line_at_the_bottom() -> None:

@@ -12,11 +12,7 @@ from tests.support.journals import RIGHT_SOURCE, EventLog, finished, running
 from tui.cockpit.data.archive import Archive
 from tui.cockpit.draw.lines import cells, plain
 from tui.cockpit.screens.review.evidence import evidence
-from tui.cockpit.screens.review.review_queue import (
-    QueueKind,
-    empty_words,
-    review_queue,
-)
+from tui.cockpit.screens.review.review_queue import QueueKind, empty_words, review_queue
 from tui.facts.attempt import consequences, gain_words
 
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import pytest
-
 from harness import Verdict
 from sessions import Home, fold
 from sessions.catalog import journal_of
@@ -33,9 +31,9 @@ def test_command_to_a_stopped_session_is_kept_for_its_resume(shell: Shell, home:
         assert words in lines
 
 
-@pytest.mark.parametrize(
-    ("arguments", "words"),
-    [
+def test_impossible_command_is_refused_in_one_line(shell: Shell, home: Home) -> None:
+    stored.stopped(home)
+    for arguments, words in (
         (("stop", stored.FIRST), "not running"),
         (("unpause", stored.FIRST), "the session is not paused"),
         (("pause", stored.FIRST, "softmax#7"), "nearest: softmax#1"),
@@ -43,15 +41,10 @@ def test_command_to_a_stopped_session_is_kept_for_its_resume(shell: Shell, home:
         (("go", stored.FIRST), "no such command 'go'"),
         (("gpu", stored.FIRST, "0", "lend"), "the session has no GPU"),
         (("extend", stored.FIRST, "--budget-usd", "nan"), "must be a number of US dollars"),
-    ],
-)
-def test_impossible_command_is_refused_in_one_line(
-    shell: Shell, home: Home, arguments: tuple[str, ...], words: str
-) -> None:
-    stored.stopped(home)
-    done = shell(*arguments)
-    assert done.code != 0
-    assert words in one_line(done)
+    ):
+        done = shell(*arguments)
+        assert done.code != 0, arguments
+        assert words in one_line(done)
 
 
 def test_finished_session_refuses_and_stays_finished(shell: Shell, home: Home) -> None:

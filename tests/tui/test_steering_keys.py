@@ -18,15 +18,7 @@ from sessions.events import InstanceForked, Paused
 from sessions.state.folding import fold
 from tests.support import stored_sessions as stored
 from tests.support import story
-from tests.support.cockpits import (
-    USUAL,
-    RecordingDecider,
-    ScriptedSource,
-    live,
-    on_fleet,
-    replayed,
-    until,
-)
+from tests.support.cockpits import USUAL, RecordingDecider, ScriptedSource, live, on_fleet, replayed, until
 from tests.support.journals import SESSION, EventLog, finished, running
 from tui.actions.line import Order
 from tui.cockpit.app import Cockpit
@@ -56,25 +48,23 @@ async def palette(app: Cockpit) -> dict[str, object]:
     return {each.name: each.run for each in SessionCommands(app.screen)._commands()}
 
 
-@pytest.mark.parametrize(
-    ("held", "names"),
-    [
-        ((), {"pause softmax#1", "pause session"}),
-        (("softmax#1",), {"unpause softmax#1", "pause session"}),
-        (("", "softmax#1"), {"unpause softmax#1", "unpause session"}),
-    ],
-)
-async def test_command_of_the_palette_does_what_its_name_says(held: tuple[str, ...], names: set[str]) -> None:
+async def test_command_of_the_palette_does_what_its_name_says() -> None:
     async with fleet() as (pilot, app, decider, _):
-        app.feed.state.on_hold.update(held)
-        commands = await palette(app)
-        assert {name for name in commands if name.startswith(("pause", "unpause"))} == names
-        for name in sorted(names):
-            commands[name]()
-        await until(pilot, lambda: len(decider.decisions) == 2, "both commands")
-        assert {
-            f"{command} {given['instance'] or 'session'}" for _, command, given in decider.decisions
-        } == names
+        for held, names in (
+            ((), {"pause softmax#1", "pause session"}),
+            (("softmax#1",), {"unpause softmax#1", "pause session"}),
+            (("", "softmax#1"), {"unpause softmax#1", "unpause session"}),
+        ):
+            app.feed.state.on_hold.update(held)
+            commands = await palette(app)
+            assert {name for name in commands if name.startswith(("pause", "unpause"))} == names
+            for name in sorted(names):
+                commands[name]()
+            await until(pilot, lambda: len(decider.decisions) == 2, "both commands")
+            assert {
+                f"{command} {given['instance'] or 'session'}" for _, command, given in decider.decisions
+            } == names
+            decider.decisions.clear()
 
 
 async def test_key_p_pauses_the_instance_under_the_cursor_and_lets_it_go_on() -> None:
@@ -119,19 +109,15 @@ async def test_key_i_asks_for_a_hint_and_sends_it() -> None:
         assert len(decider.decisions) == 1
 
 
-async def test_key_t_measures_the_best_attempt_of_the_cell() -> None:
+async def test_key_t_measures_and_key_p_profiles_the_best_attempt_of_the_cell() -> None:
     async with fleet() as (pilot, _, decider, _source):
         await pilot.press("l", "t", "h", "t")
         await until(pilot, lambda: bool(decider.decisions), "the measurement")
         again = {"attempt": "softmax#1/3", "devices": ("all",)}
         assert decider.decisions == [(SESSION, "measure", again)], "softmax#2 has no correct attempt"
-
-
-async def test_key_p_profiles_the_attempt() -> None:
-    async with fleet() as (pilot, _, decider, _source):
         await pilot.press("P")
-        await until(pilot, lambda: bool(decider.decisions), "the profile")
-        assert decider.decisions == [(SESSION, "profile", {"attempt": "softmax#1/3", "case": ""})]
+        await until(pilot, lambda: len(decider.decisions) == 2, "the profile")
+        assert decider.decisions[1] == (SESSION, "profile", {"attempt": "softmax#1/3", "case": ""})
 
 
 async def test_retire_asks_once() -> None:

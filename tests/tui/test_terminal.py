@@ -71,23 +71,6 @@ def open_agent(screen: Terminal, title: bytes = b"steps #1/3") -> None:
     screen.until(lambda seen: title in seen, "Agent")
 
 
-def test_exit_restores_the_screen_and_says_how_to_go_on(home: Home) -> None:
-    write_live(home, finished())
-    with terminal(code(home), size=(80, 24)) as screen:
-        wait_for_fleet(screen)
-        screen.until(lambda seen: b"not in the store" in seen, "the banner")
-        screen.press("\x1b")
-        screen.until(lambda seen: b"Finished 1" in seen, "Home")
-        screen.press("q")
-        assert screen.ends() == 0
-        before, leave, _ = screen.received.rpartition(b"\x1b[?1049l")
-        assert leave, "the alternate screen is closed"
-        assert b"\x1b[H\x1b[2J" in before[-200:], (
-            "cleared: tmux keeps text that is too long for a larger screen"
-        )
-        assert f"wavedeck resume {SESSION}".encode() in screen.received.rpartition(b"SAID:")[2]
-
-
 def test_eighty_streaming_instances_send_at_most_30_kb_per_second(home: Home) -> None:
     """80 instances at 20 tokens per second in 160x48 need at most 30 KB/s."""
     log = eighty_streams(time.time())
@@ -111,18 +94,12 @@ def test_eighty_streaming_instances_send_at_most_30_kb_per_second(home: Home) ->
         assert sent / took <= 30_000
 
 
-def test_no_color_sends_no_colour(home: Home) -> None:
-    write_live(home, finished())
-    with terminal(code(home), size=(80, 24), environ={"NO_COLOR": "1"}) as screen:
-        open_agent(screen)
-        assert not COLOUR.findall(screen.received)
-
-
-def test_unexpected_error_leaves_a_crash_file_and_no_traceback(home: Home) -> None:
+def test_unexpected_error_leaves_a_crash_file_and_no_traceback_and_no_color_no_colour(home: Home) -> None:
     write_live(home, finished())
     broken = "import tui.cockpit.screens.agent.agent as agent\nagent.AgentScreen.action_code = lambda self, *_: 1 / 0\n"
-    with terminal(broken + code(home), size=(80, 24)) as screen:
+    with terminal(broken + code(home), size=(80, 24), environ={"NO_COLOR": "1"}) as screen:
         open_agent(screen)
+        assert not COLOUR.findall(screen.received)
         screen.press("d")
         assert screen.ends() == 0
         note = screen.received.rpartition(b"SAID:")[2].decode()
@@ -165,10 +142,11 @@ def test_too_long_clipboard_text_goes_to_a_file() -> None:
     file.unlink()
 
 
-def test_editor_gets_the_terminal_and_gives_it_back(home: Home) -> None:
+def test_editor_gets_the_terminal_and_gives_it_back_and_exit_restores_the_screen(home: Home) -> None:
     write_live(home, finished())
     with terminal(code(home), size=(80, 24), environ={"EDITOR": "echo EDITED"}) as screen:
         open_agent(screen)
+        screen.until(lambda seen: b"not in the store" in seen, "the banner")
         screen.press("E")
         screen.until(lambda seen: b"nothing was changed" in seen, "the cockpit after the editor")
         shown, _, after = screen.received.partition(b"EDITED")
@@ -176,6 +154,12 @@ def test_editor_gets_the_terminal_and_gives_it_back(home: Home) -> None:
         assert b"\x1b[?1049h" in after
         screen.press("q")
         assert screen.ends() == 0
+        before, leave, _ = screen.received.rpartition(b"\x1b[?1049l")
+        assert leave, "the alternate screen is closed"
+        assert b"\x1b[H\x1b[2J" in before[-200:], (
+            "cleared: tmux keeps text that is too long for a larger screen"
+        )
+        assert f"wavedeck resume {SESSION}".encode() in screen.received.rpartition(b"SAID:")[2]
 
 
 def modes(screen: Terminal) -> list[object]:

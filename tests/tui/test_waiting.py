@@ -15,6 +15,7 @@ from tests.support.cockpits import NARROW, USUAL, WIDE, live, on_fleet, replayed
 from tests.support.journals import SESSION, EventLog
 from tests.support.pictures import picture
 from tests.support.waiting import LIMIT_S
+from tui.cockpit.app import Cockpit
 from tui.cockpit.data.archive import Archive
 from tui.cockpit.data.replays import Story, open_story
 from tui.cockpit.data.sources import TailHealth
@@ -171,16 +172,21 @@ async def test_first_drawing_of_review_has_the_selection_and_the_count_of_the_la
     assert (title, attempt) == ("Review: 2 wait", "softmax#1/1")
 
 
-async def test_replay_is_named_in_the_header_before_it_is_read() -> None:
-    events = fleets.busy().events
-    app = replayed(events)
-    doors, go_on = app._doors, threading.Event()
+def held_back(events: list[ev.AnyEvent], **doors: object) -> tuple[Cockpit, threading.Event]:
+    """Return a replay that reads its story only after the event is set."""
+    app, go_on = replayed(events), threading.Event()
+    load = app._doors.load_story
 
     def load_later(session: str) -> Story:
         assert go_on.wait(LIMIT_S)
-        return doors.load_story(session)
+        return load(session)
 
-    app._doors = replace(doors, load_story=load_later)
+    app._doors = replace(app._doors, load_story=load_later, **doors)
+    return app, go_on
+
+
+async def test_replay_is_named_in_the_header_before_it_is_read() -> None:
+    app, go_on = held_back(fleets.busy().events)
     async with app.run_test(size=USUAL) as pilot:
         bar = app.screen.query_one("#header", Bar)
         await until(pilot, lambda: bool(bar.text), "a header")
@@ -191,15 +197,8 @@ async def test_replay_is_named_in_the_header_before_it_is_read() -> None:
 
 async def test_replay_shows_the_beginning_while_the_rest_is_read() -> None:
     events = fleets.busy().events
-    app = replayed(events)
-    doors, go_on = app._doors, threading.Event()
-
-    def load_later(session: str) -> Story:
-        assert go_on.wait(LIMIT_S)
-        return doors.load_story(session)
-
     beginning = open_story(SESSION, events[: len(events) // 2], is_whole=False)
-    app._doors = replace(doors, load_story=load_later, load_beginning=lambda _: beginning)
+    app, go_on = held_back(events, load_beginning=lambda _: beginning)
     async with app.run_test(size=USUAL) as pilot:
         await until(pilot, lambda: isinstance(app.screen, FleetScreen), "the replay")
         timeline = app.screen.query_one("#timeline", Bar)
@@ -223,8 +222,9 @@ async def test_verdict_names_keys_of_a_decision_only_where_they_work(*, readonly
         assert app.screen.page.text.splitlines()[0] == words
 
 
-@pytest.mark.parametrize("size", [NARROW, (110, 30), WIDE])
-async def test_header_names_a_session_without_events(size: tuple[int, int]) -> None:
-    async with on_fleet([], size=size) as (_, app):
-        assert SESSION in picture(app).splitlines()[0]
-        assert not app.screen.show_vertical_scrollbar
+async def test_header_names_a_session_without_events() -> None:
+    async with on_fleet([], size=NARROW) as (pilot, app):
+        for size in (NARROW, (110, 30), WIDE):
+            await pilot.resize_terminal(*size)
+            assert SESSION in picture(app).splitlines()[0]
+            assert not app.screen.show_vertical_scrollbar

@@ -26,16 +26,9 @@ class Tmux:
         self._server = ["tmux", "-L", f"wavedeck-{uuid.uuid4().hex[:8]}", "-f", "/dev/null"]
         width, height = map(str, size)
         self._tmux(
-            "new-session",
-            "-d",
-            "-x",
-            width,
-            "-y",
-            height,
-            "-c",
-            str(ROOT),
+            "new-session", "-d", "-x", width, "-y", height, "-c", str(ROOT),
             f"env -u COLUMNS -u LINES PS1='{PROMPT} ' sh",
-        )
+        )  # fmt: skip
         self.type(f'wavedeck() {{ "{sys.executable}" -m tui "$@"; }}; clear')
         self.press("Enter")
 

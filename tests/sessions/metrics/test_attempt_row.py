@@ -67,7 +67,3 @@ def test_weak_oracle_and_provenance_of_an_evaluation_are_in_its_row() -> None:
     (row,) = attempt_rows(state)
     assert row.weak_oracle == "case small: accepts zeros"
     assert row.provenance == ("MI300X", "", "6.4", "", "")
-
-
-def test_rows_survive_a_file(rows: list[AttemptRow]) -> None:
-    assert msgspec.json.decode(msgspec.json.encode(rows), type=list[AttemptRow]) == rows
