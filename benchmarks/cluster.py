@@ -25,7 +25,7 @@ from harness.cluster.choice import select_in_cluster
 from harness.cluster.cluster_pool import ClusterPool
 from harness.cluster.ray_cluster import connect
 from harness.node.selection import targets_for
-from harness.processes.capacity import own_cores
+from harness.processes.gpus.capacity import own_cores
 from suites import Task
 
 STORE_BYTES = 200 << 20

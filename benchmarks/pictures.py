@@ -12,7 +12,7 @@ import dataclasses
 import sys
 from pathlib import Path
 
-from benchmarks.eighty_instances import session
+from benchmarks.generated_session.eighty_instances import session
 from tests.support.cockpits import live
 
 SIZE = (120, 40)

@@ -35,7 +35,7 @@ import psutil
 from rich.console import Console
 from rich.table import Table
 
-from benchmarks.eighty_verdicts import correct, kernel, refused
+from benchmarks.generated_session.verdicts import correct, kernel, refused
 from benchmarks.pipeline import Lognormal
 from engine.models import CallKey, Pace, Piece, Reply, Request
 from engine.models.opening import open_client

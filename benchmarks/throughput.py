@@ -35,8 +35,8 @@ from rich.table import Table
 from harness import Device, DevicePool, Evaluation, Identity, Latency, Verdict, evaluate
 from harness.node.leases import VARIABLE
 from harness.node.selection import targets_for
-from harness.processes.servers import ForkServer
 from harness.processes.slot import Slot
+from harness.processes.starting.servers import ForkServer
 from harness.stages.memory_shortage import BESIDE_OTHERS
 from suites import Task, baseline_source, load_task
 

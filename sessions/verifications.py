@@ -13,7 +13,7 @@ from pathlib import Path
 import msgspec
 
 from harness import Evaluation
-from harness.wire.provenance import Provenance
+from harness.wire.results.provenance import Provenance
 
 from .files import write_whole
 from .home import Home

@@ -8,9 +8,10 @@ What a `task.toml` may hold:
     task.py         its keys and types
     task_rules.py   the rules beyond types
     tolerances.py   the rules of tolerances, and the tolerance of an output
-    signature.py    parses the signatures of entry points
     dtypes.py       names and sizes of dtypes
-    package.py      the package of an own kernel: `find_package` from its file, and the table `[package]`
+Python that others wrote:
+    source/         as text: `parse_python`, signatures of entry points; `find_package`: the package of an own kernel from its
+                    file, and the table `[package]`
 Kernels without a task:
     own/            makes a task of a file
 Public benchmarks:
@@ -39,8 +40,8 @@ from suites.loader import (
     public_suite_names,
     suite_names,
 )
-from suites.package import Package, find_package
 from suites.registry import add_suite
+from suites.source.package import Package, find_package
 from suites.task import (
     Allowance,
     Axis,

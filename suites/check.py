@@ -9,9 +9,9 @@ from pathlib import Path
 from suites.costs import task_cost
 from suites.errors import BadSuite, BadTask, UnknownTask
 from suites.folder import read_task
-from suites.python_source import parse_python
 from suites.registry import suite_folder, task_names
-from suites.signature import parse_signature
+from suites.source.python_source import parse_python
+from suites.source.signature import parse_signature
 from suites.task import Task
 
 _DEFINES = {

@@ -9,7 +9,7 @@ from pathlib import Path
 import msgspec
 
 from suites.errors import BadTask, nearest
-from suites.package import Package
+from suites.source.package import Package
 from suites.task import (
     Allowance,
     Axis,

@@ -10,7 +10,7 @@ from typing import NamedTuple
 import msgspec
 
 from .errors import UnknownCase
-from .package import Package, PackageView
+from .source.package import Package, PackageView
 
 
 class Distribution(StrEnum):

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from suites.dtypes import TASK_DTYPES
 from suites.errors import nearest
-from suites.signature import Signature, parse_signature
+from suites.source.signature import Signature, parse_signature
 from suites.task import FINDINGS, REQUIREMENTS, Allowance, Task
 from suites.tolerances import Problem, tolerance_problems
 

@@ -12,7 +12,7 @@ from engine.judge.judging import OnStage
 from harness import STAGES, ErrorReport, Evaluation, Stage, StageEntered, StageLeft, Verdict
 from harness.processes.process_endings import was_judged_again
 from harness.stages.verdicts import conclude
-from harness.wire.evaluation import SCHEMA
+from harness.wire.results.evaluation import SCHEMA
 from sessions.events import Notice, StageFinished, StageStarted
 from suites import Task
 

@@ -21,8 +21,8 @@ from harness.stages.evaluator import Evaluator, LocalEvaluator
 from harness.stages.modes import Attempt, Exam, Mode, Rough
 from harness.stages.survey import Surveying
 from harness.stages.timing.baselines import USUAL, Against, Baseline, timing_baseline
-from harness.wire.kernel_profile import Profile
-from harness.wire.server_messages import Language
+from harness.wire.messages.server import Language
+from harness.wire.results.kernel_profile import Profile
 from suites import Task
 
 OnStage = Callable[[StageEntered | StageLeft], None]

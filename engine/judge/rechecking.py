@@ -17,8 +17,8 @@ from harness.failures import first_failure
 from harness.node.selection import targets_for
 from harness.stages.evaluator import LocalEvaluator
 from harness.wire.errors import NoDeviceLeft
-from harness.wire.latency import Bound
-from harness.wire.provenance import same_hardware
+from harness.wire.results.latency import Bound
+from harness.wire.results.provenance import same_hardware
 from sessions.kept_kernels import KeptKernel, kept_kernel
 from sessions.state.speed import timed_evaluation
 from sessions.state.state import SessionState

@@ -30,6 +30,10 @@ class Subject(NamedTuple):
     """True if it has to do with 8-bit floats."""
     recorded: bool = False
     """True if its cases are recorded calls, without sizes and values that prompts do not list."""
+    single: bool = False
+    """True if it may multiply float32 matrices."""
+    exponential: bool = False
+    """True if it has to do with exponentials."""
     short: bool = False
     """True if every case moves fewer bytes than memory moves during a launch."""
 
@@ -84,7 +88,7 @@ class Page(NamedTuple):
 def pages() -> tuple[Page, ...]:
     """Returns all pages in the order of a prompt."""
     return tuple(
-        sorted((read_page(file) for file in FOLDER.glob("*.md")), key=lambda page: (page.order, page.name))
+        sorted((read_page(file) for file in FOLDER.rglob("*.md")), key=lambda page: (page.order, page.name))
     )
 
 

@@ -19,7 +19,7 @@ from engine.prompting.baseline_facts import BaselineFacts
 from engine.tuning.rungs import PlannedRung
 from harness import Evaluation, Target
 from harness.hardware.product import Product
-from harness.wire.server_messages import Language
+from harness.wire.messages.server import Language
 from sessions.events import AttemptSwept, EndReason, Message, Origin, Role, SweepRung, SweptVariant
 from sessions.settings import MethodOptions
 from suites import Task

@@ -24,7 +24,7 @@ from engine.reply.candidate import Candidate
 from engine.tuning.rungs import FIELD, rungs, survivors
 from engine.tuning.sweep_words import strategy_of_start, strategy_of_variant
 from harness import Verdict
-from harness.wire.ratios import TIE
+from harness.wire.results.ratios import TIE
 from sessions.events import AttemptSwept, EndReason, Origin, Role, SweepRung, SweptVariant
 from sessions.state.speed import speed_of
 from suites.loader import baseline_source

@@ -22,7 +22,7 @@ from engine.models.reaching import check_answers, check_reachable
 from engine.plan.plan import SESSION_PLAN, SessionPlan
 from engine.prompting.prompting import template_hashes
 from harness import Target, target
-from harness.processes.judge_python import OUR_PYTHON, JudgePython
+from harness.processes.starting.judge_python import OUR_PYTHON, JudgePython
 from sessions.events import Role, SessionStarted
 from sessions.home import Home, LiveFiles
 from sessions.settings import RunSettings, SessionDescription

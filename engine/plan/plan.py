@@ -20,7 +20,7 @@ from engine.plan.prices import Price, with_shipped
 from engine.prompting.profiles import check_profile
 from harness.cluster.choice import is_cluster, select_in_cluster
 from harness.node.selection import select_devices, targets_for
-from harness.processes.judge_python import find_python
+from harness.processes.starting.judge_python import find_python
 from harness.stages.timing.baselines import KINDS, TASK, other_baseline, timing_baseline
 from harness.wire.device import Device
 from sessions.home import Home

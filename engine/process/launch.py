@@ -18,7 +18,7 @@ import msgspec
 from engine.errors import EngineDidNotStart, UsageProblem
 from engine.plan.plan import RunPlan, SessionPlan, resolve
 from engine.process.keys import environment_with_keys
-from harness.processes.judge_python import OUR_PYTHON
+from harness.processes.starting.judge_python import OUR_PYTHON
 from sessions.engine_info import read_engine_info
 from sessions.errors import NoSuchSession, NothingToResume, SessionBusy
 from sessions.files import write_whole

@@ -44,8 +44,8 @@ from harness.cluster.cluster_pool import ClusterPool
 from harness.cluster.ray_cluster import reconnect
 from harness.node.discovery import choose_devices
 from harness.node.telemetry.watcher import Telemetry
-from harness.processes.judge_python import JudgePython, find_python
-from harness.processes.quarantine import DeviceEvent
+from harness.processes.gpus.quarantine import DeviceEvent
+from harness.processes.starting.judge_python import JudgePython, find_python
 from harness.stages.evaluator import Evaluator, LocalEvaluator
 from harness.wire.errors import BadPython
 from sessions.engine_info import EngineInfo, boot_id, pid_namespace, write_engine_info

@@ -10,8 +10,8 @@ import psutil
 
 from harness import Device
 from harness.cluster.cluster_pool import ClusterPool
-from harness.processes.quarantine import DeviceEvent, LeaseAwaited, NodeBack, NodeDown, Quarantined
-from harness.wire.latency import DeviceState
+from harness.processes.gpus.quarantine import DeviceEvent, LeaseAwaited, NodeBack, NodeDown, Quarantined
+from harness.wire.results.latency import DeviceState
 from sessions.events import DeviceAwaited, DeviceQuarantined, DeviceSampled, Event, NodePaused, NodeResumed
 
 UTILISATION_STEP = 0.05

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 
 from harness import Evaluation
 from harness.hardware.product import Product
-from harness.wire.provenance import Provenance, same_provenance
+from harness.wire.results.provenance import Provenance, same_provenance
 
 from .figures import launch_words, roof_words
 from .markdown import number

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import difflib
+import math
 from collections.abc import Sequence
 from typing import NamedTuple
 
@@ -11,7 +12,7 @@ from engine.reply.module_text import parse_module
 from harness import Evaluation
 from sessions.state.ranking import ESTIMATE_TIE
 from sessions.state.speed import are_comparable
-from suites.python_source import source_lines
+from suites.source.python_source import source_lines
 
 from .figures import estimated_rows, timed_rows, times
 
@@ -48,12 +49,14 @@ def better_elsewhere(best: Evaluation, others: Sequence[tuple[str, Evaluation]])
     """
     own = case_speeds(best)
     clearly = CLEARLY if best.latency else 1 + ESTIMATE_TIE
+    # A timed case without a ratio counts as 1.00 in the rank; a case that was not estimated is not known to be slower.
+    unknown = 1.0 if best.latency else math.inf
     better: dict[str, tuple[float, str]] = {}
     for attempt, evaluation in others:
         if bool(evaluation.latency) != bool(best.latency) or not are_comparable(evaluation, best):
             continue
         for case, speed in case_speeds(evaluation).items():
-            if speed > clearly * own.get(case, 0.0) and speed > better.get(case, (0.0, ""))[0]:
+            if speed > clearly * own.get(case, unknown) and speed > better.get(case, (0.0, ""))[0]:
                 better[case] = (speed, attempt)
     timed = bool(best.latency)
     return {

@@ -15,10 +15,11 @@ from harness import Evaluation, Target, Traffic, Verdict
 from harness.hardware.product import Product
 from harness.stages.estimates.roofline import estimate
 from sessions.state.ranking import LAUNCH_BOUND_US
+from sessions.state.speed import are_comparable
 from suites import Case, Output, Task, baseline_source, task_cost
-from suites.python_source import source_lines
+from suites.source.python_source import source_lines
 
-from .figures import achieved, achieved_beside
+from .comparison import better_elsewhere
 from .judged import JudgedCandidate
 
 TRACE_LINES = 40
@@ -228,18 +229,23 @@ def lost_ground(before: JudgedCandidate, now: JudgedCandidate) -> str:
     if now.rank >= before.rank:
         return ""
     if before.evaluation.verdict is Verdict.CORRECT:
-        if now.evaluation.verdict is Verdict.CORRECT and now.ties_with(before):
-            return f"{now.attempt} is correct, and no figure ranks it above or below {before.attempt}, which is shorter."
         if now.evaluation.verdict is Verdict.CORRECT:
-            return (
-                f"{now.attempt} is correct, but ranks below {before.attempt}: "
-                f"{achieved_beside(now.evaluation, before.evaluation)}. {before.attempt}: {achieved(before.evaluation)}."
-            )
+            return f"{now.attempt} is correct, but {below_words(now, before)}."
         return f"{now.attempt} broke what worked in {before.attempt}."
     return (
         f"{now.attempt} passed fewer stages than {before.attempt} ({stage_words(now.evaluation)}; "
         f"before: {stage_words(before.evaluation)})."
     )
+
+
+def below_words(lower: JudgedCandidate, higher: JudgedCandidate) -> str:
+    """Returns why a correct candidate ranks below another: `ranks below softmax#1/1: 1.31x against 1.44x; slower in fp32`."""
+    if not are_comparable(lower.evaluation, higher.evaluation):
+        return f"ranks below {higher.attempt}; its figures are from other hardware or software"
+    worse = better_elsewhere(lower.evaluation, [(higher.attempt, higher.evaluation)])
+    slower = "slower" if lower.evaluation.latency else "worse"
+    cases = f"; {slower} in {', '.join(worse)}" if worse else ""
+    return f"ranks below {higher.attempt}: {lower.why_below(higher)}{cases}"
 
 
 def shorten(text: str, characters: int) -> str:

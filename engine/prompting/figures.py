@@ -10,14 +10,20 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from harness import Evaluation, Latency, Traffic
-from harness.wire.evaluation import SampledTraffic
-from harness.wire.latency import Bound, LaunchTime, Outcome
-from sessions.state.ranking import ESTIMATE_TIE, estimate_coverage, estimated_slowdown, long_estimates
+from harness.wire.results.evaluation import SampledTraffic
+from harness.wire.results.latency import Bound, LaunchTime, Outcome
+from sessions.state.ranking import (
+    ESTIMATE_TIE,
+    estimate_coverage,
+    estimated_slowdown,
+    improvable,
+    long_estimates,
+)
 from sessions.state.speed import are_comparable, speed_of
 
-from .standouts import resource_lines, standouts
+from .standouts import resource_legend, resource_lines, standouts
 
-RESOURCE_LINES = 6
+RESOURCE_LINES = 12
 
 
 @dataclass(frozen=True, slots=True)
@@ -244,8 +250,12 @@ class Measurements:
     """Cases without an estimate, because a launch takes longer than their least time."""
     is_at_bound: bool
     """True if no estimate can get lower, so that only other figures can rank a kernel higher."""
+    improvable: Sequence[str]
+    """The figures by which another kernel can rank higher, length aside; empty if the candidate was timed."""
     resources: Sequence[str]
     """One line per group of binaries with equal figures."""
+    resource_legend: str
+    """The meaning of these figures; empty without binaries."""
     compile_errors: dict[str, str]
     """Why it does not compile, by target other than the first."""
     standouts: Sequence[str]
@@ -263,8 +273,10 @@ def measurements(evaluation: Evaluation, profile: str = "") -> Measurements:
         launches=launch_lines(evaluation),
         estimated=() if timed or too_short else estimated_rows(evaluation),
         is_at_bound=not (timed or too_short) and is_at_bound(evaluation),
+        improvable=() if timed or too_short else improvable(evaluation),
         launch_bound=() if timed or too_short else launch_bound_cases(evaluation),
         resources=resource_lines(evaluation, RESOURCE_LINES),
+        resource_legend=resource_legend(evaluation),
         compile_errors=evaluation.compile_errors,
         standouts=[*standouts(evaluation), *filter(None, [profile])],
     )

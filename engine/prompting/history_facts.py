@@ -7,8 +7,8 @@ from dataclasses import dataclass, replace
 
 from engine.prompting.comparison import better_elsewhere, changed_functions
 from engine.prompting.comparison import code_difference as source_difference
-from engine.prompting.facts import lost_ground
-from engine.prompting.figures import achieved_beside, measurements, too_short_cases
+from engine.prompting.facts import below_words, lost_ground
+from engine.prompting.figures import measurements, too_short_cases
 from engine.prompting.judged import JudgedCandidate
 from sessions.state.code_facts import code_difference
 from sessions.state.speed import are_comparable, speed_of
@@ -22,10 +22,9 @@ class OtherKernel:
     """A correct kernel that is not the best one."""
 
     attempt: str
-    summary: str
+    why: str
+    """Why it ranks below the best one."""
     strategy: str
-    tie: bool
-    """See `JudgedCandidate.ties_with`."""
     difference: str
     """Its code as a diff against the best; empty if the code is too different."""
     functions: str
@@ -42,9 +41,8 @@ def other_kernels(
         kernels.append(
             OtherKernel(
                 attempt=other.attempt,
-                summary=achieved_beside(other.evaluation, best.evaluation),
+                why=below_words(other, best),
                 strategy=other.strategy,
-                tie=other.ties_with(best),
                 difference=difference,
                 functions=""
                 if difference or other.attempt not in needed
@@ -84,6 +82,8 @@ def optimizer_facts(
     needed = {candidate.attempt for candidate in better.values()} | {latest}
     figures = measurements(best.evaluation)
     ground = lost_ground(best, last) if last and last.attempt != best.attempt else ""
+    if ground and latest in {candidate.attempt for candidate in shown}:
+        ground = f"It is {latest}."
     if not short and best.before is not None and (words := code_words(best.before, best)):
         figures = replace(figures, standouts=[*figures.standouts, words])
     if best.profile:

@@ -7,8 +7,7 @@ from dataclasses import dataclass
 
 from harness import Evaluation, Verdict
 from sessions.journal.compact import Compact, compact, compactable, held
-from sessions.state.ranking import Rank, rank
-from sessions.state.speed import speed_of
+from sessions.state.ranking import Rank, rank, why_below
 
 
 @compactable("source", "evaluation")
@@ -41,9 +40,9 @@ class JudgedCandidate:
         """Sort key, greater is better; without timings it uses estimates (`sessions.state.ranking.rank`)."""
         return rank(self.evaluation, self.source)
 
-    def ties_with(self, best: JudgedCandidate) -> bool:
-        """Returns whether no figure ranks one of two correct candidates above the other; then the shorter module ranks higher."""
-        return speed_of(best.evaluation) is None and rank(self.evaluation) == rank(best.evaluation)
+    def why_below(self, better: JudgedCandidate) -> str:
+        """Returns the figure by which it ranks below another correct candidate (`sessions.state.ranking.why_below`)."""
+        return why_below(self.evaluation, self.source, better.evaluation, better.source)
 
     @property
     def failures_before(self) -> list[JudgedCandidate]:

@@ -21,7 +21,7 @@ from engine.errors import UsageProblem
 from engine.reply.candidate import Candidate, Unusable, read_reply
 from engine.reply.module_text import defines
 from suites import EntryPoint, Task
-from suites.python_source import parse_python
+from suites.source.python_source import parse_python
 
 CHAT = "chat"
 MODULE_FILE = "module.py"

@@ -1,6 +1,6 @@
 """Builds prompts: pure functions from facts to messages, with templates that people can read.
 
-The templates are `engine/prompts/*.j2` and `engine/knowledge/*.md`. Every prompt is a system message and a user
+The templates are `engine/prompts/*.j2` and `engine/knowledge/**/*.md`. Every prompt is a system message and a user
 message. The system message has rules and knowledge and is the same for all calls of a task, so that a provider can
 cache it. A template that names a missing fact raises an error.
 
@@ -40,15 +40,16 @@ from engine.prompting.history_facts import optimizer_facts
 from engine.prompting.judged import JudgedCandidate
 from engine.prompting.markdown import fenced, least, number, quoted, sizes, tidy
 from engine.prompting.profiles import CHAT, task_module
-from engine.prompting.subject import subject_of
+from engine.prompting.subject import multiplies, named_subject, subject_of
 from engine.prompting.tolerance_words import tolerance_words
 from engine.reply.candidate import Unusable
 from harness import Target, TimeLimits, Verdict
 from harness.hardware.product import Product
 from harness.hardware.targets import hardware
 from harness.stages.static.inspection import SLOW_IN_INTERPRETER
-from harness.wire.server_messages import Language
+from harness.wire.messages.server import Language
 from sessions.events import Message
+from sessions.state import ranking
 from suites import Task
 from suites.dtypes import NoSuchDtype, task_on
 
@@ -324,6 +325,7 @@ def prompt(setting: Setting, template: str, **facts: object) -> tuple[Message, .
             cases=cases,
             is_long=any(case.is_long for case in cases),
             all_long=all(case.is_long for case in cases),
+            products=multiplies(task),
             is_short=all(case.is_short for case in cases),
             reference=hardware(setting.targets[0], setting.product),
             precision=tuple(tolerance_words(task)),
@@ -360,6 +362,8 @@ def system_text(setting: Setting) -> str:
             recorded=setting.task.script is not None,
             weights=setting.task.shares,
             slow=sorted(SLOW_IN_INTERPRETER),
+            subject=named_subject(setting.task),
+            ranking=ranking,
             case_cpu_s=TimeLimits().case_cpu_s,
         )
     )
@@ -424,7 +428,7 @@ def template_hashes() -> dict[str, str]:
     Names are `first.j2`, `knowledge/triton.md`, ...
     """
     files = {file.relative_to(PROMPTS).as_posix(): file for file in PROMPTS.rglob("*.j2")}
-    files |= {f"knowledge/{file.name}": file for file in KNOWLEDGE.glob("*.md")}
+    files |= {f"knowledge/{file.name}": file for file in KNOWLEDGE.rglob("*.md")}
     return {name: hashlib.sha256(files[name].read_bytes()).hexdigest() for name in sorted(files)}
 
 

@@ -1,6 +1,7 @@
 """Picks the figures of a correct kernel that are worth acting on, as few sentences.
 
-Each sentence is about the case where it costs most. Cases that take no longer than their launch are left out.
+Each sentence is about the case where it costs most. Cases that take no longer than their launch are left out of these
+sentences, but not of the list of resources.
 """
 
 from __future__ import annotations
@@ -8,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from harness import Evaluation, KernelResources
-from harness.wire.evaluation import GridFit
-from sessions.state.ranking import LAUNCH_BOUND_US, long_estimates, own_kernels
+from harness.wire.results.evaluation import GridFit
+from sessions.state.ranking import LAUNCH_BOUND_US, WIDEST_BITS, long_estimates, own_kernels
 
 NARROW_BITS = 64
 """Loads with fewer bits per lane waste bandwidth."""
@@ -44,8 +45,7 @@ def unsampled_cases(evaluation: Evaluation) -> list[str]:
         # The reason names each case's own limit of time, which is no fact about the kernel.
         cases.setdefault(why.rpartition(": ")[2], []).append(case)
     return [
-        f"Not estimated at the full size, only at the size when interpreted: {', '.join(named)} ({why}). "
-        "An attempt with an estimate of more cases ranks higher."
+        f"Not estimated at the full size, only at the size when interpreted: {', '.join(named)} ({why})."
         for why, named in cases.items()
     ]
 
@@ -70,12 +70,14 @@ def narrow_loads(evaluation: Evaluation) -> list[str]:
     cases: dict[tuple[str, int], list[str]] = {}
     for kernel in own_kernels(evaluation):
         widest = max((int(bits) for bits in kernel.load_widths), default=None)
-        if widest is not None and widest < NARROW_BITS and (kernel.case in long or not long):
-            cases.setdefault((kernel.kernel, widest), []).append(kernel.case)
+        if widest is not None and widest < NARROW_BITS:
+            shown = [case for case in kernel.cases if case in long or not long]
+            cases.setdefault((kernel.kernel, widest), []).extend(shown)
     return [
-        f"`{name}` loads at most {widest} bits per lane in {', '.join(dict.fromkeys(named))} (128 are possible): "
+        f"`{name}` loads at most {widest} bits per lane in {', '.join(dict.fromkeys(named))} ({WIDEST_BITS} are possible): "
         "Triton does not see contiguous, aligned offsets there."
         for (name, widest), named in cases.items()
+        if named
     ]
 
 
@@ -150,22 +152,28 @@ def no_matrix_instructions(evaluation: Evaluation) -> list[str]:
 
 
 def resource_lines(evaluation: Evaluation, most: int) -> Sequence[str]:
-    """Returns one line per group of binaries with equal figures, of the first target; at most `most` lines.
-
-    Cases that take no longer than their launch are left out.
-    """
-    long = {estimate.case for estimate in long_estimates(evaluation)}
+    """Returns one line per group of binaries with equal figures, of the first target; at most `most` lines."""
     groups: dict[tuple[str, str], list[str]] = {}
     for kernel in own_kernels(evaluation):
-        if long and kernel.case not in long:
-            continue
-        groups.setdefault((kernel.kernel, resource_words(kernel)), []).append(kernel.case)
+        groups.setdefault((kernel.kernel, resource_words(kernel)), []).extend(kernel.cases)
     lines = [
         f"`{name}` in {', '.join(dict.fromkeys(cases))}: {words}" for (name, words), cases in groups.items()
     ]
     if len(lines) > most:
         lines = [*lines[:most], f"({len(lines) - most} more left out)"]
     return lines
+
+
+def resource_legend(evaluation: Evaluation) -> str:
+    """Returns the meaning of the figures in `resource_lines`; empty without binaries."""
+    kernel = next(own_kernels(evaluation), None)
+    if kernel is None:
+        return ""
+    waves = "warps per multiprocessor" if kernel.vgprs is None else "waves per SIMD"
+    return (
+        f"*occupancy*: {waves} that fit at once, and their limit; *loads*: load instructions for global memory "
+        f"by bits per lane, at most {WIDEST_BITS}"
+    )
 
 
 def resource_words(kernel: KernelResources) -> str:

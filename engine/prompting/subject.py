@@ -13,6 +13,12 @@ from suites import Task, task_cost
 FLOAT8 = re.compile(r"float8|fp8|\bf8|e4m3|e5m2|8-bit float", re.IGNORECASE)
 
 
+EXPONENTIAL = re.compile(
+    r"\bexp\b|exponential|softmax|logsumexp|log-sum-exp|sigmoid|softplus|silu|swish|swiglu|mish|cross[ _-]?entropy|attention",
+    re.IGNORECASE,
+)
+
+
 def named_subject(task: Task) -> Subject:
     """Returns what a task is about, without the facts that depend on a target."""
     return Subject(
@@ -21,6 +27,8 @@ def named_subject(task: Task) -> Subject:
         products=multiplies(task),
         float8=FLOAT8.search(f"{task.name} {task.instruction}") is not None,
         recorded=task.script is not None,
+        single=multiplies(task, "float32"),
+        exponential=EXPONENTIAL.search(f"{spaced(task.name)} {task.instruction}") is not None,
     )
 
 
@@ -35,9 +43,9 @@ def spaced(name: str) -> str:
     return name.replace("_", " ").lower()
 
 
-def multiplies(task: Task) -> bool:
-    """Returns whether a task multiplies matrices in some case."""
+def multiplies(task: Task, dtype: str = "") -> bool:
+    """Returns whether a task multiplies matrices in some case, with `dtype` matrices of it; True if it is not known."""
     if task.script is not None:
         return task.script.multiplies
     costs = (task_cost(task, case.gpu, case.dtype) for case in task.open_cases)
-    return any(cost.dot_dtype is not None for cost in costs)
+    return any(cost.dot_dtype is not None and dtype in ("", cost.dot_dtype) for cost in costs)

@@ -9,7 +9,7 @@ import warnings
 from collections.abc import Iterator, Sequence
 from functools import lru_cache
 
-from suites.python_source import parse_python
+from suites.source.python_source import parse_python
 
 _BUILTINS = frozenset(dir(builtins)) | {"__file__", "__name__", "__doc__"}
 _FIRST_LINE = re.compile(r"^(?:import |from \S+ import |@|def |#!|\"\"\")", re.MULTILINE)

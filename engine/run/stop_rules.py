@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from harness import Evaluation, Verdict
-from harness.wire.latency import Bound, Latency, Outcome
+from harness.wire.results.latency import Bound, Latency, Outcome
 from sessions.events import EndReason, Origin
 from sessions.settings import StopRules
 from sessions.state.speed import Speed, are_comparable, speed_of

@@ -16,7 +16,7 @@ from typing import Any
 from engine.errors import UsageProblem
 from harness import Target
 from harness.hardware.product_tables import find_product
-from harness.wire.provenance import Provenance
+from harness.wire.results.provenance import Provenance
 
 from .launch_config import Config
 from .legal import launch_options

@@ -9,7 +9,7 @@ import msgspec
 
 from harness import Evaluation, KernelResources, Target, Verdict
 from harness.stages.survey import Compiled, Sampled
-from harness.wire.evaluation import SCHEMA
+from harness.wire.results.evaluation import SCHEMA
 from sessions.state.ranking import lowest_occupancy, rank
 
 RANKED_BY = "roofline estimate, load widths, spills, occupancy and grid; none of it was timed, so the choice is a guess"

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import NamedTuple
 
-from harness.wire.evaluation import Evaluation, KernelResources
+from harness.wire.results.evaluation import Evaluation, KernelResources
 
 ASSEMBLY = ("amdgcn", "ptx")
 TEXTS = ("ttgir", "llir", *ASSEMBLY, "sass")
@@ -63,17 +63,12 @@ def code_texts(
         raise NoText(
             f"it has no kernel {kernel}; it has {', '.join(dict.fromkeys(map(named_kernel, compiled)))}"
         )
-    cases = dict.fromkeys(name for row in wanted for name in _cases(row))
+    cases = dict.fromkeys(name for row in wanted for name in row.cases)
     case = case or next(iter(cases))
-    chosen = {row.kernel: row for row in reversed(wanted) if case in _cases(row)}
+    chosen = {row.kernel: row for row in reversed(wanted) if case in row.cases}
     if not chosen:
         raise NoText(f"there is no code for case {case}; there is code for {', '.join(cases)}")
     return [_read(row, target, read, name) for row in reversed(chosen.values())]
-
-
-def _cases(row: KernelResources) -> list[str]:
-    """The cases that are known to launch this code."""
-    return [row.case, *(fit.case for fit in row.fits)]
 
 
 def _read(row: KernelResources, target: str, read: Callable[[str], str | None], name: str) -> CodeText:

@@ -9,7 +9,7 @@ from enum import StrEnum
 from itertools import chain
 from typing import NamedTuple
 
-from harness.wire.code_counts import CodeCounts
+from harness.wire.results.code_counts import CodeCounts
 
 
 class Kind(StrEnum):

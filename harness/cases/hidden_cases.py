@@ -31,8 +31,8 @@ from collections.abc import Callable, Iterator, Sequence
 
 import msgspec
 
-from suites.python_source import parse_literal
-from suites.signature import parse_signature
+from suites.source.python_source import parse_literal
+from suites.source.signature import parse_signature
 from suites.task import Allowance, Case, Distribution, Task
 
 from .judged_case import JudgedCase, Layout, RowKind

@@ -12,21 +12,21 @@ from typing import Protocol
 
 from harness.failures import first_failure
 from harness.hardware.product import Product
-from harness.processes.capacity import largest_case_bytes
+from harness.processes.gpus.capacity import largest_case_bytes
+from harness.processes.gpus.quarantine import OnDevice, Quarantined
 from harness.processes.process_endings import MOVED
-from harness.processes.quarantine import OnDevice, Quarantined
 from harness.stages.evaluator import KeepTexts
 from harness.stages.modes import USUAL_MODE, Attempt, Exam, Mode
 from harness.stages.sheet import OnEvent, Sheet
 from harness.stages.survey import Compiled, Sampled, Surveying
 from harness.stages.timing.baselines import USUAL, Against
+from harness.wire.channels.encoding import ENCODER
 from harness.wire.device import Device, Target
-from harness.wire.encoding import ENCODER
 from harness.wire.errors import HarnessError, NoDeviceLeft
-from harness.wire.evaluation import ErrorReport, Evaluation, Stage, StageEntered, StageLeft
-from harness.wire.latency import DeviceState
-from harness.wire.provenance import Provenance
-from harness.wire.server_messages import Language
+from harness.wire.messages.server import Language
+from harness.wire.results.evaluation import ErrorReport, Evaluation, Stage, StageEntered, StageLeft
+from harness.wire.results.latency import DeviceState
+from harness.wire.results.provenance import Provenance
 from suites.task import Task
 
 from .member import Gone, Member, MemberLost, Remote, Unreachable

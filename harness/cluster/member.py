@@ -10,11 +10,11 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Protocol
 
-from harness.processes.quarantine import DeviceEvent
+from harness.processes.gpus.quarantine import DeviceEvent
 from harness.stages.sheet import OnEvent
-from harness.wire.encoding import ENCODER
+from harness.wire.channels.encoding import ENCODER
 from harness.wire.errors import HarnessError
-from harness.wire.latency import DeviceState
+from harness.wire.results.latency import DeviceState
 
 from .messages import BATCHES, CALLS, OPENED, Batch, Entered, Failed, Finished, Left, Opened, Request, Waits
 from .node_judge import UNNAMED

@@ -5,16 +5,16 @@ from __future__ import annotations
 import msgspec
 
 from harness.hardware.product import Product
-from harness.processes.quarantine import LeaseAwaited, Quarantined
+from harness.processes.gpus.quarantine import LeaseAwaited, Quarantined
 from harness.stages.modes import Mode
 from harness.stages.survey import Compiled, Sampled
 from harness.stages.timing.baselines import Against
+from harness.wire.channels.encoding import text_to_path
 from harness.wire.device import Device, Target
-from harness.wire.encoding import text_to_path
-from harness.wire.evaluation import Evaluation, StageEntered, StageLeft
-from harness.wire.latency import DeviceState
-from harness.wire.provenance import Provenance
-from harness.wire.server_messages import Language
+from harness.wire.messages.server import Language
+from harness.wire.results.evaluation import Evaluation, StageEntered, StageLeft
+from harness.wire.results.latency import DeviceState
+from harness.wire.results.provenance import Provenance
 from suites.task import Task
 
 

@@ -15,10 +15,10 @@ import msgspec
 from harness.node.discovery import CPU
 from harness.node.selection import ALL, select_devices
 from harness.node.telemetry.watcher import ask_once
-from harness.processes.capacity import own_cores
+from harness.processes.gpus.capacity import own_cores
 from harness.wire.device import Device
 from harness.wire.errors import HarnessError
-from harness.wire.provenance import Provenance
+from harness.wire.results.provenance import Provenance
 
 _JUDGE_ROOMS = ("harness", "suites")
 _ROOT = Path(__file__).resolve().parents[2]

@@ -17,15 +17,15 @@ import msgspec
 import psutil
 
 from harness.node.telemetry.watcher import Telemetry
-from harness.processes.judge_python import find_python
+from harness.processes.gpus.quarantine import DeviceEvent, LeaseAwaited, Quarantined
 from harness.processes.pool import DevicePool, NodeShare
-from harness.processes.quarantine import DeviceEvent, LeaseAwaited, Quarantined
+from harness.processes.starting.judge_python import find_python
 from harness.stages.cascade import evaluate
 from harness.stages.survey import Survey
-from harness.wire.encoding import ENCODER
+from harness.wire.channels.encoding import ENCODER
 from harness.wire.errors import HarnessError, NoDeviceLeft
-from harness.wire.evaluation import StageEntered, StageLeft
-from harness.wire.latency import DeviceState
+from harness.wire.results.evaluation import StageEntered, StageLeft
+from harness.wire.results.latency import DeviceState
 from suites.task import Task
 
 from .messages import (

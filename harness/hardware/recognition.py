@@ -8,7 +8,7 @@ from typing import NamedTuple
 import msgspec
 
 from harness.wire.device import Device, Identity
-from harness.wire.provenance import Provenance
+from harness.wire.results.provenance import Provenance
 
 from .partitions import UnknownPartition, scale_to_partition
 from .product import Product

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Mapping
 
-from harness.wire.clock_messages import BASELINE, Measure, TapedCall
+from harness.wire.messages.clock import BASELINE, Measure, TapedCall
 
 MOST = 64
 """Baselines kept; the least recently used goes first."""

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from harness.wire.async_channel import AsyncChannel
-from harness.wire.channel import BadFrame
-from harness.wire.encoding import decode_message
-from harness.wire.evaluation import Layer
-from harness.wire.guest_messages import Hello
-from harness.wire.requests import ANSWERS, WorkerAnswer, WorkerRequest, encode_request
+from harness.wire.channels.async_channel import AsyncChannel
+from harness.wire.channels.channel import BadFrame
+from harness.wire.channels.encoding import decode_message
+from harness.wire.messages.guest import Hello
+from harness.wire.messages.requests import ANSWERS, WorkerAnswer, WorkerRequest, encode_request
+from harness.wire.results.evaluation import Layer
 
 _MOST_BYTES = 64 << 20
 

@@ -26,22 +26,17 @@ from harness.wire.errors import (
     WorkerDied,
     is_out_of_memory,
 )
-from harness.wire.evaluation import Evaluation, Verdict
 from harness.wire.limits import END_S, ON_CPU, ON_GPU, STARTS_AT_ONCE, TimeLimits
-from harness.wire.provenance import Provenance, runtime_of
-from harness.wire.server_messages import Language
+from harness.wire.messages.server import Language
+from harness.wire.results.evaluation import Evaluation, Verdict
+from harness.wire.results.provenance import Provenance, runtime_of
 from suites.task import Task
 
 from .baseline_calls import BaselineCalls
-from .capacity import TIMERS_A_CANDIDATE, largest_case_bytes, own_cores, slots_of
-from .gpu_leases import GpuLeases
-from .judge_python import OUR_PYTHON, JudgePython
-from .kernel_cache import KernelCache
-from .launchers import Launchers, Types
-from .neighbours import Neighbours
-from .nursery import Nursery
-from .players import Players
-from .quarantine import (
+from .gpus.capacity import TIMERS_A_CANDIDATE, largest_case_bytes, own_cores, slots_of
+from .gpus.gpu_leases import GpuLeases
+from .gpus.neighbours import Neighbours
+from .gpus.quarantine import (
     DeviceEvent,
     Health,
     HealthProbe,
@@ -50,9 +45,14 @@ from .quarantine import (
     Quarantined,
     ServerProbe,
 )
-from .servers import ForkServer
+from .kernel_cache import KernelCache
 from .slot import Slot
-from .spares import GUEST, TIMER, Spares
+from .starting.judge_python import OUR_PYTHON, JudgePython
+from .starting.launchers import Launchers, Types
+from .starting.nursery import Nursery
+from .starting.players import Players
+from .starting.servers import ForkServer
+from .starting.spares import GUEST, TIMER, Spares
 
 SPARE_GUESTS = 2
 """Guests on a GPU that wait for a candidate, at most: more contexts would only delay those that are needed now."""

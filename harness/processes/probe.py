@@ -11,11 +11,11 @@ from harness.node.discovery import discover_devices
 from harness.sandbox.layers import find_different_layers
 from harness.wire.device import Device
 from harness.wire.errors import HarnessError
-from harness.wire.evaluation import Layer
+from harness.wire.results.evaluation import Layer
 
 from .conversation import Conversation
-from .nursery import Nursery
-from .servers import ForkServer
+from .starting.nursery import Nursery
+from .starting.servers import ForkServer
 
 TESTED_TRITON = ("3.6.0", "3.7.1")
 

@@ -9,11 +9,11 @@ from collections.abc import Sequence
 
 from harness.wire import limits
 from harness.wire.errors import WorkerDied
-from harness.wire.evaluation import ErrorReport, Evaluation
-from harness.wire.judge_messages import Failure
-from harness.wire.server_messages import Ended, status_words
+from harness.wire.messages.judge import Failure
+from harness.wire.messages.server import Ended, status_words
+from harness.wire.results.evaluation import ErrorReport, Evaluation
 
-from .servers import Child
+from .starting.servers import Child
 
 AGAIN = "judged again alone: the first time {why}"
 MOVED = "judged again on another node: {why}"

@@ -5,10 +5,10 @@ from __future__ import annotations
 import asyncio
 
 from harness.node.leases import Lease
-from harness.wire.async_channel import AsyncChannel
+from harness.wire.channels.async_channel import AsyncChannel
 from harness.wire.device import Device
 
-from .servers import Child, ForkServer
+from .starting.servers import Child, ForkServer
 
 
 class Slot:

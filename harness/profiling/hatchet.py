@@ -8,8 +8,8 @@ from typing import Any
 
 import msgspec
 
-from harness.wire.kernel_profile import KernelProfile
-from harness.wire.profile_messages import SCOPE
+from harness.wire.messages.profiled import SCOPE
+from harness.wire.results.kernel_profile import KernelProfile
 
 from .launches import ProfileFailed
 

@@ -7,8 +7,8 @@ from collections.abc import Callable, Sequence
 import msgspec
 
 from harness.wire.errors import HarnessError
-from harness.wire.kernel_profile import KernelProfile
-from harness.wire.profile_messages import MARK
+from harness.wire.messages.profiled import MARK
+from harness.wire.results.kernel_profile import KernelProfile
 
 _SHARES = ("l2_hit", "occupancy", "memory", "matrix", "vector", "conflicts")
 _SUMS = ("us", "read_bytes", "written_bytes")

@@ -13,8 +13,8 @@ from pathlib import Path
 
 import msgspec
 
-from harness.wire.kernel_profile import KernelProfile
-from harness.wire.profile_messages import MARK
+from harness.wire.messages.profiled import MARK
+from harness.wire.results.kernel_profile import KernelProfile
 
 from .launches import ProfileFailed
 

@@ -25,12 +25,10 @@ from harness.sandbox.sandbox import guest_environment
 from harness.stages.judged_task import resolve_task
 from harness.stages.timing.efficiency import flush_bytes
 from harness.wire import limits
-from harness.wire.channel import BadFrame
+from harness.wire.channels.channel import BadFrame
+from harness.wire.channels.encoding import ENCODER, decode_message
 from harness.wire.device import VISIBILITY_VARIABLES, Device
-from harness.wire.encoding import ENCODER, decode_message
-from harness.wire.evaluation import StageEntered
-from harness.wire.kernel_profile import KernelProfile, Profile, Roofline
-from harness.wire.profile_messages import (
+from harness.wire.messages.profiled import (
     DRAW,
     ENDED,
     PROFILE_ENDED,
@@ -39,6 +37,8 @@ from harness.wire.profile_messages import (
     ProfileEnded,
     ProfileRequest,
 )
+from harness.wire.results.evaluation import StageEntered
+from harness.wire.results.kernel_profile import KernelProfile, Profile, Roofline
 from suites.costs import task_cost
 from suites.dtypes import on_target
 from suites.task import Case, Task

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from harness.wire.kernel_profile import KernelProfile
+from harness.wire.results.kernel_profile import KernelProfile
 
 from .hatchet import read_hatchet
 from .launches import ProfileFailed

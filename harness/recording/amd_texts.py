@@ -6,7 +6,7 @@ import ast
 from collections.abc import Iterable
 from typing import Any, TypeVar
 
-from suites.python_source import parse_python
+from suites.source.python_source import parse_python
 
 Item = TypeVar("Item")
 OPTIONS = frozenset({"waves_per_eu", "matrix_instr_nonkdim", "kpack"})

@@ -6,18 +6,10 @@ import ast
 import re
 from collections.abc import Sequence
 
-from harness.wire.script_messages import (
-    ADAPTER,
-    CALL,
-    DRAW_SEED,
-    GRADIENTS,
-    MODEL_SEED,
-    RESULT,
-    RecordedCall,
-)
+from harness.wire.messages.script import ADAPTER, CALL, DRAW_SEED, GRADIENTS, MODEL_SEED, RESULT, RecordedCall
 from suites.public.task import EntryKind, EntryPoint
-from suites.python_source import parse_python
-from suites.signature import parse_signature
+from suites.source.python_source import parse_python
+from suites.source.signature import parse_signature
 
 _PART = re.compile(rf"{RESULT}\[(\d+|'.*?'|\".*?\")\]")
 """An output that is, or lies within, a part of the returned tuple, list or dictionary."""

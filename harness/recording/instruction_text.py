@@ -9,10 +9,10 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from itertools import zip_longest
 
-from harness.wire.script_messages import GRADIENTS, NUMBER, RecordedCall
+from harness.wire.messages.script import GRADIENTS, NUMBER, RecordedCall
 from suites.public.syntax.outline import Assignment, Outline
 from suites.public.task import EntryPoint, PublicTask
-from suites.python_source import parse_python
+from suites.source.python_source import parse_python
 
 from .tensor_words import CORNER, INTEGERS, corner_words, first_index, tensor_words
 

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import msgspec
 
-from harness.wire.script_messages import RanScript, Script, TensorData
+from harness.wire.messages.script import RanScript, Script, TensorData
 from suites.dtypes import ITEM_BYTES
 from suites.public.syntax.model_sizes import (
     CAPS,

@@ -17,10 +17,10 @@ import msgspec
 from harness.processes.pool import DevicePool
 from harness.wire.device import Target
 from harness.wire.errors import HarnessError, WorkerDied
-from harness.wire.program_messages import Compare, Compared, ComparisonRule, RanProgram, RunProgram
+from harness.wire.messages.program import Compare, Compared, ComparisonRule, RanProgram, RunProgram
 from suites.public.syntax.separator import SEPARATOR, split_file
 from suites.public.task import PublicTask, SuiteKind
-from suites.python_source import parse_python
+from suites.source.python_source import parse_python
 
 from .errors import NoReport
 from .recorder import helpers_of

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import msgspec
 
-from harness.wire.script_messages import (
+from harness.wire.messages.script import (
     CALLS_FILE,
     EXPRESSIONS_FILE,
     SCRIPT_FILE,

@@ -13,14 +13,14 @@ from pathlib import Path
 import msgspec
 
 from harness.stages.static.fallbacks import fallback_operators
-from harness.wire.script_messages import CALL, RanScript, RecordedCall, Script, TensorData
+from harness.wire.messages.script import CALL, RanScript, RecordedCall, Script, TensorData
 from suites.dtypes import ITEM_BYTES, is_exact
 from suites.errors import BadTask
 from suites.folder import read_task
 from suites.private_folder import make_private_folder
 from suites.public.recorded import text_digest
 from suites.public.task import PublicTask, ReferenceKind
-from suites.python_source import parse_python
+from suites.source.python_source import parse_python
 from suites.task import Case, EntryPoint, Output, RecordedScript, Task, Tolerance
 from suites.task_rules import CATEGORIES, SCHEMA
 

@@ -17,12 +17,12 @@ from harness.stages.modes import Cases
 from harness.wire import limits
 from harness.wire.device import Target
 from harness.wire.errors import WorkerDied
-from harness.wire.evaluation import Verdict
-from harness.wire.script_messages import LIKE_RESULTS, NAN, RanScript, RunScript, Script
+from harness.wire.messages.script import LIKE_RESULTS, NAN, RanScript, RunScript, Script
+from harness.wire.results.evaluation import Verdict
 from suites.loader import baseline_source
 from suites.public.recorded import find_recorded, recorded_folder
 from suites.public.task import PublicTask, ReferenceKind, TestForm
-from suites.python_source import parse_python
+from suites.source.python_source import parse_python
 from suites.task import Task
 
 from .amd_texts import for_cuda

@@ -15,8 +15,8 @@ from harness.stages.judged_task import resolve_task
 from harness.stages.task_questions import ask_judge
 from harness.wire.device import Target
 from harness.wire.errors import WorkerDied
-from harness.wire.evaluation import Evaluation, Verdict
-from harness.wire.judge_messages import Weigh, Weighed
+from harness.wire.messages.judge import Weigh, Weighed
+from harness.wire.results.evaluation import Evaluation, Verdict
 from suites.dtypes import NoSuchDtype
 from suites.loader import baseline_source
 from suites.public.recorded import text_digest

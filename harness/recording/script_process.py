@@ -12,18 +12,18 @@ import msgspec
 
 from harness.processes.pool import DevicePool
 from harness.processes.process_endings import JudgeAgain, check_end
-from harness.processes.servers import Child
 from harness.processes.slot import Slot
+from harness.processes.starting.servers import Child
 from harness.stages.judged_task import SCRIPT_ROLE, gpu_of
 from harness.wire import limits
-from harness.wire.async_channel import AsyncChannel
-from harness.wire.channel import BadFrame
-from harness.wire.encoding import ENCODER, decode_message
-from harness.wire.program_messages import Compared, RanProgram, ScriptRequest
-from harness.wire.script_messages import RanScript
-from harness.wire.server_messages import status_words
+from harness.wire.channels.async_channel import AsyncChannel
+from harness.wire.channels.channel import BadFrame
+from harness.wire.channels.encoding import ENCODER, decode_message
+from harness.wire.messages.program import Compared, RanProgram, ScriptRequest
+from harness.wire.messages.script import RanScript
+from harness.wire.messages.server import status_words
 from suites.own.evidence import FirstCallSeen, InputsSeen
-from suites.package import PackageView
+from suites.source.package import PackageView
 
 from .errors import NoReport
 

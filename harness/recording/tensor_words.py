@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from harness.wire.script_messages import TensorData
+from harness.wire.messages.script import TensorData
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from harness.linux import syscalls
-from suites.package import PackageView
+from suites.source.package import PackageView
 
 from . import landlock
 

@@ -17,7 +17,7 @@ from pathlib import Path
 
 from harness.linux import syscalls
 from harness.linux.worker_start import lent_folders
-from suites.package import PackageView
+from suites.source.package import PackageView
 
 OUR_PACKAGES = ("tui", "engine", "sessions", "harness", "suites")
 

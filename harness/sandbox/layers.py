@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from harness.wire.evaluation import Layer
+from harness.wire.results.evaluation import Layer
 
 COMPILING = "compiling: "
 """Prefix for a layer that differs between compiling worker and guest."""

@@ -15,8 +15,8 @@ from pathlib import Path
 from harness.linux import syscalls
 from harness.linux.process_environment import dropped_names, unexpected_names
 from harness.wire import limits
-from harness.wire.evaluation import Layer
-from suites.package import PackageView
+from harness.wire.results.evaluation import Layer
+from suites.source.package import PackageView
 
 from . import identity, landlock, seccomp
 from .identity import Absent

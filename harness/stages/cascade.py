@@ -10,17 +10,17 @@ import msgspec
 
 from harness.hardware.recognition import product_of
 from harness.hardware.targets import target as find_target
-from harness.processes.capacity import TIMERS_A_CANDIDATE
+from harness.processes.gpus.capacity import TIMERS_A_CANDIDATE
 from harness.processes.pool import DevicePool
 from harness.processes.process_endings import AGAIN, JudgeAgain
 from harness.processes.slot import Slot
 from harness.stages.static.inspection import StaticReport, inspect_source
 from harness.stages.timing.baselines import USUAL, Against
 from harness.wire import limits
-from harness.wire.channel import BadFrame
+from harness.wire.channels.channel import BadFrame
 from harness.wire.device import Device, Target
 from harness.wire.errors import DeviceFull, HarnessError, WorkerDied
-from harness.wire.evaluation import ErrorReport, Evaluation, Verdict
+from harness.wire.results.evaluation import ErrorReport, Evaluation, Verdict
 from suites.dtypes import NoSuchDtype
 from suites.errors import SuiteError
 from suites.task import Task

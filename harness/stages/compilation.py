@@ -16,16 +16,16 @@ from harness.processes.conversation import Conversation
 from harness.processes.pool import DevicePool
 from harness.processes.process_endings import compiler_error, error_of_broken, explain_compile_error
 from harness.wire import limits
-from harness.wire.async_channel import AsyncChannel
-from harness.wire.channel import BadFrame
-from harness.wire.compile_report import KEPT_BYTES, CompileReport
+from harness.wire.channels.async_channel import AsyncChannel
+from harness.wire.channels.channel import BadFrame
 from harness.wire.device import Target
 from harness.wire.errors import WorkerDied
-from harness.wire.evaluation import ErrorReport, KernelResources, Layer
 from harness.wire.findings import foreign_kernel, patched
-from harness.wire.guest_messages import Alive, Broken, Compile, Failed
-from harness.wire.judge_messages import FirstCallPassed
 from harness.wire.limits import TimeLimits
+from harness.wire.messages.compiler import KEPT_BYTES, CompileReport
+from harness.wire.messages.guest import Alive, Broken, Compile, Failed
+from harness.wire.messages.judge import FirstCallPassed
+from harness.wire.results.evaluation import ErrorReport, KernelResources, Layer
 from suites.dtypes import BY_TARGET, NoSuchDtype, on_target, task_on
 from suites.task import Task
 

@@ -8,9 +8,9 @@ from typing import Protocol
 from harness.hardware.product import Product
 from harness.processes.pool import DevicePool
 from harness.wire.device import Device, Target
-from harness.wire.evaluation import Evaluation
-from harness.wire.provenance import Provenance
-from harness.wire.server_messages import Language
+from harness.wire.messages.server import Language
+from harness.wire.results.evaluation import Evaluation
+from harness.wire.results.provenance import Provenance
 from suites.task import Task
 
 from .cascade import evaluate

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import msgspec
 
-from harness.wire.evaluation import Basis, Evaluation, Fact, Finding, Verdict
+from harness.wire.results.evaluation import Basis, Evaluation, Fact, Finding, Verdict
 
 WHERE = "in the interpreter"
 _NO_REFUSAL = (Verdict.CORRECT, Verdict.INFRA_ERROR, Verdict.CANCELLED)

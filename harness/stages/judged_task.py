@@ -9,12 +9,12 @@ import msgspec
 
 from harness.processes.slot import Slot
 from harness.wire import limits
-from harness.wire.async_channel import AsyncChannel
+from harness.wire.channels.async_channel import AsyncChannel
+from harness.wire.channels.encoding import ENCODER
 from harness.wire.device import Device
-from harness.wire.encoding import ENCODER
 from harness.wire.errors import HarnessError, WorkerDied
-from harness.wire.judge_messages import Attach
-from harness.wire.script_messages import ADAPTER, CALLS_FILE
+from harness.wire.messages.judge import Attach
+from harness.wire.messages.script import ADAPTER, CALLS_FILE
 from suites.dtypes import task_on
 from suites.task import EntryPoint, Task
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import msgspec
 
 from harness.wire.errors import is_out_of_memory
-from harness.wire.evaluation import Evaluation, Verdict
-from harness.wire.guest_messages import OUT_OF_MEMORY
+from harness.wire.messages.guest import OUT_OF_MEMORY
+from harness.wire.results.evaluation import Evaluation, Verdict
 
 BESIDE_OTHERS = "judged again alone on the GPU: beside other candidates the GPU's memory was full"
 _ALONE = "no other candidate was on the GPU"

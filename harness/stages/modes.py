@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 
 from harness.wire.effort import Effort
-from harness.wire.evaluation import Evaluation
+from harness.wire.results.evaluation import Evaluation
 
 
 class Attempt(msgspec.Struct, frozen=True, tag=True):

@@ -8,8 +8,8 @@ import msgspec
 
 from harness.processes.pool import DevicePool
 from harness.wire.device import Target
-from harness.wire.evaluation import Evaluation, Margin, Verdict, Weakness
-from harness.wire.judge_messages import Weigh, Weighed
+from harness.wire.messages.judge import Weigh, Weighed
+from harness.wire.results.evaluation import Evaluation, Margin, Verdict, Weakness
 from suites.dtypes import NoSuchDtype
 from suites.loader import baseline_source
 from suites.task import Task

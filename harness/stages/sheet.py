@@ -6,7 +6,9 @@ import time
 from collections.abc import Callable
 
 from harness.sandbox.layers import find_different_layers
-from harness.wire.evaluation import (
+from harness.wire.findings import drop_repeated
+from harness.wire.messages.judge import Judged
+from harness.wire.results.evaluation import (
     SCHEMA,
     STAGES,
     ErrorReport,
@@ -17,9 +19,7 @@ from harness.wire.evaluation import (
     StageLeft,
     Verdict,
 )
-from harness.wire.findings import drop_repeated
-from harness.wire.judge_messages import Judged
-from harness.wire.provenance import Provenance
+from harness.wire.results.provenance import Provenance
 from suites.task import Task
 
 from .compilation import CompileResults

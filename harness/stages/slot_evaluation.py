@@ -19,23 +19,23 @@ from harness.cases.seeds import derive
 from harness.hardware.product import Product
 from harness.processes.pool import DevicePool
 from harness.processes.process_endings import error_of_failure
-from harness.processes.servers import Child
 from harness.processes.slot import Slot
-from harness.processes.spares import GUEST, Worker
+from harness.processes.starting.servers import Child
+from harness.processes.starting.spares import GUEST, Worker
 from harness.stages.estimates.sampling import estimate_candidate, sample_cases
 from harness.stages.timing.baselines import USUAL, Against
 from harness.stages.timing.conclusions import require_serving
 from harness.stages.timing.performance import Crowded, Performance
 from harness.wire import limits
-from harness.wire.async_channel import AsyncChannel
+from harness.wire.channels.async_channel import AsyncChannel
+from harness.wire.channels.encoding import ENCODER
+from harness.wire.channels.stack_samples import last_line
 from harness.wire.device import Target
 from harness.wire.effort import WHOLE, WITH_ENERGY, Effort
-from harness.wire.encoding import ENCODER
 from harness.wire.errors import DeviceFull, WorkerDied, is_out_of_memory
-from harness.wire.evaluation import ErrorReport, Evaluation
 from harness.wire.findings import left_behind, name_running_line
-from harness.wire.guest_messages import Alive
-from harness.wire.judge_messages import (
+from harness.wire.messages.guest import Alive
+from harness.wire.messages.judge import (
     JUDGE_REPORTS,
     Begin,
     Entered,
@@ -49,9 +49,9 @@ from harness.wire.judge_messages import (
     TurnWanted,
     Weighed,
 )
-from harness.wire.sample_messages import CaseSampled
-from harness.wire.served_calls import unchecked_requirements
-from harness.wire.stack_samples import last_line
+from harness.wire.messages.sampler import CaseSampled
+from harness.wire.results.evaluation import ErrorReport, Evaluation
+from harness.wire.results.served_calls import unchecked_requirements
 from suites.task import Task
 
 from .compilation import NO_CASES, Compiler, CompileResults, note_unrun_configs, note_unrun_kernels

@@ -14,9 +14,9 @@ from harness.stages.timing.baselines import USUAL, Against
 from harness.stages.timing.conclusions import mean_speedups
 from harness.wire.device import Target
 from harness.wire.errors import HarnessError
-from harness.wire.evaluation import Evaluation, Verdict
-from harness.wire.latency import Bound
-from harness.wire.provenance import same_provenance
+from harness.wire.results.evaluation import Evaluation, Verdict
+from harness.wire.results.latency import Bound
+from harness.wire.results.provenance import same_provenance
 from suites.task import Task
 
 from .cascade import evaluate

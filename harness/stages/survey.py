@@ -20,9 +20,9 @@ from harness.processes.process_endings import JudgeAgain
 from harness.stages.estimates.sampling import estimate_cases, extrapolate, sample_cases
 from harness.wire.device import Target
 from harness.wire.errors import HarnessError
-from harness.wire.evaluation import Estimate, KernelResources, SampledTraffic
-from harness.wire.judge_messages import FirstCallPassed
 from harness.wire.limits import TimeLimits
+from harness.wire.messages.judge import FirstCallPassed
+from harness.wire.results.evaluation import Estimate, KernelResources, SampledTraffic
 from suites.dtypes import NoSuchDtype
 from suites.task import Task
 

@@ -10,11 +10,11 @@ import msgspec
 from harness.processes.pool import DevicePool
 from harness.processes.slot import Slot
 from harness.wire import limits
-from harness.wire.channel import BadFrame
-from harness.wire.encoding import ENCODER
+from harness.wire.channels.channel import BadFrame
+from harness.wire.channels.encoding import ENCODER
 from harness.wire.errors import HarnessError, WorkerDied
-from harness.wire.guest_messages import Alive
-from harness.wire.judge_messages import JUDGE_REPORTS, JudgeReport, Specified, Specify, Weigh, Weighed
+from harness.wire.messages.guest import Alive
+from harness.wire.messages.judge import JUDGE_REPORTS, JudgeReport, Specified, Specify, Weigh, Weighed
 from suites.task import Task
 
 from .judged_task import script_worker

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from harness.wire.evaluation import ErrorReport, Verdict
+from harness.wire.results.evaluation import ErrorReport, Verdict
 
 _KINDS = {
     Verdict.WRONG: (

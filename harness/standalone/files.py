@@ -10,7 +10,7 @@ import msgspec
 
 from harness.wire.errors import HarnessError
 from suites.loader import baseline_source
-from suites.python_source import parse_python
+from suites.source.python_source import parse_python
 from suites.task import Case, Task, Tolerance
 from suites.tolerances import dtype_of, tolerance_of
 

@@ -1,5 +1,5 @@
 """The floor that all rooms of the harness share: types that cross processes or are kept on disk, and limits. No torch.
 
-Enters: nothing; it imports only `suites` and `cases`. Leaves: `Evaluation`, `Latency` and the other results with their JSON;
-channels and the messages of each pair of processes; devices, errors and limits.
+Enters: nothing; it imports only `suites` and `cases`. Leaves: `Evaluation`, `Latency` and the other results with their JSON
+(`results/`); channels, and the messages of each pair of processes; calls as data; devices, errors and limits.
 """

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
-from . import ratios
+from .results import ratios
 
 PLAYERS = 2
 """Processes of a GPU that play the launch tapes of baseline and candidate, for one timing after the other."""

@@ -6,9 +6,9 @@ from collections.abc import Iterable, Sequence
 
 import msgspec
 
-from .evaluation import ErrorReport, Finding, line_in
-from .guest_messages import CaseTraffic
-from .served_calls import BatchRows
+from .messages.guest import CaseTraffic
+from .results.evaluation import ErrorReport, Finding, line_in
+from .results.served_calls import BatchRows
 
 
 def drop_repeated(findings: Iterable[Finding]) -> tuple[Finding, ...]:

@@ -7,7 +7,7 @@ import re
 from collections.abc import Mapping, Sequence
 
 from sessions.errors import NotApplicable
-from suites.python_source import parse_python, source_lines
+from suites.source.python_source import parse_python, source_lines
 
 from .merging import Module, defined_names, reached, used_names
 from .placing import Home, without_aliases

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Sequence, Set
 from itertools import chain
 
 from sessions.errors import NotApplicable
-from suites.python_source import parse_python, source_lines
+from suites.source.python_source import parse_python, source_lines
 
 
 def merge(

@@ -8,8 +8,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 import msgspec
 
 from sessions.errors import NotApplicable
-from suites.package import Package, absolute_name
-from suites.python_source import source_lines
+from suites.source.package import Package, absolute_name
+from suites.source.python_source import source_lines
 
 from .merging import Module, defined_names, merge, reached, used_names
 

@@ -12,7 +12,7 @@ from pathlib import Path
 import msgspec
 
 from sessions.errors import NotApplicable
-from suites.package import Package
+from suites.source.package import Package
 from suites.task import Task
 
 from .before_after import run_shell

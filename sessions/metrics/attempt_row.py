@@ -12,7 +12,7 @@ from collections.abc import Iterator
 import msgspec
 
 from harness import Evaluation, Verdict
-from harness.wire.provenance import compared_values
+from harness.wire.results.provenance import compared_values
 from sessions.events import GIVEN, Origin
 from sessions.names import split_attempt
 from sessions.settings import SessionDescription

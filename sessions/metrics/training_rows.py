@@ -14,7 +14,7 @@ from itertools import pairwise, takewhile
 import msgspec
 
 from harness import Evaluation, Verdict
-from harness.wire.provenance import Provenance
+from harness.wire.results.provenance import Provenance
 from sessions.events import Role
 from sessions.state.speed import are_comparable, baseline_names, speed_of
 from sessions.state.state import AttemptState, Confirmation, InstanceState, SessionState

@@ -11,7 +11,7 @@ from typing import NamedTuple, TypeVar
 import msgspec
 
 from harness import Evaluation, Verdict
-from harness.wire.provenance import Provenance, compared_values
+from harness.wire.results.provenance import Provenance, compared_values
 
 from .speed import Speed, attempt_speed, baseline_names, timed_evaluation
 from .state import AttemptState, Confirmation, SessionState

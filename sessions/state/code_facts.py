@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from harness import Evaluation, KernelResources
-from harness.wire.code_counts import CodeCounts
+from harness.wire.results.code_counts import CodeCounts
 
 from .ranking import long_estimates, own_kernels
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from harness import Evaluation
-from harness.wire.latency import Window
+from harness.wire.results.latency import Window
 from sessions.events import DeviceQuarantined, DeviceSampled
 
 from .state import DeviceState

@@ -14,7 +14,7 @@ from typing import assert_never
 import msgspec
 
 from harness.wire.device import devices_named
-from harness.wire.evaluation import Verdict
+from harness.wire.results.evaluation import Verdict
 from sessions import events as ev
 from sessions.journal.codec import Skipped
 from sessions.journal.compact import held

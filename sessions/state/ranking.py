@@ -1,4 +1,4 @@
-"""The rank that says which of two attempts is better: by measured speedup, else by what is known without timing."""
+"""The rank that says which of two attempts is better, and by which figure: the speedup, else what is known without timing."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from harness import Evaluation, Verdict
-from harness.wire.evaluation import Estimate, KernelResources
-from harness.wire.ratios import TIE
-from suites.python_source import parse_python
+from harness.wire.results.evaluation import Estimate, KernelResources
+from harness.wire.results.ratios import TIE
+from suites.source.python_source import parse_python
 
 from .speed import Speed, speed_of
 
@@ -24,6 +24,20 @@ ENOUGH_WAVES = 4.0
 """Occupancy beyond this is not better: memory-bound kernels need about four waves per SIMD, others fewer."""
 FILL_STEPS = 4
 """Shares of a filled device are compared in steps of a quarter."""
+WIDEST_BITS = 128
+"""Loads of more bits per lane are not better."""
+
+FIGURES = {
+    "speedup": "{}",
+    "sampled": "cases without an estimate at the full size: {}",
+    "estimate": "{} times the least time",
+    "load_bits": "widest loads of {} bits",
+    "spills": "spilled registers: {}",
+    "occupancy": "occupancy {}",
+    "fill": "{} of the units filled",
+    "brevity": "equal figures, {} statements",
+}
+"""Words for each figure of a rank."""
 
 
 class Rank(NamedTuple):
@@ -85,6 +99,55 @@ def rank_at_speed(evaluation: Evaluation, source: str, speed: Speed | None) -> R
     )
 
 
+def why_below(evaluation: Evaluation, source: str, better: Evaluation, better_source: str) -> str:
+    """Returns the first figure by which a correct evaluation ranks below another: `1.31x against 1.44x`."""
+    lower, higher = rank(evaluation, source), rank(better, better_source)
+    if lower.standing != higher.standing:
+        return "it has no ratio to the baseline"
+    field = next((name for name in FIGURES if getattr(lower, name) != getattr(higher, name)), "")
+    if not field:
+        return "no figure differs, and the earlier attempt is kept"
+    figures = f"{_figure(evaluation, lower, field)} against {_figure(better, higher, field)}"
+    return FIGURES[field].format(figures)
+
+
+def improvable(evaluation: Evaluation) -> list[str]:
+    """Returns the figures of a correct evaluation that was not timed, and that can still get better, as words.
+
+    Its length is not among them.
+    """
+    best = {
+        "sampled": 0,
+        "estimate": 0.0,
+        "load_bits": math.log2(WIDEST_BITS),
+        "spills": 0.0,
+        "occupancy": ENOUGH_WAVES,
+        "fill": 1.0,
+    }
+    own = rank(evaluation)
+    return [
+        FIGURES[name].format(_figure(evaluation, own, name))
+        for name, value in best.items()
+        if UNKNOWN < getattr(own, name) < value
+    ]
+
+
+def _figure(evaluation: Evaluation, own: Rank, field: str) -> str:
+    """Returns the value of one figure of the rank `own`, as people read it."""
+    value = getattr(own, field)
+    if value == UNKNOWN:
+        return "unknown"
+    if field == "speedup":
+        return "1.00x" if (speed := speed_of(evaluation)) is None else speed.figure
+    if field == "estimate":
+        return f"{estimated_slowdown(evaluation) or requested_over_minimal(evaluation) or 0.0:.2f}"
+    if field == "load_bits":
+        return f"{2**value:.0f}"
+    if field == "fill":
+        return f"{value:.0%}"
+    return f"{abs(value):g}"
+
+
 def in_steps(ratio: float, step: float) -> float:
     """Returns the logarithm of a ratio in whole steps, so that ratios which differ by less are equal."""
     return float(round(math.log(ratio) / math.log1p(step)))
@@ -141,7 +204,7 @@ def load_bits(evaluation: Evaluation) -> float:
     weights = {estimate.case: estimate.low_us for estimate in long_estimates(evaluation)}
     total = weighted = 0.0
     for kernel in own_kernels(evaluation):
-        weight = weights.get(kernel.case, 0.0)
+        weight = math.fsum(weights.get(case, 0.0) for case in kernel.cases)
         if kernel.load_widths and weight:
             total += weight
             weighted += weight * math.log2(max(map(int, kernel.load_widths)))

@@ -9,8 +9,8 @@ import msgspec
 
 from harness import Evaluation, Latency, Outcome, Verdict
 from harness.wire.device import is_cpu
-from harness.wire.latency import Bound
-from harness.wire.provenance import same_provenance
+from harness.wire.results.latency import Bound
+from harness.wire.results.provenance import same_provenance
 
 from .ratio_words import signed, times
 from .state import AttemptState, KeptFact

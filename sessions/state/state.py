@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import msgspec
 
 from harness import Evaluation, Stage, Verdict
-from harness.wire.kernel_profile import Profile
+from harness.wire.results.kernel_profile import Profile
 from sessions.events import (
     AGENT_PROGRAM,
     AttemptBanned,

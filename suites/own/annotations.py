@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 import re
 
-from suites.python_source import parse_python
+from suites.source.python_source import parse_python
 
 from .shapes import Dim, TensorShape
 

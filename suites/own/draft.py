@@ -10,7 +10,7 @@ from pathlib import Path
 
 from suites.dtypes import BY_TARGET, is_exact
 from suites.errors import BadKernelFile
-from suites.package import Package
+from suites.source.package import Package
 from suites.task import Axis
 
 from .entry import Function, KernelFile

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from suites.errors import BadKernelFile, nearest
 from suites.public.syntax.outline import Definition, definitions
-from suites.python_source import parse_literal, parse_python, source_lines
+from suites.source.python_source import parse_literal, parse_python, source_lines
 
 from .annotations import annotated_tensor, names_of_jaxtyping
 from .shapes import TensorShape

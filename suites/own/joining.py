@@ -10,9 +10,9 @@ from pathlib import Path
 import msgspec
 
 from suites.errors import BadKernelFile
-from suites.package import Package, absolute_name
 from suites.public.syntax.outline import definitions
-from suites.python_source import parse_python, source_lines
+from suites.source.package import Package, absolute_name
+from suites.source.python_source import parse_python, source_lines
 
 from .entry import Function, KernelFile, imported_names
 

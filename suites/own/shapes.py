@@ -11,7 +11,7 @@ import msgspec
 
 from suites.dtypes import TASK_DTYPES, is_exact
 from suites.errors import BadKernelFile, nearest
-from suites.python_source import parse_literal
+from suites.source.python_source import parse_literal
 
 from .evidence import InputsSeen
 

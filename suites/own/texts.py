@@ -8,7 +8,7 @@ from dataclasses import replace
 
 from suites.dtypes import BY_TARGET, is_exact
 from suites.errors import BadKernelFile
-from suites.python_source import parse_literal
+from suites.source.python_source import parse_literal
 from suites.task import Axis
 
 from .draft import Draft

@@ -10,7 +10,7 @@ from engine.errors import UsageProblem
 from engine.tuning.config_files import ConfigFile, TunedRow, config_file, rows_by_size, with_rows
 from engine.tuning.launch_config import launch_config
 from harness import target
-from harness.wire.provenance import Provenance
+from harness.wire.results.provenance import Provenance
 from tests.support.tuned_sessions import kernel
 
 GFX942 = target("gfx942")

@@ -16,8 +16,8 @@ from engine.models import Reply, Request, ScriptedClient
 from engine.plan.job import session_started
 from engine.run.person import Decisions
 from harness import ErrorReport, Evaluation, Fact, Stage, Verdict
-from harness.wire.evaluation import Basis
-from harness.wire.provenance import Provenance
+from harness.wire.results.evaluation import Basis
+from harness.wire.results.provenance import Provenance
 from sessions import Home, Recorder, fold
 from sessions.events import (
     CallStarted,

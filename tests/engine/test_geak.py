@@ -71,7 +71,7 @@ def test_optimizer_starts_from_the_best_attempt() -> None:
     assert third.base == "vector_add#1/1"
     assert "The best kernel so far: vector_add#1/1" in third.prompt
     assert "# judge: correct 2.0" in third.prompt
-    assert "## vector_add#1/2: 1.50x" in third.prompt
+    assert "## vector_add#1/2 ranks below vector_add#1/1: 1.50x against 2.00x" in third.prompt
 
 
 def test_five_failures_in_a_row_start_a_new_approach() -> None:

@@ -14,7 +14,7 @@ from engine.methods import METHODS, Start, open_method
 from engine.methods.progress import TRAP
 from engine.methods.proposing import setting_of
 from harness import Verdict
-from harness.wire.ratios import TIE
+from harness.wire.results.ratios import TIE
 from sessions.events import EndReason, Origin, Role
 from sessions.settings import MethodOptions
 from tests.support.engines import candidate

@@ -11,7 +11,7 @@ from engine.errors import CommandRefused
 from engine.process.commands import event_of
 from engine.process.control import Request
 from harness.profiling.launches import ProfileFailed
-from harness.wire.kernel_profile import Profile
+from harness.wire.results.kernel_profile import Profile
 from sessions import Home, SessionState, fold
 from sessions.events import EngineStarted, ProfileTaken, Role, SessionFinished
 from sessions.store.reconcile import take_up

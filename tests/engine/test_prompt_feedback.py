@@ -25,8 +25,8 @@ from engine.prompting.shown_example import shown_example
 from engine.prompting.standouts import standouts
 from harness import Verdict, target
 from harness.hardware.product_tables import find_product
-from harness.wire.evaluation import Estimate, GridFit, SampledTraffic
-from harness.wire.latency import Bound, Efficiency, LaunchTime, Outcome, Window
+from harness.wire.results.evaluation import Estimate, GridFit, SampledTraffic
+from harness.wire.results.latency import Bound, Efficiency, LaunchTime, Outcome, Window
 from sessions.events import Message
 from suites import CATEGORIES, load_task, task_cost
 from tests.support.assemblies import AMD, with_assembly
@@ -110,6 +110,28 @@ def test_cases_that_only_measure_their_launch_are_left_out() -> None:
     assert "Left out, because a launch takes longer than their *at least*: tiny." in prompt
 
 
+def test_resources_of_launch_bound_cases_are_shown() -> None:
+    tiny = Estimate("gfx942", "tiny", SIZES, 0.01, 0.02, "memory", "memory", "MI300X")
+    judged = changed(passing(), estimate=(*passing().evaluation.estimate, tiny))
+    (kernel,) = judged.evaluation.resources["gfx942"]
+    spilling = msgspec.structs.replace(kernel, kernel="small", case="tiny", vgpr_spills=7, lds_bytes=2048)
+    prompt = text(
+        optimize_prompt(SETTING, history=[changed(judged, resources={"gfx942": (kernel, spilling)})])
+    )
+    assert "- `small` in tiny: 77 registers, 7 spilled, 2 KiB of LDS, occupancy 6 (vgprs)" in prompt
+
+
+def test_a_binary_is_shown_with_all_its_cases() -> None:
+    tiny = Estimate("gfx942", "tiny", SIZES, 0.01, 0.02, "memory", "memory", "MI300X")
+    judged = fitted(passing(width=32), fit(case="tiny"), fit(case="fp32"))
+    judged = changed(judged, estimate=(*judged.evaluation.estimate, tiny))
+    (kernel,) = judged.evaluation.resources["gfx942"]
+    judged = changed(judged, resources={"gfx942": (msgspec.structs.replace(kernel, case="tiny"),)})
+    prompt = text(optimize_prompt(SETTING, history=[judged]))
+    assert "- `softmax_kernel` in tiny, fp32: 77 registers" in prompt
+    assert "`softmax_kernel` loads at most 32 bits per lane in fp32 (128" in prompt
+
+
 def test_cases_without_a_sample_are_not_called_bound_by_their_launch() -> None:
     small = Estimate("gfx942", "long", SIZES, 0.01, 0.02, "memory", "memory", "MI300X")
     judged = passing()
@@ -128,6 +150,19 @@ def test_at_its_least_time_no_faster_kernel_is_asked_for() -> None:
     prompt = text(optimize_prompt(SETTING, history=[changed(passing(), estimate=(bound,))]))
     assert "By the estimate no kernel is faster than" in prompt
     assert "correct in every case and faster" not in prompt
+    assert "Only fewer statements rank a module above it." in prompt
+    spilling = changed(passing(spills=12, width=32), estimate=(bound,))
+    prompt = text(optimize_prompt(SETTING, history=[spilling]))
+    assert "by a better figure than widest loads of 32 bits, spilled registers: 12, or by fewer" in prompt
+
+
+def test_a_case_without_an_estimate_is_not_called_worse() -> None:
+    other = Estimate("gfx942", "ragged", SIZES, 100.0, 100.0, "memory", "memory", "MI300X")
+    best = passing("softmax#1/3", high_us=120)
+    better = changed(passing("softmax#1/2"), estimate=(*passing().evaluation.estimate, other))
+    prompt = text(optimize_prompt(SETTING, history=[better, best]))
+    assert "better elsewhere" not in prompt
+    assert "Compose" not in prompt
 
 
 def test_timed_row_tells_roof_clock_and_time_by_launch() -> None:

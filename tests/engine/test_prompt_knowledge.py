@@ -8,6 +8,7 @@ import pytest
 from engine import knowledge
 from engine.prompting.prompting import (
     Setting,
+    first_prompt,
     knowledge_for,
 )
 from harness import Target, target, targets
@@ -42,12 +43,46 @@ def test_only_tasks_that_multiply_matrices_get_advice_on_products(gpu: Target) -
         assert gpu.backend == "hip" or option not in pages
 
 
+@pytest.mark.parametrize(
+    "name", ["vector_add", "softmax", "cross_entropy", "layer_norm", "flip", "rms_norm_residual"]
+)
+def test_tasks_without_products_get_no_words_on_products_in_any_prompt(name: str) -> None:
+    for device in ("cpu", "MI300X"):
+        prompt = first_prompt(Setting(load_task(name), SETTING.targets, device=device))[0].content
+        words = (
+            "tl.dot",
+            "MFMA",
+            "XCDs)",
+            "8-bit",
+            "FP8",
+            "float8",
+            "TMA",
+            "num_stages",
+            "kpack",
+            "matrix instr",
+        )
+        assert not [word for word in words if word in prompt]
+
+
+def test_the_cost_of_an_exponential_is_said_only_where_the_task_has_one() -> None:
+    shown = {
+        name: "allow_flush_denorm=True" in "\n".join(knowledge_for(Setting(load_task(name), (gpu,))))
+        for name in ("softmax", "cross_entropy", "flip", "vector_add", "matmul")
+        for gpu in SETTING.targets
+    }
+    assert shown == {
+        "softmax": True, "cross_entropy": True, "flip": False, "vector_add": False, "matmul": False,
+    }  # fmt: skip
+    on_nvidia = knowledge_for(Setting(load_task("softmax"), (target("sm_90"),)))
+    assert "allow_flush_denorm" not in "\n".join(on_nvidia)
+
+
 def test_advice_on_bandwidth_is_left_out_where_every_case_is_shorter_than_its_launch() -> None:
     task = load_task("vector_add")
     tiny = tuple(msgspec.structs.replace(case, gpu=case.cpu) for case in task.open_cases)
     short = "\n".join(knowledge_for(Setting(msgspec.structs.replace(task, cases=tiny), SETTING.targets)))
     full = "\n".join(knowledge_for(Setting(task, SETTING.targets)))
-    for words in ("aligned interior", "Wide loads", "many times 304 workgroups"):
+    for words in ("Wide accesses", "Wide loads", "many times 304 workgroups"):
         assert words in full
         assert words not in short
     assert "Launches cost more than the memory traffic here" in short

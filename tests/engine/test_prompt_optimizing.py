@@ -12,7 +12,7 @@ from engine.prompting.prompting import (
     Setting,
     optimize_prompt,
 )
-from harness.wire.provenance import Provenance
+from harness.wire.results.provenance import Provenance
 from tests.support.judged_candidates import passing
 from tests.support.prompts import SETTING, text
 
@@ -28,11 +28,11 @@ def test_optimizer_prompt_shows_the_best_in_full_and_others_in_short_without_inv
         fast.source,
         "| fp32 | 101.3 | - | 300 | 0.002 | 2 | memory |",
         "**estimate** at the peaks of MI300X (5.30 TB/s of memory), not a measurement",
+        "From the binaries (*occupancy*: waves per SIMD that fit at once, and their limit; *loads*: load instructions",
         "- `softmax_kernel` in fp32: 77 registers, occupancy 6 (vgprs), loads: 9 of 128 bits",
-        "## softmax#1/2: estimate, not a measurement: 8.88 times the least time",
-        "spills registers",
+        "## softmax#1/2 ranks below softmax#1/4: 8.88 against 2.96 times the least time; worse in fp32\n",
         "No latency can be measured here",
-        "faster** than softmax#1/4, by the figures above",
+        "faster** than softmax#1/4. In the order of the rank, these figures can get better: 2.96 times the least time.",
     ):
         assert fact in prompt
     assert "time, us |" not in prompt
@@ -75,10 +75,19 @@ def test_weights_of_cases_and_the_time_weighted_speedup_are_named() -> None:
 def test_equal_figures_are_called_a_tie() -> None:
     longer = passing("softmax#1/2", source="a = 1\nb = 2\n")
     prompt = text(optimize_prompt(SETTING, history=[longer, passing("softmax#1/4", source="a = 1\n")]))
-    assert "No figure ranks it above or below softmax#1/4; the shorter module is kept." in prompt
+    assert "## softmax#1/2 ranks below softmax#1/4: equal figures, 2 against 1 statements\n" in prompt
     last = text(optimize_prompt(SETTING, history=[passing("softmax#1/4", source="a = 1\n")], last=longer))
-    assert "no figure ranks it above or below softmax#1/4, which is shorter" in last
-    assert "ranks below" not in last
+    assert (
+        "softmax#1/2 is correct, but ranks below softmax#1/4: equal figures, 2 against 1 statements." in last
+    )
+
+
+def test_other_timed_kernels_name_ratios_and_slower_cases() -> None:
+    best, other = passing("softmax#1/1", speedup=1.44), passing("softmax#1/2", speedup=1.31)
+    messages = optimize_prompt(SETTING, history=[other, best], last=other)
+    assert "## softmax#1/2 ranks below softmax#1/1: 1.31x against 1.44x; slower in fp32\n" in text(messages)
+    assert "**The latest candidate is no gain.** It is softmax#1/2." in text(messages)
+    assert text(messages).count("ranks below") == 1
 
 
 def test_optimizer_prompt_shows_measured_latency_with_interval() -> None:
@@ -121,7 +130,9 @@ def test_prompt_has_figures_of_the_best_attempts_provenance_alone() -> None:
     prompt = text(optimize_prompt(setting, history=[old, new]))
     assert "1.52x" in prompt
     assert "1.37x" not in prompt
-    assert "its figures are left out, because they come from other hardware or software" in prompt
+    assert (
+        "## softmax#1/1 ranks below softmax#1/2; its figures are from other hardware or software\n" in prompt
+    )
     assert "baseline, us" not in prompt
 
 

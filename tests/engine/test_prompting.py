@@ -31,8 +31,8 @@ from engine.prompting.tolerance_words import tolerance_words
 from engine.reply.candidate import fenced_blocks, read_reply
 from harness import ErrorReport, Verdict, target
 from harness.hardware.product_tables import find_product
-from harness.wire.provenance import Provenance
-from harness.wire.server_messages import Language
+from harness.wire.messages.server import Language
+from harness.wire.results.provenance import Provenance
 from sessions.events import Message
 from suites import Task, Tolerance, load_suite, load_task
 from suites.task import Output, RecordedScript
@@ -220,6 +220,23 @@ def test_first_prompt_shows_the_bound_of_each_case_at_full_size() -> None:
     assert "m=4096, n=4096, k=4096 | 105.1 (compute)" in square
     on_gpu = text(first_prompt(Setting(SETTING.task, SETTING.targets, device="MI300X")))
     assert "interpreted" not in on_gpu
+
+
+def test_a_judge_without_a_gpu_says_how_it_ranks_and_what_its_estimate_counts() -> None:
+    amd = first_prompt(SETTING)[0].content
+    for words in (
+        "**Candidates rank** by these figures for gfx942.",
+        "128 bits (16 bytes) are the most.",
+        "Occupancy: waves per SIMD that fit, in the kernel with the fewest. More than 4 count as 4.",
+        "Filled units: workgroups per compute unit in the launch with the fewest, at most 1, in steps of 1/4.",
+        "Of equal candidates the earlier stays.",
+        "It does not count the kernel's instructions",
+    ):
+        assert words in amd
+    assert "warps per multiprocessor" in first_prompt(Setting(SETTING.task, (target("sm_90"),)))[0].content
+    timed = first_prompt(Setting(SETTING.task, SETTING.targets, device="MI300X"))[0].content
+    assert "Filled units" not in timed
+    assert "the earlier attempt stays" in timed
 
 
 def test_first_prompt_shows_the_baseline_with_its_times() -> None:

@@ -16,8 +16,8 @@ import pytest
 from engine.predictions.formats import write_results
 from engine.predictions.results import WAVEDECK, PredictionResult
 from harness import Evaluation, Latency, Verdict
-from harness.wire.latency import Efficiency, Method
-from harness.wire.provenance import Provenance
+from harness.wire.results.latency import Efficiency, Method
+from harness.wire.results.provenance import Provenance
 from suites.public.task import SuiteKind
 from tests.support.evaluations import correct, failed
 

@@ -12,9 +12,9 @@ from engine.run.stop_rules import is_at_roof, stop_of
 from harness import Evaluation, Verdict
 from harness.hardware.product_tables import find_product
 from harness.stages.timing.efficiency import case_efficiency
-from harness.wire.clock_messages import Floor
-from harness.wire.latency import Bound, Efficiency, Latency, Outcome
-from harness.wire.provenance import Provenance
+from harness.wire.messages.clock import Floor
+from harness.wire.results.latency import Bound, Efficiency, Latency, Outcome
+from harness.wire.results.provenance import Provenance
 from sessions import Home, fold
 from sessions.events import EndReason, Origin
 from sessions.settings import StopRules

@@ -31,8 +31,8 @@ from harness import DevicePool, evaluate, target
 from harness.linux import syscalls
 from harness.processes.conversation import Conversation
 from harness.sandbox import identity, landlock, seccomp
-from harness.wire.channel import BadFrame
-from harness.wire.guest_messages import Load
+from harness.wire.channels.channel import BadFrame
+from harness.wire.messages.guest import Load
 from suites import load_task
 from tests.support.candidates import adding
 

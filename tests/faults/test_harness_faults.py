@@ -26,8 +26,8 @@ from harness import (
     evaluate,
     target,
 )
-from harness.processes.quarantine import ServerProbe
-from harness.processes.servers import ForkServer
+from harness.processes.gpus.quarantine import ServerProbe
+from harness.processes.starting.servers import ForkServer
 from suites import load_task
 from tests.support.candidates import adding
 from tests.support.judging import judge

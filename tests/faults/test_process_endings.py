@@ -26,12 +26,12 @@ from harness.processes.process_endings import (
     explain_compile_error,
     was_judged_again,
 )
-from harness.processes.servers import Child, ForkServer
+from harness.processes.starting.servers import Child, ForkServer
 from harness.stages.verdicts import conclude
+from harness.wire.channels.stack_samples import last_line
 from harness.wire.errors import WorkerDied
-from harness.wire.guest_messages import Load
-from harness.wire.server_messages import Ended
-from harness.wire.stack_samples import last_line
+from harness.wire.messages.guest import Load
+from harness.wire.messages.server import Ended
 from harness.worker.kit import candidate_trace
 from suites import load_task
 from tests.support.candidates import adding

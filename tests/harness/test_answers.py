@@ -7,7 +7,7 @@ import torch
 
 from harness.cases.call_plan import Step
 from harness.cases.judged_case import JudgedCase
-from harness.wire.guest_messages import CaseTraffic, OutputData, Returned
+from harness.wire.messages.guest import CaseTraffic, OutputData, Returned
 from harness.worker.oracle.answers import Answers
 from harness.worker.oracle.caller import Run
 from harness.worker.oracle.problem import Problem

@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from harness.recording.call_texts import adapter
-from harness.wire.script_messages import ADAPTER, OutputData, RecordedCall, TensorData
+from harness.wire.messages.script import ADAPTER, OutputData, RecordedCall, TensorData
 
 
 def made_call(*paths: str, returns: str = "") -> Any:

@@ -8,8 +8,8 @@ import msgspec
 import pytest
 
 from harness import Device, DevicePool, Identity
-from harness.processes import capacity
-from harness.processes.capacity import USUAL_CASE_BYTES, largest_case_bytes, slots_of
+from harness.processes.gpus import capacity
+from harness.processes.gpus.capacity import USUAL_CASE_BYTES, largest_case_bytes, slots_of
 from suites import load_task
 
 GIB = 1 << 30

@@ -11,9 +11,9 @@ import time
 import msgspec
 import pytest
 
-from harness.wire.async_channel import Tail
-from harness.wire.channel import HEADER, BadFrame, Channel, ChannelClosed, ChannelTimeout
-from harness.wire.encoding import decode_message
+from harness.wire.channels.async_channel import Tail
+from harness.wire.channels.channel import HEADER, BadFrame, Channel, ChannelClosed, ChannelTimeout
+from harness.wire.channels.encoding import decode_message
 
 
 @pytest.fixture

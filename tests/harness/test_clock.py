@@ -13,13 +13,12 @@ import pytest
 import torch
 
 from harness.stages.verdicts import conclude
-from harness.wire.clock_messages import BASELINE, CANDIDATE, SIDES, Floor, Measured
+from harness.wire.calls.launch_tape import TapedKernel, TapedLaunch
 from harness.wire.effort import ROUGH, WHOLE, Effort
-from harness.wire.evaluation import Verdict
-from harness.wire.guest_messages import GPU_FAULT, Loaded
-from harness.wire.launch_tape import TapedKernel, TapedLaunch
-from harness.wire.requests import AnswerMessage, WorkerAnswer
-from harness.wire.timer_messages import (
+from harness.wire.messages.clock import BASELINE, CANDIDATE, SIDES, Floor, Measured
+from harness.wire.messages.guest import GPU_FAULT, Loaded
+from harness.wire.messages.requests import AnswerMessage, WorkerAnswer
+from harness.wire.messages.timer import (
     LEAST_IN_BLOCK,
     LEAST_LAUNCHES,
     MOST_LAUNCHES,
@@ -37,7 +36,8 @@ from harness.wire.timer_messages import (
     Sampled,
     count_launches,
 )
-from harness.wire.timer_messages import Done as DoneReport
+from harness.wire.messages.timer import Done as DoneReport
+from harness.wire.results.evaluation import Verdict
 from harness.worker.clock import source_timers, timed_process
 from harness.worker.kit.arena import storage_bytes
 from tests.support.fake_timers import (

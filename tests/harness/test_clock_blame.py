@@ -8,21 +8,12 @@ import pytest
 import torch
 
 from harness.stages.verdicts import conclude
-from harness.wire.channel import ChannelClosed
-from harness.wire.clock_messages import BASELINE, CANDIDATE
-from harness.wire.evaluation import Verdict
-from harness.wire.guest_messages import GPU_FAULT, OUT_OF_MEMORY, Farewell, LeftBehind, Load, Loaded
-from harness.wire.requests import WorkerAnswer
-from harness.wire.timer_messages import (
-    Batch,
-    Fetch,
-    Prepare,
-    Prepared,
-    Record,
-    Renew,
-    Sample,
-    Sampled,
-)
+from harness.wire.channels.channel import ChannelClosed
+from harness.wire.messages.clock import BASELINE, CANDIDATE
+from harness.wire.messages.guest import GPU_FAULT, OUT_OF_MEMORY, Farewell, LeftBehind, Load, Loaded
+from harness.wire.messages.requests import WorkerAnswer
+from harness.wire.messages.timer import Batch, Fetch, Prepare, Prepared, Record, Renew, Sample, Sampled
+from harness.wire.results.evaluation import Verdict
 from harness.worker.clock.case_inputs import CaseInputs
 from tests.support.fake_timers import (
     Dies,

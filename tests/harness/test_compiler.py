@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from harness.wire.evaluation import KernelResources
+from harness.wire.results.evaluation import KernelResources
 from tests.support.draws import drawn
 from tests.support.drivers import DRIVERS, drive, line_of
 

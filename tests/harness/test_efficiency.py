@@ -13,7 +13,7 @@ from harness.hardware.partitions import scale_to_partition
 from harness.hardware.product import Product
 from harness.hardware.product_tables import PRODUCTS, find_product
 from harness.stages.timing.efficiency import ROUNDING, case_efficiency, efficiency, least_seconds
-from harness.wire.clock_messages import Floor
+from harness.wire.messages.clock import Floor
 from suites import Task, load_task
 from suites.task import RecordedScript
 

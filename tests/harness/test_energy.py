@@ -11,10 +11,10 @@ from hypothesis import strategies as st
 
 from harness.node.telemetry.samples import Point, Watched
 from harness.stages.timing.energy import DRAWN_S, SETTLE_S, energy_a_call
-from harness.wire.clock_messages import BASELINE, CANDIDATE, Drawn, Measured
 from harness.wire.effort import WITH_ENERGY
-from harness.wire.latency import DeviceState, Window
-from harness.wire.timer_messages import Batch
+from harness.wire.messages.clock import BASELINE, CANDIDATE, Drawn, Measured
+from harness.wire.messages.timer import Batch
+from harness.wire.results.latency import DeviceState, Window
 from tests.support.evaluations import correct
 from tests.support.fake_timers import bench
 from tests.support.process_times import times

@@ -7,7 +7,7 @@ import pytest
 from harness.hardware.product_tables import find_product
 from harness.hardware.targets import target
 from harness.stages.estimates.roofline import estimate
-from harness.wire.evaluation import SampledTraffic
+from harness.wire.results.evaluation import SampledTraffic
 from suites.task import Cost
 from tests.support.evaluations import traffic
 

@@ -9,7 +9,7 @@ import pytest
 
 from harness import DevicePool, Evaluation, Verdict
 from harness.stages.interpreter_findings import add_interpreter_findings
-from harness.wire.evaluation import ErrorReport
+from harness.wire.results.evaluation import ErrorReport
 from suites import load_task
 from tests.support.candidates import IMPORTS, KERNEL, adding
 from tests.support.doubled_task import BASELINE, TASK, changed, write_doubled

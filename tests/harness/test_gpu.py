@@ -12,7 +12,7 @@ import pytest_asyncio
 
 from harness import Basis, DevicePool, Evaluation, Outcome, TimeLimits, Verdict, discover_devices
 from harness.node.leases import take
-from harness.processes.quarantine import ServerProbe
+from harness.processes.gpus.quarantine import ServerProbe
 from suites import baseline_source, load_suite, load_task
 from tests.support.gpu import DEVICE, gpu_pool, judge_small, needs_gpu
 from tests.support.judging import judge

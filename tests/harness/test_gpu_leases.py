@@ -9,11 +9,11 @@ import pytest
 
 from harness import Device
 from harness.node.leases import VARIABLE, holders, is_awaited_alone
-from harness.processes import gpu_leases as module
-from harness.processes.gpu_leases import GpuLeases
-from harness.processes.neighbours import Neighbours
-from harness.processes.servers import ForkServer
+from harness.processes.gpus import gpu_leases as module
+from harness.processes.gpus.gpu_leases import GpuLeases
+from harness.processes.gpus.neighbours import Neighbours
 from harness.processes.slot import Slot
+from harness.processes.starting.servers import ForkServer
 from tests.support.engines import until
 
 GPU = Device(name="0", kind="cuda", address="0000:0a:00.0", package="0000:0a:00")

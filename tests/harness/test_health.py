@@ -14,10 +14,10 @@ import pytest
 
 from harness import Device, DevicePool, Evaluation, Verdict
 from harness.node.leases import VARIABLE, holders
-from harness.processes import quarantine as module
-from harness.processes.quarantine import DeviceEvent, LeaseAwaited, NodeBack, NodeDown, Quarantined
-from harness.processes.servers import ForkServer
+from harness.processes.gpus import quarantine as module
+from harness.processes.gpus.quarantine import DeviceEvent, LeaseAwaited, NodeBack, NodeDown, Quarantined
 from harness.processes.slot import Slot
+from harness.processes.starting.servers import ForkServer
 from harness.wire.errors import DeviceFailed, NoDeviceLeft, WorkerDied
 from tests.support.engines import until
 from tests.support.evaluations import correct, failed

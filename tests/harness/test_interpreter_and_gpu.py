@@ -18,12 +18,12 @@ from harness import DevicePool, Evaluation, Verdict, evaluate, target
 from harness.node.discovery import CPU
 from harness.node.leases import VARIABLE, holders
 from harness.processes.slot import Slot
-from harness.processes.spares import Worker
+from harness.processes.starting.spares import Worker
 from harness.stages.compilation import Compiler, CompileResults
 from harness.stages.timing.conclusions import Timing
 from harness.wire.device import Device
 from suites import baseline_source, load_task
-from suites.package import PackageView
+from suites.source.package import PackageView
 from tests.support.engines import until
 from tests.support.gpu import small
 

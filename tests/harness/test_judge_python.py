@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from harness.processes.judge_python import find_python
+from harness.processes.starting.judge_python import find_python
 from harness.wire.errors import BadPython
 
 

@@ -6,8 +6,8 @@ import gzip
 import random
 from collections.abc import Iterator
 
-from harness.wire.compile_report import KEPT_BYTES
-from harness.wire.evaluation import KernelResources
+from harness.wire.messages.compiler import KEPT_BYTES
+from harness.wire.results.evaluation import KernelResources
 from harness.worker.compiler.kept_texts import TOO_MUCH, keep_texts
 
 

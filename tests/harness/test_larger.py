@@ -9,8 +9,8 @@ from harness.hardware.recognition import Recognised
 from harness.stages.timing.conclusions import Timing
 from harness.stages.timing.larger_sizes import BEYOND_HARDWARE, TIMES, enlarge_case
 from harness.stages.verdicts import conclude
-from harness.wire.clock_messages import BASELINE, CANDIDATE, Measure, Measured
-from harness.wire.evaluation import ErrorReport, Verdict
+from harness.wire.messages.clock import BASELINE, CANDIDATE, Measure, Measured
+from harness.wire.results.evaluation import ErrorReport, Verdict
 from suites import load_task
 from tests.support.process_times import TASK, times
 from tests.support.scripted_clock import Pool, ScriptedClock, measure_with

@@ -10,9 +10,9 @@ import msgspec
 import pytest
 
 from harness.processes.kernel_cache import FOLDER
-from harness.processes.launchers import POINTER, Launchers
-from harness.processes.servers import Child, ForkServer
-from harness.wire.async_channel import AsyncChannel
+from harness.processes.starting.launchers import POINTER, Launchers
+from harness.processes.starting.servers import Child, ForkServer
+from harness.wire.channels.async_channel import AsyncChannel
 from harness.wire.device import Device
 from harness.wire.errors import WorkerDied
 from tests.support.nurseries import one_nursery

@@ -14,13 +14,13 @@ import torch
 from harness import Device, DevicePool, ErrorReport, Evaluation, Stage, Verdict
 from harness.cases.judged_case import JudgedCase
 from harness.node.leases import VARIABLE, holders
-from harness.processes.servers import ForkServer
 from harness.processes.slot import Slot
+from harness.processes.starting.servers import ForkServer
 from harness.stages.cascade import _judge_with_memory
 from harness.stages.memory_shortage import met_full_gpu
 from harness.stages.sheet import Sheet
 from harness.wire.errors import DeviceFull
-from harness.wire.guest_messages import OUT_OF_MEMORY
+from harness.wire.messages.guest import OUT_OF_MEMORY
 from harness.worker.oracle.problem import Problem
 from suites import load_task
 from tests.support.doubled_task import write_doubled

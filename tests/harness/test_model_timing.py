@@ -11,7 +11,7 @@ import torch
 from harness.recording import model_scripts
 from harness.recording.errors import NotRecorded
 from harness.recording.model_scripts import choose_model_script
-from harness.wire.script_messages import OutputData, RanScript, RecordedCall, Script, TensorData
+from harness.wire.messages.script import OutputData, RanScript, RecordedCall, Script, TensorData
 from harness.worker.recording.performance_inputs import call_with_largest
 from suites.public.task import EntryKind, EntryPoint, Part, PublicTask, ReferenceKind, SuiteKind, TestForm
 

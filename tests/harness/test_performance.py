@@ -16,20 +16,13 @@ from harness.stages.timing.baselines import Against, Baseline
 from harness.stages.timing.performance import Crowded, Performance
 from harness.stages.verdicts import conclude
 from harness.wire import limits
-from harness.wire.clock_messages import (
-    BASELINE,
-    CANDIDATE,
-    BaselineRecorded,
-    Measure,
-    Measured,
-    TapedCall,
-)
 from harness.wire.errors import WorkerDied
-from harness.wire.evaluation import ErrorReport, Verdict
-from harness.wire.guest_messages import Alive
-from harness.wire.judge_messages import Proceed
-from harness.wire.latency import DeviceState
 from harness.wire.limits import TimeLimits
+from harness.wire.messages.clock import BASELINE, CANDIDATE, BaselineRecorded, Measure, Measured, TapedCall
+from harness.wire.messages.guest import Alive
+from harness.wire.messages.judge import Proceed
+from harness.wire.results.evaluation import ErrorReport, Verdict
+from harness.wire.results.latency import DeviceState
 from tests.support.process_times import GPU, TASK, times
 from tests.support.scripted_clock import Pool, Script, ScriptedClock, measure_with
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from harness.wire.guest_messages import CaseTraffic, Plain, Returned
-from harness.wire.signatures import Parameter, signature_error
+from harness.wire.calls.signatures import Parameter, signature_error
+from harness.wire.messages.guest import CaseTraffic, Plain, Returned
 from harness.worker.kit.in_place import without_plain
 from harness.worker.oracle.integrity import plain_parts
 from suites.folder import read_task
-from suites.signature import parse_signature
+from suites.source.signature import parse_signature
 from suites.task_rules import task_problems
 from tests.support.packaged_task import write_packaged_task
 

@@ -14,8 +14,8 @@ from harness.profiling.launches import ProfileFailed, merge_launches
 from harness.profiling.ncu_report import METRICS, read_ncu
 from harness.profiling.rocpd import PASSES, read_rocpd
 from harness.profiling.tools import NCU, PROTON, Tool, find_tool, refusal
-from harness.wire.kernel_profile import KernelProfile
-from harness.wire.profile_messages import MARK, SCOPE
+from harness.wire.messages.profiled import MARK, SCOPE
+from harness.wire.results.kernel_profile import KernelProfile
 from tests.support import profiles
 from tests.support.rocpd import write_rocpd
 

@@ -6,8 +6,8 @@ import pytest
 from harness import Device, HarnessError, Identity
 from harness.hardware.recognition import describe_device
 from harness.stages.spread import evaluate_everywhere
-from harness.wire.evaluation import Evaluation
-from harness.wire.provenance import Provenance, runtime_of, same_provenance
+from harness.wire.results.evaluation import Evaluation
+from harness.wire.results.provenance import Provenance, runtime_of, same_provenance
 from suites import load_task
 from tests.support.evaluations import correct
 

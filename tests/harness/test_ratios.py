@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from harness.wire.latency import Bound, Method, Outcome
-from harness.wire.ratios import (
+from harness.wire.results.latency import Bound, Method, Outcome
+from harness.wire.results.ratios import (
     FLOORS,
     PAIRS_A_LOOK,
     CaseRatios,

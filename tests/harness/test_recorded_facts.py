@@ -19,7 +19,7 @@ from harness.hardware.targets import hardware
 from harness.recording.instruction_text import example_words
 from harness.recording.recorder import record_task
 from harness.recording.tensor_words import tensor_words
-from harness.wire.script_messages import OutputData, RecordedCall, TensorData
+from harness.wire.messages.script import OutputData, RecordedCall, TensorData
 from suites import Task, baseline_source, task_cost
 from suites.public.task import ReferenceKind
 from tests.support.judging import judge_task

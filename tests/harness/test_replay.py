@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from harness.wire.records import Function, Launch, Record, trials
+from harness.wire.calls.records import Function, Launch, Record, trials
 from tests.support.drivers import DRIVERS, drive
 
 pytestmark = pytest.mark.judge

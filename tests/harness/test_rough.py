@@ -10,11 +10,11 @@ import pytest
 
 from harness.stages.timing.rough_estimates import conclude_roughly
 from harness.stages.verdicts import conclude
-from harness.wire.clock_messages import BASELINE, CANDIDATE, Measured
 from harness.wire.effort import ROUGH
-from harness.wire.evaluation import ErrorReport, Verdict
-from harness.wire.guest_messages import OutputData, Returned
-from harness.wire.timer_messages import Batch, Fetch
+from harness.wire.messages.clock import BASELINE, CANDIDATE, Measured
+from harness.wire.messages.guest import OutputData, Returned
+from harness.wire.messages.timer import Batch, Fetch
+from harness.wire.results.evaluation import ErrorReport, Verdict
 from tests.support.fake_timers import FakeSeat, bench
 from tests.support.process_times import GPU, MEASURE, times
 

@@ -15,7 +15,7 @@ from harness.stages.modes import Rough
 from harness.stages.timing.baselines import Against, Baseline
 from harness.stages.timing.conclusions import Timing
 from harness.wire.device import Device
-from harness.wire.latency import RoughTime
+from harness.wire.results.latency import RoughTime
 from suites import baseline_source, load_task
 
 pytestmark = [pytest.mark.judge, pytest.mark.asyncio(loop_scope="session")]

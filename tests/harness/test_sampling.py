@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from harness.wire.sample_messages import CaseSampled, Flow
+from harness.wire.messages.sampler import CaseSampled, Flow
 from harness.worker.estimate import footprint
 from harness.worker.estimate.program_sample import LaunchGrid
 from tests.support.drivers import drive, line_of

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from harness.processes.servers import ForkServer
+from harness.processes.starting.servers import ForkServer
 from harness.wire.device import Device
 from harness.wire.errors import WorkerDied
 

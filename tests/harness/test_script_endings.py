@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 import pytest
 
 from harness import DevicePool, target
-from harness.processes.servers import Child
+from harness.processes.starting.servers import Child
 from harness.recording.original import OriginalOutcome, judge_original
 from harness.recording.recorder import record_task
 from harness.stages.survey import Survey

@@ -7,8 +7,8 @@ import socket
 import pytest
 
 from harness.wire import limits
-from harness.wire.channel import Channel
-from harness.wire.script_messages import Script
+from harness.wire.channels.channel import Channel
+from harness.wire.messages.script import Script
 from harness.worker.oracle.script_runs import ScriptRuns, SlowScript
 
 

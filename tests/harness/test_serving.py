@@ -16,11 +16,11 @@ from harness import DevicePool, Verdict
 from harness.cases.call_plan import Step
 from harness.cases.judged_case import JudgedCase
 from harness.stages.timing.conclusions import Timing, require_serving
-from harness.wire.clock_messages import CANDIDATE
 from harness.wire.findings import batch_error
-from harness.wire.served_calls import REPEATS, BatchRows, ServedCall
-from harness.wire.serving_facts import serving_facts
-from harness.wire.timer_messages import TriedServing, TryServing
+from harness.wire.messages.clock import CANDIDATE
+from harness.wire.messages.timer import TriedServing, TryServing
+from harness.wire.results.served_calls import REPEATS, BatchRows, ServedCall
+from harness.wire.results.serving_facts import serving_facts
 from harness.worker.judge.batch_rows import compare_batch_rows
 from harness.worker.oracle.problem import Problem
 from harness.worker.oracle.vault import Given, Vault

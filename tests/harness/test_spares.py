@@ -12,9 +12,9 @@ import pytest_asyncio
 from harness import DevicePool
 from harness.linux import syscalls
 from harness.node.leases import VARIABLE, lease
-from harness.processes.capacity import TIMERS_A_CANDIDATE
-from harness.processes.servers import ForkServer
-from harness.processes.spares import GUEST, TIMER, Spares, Worker
+from harness.processes.gpus.capacity import TIMERS_A_CANDIDATE
+from harness.processes.starting.servers import ForkServer
+from harness.processes.starting.spares import GUEST, TIMER, Spares, Worker
 from harness.wire.device import Device
 from harness.wire.effort import PLAYERS
 from tests.support.engines import until

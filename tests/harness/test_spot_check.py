@@ -10,7 +10,7 @@ import pytest
 import torch
 
 from harness.cases.judged_case import JudgedCase
-from harness.wire.evaluation import Mismatch
+from harness.wire.results.evaluation import Mismatch
 from harness.worker.clock.spot_check import find_mismatch
 from harness.worker.oracle.comparison.compare import quantization_metrics
 from harness.worker.oracle.vault import Given

@@ -6,7 +6,7 @@ from inspect import currentframe
 from pathlib import Path
 from types import FrameType
 
-from harness.wire.stack_samples import NAME, last_line, sample_of
+from harness.wire.channels.stack_samples import NAME, last_line, sample_of
 
 STACK = 'Stack (most recent call first):\n  File "/usr/lib/python3/ast.py", line 9 in walk\n'
 

@@ -11,7 +11,7 @@ import pytest
 from harness import Verdict
 from harness.stages.static.inspection import inspect_source
 from harness.stages.verdicts import conclude
-from harness.wire.signatures import definition_parameters, signature_error
+from harness.wire.calls.signatures import definition_parameters, signature_error
 from suites import load_task
 from suites.task import EntryPoint
 from tests.support.candidates import IMPORTS, KERNEL, adding

@@ -10,7 +10,7 @@ import pytest
 
 from harness.node.telemetry.samples import Point, Watched
 from harness.stages.timing.steady_blocks import drop_disturbed_blocks
-from harness.wire.clock_messages import BASELINE, CANDIDATE
+from harness.wire.messages.clock import BASELINE, CANDIDATE
 from tests.support.process_times import QUIET, process
 
 

@@ -17,7 +17,7 @@ from harness.node.telemetry.steadiness import SpanState, is_same_clock, span_sta
 from harness.node.telemetry.sysfs import Sysfs, marked_level
 from harness.node.telemetry.watcher import Telemetry
 from harness.node.telemetry.window_summary import summarize_window
-from harness.wire.provenance import Provenance
+from harness.wire.results.provenance import Provenance
 
 ADDRESS = "0000:c1:00.0"
 

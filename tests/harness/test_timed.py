@@ -26,10 +26,10 @@ from harness.stages.timing.conclusions import (
     mean_speedups,
     tape_facts,
 )
-from harness.wire.clock_messages import BASELINE, CANDIDATE, Block, Floor, Measured, ProcessTimes, Taped
 from harness.wire.effort import WHOLE
-from harness.wire.evaluation import ErrorReport, Verdict
-from harness.wire.latency import Bound, Latency, Outcome
+from harness.wire.messages.clock import BASELINE, CANDIDATE, Block, Floor, Measured, ProcessTimes, Taped
+from harness.wire.results.evaluation import ErrorReport, Verdict
+from harness.wire.results.latency import Bound, Latency, Outcome
 from sessions.state.speed import speed_of
 from suites import Task
 from tests.support.process_times import GPU, MEASURE, QUIET, TASK, process, times

@@ -13,8 +13,8 @@ import pytest
 import torch
 
 from harness.wire.device import Device
-from harness.wire.guest_messages import Farewell
-from harness.wire.timer_messages import LEAST_IN_BLOCK, BringBack, Done, Fetch, Renew, Sample
+from harness.wire.messages.guest import Farewell
+from harness.wire.messages.timer import LEAST_IN_BLOCK, BringBack, Done, Fetch, Renew, Sample
 from harness.worker.kit import gpu
 from harness.worker.kit.arena import Arena
 from harness.worker.oracle import integrity

@@ -6,7 +6,7 @@ import msgspec
 import pytest
 
 from harness import Verdict
-from harness.wire.provenance import Provenance
+from harness.wire.results.provenance import Provenance
 from sessions import Home, Recorder, Store, fold, list_sessions
 from sessions import events as ev
 from sessions.best_ever import BestEver

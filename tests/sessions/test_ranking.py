@@ -8,8 +8,8 @@ import msgspec
 import pytest
 
 from harness import Estimate, Evaluation, Verdict
-from harness.wire.evaluation import GridFit
-from sessions.state.ranking import Rank, estimated_slowdown, rank
+from harness.wire.results.evaluation import GridFit
+from sessions.state.ranking import FIGURES, Rank, estimated_slowdown, improvable, rank, why_below
 from tests.support.story import evaluation
 
 CORRECT = evaluation(Verdict.CORRECT)
@@ -124,3 +124,41 @@ def test_layout_of_a_module_does_not_change_its_rank() -> None:
     dense = "def f(x):\n    return g(x, x)\n"
     longer = "def f(x):\n    y = x\n    return g(x, y)\n"
     assert rank(CORRECT, spread) == rank(CORRECT, dense) > rank(CORRECT, longer)
+
+
+def test_reason_names_the_first_figure_that_differs() -> None:
+    assert list(FIGURES) == [name for name in Rank._fields if name not in ("standing", "stages_passed")]
+    narrow = with_kernel(LONG, load_widths={"32": 8}, vgpr_spills=9)
+    wide = with_kernel(LONG, load_widths={"128": 8}, vgpr_spills=0)
+    assert why_below(narrow, "", wide, "") == "widest loads of 32 against 128 bits"
+    much_worse = estimated(bound("long", 100.0, 130.0))
+    assert why_below(much_worse, "", LONG, "") == "1.30 against 1.10 times the least time"
+    unsampled = msgspec.structs.replace(LONG, not_sampled={"heavy": "a program is too long to sample"})
+    assert why_below(unsampled, "", LONG, "") == "cases without an estimate at the full size: 1 against 0"
+    fast, slow = (evaluation(Verdict.CORRECT, speedup=ratio) for ratio in (1.44, 1.31))
+    assert why_below(slow, "", fast, "") == "1.31x against 1.44x"
+    assert why_below(LONG, "", fast, "") == "it has no ratio to the baseline"
+    assert why_below(LONG, "a = 1\nb = 2\n", LONG, "a = 1\n") == "equal figures, 2 against 1 statements"
+    assert why_below(fast, "a = 1\n", fast, "b = 1\n") == "no figure differs, and the earlier attempt is kept"
+    assert why_below(with_spills(3), "", with_spills(0), "") == "spilled registers: 3 against 0"
+
+
+def test_improvable_figures_are_those_that_are_not_at_their_best() -> None:
+    perfect = with_kernel(estimated(bound("long", 100.0, 100.0)), load_widths={"128": 8}, occupancy=8.0)
+    assert improvable(perfect) == []
+    poor = with_kernel(LONG, load_widths={"32": 8}, occupancy=2.0, vgpr_spills=5)
+    assert improvable(poor) == [
+        "1.10 times the least time",
+        "widest loads of 32 bits",
+        "spilled registers: 5",
+        "occupancy 2",
+    ]
+
+
+def test_a_binary_of_a_short_and_a_long_case_counts_for_both() -> None:
+    fits = tuple(GridFit(case, (1, 1, 1), 1, 304, 2, 1, 0.0, 0.0, 0, 8, 40, 38) for case in ("tiny", "long"))
+    both = estimated(bound("tiny", 0.1, 0.1), bound("long", 100.0, 100.0))
+    kernel = msgspec.structs.replace(
+        CORRECT.resources["gfx942"][0], case="tiny", load_widths={"32": 1}, fits=fits
+    )
+    assert rank(msgspec.structs.replace(both, resources={"gfx942": (kernel,)})).load_bits == 5.0

@@ -8,8 +8,8 @@ import msgspec
 import pytest
 
 from harness import Evaluation, Latency, Outcome, Verdict
-from harness.wire.latency import Bound
-from harness.wire.provenance import Provenance
+from harness.wire.results.latency import Bound
+from harness.wire.results.provenance import Provenance
 from sessions.events import Origin
 from sessions.state.ratio_words import narrow, signed
 from sessions.state.speed import Speed, gain, is_apart, missing_speed, speed_of

@@ -8,7 +8,7 @@ import msgspec
 import pytest
 
 from harness import Evaluation, Verdict
-from harness.wire.provenance import Provenance
+from harness.wire.results.provenance import Provenance
 from sessions import SessionState, fold
 from sessions import events as ev
 from sessions.metrics.training_rows import pairs, transitions

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from suites import BadTask, Distribution, Tolerance
 from suites.folder import read_task
-from suites.signature import parse_signature
+from suites.source.signature import parse_signature
 from tests.suites.folders import TASK, write_folder
 
 

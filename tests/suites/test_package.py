@@ -10,7 +10,7 @@ import pytest
 
 from suites import BadTask
 from suites.folder import read_task
-from suites.package import Package, PackageView, find_package, own_variables
+from suites.source.package import Package, PackageView, find_package, own_variables
 from tests.suites.folders import TASK, write_folder
 
 

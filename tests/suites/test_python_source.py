@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from suites.python_source import parse_literal, parse_python, source_lines
+from suites.source.python_source import parse_literal, parse_python, source_lines
 
 SOURCE = "def add(x, y):\n    return [x + y * (a - b) for a, b in zip(x, y)]\n" * 20
 PARSER = re.compile(r"\bast\.(parse|PyCF_ONLY_AST)\b")

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from suites import Distribution, Task, baseline_source, check_suite, load_suite
-from suites.signature import parse_signature
+from suites.source.signature import parse_signature
 from tests.suites.variants import WRONG, Variant
 
 TASKS = load_suite("starter")

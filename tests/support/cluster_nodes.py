@@ -12,8 +12,8 @@ from harness.cluster.member import Gone, Remote, Unreachable
 from harness.cluster.messages import Entered, Finished, JudgeCandidate, Opened, Setup
 from harness.cluster.node_facts import Node, judge_digest
 from harness.cluster.node_judge import NodeJudge
-from harness.wire.encoding import ENCODER
-from harness.wire.provenance import Provenance
+from harness.wire.channels.encoding import ENCODER
+from harness.wire.results.provenance import Provenance
 
 from .evaluations import correct
 

@@ -20,11 +20,13 @@ import msgspec
 import pytest
 import torch
 
-from harness.wire.channel import Channel, ChannelClosed
-from harness.wire.clock_messages import BASELINE, CANDIDATE, SIDES, Floor, Measure, Measured, TapedCall
+from harness.wire.calls.launch_tape import Tape
+from harness.wire.channels.channel import Channel, ChannelClosed
+from harness.wire.channels.encoding import ENCODER
 from harness.wire.effort import WHOLE, Effort
-from harness.wire.encoding import ENCODER
-from harness.wire.guest_messages import (
+from harness.wire.limits import ANSWER_BYTES, TimeLimits
+from harness.wire.messages.clock import BASELINE, CANDIDATE, SIDES, Floor, Measure, Measured, TapedCall
+from harness.wire.messages.guest import (
     Argument,
     CaseTraffic,
     Failed,
@@ -36,11 +38,8 @@ from harness.wire.guest_messages import (
     OutputData,
     Returned,
 )
-from harness.wire.launch_tape import Tape
-from harness.wire.limits import ANSWER_BYTES, TimeLimits
-from harness.wire.requests import REQUESTS, AnswerMessage, WorkerAnswer, WorkerRequest
-from harness.wire.served_calls import ServedCall
-from harness.wire.timer_messages import (
+from harness.wire.messages.requests import REQUESTS, AnswerMessage, WorkerAnswer, WorkerRequest
+from harness.wire.messages.timer import (
     Batch,
     BringBack,
     Capture,
@@ -59,6 +58,7 @@ from harness.wire.timer_messages import (
     TriedServing,
     TryServing,
 )
+from harness.wire.results.served_calls import ServedCall
 from harness.worker.clock.clock import Clock
 from harness.worker.clock.timer_line import TimerLine
 from harness.worker.kit.arena import dtype_name, open_arguments, storage_bytes

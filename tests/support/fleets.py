@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 
 from harness import Evaluation
-from harness.wire.latency import Bound, Outcome
+from harness.wire.results.latency import Bound, Outcome
 from sessions import events as ev
 from tests.support import story
 from tests.support.journals import EventLog, call_error, correct, latencies, wrong

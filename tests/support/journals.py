@@ -28,8 +28,8 @@ from harness import (
     Stage,
     Verdict,
 )
-from harness.wire.latency import Efficiency, Timed, Window
-from harness.wire.provenance import Provenance
+from harness.wire.results.latency import Efficiency, Timed, Window
+from harness.wire.results.provenance import Provenance
 from sessions import events as ev
 from sessions.home import Home
 from sessions.journal.codec import encode

@@ -7,7 +7,7 @@ import statistics
 import msgspec
 
 from harness import Evaluation, Latency, Outcome
-from harness.wire.latency import Bound, Efficiency
+from harness.wire.results.latency import Bound, Efficiency
 from sessions import events as ev
 from tests.support import story
 from tests.support.journals import (

@@ -13,8 +13,8 @@ import pytest
 
 from harness.linux.process_environment import PROJECT_ROOT
 from harness.linux.worker_start import command
-from harness.processes.judge_python import OUR_PYTHON, JudgePython
-from harness.processes.nursery import Nursery
+from harness.processes.starting.judge_python import OUR_PYTHON, JudgePython
+from harness.processes.starting.nursery import Nursery
 
 
 class _Shared:

@@ -6,10 +6,10 @@ from typing import Any
 
 import msgspec
 
-from harness.wire.clock_messages import BASELINE, CANDIDATE, Block, Measure, ProcessTimes
 from harness.wire.device import Device
-from harness.wire.latency import Window
 from harness.wire.limits import TimeLimits
+from harness.wire.messages.clock import BASELINE, CANDIDATE, Block, Measure, ProcessTimes
+from harness.wire.results.latency import Window
 from suites import load_task
 
 TASK = load_task("vector_add")

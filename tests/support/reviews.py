@@ -5,8 +5,8 @@ from __future__ import annotations
 import msgspec
 
 from harness import Evaluation, Latency, Margin, Outcome, Stage
-from harness.wire.evaluation import Finding
-from harness.wire.latency import Bound, Efficiency
+from harness.wire.results.evaluation import Finding
+from harness.wire.results.latency import Bound, Efficiency
 from sessions import events as ev
 from tests.support.journals import (
     FAST_SOURCE,

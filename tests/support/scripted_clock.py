@@ -17,27 +17,21 @@ from harness.hardware.targets import target
 from harness.node.telemetry.samples import Watched
 from harness.processes.baseline_calls import BaselineCalls
 from harness.processes.kernel_cache import KernelCache
-from harness.processes.players import Players
-from harness.processes.servers import Child, ForkServer
-from harness.processes.spares import Spares
+from harness.processes.starting.players import Players
+from harness.processes.starting.servers import Child, ForkServer
+from harness.processes.starting.spares import Spares
 from harness.stages.timing.baselines import Against, Baseline
 from harness.stages.timing.conclusions import Timing
 from harness.stages.timing.performance import Performance
-from harness.wire.async_channel import AsyncChannel
-from harness.wire.clock_messages import (
-    JUDGE_REQUESTS,
-    SIDES,
-    Measure,
-    NeedTimers,
-    Timer,
-)
+from harness.wire.channels.async_channel import AsyncChannel
+from harness.wire.channels.encoding import ENCODER
 from harness.wire.device import Device
 from harness.wire.effort import PLAYERS
-from harness.wire.encoding import ENCODER
-from harness.wire.judge_messages import Proceed, TurnWanted
-from harness.wire.latency import DeviceState
 from harness.wire.limits import TimeLimits
-from harness.wire.server_messages import Ended
+from harness.wire.messages.clock import JUDGE_REQUESTS, SIDES, Measure, NeedTimers, Timer
+from harness.wire.messages.judge import Proceed, TurnWanted
+from harness.wire.messages.server import Ended
+from harness.wire.results.latency import DeviceState
 
 from .process_times import GPU, QUIET, TASK
 

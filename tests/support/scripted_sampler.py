@@ -10,8 +10,8 @@ import time
 
 from harness.node.telemetry.reading import Occupant, Reading
 from harness.node.telemetry.sampler_process import Sampling, serve
-from harness.wire.latency import DeviceState
-from harness.wire.provenance import Provenance
+from harness.wire.results.latency import DeviceState
+from harness.wire.results.provenance import Provenance
 
 
 class Scripted:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 
 from harness import Estimate, KernelResources
 from harness.stages.survey import Compiled, Sampled
-from harness.wire.evaluation import GridFit
+from harness.wire.results.evaluation import GridFit
 
 
 def compiled(

@@ -7,7 +7,7 @@ from pathlib import Path
 import msgspec
 
 from harness import Evaluation, Latency
-from harness.wire.provenance import Provenance
+from harness.wire.results.provenance import Provenance
 from sessions import events as ev
 from tests.support import story
 from tests.support.journals import EventLog, correct

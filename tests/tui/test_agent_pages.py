@@ -6,7 +6,7 @@ import msgspec
 import pytest
 
 from harness import Evaluation, Finding, Outcome, Stage, Verdict
-from harness.wire.latency import LaunchTime
+from harness.wire.results.latency import LaunchTime
 from sessions.events import (
     AnyEvent,
     AttemptStarted,

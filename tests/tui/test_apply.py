@@ -9,8 +9,8 @@ import msgspec
 import pytest
 
 from harness import Timed, Verdict
-from harness.wire.provenance import Provenance
-from harness.wire.served_calls import ServedCall
+from harness.wire.results.provenance import Provenance
+from harness.wire.results.served_calls import ServedCall
 from sessions import Home
 from sessions.applying.merging import merge
 from sessions.errors import NotApplicable

@@ -1,6 +1,6 @@
 """The generated session has everything that the screens must show."""
 
-from benchmarks.eighty_instances import session
+from benchmarks.generated_session.eighty_instances import session
 from harness import Outcome, Verdict
 from sessions import fold
 from sessions.journal.codec import decode, encode

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from harness.standalone.files import standalone_files
-from harness.wire.provenance import Provenance
+from harness.wire.results.provenance import Provenance
 from sessions import Home, fold
 from sessions.catalog import journal_of
 from sessions.kept_kernels import session_kernels

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from benchmarks.eighty_instances import session
+from benchmarks.generated_session.eighty_instances import session
 from sessions import events as ev
 from sessions.state.folding import fold
 from sessions.state.state import InstanceState, SessionState

@@ -7,7 +7,7 @@ import pytest
 from textual.pilot import Pilot
 
 from harness import ErrorReport, Evaluation, Latency, Outcome
-from harness.wire.latency import Bound, Efficiency, Timed, Window
+from harness.wire.results.latency import Bound, Efficiency, Timed, Window
 from sessions import events as ev
 from sessions.state.folding import fold
 from sessions.state.state import SessionState

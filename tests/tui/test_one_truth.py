@@ -10,7 +10,7 @@ import pytest
 
 from engine.prompting.figures import achieved
 from harness import Verdict
-from harness.wire.evaluation import Finding
+from harness.wire.results.evaluation import Finding
 from sessions import SessionState, fold
 from sessions import events as ev
 from sessions.best_ever import BestEver

@@ -9,7 +9,7 @@ import pytest
 from syrupy.assertion import SnapshotAssertion
 from textual.pilot import Pilot
 
-from benchmarks.eighty_instances import session
+from benchmarks.generated_session.eighty_instances import session
 from sessions import Home
 from sessions.events import AnyEvent
 from tests.support.cockpits import NARROW, WIDE, live, on_home, replayed, until

@@ -10,8 +10,8 @@ import pytest
 
 from engine.judge.rechecking import Rechecked, Result
 from harness import Evaluation, Latency, Verdict
-from harness.wire.latency import Bound
-from harness.wire.provenance import Provenance
+from harness.wire.results.latency import Bound
+from harness.wire.results.provenance import Provenance
 from sessions import Home, fold
 from sessions.catalog import delete_session, journal_of
 from sessions.kept_kernels import KeptKernel, accepted_kernels, session_kernels

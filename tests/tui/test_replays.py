@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from benchmarks.eighty_instances import session
+from benchmarks.generated_session.eighty_instances import session
 from harness import Verdict
 from sessions.events import (
     AttemptJudged,

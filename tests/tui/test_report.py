@@ -12,8 +12,8 @@ import msgspec
 import pytest
 
 from harness import Latency, Verdict
-from harness.wire.evaluation import Basis, Fact
-from harness.wire.provenance import Provenance
+from harness.wire.results.evaluation import Basis, Fact
+from harness.wire.results.provenance import Provenance
 from sessions import events as ev
 from sessions.events import AnyEvent
 from sessions.metrics.attempt_row import WEAK

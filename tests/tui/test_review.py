@@ -12,7 +12,7 @@ from textual.pilot import Pilot
 from textual.widgets import Static
 
 from harness import Verdict
-from harness.wire.provenance import Provenance
+from harness.wire.results.provenance import Provenance
 from sessions import events as ev
 from sessions.best_ever import BestEver
 from sessions.state.bests import MeasuredBest

@@ -6,7 +6,7 @@ import msgspec
 import pytest
 
 from harness import Evaluation
-from harness.wire.served_calls import BatchRows, ServedCall
+from harness.wire.results.served_calls import BatchRows, ServedCall
 from sessions.state.folding import fold
 from sessions.state.state import AttemptState
 from tests.support import reviews

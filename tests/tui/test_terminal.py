@@ -12,7 +12,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from benchmarks.eighty_instances import session
+from benchmarks.generated_session.eighty_instances import session
 from sessions import Home, fold
 from sessions.events import AttemptStarted, CallStarted, Origin, ReplyPiece, Role
 from tests.support.draws import drawn

@@ -24,8 +24,8 @@ from harness import (
 )
 from harness.node.discovery import CPU
 from harness.node.telemetry.samples import StateReport
-from harness.wire.latency import Outcome, Window
-from harness.wire.provenance import Provenance
+from harness.wire.results.latency import Outcome, Window
+from harness.wire.results.provenance import Provenance
 from sessions import Home, Recorder, fold
 from sessions import events as ev
 from sessions.journal.journal import read_journal

@@ -10,8 +10,8 @@ from harness.hardware.product_tables import find_product
 from harness.hardware.targets import target
 from harness.stages.judged_task import resolve_task
 from harness.stages.task_questions import specify_cases
-from harness.wire.case_specs import CASE_SPECS
-from harness.wire.provenance import Provenance
+from harness.wire.calls.case_specs import CASE_SPECS
+from harness.wire.results.provenance import Provenance
 from sessions.applying.guarding import Arguments, guarded
 from sessions.applying.placing import Home
 from sessions.kept_kernels import KeptKernel

@@ -15,10 +15,10 @@ import msgspec
 from harness import DevicePool, Target
 from harness.node.discovery import discover_devices
 from harness.node.selection import targets_for
-from harness.processes.judge_python import OUR_PYTHON, JudgePython
+from harness.processes.starting.judge_python import OUR_PYTHON, JudgePython
 from harness.recording.errors import NoReport, NotRecorded
 from harness.recording.script_process import Start, run_in_slot
-from harness.wire.program_messages import FirstCall, ReadInputs
+from harness.wire.messages.program import FirstCall, ReadInputs
 from suites import Axis
 from suites.dtypes import NoSuchDtype, on_target
 from suites.errors import BadKernelFile
@@ -31,7 +31,7 @@ from suites.own.request import KernelRequest
 from suites.own.shapes import Inputs, inputs_of, parse_shapes
 from suites.own.sizes import TRIED_STEPS, Design, design
 from suites.own.texts import axis_words, inputs_text, tensor_words
-from suites.package import Package, find_package, own_variables
+from suites.source.package import Package, find_package, own_variables
 
 _NAMED = re.compile(r"\w+|.*\.py:\w+|[\w.]+:\w+")
 """FUNCTION, FILE.py:FUNCTION or PACKAGE.MODULE:FUNCTION; all else is an expression."""

@@ -12,11 +12,11 @@ import msgspec
 from click.shell_completion import CompletionItem
 
 from harness.hardware.targets import DEFAULT_TARGET
-from harness.wire.compile_report import HOST_RAISED
+from harness.wire.messages.compiler import HOST_RAISED
 from tui.diagnostics import say
 
 if TYPE_CHECKING:
-    from harness.processes.judge_python import JudgePython
+    from harness.processes.starting.judge_python import JudgePython
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -211,7 +211,7 @@ python_option = click.option(
 
 def judge_python(path: str) -> JudgePython:
     """Return the interpreter that `--python` names; raises `BadPython` if it cannot judge."""
-    from harness.processes.judge_python import find_python
+    from harness.processes.starting.judge_python import find_python
     from sessions.home import home_from
 
     return find_python(path, home_from(os.environ).judge_packages)

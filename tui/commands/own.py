@@ -10,7 +10,7 @@ from pathlib import Path
 import click
 import msgspec
 
-from harness.processes.judge_python import JudgePython
+from harness.processes.starting.judge_python import JudgePython
 from suites import Task
 from suites.captures.capture import read_capture
 from suites.folder import read_task

@@ -12,7 +12,7 @@ from harness.node.leases import lease_folder
 from harness.node.selection import not_granted, standings
 from harness.node.telemetry.samples import StateReport
 from harness.node.telemetry.watcher import ask_once
-from harness.processes.capacity import own_cores, slots_of
+from harness.processes.gpus.capacity import own_cores, slots_of
 from harness.sandbox.layers import COMPILING, GRAVE, WITHOUT
 from tui.facts.evaluation.provenance import provenance_words
 from tui.facts.evaluation.times import state_words

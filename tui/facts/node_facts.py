@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
 
 from harness import Device, HarnessError, product_of
-from harness.wire.provenance import runtime_of
+from harness.wire.results.provenance import runtime_of
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from harness import Verdict
-from harness.wire.latency import Bound
+from harness.wire.results.latency import Bound
 from sessions.state.ratio_words import signed
 
 if TYPE_CHECKING:

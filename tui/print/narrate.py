@@ -10,7 +10,7 @@ from sessions import AttemptState, InstanceState, SessionState, apply
 from sessions import events as ev
 from sessions.events import AnyEvent
 from sessions.names import instance_key, short_task, stage_word
-from suites.python_source import source_lines
+from suites.source.python_source import source_lines
 from tui.diagnostics import one_line
 from tui.facts.attempt import decided_words, origin_words
 from tui.facts.calls import served_words

@@ -10,7 +10,7 @@ from enum import Enum
 
 from engine.tuning.best_by_case import CaseBest
 from harness import Evaluation, Latency
-from harness.wire.serving_facts import serving_facts
+from harness.wire.results.serving_facts import serving_facts
 from sessions.applying.before_after import Comparison
 from sessions.kept_kernels import KeptKernel
 from sessions.state.speed import attempt_speed, baseline_names, missing_speed

@@ -10,7 +10,7 @@ import msgspec
 
 from engine.judge.rechecking import Change, Rechecked, Result
 from harness import Evaluation, Latency
-from harness.wire.provenance import Provenance
+from harness.wire.results.provenance import Provenance
 from sessions.names import short_task
 from sessions.state.speed import speed_of
 from tui.diagnostics import printable

@@ -8,8 +8,8 @@ from collections.abc import Callable
 from types import ModuleType
 from typing import Any
 
-from harness.wire.latency import DeviceState
-from harness.wire.provenance import Provenance
+from harness.wire.results.latency import DeviceState
+from harness.wire.results.provenance import Provenance
 
 from .reading import Occupant, Reading, SourceUnavailable, whole
 

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from harness.wire.latency import DeviceState
-from harness.wire.provenance import Provenance
+from harness.wire.results.latency import DeviceState
+from harness.wire.results.provenance import Provenance
 
 
 class SourceUnavailable(Exception):

@@ -14,8 +14,8 @@ from collections.abc import Callable
 
 import msgspec
 
-from harness.wire.latency import DeviceState, Window
-from harness.wire.provenance import Provenance
+from harness.wire.results.latency import DeviceState, Window
+from harness.wire.results.provenance import Provenance
 
 from .amd import AmdSmi
 from .nvml import Nvml

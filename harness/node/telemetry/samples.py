@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import msgspec
 
-from harness.wire.latency import DeviceState, Window
-from harness.wire.provenance import Provenance
+from harness.wire.results.latency import DeviceState, Window
+from harness.wire.results.provenance import Provenance
 
 
 class Point(msgspec.Struct, frozen=True, array_like=True):

@@ -7,8 +7,8 @@ import time
 from pathlib import Path
 
 from harness.node.driver_files import PCI_DEVICES, read_number, read_text
-from harness.wire.latency import DeviceState
-from harness.wire.provenance import Provenance
+from harness.wire.results.latency import DeviceState
+from harness.wire.results.provenance import Provenance
 
 from .reading import Occupant, Reading, SourceUnavailable
 

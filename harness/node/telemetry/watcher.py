@@ -14,8 +14,8 @@ from typing import Self
 import msgspec
 
 from harness.linux.process_environment import PROJECT_ROOT, worker_environment
-from harness.wire.latency import DeviceState, Window
-from harness.wire.provenance import Provenance
+from harness.wire.results.latency import DeviceState, Window
+from harness.wire.results.provenance import Provenance
 
 from .samples import REPLIES, AskState, Begin, Begun, End, Ended, Reply, Request, StateReport, Watched
 

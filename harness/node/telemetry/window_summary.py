@@ -6,7 +6,7 @@ import statistics
 from collections import Counter
 from collections.abc import Iterable, Sequence
 
-from harness.wire.latency import Window
+from harness.wire.results.latency import Window
 
 from .reading import Reading
 from .samples import Point

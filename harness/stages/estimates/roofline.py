@@ -5,7 +5,7 @@ from __future__ import annotations
 from harness.hardware.product import Product, matrix_peak, vector_peak
 from harness.hardware.targets import hardware
 from harness.wire.device import Target
-from harness.wire.evaluation import Estimate, SampledTraffic, Traffic
+from harness.wire.results.evaluation import Estimate, SampledTraffic, Traffic
 from suites.task import Cost
 
 

@@ -14,13 +14,13 @@ import msgspec
 from harness.hardware.product import Product
 from harness.processes.conversation import Conversation
 from harness.processes.pool import DevicePool
-from harness.wire.channel import BadFrame
+from harness.wire.channels.channel import BadFrame
 from harness.wire.device import Target
 from harness.wire.errors import WorkerDied
-from harness.wire.evaluation import ErrorReport, Estimate, Finding, SampledTraffic, Traffic, line_in
 from harness.wire.findings import strict_error
-from harness.wire.guest_messages import Broken, CaseTraffic
-from harness.wire.sample_messages import CaseSampled, SampleCases
+from harness.wire.messages.guest import Broken, CaseTraffic
+from harness.wire.messages.sampler import CaseSampled, SampleCases
+from harness.wire.results.evaluation import ErrorReport, Estimate, Finding, SampledTraffic, Traffic, line_in
 from suites.costs import task_cost
 from suites.task import Case, Task
 

@@ -18,7 +18,7 @@ from typing import NamedTuple
 
 import msgspec
 
-from harness.wire import operators
+from harness.wire.calls import operators
 from suites.task import Task
 
 from .reachability import DEFINITIONS, reachable_statements

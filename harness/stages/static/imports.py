@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from suites.package import Package, absolute_name
+from suites.source.package import Package, absolute_name
 
 IMPORT_MODULE = "importlib.import_module"
 _FIND, _MAKE = "importlib.util.find_spec", "importlib.util.module_from_spec"

@@ -12,9 +12,10 @@ import tokenize
 from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
-from harness.wire import limits, signatures
-from harness.wire.evaluation import ErrorReport
-from suites.python_source import parse_python
+from harness.wire import limits
+from harness.wire.calls import signatures
+from harness.wire.results.evaluation import ErrorReport
+from suites.source.python_source import parse_python
 from suites.task import EntryPoint, Task
 
 from .fallbacks import find_fallbacks

@@ -7,8 +7,8 @@ from collections.abc import Collection, Iterator
 from contextlib import suppress
 from typing import NamedTuple, TypeGuard
 
-from suites.package import Package, absolute_name
-from suites.python_source import parse_python
+from suites.source.package import Package, absolute_name
+from suites.source.python_source import parse_python
 
 from .imports import IMPORT_MODULE, dotted, followed_imports, imported_names, module_of_call
 from .reachability import own_nodes, reachable_statements

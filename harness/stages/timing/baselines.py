@@ -10,8 +10,8 @@ import msgspec
 
 from harness.wire.errors import HarnessError, UnknownBaseline
 from suites.public.syntax.outline import definitions
-from suites.python_source import parse_python
-from suites.signature import parse_signature
+from suites.source.python_source import parse_python
+from suites.source.signature import parse_signature
 from suites.task import Task
 
 TASK, EAGER, COMPILE = "task", "eager", "compile"

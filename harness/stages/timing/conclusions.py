@@ -9,19 +9,11 @@ from collections.abc import Collection, Mapping, Sequence
 import msgspec
 
 from harness.hardware.product import Product
-from harness.wire import ratios
-from harness.wire.clock_messages import (
-    BASELINE,
-    CANDIDATE,
-    Floor,
-    Measure,
-    Measured,
-    ProcessTimes,
-    method_of,
-)
 from harness.wire.device import Device
-from harness.wire.evaluation import Basis, ErrorReport, Fact
-from harness.wire.latency import (
+from harness.wire.messages.clock import BASELINE, CANDIDATE, Floor, Measure, Measured, ProcessTimes, method_of
+from harness.wire.results import ratios
+from harness.wire.results.evaluation import Basis, ErrorReport, Fact
+from harness.wire.results.latency import (
     Bound,
     DeviceState,
     Latency,
@@ -31,7 +23,7 @@ from harness.wire.latency import (
     Timed,
     Window,
 )
-from harness.wire.served_calls import ServedCall, unmet_requirements
+from harness.wire.results.served_calls import ServedCall, unmet_requirements
 from suites.task import Case, Task
 
 from .efficiency import case_efficiency

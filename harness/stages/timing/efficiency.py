@@ -9,8 +9,8 @@ import msgspec
 
 from harness.hardware.product import FLOAT8, Product
 from harness.hardware.product_tables import PRODUCTS
-from harness.wire.clock_messages import Floor
-from harness.wire.latency import Efficiency
+from harness.wire.messages.clock import Floor
+from harness.wire.results.latency import Efficiency
 from suites.costs import task_cost
 from suites.dtypes import on_target
 from suites.task import Case, Task

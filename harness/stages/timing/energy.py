@@ -17,8 +17,8 @@ from itertools import pairwise
 import msgspec
 
 from harness.node.telemetry.samples import Point
-from harness.wire.clock_messages import BASELINE, CANDIDATE, Drawn, ProcessTimes
-from harness.wire.latency import Latency, Timed
+from harness.wire.messages.clock import BASELINE, CANDIDATE, Drawn, ProcessTimes
+from harness.wire.results.latency import Latency, Timed
 
 DRAWN_S = 1.2
 """Duration of the plain calls of one side and case."""

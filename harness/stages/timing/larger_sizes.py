@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
-from harness.wire.evaluation import ErrorReport
+from harness.wire.results.evaluation import ErrorReport
 from suites.costs import task_cost
 from suites.dtypes import item_bytes
 from suites.task import Case, Task

@@ -6,10 +6,10 @@ from collections.abc import Iterator, Sequence
 
 from harness.hardware.product import Product
 from harness.node.telemetry.steadiness import is_same_clock
-from harness.wire import ratios
-from harness.wire.clock_messages import ProcessTimes
-from harness.wire.latency import Latency, Method, Timed, Window
-from harness.wire.timer_messages import LEAD, MOST_LEAD_MS
+from harness.wire.messages.clock import ProcessTimes
+from harness.wire.messages.timer import LEAD, MOST_LEAD_MS
+from harness.wire.results import ratios
+from harness.wire.results.latency import Latency, Method, Timed, Window
 
 
 def latency_notes(

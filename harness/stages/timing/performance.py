@@ -18,13 +18,17 @@ from harness.hardware.recognition import product_of
 from harness.node.telemetry.samples import Watched
 from harness.processes.pool import DevicePool
 from harness.processes.process_endings import check_end, error_of_end
-from harness.processes.servers import Child
 from harness.processes.slot import Slot
-from harness.processes.spares import TIMER, Worker
+from harness.processes.starting.servers import Child
+from harness.processes.starting.spares import TIMER, Worker
 from harness.stages.judged_task import script_worker, with_calls
 from harness.wire import limits
-from harness.wire.async_channel import AsyncChannel
-from harness.wire.clock_messages import (
+from harness.wire.channels.async_channel import AsyncChannel
+from harness.wire.channels.encoding import ENCODER
+from harness.wire.device import Target
+from harness.wire.effort import WHOLE, Effort
+from harness.wire.errors import HarnessError, WorkerDied
+from harness.wire.messages.clock import (
     BASELINE,
     CANDIDATE,
     CLOCK_REPORTS,
@@ -35,13 +39,9 @@ from harness.wire.clock_messages import (
     NeedTimers,
     Timer,
 )
-from harness.wire.device import Target
-from harness.wire.effort import WHOLE, Effort
-from harness.wire.encoding import ENCODER
-from harness.wire.errors import HarnessError, WorkerDied
-from harness.wire.guest_messages import Alive
-from harness.wire.judge_messages import Proceed, TurnWanted
-from harness.wire.latency import DeviceState, Window
+from harness.wire.messages.guest import Alive
+from harness.wire.messages.judge import Proceed, TurnWanted
+from harness.wire.results.latency import DeviceState, Window
 from suites.errors import SuiteError
 from suites.task import Task
 

@@ -6,10 +6,10 @@ import math
 import statistics
 from collections.abc import Sequence
 
-from harness.wire import ratios
-from harness.wire.clock_messages import BASELINE, CANDIDATE, Measure, Measured, method_of
 from harness.wire.device import Device
-from harness.wire.latency import RoughTime
+from harness.wire.messages.clock import BASELINE, CANDIDATE, Measure, Measured, method_of
+from harness.wire.results import ratios
+from harness.wire.results.latency import RoughTime
 from suites.task import Case
 
 from .conclusions import LeftOut, Timing, explain_missing, pair_processes, samples_by_process

@@ -10,7 +10,7 @@ import msgspec
 
 from harness.node.telemetry.samples import Watched
 from harness.node.telemetry.steadiness import SpanState, is_same_clock, span_states
-from harness.wire.clock_messages import Block, ProcessTimes
+from harness.wire.messages.clock import Block, ProcessTimes
 
 States = list[tuple[Block, SpanState]]
 

@@ -20,12 +20,12 @@ import torch
 
 from harness.linux import syscalls
 from harness.sandbox import landlock, sandbox
-from harness.wire.evaluation import Layer
-from harness.wire.guest_messages import Broken, Failed, FailedKind
-from harness.wire.server_messages import Spawn
-from harness.wire.signatures import Parameter
+from harness.wire.calls.signatures import Parameter
+from harness.wire.messages.guest import Broken, Failed, FailedKind
+from harness.wire.messages.server import Spawn
+from harness.wire.results.evaluation import Layer
 from harness.worker.kit import candidate_trace
-from suites.package import Package, PackageView
+from suites.source.package import Package, PackageView
 
 _imports: list[Path] = []
 """The candidate's file, once its import has begun."""

@@ -7,7 +7,7 @@ from typing import Any
 
 import torch
 
-from harness.wire import operators
+from harness.wire.calls import operators
 
 _COPYING = operators.SETTING | {"copy_"}
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from harness.wire.channel import Channel, ChannelClosed
-from harness.wire.encoding import ENCODER
-from harness.wire.evaluation import Layer
-from harness.wire.guest_messages import Hello
-from harness.wire.requests import REQUESTS, AnswerMessage, RequestMessage, WorkerAnswer
+from harness.wire.channels.channel import Channel, ChannelClosed
+from harness.wire.channels.encoding import ENCODER
+from harness.wire.messages.guest import Hello
+from harness.wire.messages.requests import REQUESTS, AnswerMessage, RequestMessage, WorkerAnswer
+from harness.wire.results.evaluation import Layer
 
 from .loading import broken
 

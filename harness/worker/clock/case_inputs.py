@@ -8,9 +8,9 @@ from contextlib import contextmanager
 import torch
 
 from harness.cases.judged_case import JudgedCase
-from harness.wire.clock_messages import Measure
-from harness.wire.guest_messages import Argument
-from harness.wire.timer_messages import SETS, BringBack, Done, Prepare, Reach, Renew, count_launches
+from harness.wire.messages.clock import Measure
+from harness.wire.messages.guest import Argument
+from harness.wire.messages.timer import SETS, BringBack, Done, Prepare, Reach, Renew, count_launches
 from harness.worker.kit import place
 from harness.worker.kit.arena import Arena, lay_out
 from harness.worker.kit.device_memory import DeviceArena, NotShared
@@ -98,7 +98,7 @@ class CaseInputs:
         return sum(argument.storage_bytes for argument in arguments)
 
     def count_launches(self, case: Case, call_ms: float, own_bytes: int, rotate_bytes: int) -> int:
-        """See `timer_messages.count_launches`; a call allocates `own_bytes`."""
+        """See `harness.wire.messages.timer.count_launches`; a call allocates `own_bytes`."""
         bytes_a_call = self.size_bytes(case) + own_bytes
         return count_launches(
             call_ms, self.input_bytes(case), bytes_a_call, rotate_bytes, place.graph_bytes()

@@ -16,8 +16,7 @@ from collections.abc import Callable, Sequence
 import msgspec
 import torch
 
-from harness.wire import ratios
-from harness.wire.clock_messages import (
+from harness.wire.messages.clock import (
     BASELINE,
     CANDIDATE,
     SIDES,
@@ -28,9 +27,10 @@ from harness.wire.clock_messages import (
     Taped,
     TapedCall,
 )
-from harness.wire.evaluation import ErrorReport
-from harness.wire.latency import Method
-from harness.wire.timer_messages import SETS, count_copies
+from harness.wire.messages.timer import SETS, count_copies
+from harness.wire.results import ratios
+from harness.wire.results.evaluation import ErrorReport
+from harness.wire.results.latency import Method
 from harness.worker.kit import place
 from harness.worker.kit.device_memory import NotShared
 from harness.worker.oracle import integrity

@@ -7,8 +7,8 @@ import socket
 from collections.abc import Sequence
 from typing import Protocol
 
-from harness.wire.channel import Channel, ChannelClosed
-from harness.wire.clock_messages import JUDGE_REQUESTS, BaselineRecorded, NeedTimers, TapedCall, Timer
+from harness.wire.channels.channel import Channel, ChannelClosed
+from harness.wire.messages.clock import JUDGE_REQUESTS, BaselineRecorded, NeedTimers, TapedCall, Timer
 from harness.worker.kit import place
 from harness.worker.oracle.engine_line import EngineLine
 

@@ -8,8 +8,8 @@ import statistics
 
 import torch
 
-from harness.wire.clock_messages import Floor
-from harness.wire.timer_messages import MOST_LAUNCHES
+from harness.wire.messages.clock import Floor
+from harness.wire.messages.timer import MOST_LAUNCHES
 from harness.worker.kit.call_graph import CallGraph, NotCaptured
 from harness.worker.kit.stopwatch import Stopwatch, host_ms, launch_empty
 

@@ -10,11 +10,11 @@ import statistics
 from collections.abc import Mapping, Sequence
 from itertools import pairwise
 
-from harness.wire.clock_messages import CANDIDATE, SIDES, Measure, Taped, TapedCall
+from harness.wire.calls.launch_tape import Tape, TapedLaunch
 from harness.wire.effort import PLAYERS
-from harness.wire.latency import LaunchTime
-from harness.wire.launch_tape import Tape, TapedLaunch
-from harness.wire.timer_messages import LEAST_IN_BLOCK, Clear, Done, Play, Prepared
+from harness.wire.messages.clock import CANDIDATE, SIDES, Measure, Taped, TapedCall
+from harness.wire.messages.timer import LEAST_IN_BLOCK, Clear, Done, Play, Prepared
+from harness.wire.results.latency import LaunchTime
 from harness.worker.oracle.worker_line import GuestBroken
 from suites.task import Case
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import statistics
 from collections.abc import Callable, Sequence
 
-from harness.wire.clock_messages import BASELINE, CANDIDATE, SIDES, Measure
+from harness.wire.messages.clock import BASELINE, CANDIDATE, SIDES, Measure
 from suites.task import Case
 
 from .case_inputs import CaseInputs

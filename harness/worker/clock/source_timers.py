@@ -13,10 +13,9 @@ from contextlib import suppress
 
 import msgspec
 
-from harness.wire.clock_messages import CANDIDATE, Measure, TapedCall
-from harness.wire.guest_messages import Farewell, LeftBehind, Load, Loaded
-from harness.wire.served_calls import ServedCall
-from harness.wire.timer_messages import (
+from harness.wire.messages.clock import CANDIDATE, Measure, TapedCall
+from harness.wire.messages.guest import Farewell, LeftBehind, Load, Loaded
+from harness.wire.messages.timer import (
     LEAST_IN_BLOCK,
     Batch,
     Done,
@@ -26,6 +25,7 @@ from harness.wire.timer_messages import (
     TriedServing,
     TryServing,
 )
+from harness.wire.results.served_calls import ServedCall
 from harness.worker.kit.arena import lay_out
 from harness.worker.kit.binaries import BinaryUnreadable, code_digest
 from harness.worker.oracle import integrity

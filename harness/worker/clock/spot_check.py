@@ -16,9 +16,9 @@ import msgspec
 import numpy as np
 import torch
 
-from harness.wire.evaluation import ErrorReport, Mismatch
-from harness.wire.guest_messages import OutputData, Returned
-from harness.wire.timer_messages import LEAST_IN_BLOCK, Fetch
+from harness.wire.messages.guest import OutputData, Returned
+from harness.wire.messages.timer import LEAST_IN_BLOCK, Fetch
+from harness.wire.results.evaluation import ErrorReport, Mismatch
 from harness.worker.kit import place
 from harness.worker.oracle import integrity
 from harness.worker.oracle.answers import compare_output, judged_by

@@ -6,16 +6,8 @@ import statistics
 import time
 from dataclasses import dataclass, field
 
-from harness.wire.clock_messages import Block, Drawn, ProcessTimes, TapedCall
-from harness.wire.timer_messages import (
-    LEAST_IN_BLOCK,
-    Batch,
-    Capture,
-    Done,
-    Prepared,
-    Sample,
-    Sampled,
-)
+from harness.wire.messages.clock import Block, Drawn, ProcessTimes, TapedCall
+from harness.wire.messages.timer import LEAST_IN_BLOCK, Batch, Capture, Done, Prepared, Sample, Sampled
 
 from .timer_line import TimerLine
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from harness.wire.channel import Channel
+from harness.wire.channels.channel import Channel
 from harness.worker.oracle.worker_line import WorkerLine
 
 

@@ -16,9 +16,9 @@ from typing import Any
 import torch
 
 from harness.wire import limits
-from harness.wire.case_specs import ArgumentSpec, CaseSpec
-from harness.wire.compile_report import CompileReport, HostWorkFound
+from harness.wire.calls.case_specs import ArgumentSpec, CaseSpec
 from harness.wire.device import Target
+from harness.wire.messages.compiler import CompileReport, HostWorkFound
 from harness.worker.candidate.foreign_kernels import foreign_kernel
 from harness.worker.kit.candidate_trace import file_of
 from harness.worker.triton_hooks.autotuning import policy

@@ -10,12 +10,12 @@ from pathlib import Path
 
 from harness.hardware.targets import target as find_target
 from harness.wire import limits
-from harness.wire.case_specs import CASE_SPECS
-from harness.wire.channel import Channel
-from harness.wire.compile_report import CompileReport
-from harness.wire.guest_messages import Alive, Compile, Failed
-from harness.wire.requests import RequestMessage, WorkerAnswer
-from harness.wire.server_messages import Spawn
+from harness.wire.calls.case_specs import CASE_SPECS
+from harness.wire.channels.channel import Channel
+from harness.wire.messages.compiler import CompileReport
+from harness.wire.messages.guest import Alive, Compile, Failed
+from harness.wire.messages.requests import RequestMessage, WorkerAnswer
+from harness.wire.messages.server import Spawn
 from harness.worker.candidate.loading import confine, failed, import_candidate
 from harness.worker.candidate.serving import serve, tell
 from harness.worker.kit import candidate_trace

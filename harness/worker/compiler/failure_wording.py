@@ -12,8 +12,8 @@ from typing import NamedTuple
 
 from triton import CompilationError, OutOfResources
 
-from harness.wire.compile_report import HOST_RAISED
 from harness.wire.device import Target
+from harness.wire.messages.compiler import HOST_RAISED
 from harness.worker.kit.candidate_trace import file_of
 from harness.worker.triton_hooks.autotuning import is_static
 from harness.worker.triton_hooks.launches import jit_function

@@ -8,7 +8,8 @@ from typing import Any
 
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from harness.wire import limits, operators
+from harness.wire import limits
+from harness.wire.calls import operators
 from harness.worker.candidate.part_copies import copies_into_part
 from harness.worker.kit.candidate_trace import calling_line
 

@@ -9,8 +9,8 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from harness.wire.compile_report import KEPT_BYTES
-from harness.wire.evaluation import KernelResources
+from harness.wire.messages.compiler import KEPT_BYTES
+from harness.wire.results.evaluation import KernelResources
 
 NAMES = ("amdgcn", "ptx", "sass", "ttgir", "llir")
 """In the order of their importance: if a candidate has more than `KEPT_BYTES`, the last ones are left out."""

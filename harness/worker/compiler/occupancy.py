@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from harness.hardware.targets import Hardware, hardware
 from harness.wire.device import Target
-from harness.wire.evaluation import GridFit
+from harness.wire.results.evaluation import GridFit
 
 # Scalar registers stop limiting at 100 a wave: 800 a SIMD in granules of 16 for at most 8 waves (source: LLVM
 # AMDGPUBaseInfo, gfx9).

@@ -10,7 +10,7 @@ import msgspec
 from triton import OutOfResources
 
 from harness.wire.device import Target
-from harness.wire.evaluation import KernelResources
+from harness.wire.results.evaluation import KernelResources
 from harness.worker.kit import binaries
 from harness.worker.kit.binaries import Resources
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from harness.wire.sample_messages import Flow
+from harness.wire.messages.sampler import Flow
 
 from . import footprint
 from .footprint import Footprint

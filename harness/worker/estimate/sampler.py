@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from harness.wire.sample_messages import Flow
+from harness.wire.messages.sampler import Flow
 from harness.worker.interpreter import interpreted_launches
 from harness.worker.interpreter.allocations import Allocation, Span
 from harness.worker.interpreter.candidate_lines import candidate_line

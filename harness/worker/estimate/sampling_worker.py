@@ -14,13 +14,14 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 from harness.hardware.targets import hardware
 from harness.hardware.targets import target as find_target
-from harness.wire import limits, operators
-from harness.wire.case_specs import CASE_SPECS, CaseSpec
-from harness.wire.channel import Channel
-from harness.wire.requests import RequestMessage, WorkerAnswer
-from harness.wire.sample_messages import CaseSampled, SampleCases, add_flows
-from harness.wire.server_messages import Spawn
-from harness.wire.timer_messages import Done
+from harness.wire import limits
+from harness.wire.calls import operators
+from harness.wire.calls.case_specs import CASE_SPECS, CaseSpec
+from harness.wire.channels.channel import Channel
+from harness.wire.messages.requests import RequestMessage, WorkerAnswer
+from harness.wire.messages.sampler import CaseSampled, SampleCases, add_flows
+from harness.wire.messages.server import Spawn
+from harness.wire.messages.timer import Done
 from harness.worker.candidate.loading import confine, import_candidate
 from harness.worker.candidate.serving import serve, tell
 from harness.worker.compiler.compiler import zero_arguments

@@ -13,8 +13,8 @@ from typing import Any
 import torch
 
 from harness.hardware.targets import target
-from harness.wire.guest_messages import Plain
-from harness.wire.program_messages import FirstCall, ReadInputs
+from harness.wire.messages.guest import Plain
+from harness.wire.messages.program import FirstCall, ReadInputs
 from harness.worker.candidate.loading import failed, import_candidate
 from harness.worker.candidate.outputs import in_inputs, parts_of, problem
 from harness.worker.interpreter import interpreter

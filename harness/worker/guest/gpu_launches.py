@@ -9,7 +9,7 @@ import torch
 from torch.multiprocessing.reductions import StorageWeakRef
 from torch.utils._python_dispatch import _disable_current_modes
 
-from harness.wire.records import LOWEST_ADDRESS
+from harness.wire.calls.records import LOWEST_ADDRESS
 from harness.worker.interpreter.observing import cannot, current
 from harness.worker.interpreter.traffic import LaunchRecord, Observation
 from harness.worker.kit.storages import NUMPY, WORDS

@@ -13,7 +13,7 @@ import torch
 import triton
 
 from harness.wire.device import Device
-from harness.wire.guest_messages import (
+from harness.wire.messages.guest import (
     GPU_FAULT,
     NOT_COMPILED,
     OUT_OF_MEMORY,

@@ -11,8 +11,8 @@ from typing import Any
 import torch
 
 from harness.wire import limits
-from harness.wire.channel import Channel
-from harness.wire.guest_messages import (
+from harness.wire.channels.channel import Channel
+from harness.wire.messages.guest import (
     Call,
     Failed,
     Farewell,
@@ -23,8 +23,8 @@ from harness.wire.guest_messages import (
     Plain,
     Returned,
 )
-from harness.wire.requests import RequestMessage, WorkerAnswer
-from harness.wire.server_messages import Spawn
+from harness.wire.messages.requests import RequestMessage, WorkerAnswer
+from harness.wire.messages.server import Spawn
 from harness.worker.candidate import global_state, outputs
 from harness.worker.candidate.foreign_kernels import ForeignKernels
 from harness.worker.candidate.loading import (

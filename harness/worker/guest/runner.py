@@ -14,7 +14,7 @@ import torch
 
 from harness.hardware.targets import target
 from harness.linux import syscalls
-from harness.wire.guest_messages import Call, FailedKind, Load, SharedAt
+from harness.wire.messages.guest import Call, FailedKind, Load, SharedAt
 from harness.worker.interpreter import interpreter
 from harness.worker.interpreter.traffic import Observation
 from harness.worker.kit import arena

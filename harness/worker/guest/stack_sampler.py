@@ -10,7 +10,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from types import FrameType
 
-from harness.wire.stack_samples import NAME, PERIOD_S, sample_of
+from harness.wire.channels.stack_samples import NAME, PERIOD_S, sample_of
 
 
 class StackSampler:

@@ -10,8 +10,8 @@ from typing import Any
 import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from harness.wire import operators
-from harness.wire.guest_messages import Operator
+from harness.wire.calls import operators
+from harness.wire.messages.guest import Operator
 from harness.worker.candidate.part_copies import copies_into_part
 from harness.worker.interpreter.traffic import Observation
 from harness.worker.kit.candidate_trace import calling_line

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from harness.wire.evaluation import Finding, line_in
-from harness.wire.guest_messages import CaseTraffic
+from harness.wire.messages.guest import CaseTraffic
+from harness.wire.results.evaluation import Finding, line_in
 
 from .traffic import Observation
 

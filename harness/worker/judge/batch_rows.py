@@ -12,8 +12,8 @@ import torch
 from harness.cases.call_plan import Step
 from harness.cases.judged_case import JudgedCase
 from harness.cases.size_axes import ranges_of
-from harness.wire.case_specs import ArgumentSpec
-from harness.wire.served_calls import BatchRows
+from harness.wire.calls.case_specs import ArgumentSpec
+from harness.wire.results.served_calls import BatchRows
 from harness.worker.kit.arena import Value
 from harness.worker.oracle.caller import Run
 from harness.worker.oracle.problem import BadProblem, Inputs, Problem

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Sequence
 
 from harness.cases.call_plan import Step
 from harness.wire import limits
-from harness.wire.guest_messages import GPU_FAULT, OUT_OF_MEMORY
+from harness.wire.messages.guest import GPU_FAULT, OUT_OF_MEMORY
 from harness.worker.kit import place
 from harness.worker.oracle.answers import Answers
 from harness.worker.oracle.blame import Stop, blame

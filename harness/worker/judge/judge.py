@@ -11,12 +11,12 @@ import msgspec
 import torch
 
 from harness.linux import syscalls
-from harness.wire.channel import Channel, ChannelClosed
-from harness.wire.clock_messages import JUDGE_REQUESTS, Measure, Timer
+from harness.wire.channels.channel import Channel, ChannelClosed
 from harness.wire.errors import is_out_of_memory
-from harness.wire.evaluation import Basis, ErrorReport, Fact
-from harness.wire.judge_messages import Attach, Begin, Judged, Proceed, Specified, Specify, Weigh, Weighed
-from harness.wire.server_messages import Spawn
+from harness.wire.messages.clock import JUDGE_REQUESTS, Measure, Timer
+from harness.wire.messages.judge import Attach, Begin, Judged, Proceed, Specified, Specify, Weigh, Weighed
+from harness.wire.messages.server import Spawn
+from harness.wire.results.evaluation import Basis, ErrorReport, Fact
 from harness.worker.clock import floor
 from harness.worker.clock.clock import Clock
 from harness.worker.clock.clock_line import ClockLine

@@ -6,9 +6,9 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 
-from harness.wire import operators
-from harness.wire.evaluation import ErrorReport, Finding, Mismatch
-from harness.wire.verifier_messages import NotReplayed, Replayed, ReplayedOutput
+from harness.wire.calls import operators
+from harness.wire.messages.verifier import NotReplayed, Replayed, ReplayedOutput
+from harness.wire.results.evaluation import ErrorReport, Finding, Mismatch
 from harness.worker.oracle.caller import Run
 from harness.worker.oracle.worker_line import GuestSlow
 from suites.task import Output, Task

@@ -11,11 +11,11 @@ from functools import partial
 from harness.cases.call_plan import PATIENCE, Plan, Step
 from harness.cases.seeds import POOL, derive
 from harness.wire import limits
-from harness.wire.evaluation import ErrorReport, Finding, Mismatch
-from harness.wire.guest_messages import CaseTraffic, Load, Loaded
-from harness.wire.judge_messages import Begin
-from harness.wire.script_messages import DRAW_SEED
-from harness.wire.verifier_messages import NotReplayed, Replay, Replayed, ReplayResult
+from harness.wire.messages.guest import CaseTraffic, Load, Loaded
+from harness.wire.messages.judge import Begin
+from harness.wire.messages.script import DRAW_SEED
+from harness.wire.messages.verifier import NotReplayed, Replay, Replayed, ReplayResult
+from harness.wire.results.evaluation import ErrorReport, Finding, Mismatch
 from harness.worker.kit.arena import Arena
 from harness.worker.oracle.answers import compare_output
 from harness.worker.oracle.caller import Run, tensor_of

@@ -9,10 +9,10 @@ import torch
 
 from harness.cases.call_plan import Step
 from harness.cases.seeds import POOL
-from harness.wire import findings, limits, signatures
-from harness.wire.case_specs import CaseSpec
-from harness.wire.evaluation import Basis, ErrorReport, Fact, Finding, Layer
-from harness.wire.guest_messages import (
+from harness.wire import findings, limits
+from harness.wire.calls import signatures
+from harness.wire.calls.case_specs import CaseSpec
+from harness.wire.messages.guest import (
     GPU_FAULT,
     OUT_OF_MEMORY,
     CaseTraffic,
@@ -21,8 +21,9 @@ from harness.wire.guest_messages import (
     Load,
     Loaded,
 )
-from harness.wire.judge_messages import Begin, Failure, FirstCallPassed, FirstCaseRight, Judged
-from harness.wire.served_calls import BatchRows
+from harness.wire.messages.judge import Begin, Failure, FirstCallPassed, FirstCaseRight, Judged
+from harness.wire.results.evaluation import Basis, ErrorReport, Fact, Finding, Layer
+from harness.wire.results.served_calls import BatchRows
 from harness.worker.kit import place
 from harness.worker.oracle import integrity
 from harness.worker.oracle.answers import Answers

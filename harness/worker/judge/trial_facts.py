@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from harness.wire.evaluation import Basis, Fact
-from harness.wire.guest_messages import LeftBehind
+from harness.wire.messages.guest import LeftBehind
+from harness.wire.results.evaluation import Basis, Fact
 from harness.worker.oracle.caller import Run
 
 from .replay_findings import ReplayOutcome

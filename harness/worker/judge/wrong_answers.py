@@ -14,7 +14,7 @@ from functools import partial
 import torch
 
 from harness.cases.judged_case import JudgedCase
-from harness.wire.evaluation import Weakness
+from harness.wire.results.evaluation import Weakness
 from harness.worker.oracle.answers import compare_output
 from harness.worker.oracle.problem import BadProblem, Inputs, Problem, torch_dtype
 from harness.worker.oracle.vault import Given

@@ -17,7 +17,7 @@ from typing import Any
 import msgspec
 import torch
 
-from harness.wire.guest_messages import Argument
+from harness.wire.messages.guest import Argument
 
 GUARD_BYTES = 4096
 MOST_TAIL_BYTES = 1 << 16

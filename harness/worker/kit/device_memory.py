@@ -13,7 +13,7 @@ from contextlib import contextmanager
 
 import torch
 
-from harness.wire.guest_messages import SharedAt
+from harness.wire.messages.guest import SharedAt
 
 from .arena import GuardedInputs, Value, lay_out
 

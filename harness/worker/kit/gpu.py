@@ -9,7 +9,7 @@ from typing import Any
 import torch
 
 from harness.wire.device import Device
-from harness.wire.guest_messages import Argument
+from harness.wire.messages.guest import Argument
 
 HERE = torch.device("cuda", 0)
 POISON = 0xFF

@@ -11,7 +11,7 @@ from weakref import WeakValueDictionary
 
 import torch
 
-from harness.wire.timer_messages import LEAD, MOST_LEAD_MS
+from harness.wire.messages.timer import LEAD, MOST_LEAD_MS
 
 _DEVICE = torch.device("cuda", 0)
 _SLEEP: Callable[[int], None] = torch.cuda._sleep

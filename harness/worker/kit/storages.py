@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from harness.wire.records import LOWEST_ADDRESS, Address
+from harness.wire.calls.records import LOWEST_ADDRESS, Address
 
 NUMPY = torch.Tensor.numpy
 """`Tensor.numpy` before the guest counts its calls, for reads by the recorder. Disable torch's modes around a call: they would

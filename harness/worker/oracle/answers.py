@@ -8,7 +8,7 @@ from functools import partial
 import torch
 
 from harness.cases.judged_case import JudgedCase
-from harness.wire.evaluation import ErrorReport, Margin, Mismatch
+from harness.wire.results.evaluation import ErrorReport, Margin, Mismatch
 from harness.worker.kit.arena import Value
 from harness.worker.oracle import integrity
 from harness.worker.oracle.comparison import bounds, mismatch_wording

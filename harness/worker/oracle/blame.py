@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import re
 
-from harness.wire.evaluation import ErrorReport
-from harness.wire.guest_messages import OUT_OF_MEMORY
+from harness.wire.messages.guest import OUT_OF_MEMORY
+from harness.wire.results.evaluation import ErrorReport
 from harness.worker.oracle.comparison.mismatch_wording import CaseError
 
 from .worker_line import CandidateRaised, GuestLied, GuestSlow, NoAnswer

@@ -12,14 +12,14 @@ from functools import cached_property
 import torch
 
 from harness.cases.call_plan import Step
-from harness.wire.guest_messages import Call, OutputData, Returned
 from harness.wire.limits import TimeLimits
-from harness.wire.verifier_messages import ReplayedOutput
+from harness.wire.messages.guest import Call, OutputData, Returned
+from harness.wire.messages.verifier import ReplayedOutput
 from harness.worker.kit import place
 from harness.worker.kit.arena import Arena, lay_out
 from harness.worker.kit.device_memory import DeviceArena, NotShared, SharedMemory, rounded
 from suites.dtypes import ITEM_BYTES
-from suites.signature import parse_signature
+from suites.source.signature import parse_signature
 from suites.task import Case, Task
 from suites.tolerances import dtype_of
 

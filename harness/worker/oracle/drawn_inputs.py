@@ -10,8 +10,8 @@ from pathlib import Path
 
 import torch
 
-from harness.wire.encoding import ENCODER
-from harness.wire.profile_messages import DRAW, DRAW_INPUTS, DRAWN, MEMORY, DrawInputs, DrawnInputs
+from harness.wire.channels.encoding import ENCODER
+from harness.wire.messages.profiled import DRAW, DRAW_INPUTS, DRAWN, MEMORY, DrawInputs, DrawnInputs
 from harness.worker.kit import arena, place
 
 from .problem import BadProblem, Problem

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import time
 
-from harness.wire.channel import Channel, ChannelClosed
-from harness.wire.clock_messages import JUDGE_REQUESTS, ClockReport
-from harness.wire.encoding import ENCODER
-from harness.wire.guest_messages import Alive
-from harness.wire.judge_messages import Entered, JudgeReport, Left, Proceed, TurnWanted
+from harness.wire.channels.channel import Channel, ChannelClosed
+from harness.wire.channels.encoding import ENCODER
+from harness.wire.messages.clock import JUDGE_REQUESTS, ClockReport
+from harness.wire.messages.guest import Alive
+from harness.wire.messages.judge import Entered, JudgeReport, Left, Proceed, TurnWanted
 
 
 class EngineLine:

@@ -6,9 +6,10 @@ import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from harness.wire import findings, limits, operators
-from harness.wire.evaluation import ErrorReport
-from harness.wire.guest_messages import LeftBehind, Plain, Returned
+from harness.wire import findings, limits
+from harness.wire.calls import operators
+from harness.wire.messages.guest import LeftBehind, Plain, Returned
+from harness.wire.results.evaluation import ErrorReport
 from suites.task import Output, Task
 
 if TYPE_CHECKING:

@@ -15,8 +15,8 @@ import torch
 
 from harness.cases import seeds
 from harness.cases.judged_case import FAR, JudgedCase, RowKind
-from harness.wire.case_specs import ArgumentSpec, CaseSpec
-from harness.wire.guest_messages import Plain
+from harness.wire.calls.case_specs import ArgumentSpec, CaseSpec
+from harness.wire.messages.guest import Plain
 from harness.worker.kit import arena, place
 from harness.worker.kit.arena import Value
 from harness.worker.kit.in_place import with_changed_inputs, without_plain

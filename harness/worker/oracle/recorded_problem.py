@@ -12,8 +12,8 @@ import torch
 
 from harness.cases import seeds
 from harness.cases.judged_case import JudgedCase
-from harness.wire.case_specs import CaseSpec
-from harness.wire.script_messages import (
+from harness.wire.calls.case_specs import CaseSpec
+from harness.wire.messages.script import (
     CALL,
     CALLS_FILE,
     DRAW_SEED,

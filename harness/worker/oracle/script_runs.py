@@ -10,10 +10,10 @@ from typing import TypeVar
 import msgspec
 
 from harness.wire import limits
-from harness.wire.channel import BadFrame, Channel, ChannelClosed, ChannelTimeout
-from harness.wire.encoding import ENCODER, decode_message
-from harness.wire.guest_messages import Hello
-from harness.wire.script_messages import (
+from harness.wire.channels.channel import BadFrame, Channel, ChannelClosed, ChannelTimeout
+from harness.wire.channels.encoding import ENCODER, decode_message
+from harness.wire.messages.guest import Hello
+from harness.wire.messages.script import (
     SCRIPT_REPORTS,
     RanCall,
     RanScript,

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 import torch
 
 from harness.cases.judged_case import JudgedCase
-from harness.wire.guest_messages import Plain
+from harness.wire.messages.guest import Plain
 from harness.worker.kit import place
 from harness.worker.kit.arena import Value
 

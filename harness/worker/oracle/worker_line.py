@@ -13,10 +13,10 @@ import msgspec
 
 from harness.linux import syscalls
 from harness.wire import limits
-from harness.wire.channel import BadFrame, Channel, ChannelClosed, ChannelTimeout
-from harness.wire.encoding import decode_message
-from harness.wire.guest_messages import Broken, Failed, Hello
-from harness.wire.requests import ANSWERS, WorkerRequest, encode_request
+from harness.wire.channels.channel import BadFrame, Channel, ChannelClosed, ChannelTimeout
+from harness.wire.channels.encoding import decode_message
+from harness.wire.messages.guest import Broken, Failed, Hello
+from harness.wire.messages.requests import ANSWERS, WorkerRequest, encode_request
 
 Wanted = TypeVar("Wanted", bound=msgspec.Struct)
 

@@ -19,8 +19,8 @@ import triton
 
 from harness.sandbox import sandbox
 from harness.wire import limits
-from harness.wire.encoding import ENCODER
-from harness.wire.profile_messages import (
+from harness.wire.channels.encoding import ENCODER
+from harness.wire.messages.profiled import (
     DRAWN,
     DRAWN_INPUTS,
     ENDED,

@@ -12,16 +12,16 @@ import torch
 from msgspec.structs import replace
 
 from harness.cases.seeds import derive
-from harness.wire.script_messages import MODEL_SEED, RecordedCall, RunScript, TensorData
+from harness.wire.messages.script import MODEL_SEED, RecordedCall, RunScript, TensorData
 from harness.worker.kit.poison import Poison
 
 from .execution import EndsHere
 from .expressions import CannotExpress, Expressions, Made, data_of, parameter_names, parts_of
-from .gradients import Gradients, with_gradients
-from .guard_zones import guard_zones
-from .host_operators import FreshMemory, HostOperators
-from .moved_bytes import ReadBytes, moved_bytes, reads_of_kernels
-from .results import outputs_of, returned_numbers, returned_words, truths_of
+from .one_call.gradients import Gradients, with_gradients
+from .one_call.guard_zones import guard_zones
+from .one_call.host_operators import FreshMemory, HostOperators
+from .one_call.moved_bytes import ReadBytes, moved_bytes, reads_of_kernels
+from .one_call.results import outputs_of, returned_numbers, returned_words, truths_of
 from .seeding import set_seed
 
 MOST_CALLS = 32

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from harness.wire.program_messages import RanProgram, Results, RunProgram
+from harness.wire.messages.program import RanProgram, Results, RunProgram
 from harness.worker.interpreter.interpreter import UnsupportedHere
 
 from .values import results_of

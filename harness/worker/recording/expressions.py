@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import torch
 import triton.language as tl
 
-from harness.wire.script_messages import CALL, RESERVED, RESULT, TensorData
+from harness.wire.messages.script import CALL, RESERVED, RESULT, TensorData
 from harness.worker.kit import arena
 from suites.dtypes import ITEM_BYTES
 

@@ -20,10 +20,10 @@ import torch
 
 from harness.hardware.targets import target
 from harness.wire import limits
-from harness.wire.channel import Channel, ChannelClosed
-from harness.wire.encoding import ENCODER
-from harness.wire.guest_messages import Hello
-from harness.wire.program_messages import (
+from harness.wire.channels.channel import Channel, ChannelClosed
+from harness.wire.channels.encoding import ENCODER
+from harness.wire.messages.guest import Hello
+from harness.wire.messages.program import (
     SCRIPT_REQUESTS,
     Compare,
     Compared,
@@ -34,8 +34,8 @@ from harness.wire.program_messages import (
     ScriptAnswer,
     ScriptRequest,
 )
-from harness.wire.script_messages import ADAPTER, NAN, RanCall, RanScript, RunCall, RunScript, Script
-from harness.wire.server_messages import Spawn
+from harness.wire.messages.script import ADAPTER, NAN, RanCall, RanScript, RunCall, RunScript, Script
+from harness.wire.messages.server import Spawn
 from harness.worker.candidate.loading import confine, import_candidate
 from harness.worker.guest.first_call import make_first_call, read_inputs
 from harness.worker.interpreter import interpreter
@@ -44,12 +44,13 @@ from harness.worker.kit.poison import Poison
 from harness.worker.triton_hooks import warm
 from harness.worker.triton_hooks.autotuning import Mode, policy
 
-from . import on_gpu, seeding
+from . import seeding
 from .call_log import CallLog
 from .execution import EndsHere, TimeLimit, execute, in_one_line, lay_texts, run_program
 from .expressions import data_of, tensor_problem
-from .host_operators import FreshMemory
 from .nodes import NodeRun
+from .one_call import on_gpu
+from .one_call.host_operators import FreshMemory
 from .performance_inputs import call_with_largest
 from .values import find_difference, tensor_of
 from .wrapping import wrap

@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 import torch
 
-from harness.wire.program_messages import ComparisonRule, Results, TensorValue, Value
-from harness.wire.script_messages import TensorData
+from harness.wire.messages.program import ComparisonRule, Results, TensorValue, Value
+from harness.wire.messages.script import TensorData
 from suites.task import QuantizationTolerance
 
 from .expressions import data_of, tensor_problem

@@ -1,5 +1,5 @@
 """
-Encodes arguments of a call as plain data (`harness.wire.records`): numbers, tensors, dtypes, descriptors, jit functions.
+Encodes arguments of a call as plain data (`harness.wire.calls.records`): numbers, tensors, dtypes, descriptors, jit functions.
 
 The recorder in the guest uses it; the replayer in the verifier decodes the data again.
 """
@@ -23,8 +23,8 @@ import triton.language as tl
 from triton import KernelInterface, TensorWrapper
 from triton.tools.tensor_descriptor import TensorDescriptor
 
-from harness.wire import records
-from harness.wire.records import Function, FunctionNotes, Language, Value, View
+from harness.wire.calls import records
+from harness.wire.calls.records import Function, FunctionNotes, Language, Value, View
 from harness.worker.interpreter.semantics import constants
 from harness.worker.triton_hooks.launch_options import is_option
 from harness.worker.triton_hooks.launches import Launch, computes_constants

@@ -14,8 +14,9 @@ from typing import Any
 
 import torch
 
-from harness.wire import limits, operators, records
-from harness.wire.records import LOWEST_ADDRESS, MAX_STEPS, Address, Function, Record, Value, View
+from harness.wire import limits
+from harness.wire.calls import operators, records
+from harness.wire.calls.records import LOWEST_ADDRESS, MAX_STEPS, Address, Function, Record, Value, View
 from harness.worker.candidate.loading import foreign_module
 from harness.worker.kit.arena import dtype_name
 from harness.worker.kit.storages import NUMPY, WORDS, addresses, holder, plain_tensors, read_bytes

@@ -7,8 +7,8 @@ from typing import Any
 
 import torch
 
-from harness.wire import operators
-from harness.wire.records import Items, Operator, Value, View
+from harness.wire.calls import operators
+from harness.wire.calls.records import Items, Operator, Value, View
 from harness.worker.kit.poison import poison
 
 from . import shadow

@@ -21,12 +21,12 @@ import msgspec
 import triton
 import triton.language as tl
 
-from harness.wire.records import Constexpr, Dtype, Function, FunctionNotes, Language, Value
+from harness.wire.calls.records import Constexpr, Dtype, Function, FunctionNotes, Language, Value
 from harness.worker.candidate.loading import package_file
 from harness.worker.interpreter.interpreted_launches import adopt_kernel
 from harness.worker.interpreter.semantics.expressions import names, rewrite_definition
 from harness.worker.kit import candidate_trace
-from suites.python_source import source_lines
+from suites.source.python_source import source_lines
 
 BUILTINS = {
     name: getattr(builtins, name)

@@ -11,8 +11,8 @@ from typing import Any
 
 import torch
 
-from harness.wire.launch_tape import INPUTS, Fill, Scalar, Tape, TapedKernel, TapedLaunch
-from harness.wire.records import Address, View
+from harness.wire.calls.launch_tape import INPUTS, Fill, Scalar, Tape, TapedKernel, TapedLaunch
+from harness.wire.calls.records import Address, View
 from harness.worker.kit import gpu
 
 _CALLS = {

@@ -8,7 +8,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from harness.wire.records import Address, View, fits
+from harness.wire.calls.records import Address, View, fits
 from harness.worker.interpreter.traffic import Observation
 
 from . import shadow

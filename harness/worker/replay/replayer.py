@@ -15,8 +15,8 @@ import triton
 import triton.language as tl
 from triton.tools.tensor_descriptor import TensorDescriptor
 
-from harness.wire import records
-from harness.wire.records import Function, Launch, Record, Step, Value, View
+from harness.wire.calls import records
+from harness.wire.calls.records import Function, Launch, Record, Step, Value, View
 from harness.worker.interpreter import interpreted_launches, interpreter
 from harness.worker.interpreter.traffic import Observation
 

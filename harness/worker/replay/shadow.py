@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import torch
 
-from harness.wire.records import View
+from harness.wire.calls.records import View
 
 UNWRITTEN = 0
 HOST = 1

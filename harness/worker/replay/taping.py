@@ -8,9 +8,9 @@ from typing import Any
 import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from harness.wire import operators
-from harness.wire.launch_tape import INPUTS, Fill, Scalar, Tape, TapedKernel, TapedLaunch
-from harness.wire.records import Address, View
+from harness.wire.calls import operators
+from harness.wire.calls.launch_tape import INPUTS, Fill, Scalar, Tape, TapedKernel, TapedLaunch
+from harness.wire.calls.records import Address, View
 from harness.worker.candidate import outputs
 from harness.worker.kit import arena
 from harness.worker.triton_hooks.launches import handle_compiled_launches, sizes

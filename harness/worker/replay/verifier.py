@@ -10,12 +10,12 @@ import torch
 
 from harness.hardware.targets import target
 from harness.wire import limits
-from harness.wire.channel import Channel
-from harness.wire.guest_messages import Load, Loaded
-from harness.wire.records import View
-from harness.wire.requests import RequestMessage, WorkerAnswer
-from harness.wire.server_messages import Spawn
-from harness.wire.verifier_messages import NotReplayed, Replay, Replayed, ReplayedOutput
+from harness.wire.calls.records import View
+from harness.wire.channels.channel import Channel
+from harness.wire.messages.guest import Load, Loaded
+from harness.wire.messages.requests import RequestMessage, WorkerAnswer
+from harness.wire.messages.server import Spawn
+from harness.wire.messages.verifier import NotReplayed, Replay, Replayed, ReplayedOutput
 from harness.worker.candidate.loading import confine
 from harness.worker.candidate.serving import serve
 from harness.worker.interpreter import interpreter

@@ -30,10 +30,10 @@ from harness.linux import syscalls
 from harness.linux.folder_removal import remove
 from harness.linux.worker_start import command
 from harness.wire import limits
-from harness.wire.channel import Channel
+from harness.wire.channels.channel import Channel
+from harness.wire.channels.encoding import ENCODER
 from harness.wire.device import VISIBILITY_VARIABLES, Device
-from harness.wire.encoding import ENCODER
-from harness.wire.server_messages import (
+from harness.wire.messages.server import (
     SERVER_REPORTS,
     SERVER_REQUESTS,
     End,

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import torch
 
-from harness.wire.channel import Channel
-from harness.wire.server_messages import Spawn
+from harness.wire.channels.channel import Channel
+from harness.wire.messages.server import Spawn
 from harness.worker.kit import gpu
 
 _ELEMENTS = 1 << 24

@@ -7,8 +7,8 @@ from contextlib import suppress
 import msgspec
 
 from harness.wire import limits
-from harness.wire.channel import Channel, ChannelClosed
-from harness.wire.server_messages import Spawn
+from harness.wire.channels.channel import Channel, ChannelClosed
+from harness.wire.messages.server import Spawn
 from harness.worker.candidate.loading import confine
 from harness.worker.triton_hooks import warm
 from harness.worker.triton_hooks.versions import build_launcher

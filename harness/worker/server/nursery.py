@@ -21,7 +21,7 @@ from harness.linux import syscalls
 from harness.linux.process_environment import INTERPRET
 from harness.linux.worker_start import command
 from harness.wire import limits
-from harness.wire.nursery_messages import NURSERY_REQUESTS, Bear, Kill
+from harness.wire.messages.nursery import NURSERY_REQUESTS, Bear, Kill
 
 from . import fork_server
 

@@ -7,8 +7,8 @@ from collections.abc import Callable
 import torch
 
 from harness.linux import syscalls
-from harness.wire.channel import Channel
-from harness.wire.server_messages import Spawn
+from harness.wire.channels.channel import Channel
+from harness.wire.messages.server import Spawn
 from harness.worker.compiler import compiling
 from harness.worker.estimate import sampling_worker
 from harness.worker.guest import guest

@@ -7,8 +7,8 @@ from typing import Any
 
 import torch
 
-from harness.wire.guest_messages import CaseTraffic, OutputData, Returned
-from harness.wire.timer_messages import Fetch, pieces
+from harness.wire.messages.guest import CaseTraffic, OutputData, Returned
+from harness.wire.messages.timer import Fetch, pieces
 from harness.worker.candidate import outputs
 from harness.worker.kit import arena
 

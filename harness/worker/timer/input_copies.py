@@ -7,7 +7,7 @@ from typing import Any
 
 import torch
 
-from harness.wire.guest_messages import Argument
+from harness.wire.messages.guest import Argument
 from harness.worker.kit import gpu
 
 _ALIGNMENT = 512

@@ -7,7 +7,7 @@ from typing import Any
 
 import torch
 
-from harness.wire.served_calls import REPEATS, ServedCall
+from harness.wire.results.served_calls import REPEATS, ServedCall
 from harness.worker.candidate import outputs
 from harness.worker.kit.call_graph import CallGraph, NotCaptured
 from harness.worker.kit.stopwatch import Stopwatch

@@ -21,9 +21,9 @@ import msgspec
 import torch
 
 from harness.wire import limits
-from harness.wire.channel import Channel
+from harness.wire.channels.channel import Channel
 from harness.wire.device import Device
-from harness.wire.guest_messages import (
+from harness.wire.messages.guest import (
     GPU_FAULT,
     OUT_OF_MEMORY,
     Failed,
@@ -34,9 +34,9 @@ from harness.wire.guest_messages import (
     Loaded,
     Returned,
 )
-from harness.wire.requests import RequestMessage, WorkerAnswer, WorkerRequest
-from harness.wire.server_messages import Spawn
-from harness.wire.timer_messages import (
+from harness.wire.messages.requests import RequestMessage, WorkerAnswer, WorkerRequest
+from harness.wire.messages.server import Spawn
+from harness.wire.messages.timer import (
     LEAST_IN_BLOCK,
     SETS,
     Batch,

@@ -8,7 +8,7 @@ import inspect
 import triton
 import triton.language as tl
 
-from harness.wire.server_messages import Language
+from harness.wire.messages.server import Language
 
 FURTHER = (
     *("acos", "asin", "atan", "atan2", "cosh", "erfc", "expm1", "fmod", "isinf", "isnan", "log10", "log1p"),

@@ -16,10 +16,17 @@ import sys
 import threading
 import time
 from collections import defaultdict, deque
-from collections.abc import Callable, Hashable, Iterable, Mapping
+from collections.abc import Callable, Hashable, Mapping
 from importlib.machinery import ModuleSpec
 from types import ModuleType
 from typing import Any
+
+from wavedeck_capture_signatures import (  # type: ignore[import-not-found]  # PYTHONPATH holds its folder
+    TracedCall,
+    aliases,
+    described,
+    key_of,
+)
 
 ENVIRONMENT = "_WAVEDECK_CAPTURE"
 """Names the module, the function and the folder, one a line."""
@@ -27,10 +34,6 @@ MOST_SIGNATURES = 2000
 """Further signatures of a process are only counted."""
 MOST_VALUES = 256
 """Tensors that index are stored with their values if they have at most so many elements."""
-MOST_ITEMS = 64
-"""Longer lists and dicts are described by their type alone."""
-MOST_CHARACTERS = 64
-"""Longer texts are described by their type alone."""
 INDICES = ("torch.int64", "torch.int32")
 """Dtypes of tensors that index."""
 QUANTIZED = ("torch.int16", "torch.int8", "torch.uint8")
@@ -44,8 +47,6 @@ LAST_WAIT_S = 10.0
 """Longest wait for timings on a GPU when the process ends."""
 OPERATORS = "torch.ops"
 """The module of registered operators: its functions are `NAMESPACE.NAME`."""
-TRACED = ("FakeTensor", "FunctionalTensor")
-"""Tensors of a compiler, which hold no values."""
 
 
 def start(environ: Mapping[str, str]) -> None:
@@ -512,10 +513,6 @@ class Recorder:
         }
 
 
-class TracedCall(Exception):
-    """A compiler calls the function, with tensors that hold no values."""
-
-
 class Replacement:
     """Replaces a callable object: records its calls, and has its attributes."""
 
@@ -530,86 +527,3 @@ class Replacement:
     def __getattr__(self, name: str) -> Any:
         """Return an attribute of the object."""
         return getattr(self.__wrapped__, name)
-
-
-def key_of(value: Any, path: str, tensors: list[tuple[str, Any]], torch: Any) -> Hashable:
-    """Return a hashable description of a value, and add its tensors to `tensors`. `described` makes plain data of it."""
-    kind = type(value)
-    if torch is not None and isinstance(value, torch.Tensor):
-        if kind.__name__ in TRACED:
-            raise TracedCall
-        tensors.append((path, value))
-        device = "cuda" if value.is_cuda else value.device.type
-        return ("tensor", value.shape, value.stride(), value.dtype, device, value.requires_grad)
-    if value is None or kind is bool:
-        return ("scalar", kind, value)
-    if kind is int and -(2**63) <= value < 2**63:
-        return ("scalar", kind, value)
-    if kind is float and value - value == 0:  # finite
-        return ("scalar", kind, value)
-    if kind is str and len(value) <= MOST_CHARACTERS:
-        return ("scalar", kind, value)
-    if torch is not None and kind in (torch.dtype, torch.device):
-        return ("object", str(value))
-    if isinstance(value, (list, tuple)) and len(value) <= MOST_ITEMS:
-        items = (key_of(item, f"{path}[{place}]", tensors, torch) for place, item in enumerate(value))
-        return ("list", *items)
-    if kind is dict and len(value) <= MOST_ITEMS and all(type(name) is str for name in value):
-        items = ((name, key_of(item, f"{path}.{name}", tensors, torch)) for name, item in value.items())
-        return ("dict", *items)
-    return ("object", f"float {value}" if kind is float else f"{kind.__module__}.{kind.__qualname__}")
-
-
-def described(key: Any) -> dict[str, Any]:
-    """Return the description of a signature as plain data."""
-    arguments, same, shared = key
-    return {
-        "arguments": {name: described_value(value) for name, value in arguments},
-        "same": same,
-        "shared": shared,
-    }
-
-
-def described_value(key: Any) -> dict[str, Any]:
-    """Return the description of a value as plain data."""
-    kind, *parts = key
-    if kind == "tensor":
-        shape, strides, dtype, device, requires_grad = parts
-        return {
-            "kind": kind,
-            "shape": shape,
-            "strides": strides,
-            "dtype": str(dtype).rpartition(".")[2],
-            "device": device,
-            "requires_grad": requires_grad,
-        }
-    if kind == "scalar":
-        return {"kind": kind, "value": parts[1]}
-    if kind == "list":
-        return {"kind": kind, "items": [described_value(item) for item in parts]}
-    if kind == "dict":
-        return {"kind": kind, "items": {name: described_value(item) for name, item in parts}}
-    return {"kind": kind, "type": parts[0]}
-
-
-def aliases(tensors: list[tuple[str, Any]]) -> tuple[Hashable, Hashable]:
-    """Return the paths that are one tensor, and the paths of different tensors in one storage."""
-    if len(tensors) < 2:
-        return (), ()
-    storages = [tensor.untyped_storage().data_ptr() for _, tensor in tensors]
-    if len(set(storages)) == len(storages):
-        return (), ()
-    firsts: dict[int, tuple[str, int]] = {}
-    for (path, tensor), storage in zip(tensors, storages):
-        # An empty storage has the address 0, and shares nothing.
-        firsts.setdefault(id(tensor), (path, storage or -id(tensor)))
-    same = groups((id(tensor), path) for path, tensor in tensors)
-    return same, groups((storage, path) for path, storage in firsts.values())
-
-
-def groups(pairs: Iterable[tuple[int, str]]) -> tuple[tuple[str, ...], ...]:
-    """Return the paths that have the same key, in groups of at least two."""
-    paths: dict[int, list[str]] = {}
-    for key, path in pairs:
-        paths.setdefault(key, []).append(path)
-    return tuple(tuple(group) for group in paths.values() if len(group) > 1)

@@ -21,7 +21,7 @@ from suites.public.loading import Loading
 from suites.public.syntax.calls import test_calls
 from suites.public.syntax.flattened import NotFlat, Package
 from suites.public.task import EntryKind, EntryPoint, Part, PublicTask, TestForm
-from suites.python_source import parse_python
+from suites.source.python_source import parse_python
 
 _IMPORT = re.compile(
     r"^[ ]*((?:from[ ]+[.\w]+[ ]+import[ ]+(?:\([^)]*\)|[^(\n]+)|import[ ]+[.\w]+))", re.MULTILINE

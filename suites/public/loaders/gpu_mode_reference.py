@@ -11,7 +11,7 @@ import msgspec
 
 from suites.public.known import ROUNDED_ONCE
 from suites.public.syntax.outline import Outline
-from suites.python_source import parse_python
+from suites.source.python_source import parse_python
 from suites.task import Tolerance
 
 _CHECKS = frozenset({"make_match_reference", "match_reference", "verbose_allclose"})

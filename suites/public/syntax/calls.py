@@ -12,7 +12,7 @@ from suites.public.syntax.outline import Assignment, Outline, definitions
 from suites.public.syntax.script import Script
 from suites.public.syntax.signatures import entry_point
 from suites.public.task import EntryPoint, TestForm
-from suites.python_source import parse_python
+from suites.source.python_source import parse_python
 
 _RESULTS = ("result_gold", "test_results")
 _ORACLE = re.compile(

@@ -11,7 +11,7 @@ from functools import cached_property
 from pathlib import Path
 
 from suites.public.syntax.outline import Outline
-from suites.python_source import parse_python
+from suites.source.python_source import parse_python
 
 _IMPORT = re.compile(
     r"^(?:from[ ]+[.\w]+[ ]+import[ ]+(?:\([^)]*\)|[^(\n]+)|import[ ]+[^\n]+)$", re.MULTILINE

@@ -8,7 +8,7 @@ from typing import Any
 
 from suites.public.syntax.outline import Outline
 from suites.public.syntax.signatures import entry_point
-from suites.python_source import parse_python
+from suites.source.python_source import parse_python
 
 MOST_CONFIGS = 3
 """Configs of one task that are judged, in the order of its file."""

@@ -13,7 +13,7 @@ from functools import partial
 
 import msgspec
 
-from suites.python_source import parse_python
+from suites.source.python_source import parse_python
 
 MOST_TIMED_BYTES = 192 << 20
 """Bound for the call for timing: inputs, outputs, and the parameters that a recording holds."""

@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterator
 from functools import cached_property
 
-from suites.python_source import parse_python
+from suites.source.python_source import parse_python
 
 _BEGIN = re.compile(
     r"^(?:(?:async[ ]+)?def[ ]+(?P<function>\w+)|class[ ]+(?P<class>\w+)|(?P<value>\w+)[ ]*(?::[^=\n]+)?=(?!=)|[^\s#)\]}])",

@@ -7,7 +7,7 @@ import re
 from pathlib import Path
 
 from suites.public.syntax.outline import Outline
-from suites.python_source import parse_python
+from suites.source.python_source import parse_python
 
 _EMBEDDED = re.compile(r"^imported_kernel_function = (\w+)$", re.MULTILINE)
 _IMPORTED = re.compile(r"^from (\w+) import (\w+) as imported_kernel_function$", re.MULTILINE)

@@ -7,7 +7,7 @@ import re
 from functools import cached_property
 
 from suites.public.task import TestForm
-from suites.python_source import parse_python
+from suites.source.python_source import parse_python
 
 NO_TEST = re.compile(
     r"test_(performance|save_)\w*|run_(compile|performance|benchmark|profile)|main|model_benchmark_configs"

@@ -15,7 +15,7 @@ import msgspec
 import torch
 
 from harness.hardware.targets import target
-from harness.wire.case_specs import ArgumentSpec, CaseSpec
+from harness.wire.calls.case_specs import ArgumentSpec, CaseSpec
 from harness.worker.compiler.compiler import compile_candidate, prepare
 
 torch.set_num_threads(1)

@@ -13,8 +13,8 @@ from triton.backends.compiler import GPUTarget
 from triton.compiler import ASTSource
 
 from harness.worker.compiler.ttir_reads import arguments_read
-from harness.worker.recording import on_gpu
-from harness.worker.recording.moved_bytes import ReadBytes
+from harness.worker.recording.one_call import on_gpu
+from harness.worker.recording.one_call.moved_bytes import ReadBytes
 
 TARGETS = {"gfx942": GPUTarget("hip", "gfx942", 64), "sm_90": GPUTarget("cuda", 90, 32)}
 

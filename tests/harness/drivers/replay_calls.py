@@ -13,7 +13,7 @@ import msgspec
 import torch
 
 from harness.hardware.targets import target
-from harness.wire.records import Record
+from harness.wire.calls.records import Record
 from harness.worker.candidate.loading import import_candidate
 from harness.worker.guest import watch
 from harness.worker.interpreter import interpreter

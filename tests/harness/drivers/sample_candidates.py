@@ -12,8 +12,8 @@ import msgspec
 import torch
 
 from harness.hardware.targets import target
-from harness.wire.case_specs import ArgumentSpec, CaseSpec
-from harness.wire.sample_messages import SampleCases
+from harness.wire.calls.case_specs import ArgumentSpec, CaseSpec
+from harness.wire.messages.sampler import SampleCases
 from harness.worker.estimate import sampler
 from harness.worker.estimate.cpu_budget import Budget
 from harness.worker.estimate.sampling_worker import sample_case

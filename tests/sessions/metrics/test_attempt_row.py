@@ -6,8 +6,8 @@ import msgspec
 import pytest
 
 from harness import Verdict
-from harness.wire.evaluation import Basis, Fact
-from harness.wire.provenance import Provenance
+from harness.wire.results.evaluation import Basis, Fact
+from harness.wire.results.provenance import Provenance
 from sessions import events as ev
 from sessions.metrics.attempt_row import AttemptRow, attempt_rows
 from sessions.metrics.selection import best_rows

@@ -8,7 +8,7 @@ from functools import lru_cache
 from itertools import pairwise
 from typing import NamedTuple
 
-from suites.python_source import source_lines
+from suites.source.python_source import source_lines
 from tui.cockpit.draw.highlighting import highlighted
 from tui.cockpit.draw.lines import ELLIPSIS, Line, Span, beginning, cells, plain, wrap_line
 from tui.facts.text_diff import (

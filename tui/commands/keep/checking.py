@@ -10,7 +10,7 @@ from pathlib import Path
 from harness import DevicePool, JudgeExtraMissing, OracleReport, Target, Verdict, weigh_oracle
 from harness.node.discovery import CPU
 from harness.node.selection import targets_for
-from harness.processes.judge_python import OUR_PYTHON, JudgePython
+from harness.processes.starting.judge_python import OUR_PYTHON, JudgePython
 from suites import Task
 from tui.commands.options import say_default_target
 from tui.config import load

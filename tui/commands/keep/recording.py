@@ -9,7 +9,7 @@ from pathlib import Path
 
 from harness import DevicePool
 from harness.node.selection import targets_for, wait_for_devices
-from harness.processes.capacity import RECORDED_CASE_BYTES
+from harness.processes.gpus.capacity import RECORDED_CASE_BYTES
 from harness.recording.errors import NotRecorded
 from harness.recording.recorder import find_or_record
 from suites import (

@@ -11,7 +11,7 @@ from pathlib import Path
 from engine.predictions.results import ResultLines
 from harness import DevicePool
 from harness.node.selection import targets_for, wait_for_devices
-from harness.processes.capacity import RECORDED_CASE_BYTES
+from harness.processes.gpus.capacity import RECORDED_CASE_BYTES
 from harness.recording.references import ReferenceResult, Result, judge_reference
 from suites.public.recorded import recorded_folder, text_digest
 from suites.public.task import PublicTask

@@ -42,7 +42,7 @@ from .public_suites import show_public
 from .suites import entry, instruction_option, registry
 
 if TYPE_CHECKING:
-    from harness.processes.judge_python import JudgePython
+    from harness.processes.starting.judge_python import JudgePython
 
 
 @click.group(name="task")

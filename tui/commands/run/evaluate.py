@@ -24,9 +24,9 @@ from harness import (
     evaluate,
 )
 from harness.node.selection import ALL, IDLE, targets_for, wait_for_devices
-from harness.processes.judge_python import JudgePython
-from harness.processes.nursery import Nursery
-from harness.processes.quarantine import DeviceEvent, LeaseAwaited, NodeBack, NodeDown, Quarantined
+from harness.processes.gpus.quarantine import DeviceEvent, LeaseAwaited, NodeBack, NodeDown, Quarantined
+from harness.processes.starting.judge_python import JudgePython
+from harness.processes.starting.nursery import Nursery
 from harness.stages.cascade import refuse_text
 from harness.stages.modes import Attempt, Cases, Exam
 from harness.stages.spread import evaluate_everywhere

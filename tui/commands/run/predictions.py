@@ -28,7 +28,7 @@ from engine.predictions.results import (
 )
 from harness import Device, DevicePool
 from harness.node.selection import targets_for, wait_for_devices
-from harness.processes.capacity import RECORDED_CASE_BYTES
+from harness.processes.gpus.capacity import RECORDED_CASE_BYTES
 from harness.recording.original import check_definition
 from sessions import fold
 from sessions.catalog import Standing, journal_of

@@ -13,7 +13,7 @@ import click
 from engine.judge.rechecking import SLOWER, Rechecked, Result, recheck
 from harness import DevicePool
 from harness.node.selection import wait_for_devices
-from harness.processes.judge_python import JudgePython
+from harness.processes.starting.judge_python import JudgePython
 from sessions.home import home_from
 from sessions.kept_kernels import KeptKernel, accepted_kernels
 from suites import Task

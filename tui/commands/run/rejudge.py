@@ -18,7 +18,7 @@ from engine.predictions.plans import plan_rejudge
 from engine.predictions.results import WAVEDECK, PredictionResult
 from harness.node.selection import wait_for_devices
 from harness.recording.original import DEFINITIONS
-from harness.wire.evaluation import Verdict
+from harness.wire.results.evaluation import Verdict
 from sessions import SessionState, fold
 from sessions.catalog import find_sessions, journal_of
 from sessions.home import Home, home_from

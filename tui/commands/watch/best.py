@@ -6,7 +6,7 @@ import os
 
 import click
 
-from harness.wire.provenance import Provenance
+from harness.wire.results.provenance import Provenance
 from sessions.best_ever import BestEver, bests_ever
 from sessions.catalog import list_sessions
 from sessions.home import home_from

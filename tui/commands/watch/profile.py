@@ -8,7 +8,7 @@ import time
 import click
 
 from harness import Verdict
-from harness.wire.kernel_profile import Profile
+from harness.wire.results.kernel_profile import Profile
 from sessions import JournalTail
 from sessions.catalog import LATEST
 from sessions.events import ProfileAsked, ProfileTaken

@@ -16,7 +16,7 @@ import msgspec
 
 from harness import Evaluation, Latency, Verdict
 from harness.failures import first_failure
-from harness.wire.latency import Bound
+from harness.wire.results.latency import Bound
 from sessions.state.speed import speed_of
 from suites import Task, baseline_source
 

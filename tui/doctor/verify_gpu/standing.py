@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from harness import Device
 from harness.hardware.recognition import describe_device
 from harness.node.telemetry.samples import StateReport
-from harness.wire.provenance import Provenance
+from harness.wire.results.provenance import Provenance
 from sessions.home import home_from
 from sessions.verifications import standing_of
 from tui.doctor.doctor_findings import DoctorFinding, note, ok

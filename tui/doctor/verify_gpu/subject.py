@@ -11,9 +11,9 @@ from harness import Device, DevicePool, DeviceState, Evaluation, evaluate, targe
 from harness.hardware.recognition import describe_device
 from harness.node.telemetry.samples import StateReport
 from harness.node.telemetry.watcher import ask_once
-from harness.processes.quarantine import ServerProbe
+from harness.processes.gpus.quarantine import ServerProbe
 from harness.stages.modes import Attempt
-from harness.wire.provenance import Provenance
+from harness.wire.results.provenance import Provenance
 from suites import Task, load_suite
 
 SEED = 1

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from harness import Estimate, Evaluation
-from harness.wire.evaluation import SampledTraffic, Traffic
+from harness.wire.results.evaluation import SampledTraffic, Traffic
 from sessions.state.ranking import estimate_coverage, estimated_slowdown
 from tui.facts.evaluation.task_cases import sizes_words
 from tui.facts.tables import Column, Field, Table, table_of

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 from harness import Evaluation
-from harness.wire.provenance import Provenance, same_provenance
+from harness.wire.results.provenance import Provenance, same_provenance
 
 APART = "not compared with {name}: other hardware or software timed it"
 

@@ -9,7 +9,7 @@ import msgspec
 
 from harness import Evaluation, KernelResources
 from harness.assembly.code_texts import named_kernel
-from harness.wire.evaluation import GridFit
+from harness.wire.results.evaluation import GridFit
 from sessions.state.code_facts import code_words, loop_title
 from sessions.state.ranking import lowest_occupancy
 from tui.facts.tables import Cell, Column, Row, Table, row

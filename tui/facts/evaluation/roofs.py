@@ -6,8 +6,8 @@ from collections.abc import Iterable
 from typing import NamedTuple
 
 from harness import Evaluation, Latency, Outcome
-from harness.wire.latency import Bound, Efficiency
-from harness.wire.ratios import FLOORS
+from harness.wire.results.latency import Bound, Efficiency
+from harness.wire.results.ratios import FLOORS
 
 
 class RoofShare(NamedTuple):

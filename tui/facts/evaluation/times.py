@@ -6,8 +6,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from harness import Evaluation, Latency, Outcome
-from harness.wire.latency import Bound, DeviceState, LaunchTime, Window
-from harness.wire.serving_facts import serving_facts
+from harness.wire.results.latency import Bound, DeviceState, LaunchTime, Window
+from harness.wire.results.serving_facts import serving_facts
 from sessions.state.speed import speed_of
 from tui.facts.tables import NOTHING, Cell, Column, Row, Table, row
 from tui.facts.vocabulary import UNKNOWN, interval, percent, size, speedup

@@ -13,7 +13,7 @@ from sessions.state.findings import finding_words, findings_of
 from sessions.state.speed import Speed, attempt_speed, gain, is_apart
 from sessions.state.state import AttemptState, SessionState
 from sessions.state.winners import accepted_attempt
-from suites.python_source import source_lines
+from suites.source.python_source import source_lines
 from tui.facts.attempt import origin_words
 from tui.facts.evaluation.counted import estimate_words
 from tui.facts.tables import Cell, Column, Field

@@ -7,8 +7,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from harness.cases.judged_case import JudgedCase
-from suites.python_source import parse_literal
-from suites.signature import parse_signature
+from suites.source.python_source import parse_literal
+from suites.source.signature import parse_signature
 from suites.task import Distribution, Task
 
 _FEWEST = 3

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 import torch
 
-from harness.wire.evaluation import Margin, Mismatch
+from harness.wire.results.evaluation import Margin, Mismatch
 from harness.worker.kit.arena import Value
 from harness.worker.oracle.comparison import bounds
 from suites.task import QuantizationTolerance, Tolerance

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import msgspec
 
-from harness.wire.evaluation import ErrorReport, Finding, Mismatch
+from harness.wire.results.evaluation import ErrorReport, Finding, Mismatch
 from suites.task import EntryPoint
 
 _MOST_LINES = 6

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from harness import Latency
-from harness.wire.latency import LaunchTime, Timed, Window
+from harness.wire.results.latency import LaunchTime, Timed, Window
 from tui.cockpit.draw.lines import Line, Span, clean
 from tui.cockpit.screens.agent.page import tables_lines
 from tui.facts.evaluation.times import (

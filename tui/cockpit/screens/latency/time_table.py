@@ -6,7 +6,7 @@ from dataclasses import replace
 from enum import StrEnum
 
 from harness import Latency, Outcome
-from harness.wire.latency import Bound
+from harness.wire.results.latency import Bound
 from tui.cockpit.draw.lines import clean, shorten
 from tui.facts import vocabulary
 from tui.facts.evaluation.roofs import is_launch_bound, roof_share

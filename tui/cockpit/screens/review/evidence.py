@@ -8,8 +8,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from rich.cells import cell_len
 
 from harness import STAGES, Evaluation, Latency, Outcome, Verdict
-from harness.wire.latency import Bound
-from harness.wire.serving_facts import serving_facts
+from harness.wire.results.latency import Bound
+from harness.wire.results.serving_facts import serving_facts
 from sessions.names import stage_word
 from sessions.state.bests import best_key, measured_attempt, measured_bests, order
 from sessions.state.code_facts import code_difference

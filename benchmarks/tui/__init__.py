@@ -1,0 +1,1 @@
+"""The numbers of the cockpit: `python -m benchmarks.tui`."""

@@ -1,0 +1,198 @@
+"""Messages between the engine and the clock, which times a correct candidate in the judge's process. Torch-free."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import msgspec
+
+from harness.wire.calls.launch_tape import Tape
+from harness.wire.channels.encoding import text_to_path
+from harness.wire.effort import WHOLE, Effort
+from harness.wire.limits import TimeLimits
+from harness.wire.results.evaluation import ErrorReport
+from harness.wire.results.latency import LaunchTime, Method
+from harness.wire.results.served_calls import ServedCall
+from suites.task import Task
+
+from .guest import Alive
+from .judge import JudgeRequest, TurnWanted
+
+BASELINE, CANDIDATE = "baseline", "candidate"
+SIDES = (BASELINE, CANDIDATE)
+
+
+class TapedCall(msgspec.Struct, frozen=True):
+    """One call of a side in one case, recorded in a timer that has the side's source."""
+
+    tape: Tape | None
+    why_not: str = ""
+    """Why there is no tape."""
+    code: tuple[str, ...] = ()
+    """Digests of the tape's kernels."""
+    configs: dict[str, str] = {}
+    """Configs that autotuned kernels chose, by kernel."""
+    plain_ms: float | None = None
+    """Wall time of a plain call with its host code, back to back."""
+    peak_bytes: int = 0
+    served: ServedCall | None = None
+    """Facts that serving needs, of a candidate; `None` for a baseline."""
+
+
+class Measure(msgspec.Struct, frozen=True, tag="measure"):
+    """Time a candidate that was just judged correct, against the timing baseline."""
+
+    task: Task
+    sources: dict[str, str]
+    seed: int
+    target: str
+    limits: TimeLimits
+    cold: bool
+    against: str
+    flush_bytes: int
+    budget_s: float
+    """For all cases together, once the device is leased."""
+    effort: Effort = WHOLE
+    matmul_dtype: str = ""
+    """Dtype of the matrix product that the device is measured with; empty if the task has no matrix products."""
+    energy_s: float = 0.0
+    """Duration of each side's plain calls in each case, if the device counts energy; 0: not measured."""
+    baseline_calls: dict[str, TapedCall] = {}
+    """Calls of the baseline that an earlier timing recorded, by case; empty: this timing records them."""
+
+
+class Timer(msgspec.Struct, frozen=True, tag="timer"):
+    """One process to time in. Descriptor: the clock's end of its channel."""
+
+    side: str
+    """Empty for a player."""
+    pid: int
+    served: bool = False
+    """A player that earlier timings used: it said hello before."""
+
+
+class NeedTimers(msgspec.Struct, frozen=True, tag="need_timers"):
+    """The clock needs `count` processes of each side; the engine answers with one `Timer` for each.
+
+    Without sides it needs players, once it has the device.
+    """
+
+    sides: tuple[str, ...]
+    count: int
+
+
+class BaselineRecorded(msgspec.Struct, frozen=True, tag="baseline_recorded"):
+    """The baseline's calls, for later timings; the engine answers with `Proceed`. Its recorder lives until then."""
+
+    calls: dict[str, TapedCall]
+
+
+class Block(msgspec.Struct, frozen=True):
+    """Samples that one process took in a row, in milliseconds of one call; times by `time.monotonic`."""
+
+    began_s: float
+    ended_s: float
+    samples_ms: tuple[float, ...]
+
+
+class Drawn(msgspec.Struct, frozen=True):
+    """A series of plain calls only, for the device's energy counter; times by `time.monotonic`."""
+
+    began_s: float
+    ended_s: float
+    calls: int
+
+
+class ProcessTimes(msgspec.Struct, frozen=True):
+    """The times of one process for one case; all but the blocks by the clock's own watch."""
+
+    side: str
+    pair: int
+    case: str
+    blocks: tuple[Block, ...]
+    wall_ms: float | None
+    """One call: of a graph replayed many times; else of calls with all work around them, less the work around them."""
+    plain_ms: float | None
+    peak_bytes: int
+    configs: dict[str, str]
+    launches: int = 0
+    """Calls in the graph that was timed; 0: calls were timed between events."""
+    cold: bool = True
+    """The caches did not hold the inputs."""
+    drawn: Drawn | None = None
+    taped: bool = False
+    """The launches of a tape were timed, in a process that never saw the source."""
+    host_ms: float = 0.0
+    """The host's time to launch one call, as the timer reports it."""
+    clock_mhz: int | None = None
+    """Median clock of the device in these blocks. Telemetry adds it, `None` if unknown."""
+
+
+class Floor(msgspec.Struct, frozen=True):
+    """What the device and the clock on it can resolve."""
+
+    empty_ms: float
+    """An empty kernel between two events."""
+    copies: tuple[tuple[int, float, float], ...]
+    """Bytes copied; bytes a second (read and written) with cold and with hot caches."""
+    graph_ms: float | None = None
+    """An empty kernel in a graph of many; `None` if the device captures no graph."""
+    matmul_flops_per_s: float | None = None
+    """FLOP/s of a large matrix product by torch in `Measure.matmul_dtype`."""
+
+    def empty_by(self, method: Method) -> float:
+        """An empty kernel's time, by this method, in milliseconds."""
+        return self.graph_ms if method is Method.GRAPH and self.graph_ms is not None else self.empty_ms
+
+
+def method_of(times: Iterable[ProcessTimes]) -> Method:
+    """How these processes were timed: by graphs if all of them were."""
+    return Method.GRAPH if all(process.launches for process in times) else Method.EVENTS
+
+
+class Taped(msgspec.Struct, frozen=True):
+    """Result of a case's launch tape."""
+
+    case: str
+    side: str = CANDIDATE
+    launches: int = 0
+    by_launch: tuple[LaunchTime, ...] = ()
+    """Times of the steps, in order; empty for a tape of one step or of very many."""
+    code: tuple[str, ...] = ()
+    why_not: str = ""
+    """Why there is no tape; empty if the tape was played, with right outputs."""
+
+
+class Measured(msgspec.Struct, frozen=True, tag="measured"):
+    """The result of a timing."""
+
+    times: tuple[ProcessTimes, ...]
+    floor: Floor | None
+    tapes: tuple[Taped, ...] = ()
+    served: tuple[ServedCall, ...] = ()
+    """The candidate's calls by case."""
+    confirmed_outputs: int = 0
+    """Outputs of timed calls that match the oracle."""
+    error: ErrorReport | None = None
+    """Why the candidate is not correct, if timing found that."""
+    problem: str = ""
+    """Why not everything was timed, if that is not the candidate's fault."""
+    ended: str = ""
+    """The side of a timer that ended when it should have answered; the engine knows how it ended."""
+    why_events: dict[str, str] = {}
+    """Why short cases were timed between events and not in a graph, by case."""
+    seconds: dict[str, float] = {}
+    not_shared: str = ""
+    """Why inputs went through host memory; empty if they did not."""
+    players_reusable: bool = False
+    """The players answered each request, and wait for the next timing."""
+    tapes_played: int = 0
+
+
+ClockRequest = Measure | Timer
+ClockReport = NeedTimers | BaselineRecorded | TurnWanted | Measured | Alive
+JUDGE_REQUESTS: msgspec.msgpack.Decoder[JudgeRequest | ClockRequest] = msgspec.msgpack.Decoder(
+    JudgeRequest | ClockRequest, dec_hook=text_to_path
+)
+"""Every request to the judge's process, in which the clock runs too."""
+CLOCK_REPORTS: msgspec.msgpack.Decoder[ClockReport] = msgspec.msgpack.Decoder(ClockReport)

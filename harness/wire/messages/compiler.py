@@ -1,0 +1,48 @@
+"""The compiling worker's report on one candidate and target. Torch-free."""
+
+from __future__ import annotations
+
+import msgspec
+
+from harness.wire.results.evaluation import KernelResources
+
+KEPT_BYTES = 300_000
+"""Compressed bytes of compiler texts that a session keeps of one candidate."""
+HOST_RAISED = "the entry point raised"
+"""Start of the error message if a candidate's host code raises while its kernels are compiled."""
+
+
+class HostWorkFound(msgspec.Struct, frozen=True):
+    """A call at `gpu` sizes that the host computed."""
+
+    case: str
+    operator: str = ""
+    """The operator that computed on the host; empty if no kernel was launched."""
+    line: int | None = None
+    moves: bool = False
+    """The host made more copies into parts of tensors than the judge allows; `operator` is the last of them."""
+    reads: bool = False
+    """Python read elements of tensors in that call. Tensors have no real values here, so the result may mean nothing."""
+    kernel: str = ""
+    """A launched kernel that the candidate does not define, with its module."""
+
+
+class CompileReport(msgspec.Struct, frozen=True, tag="compiled"):
+    """The result of compiling. At most one of `error` and `unsupported` is set."""
+
+    resources: tuple[KernelResources, ...] = ()
+    """One for each distinct binary and config in launch order, including configs that do not compile or do not fit."""
+    error: str | None = None
+    line: int | None = None
+    timed_out: bool = False
+    """Whether `error` says that a time limit passed."""
+    unsupported: str | None = None
+    """Why there is no result for this target; not the candidate's fault."""
+    notes: tuple[str, ...] = ()
+    patched: str = ""
+    """Parts of Triton or compiler settings that the candidate changed; nothing was compiled after that."""
+    host_work: HostWorkFound | None = None
+    argument_types: tuple[tuple[str, ...], ...] = ()
+    """Argument types of the kernels, each sequence once, if all are plain."""
+    texts: dict[str, bytes] = {}
+    """The compiler's texts that `resources` name, as gzip by their SHA-256; empty if the request keeps none."""

@@ -1,0 +1,245 @@
+"""Requests to workers with a candidate, and their answers. Torch-free.
+
+A guest's answers are evidence only: foreign code runs in its process.
+"""
+
+from __future__ import annotations
+
+from typing import Final, Literal
+
+import msgspec
+
+from harness.wire.calls.records import Record
+from harness.wire.calls.signatures import Parameter
+from harness.wire.results.evaluation import Finding, Layer
+
+
+class Hello(msgspec.Struct, frozen=True, tag="hello"):
+    """A guest's first message, sent before any foreign code ran."""
+
+    sandbox: tuple[Layer, ...]
+
+
+class Alive(msgspec.Struct, frozen=True, tag="alive"):
+    """The process works. A judge that is silent for longer than a case and its oracle may take is replaced.
+
+    A compiler sends it after each config of an autotuned kernel; it extends the time limit by a bounded time.
+    """
+
+
+class SharedAt(msgspec.Struct, frozen=True):
+    """Device memory of the judge that other processes can open."""
+
+    handle: bytes
+    size_bytes: int
+
+
+class Load(msgspec.Struct, frozen=True, tag="load"):
+    """Import the candidate. A verifier never runs its host code."""
+
+    source: str
+    target: str
+    entry_points: tuple[str, ...] = ()
+    allowed: tuple[str, ...] = ()
+    """Operators that a verifier may run."""
+    reach: SharedAt | None = None
+    """Memory to open before anything is imported; `Loaded` reports whether that worked."""
+
+
+class Argument(msgspec.Struct, frozen=True):
+    """One argument: a scalar, or a tensor in the arena."""
+
+    name: str
+    scalar: int | float | bool | str | None = None
+    dtype: str = ""
+    shape: tuple[int, ...] = ()
+    strides: tuple[int, ...] = ()
+    offset_bytes: int = 0
+    """Where the tensor's storage begins in the arena."""
+    storage_bytes: int = 0
+    tail_bytes: int = 0
+    """Bytes of the storage behind the tensor's last element."""
+    storage_offset: int = 0
+    """Elements of the storage before the tensor's first one."""
+
+    @property
+    def is_tensor(self) -> bool:
+        """Whether the argument is a tensor in the arena."""
+        return self.dtype != ""
+
+
+Plain = bool | int | float | None
+"""A part of a result that is no tensor."""
+
+
+class Call(msgspec.Struct, frozen=True, tag="call"):
+    """Run the entry point. The inputs are in `memory`, or in an arena whose descriptor comes with the message."""
+
+    entry_point: str
+    case: str
+    arguments: tuple[Argument, ...]
+    arena_bytes: int
+    hold: bool = False
+    """Keep the tensors; the next call may use the same ones."""
+    changed_inputs: tuple[str, ...] = ()
+    """For each output the input that becomes it, or an empty string. A call need not return such outputs."""
+    returns: tuple[str, ...] = ()
+    """See `Task.returns`."""
+    again: bool = False
+    """Use the tensors of the call before, which were held. Their memory has new values."""
+    parameters: tuple[str, ...] = ()
+    """Arguments to pass as `torch.nn.Parameter`."""
+    positional: tuple[str, ...] = ()
+    """Arguments to pass by position, in order; all others by name."""
+    no_gradients: bool = False
+    poison: int = 0
+    """Index into `poison.KINDS`: the content of memory that the call allocates."""
+    config: int = 0
+    """Index of the config that autotuned kernels run with, among those that pruning leaves; wraps around."""
+    memory: SharedAt | None = None
+    answers_at: int = 0
+    """Offset in `memory` from which outputs may be written."""
+    record: bool = False
+    zero_lanes: bool = False
+    """Lanes that a masked load without `other` leaves out hold 0, not NaN."""
+
+
+class Farewell(msgspec.Struct, frozen=True, tag="farewell"):
+    """Report the threads, processes and patches that the candidate left behind."""
+
+
+class Compile(msgspec.Struct, frozen=True, tag="compile"):
+    """Compile every launch of these cases for one target."""
+
+    source: str
+    entry_point: str
+    cases: msgspec.Raw
+    target: str
+    allowed: tuple[str, ...]
+    ahead: msgspec.Raw
+    """Further cases, whose launches are compiled on cores that are free and are not in the report."""
+    host_cpu_s: float
+    """CPU seconds for the host code of one case, compiling not counted."""
+    side_by_side: bool = True
+    """Compile kernels in parallel; false if there are many sources."""
+    keep_texts: bool = False
+    """The report has the compiler's texts."""
+
+
+GPU_FAULT: Final = "gpu_fault"
+OUT_OF_MEMORY: Final = "out_of_memory"
+NOT_COMPILED: Final = "compile"
+"""Kinds of `Failed` on a GPU only: it lost the process's work, is out of memory, or Triton does not compile the kernel for it."""
+FailedKind = Literal["exception", "missing_entry_point", "files", "gpu_fault", "out_of_memory", "compile"]
+"""All kinds of `Failed`. A verdict follows from the kind, so foreign code can choose no other."""
+
+
+class Failed(msgspec.Struct, frozen=True, tag="failed"):
+    """The candidate raised."""
+
+    kind: FailedKind
+    message: str
+    trace: str
+    line: int | None
+
+
+class Broken(msgspec.Struct, frozen=True, tag="broken"):
+    """The guest's own code raised, not the candidate; the guest's last message."""
+
+    message: str
+    imported: bool = False
+    """The import of the candidate had begun: the candidate may have caused it, by using up memory or processes."""
+
+
+class Loaded(msgspec.Struct, frozen=True, tag="loaded"):
+    """The candidate is imported."""
+
+    parameters: dict[str, tuple[Parameter, ...]]
+    """Parameters of each entry point, as `inspect` reports them."""
+    not_reached: str = ""
+    """Why the judge's memory cannot be opened; empty if it can, or if `Load` names none."""
+
+
+class OutputData(msgspec.Struct, frozen=True):
+    """One output. Its bytes in C order are judged; all other fields are evidence."""
+
+    type: str
+    """`torch.Tensor` only for exactly that type."""
+    dtype: str = ""
+    shape: tuple[int, ...] = ()
+    data: bytes = b""
+    at: int | None = None
+    """Offset of the bytes in the judge's shared memory; then `data` is empty."""
+    problem: str = ""
+    """Why the output is not a plain, dense tensor; empty if it is."""
+    aliases: str = ""
+    """Name of the tensor whose memory it overlaps; empty if it has memory of its own."""
+    from_kernel: bool = False
+    """A kernel stored into its memory, or into the memory it was copied from."""
+
+
+class Operator(msgspec.Struct, frozen=True):
+    """A tensor operator dispatched outside the candidate's kernels."""
+
+    name: str
+    """As `aten::add`, without the prefix."""
+    line: int | None
+    count: int
+
+
+class CaseTraffic(msgspec.Struct, frozen=True):
+    """The interpreter's counts for one case; evidence."""
+
+    case: str
+    requested_read_bytes: int
+    requested_write_bytes: int
+    unique_read_bytes: int
+    unique_write_bytes: int
+    dot_flops: int
+    launches: int
+    programs: int
+    missed_stores: tuple[str, ...] = ()
+    """The first few stores outside every tensor, one line each."""
+    undefined_lanes: tuple[int, ...] = ()
+    """Source lines of masked loads without `other`. Here their masked-off lanes hold NaN or a large integer."""
+    findings: tuple[Finding, ...] = ()
+
+
+class Returned(msgspec.Struct, frozen=True, tag="returned"):
+    """The entry point returned."""
+
+    structure: str
+    """`tensor`, `tuple`, `list`, or the name of any other returned type."""
+    outputs: tuple[OutputData, ...]
+    operators: tuple[Operator, ...]
+    host_elements: int
+    """Elements moved between tensors and Python (`.item()`, `.tolist()`, `.numpy()`, `torch.tensor()`)."""
+    kernels: tuple[str, ...]
+    traffic: CaseTraffic
+    unsupported: str
+    changed_output: bool
+    changed_state: tuple[str, ...] = ()
+    """Global settings that the call left changed, by their names in `global_state.py`."""
+    unfinished: str = ""
+    """Work of the call that still ran when it returned, in words; empty: none."""
+    copies: int = 0
+    """Copies and fills that write a part of a tensor."""
+    copying_line: int | None = None
+    record: Record | None = None
+    """The call's effects on memory, for a replay in a clean process; `None` if not requested."""
+    unrecorded: str = ""
+    """Why there is no record; empty if not requested."""
+    plain: tuple[Plain, ...] | None = ()
+    """Parts of the result that are no tensors, where `Task.returns` wants them; `None`: the result has other parts."""
+    foreign_kernels: tuple[str, ...] = ()
+    """Launched kernels that the candidate does not define, with their modules."""
+
+
+class LeftBehind(msgspec.Struct, frozen=True, tag="left_behind"):
+    """The threads, processes and patches that the candidate left behind."""
+
+    patched: tuple[str, ...]
+    threads: int
+    children: int
+    foreign_kernels: tuple[str, ...] = ()
+    """Kernels that a timer saw launched and that the candidate does not define."""

@@ -1,0 +1,149 @@
+"""Messages between the engine and the judge, which compares a candidate's outputs with the oracle. Torch-free."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+import msgspec
+
+from harness.cases.call_plan import Plan
+from harness.wire.limits import TimeLimits
+from harness.wire.results.evaluation import ErrorReport, Fact, Finding, Layer, Margin, Weakness
+from harness.wire.results.served_calls import BatchRows
+from suites.task import Case, Task
+
+from .guest import Alive, CaseTraffic
+
+
+class Begin(msgspec.Struct, frozen=True, tag="begin"):
+    """Judge one candidate. Descriptors: the judge's ends of the guest's and of the verifier's channel."""
+
+    task: Task
+    source: str
+    seed: int
+    guest_pid: int
+    verifier_pid: int | None
+    """`None`: calls are not replayed."""
+    target: str
+    limits: TimeLimits
+    exam: bool
+    """Every call is replayed."""
+    plan: Plan
+    further_cases: tuple[Case, ...]
+    """Hidden cases at `gpu` sizes, if a GPU judges too. Their kernels are compiled with those of the plan."""
+    asks: bool = False
+    """The judge sends `TurnWanted` before the import and before each call, and waits for `Proceed`."""
+
+
+class Attach(msgspec.Struct, frozen=True, tag="attach"):
+    """A script worker for the next request; the judge's end of its channel comes as a descriptor.
+
+    Only for tasks whose cases are calls of a script. The judge closes the channel after the next request.
+    """
+
+    target: str
+
+
+class Proceed(msgspec.Struct, frozen=True, tag="proceed"):
+    """The answer to `FirstCallPassed`, after the candidate compiled, and to `TurnWanted`."""
+
+    go: bool = True
+    """False: end the trial as cancelled; nobody needs its verdict."""
+
+
+class Weigh(msgspec.Struct, frozen=True, tag="weigh"):
+    """Try wrong answers on a task's oracle; there is no candidate."""
+
+    task: Task
+    seed: int
+
+
+class Weighed(msgspec.Struct, frozen=True, tag="weighed"):
+    """How strong a task's oracle is."""
+
+    tried: int
+    weaknesses: tuple[Weakness, ...]
+    problem: str = ""
+    """Why the task's own code can judge nothing; empty if it can."""
+    unsupported: bool = False
+    """The problem is this device: the task's own code is too slow on it."""
+
+
+class Specify(msgspec.Struct, frozen=True, tag="specify"):
+    """Report the arguments of a task's open cases at `gpu` sizes; there is no candidate."""
+
+    task: Task
+
+
+class Specified(msgspec.Struct, frozen=True, tag="specified"):
+    """The arguments of a task's open cases (`tuple[CaseSpec, ...]`)."""
+
+    cases: msgspec.Raw
+    problem: str = ""
+
+
+class Entered(msgspec.Struct, frozen=True, tag="entered"):
+    """The judge begins a stage; `at_s` by `time.monotonic`, which all processes of a machine share."""
+
+    stage: str
+    at_s: float
+
+
+class Left(msgspec.Struct, frozen=True, tag="left"):
+    """The judge ended a stage."""
+
+    stage: str
+    at_s: float
+    ok: bool | None
+    """`None`: not applicable on this device."""
+    detail: str
+
+
+class TurnWanted(msgspec.Struct, frozen=True, tag="turn_wanted"):
+    """Nothing runs on the GPU for this candidate; the judge waits for `Proceed` before the next call."""
+
+    alone: bool = False
+    """Everything is compiled, and the clock needs the GPU to itself."""
+
+
+class FirstCallPassed(msgspec.Struct, frozen=True, tag="first_call_passed"):
+    """The first case ran. The compile stage is next; the judge waits for `Proceed`."""
+
+    cases: msgspec.Raw
+    """Arguments of every case at `gpu` sizes (`tuple[CaseSpec, ...]`), for the compiling worker."""
+    ahead: msgspec.Raw
+    """Arguments of hidden cases, if a GPU runs them next; their kernels are compiled on cores that are free."""
+
+
+class FirstCaseRight(msgspec.Struct, frozen=True, tag="first_case_right"):
+    """The first case matches the oracle, and no access missed its tensor."""
+
+
+class Failure(StrEnum):
+    """A failure of one of the candidate's processes. The engine knows how the process ended, and decides what it means."""
+
+    GUEST_ENDED = "guest_ended"
+    GUEST_FAILED = "guest_failed"
+    """The judge's own code raised in the guest, after the import of the candidate had begun."""
+    VERIFIER_ENDED = "verifier_ended"
+
+
+class Judged(msgspec.Struct, frozen=True, tag="judged"):
+    """The judge's result for a candidate, and its last message."""
+
+    error: ErrorReport | None
+    traffic: tuple[CaseTraffic, ...] = ()
+    sandbox: tuple[Layer, ...] = ()
+    facts: tuple[Fact, ...] = ()
+    margins: tuple[Margin, ...] = ()
+    findings: tuple[Finding, ...] = ()
+    kernels: tuple[str, ...] = ()
+    batch_rows: tuple[BatchRows, ...] = ()
+    failure: Failure | None = None
+
+
+JudgeRequest = Attach | Begin | Proceed | Weigh | Specify
+JudgeReport = (
+    Entered | Left | Alive | TurnWanted | FirstCallPassed | FirstCaseRight | Judged | Weighed | Specified
+)
+JUDGE_REPORTS: msgspec.msgpack.Decoder[JudgeReport] = msgspec.msgpack.Decoder(JudgeReport)

@@ -1,0 +1,132 @@
+"""Watches the host code of a script: poisons memory that it allocates, and notes the operators of a recorded call."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import torch
+from torch.utils._python_dispatch import TorchDispatchMode
+
+from harness.wire.calls import operators
+from harness.worker.kit.poison import Poison, poison
+from harness.worker.recording.expressions import tensors_of
+
+from .moved_bytes import ReadBytes
+
+_SHOWN = frozenset({"dtype", "low", "high", "p", "mean", "std"})
+"""Keywords of an operator that draws random numbers which decide what it draws."""
+
+
+class _Watch(TorchDispatchMode):  # type: ignore[no-untyped-call]
+    """Calls `note` after each operator."""
+
+    @classmethod
+    def _should_skip_dynamo(cls) -> bool:
+        return False  # else torch imports its compiler, which takes a second
+
+    def __torch_dispatch__(
+        self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: Mapping[str, Any] | None = None
+    ) -> Any:
+        result = func(*args, **(kwargs or {}))
+        self.note(func, func._schema.name.rpartition("::")[2], (args, kwargs), result)
+        return result
+
+    def note(self, func: Any, name: str, arguments: Any, result: Any) -> None:
+        raise NotImplementedError
+
+
+class FreshMemory(_Watch):
+    """Between calls, poisons fresh floating-point tensors: an output buffer may hold the right results of an earlier run.
+
+    Integers keep their values: a script may use them as indices.
+    """
+
+    def __init__(self, kind: Poison, is_inside_call: Callable[[], bool]) -> None:
+        super().__init__()  # type: ignore[no-untyped-call]
+        self._poison = kind
+        self._is_inside_call = is_inside_call
+
+    def note(self, func: Any, name: str, arguments: Any, result: Any) -> None:
+        """Poison what the operator allocated."""
+        if name in operators.ALLOCATING and not self._is_inside_call():
+            for _, tensor in tensors_of(result):
+                if tensor.is_floating_point():
+                    poison(tensor, self._poison)
+
+
+def _call_text(name: str, args: tuple[Any, ...], named: Mapping[str, Any]) -> str:
+    """Return a call of an operator as Python text, without its device; tensors by dtype and shape."""
+    values = [_value_text(value) for value in args]
+    values += [f"{key}={value}" for key, value in named.items() if value is not None and key in _SHOWN]
+    return f"{name}({', '.join(values)})"
+
+
+def _value_text(value: Any) -> str:
+    if isinstance(value, torch.Tensor):
+        return f"a {str(value.dtype).removeprefix('torch.')}{list(value.shape)}"
+    return repr(value)
+
+
+class HostOperators(_Watch):
+    """In a call, poisons fresh tensors, and notes which operators compute and what they compute."""
+
+    def __init__(self, observation: Any, kind: Poison, reads: ReadBytes | None = None) -> None:
+        """`observation`: the interpreter's, or on a GPU a `LaunchCount`; `None` for a reference without kernels.
+
+        `reads` gets what operators read.
+        """
+        super().__init__()  # type: ignore[no-untyped-call]
+        self._observation = observation
+        self._poison = kind
+        self._reads = reads
+        self._worked: dict[int, torch.UntypedStorage] = {}
+        """Storages that hold results of operators, or copies of what kernels wrote, by address."""
+        self._moved: dict[int, tuple[torch.UntypedStorage, str]] = {}
+        """Storages that hold copies of inputs, by address, and the operator that made them."""
+        self.names: set[str] = set()
+        """Operators that compute outside of kernels."""
+        self.draws: list[str] = []
+        """Operators that draw random numbers, in order, as Python text."""
+
+    def note(self, func: Any, name: str, arguments: Any, result: Any) -> None:
+        """Note an operator, unless it is the interpreter's own."""
+        if func.is_view or (self._observation is not None and self._observation.launching):
+            return
+        args, named = arguments
+        if torch.Tag.nondeterministic_seeded in func.tags:
+            self.draws.append(_call_text(name, args, named or {}))
+        if self._reads is not None:
+            self._reads.note_operator(func, name, args, named or {})
+        if name in operators.ALLOCATING:
+            for _, tensor in tensors_of(result):
+                poison(tensor, self._poison)
+            return
+        moves = name in operators.MOVING
+        computes = name not in operators.FREE
+        if computes:
+            self.names.add(name)
+        worked = computes or (moves and any(self.has_work(source) for _, source in tensors_of(arguments)))
+        for _, tensor in tensors_of(result):
+            storage = tensor.untyped_storage()
+            if worked:
+                self._worked[storage.data_ptr()] = storage
+            elif moves:
+                self._moved[storage.data_ptr()] = storage, name
+
+    def note_output(self, tensor: torch.Tensor) -> None:
+        """Count the copy of an input as an operator that the task needs, if this output was made from one."""
+        moved = self._moved.get(tensor.untyped_storage().data_ptr())
+        if moved is not None:
+            self.names.add(moved[1])
+
+    @property
+    def launches_nothing(self) -> bool:
+        """True if a reference with kernels launched none."""
+        return self._observation is not None and not self._observation.launches
+
+    def has_work(self, tensor: torch.Tensor) -> bool:
+        """Return whether a kernel or an operator computed any of the tensor. Always true without an observation."""
+        if self._observation is None or tensor.untyped_storage().data_ptr() in self._worked:
+            return True
+        return bool(self._observation.wrote(tensor))

@@ -1,0 +1,40 @@
+"""Bases of events: what every event holds, and which are on disk before anything acts on them."""
+
+from __future__ import annotations
+
+import msgspec
+
+from harness import Evaluation
+from sessions.settings import SCHEMA
+
+
+class Event(msgspec.Struct, frozen=True, kw_only=True, tag_field="type"):
+    """Fields of every event; the journal sets them when it writes the event."""
+
+    seq: int = 0
+    """1, 2, 3, ... in a session: the total order."""
+    wall: float = 0.0
+    """Seconds since the epoch, UTC."""
+    mono: float = 0.0
+    """Seconds since this engine process started, from a monotonic clock; durations use it."""
+    schema: int = SCHEMA
+
+
+class DurableEvent(Event, frozen=True, kw_only=True):
+    """An event that is on disk (fsync) before anything acts on it: what it says is never paid or asked for again."""
+
+
+class PersonEvent(DurableEvent, frozen=True, kw_only=True):
+    """A person's command."""
+
+    by: str = ""
+    """The person's login name."""
+
+
+class JudgedEvent(DurableEvent, frozen=True, kw_only=True):
+    """The judge's result for an attempt or for a baseline."""
+
+    evaluation: Evaluation
+    """A verdict that is not `counted` says why there is no result."""
+    device_s: float = 0.0
+    """Seconds in which the judge held a device for it."""

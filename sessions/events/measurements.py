@@ -1,0 +1,54 @@
+"""Figures beside the verdicts: exams of winners, times of baselines and winners, profiles."""
+
+from __future__ import annotations
+
+from harness.wire.results.kernel_profile import Profile
+
+from .base import DurableEvent, Event, JudgedEvent
+
+
+class WinnerExamined(JudgedEvent, frozen=True, kw_only=True, tag="winner_examined"):
+    """At the end of an instance, its winner was judged on the exam cases.
+
+    No prompt of any instance ever contains any of it.
+    """
+
+    attempt: str
+
+
+class BaselineStageStarted(Event, frozen=True, kw_only=True, tag="baseline_stage"):
+    """The judge began a stage of a task's timing baseline; the first prompt waits for its end."""
+
+    task: str
+    stage: str
+    """A stage of the cascade, see `StageStarted`."""
+
+
+class BaselineMeasured(JudgedEvent, frozen=True, kw_only=True, tag="baseline_measured"):
+    """The timing baseline of a task was judged like a candidate, for the first prompt."""
+
+    task: str
+
+
+class WinnerMeasured(JudgedEvent, frozen=True, kw_only=True, tag="winner_measured"):
+    """An attempt was judged and timed again on one GPU: a winner with `spread`, or after `MeasureAsked`.
+
+    On the open cases; part of a prompt only if the model asked for it, by the tool `measure`.
+    """
+
+    attempt: str
+    device: str
+
+
+class ProfileTaken(DurableEvent, frozen=True, kw_only=True, tag="profile_taken"):
+    """An attempt, or the timing baseline of its task, ran under a profiler, after `ProfileAsked` or with `profile_best`."""
+
+    attempt: str
+    of_baseline: bool = False
+    profile: Profile | None = None
+    problem: str = ""
+    """Why there is no profile, and what to do."""
+    device_s: float = 0.0
+    """Seconds in which a device was held for it."""
+    asked: int = 0
+    """`seq` of the `ProfileAsked` that it answers; 0 with `profile_best`."""
