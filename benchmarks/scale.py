@@ -26,6 +26,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from array import array
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
@@ -138,7 +139,7 @@ class Turns(selectors.DefaultSelector):
 
     def __init__(self) -> None:
         super().__init__()
-        self.cpu_s: list[float] = []
+        self.cpu_s = array("d")  # not a list: its floats would be most of what grows
         self._since = time.thread_time()
 
     def select(self, timeout: float | None = None) -> list[tuple[selectors.SelectorKey, int]]:
@@ -187,7 +188,7 @@ def timed(method: Callable[..., Any], waited: list[float]) -> Callable[..., Any]
     return call
 
 
-async def beat(late: list[float]) -> None:
+async def beat(late: array[float]) -> None:
     """Note how late a timer of 10 ms is."""
     while True:
         due = time.perf_counter() + 0.01
@@ -222,7 +223,7 @@ async def play(
         devices=tuple(map(str, range(gpus))),
         providers={"scripted": Pace(concurrency=instances)},
     )
-    late: list[float] = []
+    late = array("d")
     waits = Waits([], [])
     with (
         tempfile.TemporaryDirectory() as folder,

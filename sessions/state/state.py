@@ -256,6 +256,8 @@ class AttemptState:
     """`attempt_speed` of `sessions.state.speed`, so that it is computed once a verdict."""
     kept_place: KeptFact | None = field(default=None, compare=False, repr=False)
     """`place` of `sessions.state.winners`, so that it is computed once a verdict."""
+    kept_measured: KeptFact | None = field(default=None, compare=False, repr=False)
+    """`measured_attempt` of `sessions.state.bests`, so that it is computed once a verdict."""
 
     @property
     def verdict(self) -> Verdict | None:
@@ -267,7 +269,7 @@ class AttemptState:
         """Compress the values that are read rarely once later attempts are judged: evaluation, source and calls."""
         whole = held(self, "evaluation")
         self.evaluation = compact(whole, Evaluation, f"{task} {self.verdict}")
-        for kept in ("kept_speed", "kept_place"):
+        for kept in ("kept_speed", "kept_place", "kept_measured"):
             fact: KeptFact | None = getattr(self, kept)
             if fact is not None and fact.evaluation is whole:
                 setattr(self, kept, fact._replace(evaluation=held(self, "evaluation")))

@@ -119,6 +119,18 @@ def test_conversation_goes_on_from_a_compressed_call() -> None:
     assert state.attempt("softmax#1/3").calls[-1].messages == (*first.messages, *follow.messages)
 
 
+def test_summary_expands_no_evaluation_twice(monkeypatch: pytest.MonkeyPatch) -> None:
+    state = compacted(list(chain(100)))  # more attempts than evaluations stay decoded
+    first = summarise(state)
+    monkeypatch.setattr(
+        "sessions.journal.compact._decode", lambda _: pytest.fail("an evaluation was expanded")
+    )
+    monkeypatch.setattr(
+        "sessions.journal.compact._decode_evaluation", lambda _: pytest.fail("an evaluation was expanded")
+    )
+    assert summarise(state) == first
+
+
 def test_kept_speed_follows_a_new_evaluation() -> None:
     state = compacted(list(chain(4)))
     attempt = state.attempt("softmax#1/1")
