@@ -1,8 +1,11 @@
-"""One session on many simulated GPUs: `python -m benchmarks.scale [--minutes M] [--profile FILE] GPUS ...`, or `--wire`.
+"""One session on many simulated GPUs: `python -m benchmarks.scale [--minutes M] [--hurry N] GPUS ...`, or `--wire`.
 
 Scheduler, prompts, budgets, journal, store and a following viewer are real. Each GPU has ten instances. The model streams two
 pieces a second and the judge holds a GPU: both only take time, drawn from `MODEL` and `JUDGE`. No harness runs. What it costs
 to read a streamed piece from a server is measured by `--wire`, with the real clients and a server on loopback.
+
+With `--hurry`, model and judge answer so many times faster. Instances then have many attempts, and what grows is the memory of
+earlier attempts.
 
 Other work on the machine makes wall times longer. So the delay of the event loop is also computed from the CPU time of its
 turns: how late a timer is that ends at a random moment, if the loop has a core for itself.
@@ -23,6 +26,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from array import array
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
@@ -43,7 +47,7 @@ from harness.wire.device import Device
 from sessions import Home, Recorder
 from sessions import events as ev
 from sessions.journal.journal import JournalTail
-from sessions.state.folding import apply
+from sessions.state.folding import apply_and_compact
 from sessions.state.state import SessionState
 from tests.support import model_server
 from tests.support.engines import ScriptedJudge, plan, run, shared
@@ -66,6 +70,9 @@ class Model:
 
     model = "scripted:slow"
 
+    def __init__(self, hurry: float) -> None:
+        self._tick_s = TICK_S / hurry
+
     async def reply(self, request: Request, on_piece: Callable[[Piece], None]) -> Reply:
         """See `Client`."""
         key = request.key
@@ -76,7 +83,7 @@ class Model:
             seconds *= random.Random(call).random()
         pieces = int(seconds / TICK_S)
         for _ in range(pieces):
-            await asyncio.sleep(TICK_S)
+            await asyncio.sleep(self._tick_s)
             on_piece(Piece("reasoning", PIECE))
         if key.role is ev.Role.REFLECTOR:
             text = "The mask of the last block is wrong."
@@ -93,8 +100,9 @@ class Model:
 class Judge(ScriptedJudge):
     """Judges one candidate at a time on each GPU, in a drawn time; two of five candidates fail."""
 
-    def __init__(self, gpus: int) -> None:
+    def __init__(self, gpus: int, hurry: float) -> None:
         super().__init__()
+        self._hurry = hurry
         self.devices: Sequence[Device] = tuple(
             Device(name=str(number), kind="cuda", target="gfx942") for number in range(gpus)
         )
@@ -115,7 +123,7 @@ class Judge(ScriptedJudge):
     async def _judge_on(
         self, device: str, source: str, task: str, on_stage: Callable[[Any], None]
     ) -> Evaluation:
-        seconds = JUDGE.draw(f"judge {source}") / len(STAGES)
+        seconds = JUDGE.draw(f"judge {source}") / len(STAGES) / self._hurry
         for stage in STAGES:
             on_stage(StageEntered(stage, device))
             await asyncio.sleep(seconds)
@@ -131,7 +139,7 @@ class Turns(selectors.DefaultSelector):
 
     def __init__(self) -> None:
         super().__init__()
-        self.cpu_s: list[float] = []
+        self.cpu_s = array("d")  # not a list: its floats would be most of what grows
         self._since = time.thread_time()
 
     def select(self, timeout: float | None = None) -> list[tuple[selectors.SelectorKey, int]]:
@@ -180,7 +188,7 @@ def timed(method: Callable[..., Any], waited: list[float]) -> Callable[..., Any]
     return call
 
 
-async def beat(late: list[float]) -> None:
+async def beat(late: array[float]) -> None:
     """Note how late a timer of 10 ms is."""
     while True:
         due = time.perf_counter() + 0.01
@@ -202,7 +210,9 @@ class Mark(NamedTuple):
     rss: int
 
 
-async def play(gpus: int, minutes: float, turns: Turns, profile: cProfile.Profile | None) -> Table:
+async def play(
+    gpus: int, minutes: float, hurry: float, turns: Turns, profile: cProfile.Profile | None
+) -> Table:
     """Run a session for so long and return the table of its figures, for each part of the run."""
     instances = INSTANCES_A_GPU * gpus
     tasks = TASKS[: max(1, min(len(TASKS), instances))]
@@ -213,7 +223,7 @@ async def play(gpus: int, minutes: float, turns: Turns, profile: cProfile.Profil
         devices=tuple(map(str, range(gpus))),
         providers={"scripted": Pace(concurrency=instances)},
     )
-    late: list[float] = []
+    late = array("d")
     waits = Waits([], [])
     with (
         tempfile.TemporaryDirectory() as folder,
@@ -224,7 +234,7 @@ async def play(gpus: int, minutes: float, turns: Turns, profile: cProfile.Profil
         recorder.record(ev.EngineStarted(host="here", pid=os.getpid()))
 
         def mark() -> Mark:
-            attempts = sum(attempt.evaluation is not None for attempt in recorder.state.attempts())
+            attempts = sum(attempt.verdict is not None for attempt in recorder.state.attempts())
             counts = len(turns.cpu_s), len(late), attempts, recorder._writer.last_seq, recorder._writer.size
             rss = psutil.Process().memory_info().rss
             return Mark(time.perf_counter(), time.thread_time(), time.process_time(), *counts, rss)
@@ -233,7 +243,7 @@ async def play(gpus: int, minutes: float, turns: Turns, profile: cProfile.Profil
         if profile is not None:
             profile.enable()
         beating = asyncio.create_task(beat(late))
-        running = asyncio.create_task(run(shared(recorder, session_plan, Model(), Judge(gpus))))
+        running = asyncio.create_task(run(shared(recorder, session_plan, Model(hurry), Judge(gpus, hurry))))
         for seconds in (10.0, *[(minutes * 60 - 10) / 4] * 4):
             await asyncio.wait(
                 {running, asyncio.create_task(asyncio.sleep(seconds))}, return_when="FIRST_COMPLETED"
@@ -250,7 +260,7 @@ async def play(gpus: int, minutes: float, turns: Turns, profile: cProfile.Profil
 
 
 def report(
-    marks: Sequence[Mark], turns_s: Sequence[float], late: Sequence[float], waits: Waits, viewer_s: float
+    marks: Sequence[Mark], turns_s: Sequence[float], late: Sequence[float], waits: Waits, viewed: Viewed
 ) -> Table:
     """Return a row for each part between two marks."""
     table = Table(
@@ -286,23 +296,32 @@ def report(
             f"{ordered[len(ordered) // 2]:.3f}; {ordered[int(len(ordered) * 0.99)]:.3f}; {ordered[-1]:.2f} s"
         )
         table.add_row(f"wait: {name}", str(len(waited)), "median; p99; worst", shown)
-    table.add_row("viewer", "", "", "", "", f"{viewer_s / (marks[-1].wall_s - marks[0].wall_s):.0%}")
+    share = viewed.cpu_s / (marks[-1].wall_s - marks[0].wall_s)
+    table.add_row("viewer", "", "", "", "", f"{share:.0%}", "", "", "", f"{viewed.mib:.0f}")
     return table
 
 
+class Viewed(NamedTuple):
+    """CPU seconds and most memory of a viewer."""
+
+    cpu_s: float
+    mib: float
+
+
 @contextlib.contextmanager
-def viewer(journal: Path) -> Iterator[Callable[[], float]]:
-    """Let a process follow the journal; yields a function that returns its CPU seconds, after the block."""
+def viewer(journal: Path) -> Iterator[Callable[[], Viewed]]:
+    """Let a process follow the journal; yields a function that returns what it took, after the block."""
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
     process = subprocess.Popen([sys.executable, "-m", "benchmarks.scale", FOLLOW, str(journal)])
-    spent = 0.0
+    spent = Viewed(0.0, 0.0)
     try:
         yield lambda: spent
     finally:
         process.terminate()
         process.wait()
         usage = resource.getrusage(resource.RUSAGE_CHILDREN)
-        spent = usage.ru_utime + usage.ru_stime - before.ru_utime - before.ru_stime
+        cpu_s = usage.ru_utime + usage.ru_stime - before.ru_utime - before.ru_stime
+        spent = Viewed(cpu_s, usage.ru_maxrss / 2**10)
 
 
 def follow(journal: Path) -> None:
@@ -311,7 +330,7 @@ def follow(journal: Path) -> None:
     with JournalTail(journal) as tail:
         while True:
             for event in tail.read_new():
-                apply(state, event)
+                apply_and_compact(state, event)
             time.sleep(FRAME_S)
 
 
@@ -365,6 +384,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description="One session on many simulated GPUs.")
     parser.add_argument("gpus", nargs="*", type=int, default=[8, 64, 200])
     parser.add_argument("--minutes", type=float, default=4.0)
+    parser.add_argument("--hurry", type=float, default=1.0, help="divides the times of model and judge")
     parser.add_argument("--profile", type=Path, help="file for the profile of the event loop")
     parser.add_argument("--wire", action="store_true", help="only what it costs to read streamed replies")
     parser.add_argument(FOLLOW, type=Path, help=argparse.SUPPRESS)
@@ -384,7 +404,7 @@ def main() -> int:
         turns = Turns()
         profile = cProfile.Profile() if options.profile else None
         with asyncio.Runner(loop_factory=partial(asyncio.SelectorEventLoop, turns)) as runner:
-            table = runner.run(play(gpus, options.minutes, turns, profile))
+            table = runner.run(play(gpus, options.minutes, options.hurry, turns, profile))
         load = ", ".join(f"{load:.1f}" for load in os.getloadavg())
         console.print(f"{gpus} GPUs, {INSTANCES_A_GPU * gpus:,} instances; load of the machine {load}")
         console.print(table)

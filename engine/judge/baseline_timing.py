@@ -51,14 +51,16 @@ def untimed_baseline(task: Task, baseline: Baseline, *, show_reference: bool) ->
 def _newest_timed(state: SessionState, task: Task) -> Evaluation | None:
     """The evaluation of the task's attempt that was timed last; `None` if none was."""
     name = task.id
-    timed = [
-        (attempt.judged_seq, attempt.evaluation)
+    judged = [
+        attempt
         for instance in state.instances.values()
         if instance.task == name
         for attempt in instance.attempts
-        if attempt.evaluation is not None and attempt.evaluation.latency
+        if attempt.verdict is not None
     ]
-    return max(timed, key=lambda entry: entry[0])[1] if timed else None
+    newest_first = sorted(judged, key=lambda attempt: attempt.judged_seq, reverse=True)
+    evaluations = (attempt.evaluation for attempt in newest_first)
+    return next((evaluation for evaluation in evaluations if evaluation and evaluation.latency), None)
 
 
 async def _evaluate(bench: Bench, task: Task, baseline: Baseline) -> Evaluation:

@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from functools import partial
 
 from engine.corpus.retrieval import Corpus
-from engine.prompting.judged import JudgedCandidate
+from engine.prompting.judged import JudgedCandidate, compact_all_but
 from engine.prompting.prompting import (
     Place,
     Setting,
@@ -112,6 +112,7 @@ class GeakEvolve:
             gains = [ranked.add(newcomer) for newcomer in newcomers]
             correct |= {newcomer.attempt: newcomer for newcomer in newcomers}
             without_gain = 0 if any(gains) else without_gain + bool(len(ranked))
+            compact_all_but((*ranked, pinned, *(lineage.line for lineage in lineages)), correct.values())
         return EndReason.ITERATIONS
 
 

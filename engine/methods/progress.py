@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from enum import Enum, auto
 
 from engine.methods.orders import Orders
-from engine.prompting.judged import JudgedCandidate
+from engine.prompting.judged import JudgedCandidate, compact_all_but
 from sessions.events import Origin, Role
 
 from .history import History
@@ -77,6 +77,10 @@ class Progress:
         """Returns the next step; drops the line at the trap."""
         if self.failures >= TRAP:
             self._drop_line()
+        compact_all_but(
+            (*self.history, self.last, self.pinned, self.line),
+            (*self.correct.values(), *self.given_up, self.line),
+        )
         best = self.pinned or self.history.best
         if self.line is not None:
             return Step(Move.REPAIR, Role.GENERATOR, Origin.REPAIR, self.line)

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from harness import Evaluation, Verdict
+from sessions.journal.compact import Compact, compact, compactable, held
 from sessions.state.ranking import Rank, rank, why_below
 
 
+@compactable("source", "evaluation")
 @dataclass(slots=True, eq=False)
 class JudgedCandidate:
     """A candidate that was judged, correct or not."""
@@ -50,3 +53,17 @@ class JudgedCandidate:
             earlier.insert(0, before)
             before = before.before
         return earlier
+
+
+def compact_all_but(
+    used: Iterable[JudgedCandidate | None], candidates: Iterable[JudgedCandidate | None]
+) -> None:
+    """Compress candidates and those before them, except the ones that the next prompts use."""
+    whole = {candidate.attempt for candidate in used if candidate is not None}
+    for candidate in candidates:
+        while candidate is not None and not isinstance(held(candidate, "evaluation"), Compact):
+            if candidate.attempt not in whole:
+                evaluation, task = candidate.evaluation, candidate.evaluation.task
+                candidate.source = compact(candidate.source, str, task)
+                candidate.evaluation = compact(evaluation, Evaluation, f"{task} {evaluation.verdict}")
+            candidate = candidate.before

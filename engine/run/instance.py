@@ -14,6 +14,7 @@ from collections import Counter
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager, suppress
 from pathlib import Path
+from weakref import WeakValueDictionary
 
 import msgspec
 
@@ -106,7 +107,7 @@ class InstanceContext:
         self._asked: Counter[Role] = Counter()
         self._passed: dict[str, Evaluation] = {}
         """Evaluations of the variants that were correct in earlier rungs of the current sweep, by source."""
-        self._judging: dict[str, asyncio.Lock] = {}
+        self._judging: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
         """By source, held while it is judged; all lanes share it."""
         self._fresh = False
         """True if the attempt has data that its commit may lack."""
@@ -227,7 +228,7 @@ class InstanceContext:
     async def settle(self) -> None:
         """See `Context`. A judged attempt is committed."""
         # An attempt that was cancelled before it had a candidate is only in the journal.
-        if not self._begun or self._attempt.evaluation is None or self._attempt.source is None:
+        if not self._begun or self._attempt.verdict is None or self._attempt.source is None:
             return
         if self._fresh or self._attempt.commit is None:
             await self._recorder.commit_attempt(self._name)
@@ -262,7 +263,7 @@ class InstanceContext:
                 await self._recorder.record_durable(
                     CallFailed(call=call.call, reason="cancelled", message=why, billed=True)
                 )
-        if attempt.evaluation is None:
+        if attempt.verdict is None:
             evaluation = cancelled_evaluation(self.task.id, self.device, why)
             await self._recorder.record_durable(AttemptJudged(attempt=attempt.attempt, evaluation=evaluation))
 
@@ -372,8 +373,8 @@ class InstanceContext:
                 attempt
                 for attempt in self._recorder.state.instances[self.key].attempts
                 if attempt.source
-                and attempt.evaluation is not None
-                and attempt.evaluation.verdict not in NO_VERDICT
+                and attempt.verdict is not None
+                and attempt.verdict not in NO_VERDICT
                 and _without_trailing_space(attempt.source) == wanted
             ),
             None,

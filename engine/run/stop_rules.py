@@ -39,6 +39,8 @@ def stop_of(rules: StopRules, attempts: Sequence[AttemptState], *, lanes: int = 
     `lanes` is the number of attempts that the instance makes at the same time. They do not see each other, so they
     count as one round.
     """
+    if rules == StopRules():
+        return None
     in_order = sorted(attempts, key=lambda attempt: attempt.judged_seq)
     timed = [(attempt, speed) for attempt in in_order if (speed := _counted_speed(attempt)) is not None]
     return (
@@ -50,7 +52,7 @@ def stop_of(rules: StopRules, attempts: Sequence[AttemptState], *, lanes: int = 
 
 def _counted_speed(attempt: AttemptState) -> Speed | None:
     """The speed of a correct attempt that was timed and that no person rejected; else `None`."""
-    if attempt.evaluation is None or attempt.verdict is not Verdict.CORRECT:
+    if attempt.verdict is not Verdict.CORRECT or attempt.evaluation is None:
         return None
     rejected = attempt.decision is not None and not attempt.decision.accepted
     return None if rejected else speed_of(attempt.evaluation)

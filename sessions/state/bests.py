@@ -5,6 +5,8 @@ A speedup only compares with speedups of the same provenance and against the sam
 
 from __future__ import annotations
 
+import functools
+import sys
 from collections.abc import Callable, Iterable
 from typing import NamedTuple, TypeVar
 
@@ -14,7 +16,7 @@ from harness import Evaluation, Verdict
 from harness.wire.results.provenance import Provenance, compared_values
 
 from .speed import Speed, attempt_speed, baseline_names, timed_evaluation
-from .state import AttemptState, Confirmation, SessionState
+from .state import AttemptState, Confirmation, KeptFact, SessionState
 
 T = TypeVar("T")
 
@@ -56,22 +58,35 @@ def best_key(measured: MeasuredBest) -> BestKey:
 
 def measured_attempt(task: str, attempt: AttemptState) -> MeasuredBest | None:
     """Returns the measurement of an attempt; `None` if it was not timed, is not correct or failed its exam."""
-    evaluation = timed_evaluation(attempt)
-    if evaluation is None or attempt.verdict is not Verdict.CORRECT:
+    if attempt.verdict is not Verdict.CORRECT:
         return None
-    speed = attempt_speed(attempt)
-    if speed is None or attempt.confirmation is Confirmation.NOT_CONFIRMED:
+    kept = attempt.kept_measured
+    if kept is None or not kept.is_of(attempt):
+        kept = attempt.kept_measured = KeptFact.of(attempt, _measure(task, attempt))
+    measured: MeasuredBest | None = kept.value
+    return measured
+
+
+def _measure(task: str, attempt: AttemptState) -> MeasuredBest | None:
+    speed, evaluation = attempt_speed(attempt), timed_evaluation(attempt)
+    if speed is None or evaluation is None or attempt.confirmation is Confirmation.NOT_CONFIRMED:
         return None
     return MeasuredBest(
         task=task,
         attempt=attempt.attempt,
         confirmed=attempt.confirmation is Confirmation.CONFIRMED,
         speed=speed,
-        product=product_of(evaluation),
-        against=baseline_names(evaluation.latency),
-        provenance=evaluation.provenance,
+        product=sys.intern(product_of(evaluation)),
+        against=sys.intern(baseline_names(evaluation.latency)),
+        provenance=_shared(evaluation.provenance),
         judged=attempt.judged_wall,
     )
+
+
+@functools.lru_cache(maxsize=256)
+def _shared(provenance: Provenance | None) -> Provenance | None:
+    """The first of equal provenances, so that a session keeps each once."""
+    return provenance
 
 
 def product_of(evaluation: Evaluation) -> str:

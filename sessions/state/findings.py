@@ -11,7 +11,7 @@ from .state import AttemptState
 
 def findings_of(attempt: AttemptState) -> tuple[Finding, ...]:
     """Returns the findings of the verdict, then those of the exam; each kind and line once, and none if not correct."""
-    if attempt.evaluation is None or attempt.verdict is not Verdict.CORRECT:
+    if attempt.verdict is not Verdict.CORRECT or attempt.evaluation is None:
         return ()
     of_exam = attempt.exam.findings if attempt.exam is not None else ()
     findings: dict[tuple[str, int | None, str], Finding] = {}

@@ -7,6 +7,7 @@ journal still shows everything that is left.
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterable
 from typing import assert_never
 
@@ -16,6 +17,7 @@ from harness.wire.device import devices_named
 from harness.wire.results.evaluation import Verdict
 from sessions import events as ev
 from sessions.journal.codec import Skipped
+from sessions.journal.compact import held
 from sessions.names import instance_key, split_attempt, split_call, split_instance
 
 from .copying import own_attempt
@@ -70,6 +72,16 @@ def apply(state: SessionState, event: ev.AnyEvent | Skipped) -> frozenset[str]:
     for key in dirty:
         if key in state.instances:
             state.instances[key].last_wall = event.wall
+    return dirty
+
+
+def apply_and_compact(state: SessionState, event: ev.AnyEvent | Skipped) -> frozenset[str]:
+    """Like `apply`, for a state that grows for hours: a verdict compresses what few readers need of earlier attempts."""
+    dirty = apply(state, event)
+    if isinstance(event, ev.AttemptJudged):
+        instance = state.instances.get(event.attempt.rpartition("/")[0])
+        if instance is not None:
+            instance.compact()
     return dirty
 
 
@@ -321,7 +333,7 @@ def _start_engine(state: SessionState, event: ev.EngineStarted) -> frozenset[str
             attempt.calls = [call for call in attempt.calls if not call.live]
             attempt.stage = attempt.examining = None
             attempt.word = "person" if attempt.waiting else "wait"
-            if attempt.evaluation is None:
+            if attempt.verdict is None:
                 attempt.stages = []
         if instance.finished is None:
             instance.word = "person" if any(attempt.waiting for attempt in instance.attempts) else "wait"
@@ -360,9 +372,9 @@ def _start_attempt(state: SessionState, event: ev.AttemptStarted) -> frozenset[s
 
 
 def _messages_of(instance: InstanceState, call: str) -> tuple[ev.Message, ...]:
-    """Returns the messages of an instance's call; none if the journal lacks it."""
+    """Returns the messages of an instance's call, as its state holds them; none if the journal lacks it."""
     calls = (state for attempt in reversed(instance.attempts) for state in reversed(attempt.calls))
-    return next((state.messages for state in calls if state.call == call), ())
+    return next((held(state, "messages") for state in calls if state.call == call), ())
 
 
 def _apply_call(
@@ -374,7 +386,7 @@ def _apply_call(
     dirty = frozenset((instance.key,))
     call = next((call for call in reversed(attempt.calls) if call.call == event.call), None)
     if call is None:
-        call = CallState(event.call, name.attempt, ev.Role(name.role), "", ())
+        call = CallState(event.call, attempt.attempt, ev.Role(name.role), "", ())
         attempt.calls.append(call)
     match event:
         case ev.CallStarted():
@@ -384,7 +396,8 @@ def _apply_call(
             )
             if event.continues:
                 messages = _messages_of(instance, event.continues) + messages
-            fresh = CallState(event.call, name.attempt, event.role, event.model, messages)
+            # The model's name is in every call.
+            fresh = CallState(event.call, attempt.attempt, event.role, sys.intern(event.model), messages)
             attempt.calls[attempt.calls.index(call)] = fresh
             _set_word(instance, attempt, WORD_OF_ROLE[event.role], event.wall)
         case ev.ReplyPiece():
@@ -401,7 +414,11 @@ def _apply_call(
         case ev.CallFinished():
             call.reasoning_words, call.text_words = Words(event.reasoning), Words(event.text)
             call.finished, call.failed, call.refused_wall, call.retry_wall = True, "", 0.0, 0.0
-            call.stop_reason, call.usage, call.cost_usd = event.stop_reason, event.usage, event.cost_usd
+            call.stop_reason, call.usage, call.cost_usd = (
+                sys.intern(event.stop_reason),
+                event.usage,
+                event.cost_usd,
+            )
             call.seconds, call.temperature, call.served = event.seconds, event.temperature, event.served
             call.turn = event.turn
             _set_word(instance, attempt, "wait", event.wall)
@@ -438,10 +455,10 @@ def _apply_judging(
             # A repeated stage: the judging started again, perhaps on another device.
             names = [stage.name for stage in attempt.stages]
             if event.stage in names:
-                del attempt.stages[names.index(event.stage) :]
+                attempt.stages = attempt.stages[: names.index(event.stage)]
         case ev.StageFinished():
             attempt.stage = None
-            attempt.stages.append(event.stage)
+            attempt.stages = [*attempt.stages, event.stage]
         case ev.AttemptJudged():
             attempt.stage, attempt.evaluation, attempt.same_as = None, event.evaluation, event.same_as
             attempt.stages = list(event.evaluation.stages)

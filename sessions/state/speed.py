@@ -145,7 +145,7 @@ def attempt_speed(attempt: AttemptState) -> Speed | None:
     if kept is None or not kept.is_of(attempt):
         evaluation = timed_evaluation(attempt)
         speed = speed_of(evaluation) if evaluation is not None else None
-        kept = attempt.kept_speed = KeptFact(attempt.evaluation, attempt.exam, speed)
+        kept = attempt.kept_speed = KeptFact.of(attempt, speed)
     speed_kept: Speed | None = kept.value
     return speed_kept
 

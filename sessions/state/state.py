@@ -34,6 +34,16 @@ from sessions.events import (
     Usage,
     WinnerMeasured,
 )
+from sessions.journal.compact import (
+    Compact,
+    Stages,
+    Turn,
+    compact,
+    compact_messages,
+    compactable,
+    expanded,
+    held,
+)
 from sessions.names import short_task, split_attempt, stage_word
 from sessions.settings import SessionDescription
 
@@ -65,10 +75,15 @@ class Words:
     def __bool__(self) -> bool:
         return bool(self._pieces)
 
+    def compact(self, likes: str) -> None:
+        """Compress the text, see `sessions.journal.compact`."""
+        if self._pieces and not isinstance(self._pieces[0], Compact):
+            self._pieces = [compact(str(self), str, likes)]
+
     def __str__(self) -> str:
         if len(self._pieces) > 1:
-            self._pieces = ["".join(self._pieces)]
-        return self._pieces[0] if self._pieces else ""
+            self._pieces = ["".join(map(expanded, self._pieces))]
+        return expanded(self._pieces[0]) if self._pieces else ""
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Words) and str(self) == str(other)
@@ -94,9 +109,14 @@ class KeptFact(NamedTuple):
     exam: Evaluation | None
     value: Any
 
+    @classmethod
+    def of(cls, attempt: AttemptState, value: object) -> KeptFact:
+        """Returns a fact about an attempt as it is now."""
+        return cls(held(attempt, "evaluation"), attempt.exam, value)
+
     def is_of(self, attempt: AttemptState) -> bool:
         """True if the attempt has no newer evaluation."""
-        return self.evaluation is attempt.evaluation and self.exam is attempt.exam
+        return self.evaluation is held(attempt, "evaluation") and self.exam is attempt.exam
 
 
 @dataclass(slots=True)
@@ -109,6 +129,7 @@ class Decision:
     wall: float
 
 
+@compactable("messages", "turn")
 @dataclass(slots=True)
 class CallState:
     """One call of a model, finished or in progress."""
@@ -135,7 +156,7 @@ class CallState:
     seconds: float | None = None
     temperature: float | None = None
     served: ServedModel | None = None
-    turn: tuple[dict[str, Any], ...] = ()
+    turn: Turn = ()
     """See `CallFinished`."""
 
     @property
@@ -169,7 +190,16 @@ class CallState:
         """True if more text may come."""
         return not self.finished and not self.failed
 
+    def compact(self, task: str) -> None:
+        """Compress prompt, reasoning and reply."""
+        self.messages = compact_messages(held(self, "messages"), f"{task} {self.role}")
+        self.reasoning_words.compact(f"{task} reasoning")
+        self.text_words.compact(f"{task} {self.role}")
+        if self.turn:
+            self.turn = compact(held(self, "turn"), Turn, task)
 
+
+@compactable("evaluation", "source", "stages")
 @dataclass(slots=True)
 class AttemptState:
     """One attempt: candidate, lineage, calls, evaluation."""
@@ -228,11 +258,28 @@ class AttemptState:
     """`attempt_speed` of `sessions.state.speed`, so that it is computed once a verdict."""
     kept_place: KeptFact | None = field(default=None, compare=False, repr=False)
     """`place` of `sessions.state.winners`, so that it is computed once a verdict."""
+    kept_measured: KeptFact | None = field(default=None, compare=False, repr=False)
+    """`measured_attempt` of `sessions.state.bests`, so that it is computed once a verdict."""
 
     @property
     def verdict(self) -> Verdict | None:
         """The judge's verdict, once there is one."""
-        return self.evaluation.verdict if self.evaluation else None
+        evaluation = held(self, "evaluation")
+        return evaluation.verdict if evaluation else None
+
+    def compact(self, task: str) -> None:
+        """Compress the values that are read rarely once later attempts are judged: evaluation, source and calls."""
+        whole = held(self, "evaluation")
+        self.evaluation = compact(whole, Evaluation, f"{task} {self.verdict}")
+        for kept in ("kept_speed", "kept_place", "kept_measured"):
+            fact: KeptFact | None = getattr(self, kept)
+            if fact is not None and fact.evaluation is whole:
+                setattr(self, kept, fact._replace(evaluation=held(self, "evaluation")))
+        self.stages = compact(held(self, "stages"), Stages, f"{task} {self.verdict}")
+        self.source = compact(held(self, "source"), str, task)
+        for call in self.calls:
+            if not call.live:
+                call.compact(task)
 
     @property
     def accepted(self) -> bool:
@@ -299,6 +346,13 @@ class InstanceState:
     """Best judged attempt so far, by `sessions.state.winners`; a failed attempt while none is correct (see `solved`)."""
     last_wall: float = 0.0
     """When its last event happened."""
+
+    def compact(self) -> None:
+        """Compress the judged attempts, except the best and the latest: for states that grow for a long time."""
+        judged = [attempt for attempt in self.attempts if attempt.verdict is not None]
+        for attempt in judged[:-1]:
+            if attempt.attempt != self.best and not isinstance(held(attempt, "evaluation"), Compact):
+                attempt.compact(self.task)
 
     @property
     def solved(self) -> bool:

@@ -75,7 +75,7 @@ def place(attempt: AttemptState) -> tuple[int, Rank]:
     """
     kept = attempt.kept_place
     if kept is None or not kept.is_of(attempt):
-        kept = attempt.kept_place = KeptFact(attempt.evaluation, attempt.exam, _place(attempt))
+        kept = attempt.kept_place = KeptFact.of(attempt, _place(attempt))
     sort_key: tuple[int, Rank] = kept.value
     return sort_key
 
@@ -99,4 +99,4 @@ def _rank(attempt: AttemptState) -> Rank:
 
 def _not_rejected(attempts: Iterable[AttemptState]) -> list[AttemptState]:
     """Judged attempts that no person rejected."""
-    return [attempt for attempt in attempts if attempt.evaluation is not None and not attempt.rejected]
+    return [attempt for attempt in attempts if attempt.verdict is not None and not attempt.rejected]

@@ -26,9 +26,10 @@ from sessions.events import (
 )
 from sessions.files import FileLock
 from sessions.home import Home, LiveFiles
+from sessions.journal.compact import held
 from sessions.journal.journal import Clock, JournalWriter, open_journal, read_journal
 from sessions.state.description import summarise
-from sessions.state.folding import apply, fold
+from sessions.state.folding import apply_and_compact, fold
 from sessions.state.state import AttemptState, InstanceState, SessionState, Words
 
 from .attempt_commits import (
@@ -162,7 +163,7 @@ class Recorder:
                 self._synced_seq = reached
 
     def _take(self, event: Event) -> None:
-        apply(self.state, cast("AnyEvent", event))
+        apply_and_compact(self.state, cast("AnyEvent", event))
         self._reasoning.see(event)
         if isinstance(event, DecisionMade | DecisionUndone):
             self._unsynced.pop(event.attempt, None)
@@ -197,7 +198,7 @@ class Recorder:
 
         Calls that finish later are in the journal, but not in the commit. A second call is harmless.
         """
-        if self._find(attempt)[0].evaluation is None:
+        if self._find(attempt)[0].verdict is None:
             raise NotDecidable(f"{attempt} is not judged, so there is nothing to commit")
         self._waiting[attempt] = None
         try:
@@ -242,7 +243,7 @@ class Recorder:
         """
         for attempt in committed(instance)[:-1]:
             for call in attempt.calls:
-                if call.messages and not call.live:
+                if held(call, "messages") and not call.live:
                     self._reasoning.forget(call.call)
                     call.messages, call.reasoning_words = (), Words()
 
@@ -330,7 +331,7 @@ class Recorder:
         waiting = [
             attempt
             for attempt in self.state.attempts()
-            if attempt.evaluation and attempt.commit is None and attempt.source is not None
+            if attempt.commit is None and attempt.verdict is not None and attempt.source is not None
         ]
         waiting.sort(key=lambda attempt: (attempt.committed_seq or math.inf, attempt.judged_seq))
         return [attempt.attempt for attempt in waiting]

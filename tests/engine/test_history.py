@@ -7,7 +7,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from engine.methods.history import History
+from engine.methods.orders import Orders
+from engine.methods.progress import Progress
 from engine.prompting.judged import JudgedCandidate
+from sessions.journal.compact import Compact, held
 from tests.support.evaluations import correct
 
 
@@ -53,3 +56,32 @@ def test_fewer_requested_bytes_rank_higher_without_timing() -> None:
     history.add(JudgedCandidate("softmax#1/1", "a", "", correct(requested_bytes=4000)))
     assert history.add(JudgedCandidate("softmax#1/2", "b", "", correct(requested_bytes=2000))) is True
     assert attempts(history) == [1, 2]
+
+
+def is_compact(candidate: JudgedCandidate) -> bool:
+    return isinstance(held(candidate, "evaluation"), Compact)
+
+
+def test_candidates_that_no_prompt_shows_are_compressed() -> None:
+    progress, candidates = Progress(), []
+    for number in range(1, 10):
+        newcomer = ancestor(number, 1.0 + number / 10)
+        newcomer.before = progress.history.best
+        progress.passed(newcomer)
+        progress.next_step()
+        candidates.append(newcomer)
+    assert [is_compact(candidate) for candidate in candidates] == [True] * 4 + [False] * 5
+    first = ancestor(1, 1.1)
+    assert (candidates[0].source, candidates[0].evaluation) == (first.source, first.evaluation)
+
+
+def test_person_can_pin_a_compressed_candidate() -> None:
+    progress = Progress()
+    for number in range(1, 10):
+        progress.passed(ancestor(number, 1.0 + number / 10))
+        progress.next_step()
+    progress.obey(Orders(pinned="softmax#1/1"))
+    base = progress.next_step().base
+    assert base is not None
+    assert base.evaluation == correct(speedup=1.1)
+    assert base.rank < progress.history.best.rank

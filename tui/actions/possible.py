@@ -28,7 +28,7 @@ def is_possible(
         Needs.HELD: paused,
         Needs.NOT_HELD: not paused,
         Needs.SOURCE: attempt is not None and bool(attempt.source),
-        Needs.JUDGED: attempt is not None and attempt.evaluation is not None,
+        Needs.JUDGED: attempt is not None and attempt.verdict is not None,
         Needs.CORRECT: attempt is not None and attempt.verdict is Verdict.CORRECT,
         Needs.DECIDED: attempt is not None and attempt.decision is not None,
         Needs.GPUS: bool(gpus_of(state)),

@@ -58,7 +58,7 @@ def is_agents_turn(state: SessionState, instance: InstanceState) -> bool:
     """True if an agent that is not Wavedeck's own has a verdict on each candidate that it sent, and may send more."""
     if state.started is None or state.started.method != AGENT or instance.key in state.left:
         return False
-    judged = sum(attempt.evaluation is not None for attempt in instance.attempts)
+    judged = sum(attempt.verdict is not None for attempt in instance.attempts)
     return judged == len(state.sent_to(instance.key)) < sum(state.phases(instance.key))
 
 

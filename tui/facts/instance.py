@@ -118,7 +118,7 @@ class FactsCache:
 def instance_facts(state: SessionState, instance: InstanceState) -> InstanceFacts:
     """Return the facts of an instance."""
     judged = sorted(
-        (attempt for attempt in instance.attempts if attempt.evaluation is not None),
+        (attempt for attempt in instance.attempts if attempt.verdict is not None),
         key=attrgetter("judged_seq"),
     )
     busy = busy_attempts(instance)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from sessions.events import ReplyPiece
-from sessions.state.folding import apply
+from sessions.state.folding import apply, apply_and_compact
 from sessions.state.state import SessionState
 from tui.cockpit.data.replays import Replay
 from tui.cockpit.data.sources import EventSource, LiveTail
@@ -45,8 +45,10 @@ class Feed:
             self.facts = FactsCache()
             return frozenset((EVERYTHING,))
         dirty: set[str] = set()
+        # A replay has all events in memory anyway.
+        take = apply_and_compact if self.replay is None else apply
         for event in batch.events:
-            keys = apply(self.state, event)
+            keys = take(self.state, event)
             if isinstance(event, ReplyPiece):
                 for key in keys:
                     self.facts.hear(key)

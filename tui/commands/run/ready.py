@@ -62,7 +62,7 @@ class VerdictPrinter(EventPrinter):
         lines = self._narrator.lines(event)
         match event:
             case AttemptJudged(attempt=name, evaluation=evaluation):
-                judged = sum(attempt.evaluation is not None for attempt in self.state.attempts())
+                judged = sum(attempt.verdict is not None for attempt in self.state.attempts())
                 why = f": {evaluation.error.first_line}" if evaluation.error is not None else ""
                 say(f"{judged} of {self._candidates}: {name}: {evaluation.verdict}{why}")
             case Notice(level="warning" | "error") | EngineStopped():

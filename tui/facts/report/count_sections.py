@@ -49,7 +49,7 @@ class TaskCost(NamedTuple):
 def _judged(attempts: Iterable[AttemptState]) -> list[AttemptState]:
     """Return the attempts with a verdict, in the order of their verdicts."""
     return sorted(
-        (attempt for attempt in attempts if attempt.evaluation is not None),
+        (attempt for attempt in attempts if attempt.verdict is not None),
         key=lambda attempt: attempt.judged_seq,
     )
 

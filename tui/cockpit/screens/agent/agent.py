@@ -223,7 +223,7 @@ Brackets are around the attempt that all panes are about.
         prompts = [call.messages for call in attempt.calls]
         failed = [call.failed for call in attempt.calls]
         person = (attempt.strategy, attempt.waiting, attempt.decision)
-        judged = (id(attempt.evaluation), id(attempt.exam), len(attempt.spread), attempt.examining)
+        judged = (attempt.judged_seq, id(attempt.exam), len(attempt.spread), attempt.examining)
         running = (attempt.stage, list(attempt.stages), prompts, failed)
         drawn = (
             self._tab,
@@ -235,7 +235,7 @@ Brackets are around the attempt that all panes are about.
             subject.can_act,
             bool(self.code.files.shapes),
         )
-        return attempt.attempt, *drawn, *person, *judged, *running, ended, base and id(base.evaluation)
+        return attempt.attempt, *drawn, *person, *judged, *running, ended, base and base.judged_seq
 
     @on(PageView.Resized)
     def _draw_page_anew(self) -> None:

@@ -80,7 +80,7 @@ def _verdicts(instances: Sequence[InstanceState], most: int, now_wall: float, wi
         (attempt.judged_seq, attempt, instance)
         for instance in instances
         for attempt in instance.attempts
-        if attempt.evaluation is not None
+        if attempt.verdict is not None
     ]
     newest = heapq.nlargest(most, judged, key=lambda verdict: verdict[0])
     name = max((len(attempt.attempt) for _, attempt, _ in newest), default=0)

@@ -102,7 +102,7 @@ def seen(entries: Sequence[QueueEntry]) -> list[tuple[object, ...]]:
         (
             entry.key,
             entry.kind,
-            id(entry.attempt.evaluation),
+            entry.attempt.judged_seq,
             id(entry.attempt.exam),
             entry.attempt.decision,
             entry.instance.finished,
