@@ -314,7 +314,8 @@ def _traffic(shape: Shape, version: int) -> Traffic:
     moved = 8 * 16 * 1000
     reads = 1 if version % 6 >= 2 else 3
     return Traffic(
-        shape.case, {"rows": 16, "columns": 1000}, moved // 2 * reads, moved // 2, moved // 2, moved // 2, moved,
+        case=shape.case, sizes={"rows": 16, "columns": 1000}, requested_read_bytes=moved // 2 * reads,
+        requested_write_bytes=moved // 2, unique_read_bytes=moved // 2, unique_write_bytes=moved // 2, minimal_bytes=moved,
         dot_flops=0, flops=80_000, launches=1, programs=16,
     )  # fmt: skip
 

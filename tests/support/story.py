@@ -34,7 +34,21 @@ def evaluation(
         speedup=speedup,
         latency=() if speedup is None else (timed(speedup),),
         resources={"gfx942": (KernelResources("k", "small", {}, None, "gfx942", "ab", (4, 1, 1), vgprs=32),)},
-        traffic=(Traffic("small", {"n": 8}, 640, 320, 64, 32, 96, 0, 48, 1, 4),),
+        traffic=(
+            Traffic(
+                case="small",
+                sizes={"n": 8},
+                requested_read_bytes=640,
+                requested_write_bytes=320,
+                unique_read_bytes=64,
+                unique_write_bytes=32,
+                minimal_bytes=96,
+                dot_flops=0,
+                flops=48,
+                launches=1,
+                programs=4,
+            ),
+        ),
     )
 
 

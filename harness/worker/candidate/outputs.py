@@ -12,7 +12,6 @@ from harness.worker.kit import arena
 from suites.dtypes import ITEM_BYTES
 
 HELD_BYTES = 64 << 20
-"""Addresses of a tensor's first byte and of the byte after its last."""
 
 
 def parts_of(value: Any) -> tuple[str, tuple[Any, ...]]:

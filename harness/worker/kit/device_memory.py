@@ -172,7 +172,11 @@ class OpenedMemory:
             self.close()
             torch.cuda.synchronize()  # makes torch's context the current one, in which the driver opens memory
             self._address = _Driver().open(place.handle)
-            self._handle, self._bytes = place.handle, _at(self._address, place.size_bytes)
+            try:
+                self._handle, self._bytes = place.handle, _at(self._address, place.size_bytes)
+            except BaseException:
+                _Driver().close(self._address)
+                raise
         return self._bytes
 
     def close(self) -> None:

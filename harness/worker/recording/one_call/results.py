@@ -20,7 +20,6 @@ EIGHT_BITS = 0.03
 """The same for other floats."""
 MOST_WORDS = 16
 """Items of a returned tuple or dictionary that are put in words."""
-"""Addresses of a tensor's first byte and of the byte after its last."""
 
 
 def outputs_of(
