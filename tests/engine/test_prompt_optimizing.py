@@ -70,13 +70,11 @@ def test_weights_of_cases_and_the_time_weighted_speedup_are_named() -> None:
 
 
 def test_equal_figures_are_called_a_tie() -> None:
-    longer = passing("softmax#1/2", source="a = 1\nb = 2\n")
-    prompt = text(optimize_prompt(SETTING, history=[longer, passing("softmax#1/4", source="a = 1\n")]))
-    assert "## softmax#1/2 ranks below softmax#1/4: equal figures, 2 against 1 statements\n" in prompt
-    last = text(optimize_prompt(SETTING, history=[passing("softmax#1/4", source="a = 1\n")], last=longer))
-    assert (
-        "softmax#1/2 is correct, but ranks below softmax#1/4: equal figures, 2 against 1 statements." in last
-    )
+    first, second = passing("softmax#1/2"), passing("softmax#1/4", source="a = 1\n")
+    prompt = text(optimize_prompt(SETTING, history=[first, second]))
+    why = "ranks below softmax#1/2: no figure differs, and the earlier attempt is kept"
+    assert f"## softmax#1/4 {why}\n" in prompt
+    assert "by fewer" not in prompt, "length is no figure of the rank"
 
 
 def test_other_timed_kernels_name_ratios_and_slower_cases() -> None:
