@@ -128,10 +128,10 @@ def test_at_its_least_time_no_faster_kernel_is_asked_for() -> None:
     prompt = text(optimize_prompt(SETTING, history=[changed(passing(), estimate=(bound,))]))
     assert "By the estimate no kernel is faster than" in prompt
     assert "correct in every case and faster" not in prompt
-    assert "Only fewer statements rank a module above it." in prompt
+    assert "No figure of the rank can get better." in prompt
     spilling = changed(passing(spills=12, width=32), estimate=(bound,))
     prompt = text(optimize_prompt(SETTING, history=[spilling]))
-    assert "by a better figure than widest loads of 32 bits, spilled registers: 12, or by fewer" in prompt
+    assert "by a better figure than widest loads of 32 bits, spilled registers: 12. Write" in prompt
 
 
 def test_a_case_without_an_estimate_is_not_called_worse() -> None:

@@ -71,7 +71,7 @@ def test_weights_of_cases_and_the_time_weighted_speedup_are_named() -> None:
 
 def test_equal_figures_are_called_a_tie() -> None:
     first, second = passing("softmax#1/2"), passing("softmax#1/4", source="a = 1\n")
-    prompt = text(optimize_prompt(SETTING, history=[first, second]))
+    prompt = text(optimize_prompt(SETTING, history=[second, first]))
     why = "ranks below softmax#1/2: no figure differs, and the earlier attempt is kept"
     assert f"## softmax#1/4 {why}\n" in prompt
     assert "by fewer" not in prompt, "length is no figure of the rank"
