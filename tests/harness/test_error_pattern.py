@@ -80,6 +80,18 @@ def test_wrong_scale_is_not_called_rounding() -> None:
     assert pattern_of(expected * 1.1, expected)[0] == ("each is 1.1 times the expected value")
 
 
+def test_sum_with_one_term_too_many_is_not_called_rounding() -> None:
+    """A softmax whose padded lanes load 0 instead of -inf: each row is a little too small, by a factor of its own."""
+    x = 3 * torch.randn(32, 1000, generator=torch.Generator().manual_seed(0))
+    expected = x.softmax(1)
+    exponentials = (x - x.amax(1, keepdim=True)).exp()
+    padded = 24 * (-x.amax(1, keepdim=True)).exp()
+    got = exponentials / (exponentials.sum(1, keepdim=True) + padded)
+    assert "round" not in pattern_of(got, expected)[0]
+    rounded = exponentials.bfloat16().float() / exponentials.sum(1, keepdim=True)
+    assert "one rounding to bfloat16" in pattern_of(rounded, expected)[0]
+
+
 def test_integer_cast_and_wrong_formula_are_told_apart() -> None:
     torch.manual_seed(0)
     expected = 5 * torch.randn(16, 200)
