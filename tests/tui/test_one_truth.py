@@ -9,7 +9,7 @@ import msgspec
 import pytest
 
 from engine.prompting.figures import achieved
-from harness import Verdict
+from harness import Estimate, Verdict
 from harness.wire.results.evaluation import Finding
 from sessions import SessionState, fold
 from sessions import events as ev
@@ -19,7 +19,7 @@ from sessions.state.description import summarise
 from sessions.state.info import Standing, info_of
 from sessions.store.attempt_commits import attempt_message
 from tests.support import story
-from tests.support.evaluations import failed
+from tests.support.evaluations import failed, judged
 from tests.support.journals import FAST_SOURCE, RIGHT_SOURCE, EventLog, examined
 from tests.support.measured_sessions import softmax_cases, timed
 from tui.cockpit.draw.lines import plain
@@ -36,6 +36,7 @@ from tui.commands.watch.best import FIELDS as BEST_FIELDS
 from tui.commands.watch.status import FIELDS as STATUS_FIELDS
 from tui.facts.attempt import gain_words
 from tui.facts.attention import attention
+from tui.facts.evaluation import counted
 from tui.facts.evaluation.certainty import certainty_words, exam_sentence, tolerance_words
 from tui.facts.evaluation.page import evaluation_tables
 from tui.facts.evaluation.verdict import headline
@@ -293,3 +294,12 @@ def test_report_names_the_kernel_that_was_accepted_last() -> None:
     assert re.search(r"softmax#2/3 +correct +rejected +ada .* reads twice", text)
     winner = report_of(session()).winners[0]
     assert (winner.is_chosen, winner.chosen.attempt) == (False, "softmax#2/1")
+
+
+def test_estimate_of_one_case_is_that_of_its_row() -> None:
+    """The sentence and the column count the same bytes: those that a die's cache cannot answer, where that is known."""
+    bounds = Estimate("gfx942", "ragged", {"m": 8}, 50.0, 175.0, "compute", "memory", "peaks", shared_us=75.0)
+    evaluation = judged(estimate=(bounds,))
+    (row,) = counted.estimates_table(evaluation).rows
+    assert counted.estimate_words(evaluation) == "est. 1.50x roof"
+    assert "est. 1.50x roof" in [cell.text for cell in row.cells]

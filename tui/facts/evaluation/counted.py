@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from harness import Estimate, Evaluation
 from harness.wire.results.evaluation import SampledTraffic, Traffic
-from sessions.state.ranking import estimate_coverage, estimated_slowdown
+from sessions.state.ranking import estimate_coverage, estimated_slowdown, estimated_us
 from tui.facts.evaluation.task_cases import sizes_words
 from tui.facts.tables import Column, Field, Number, Table, table_of
 from tui.facts.vocabulary import count, estimate, grouped, size
@@ -45,10 +45,10 @@ ESTIMATES: tuple[Field[Estimate], ...] = (
     Field(Column("sizes", drop=4), lambda bounds: sizes_words(bounds.sizes), "dim"),
     Field(Number("at best us"), lambda bounds: f"{bounds.low_us:,.4g}"),
     Field(
-        Number("shared on dies us", if_known=True, drop=3),
+        Number("shared on dies us", if_known=True),
         lambda bounds: "" if bounds.shared_us is None else f"{bounds.shared_us:,.4g}",
     ),
-    Field(Number("uncached us"), lambda bounds: f"{bounds.high_us:,.4g}"),
+    Field(Number("uncached us", drop=3), lambda bounds: f"{bounds.high_us:,.4g}"),
     Field(
         Column("bound", drop=2),
         lambda bounds: " to ".join(dict.fromkeys((bounds.bound_low, bounds.bound_high))),
@@ -56,7 +56,7 @@ ESTIMATES: tuple[Field[Estimate], ...] = (
     ),
     Field(
         Number("of the roofline", drop=1),
-        lambda bounds: estimate(bounds.high_us / bounds.low_us) if bounds.low_us > 0 else "",
+        lambda bounds: estimate(max(1.0, estimated_us(bounds) / bounds.low_us)) if bounds.low_us > 0 else "",
     ),
 )
 
