@@ -115,10 +115,14 @@ class CompileResults(msgspec.Struct, frozen=True):
     def detail(self) -> str:
         """`gfx942: 3 binaries, sm_90: 3 binaries`."""
         return ", ".join(
-            f"{target}: {len(report.resources)} binaries"
+            f"{target}: {_binaries(len(report.resources))}"
             for target, report in self.reports.items()
             if target not in self.errors
         )
+
+
+def _binaries(number: int) -> str:
+    return "1 binary" if number == 1 else f"{number} binaries"
 
 
 def note_unrun_configs(resources: Sequence[KernelResources], calls: int) -> list[str]:

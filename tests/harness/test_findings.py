@@ -77,7 +77,7 @@ async def test_exam_replays_every_call_and_default_replays_one(pool: DevicePool)
         return [fact.value for fact in evaluation.facts if fact.name.endswith("replay")]
 
     (drawn,) = replays(await judge_task(pool, adding(), LENIENT))
-    assert "programs in reverse: 1 launches (add_kernel)" in drawn
+    assert "programs in reverse: 1 launch (add_kernel)" in drawn
     (every,) = replays(await judge_task(pool, adding(), LENIENT, exam=True))
     repeated, _, rest = every.partition(" of ")
     calls = int(rest.partition(" ")[0])

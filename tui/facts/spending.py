@@ -61,7 +61,7 @@ def session_spent_words(state: SessionState) -> str:
         return (
             f"{tokens}{cost}, as the agent reports"
             if is_known
-            else "unknown: the agent asks its models itself"
+            else "tokens and cost unknown: the agent asks its models itself"
         )
     if not any(attempt.calls for attempt in state.attempts()):
         return "no model was asked; nothing was spent"

@@ -59,7 +59,11 @@ def _fact(outcome: ReplayOutcome) -> Fact:
     stored = sum(data.origins.get("stored", 0) for data in report.outputs)
     elements = sum(sum(data.origins.values()) for data in report.outputs)
     value = (
-        f"{values}, {order}: {report.traffic.launches} launches ({', '.join(report.kernels)}), "
+        f"{values}, {order}: {_launches(report.traffic.launches)} ({', '.join(report.kernels)}), "
         f"{stored} of {elements} output elements stored by kernels"
     )
     return Fact(f"{outcome.run.case.name}: replay", value, Basis.PROOF)
+
+
+def _launches(number: int) -> str:
+    return "1 launch" if number == 1 else f"{number} launches"
