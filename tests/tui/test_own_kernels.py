@@ -254,6 +254,10 @@ def test_without_a_terminal_the_page_needs_a_yes(shell: Shell, home: Home) -> No
     dry = shell("run", "scale.py", "--shapes", SHAPES, "--method", "tune", "--dry-run")
     assert dry.code == ExitCode.DONE
     assert "scale_rows(x, weight) in scale.py" in dry.out
+    no_model = shell("run", "scale.py", "--shapes", SHAPES, "--dry-run")
+    assert no_model.code == ExitCode.DONE
+    assert "scale_rows(x, weight) in scale.py" in no_model.out
+    assert "recorded" not in no_model.err, "no recording is played for a file"
     assert nothing_left(home)
 
 

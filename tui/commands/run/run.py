@@ -102,7 +102,9 @@ def run_command(
     home = home_from(os.environ)
     prepare_home(home)
     model, remark = model_of(configured.settings, configured.origins, environment_with_keys())
-    if remark:
+    if remark and not (
+        has_file and configured.settings.model is None
+    ):  # recordings have no replies for a file
         say(remark)
     settings = configured.settings
     with ExitStack() as stack:
@@ -142,11 +144,12 @@ def task_of_file(
 
     Everything that could refuse the run is checked before the file becomes a task.
     """
-    if model.startswith(RECORDED_PREFIX):
-        raise Complaint(
-            f"{model} has replies for its own tasks only; name the model for {tasks[0]} with --model, or use --method tune"
-        )
-    check_model(plan(settings, (), model), home=home, environ=environment_with_keys())
+    if not own.dry_run:  # the page alone needs no model
+        if model.startswith(RECORDED_PREFIX):
+            raise Complaint(
+                f"{model} has replies for its own tasks only; name the model for {tasks[0]} with --model, or use --method tune"
+            )
+        check_model(plan(settings, (), model), home=home, environ=environment_with_keys())
     # Imported here: it needs the judge's modules.
     from tui.commands.own import own_task
 
