@@ -13,7 +13,7 @@ from sessions.events import EndReason
 from sessions.state.folding import fold
 from sessions.state.speed import Speed
 from sessions.state.state import SessionState
-from tests.support import fleets
+from tests.support import fleets, story
 from tests.support.cockpits import NARROW, USUAL, WIDE, ScriptedSource, live, on_fleet, until
 from tests.support.journals import EventLog, finished, running
 from tests.support.pictures import picture
@@ -270,6 +270,15 @@ async def test_session_without_instances_says_so() -> None:
     async with on_fleet([], size=NARROW) as (_, app):
         assert "No instance has started yet." in picture(app)
         assert "Nothing needs you." in picture(app)
+
+
+async def test_task_whose_instances_have_not_started_opens_no_empty_screen() -> None:
+    async with on_fleet([story.started()]) as (pilot, app):
+        await until(pilot, lambda: "softmax" in app.screen.tasks.text, "the row")
+        await pilot.press("enter")
+        await until(pilot, lambda: bool(app._notifications), "the reason")
+        assert [note.message for note in app._notifications] == ["no instance of this task has started"]
+        assert isinstance(app.screen, FleetScreen)
 
 
 async def test_short_table_leaves_room_for_reasoning_verdicts_and_letters() -> None:

@@ -365,8 +365,11 @@ class FleetScreen(ActingScreen):
 
     @on(LineTable.Opened, "#tasks")
     def open_instance(self, message: LineTable.Opened) -> None:
-        """Open the instance."""
-        self.post_message(OpenInstance(message.key))
+        """Open the instance; in a row without one, say so."""
+        if self.tasks.cell_key is None:
+            self.notify("no instance of this task has started", timeout=4)
+        else:
+            self.post_message(OpenInstance(message.key))
 
     @on(LineTable.Opened, "#next")
     def go_to_concern(self, message: LineTable.Opened) -> None:
