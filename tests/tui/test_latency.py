@@ -11,8 +11,9 @@ from harness.wire.results.latency import Bound, Efficiency, Timed, Window
 from sessions import events as ev
 from sessions.state.folding import fold
 from sessions.state.state import SessionState
-from tests.support.cockpits import NARROW, RecordingDecider, live, until
+from tests.support.cockpits import NARROW, USUAL, RecordingDecider, live, until
 from tests.support.journals import RIGHT_SOURCE, EventLog, correct, wrong
+from tests.support.pictures import picture
 from tui.cockpit.app import Cockpit
 from tui.cockpit.desk.messages import OpenLatency
 from tui.cockpit.dialogs.dialogs import TextDialog
@@ -257,6 +258,16 @@ async def test_keys_move_the_cell_and_open_its_figures() -> None:
         assert [decision[1] for decision in decider.decisions] == ["measure"]
         assert "130.2" not in screen.times.copy_text, "speedups are shown"
         assert "GPU7 hang" in screen.times.copy_text
+
+
+async def test_help_of_an_attempt_without_times_explains_the_estimate() -> None:
+    log = EventLog(events=eight_gpus())
+    log.attempt("softmax#1/2", RIGHT_SOURCE, wrong())
+    app, _ = live(log.events)
+    async with app.run_test(size=USUAL) as pilot:
+        await shown(app, "softmax#1/2", pilot)
+        await pilot.press("question_mark")
+        await until(pilot, lambda: "every requested byte comes from memory" in picture(app), "the help")
 
 
 async def test_brackets_walk_to_an_attempt_without_times() -> None:

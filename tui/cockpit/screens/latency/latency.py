@@ -29,6 +29,20 @@ PLOT_ROWS = 11
 """Least rows of a plot where several are on screen."""
 PLOT_GAP = 4
 
+PLOTS_HELP = """\
+Without a time: the reason, and the roofline estimate of each case. It comes
+from counted bytes and operations at the device's peaks; nothing was measured.
+
+at best us         the least time: each byte travels once
+shared on dies us  reads that the cache of a die can answer cost nothing
+uncached us        every requested byte comes from memory
+of the roofline    the estimated time over the least time: `shared on dies` if
+                   it is known, else `uncached`
+
+With times: plots of the attempt. `tab` shows the next ones, `v` turns the
+table above to speedups or clocks, `z` gives the plot the whole screen.
+"""
+
 
 class TimeTable(LineTable):
     """Rows are cases, columns are GPUs."""
@@ -93,7 +107,7 @@ class LatencyScreen(ActingScreen):
         self.above = LineView(id="above")
         self.times = TimeTable(id="times")
         self.notes = LineView(id="notes")
-        self.plots = LineView(id="plots")
+        self.plots = LineView(help=PLOTS_HELP, id="plots")
         self._plot = 0
         self._zoomed = False
         """True if the plot has the whole screen."""
