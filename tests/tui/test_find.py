@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from textual.app import App, ComposeResult
+from textual.geometry import Region
 
 from tests.support.cockpits import NARROW, live
 from tests.support.journals import running
@@ -33,6 +34,23 @@ def test_every_place_of_a_text_is_marked_and_styles_stay() -> None:
     assert plain(marked) == "tl.load(x_ptr)"
     assert [span.text for span in marked if "match" in span.style] == ["x", "_p"]
     assert marked[1].style == "key match"
+
+
+async def test_long_line_between_rows_leaves_nothing_when_a_shorter_one_replaces_it() -> None:
+    """The error of a form's field is a line over all columns; the screen is painted where a line changed."""
+    app = Panes()
+    async with app.run_test(size=(60, 20)) as pilot:
+        table = app.query_one(LineTable)
+        table.set_rows(
+            [Row("error", (Cell("there is no file gone.py; give one Python module"),), between=True)]
+        )
+        await pilot.pause()
+        refreshed: list[Region] = []
+        table.refresh = lambda *regions, **_: refreshed.extend(regions)  # type: ignore[method-assign,assignment,return-value]
+        table.set_rows([Row("error", (Cell("no task yet"),), between=True)])
+        (region,) = refreshed
+        assert region.x <= 0
+        assert region.right >= table.size.width
 
 
 async def test_finding_goes_to_the_first_line_and_on() -> None:

@@ -202,7 +202,13 @@ class LineTable(ScrollView, Styled, can_focus=True):
     def _lay_out(self) -> None:
         width = max(self.scrollable_content_region.width - MARGIN, 0)
         placed = places(self.columns, self.rows, width, self._only, self._column())
-        before, self._drawn = self._drawn, [row_line(self.columns, placed, row) for row in self.rows]
+        before, self._drawn = (
+            self._drawn,
+            [
+                self._line_between(row) if row.between else row_line(self.columns, placed, row)
+                for row in self.rows
+            ],
+        )
         if placed != self._places or len(self._drawn) != len(before):
             self._places = placed
             self.refresh()
@@ -229,8 +235,8 @@ class LineTable(ScrollView, Styled, can_focus=True):
         window_y = y + self._title_lines - self.scroll_offset.y
         if not self._title_lines <= window_y < self.size.height:
             return
-        left, right = 0, self.size.width
-        if len(old) == len(new):
+        left, right = -MARGIN, self.size.width
+        if len(old) == len(new) and not self.rows[y].between:
             ends = accumulate(cells([span]) for span in new)
             changed = [
                 (end - cells([span]), end)
@@ -267,7 +273,7 @@ class LineTable(ScrollView, Styled, can_focus=True):
         """A row with the marks in its margin and the cursor on the row or on one cell."""
         row, drawn, here = self.rows[place], self._drawn[place], place == self.cursor
         if row.between:
-            return self._line_between(row)
+            return drawn
         mark = "*" if row.key in self.marked else " "
         style = "cursor" if self.has_focus else ""
         for column, cell in enumerate(row.cells):
@@ -285,6 +291,7 @@ class LineTable(ScrollView, Styled, can_focus=True):
         return Span(f">{mark}", "cursor key"), *under, Span(filled, "cursor")
 
     def _line_between(self, row: Row) -> Line:
+        """A row over the whole width, without columns and without margin."""
         title, *remarks = (Span(cell.text, cell.style) for cell in row.cells)
         if not remarks:
             return (title,)

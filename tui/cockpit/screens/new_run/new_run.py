@@ -128,6 +128,8 @@ class NewRunScreen(ClosesOnce, LayeredScreen[None]):
         self._before = ""
         self._pause: Timer | None = None
         self._starting = False
+        self._file_refusal: tuple[str, str] | None = None
+        """The last text of the field *kernel file* that made no task, and why."""
         self.table = FormTable(COLUMNS, id="form")
         self.preview = LineView(id="preview")
 
@@ -187,6 +189,8 @@ class NewRunScreen(ClosesOnce, LayeredScreen[None]):
     def _take_check(self, values: Mapping[str, str], checked: CheckedRun) -> None:
         if values != self.values:
             return
+        if self._file_refusal is not None and values.get("file") == self._file_refusal[0]:
+            checked = CheckedRun(errors={"file": self._file_refusal[1]})
         usual = checked.plan or self.outlook.usual
         self.outlook = dataclasses.replace(self.outlook, checked=checked, usual=usual)
         self._estimate()
@@ -313,9 +317,14 @@ class NewRunScreen(ClosesOnce, LayeredScreen[None]):
         try:
             draft = self._doors.draft(parse_request(text))
         except (SuiteError, HarnessError) as error:
-            self.app.call_from_thread(self._show, checked=CheckedRun(errors={"file": str(error)}))
+            self.app.call_from_thread(self._refuse_file, text, str(error))
         else:
             self.app.call_from_thread(self._offer_task, text, draft)
+
+    def _refuse_file(self, text: str, why: str) -> None:
+        self._file_refusal = (text, why)
+        if text == self.values.get("file"):
+            self._show(checked=CheckedRun(errors={"file": why}))
 
     def _offer_task(self, text: str, draft: Draft) -> None:
         """Show what is assumed about the file; a yes makes the task and chooses it."""
@@ -328,7 +337,7 @@ class NewRunScreen(ClosesOnce, LayeredScreen[None]):
                     with kept_own(draft, self._doors.home.suites) as task:
                         self.values |= {"suite": OWN, "tasks": task.id}
                 except (SuiteError, OSError) as error:
-                    self._show(checked=CheckedRun(errors={"file": str(error)}))
+                    self._refuse_file(text, str(error))
                     return
                 self._set("file", "")
 
