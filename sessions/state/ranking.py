@@ -146,18 +146,13 @@ def in_steps(ratio: float, step: float) -> float:
 def estimated_slowdown(evaluation: Evaluation) -> float | None:
     """Returns the estimated time over the least time, both summed over the cases that take longer than their launch.
 
-    The estimated times are `estimated_us`.
+    Reads that a die's cache can answer cost nothing (`Estimate.shared_us`), where that is known.
     """
     estimates = long_estimates(evaluation)
     least = math.fsum(estimate.low_us for estimate in estimates)
     if least <= 0:
         return None
-    return max(1.0, math.fsum(map(estimated_us, estimates)) / least)
-
-
-def estimated_us(estimate: Estimate) -> float:
-    """Returns the estimated time of a case: that of all requested bytes, less what a die's cache can answer if it is known."""
-    return estimate.high_us if estimate.shared_us is None else estimate.shared_us
+    return max(1.0, math.fsum(estimate.ranked_us for estimate in estimates) / least)
 
 
 def long_estimates(evaluation: Evaluation) -> list[Estimate]:

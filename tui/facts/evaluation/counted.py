@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from harness import Estimate, Evaluation
 from harness.wire.results.evaluation import SampledTraffic, Traffic
-from sessions.state.ranking import estimate_coverage, estimated_slowdown, estimated_us
+from sessions.state.ranking import estimate_coverage, estimated_slowdown
 from tui.facts.evaluation.task_cases import sizes_words
 from tui.facts.tables import Column, Field, Number, Table, table_of
 from tui.facts.vocabulary import count, estimate, grouped, size
@@ -56,7 +56,7 @@ ESTIMATES: tuple[Field[Estimate], ...] = (
     ),
     Field(
         Number("of the roofline", drop=1),
-        lambda bounds: estimate(max(1.0, estimated_us(bounds) / bounds.low_us)) if bounds.low_us > 0 else "",
+        lambda bounds: estimate(bounds.ranked_us / bounds.low_us) if bounds.low_us > 0 else "",
     ),
 )
 
