@@ -21,8 +21,8 @@ _ROUNDED_ULPS = (0.06, 3.0)
 _MOST_ULPS = 16.0
 """For 95 of 100 wrong elements; sums that cancel exceed it."""
 _LEAST_EITHER_WAY = 0.05
-"""Share of errors away from zero, and of errors toward zero. Rounding to nearest gives about half each; a wrong factor of a
-row, such as a sum with one term too many, gives one of them alone."""
+"""Share of the wrong elements that are too large, and of those that are too small. Rounding to nearest gives about half
+each; a wrong factor of a row, such as a sum with one term too many, gives one of them alone."""
 _LEAST_ALIKE = 8
 """Fewer wrong elements have almost any property in common by chance."""
 _MOST_INPUTS, _MOST_INDICES = 4, 6
@@ -80,7 +80,7 @@ def early_rounding(got: torch.Tensor, expected: torch.Tensor, wrong: torch.Tenso
         return ""
     error, truth = (got - expected).abs()[usable], expected[usable].abs()
     differing = error > 0
-    away = float((got[usable].abs() > truth)[differing].double().mean())
+    away = float((got[usable].abs() > truth)[wrong[usable]].double().mean())
     if not _LEAST_EITHER_WAY <= away <= 1 - _LEAST_EITHER_WAY:
         return ""
     cosine = float((got[usable] * expected[usable]).sum() / (got[usable].norm() * expected[usable].norm()))
