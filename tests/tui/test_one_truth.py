@@ -303,3 +303,17 @@ def test_estimate_of_one_case_is_that_of_its_row() -> None:
     (row,) = counted.estimates_table(evaluation).rows
     assert counted.estimate_words(evaluation) == "est. 1.50x roof"
     assert "est. 1.50x roof" in [cell.text for cell in row.cells]
+
+
+def test_best_that_is_accepted_and_confirmed_has_both_marks_in_fleet_and_report() -> None:
+    log = EventLog()
+    log.open(devices=("2",))
+    log.events[0] = story.changed(log.events[0], tasks=("starter/softmax",), instances=1)
+    log.add(ev.InstanceStarted(task="starter/softmax", instance=1))
+    log.attempt("softmax#1/1", RIGHT_SOURCE, timed(softmax_cases()))
+    log.exam("softmax#1/1", msgspec.structs.replace(examined(), task="starter/softmax"))
+    assert " = " in fleet(fold(log.events))
+    log.add(ev.DecisionMade(attempt="softmax#1/1", accepted=True, why="reads once", by="ada"))
+    state = fold(log.events)
+    for surface in (fleet, printed_report):
+        assert " += " in surface(state)

@@ -160,12 +160,11 @@ def instance_facts(state: SessionState, instance: InstanceState) -> InstanceFact
 
 
 def mark_of_best(attempt: AttemptState) -> str:
-    """Return the mark behind a best: `?` waits, `=` confirmed by the exam, `+` accepted; empty if not examined."""
+    """Return the marks behind a best: `?` waits; else `+` accepted, `=` confirmed by the exam, or both; empty for neither."""
     if attempt.waiting:
         return "?"
-    if attempt.confirmation is Confirmation.CONFIRMED:
-        return "="
-    return "+" if attempt.decision is not None and attempt.decision.accepted else ""
+    accepted = "+" if attempt.decision is not None and attempt.decision.accepted else ""
+    return accepted + ("=" if attempt.confirmation is Confirmation.CONFIRMED else "")
 
 
 def baseline_names(facts: Iterable[InstanceFacts]) -> list[str]:

@@ -40,7 +40,7 @@ HIDDEN = len("+99")
 """Cells of the number of instances that are not shown."""
 ORDERS = ("attention", "task", "best", "spent")
 """Orders of the rows; `o` takes the next."""
-MARK_STYLES = {"?": "warn", "=": "good", "+": "good"}
+MARK_STYLES = {"?": "warn", "=": "good", "+": "good", "+=": "good"}
 """Styles of the marks of a best."""
 
 
@@ -225,7 +225,7 @@ def _columns_about(tasks: Sequence[TaskFacts], wanted: Collection[str]) -> list[
             [Cell(clean(short_task(task.task)), "bold" if task.needs_person else "") for task in tasks],
         ),
         FleetColumn(Column("best [95 %]" if has_interval else "best", least), bests),
-        FleetColumn(Number("", 2, 2, gap=0), [_mark_cell(task.leader) for task in tasks]),
+        FleetColumn(Number("", 2, 3, gap=0), [_mark_cell(task.leader) for task in tasks]),
         FleetColumn(Column("cases", 5, 5), [Cell(text, "dim") for text in cases], "cases"),
         FleetColumn(Column("by", 4), [Cell(_by(task.leader), "dim") for task in tasks], "by"),
     ]
