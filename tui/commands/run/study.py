@@ -88,7 +88,7 @@ def print_studies(*, as_json: bool) -> None:
 study_command.add_command(pack_command)
 
 
-@study_command.command("run")
+@study_command.command("run", short_help="Run every cell of a plan that is not finished.")
 @click.argument("word", metavar="PLAN")
 @click.argument("tasks", nargs=-1, metavar="[TASK]...", shell_complete=complete_tasks)
 @setting_options(

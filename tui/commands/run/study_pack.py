@@ -22,7 +22,7 @@ from tui.diagnostics import Complaint, say
 from tui.facts.vocabulary import counted
 
 
-@click.command("pack")
+@click.command("pack", short_help="Write a study into one file for others.")
 @click.argument("study")
 @click.option(
     "-o",
