@@ -171,6 +171,26 @@ def test_task_is_at_the_roof_if_every_long_case_is(evaluation: Evaluation, *, at
     assert is_at_roof(evaluation) is at_roof
 
 
+def test_rules_expand_no_earlier_evaluation_twice(monkeypatch: pytest.MonkeyPatch) -> None:
+    rules, made = StopRules(speedup=3.0, without_gain=200, at_roof=True), attempts(*[1.5] * 100)
+    for attempt in made:
+        attempt.compact("vector_add")
+    assert stop_of(rules, made) is None
+    for name in ("_decode", "_decode_evaluation"):
+        monkeypatch.setattr(
+            f"sessions.journal.compact.{name}", lambda _: pytest.fail("an evaluation was expanded")
+        )
+    assert stop_of(rules, made) is None
+    assert stop_of(StopRules(speedup=1.4), made) is not None
+
+
+def test_rules_read_a_new_evaluation() -> None:
+    made = attempts(1.0)
+    assert stop_of(StopRules(speedup=2.0), made) is None
+    made[0].evaluation = correct(speedup=2.5)
+    assert stop_of(StopRules(speedup=2.0), made) is not None
+
+
 def test_rules_that_are_off_end_nothing() -> None:
     made = attempts(9.0, 1.0, 1.0, 1.0)
     made[0].evaluation = timed(case(0.99))
