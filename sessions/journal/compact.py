@@ -51,7 +51,7 @@ def compact(value: T, kind: object, likes: str) -> T:
     """Returns a compressed value in the place of this one; `expanded` gives an equal value back.
 
     `likes` names the values that it resembles, for example its task. A short text stays whole, and so does a value that
-    cannot be encoded, for example because of a lone surrogate.
+    cannot be encoded, for example because of a lone surrogate or of many levels.
     """
     if value is None or isinstance(value, Compact):
         return value
@@ -59,7 +59,7 @@ def compact(value: T, kind: object, likes: str) -> T:
         return value
     try:
         encoded = ENCODER.encode(value)
-    except (UnicodeEncodeError, OverflowError):
+    except (UnicodeEncodeError, OverflowError, RecursionError):
         return value
     first = _firsts.setdefault((kind, likes), encoded)
     compressor = zlib.compressobj(FAST, zdict=first)

@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
+import sys
 import tracemalloc
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from benchmarks.generated_session.verdicts import correct, kernel, refused
+from engine.agents.answers import best_answer, history_answer, verdict_answer
 from harness import Evaluation, Verdict
 from sessions import SessionState, apply, fold
 from sessions import events as ev
 from sessions.journal.codec import decode, encode
-from sessions.journal.compact import Compact, compact, compact_messages, expanded, held
+from sessions.journal.compact import Compact, Turn, compact, compact_messages, expanded, held
 from sessions.state.description import summarise
 from sessions.state.folding import apply_and_compact
 from sessions.state.speed import attempt_speed
@@ -97,6 +100,20 @@ def test_ranks_do_not_depend_on_compressing() -> None:
     assert best.attempt == expected.attempt
 
 
+def test_answers_to_agents_do_not_depend_on_compressing() -> None:
+    events = list(chain(12))
+    whole, small = fold(events), compacted(events)  # type: ignore[arg-type]
+    for attempt in whole.attempts():
+        answers = [
+            verdict_answer(state, "softmax#1", attempt.attempt, next_step="", person=())
+            for state in (whole, small)
+        ]
+        assert answers[0] == answers[1]
+        assert answers[0].judged
+    assert best_answer(small, "softmax#1") == best_answer(whole, "softmax#1")
+    assert history_answer(small, "softmax#1", person=()) == history_answer(whole, "softmax#1", person=())
+
+
 @given(st.integers(0, len(story.whole())))
 def test_story_goes_on_after_compressing_at_any_event(cut: int) -> None:
     events = story.whole()
@@ -158,9 +175,14 @@ def test_expanded_value_is_equal(value: object, kind: object) -> None:
     assert compact(small, kind, "a test") is small
 
 
-def test_text_that_cannot_be_encoded_stays_whole() -> None:
+def test_value_that_cannot_be_encoded_stays_whole() -> None:
     garbled = "kernel \ud83d" * 40
     assert compact(garbled, str, "a test") is garbled
+    nested: dict[str, Any] = {}
+    for _ in range(sys.getrecursionlimit()):
+        nested = {"input": nested}
+    turn = (nested,)
+    assert compact(turn, Turn, "a test") is turn
 
 
 def test_system_messages_stay_shared() -> None:

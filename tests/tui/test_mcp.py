@@ -7,7 +7,7 @@ import json
 import os
 import signal
 import sys
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable, Coroutine
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -217,6 +217,20 @@ async def test_a_profile_without_a_gpu_is_refused_as_the_command_refuses_it(home
         assert "of yours" in (await call(client, "profile", attempt="vector_add#2/1"))["refused"]
 
 
+def judged_without_engine(recorder: Recorder, name: str) -> Callable[..., Coroutine[Any, Any, Answer]]:
+    """Record a correct attempt on a GPU; returns what takes the place of `send`: it records the event of a command."""
+    recorder.record(InstanceStarted(task="starter/vector_add", instance=1))
+    recorder.record(CandidateSent(instance="vector_add#1", source=RIGHT))
+    recorder.record(AttemptStarted(attempt=name, origin=Origin.AGENT))
+    recorder.record(AttemptJudged(attempt=name, evaluation=replace(correct(), device="0")))
+
+    async def follow(_: Home, __: str, command: str, **arguments: Any) -> Answer:
+        request = Request(command=command, **arguments)
+        return Answer(ok=True, seq=recorder.record(event_of(request, recorder.state)).seq)
+
+    return follow
+
+
 async def test_a_long_profile_is_answered_before_it_is_taken(
     home: Home, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -224,15 +238,7 @@ async def test_a_long_profile_is_answered_before_it_is_taken(
     started = session_started(plan(method="agent", devices=("0",)))
     name = "vector_add#1/1"
     with Recorder.begin(home, started) as recorder:
-        recorder.record(InstanceStarted(task="starter/vector_add", instance=1))
-        recorder.record(CandidateSent(instance="vector_add#1", source=RIGHT))
-        recorder.record(AttemptStarted(attempt=name, origin=Origin.AGENT))
-        recorder.record(AttemptJudged(attempt=name, evaluation=replace(correct(), device="0")))
-
-        async def follow(_: Home, __: str, command: str, **arguments: Any) -> Answer:
-            request = Request(command=command, **arguments)
-            return Answer(ok=True, seq=recorder.record(event_of(request, recorder.state)).seq)
-
+        follow = judged_without_engine(recorder, name)
         monkeypatch.setattr(desks, "send", follow)
         monkeypatch.setattr(desks, "ANSWER_S", 0.1)
         desk = desk_of(home)
@@ -260,6 +266,32 @@ async def test_a_long_profile_is_answered_before_it_is_taken(
                 refused = (await call(client, "profile", attempt=name, case="fp32-one"))["refused"]
                 assert refused.endswith(f"{name} has no new profile: ncu is not installed")
             assert not recorder.state.profiles_asked
+
+
+async def test_an_agent_gets_its_case_while_a_person_profiles_another(
+    home: Home, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The profiler answers each request of the session after the agent asked."""
+    started = session_started(plan(method="agent", devices=("0",)))
+    name = "vector_add#1/1"
+    with Recorder.begin(home, started) as recorder:
+        follow = judged_without_engine(recorder, name)
+
+        async def take(case: str) -> None:
+            await await_until(lambda: recorder.state.profiles_asked, f"the request for {case}")
+            [request] = recorder.state.profiles_asked
+            profile = softmax_profile(case=case)
+            recorder.record(ProfileTaken(attempt=name, asked=request.seq, profile=profile, case=case))
+
+        await follow(home, started.session, "profile", attempt=name, by="kim")
+        monkeypatch.setattr(desks, "send", follow)
+        desk = desk_of(home)
+        desk.join(started.session, "vector_add")
+        answer = asyncio.create_task(desk.profile(name, case="fp32-one"))
+        await asyncio.sleep(0)
+        await take(load_task("vector_add").open_cases[0].name)
+        await take("fp32-one")
+        assert (await answer).taken
 
 
 async def test_a_person_steers_an_agent(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
