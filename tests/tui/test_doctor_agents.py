@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.waiting import wait_until
 from tui.doctor import agent_checks
 from tui.doctor.doctor_findings import DoctorFinding, State
 
@@ -47,6 +48,14 @@ def examine(folder: Path, **programs: str) -> dict[str, DoctorFinding]:
     return {finding.subject: finding for finding in findings}
 
 
+def is_running(started: Path) -> bool:
+    """Whether the process that wrote its number there runs; one that nobody has reaped does not."""
+    try:
+        return ") Z" not in Path("/proc", started.read_text().strip(), "stat").read_text()
+    except (FileNotFoundError, ProcessLookupError):
+        return False
+
+
 def listing(headers: str) -> str:
     return LISTING.format(python=sys.executable, headers=headers)
 
@@ -68,5 +77,12 @@ def test_doctor_warns_of_an_agent_that_does_not_connect(tmp_path: Path) -> None:
 
 def test_doctor_waits_for_no_agent_without_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(agent_checks, "LIMIT_S", 1.0)
-    findings = examine(tmp_path, codex="#!/bin/sh\nexec sleep 600\n")
+    started = tmp_path / "started"
+    findings = examine(tmp_path, codex=f"#!/bin/sh\nsleep 600 &\necho $! > {started}\nwait\n")
     assert findings["codex"].found == "no version: no answer within 1 s"
+    wait_until(lambda: not is_running(started), "the end of the agent's own process")
+
+
+def test_doctor_shows_a_version_that_is_no_utf_8(tmp_path: Path) -> None:
+    findings = examine(tmp_path, codex="#!/bin/sh\nprintf 'caf\\351 7\\n'\n")
+    assert findings["codex"].found.startswith("caf\ufffd 7; MCP not checked")
