@@ -66,6 +66,15 @@ def test_occupancy_beyond_four_waves_and_small_differences_of_the_grid_are_no_ga
     assert rank(with_kernel(LONG, fits=(fit(300),))) == rank(with_kernel(LONG, fits=(fit(290),)))
 
 
+def test_no_estimate_breaks_a_tie_of_measured_speeds() -> None:
+    fast = evaluation(Verdict.CORRECT, speedup=1.5)
+    spilling = msgspec.structs.replace(
+        fast, resources=with_spills(3).resources, not_sampled={"heavy": "long"}
+    )
+    assert rank(spilling) == rank(fast)
+    assert why_below(spilling, fast) == "no figure differs, and the earlier attempt is kept"
+
+
 def with_estimate(high_us: float) -> Evaluation:
     bound = Estimate("gfx942", "small", {"n": 8}, 10.0, high_us, "memory", "memory", "peaks")
     return msgspec.structs.replace(CORRECT, estimate=(bound,))
