@@ -75,10 +75,10 @@ class Words:
     def __bool__(self) -> bool:
         return bool(self._pieces)
 
-    def compact(self, likes: str) -> None:
+    def compact(self, group: str) -> None:
         """Compress the text, see `sessions.journal.compact`."""
         if self._pieces and not isinstance(self._pieces[0], Compact):
-            self._pieces = [compact(str(self), str, likes)]
+            self._pieces = [compact(str(self), str, group)]
 
     def __str__(self) -> str:
         if len(self._pieces) > 1:

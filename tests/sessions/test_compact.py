@@ -17,7 +17,7 @@ from harness import Evaluation, Verdict
 from sessions import SessionState, apply, fold
 from sessions import events as ev
 from sessions.journal.codec import decode, encode
-from sessions.journal.compact import Compact, Turn, compact, compact_messages, expanded, held
+from sessions.journal.compact import WINDOW, Compact, Turn, compact, compact_messages, expanded, held
 from sessions.state.description import summarise
 from sessions.state.folding import apply_and_compact
 from sessions.state.speed import attempt_speed
@@ -173,6 +173,16 @@ def test_expanded_value_is_equal(value: object, kind: object) -> None:
     assert isinstance(small, Compact)
     assert expanded(small) == value
     assert compact(small, kind, "a test") is small
+
+
+def test_long_value_keeps_no_more_of_the_first_than_zlib_uses() -> None:
+    texts = [f"{number} " + "".join(map(str, range(40_000))) for number in range(2)]
+    first, second = (compact(text, str, "long texts") for text in texts)
+    assert isinstance(first, Compact)
+    assert isinstance(second, Compact)
+    assert second.first is first.first
+    assert len(first.first) == WINDOW
+    assert [expanded(first), expanded(second)] == texts
 
 
 def test_value_that_cannot_be_encoded_stays_whole() -> None:
