@@ -25,7 +25,7 @@ ROOF = 0.95
 
 
 class Timing(NamedTuple):
-    """What the rules read of the evaluation of a correct attempt that was timed."""
+    """The facts of a timed evaluation that the rules read."""
 
     speed: Speed
     provenance: Provenance | None

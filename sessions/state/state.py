@@ -261,7 +261,7 @@ class AttemptState:
     kept_measured: KeptFact | None = field(default=None, compare=False, repr=False)
     """`measured_attempt` of `sessions.state.bests`, so that it is computed once a verdict."""
     kept_timing: KeptFact | None = field(default=None, compare=False, repr=False)
-    """What stop rules read of its evaluation, so that it is computed once a verdict."""
+    """`Timing` of `engine.run.stop_rules`, so that it is computed once a verdict."""
 
     @property
     def verdict(self) -> Verdict | None:

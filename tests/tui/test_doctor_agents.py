@@ -49,7 +49,7 @@ def examine(folder: Path, **programs: str) -> dict[str, DoctorFinding]:
 
 
 def is_running(started: Path) -> bool:
-    """Whether the process that wrote its number there runs; one that nobody has reaped does not."""
+    """Whether the process that wrote its number there runs; a zombie does not."""
     try:
         return ") Z" not in Path("/proc", started.read_text().strip(), "stat").read_text()
     except (FileNotFoundError, ProcessLookupError):
