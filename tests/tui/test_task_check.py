@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.harness.test_strength import BASELINE
+from tests.harness.oracle.test_strength import BASELINE
 from tests.suites.folders import PROBLEM, TASK, write_folder
 from tests.support.command_line import Shell, one_line
 from tui.diagnostics import ExitCode

@@ -28,7 +28,7 @@ from suites import load_task
 from tests.support.cluster_nodes import LocalCluster, ScriptedNode
 from tests.support.waiting import await_until
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 TASK = load_task("vector_add")
 
 
