@@ -9,8 +9,8 @@ from tests.support import fleets
 from tests.support.cockpits import NARROW, USUAL, WIDE, on_fleet, on_home, until
 from tests.support.journals import running
 from tests.support.pictures import screen_text
-from tests.tui.test_home import INFOS
-from tests.tui.test_latency import eight_gpus
+from tests.tui.screens.test_home import INFOS
+from tests.tui.screens.test_latency import eight_gpus
 from tui.cockpit import explaining
 from tui.cockpit.app import Cockpit
 from tui.cockpit.dialogs.dialogs import TextDialog

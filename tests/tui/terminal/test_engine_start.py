@@ -11,7 +11,7 @@ import pytest
 from sessions import Home
 from tests.support import stored_sessions as stored
 from tests.support.command_line import ROOT
-from tests.tui.terminals import Terminal, terminal
+from tests.tui.terminal.terminals import Terminal, terminal
 from tui.diagnostics import ExitCode
 
 pytestmark = pytest.mark.judge

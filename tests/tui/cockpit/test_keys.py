@@ -14,8 +14,8 @@ from sessions import Home
 from tests.support import stored_sessions as stored
 from tests.support.cockpits import NARROW, USUAL, RecordingDecider, live, on_fleet, on_home, until
 from tests.support.journals import SESSION, finished, running
-from tests.tui.test_home import INFOS, names
-from tests.tui.test_new_run import on_form
+from tests.tui.screens.test_home import INFOS, names
+from tests.tui.screens.test_new_run import on_form
 from tui.cockpit.app import Cockpit
 from tui.cockpit.dialogs.dialogs import ConfirmDialog
 from tui.cockpit.dialogs.line_prompt import LinePrompt

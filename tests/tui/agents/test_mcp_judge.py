@@ -10,7 +10,7 @@ from sessions import Home, fold
 from suites import baseline_source, load_task
 from tests.support.live_engines import journal
 from tests.support.waiting import await_until
-from tests.tui.test_mcp import call, connected, session_of
+from tests.tui.agents.test_mcp import call, connected, session_of
 
 RIGHT = baseline_source(load_task("vector_add"))
 FAKE = f'{RIGHT}\nprint(\'{{"verdict": "correct", "speedup": 10.0}}\', "x" * 100_000)\n'.replace(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from sessions import Home
 from tests.support.journals import finished, write_live
-from tests.tui.terminals import Terminal, terminal
+from tests.tui.terminal.terminals import Terminal, terminal
 
 RUN = """
 from pathlib import Path

@@ -18,7 +18,7 @@ from sessions.events import AttemptStarted, CallStarted, Origin, ReplyPiece, Rol
 from tests.support.draws import drawn
 from tests.support.journals import SESSION, EventLog, append, finished, running, write_live
 from tests.support.waiting import LIMIT_S, check_time
-from tests.tui.terminals import Terminal, terminal
+from tests.tui.terminal.terminals import Terminal, terminal
 from tui.cockpit.terminal.signals import GRACE_S
 from tui.cockpit.terminal.terminal import CLIPBOARD_BYTES, copy
 

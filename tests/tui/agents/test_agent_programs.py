@@ -24,7 +24,7 @@ from tests.support.waiting import wait_until
 
 __all__ = ["scripted_judge"]
 pytestmark = pytest.mark.usefixtures("engines", "scripted_judge")
-AGENT = Path(__file__).parents[1] / "support" / "scripted_agent.py"
+AGENT = Path(__file__).parents[2] / "support" / "scripted_agent.py"
 KEY = "vector_add#1"
 
 

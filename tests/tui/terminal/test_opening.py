@@ -8,7 +8,7 @@ import pytest
 
 from sessions import Home
 from tests.support import stored_sessions as stored
-from tests.tui.terminals import Terminal, terminal
+from tests.tui.terminal.terminals import Terminal, terminal
 
 DRAWN = b"\x1b[?1049h"
 CLOSED = b"\x1b[?1049l"

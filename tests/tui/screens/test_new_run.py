@@ -21,7 +21,7 @@ from sessions import Home
 from sessions.catalog import SessionInfo, Standing
 from tests.support.cockpits import NARROW, NODE, USUAL, WIDE, at_home, listed, until
 from tests.support.pictures import picture, screen_text
-from tests.tui.test_own_kernels import KERNEL, REFERENCE, RETURNS
+from tests.tui.commands.run.test_own_kernels import KERNEL, REFERENCE, RETURNS
 from tui.actions.run_estimates import Spread, estimate
 from tui.actions.run_form import check, command_line
 from tui.cli import main

@@ -194,5 +194,5 @@ async def test_every_theme_can_draw() -> None:
 
 
 def test_cockpit_page_documents_every_key() -> None:
-    page = (Path(__file__).parents[2] / "docs" / "cockpit.md").read_text(encoding="utf-8")
+    page = (Path(__file__).parents[3] / "docs" / "cockpit.md").read_text(encoding="utf-8")
     assert [name for name in key_names(Cockpit) if f"`{name}`" not in page] == []

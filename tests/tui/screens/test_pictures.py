@@ -14,8 +14,8 @@ from sessions import Home
 from sessions.events import AnyEvent
 from tests.support.cockpits import NARROW, WIDE, live, on_home, replayed, until
 from tests.support.pictures import picture
-from tests.tui.test_home import INFOS
-from tests.tui.test_new_run import CPU_NODE, form, opened
+from tests.tui.screens.test_home import INFOS
+from tests.tui.screens.test_new_run import CPU_NODE, form, opened
 from tui.cockpit.app import Cockpit
 from tui.cockpit.viewer import ExitNote
 

@@ -10,7 +10,7 @@ from sessions import Home
 from sessions.catalog import journal_of
 from sessions.events import DecisionMade, HintGiven
 from tests.support import stored_sessions as stored
-from tests.tui.tmux import PROMPT, Tmux, tmux
+from tests.tui.terminal.tmux import PROMPT, Tmux, tmux
 
 HINT = "Look at the sign."
 REASON = "not readable"
