@@ -39,7 +39,7 @@ LONG_FILES = (
     "tui/screens/agent/test_agent.py",
     "harness/compiler/test_compiler.py",
     "harness/stages/test_evaluate.py",
-    "engine/test_process.py",
+    "engine/process/test_process.py",
     "faults/test_machines.py",
     "faults/test_harness_faults.py",
     "faults/test_endurance.py",

@@ -1,6 +1,6 @@
 """Protects a session from faults of a model provider: through the real SDKs, each fault becomes a clear event.
 
-`tests/engine/test_models_clients.py` sends the faults on each wire to a client alone; here a commit draws one wire.
+`tests/engine/models/test_models_clients.py` sends the faults on each wire to a client alone; here a commit draws one wire.
 """
 
 from __future__ import annotations

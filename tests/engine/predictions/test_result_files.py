@@ -1,6 +1,7 @@
 """Results in the benchmarks' own files, byte for byte. The folder `result_files` has what the benchmarks' own tools read.
 
-After a change: `python -m tests.engine.test_result_files`, then read the files back with each benchmark's tools (docs/suites.md).
+After a change: `python -m tests.engine.predictions.test_result_files`, then read the files back with each benchmark's tools
+(docs/suites.md).
 """
 
 from __future__ import annotations
