@@ -30,7 +30,7 @@ from sessions.state.folding import fold
 from sessions.store.recorder import Recorder
 from suites import add_suite, load_public_suite
 from suites.public.task import PublicTask, SuiteKind
-from tests.suites import clones
+from tests.suites.public import clones
 from tests.support.engines import ScriptedJudge, candidate, cut, plan, play, resume_to_end, scripted_model
 
 KEY = partial(Sample.key, protocol=WAVEDECK, seed=0)

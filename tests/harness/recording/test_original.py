@@ -12,7 +12,7 @@ from harness.recording.original import OriginalOutcome, OriginalVerdict, check_d
 from sessions.home import home_from
 from suites import add_suite, load_public_suite
 from suites.public.task import PublicTask, SuiteKind
-from tests.suites import clones
+from tests.suites.public import clones
 
 pytestmark = [pytest.mark.judge, pytest.mark.asyncio(loop_scope="session")]
 SHOWN = "print(result_gold['shown'])\n"

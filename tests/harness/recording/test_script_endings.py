@@ -20,7 +20,7 @@ from harness.stages.survey import Survey
 from sessions.home import home_from
 from suites import add_suite, load_public_suite, load_task
 from suites.public.task import SuiteKind
-from tests.suites import clones
+from tests.suites.public import clones
 from tests.support.candidates import adding
 from tests.support.scripts import SCALE, public_task
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from tests.suites import clones
+from tests.suites.public import clones
 from tests.support.command_line import Shell
 from tui.diagnostics import ExitCode
 

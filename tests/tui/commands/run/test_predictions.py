@@ -9,7 +9,7 @@ import pytest
 
 from sessions.catalog import list_sessions
 from sessions.home import Home
-from tests.suites import clones
+from tests.suites.public import clones
 from tests.support.command_line import Shell
 from tui.diagnostics import ExitCode
 

@@ -11,7 +11,7 @@ from sessions import Home, decide
 from sessions import events as ev
 from tests.support.story import SESSION
 
-PAGE = Path(__file__).parents[2] / "docs" / "store.md"
+PAGE = Path(__file__).parents[3] / "docs" / "store.md"
 
 
 def test_commands_of_the_store_page_work(copied_home: Home) -> None:

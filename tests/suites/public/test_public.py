@@ -31,8 +31,8 @@ from suites.public.task import (
     TestForm,
     WeightedTask,
 )
-from tests.suites import clones
 from tests.suites.folders import write_folder
+from tests.suites.public import clones
 
 
 @pytest.fixture

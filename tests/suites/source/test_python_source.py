@@ -51,7 +51,7 @@ def test_warnings_of_the_text_are_ignored() -> None:
 
 @pytest.mark.parametrize("room", ["suites", "harness", "sessions", "engine", "tui"])
 def test_code_of_the_parent_process_parses_nowhere_else(room: str) -> None:
-    root = Path(__file__).parents[2]
+    root = Path(__file__).parents[3]
     files = set((root / room).rglob("*.py")) - set((root / "harness" / "worker").rglob("*.py"))
     parsers = [file for file in files if PARSER.search(file.read_text(encoding="utf-8"))]
     assert [file.name for file in parsers] == (["python_source.py"] if room == "suites" else [])

@@ -10,7 +10,7 @@ from suites.public.clone import Clone
 from suites.public.loader import load_clone
 from suites.public.task import PublicTask, ReferenceKind, SuiteKind, TestForm
 from suites.task import Tolerance
-from tests.suites import clones
+from tests.suites.public import clones
 
 
 @pytest.fixture

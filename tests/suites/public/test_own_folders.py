@@ -9,7 +9,7 @@ from pathlib import Path
 from suites.public.clone import Clone, kinds_of
 from suites.public.loader import load_clone
 from suites.public.task import EntryKind, PublicTask, SuiteKind, TestForm
-from tests.suites import clones
+from tests.suites.public import clones
 
 
 def loaded(kind: SuiteKind, write: Callable[[Path], Path], root: Path) -> dict[str, PublicTask]:
