@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, settings
 
-from tests.support.judging import pool
+from tests.support.judge.judging import pool
 
 __all__ = ["pool"]
 SOAK = os.environ.get("WAVEDECK_SOAK") == "1"

@@ -16,8 +16,8 @@ from sessions import Home, fold
 from sessions.events import BaselineMeasured, CallStarted, Event, Notice
 from suites import Task, baseline_source, load_task
 from suites.task import RecordedScript
-from tests.support.engines import ScriptedJudge, failed, plan, play, scripted_model
-from tests.support.evaluations import correct
+from tests.support.engine.engines import ScriptedJudge, failed, plan, play, scripted_model
+from tests.support.judge.evaluations import correct
 
 BASELINE = baseline_source(load_task("vector_add"))
 GPU = Device(name="0", kind="cuda", target="sm_90", description="scripted")

@@ -30,7 +30,7 @@ from sessions.events import (
 )
 from sessions.state.state import Confirmation
 from tests.conftest import SOAK
-from tests.support.engines import (
+from tests.support.engine.engines import (
     ScriptedJudge,
     answer_of,
     endings,
@@ -43,7 +43,7 @@ from tests.support.engines import (
     shared,
     until,
 )
-from tests.support.evaluations import correct, failed
+from tests.support.judge.evaluations import correct, failed
 
 Exam = Callable[[str], Evaluation]
 

@@ -16,7 +16,7 @@ from sessions import Home, SessionState, fold
 from sessions.events import EngineStarted, ProfileTaken, Role, SessionFinished
 from sessions.store.reconcile import take_up
 from suites import baseline_source, load_task
-from tests.support.engines import ScriptedJudge, plan, play, run, scripted_model, shared
+from tests.support.engine.engines import ScriptedJudge, plan, play, run, scripted_model, shared
 
 ATTEMPT = "vector_add#1/1"
 PLAN = plan(iterations=1, devices=("0", "1"))

@@ -13,8 +13,8 @@ from harness import DevicePool, Evaluation, target
 from harness.stages.evaluator import LocalEvaluator
 from sessions import Home
 from sessions.events import AttemptJudged, Role
-from tests.support.engines import plan, play
-from tests.support.live_engines import right, wrong
+from tests.support.engine.engines import plan, play
+from tests.support.engine.live_engines import right, wrong
 
 pytestmark = [pytest.mark.judge, pytest.mark.asyncio(loop_scope="session")]
 

@@ -25,8 +25,17 @@ from sessions.events import EngineStarted, InstanceFinished, SessionFinished, Wi
 from sessions.store.attempt_commits import attempt_message, exam_files
 from sessions.store.reconcile import take_up
 from suites import Task, baseline_source, load_task
-from tests.support.engines import ScriptedJudge, cut, plan, play, resume_to_end, run, scripted_model, shared
-from tests.support.evaluations import correct, failed
+from tests.support.engine.engines import (
+    ScriptedJudge,
+    cut,
+    plan,
+    play,
+    resume_to_end,
+    run,
+    scripted_model,
+    shared,
+)
+from tests.support.judge.evaluations import correct, failed
 from tui.cockpit.draw.lines import plain
 from tui.cockpit.screens.agent.page import PageSubject
 from tui.cockpit.screens.agent.tabs import page_of

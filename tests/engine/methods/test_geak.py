@@ -16,7 +16,7 @@ from harness import Verdict
 from sessions.events import Origin, Role
 from sessions.settings import MethodOptions
 from suites import load_suite
-from tests.support.scripted_context import VERDICTS, ScriptedAttempt, ScriptedContext
+from tests.support.engine.scripted_context import VERDICTS, ScriptedAttempt, ScriptedContext
 
 
 def run(*verdicts: str, why: str = "too clever") -> list[ScriptedAttempt]:

@@ -11,7 +11,7 @@ from engine.methods.orders import Orders
 from engine.methods.progress import Progress
 from engine.prompting.judged import JudgedCandidate
 from sessions.journal.compact import Compact, held
-from tests.support.evaluations import correct
+from tests.support.judge.evaluations import correct
 
 
 def ancestor(number: int, speedup: float | None) -> JudgedCandidate:

@@ -16,8 +16,8 @@ from harness import Verdict
 from harness.wire.results.ratios import TIE
 from sessions.events import EndReason, Origin, Role
 from sessions.settings import MethodOptions
-from tests.support.engines import candidate
-from tests.support.scripted_context import VERDICTS, ScriptedContext
+from tests.support.engine.engines import candidate
+from tests.support.engine.scripted_context import VERDICTS, ScriptedContext
 
 LOOPS = ("reflexion", "kernelagent", "geak-evolve", "geak")
 NAMED = re.compile(r"vector_add#1/\d+")

@@ -40,10 +40,10 @@ from sessions.settings import MethodOptions
 from sessions.state.state import SessionState
 from sessions.store.reconcile import take_up
 from suites import Task, baseline_source, load_task
-from tests.support.engines import ScriptedJudge, candidate, cut, endings, plan, play, resume_to_end
-from tests.support.live_engines import info_of, journal, plan_for, started, until_left
-from tests.support.model_calls import WIRES, connected
-from tests.support.model_server import Answer, Seen, calls, hangs, model_server, refuses, says
+from tests.support.engine.engines import ScriptedJudge, candidate, cut, endings, plan, play, resume_to_end
+from tests.support.engine.live_engines import info_of, journal, plan_for, started, until_left
+from tests.support.engine.model_calls import WIRES, connected
+from tests.support.engine.model_server import Answer, Seen, calls, hangs, model_server, refuses, says
 from tests.support.waiting import wait_until
 
 PLAN = plan(method="tools", session="20260101-000000-tools-0000")

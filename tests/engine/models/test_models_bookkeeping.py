@@ -12,8 +12,8 @@ import pytest
 from engine.errors import ModelError
 from engine.models.bookkeeping import MOST_TOKENS
 from sessions.events import Usage
-from tests.support.model_calls import WIRES, connected, ignore, request
-from tests.support.model_server import Answer, named
+from tests.support.engine.model_calls import WIRES, connected, ignore, request
+from tests.support.engine.model_server import Answer, named
 
 USAGE = Usage(input_tokens=100, output_tokens=10, cached_tokens=40, cache_write_tokens=30)
 NAMES = {

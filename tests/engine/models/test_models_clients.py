@@ -11,8 +11,8 @@ import pytest
 from engine.errors import ContextTooLong, GaveUp, ModelError, TryAgain, UselessToRetry
 from engine.models import Limits
 from sessions.events import Usage
-from tests.support.model_calls import BRISK, WIRES, Received, client_of, connected, ignore, request
-from tests.support.model_server import Answer, Seen, cuts, garbage, hangs, model_server, refuses, says
+from tests.support.engine.model_calls import BRISK, WIRES, Received, client_of, connected, ignore, request
+from tests.support.engine.model_server import Answer, Seen, cuts, garbage, hangs, model_server, refuses, says
 
 pytestmark = pytest.mark.parametrize("wire", WIRES)
 LONG = (

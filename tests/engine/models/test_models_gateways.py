@@ -18,8 +18,8 @@ from engine.errors import ModelError, TryAgain, UsageProblem, UselessToRetry
 from engine.models import Client, ModelSpec, open_client
 from engine.models.access import PROVIDERS, PROXIES, access, extra_headers
 from engine.models.client import Reply
-from tests.support.model_calls import BRISK, ignore, request
-from tests.support.model_server import Answer, ModelServer, model_server, refuses, says
+from tests.support.engine.model_calls import BRISK, ignore, request
+from tests.support.engine.model_server import Answer, ModelServer, model_server, refuses, says
 
 WIRES = ("anthropic", "openai")
 HEADERS = "X-Team: kernels\nX-Gateway-Token: token-0123456789"

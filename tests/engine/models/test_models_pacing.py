@@ -10,7 +10,7 @@ from engine.models import CallKey, Gates, Limits, Pace, Piece, Reply, Request, S
 from engine.models.pacing import Gate, provider_of
 from sessions import Home
 from sessions.events import CallFailed, Message, Role, Usage
-from tests.support.engines import play
+from tests.support.engine.engines import play
 from tui.print.narrate import Narrator
 
 MINUTE_S = 0.2

@@ -11,7 +11,7 @@ from engine.errors import RecordingExhausted
 from engine.models import CallKey, Piece, RecordedClient, Request, changed_templates, open_client
 from sessions.events import Message, Role, Usage
 from sessions.recording import load_recording
-from tests.support.model_calls import ignore
+from tests.support.engine.model_calls import ignore
 
 TEXT = "## Strategy\n\nTiles.\n" + "x = 1\n" * 200
 REPLIES = [

@@ -20,8 +20,8 @@ from engine.process.keys import SECRETS
 from sessions import Home
 from sessions.events import CallFinished, CallRetried, CallStarted, Role, SessionFinished, SessionStarted
 from sessions.recording import load_recording
-from tests.support.live_engines import info_of, journal, plan_for, right, started, until_left, wrong
-from tests.support.model_server import Answer, Seen, model_server, refuses, says
+from tests.support.engine.live_engines import info_of, journal, plan_for, right, started, until_left, wrong
+from tests.support.engine.model_server import Answer, Seen, model_server, refuses, says
 from tests.support.waiting import wait_until
 
 BOTH = "generator=anthropic:x,reflector=openai:y"

@@ -13,8 +13,8 @@ from engine.methods.tools.toolbox import TOOLBOX
 from engine.models import Request, calls_in
 from engine.models.reaching import check_answers
 from sessions.events import Message
-from tests.support.model_calls import WIRES, Received, client_of, connected, ignore, request
-from tests.support.model_server import Answer, Seen, calls, model_server, refuses, says
+from tests.support.engine.model_calls import WIRES, Received, client_of, connected, ignore, request
+from tests.support.engine.model_server import Answer, Seen, calls, model_server, refuses, says
 
 TOOLS = tuple(TOOLBOX.values())
 CODE = "import triton\n\n# a module of several lines"

@@ -9,8 +9,8 @@ import pytest
 
 from engine.models import CallKey, open_client
 from sessions.events import Message, Role
-from tests.support.model_calls import Received, connected, ignore, request
-from tests.support.model_server import Answer, Seen, refuses, says
+from tests.support.engine.model_calls import Received, connected, ignore, request
+from tests.support.engine.model_server import Answer, Seen, refuses, says
 
 
 def test_openai_uses_responses_and_other_servers_use_chat_completions() -> None:

@@ -9,8 +9,8 @@ import pytest
 from engine.errors import EngineDidNotStart
 from engine.models.reaching import check_answers, unreachable_because
 from engine.models.spec import parse_model
-from tests.support.model_calls import WIRES, client_of
-from tests.support.model_server import Answer, Seen, hangs, model_server, refuses
+from tests.support.engine.model_calls import WIRES, client_of
+from tests.support.engine.model_server import Answer, Seen, hangs, model_server, refuses
 
 
 def test_open_port_is_reachable_and_a_closed_one_is_named() -> None:

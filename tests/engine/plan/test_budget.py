@@ -32,7 +32,7 @@ from sessions.events import (
     Usage,
 )
 from sessions.state.state import SessionState
-from tests.support.engines import ScriptedJudge, answer_of, plan, play, scripted_model
+from tests.support.engine.engines import ScriptedJudge, answer_of, plan, play, scripted_model
 from tui.print.narrate import Narrator
 from tui.print.summary import summary
 

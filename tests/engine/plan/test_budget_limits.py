@@ -19,7 +19,7 @@ from engine.plan.prices import Price
 from sessions import Home, fold
 from sessions.events import InstanceFinished, Message, Role, Usage
 from tests.conftest import SOAK
-from tests.support.engines import answer_of, plan, play
+from tests.support.engine.engines import answer_of, plan, play
 
 MODEL = "scripted:test"
 ROUNDING = 1e-9

@@ -31,7 +31,15 @@ from sessions.store.recorder import Recorder
 from suites import add_suite, load_public_suite
 from suites.public.task import PublicTask, SuiteKind
 from tests.suites.public import clones
-from tests.support.engines import ScriptedJudge, candidate, cut, plan, play, resume_to_end, scripted_model
+from tests.support.engine.engines import (
+    ScriptedJudge,
+    candidate,
+    cut,
+    plan,
+    play,
+    resume_to_end,
+    scripted_model,
+)
 
 KEY = partial(Sample.key, protocol=WAVEDECK, seed=0)
 

@@ -20,7 +20,7 @@ from harness import Evaluation, Latency, Verdict
 from harness.wire.results.latency import Efficiency, Method
 from harness.wire.results.provenance import Provenance
 from suites.public.task import SuiteKind
-from tests.support.evaluations import correct, failed
+from tests.support.judge.evaluations import correct, failed
 
 GOLDEN = Path(__file__).parent / "result_files"
 NAMES = {

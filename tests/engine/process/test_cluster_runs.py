@@ -17,8 +17,8 @@ from sessions import Home
 from sessions.events import AttemptJudged, EngineStarted, Event, SessionFinished, StageFinished, StageStarted
 from tests.faults.promises import assert_nothing_is_paid_twice, outcomes
 from tests.faults.test_engine_kill import repaired
-from tests.support.live_engines import info_of, journal, plan_for, started, until_left
-from tests.support.model_server import model_server
+from tests.support.engine.live_engines import info_of, journal, plan_for, started, until_left
+from tests.support.engine.model_server import model_server
 from tests.support.waiting import wait_until
 
 pytestmark = [

@@ -39,10 +39,19 @@ from sessions.state.info import LiveSession
 from sessions.store.repository import Repository
 from sessions.store.store import Store
 from tests.support.command_line import scripted_judge
-from tests.support.engines import plan
-from tests.support.live_engines import KEY, info_of, journal, plan_for, right, started, until_left, wrong
-from tests.support.model_server import Answer, Seen, hangs, model_server, refuses, says
-from tests.support.quick_engine import NoPool, QuickJudge
+from tests.support.engine.engines import plan
+from tests.support.engine.live_engines import (
+    KEY,
+    info_of,
+    journal,
+    plan_for,
+    right,
+    started,
+    until_left,
+    wrong,
+)
+from tests.support.engine.model_server import Answer, Seen, hangs, model_server, refuses, says
+from tests.support.engine.quick_engine import NoPool, QuickJudge
 from tests.support.waiting import wait_until
 
 __all__ = ["scripted_judge"]

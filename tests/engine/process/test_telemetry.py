@@ -11,7 +11,12 @@ GPU = Device(name="0", kind="cuda", description="A GPU", address="0000:c1:00.0")
 
 
 async def test_gpu_sample_has_the_reported_figures_and_is_sent_on_change() -> None:
-    command = (sys.executable, "-m", "tests.support.scripted_sampler", json.dumps([{"clock_mhz": 1980}]))
+    command = (
+        sys.executable,
+        "-m",
+        "tests.support.timing.scripted_sampler",
+        json.dumps([{"clock_mhz": 1980}]),
+    )
     async with Telemetry(GPU.address, GPU.kind, command=command) as telemetry:
         sampler = DeviceSampler([GPU], {}, {"0": telemetry})
         (sample,) = await sampler.changed()

@@ -29,8 +29,8 @@ from harness.wire.results.evaluation import Estimate, GridFit, SampledTraffic
 from harness.wire.results.latency import Bound, Efficiency, LaunchTime, Outcome, Window
 from sessions.events import Message
 from suites import CATEGORIES, load_task, task_cost
-from tests.support.assemblies import AMD, with_assembly
-from tests.support.judged_candidates import failing, passing
+from tests.support.judge.assemblies import AMD, with_assembly
+from tests.support.judge.judged_candidates import failing, passing
 
 SETTING = Setting(load_task("softmax"), (target("gfx942"),))
 SIZES = {"rows": 8192, "columns": 8192}

@@ -10,7 +10,7 @@ from engine.prompting.prompting import Setting, first_prompt, knowledge_for
 from harness import Target, target, targets
 from harness.hardware.targets import hardware
 from suites import CATEGORIES, load_task
-from tests.support.prompts import SETTING
+from tests.support.engine.prompts import SETTING
 
 
 @pytest.mark.parametrize("category", CATEGORIES)

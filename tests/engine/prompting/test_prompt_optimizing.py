@@ -10,8 +10,8 @@ import msgspec
 from engine.prompting.baseline_facts import baseline_facts
 from engine.prompting.prompting import Setting, optimize_prompt
 from harness.wire.results.provenance import Provenance
-from tests.support.judged_candidates import passing
-from tests.support.prompts import SETTING, text
+from tests.support.engine.prompts import SETTING, text
+from tests.support.judge.judged_candidates import passing
 
 
 def test_optimizer_prompt_shows_the_best_in_full_and_others_in_short_without_invented_latency() -> None:

@@ -22,9 +22,9 @@ from harness import target
 from sessions import Home
 from sessions.settings import MethodOptions
 from suites import EntryPoint, Task, load_suite, load_task
-from tests.support.judged_candidates import failing
+from tests.support.engine.scripted_context import ScriptedContext
+from tests.support.judge.judged_candidates import failing
 from tests.support.programs import python
-from tests.support.scripted_context import ScriptedContext
 
 STARTER = load_suite("starter")
 TARGETS = (target("gfx942"),)

@@ -35,10 +35,10 @@ from harness.wire.results.provenance import Provenance
 from sessions.events import Message
 from suites import Task, Tolerance, load_suite, load_task
 from suites.task import Output, RecordedScript
-from tests.support.judged_candidates import failing, mismatch, passing
-from tests.support.packaged_task import write_packaged_task
+from tests.support.engine.prompts import SETTING, text
+from tests.support.judge.judged_candidates import failing, mismatch, passing
 from tests.support.programs import python
-from tests.support.prompts import SETTING, text
+from tests.support.tasks.packaged_task import write_packaged_task
 
 EXAMPLE = Example("Sum of two vectors", "def vector_add(x, y): ...\n")
 

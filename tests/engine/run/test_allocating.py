@@ -13,7 +13,7 @@ from sessions import Home, fold
 from sessions.events import InstanceFinished, IterationsMoved, Role
 from sessions.settings import StopRules
 from sessions.state.state import SessionState
-from tests.support.engines import answer_of, cut, plan, play, resume_to_end
+from tests.support.engine.engines import answer_of, cut, plan, play, resume_to_end
 
 TASKS = ("starter/vector_add", "starter/softmax")
 

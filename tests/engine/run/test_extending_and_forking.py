@@ -13,8 +13,8 @@ from sessions import fold
 from sessions.events import InstanceFinished, Origin
 from sessions.settings import MethodOptions, StopRules
 from sessions.state.state import Confirmation
-from tests.support.engines import candidate, plan, until
-from tests.support.steering import Table, attempts_of, prompts, refused, repeats_its_prompts, said
+from tests.support.engine.engines import candidate, plan, until
+from tests.support.engine.steering import Table, attempts_of, prompts, refused, repeats_its_prompts, said
 
 
 @pytest.mark.parametrize("method", ["geak", "geak-evolve", "kernelagent"])

@@ -19,8 +19,8 @@ from sessions.names import instance_key
 from sessions.settings import MethodOptions
 from sessions.store.store import Store
 from tests.conftest import SOAK
-from tests.support.engines import cut, plan, play, resume_to_end, scripted_answer, scripted_model
-from tests.support.story import git
+from tests.support.engine.engines import cut, plan, play, resume_to_end, scripted_answer, scripted_model
+from tests.support.sessions.story import git
 
 WORKERS = plan(
     session="20260101-000000-kernelagent-0000",

@@ -9,8 +9,8 @@ import pytest
 from sessions import fold
 from sessions.settings import MethodOptions
 from tests.conftest import SOAK
-from tests.support.engines import cut, plan
-from tests.support.steering import Table, prompts, refused, repeats_its_prompts
+from tests.support.engine.engines import cut, plan
+from tests.support.engine.steering import Table, prompts, refused, repeats_its_prompts
 
 STRIDE = 1 if SOAK else 13
 """Distance of the tested cuts in lines; each cut runs a session."""

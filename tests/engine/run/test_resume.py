@@ -34,7 +34,7 @@ from sessions.journal.journal import read_journal
 from sessions.state.state import Confirmation
 from sessions.store.store import Store
 from tests.conftest import SOAK
-from tests.support.engines import (
+from tests.support.engine.engines import (
     ScriptedJudge,
     answer_of,
     cut,
@@ -46,7 +46,7 @@ from tests.support.engines import (
     shared,
     until,
 )
-from tests.support.story import assert_sound, git
+from tests.support.sessions.story import assert_sound, git
 
 PLAN = plan(instances=2, iterations=3)
 VERDICTS = ("wrong", "prose", "correct 1.5")

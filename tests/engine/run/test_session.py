@@ -28,8 +28,8 @@ from sessions.events import (
     ReplyPiece,
 )
 from sessions.journal.journal import read_journal
-from tests.support.engines import ScriptedJudge, answer_of, endings, plan, play, scripted_model
-from tests.support.story import git
+from tests.support.engine.engines import ScriptedJudge, answer_of, endings, plan, play, scripted_model
+from tests.support.sessions.story import git
 
 
 def verdicts(events: list[Event]) -> dict[str, Verdict]:

@@ -16,7 +16,7 @@ from sessions.errors import SessionsError
 from sessions.events import AnyEvent, DecisionMade, DecisionUndone, EngineStarted, Event, SessionFinished
 from sessions.journal.codec import decode, encode
 from sessions.store.decidable import check_decision
-from tests.support import story
+from tests.support.sessions import story
 
 INSTANCES = ("", "softmax#1", "softmax#2")
 ATTEMPTS = ("softmax#1/1", "softmax#1/2", "softmax#1/3", "softmax#2/2", "softmax#3/1")

@@ -14,8 +14,8 @@ from harness import Verdict
 from sessions import apply, fold, resume
 from sessions.events import AttemptStarted, CallStarted, Paused, RetireAsked, Unpaused, WaitingForPerson
 from sessions.state.state import Confirmation
-from tests.support.engines import plan, until
-from tests.support.steering import PLAN, Table, give_turns, refused, said
+from tests.support.engine.engines import plan, until
+from tests.support.engine.steering import PLAN, Table, give_turns, refused, said
 
 
 async def test_hint_reaches_only_the_next_attempt_of_its_instance(tmp_path: Path) -> None:

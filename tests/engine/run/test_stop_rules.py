@@ -21,8 +21,8 @@ from sessions.settings import StopRules
 from sessions.state.state import AttemptState, Decision
 from suites import load_task
 from suites.task import RecordedScript
-from tests.support.engines import endings, plan, play, scripted_model
-from tests.support.evaluations import correct, failed
+from tests.support.engine.engines import endings, plan, play, scripted_model
+from tests.support.judge.evaluations import correct, failed
 from tui.print.narrate import Narrator
 
 NO_GAIN = StopRules(without_gain=2)

@@ -11,7 +11,7 @@ from engine.plan.plan import SessionPlan
 from sessions import Home, fold
 from sessions.events import CallFailed, CallStarted, InstanceFinished
 from sessions.recording import load_recording, write_recording
-from tests.support.engines import plan, play, scripted_model
+from tests.support.engine.engines import plan, play, scripted_model
 
 PLAN: SessionPlan = plan(iterations=4)
 VERDICTS = ("correct 1.5", "correct 1.2", "correct 1.1", "correct 2.0")

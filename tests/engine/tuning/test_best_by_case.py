@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from engine.tuning.best_by_case import best_by_case
 from sessions import fold
-from tests.support.tuned_sessions import tuned_events
+from tests.support.sessions.tuned_sessions import tuned_events
 from tui.facts.report.model import report_of
 from tui.facts.report.panes import sections_of
 

@@ -11,7 +11,7 @@ from engine.tuning.config_files import ConfigFile, TunedRow, config_file, rows_b
 from engine.tuning.launch_config import launch_config
 from harness import target
 from harness.wire.results.provenance import Provenance
-from tests.support.tuned_sessions import kernel
+from tests.support.sessions.tuned_sessions import kernel
 
 GFX942 = target("gfx942")
 START = launch_config(kernel())

@@ -13,9 +13,9 @@ from sessions.recording import load_recording, write_recording
 from sessions.settings import MethodOptions
 from sessions.state.state import SessionState
 from suites import Task
-from tests.support.engines import plan, play
-from tests.support.evaluations import failed
-from tests.support.tuning import BASELINE, TuningJudge, attempts_of, block_of, warps_of
+from tests.support.engine.engines import plan, play
+from tests.support.engine.tuning import BASELINE, TuningJudge, attempts_of, block_of, warps_of
+from tests.support.judge.evaluations import failed
 
 GEAK = plan(iterations=3, options=MethodOptions(tune=True))
 

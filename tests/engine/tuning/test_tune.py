@@ -22,10 +22,10 @@ from sessions.events import AnyEvent, AttemptSwept, CallStarted, EndReason, Orig
 from sessions.settings import MethodOptions
 from sessions.state.state import SessionState
 from suites import Task
-from tests.support.engines import cut, plan, play, resume_to_end
-from tests.support.evaluations import one_case
-from tests.support.surveys import ScriptedSurvey
-from tests.support.tuning import BASELINE, TuningJudge, attempts_of, notices, speed
+from tests.support.engine.engines import cut, plan, play, resume_to_end
+from tests.support.engine.surveys import ScriptedSurvey
+from tests.support.engine.tuning import BASELINE, TuningJudge, attempts_of, notices, speed
+from tests.support.judge.evaluations import one_case
 from tui.print.narrate import Narrator
 
 TUNE = plan("20260101-000000-tune-0000", method="tune", model="none", iterations=5)

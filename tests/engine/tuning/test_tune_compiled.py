@@ -21,8 +21,8 @@ from harness.stages.survey import Survey
 from sessions import Home, fold
 from sessions.state.ranking import rank
 from suites import baseline_source, load_task
-from tests.support.engines import plan, play
-from tests.support.judging import pool
+from tests.support.engine.engines import plan, play
+from tests.support.judge.judging import pool
 
 __all__ = ["pool"]
 pytestmark = [pytest.mark.judge, pytest.mark.asyncio(loop_scope="session")]

@@ -12,8 +12,8 @@ from harness import DevicePool, Verdict, target
 from harness.stages.evaluator import LocalEvaluator
 from sessions import Home, fold
 from suites import baseline_source, load_task
-from tests.support.engines import plan, play
-from tests.support.gpu import DEVICE, gpu_pool, needs_gpu
+from tests.support.engine.engines import plan, play
+from tests.support.judge.gpu import DEVICE, gpu_pool, needs_gpu
 
 __all__ = ["gpu_pool"]
 pytestmark = [pytest.mark.gpu, pytest.mark.judge, needs_gpu, pytest.mark.asyncio(loop_scope="session")]

@@ -16,8 +16,8 @@ from harness import Verdict
 from sessions.events import AttemptSwept, Origin, RungEntry, SweepRung, SweptVariant
 from sessions.settings import MethodOptions
 from sessions.state.ranking import rank
-from tests.support.engines import candidate
-from tests.support.scripted_context import ScriptedAttempt, ScriptedContext
+from tests.support.engine.engines import candidate
+from tests.support.engine.scripted_context import ScriptedAttempt, ScriptedContext
 
 VERDICTS = st.one_of(
     st.sampled_from(("wrong", "compile_error", "timeout", "unsupported", "correct")),

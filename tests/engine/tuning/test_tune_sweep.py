@@ -13,7 +13,7 @@ from engine.tuning.launch_config import Config
 from engine.tuning.sweep import COMPILES, SAMPLES, Findings, sweep
 from harness import target
 from harness.stages.survey import Compiled, Sampled
-from tests.support.surveys import ScriptedSurvey, compiled, plain, sampled
+from tests.support.engine.surveys import ScriptedSurvey, compiled, plain, sampled
 
 GFX942 = target("gfx942")
 SOURCE = """

@@ -6,7 +6,7 @@ import pytest
 
 from harness.assembly.listing import Kind, parse
 from harness.assembly.normal import normal_lines
-from tests.support.assemblies import AMD, PTX
+from tests.support.judge.assemblies import AMD, PTX
 
 
 def test_loop_of_amdgcn_has_its_counts_by_kind_and_width() -> None:

@@ -6,7 +6,7 @@ import pytest
 
 from harness import DevicePool, Verdict
 from suites import baseline_source, load_task
-from tests.support.judging import judge
+from tests.support.judge.judging import judge
 
 pytestmark = [pytest.mark.judge, pytest.mark.asyncio(loop_scope="session")]
 SOURCE = baseline_source(load_task("vector_add"))

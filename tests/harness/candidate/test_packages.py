@@ -16,8 +16,8 @@ from suites import Package, Task, find_package
 from suites.own.entry import KernelFile
 from suites.own.joining import join_kernels
 from tests.support.draws import drawn
-from tests.support.judging import judge_task
-from tests.support.packaged_task import KERNEL, write_packaged_task
+from tests.support.judge.judging import judge_task
+from tests.support.tasks.packaged_task import KERNEL, write_packaged_task
 
 pytestmark = [pytest.mark.judge, pytest.mark.asyncio(loop_scope="session")]
 

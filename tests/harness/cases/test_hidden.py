@@ -10,9 +10,9 @@ import pytest
 from harness import Basis, DevicePool, Verdict
 from harness.cases.call_plan import make_plan
 from suites import Allowance, Task, baseline_source, load_task
-from tests.support.doubled_task import BASELINE, PROBLEM, TASK, changed, write_doubled
 from tests.support.draws import drawn
-from tests.support.judging import judge_task
+from tests.support.judge.judging import judge_task
+from tests.support.tasks.doubled_task import BASELINE, PROBLEM, TASK, changed, write_doubled
 
 pytestmark = [pytest.mark.judge, pytest.mark.asyncio(loop_scope="session")]
 

@@ -40,7 +40,7 @@ from harness.wire.messages.timer import Done as DoneReport
 from harness.wire.results.evaluation import Verdict
 from harness.worker.clock import source_timers, timed_process
 from harness.worker.kit.arena import storage_bytes
-from tests.support.fake_timers import (
+from tests.support.timing.fake_timers import (
     Behaviour,
     Bench,
     FakeSeat,

@@ -15,7 +15,16 @@ from harness.wire.messages.requests import WorkerAnswer
 from harness.wire.messages.timer import Batch, Fetch, Prepare, Prepared, Record, Renew, Sample, Sampled
 from harness.wire.results.evaluation import Verdict
 from harness.worker.clock.case_inputs import CaseInputs
-from tests.support.fake_timers import Dies, FakeSeat, bench, dies, no_descriptor_is_left, on, raises, silent
+from tests.support.timing.fake_timers import (
+    Dies,
+    FakeSeat,
+    bench,
+    dies,
+    no_descriptor_is_left,
+    on,
+    raises,
+    silent,
+)
 
 __all__ = ["no_descriptor_is_left"]
 

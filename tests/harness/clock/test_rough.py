@@ -15,8 +15,8 @@ from harness.wire.messages.clock import BASELINE, CANDIDATE, Measured
 from harness.wire.messages.guest import OutputData, Returned
 from harness.wire.messages.timer import Batch, Fetch
 from harness.wire.results.evaluation import ErrorReport, Verdict
-from tests.support.fake_timers import FakeSeat, bench
-from tests.support.process_times import GPU, MEASURE, times
+from tests.support.timing.fake_timers import FakeSeat, bench
+from tests.support.timing.process_times import GPU, MEASURE, times
 
 ROUGHLY = msgspec.structs.replace(MEASURE, effort=ROUGH[0])
 

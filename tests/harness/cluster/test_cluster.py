@@ -25,7 +25,7 @@ from harness.stages.modes import Attempt
 from harness.wire.channels.encoding import ENCODER
 from harness.wire.errors import HarnessError, NoDeviceLeft, UnknownDevice
 from suites import load_task
-from tests.support.cluster_nodes import LocalCluster, ScriptedNode
+from tests.support.judge.cluster_nodes import LocalCluster, ScriptedNode
 from tests.support.waiting import await_until
 
 ROOT = Path(__file__).parents[3]

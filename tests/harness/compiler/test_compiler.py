@@ -9,7 +9,7 @@ import pytest
 
 from harness.wire.results.evaluation import KernelResources
 from tests.support.draws import drawn
-from tests.support.drivers import drive, line_of
+from tests.support.judge.drivers import drive, line_of
 
 pytestmark = pytest.mark.judge
 

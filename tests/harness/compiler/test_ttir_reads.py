@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from harness.worker.compiler.ttir_reads import arguments_read
-from tests.support.drivers import drive
+from tests.support.judge.drivers import drive
 
 pytestmark = pytest.mark.judge
 

@@ -9,7 +9,7 @@ from harness.hardware.targets import target
 from harness.stages.estimates.roofline import estimate
 from harness.wire.results.evaluation import SampledTraffic
 from suites.task import Cost
-from tests.support.evaluations import traffic
+from tests.support.judge.evaluations import traffic
 
 MI300X = target("gfx942")
 

@@ -15,7 +15,7 @@ from harness.wire.messages.sampler import CaseSampled
 from harness.wire.results.evaluation import Flow
 from harness.worker.estimate import footprint
 from harness.worker.estimate.program_sample import LaunchGrid
-from tests.support.drivers import drive, line_of
+from tests.support.judge.drivers import drive, line_of
 
 pytestmark = pytest.mark.judge
 

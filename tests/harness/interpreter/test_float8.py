@@ -15,7 +15,7 @@ from suites import Task
 from suites.dtypes import NoSuchDtype, item_bytes, on_target, task_on
 from suites.folder import read_task
 from tests.suites.folders import write_folder
-from tests.support.judging import judge_task
+from tests.support.judge.judging import judge_task
 
 pytestmark = pytest.mark.judge
 DTYPES = {

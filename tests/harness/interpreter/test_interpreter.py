@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from tests.support.drivers import drive, line_of
+from tests.support.judge.drivers import drive, line_of
 
 pytestmark = pytest.mark.judge
 

@@ -7,7 +7,7 @@ import math
 
 import pytest
 
-from tests.support.drivers import drive
+from tests.support.judge.drivers import drive
 
 pytestmark = pytest.mark.judge
 INF, NAN = math.inf, math.nan

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from tests.support.drivers import drive
+from tests.support.judge.drivers import drive
 
 pytestmark = pytest.mark.judge
 

@@ -10,7 +10,7 @@ from harness.cases.call_plan import make_plan
 from harness.worker.kit.poison import KINDS, Poison, poison
 from suites import baseline_source, load_task
 from tests.support.draws import drawn
-from tests.support.judging import judge
+from tests.support.judge.judging import judge
 
 pytestmark = pytest.mark.judge
 STORE = "tl.store(out_ptr + offsets, x + y, mask=mask)"

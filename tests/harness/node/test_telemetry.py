@@ -303,7 +303,7 @@ def test_amdgpu_driver_files_are_read(tmp_path: Path) -> None:
 
 
 def telemetry(*readings: dict[str, object]) -> Telemetry:
-    command = (sys.executable, "-m", "tests.support.scripted_sampler", json.dumps(readings))
+    command = (sys.executable, "-m", "tests.support.timing.scripted_sampler", json.dumps(readings))
     return Telemetry(ADDRESS, "cuda", command=command)
 
 

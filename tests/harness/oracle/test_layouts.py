@@ -14,7 +14,7 @@ from harness.worker.kit.arena import Arena, open_arguments
 from harness.worker.oracle.inputs.layouts import laid_out
 from harness.worker.oracle.problem import Problem
 from harness.worker.oracle.vault import Given, Vault
-from tests.support.doubled_task import PROBLEM, write_doubled
+from tests.support.tasks.doubled_task import PROBLEM, write_doubled
 
 pytestmark = pytest.mark.judge
 

@@ -12,7 +12,7 @@ from harness.worker.oracle.integrity import plain_parts
 from suites.folder import read_task
 from suites.source.signature import parse_signature
 from suites.task_rules import task_problems
-from tests.support.packaged_task import write_packaged_task
+from tests.support.tasks.packaged_task import write_packaged_task
 
 RETURNS = ("out", "", "lse", "")
 

@@ -14,7 +14,7 @@ from harness.processes.gpus.gpu_leases import GpuLeases
 from harness.processes.gpus.neighbours import Neighbours
 from harness.processes.slot import Slot
 from harness.processes.starting.servers import ForkServer
-from tests.support.engines import until
+from tests.support.engine.engines import until
 
 GPU = Device(name="0", kind="cuda", address="0000:0a:00.0", package="0000:0a:00")
 

@@ -19,8 +19,8 @@ from harness.processes.gpus.quarantine import DeviceEvent, LeaseAwaited, NodeBac
 from harness.processes.slot import Slot
 from harness.processes.starting.servers import ForkServer
 from harness.wire.errors import DeviceFailed, NoDeviceLeft, WorkerDied
-from tests.support.engines import until
-from tests.support.evaluations import correct, failed
+from tests.support.engine.engines import until
+from tests.support.judge.evaluations import correct, failed
 
 GPUS = tuple(
     Device(name=str(number), kind="hip", target="gfx942", package=f"0000:0{number}:00") for number in range(2)

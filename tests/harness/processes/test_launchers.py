@@ -15,7 +15,7 @@ from harness.processes.starting.servers import Child, ForkServer
 from harness.wire.channels.async_channel import AsyncChannel
 from harness.wire.device import Device
 from harness.wire.errors import WorkerDied
-from tests.support.nurseries import one_nursery
+from tests.support.judge.nurseries import one_nursery
 
 GPU = Device(name="0", kind="cuda", target="sm_90", visibility="CUDA_VISIBLE_DEVICES=0")
 

@@ -17,8 +17,8 @@ from harness.processes.starting.servers import ForkServer
 from harness.processes.starting.spares import GUEST, TIMER, Spares, Worker
 from harness.wire.device import Device
 from harness.wire.effort import PLAYERS
-from tests.support.engines import until
-from tests.support.nurseries import one_nursery
+from tests.support.engine.engines import until
+from tests.support.judge.nurseries import one_nursery
 
 pytestmark = [pytest.mark.judge, pytest.mark.asyncio(loop_scope="module")]
 GPU = Device(name="0", kind="cuda", target="sm_90", visibility="CUDA_VISIBLE_DEVICES=0")

@@ -11,7 +11,7 @@ import pytest
 from harness import DevicePool
 from harness.profiling.taking import take_profile
 from suites import baseline_source, load_task
-from tests.support.gpu import DEVICE, gpu_pool, needs_gpu
+from tests.support.judge.gpu import DEVICE, gpu_pool, needs_gpu
 
 __all__ = ["gpu_pool"]
 pytestmark = [pytest.mark.gpu, pytest.mark.judge, needs_gpu, pytest.mark.asyncio(loop_scope="session")]

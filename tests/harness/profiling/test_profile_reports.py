@@ -16,8 +16,8 @@ from harness.profiling.rocpd import PASSES, read_rocpd
 from harness.profiling.tools import NCU, PROTON, Tool, find_tool, refusal
 from harness.wire.messages.profiled import MARK, SCOPE
 from harness.wire.results.kernel_profile import KernelProfile
-from tests.support import profiles
-from tests.support.rocpd import write_rocpd
+from tests.support.judge import profiles
+from tests.support.judge.rocpd import write_rocpd
 
 
 def test_ncu_report_of_an_h100_is_read_with_its_units() -> None:

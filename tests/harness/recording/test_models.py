@@ -9,7 +9,7 @@ from harness import DevicePool, Verdict, target
 from harness.recording.recorder import record_task
 from suites import Task
 from suites.public.task import EntryKind, EntryPoint, Part, PublicTask, ReferenceKind, SuiteKind, TestForm
-from tests.support.judging import judge_task
+from tests.support.judge.judging import judge_task
 
 pytestmark = [pytest.mark.judge, pytest.mark.asyncio(loop_scope="session")]
 

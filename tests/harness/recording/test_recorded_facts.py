@@ -22,8 +22,8 @@ from harness.recording.tensor_words import tensor_words
 from harness.wire.messages.script import OutputData, RecordedCall, TensorData
 from suites import Task, baseline_source, task_cost
 from suites.public.task import ReferenceKind
-from tests.support.judging import judge_task
-from tests.support.scripts import HEADER, public_task
+from tests.support.judge.judging import judge_task
+from tests.support.tasks.scripts import HEADER, public_task
 
 pytestmark = [pytest.mark.judge, pytest.mark.asyncio(loop_scope="session")]
 

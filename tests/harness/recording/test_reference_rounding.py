@@ -14,8 +14,8 @@ from suites import Task
 from suites.public.task import ReferenceKind
 from suites.task import QuantizationTolerance
 from tests.support.draws import drawn
-from tests.support.judging import judge_task
-from tests.support.rounding_references import (
+from tests.support.judge.judging import judge_task
+from tests.support.tasks.rounding_references import (
     QUANTIZED_WEIGHTS,
     QUANTIZED_WEIGHTS_MUTANTS,
     ROUNDINGS,
@@ -23,7 +23,7 @@ from tests.support.rounding_references import (
     WEIGHTS_TEST,
     with_replacements,
 )
-from tests.support.scripts import public_task
+from tests.support.tasks.scripts import public_task
 
 pytestmark = [pytest.mark.judge, pytest.mark.asyncio(loop_scope="session")]
 

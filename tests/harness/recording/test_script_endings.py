@@ -21,8 +21,8 @@ from sessions.home import home_from
 from suites import add_suite, load_public_suite, load_task
 from suites.public.task import SuiteKind
 from tests.suites.public import clones
-from tests.support.candidates import adding
-from tests.support.scripts import SCALE, public_task
+from tests.support.judge.candidates import adding
+from tests.support.tasks.scripts import SCALE, public_task
 
 pytestmark = [pytest.mark.judge, pytest.mark.asyncio(loop_scope="session")]
 

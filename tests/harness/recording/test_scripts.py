@@ -16,8 +16,8 @@ from harness.recording.references import Result, judge_reference
 from suites import Task, baseline_source
 from suites.public.task import Part, ReferenceKind, TestForm
 from tests.support.draws import drawn
-from tests.support.judging import judge_task
-from tests.support.scripts import HEADER, PROGRAM, PYTEST, SCALE, TEST, public_task
+from tests.support.judge.judging import judge_task
+from tests.support.tasks.scripts import HEADER, PROGRAM, PYTEST, SCALE, TEST, public_task
 
 pytestmark = [pytest.mark.judge, pytest.mark.asyncio(loop_scope="session")]
 

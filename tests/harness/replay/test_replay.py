@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from harness.wire.calls.records import Function, Launch, Record, trials
-from tests.support.drivers import DRIVERS, drive
+from tests.support.judge.drivers import DRIVERS, drive
 
 pytestmark = pytest.mark.judge
 

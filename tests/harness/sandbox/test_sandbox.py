@@ -12,9 +12,9 @@ import pytest_asyncio
 
 from harness import DevicePool, probe
 from suites import load_task
-from tests.support.candidates import adding
-from tests.support.judging import judge
-from tests.support.nurseries import one_nursery
+from tests.support.judge.candidates import adding
+from tests.support.judge.judging import judge
+from tests.support.judge.nurseries import one_nursery
 
 pytestmark = [pytest.mark.judge, pytest.mark.asyncio(loop_scope="session")]
 TASK_FILES = ("problem.py", "baseline.py", "task.toml")

@@ -11,9 +11,9 @@ import pytest
 
 from harness import STAGES, DevicePool, Evaluation, StageEntered, StageLeft, TimeLimits, Verdict
 from suites import baseline_source, load_task
-from tests.support.candidates import KERNEL, adding, with_value
 from tests.support.draws import drawn
-from tests.support.judging import judge
+from tests.support.judge.candidates import KERNEL, adding, with_value
+from tests.support.judge.judging import judge
 
 pytestmark = [pytest.mark.judge, pytest.mark.asyncio(loop_scope="session")]
 

@@ -11,11 +11,11 @@ from harness import DevicePool, Evaluation, Verdict
 from harness.stages.interpreter_findings import add_interpreter_findings
 from harness.wire.results.evaluation import ErrorReport
 from suites import load_task
-from tests.support.candidates import IMPORTS, KERNEL, adding
-from tests.support.doubled_task import BASELINE, TASK, changed, write_doubled
 from tests.support.draws import drawn
-from tests.support.evaluations import correct, failed
-from tests.support.judging import judge_task
+from tests.support.judge.candidates import IMPORTS, KERNEL, adding
+from tests.support.judge.evaluations import correct, failed
+from tests.support.judge.judging import judge_task
+from tests.support.tasks.doubled_task import BASELINE, TASK, changed, write_doubled
 
 pytestmark = [pytest.mark.judge, pytest.mark.asyncio(loop_scope="session")]
 

@@ -14,8 +14,8 @@ from harness import Basis, DevicePool, Evaluation, Outcome, TimeLimits, Verdict,
 from harness.node.leases import take
 from harness.processes.gpus.quarantine import ServerProbe
 from suites import baseline_source, load_suite, load_task
-from tests.support.gpu import DEVICE, gpu_pool, judge_small, needs_gpu
-from tests.support.judging import judge
+from tests.support.judge.gpu import DEVICE, gpu_pool, judge_small, needs_gpu
+from tests.support.judge.judging import judge
 
 __all__ = ["gpu_pool"]
 pytestmark = [pytest.mark.gpu, pytest.mark.judge, needs_gpu, pytest.mark.asyncio(loop_scope="session")]

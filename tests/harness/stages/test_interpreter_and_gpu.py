@@ -24,8 +24,8 @@ from harness.stages.timing.conclusions import Timing
 from harness.wire.device import Device
 from suites import baseline_source, load_task
 from suites.source.package import PackageView
-from tests.support.engines import until
-from tests.support.gpu import small
+from tests.support.engine.engines import until
+from tests.support.judge.gpu import small
 
 pytestmark = [pytest.mark.judge, pytest.mark.asyncio(loop_scope="session")]
 

@@ -23,8 +23,8 @@ from harness.wire.errors import DeviceFull
 from harness.wire.messages.guest import OUT_OF_MEMORY
 from harness.worker.oracle.problem import Problem
 from suites import load_task
-from tests.support.doubled_task import write_doubled
-from tests.support.evaluations import correct, failed
+from tests.support.judge.evaluations import correct, failed
+from tests.support.tasks.doubled_task import write_doubled
 
 GPU = Device(name="0", kind="cuda", target="sm_90", package="0000:0a:00")
 TASK = load_task("vector_add")

@@ -13,7 +13,7 @@ from suites import Task, baseline_source, load_task
 from suites.check import check_suite
 from suites.folder import read_task
 from suites.registry import add_suite
-from tests.support.judging import judge_task
+from tests.support.judge.judging import judge_task
 
 pytestmark = pytest.mark.judge
 ROUND = "steps = tl.floor(x / divisor + 0.5)"

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from harness import DevicePool
-from tests.support.candidates import KERNEL, adding
-from tests.support.judging import judge
+from tests.support.judge.candidates import KERNEL, adding
+from tests.support.judge.judging import judge
 
 pytestmark = [pytest.mark.judge, pytest.mark.asyncio(loop_scope="session")]
 SOURCE = adding(top=KERNEL.replace("add_kernel", "many")).replace(

@@ -11,7 +11,7 @@ from harness import Verdict
 from harness.stages.static.inspection import inspect_source
 from harness.stages.verdicts import conclude
 from suites import load_task
-from tests.support.candidates import IMPORTS, KERNEL
+from tests.support.judge.candidates import IMPORTS, KERNEL
 
 TASK = load_task("vector_add")
 LAUNCH = """

@@ -14,7 +14,7 @@ from harness.stages.verdicts import conclude
 from harness.wire.calls.signatures import definition_parameters, signature_error
 from suites import load_task
 from suites.task import EntryPoint
-from tests.support.candidates import IMPORTS, KERNEL, adding
+from tests.support.judge.candidates import IMPORTS, KERNEL, adding
 
 TASK = load_task("vector_add")
 NORM = load_task("layer_norm")

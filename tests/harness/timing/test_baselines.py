@@ -14,7 +14,7 @@ from harness.stages.spread import merge_evaluations
 from harness.stages.timing.baselines import Baseline, other_baseline, timing_baseline
 from harness.wire.errors import UnknownBaseline
 from suites import baseline_source, load_suite, load_task
-from tests.support.evaluations import correct
+from tests.support.judge.evaluations import correct
 
 
 def test_task_baseline_is_named_triton() -> None:

@@ -15,10 +15,10 @@ from harness.wire.effort import WITH_ENERGY
 from harness.wire.messages.clock import BASELINE, CANDIDATE, Drawn, Measured
 from harness.wire.messages.timer import Batch
 from harness.wire.results.latency import DeviceState, Window
-from tests.support.evaluations import correct
-from tests.support.fake_timers import bench
-from tests.support.process_times import times
-from tests.support.scripted_clock import Pool, ScriptedClock, measure_with
+from tests.support.judge.evaluations import correct
+from tests.support.timing.fake_timers import bench
+from tests.support.timing.process_times import times
+from tests.support.timing.scripted_clock import Pool, ScriptedClock, measure_with
 from tui.facts.evaluation.times import energy_words, times_tables
 from tui.print.plain import tables_text
 

@@ -7,7 +7,7 @@ import pytest
 from harness import DevicePool, Outcome, Verdict, evaluate, target
 from harness.stages.timing.baselines import Against
 from suites import baseline_source, load_task
-from tests.support.gpu import gpu_pool, needs_gpu
+from tests.support.judge.gpu import gpu_pool, needs_gpu
 
 __all__ = ["gpu_pool"]
 pytestmark = [pytest.mark.gpu, pytest.mark.judge, needs_gpu, pytest.mark.asyncio(loop_scope="session")]

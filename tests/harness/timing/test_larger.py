@@ -12,8 +12,8 @@ from harness.stages.verdicts import conclude
 from harness.wire.messages.clock import BASELINE, CANDIDATE, Measure, Measured
 from harness.wire.results.evaluation import ErrorReport, Verdict
 from suites import load_task
-from tests.support.process_times import TASK, times
-from tests.support.scripted_clock import Pool, ScriptedClock, measure_with
+from tests.support.timing.process_times import TASK, times
+from tests.support.timing.scripted_clock import Pool, ScriptedClock, measure_with
 from tests.support.waiting import await_until
 
 H200 = find_product("H200 SXM")

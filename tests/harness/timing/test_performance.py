@@ -23,8 +23,8 @@ from harness.wire.messages.guest import Alive
 from harness.wire.messages.judge import Proceed
 from harness.wire.results.evaluation import ErrorReport, Verdict
 from harness.wire.results.latency import DeviceState
-from tests.support.process_times import GPU, TASK, times
-from tests.support.scripted_clock import Pool, Script, ScriptedClock, measure_with
+from tests.support.timing.process_times import GPU, TASK, times
+from tests.support.timing.scripted_clock import Pool, Script, ScriptedClock, measure_with
 
 
 async def to_the_end(clock: ScriptedClock, _pool: Pool) -> None:

@@ -27,9 +27,9 @@ from harness.worker.oracle.vault import Given, Vault
 from harness.worker.timer import served_call
 from suites import baseline_source, load_task
 from suites.task import REQUIREMENTS, Axis
-from tests.support.evaluations import judged
-from tests.support.fake_timers import bench, on
-from tests.support.judging import judge_task
+from tests.support.judge.evaluations import judged
+from tests.support.judge.judging import judge_task
+from tests.support.timing.fake_timers import bench, on
 
 FINE = ServedCall(case="fp32", host_us=20.0, no_graph="", host_waits=False, same_bits=True)
 CHANGES: dict[str, dict[str, Any]] = {

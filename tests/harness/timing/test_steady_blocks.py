@@ -11,7 +11,7 @@ import pytest
 from harness.node.telemetry.samples import Point, Watched
 from harness.stages.timing.steady_blocks import drop_disturbed_blocks
 from harness.wire.messages.clock import BASELINE, CANDIDATE
-from tests.support.process_times import QUIET, process
+from tests.support.timing.process_times import QUIET, process
 
 
 def clocks(*spans: tuple[float, float, int]) -> Watched:

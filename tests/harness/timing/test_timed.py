@@ -32,7 +32,7 @@ from harness.wire.results.evaluation import ErrorReport, Verdict
 from harness.wire.results.latency import Bound, Latency, Outcome
 from sessions.state.speed import speed_of
 from suites import Task
-from tests.support.process_times import GPU, MEASURE, QUIET, TASK, process, times
+from tests.support.timing.process_times import GPU, MEASURE, QUIET, TASK, process, times
 
 
 def conclude(

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from harness import DevicePool, Verdict
-from tests.support.candidates import KERNEL, adding
-from tests.support.judging import judge
+from tests.support.judge.candidates import KERNEL, adding
+from tests.support.judge.judging import judge
 
 pytestmark = [pytest.mark.judge, pytest.mark.timeout(120), pytest.mark.asyncio(loop_scope="session")]
 

@@ -9,7 +9,7 @@ from harness.stages.spread import evaluate_everywhere
 from harness.wire.results.evaluation import Evaluation
 from harness.wire.results.provenance import Provenance, runtime_of, same_provenance
 from suites import load_task
-from tests.support.evaluations import correct
+from tests.support.judge.evaluations import correct
 
 MI300X = Provenance(
     product="MI300X", partition="SPX/NPS1", driver="6.12.12", torch="2.8.0+rocm7.0", triton="3.4.0", power_cap_w=750.0

@@ -16,8 +16,8 @@ from sessions import events as ev
 from sessions.errors import EventNotKeepable
 from sessions.journal.codec import TAGS, BadLine, UnknownEvent, decode, encode, readable, tag_of
 from sessions.settings import MethodOptions
-from tests.support import story
-from tests.support.journals import correct, latencies
+from tests.support.sessions import story
+from tests.support.sessions.journals import correct, latencies
 
 
 @functools.cache

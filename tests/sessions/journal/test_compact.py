@@ -19,7 +19,7 @@ from sessions.state.description import summarise
 from sessions.state.folding import apply_and_compact
 from sessions.state.speed import attempt_speed
 from sessions.state.winners import best_of, contenders
-from tests.support import story
+from tests.support.sessions import story
 
 TASK = "starter/softmax"
 KIB = 1 << 10

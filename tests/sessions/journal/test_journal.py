@@ -14,7 +14,7 @@ from sessions import events as ev
 from sessions.errors import JournalDamaged, JournalNotWritable
 from sessions.journal.codec import BadLine, UnknownEvent, encode
 from sessions.journal.journal import Clock, JournalTail, open_journal, read_journal
-from tests.support.story import Ticking, started
+from tests.support.sessions.story import Ticking, started
 
 
 def note(words: str) -> ev.Notice:

@@ -12,9 +12,9 @@ from harness.wire.results.provenance import Provenance
 from sessions import SessionState, fold
 from sessions import events as ev
 from sessions.metrics.training_rows import pairs, transitions
-from tests.support.evaluations import failed, judged
-from tests.support.journals import EventLog
-from tests.support.measured_sessions import latency
+from tests.support.judge.evaluations import failed, judged
+from tests.support.sessions.journals import EventLog
+from tests.support.sessions.measured_sessions import latency
 
 GPU = Provenance(product="MI300X", driver="6.4")
 LICENCES = {"starter": "Apache-2.0"}

@@ -13,7 +13,7 @@ from harness import Verdict
 from sessions import SessionState, apply, fold
 from sessions import events as ev
 from sessions.journal.codec import BadLine, UnknownEvent
-from tests.support import story
+from tests.support.sessions import story
 
 WHOLE = story.whole()
 

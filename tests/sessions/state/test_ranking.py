@@ -10,7 +10,7 @@ import pytest
 from harness import Estimate, Evaluation, Verdict
 from harness.wire.results.evaluation import GridFit
 from sessions.state.ranking import FIGURES, Rank, estimated_slowdown, improvable, rank, why_below
-from tests.support.story import evaluation
+from tests.support.sessions.story import evaluation
 
 CORRECT = evaluation(Verdict.CORRECT)
 

@@ -14,7 +14,7 @@ from sessions.events import Origin
 from sessions.state.ratio_words import narrow, signed
 from sessions.state.speed import Speed, gain, is_apart, missing_speed, speed_of
 from sessions.state.state import AttemptState
-from tests.support import story
+from tests.support.sessions import story
 
 
 def case(name: str, ratio: float | None, bound: Bound = Bound.NONE, *, half: float | None = 0.02) -> Latency:

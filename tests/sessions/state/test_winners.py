@@ -13,7 +13,7 @@ from sessions.state.ranking import rank
 from sessions.state.speed import attempt_speed, found_speed
 from sessions.state.state import Confirmation
 from sessions.state.winners import best_of, contenders, place
-from tests.support import story
+from tests.support.sessions import story
 
 
 def state_of(*verdicts: tuple[Verdict, float | None]) -> SessionState:

@@ -7,7 +7,7 @@ import sys
 from sessions.events import CallFinished, ReplyPiece
 from sessions.state.folding import fold
 from sessions.store.attempt_commits import Reasoning
-from tests.support.journals import finished
+from tests.support.sessions.journals import finished
 
 
 def test_reasoning_is_kept_once_and_cut_into_its_pieces_again() -> None:

@@ -8,10 +8,10 @@ from sessions import Clock, Home, Recorder
 from sessions.state.code_facts import code_difference
 from sessions.store import compiler_texts
 from sessions.store.compiler_texts import read_text
-from tests.support import story
-from tests.support.assemblies import AMD, packed, with_assembly
-from tests.support.journals import correct
-from tests.support.story import SESSION, git
+from tests.support.judge.assemblies import AMD, packed, with_assembly
+from tests.support.sessions import story
+from tests.support.sessions.journals import correct
+from tests.support.sessions.story import SESSION, git
 
 
 async def test_texts_are_in_the_live_folder_and_then_in_the_store(home: Home) -> None:

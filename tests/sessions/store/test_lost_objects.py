@@ -11,8 +11,8 @@ from sessions import Clock, Home, Recorder, fold, journal_of, list_sessions, res
 from sessions import events as ev
 from sessions.errors import NothingToResume, StoreBroken
 from sessions.store.store import Store
-from tests.support import story
-from tests.support.story import SESSION, assert_sound, git, lose
+from tests.support.sessions import story
+from tests.support.sessions.story import SESSION, assert_sound, git, lose
 
 OTHER = "20250102-030406-geak-ffff"
 FIRST_ATTEMPT = f"{SESSION}/starter/softmax/1~2"

@@ -13,8 +13,8 @@ from harness import Verdict
 from sessions import Clock, Home, Recorder, Store, fold, journal_of, read_journal, resume
 from sessions import events as ev
 from sessions.errors import JournalDamaged, NoSuchSession, StoreBroken
-from tests.support import story
-from tests.support.story import SESSION, assert_sound, git
+from tests.support.sessions import story
+from tests.support.sessions.story import SESSION, assert_sound, git
 
 BRANCH = f"refs/heads/{SESSION}/starter/softmax/1"
 JOURNAL_BRANCH = f"refs/heads/{SESSION}/_journal"

@@ -10,8 +10,8 @@ from harness import Verdict
 from sessions import Clock, Home, Recorder, Store, fold, journal_of, resume
 from sessions import events as ev
 from sessions.errors import JournalNotWritable, NoSuchAttempt, NotDecidable, SessionBusy, SessionExists
-from tests.support import story
-from tests.support.story import SESSION, assert_sound, git
+from tests.support.sessions import story
+from tests.support.sessions.story import SESSION, assert_sound, git
 
 
 def begin(home: Home) -> Recorder:

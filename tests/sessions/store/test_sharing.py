@@ -12,9 +12,9 @@ from sessions import Home, journal_of, list_sessions
 from sessions.errors import BranchDiffers, NoSuchSession, RemoteUnusable
 from sessions.store.reconcile import take_up
 from sessions.store.sharing import FETCHED, fetch_sessions, push_sessions
-from tests.support import stored_sessions as stored
 from tests.support.command_line import Shell, one_line
-from tests.support.story import assert_sound, git
+from tests.support.sessions import stored_sessions as stored
+from tests.support.sessions.story import assert_sound, git
 
 
 @pytest.fixture

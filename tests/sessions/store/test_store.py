@@ -17,8 +17,8 @@ from sessions import Home, Store, fold
 from sessions.errors import NoSuchSession, StoreBroken
 from sessions.store.sharing import fetch_sessions, push_sessions
 from sessions.store.store import AcceptedKernel
-from tests.support import story
-from tests.support.story import SESSION, assert_sound, git
+from tests.support.sessions import story
+from tests.support.sessions.story import SESSION, assert_sound, git
 
 BRANCH = f"{SESSION}/starter/softmax/1"
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from sessions import Home, decide
 from sessions import events as ev
-from tests.support.story import SESSION
+from tests.support.sessions.story import SESSION
 
 PAGE = Path(__file__).parents[3] / "docs" / "store.md"
 

@@ -17,8 +17,8 @@ from suites.errors import BadKernelFile
 from suites.folder import read_task
 from suites.own.entry import KernelFile
 from suites.own.joining import join_kernels
-from tests.support.packaged_task import SPLIT_KERNEL, write_packaged_task
-from tests.support.story import git
+from tests.support.sessions.story import git
+from tests.support.tasks.packaged_task import SPLIT_KERNEL, write_packaged_task
 
 WRAPPER, KERNELS = "src/ops/split.py", "src/ops/_kernels/split.py"
 

@@ -12,7 +12,7 @@ from suites import load_suite, load_task
 from suites.public.recorded import NeedsRecording, find_recorded, recorded_folder, text_digest
 from suites.public.task import PublicTask, SuiteKind, TestForm
 from suites.task import RecordedScript
-from tests.support.scripts import SCALE, TEST, public_task
+from tests.support.tasks.scripts import SCALE, TEST, public_task
 
 REGISTRY = """[suites]
 

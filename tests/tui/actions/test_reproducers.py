@@ -12,8 +12,8 @@ from harness import Verdict
 from sessions import Home, fold, journal_of
 from sessions.store.recorder import Recorder
 from suites import baseline_source, load_task
-from tests.support import stored_sessions as stored
 from tests.support.command_line import Shell, one_line, run_script
+from tests.support.sessions import stored_sessions as stored
 from tui.actions.reproducers import reproducer
 from tui.diagnostics import Complaint, ExitCode
 

@@ -9,7 +9,7 @@ from engine.process.control import COMMANDS
 from harness import Verdict
 from sessions.state.folding import fold
 from tests.support.command_line import ROOT
-from tests.support.journals import EventLog, finished, running
+from tests.support.sessions.journals import EventLog, finished, running
 from tui.actions.catalogue import ACTIONS
 from tui.actions.line import VERBS, NotUnderstood, Order, Subject, completions, parse
 from tui.actions.possible import is_possible, possible_orders

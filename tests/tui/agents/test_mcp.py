@@ -50,10 +50,10 @@ from sessions.events import (
 )
 from suites import baseline_source, load_task
 from tests.support.command_line import ROOT, START, Shell, one_line, scripted_judge, start
-from tests.support.engines import plan
-from tests.support.evaluations import correct, failed
-from tests.support.live_engines import journal, until_left
-from tests.support.profiles import softmax_profile
+from tests.support.engine.engines import plan
+from tests.support.engine.live_engines import journal, until_left
+from tests.support.judge.evaluations import correct, failed
+from tests.support.judge.profiles import softmax_profile
 from tests.support.waiting import await_until
 from tui.agents.server import make_server
 from tui.facts.doing import doing

@@ -8,7 +8,7 @@ import pytest
 
 from sessions import Home, fold
 from suites import baseline_source, load_task
-from tests.support.live_engines import journal
+from tests.support.engine.live_engines import journal
 from tests.support.waiting import await_until
 from tests.tui.agents.test_mcp import call, connected, session_of
 

@@ -13,8 +13,8 @@ from textual.pilot import Pilot
 from sessions import Home
 from sessions.events import AnyEvent
 from sessions.files import FileLock
-from tests.support.cockpits import NARROW, on_fleet, until
-from tests.support.journals import SESSION, finished, running, write_live
+from tests.support.cockpit.cockpits import NARROW, on_fleet, until
+from tests.support.sessions.journals import SESSION, finished, running, write_live
 from tui.cockpit.app import Cockpit
 from tui.cockpit.dialogs.dialogs import TextDialog
 from tui.cockpit.keymap import check_keymap, key_names

@@ -15,8 +15,8 @@ from sessions.files import FileLock
 from sessions.state.folding import fold
 from sessions.store.reconcile import decide as decide_at_rest
 from sessions.store.store import Store
-from tests.support import stored_sessions as stored
-from tests.support.cockpits import NARROW, USUAL, until
+from tests.support.cockpit.cockpits import NARROW, USUAL, until
+from tests.support.sessions import stored_sessions as stored
 from tui.cockpit.app import Cockpit
 from tui.cockpit.data.archive import read_archive
 from tui.cockpit.desk.desk import Decider

@@ -7,8 +7,8 @@ import msgspec
 from harness import Verdict
 from sessions.events import AnyEvent, InstanceStarted
 from sessions.state.folding import fold
-from tests.support.cockpits import USUAL, live, until
-from tests.support.journals import RIGHT_SOURCE, EventLog, correct
+from tests.support.cockpit.cockpits import USUAL, live, until
+from tests.support.sessions.journals import RIGHT_SOURCE, EventLog, correct
 from tui.cockpit.data.replays import read_story
 from tui.cockpit.desk.messages import OpenLatency
 from tui.cockpit.screens.agent.agent import AgentScreen

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from textual.app import App, ComposeResult
 
-from tests.support.cockpits import NARROW, live
-from tests.support.journals import running
+from tests.support.cockpit.cockpits import NARROW, live
+from tests.support.sessions.journals import running
 from tui.cockpit.dialogs.line_prompt import LinePrompt
 from tui.cockpit.draw.lines import Span, line, plain
 from tui.cockpit.terminal.themes import palette

@@ -11,9 +11,9 @@ from textual.pilot import Pilot
 from textual.widgets import Input
 
 from sessions import Home
-from tests.support import stored_sessions as stored
-from tests.support.cockpits import NARROW, USUAL, RecordingDecider, live, on_fleet, on_home, until
-from tests.support.journals import SESSION, finished, running
+from tests.support.cockpit.cockpits import NARROW, USUAL, RecordingDecider, live, on_fleet, on_home, until
+from tests.support.sessions import stored_sessions as stored
+from tests.support.sessions.journals import SESSION, finished, running
 from tests.tui.screens.test_home import INFOS, names
 from tests.tui.screens.test_new_run import on_form
 from tui.cockpit.app import Cockpit

@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 from textual.pilot import Pilot
 
-from tests.support import fleets
-from tests.support.cockpits import NARROW, USUAL, WIDE, on_fleet, on_home, until
-from tests.support.journals import running
-from tests.support.pictures import screen_text
+from tests.support.cockpit.cockpits import NARROW, USUAL, WIDE, on_fleet, on_home, until
+from tests.support.cockpit.pictures import screen_text
+from tests.support.sessions import fleets
+from tests.support.sessions.journals import running
 from tests.tui.screens.test_home import INFOS
 from tests.tui.screens.test_latency import eight_gpus
 from tui.cockpit import explaining

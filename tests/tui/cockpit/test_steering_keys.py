@@ -16,10 +16,18 @@ from sessions import Home
 from sessions.catalog import journal_of
 from sessions.events import InstanceForked, Paused
 from sessions.state.folding import fold
-from tests.support import stored_sessions as stored
-from tests.support import story
-from tests.support.cockpits import USUAL, RecordingDecider, ScriptedSource, live, on_fleet, replayed, until
-from tests.support.journals import SESSION, EventLog, finished, running
+from tests.support.cockpit.cockpits import (
+    USUAL,
+    RecordingDecider,
+    ScriptedSource,
+    live,
+    on_fleet,
+    replayed,
+    until,
+)
+from tests.support.sessions import stored_sessions as stored
+from tests.support.sessions import story
+from tests.support.sessions.journals import SESSION, EventLog, finished, running
 from tui.actions.line import Order
 from tui.cockpit.app import Cockpit
 from tui.cockpit.desk.desk import NotEdited, edited

@@ -10,10 +10,10 @@ import pytest
 
 from sessions import events as ev
 from sessions.state.folding import fold
-from tests.support import fleets
-from tests.support.cockpits import NARROW, USUAL, WIDE, live, on_fleet, replayed, until
-from tests.support.journals import SESSION, EventLog
-from tests.support.pictures import picture
+from tests.support.cockpit.cockpits import NARROW, USUAL, WIDE, live, on_fleet, replayed, until
+from tests.support.cockpit.pictures import picture
+from tests.support.sessions import fleets
+from tests.support.sessions.journals import SESSION, EventLog
 from tests.support.waiting import LIMIT_S
 from tui.cockpit.app import Cockpit
 from tui.cockpit.data.archive import Archive

@@ -15,8 +15,8 @@ from harness import Verdict
 from sessions import Home, Store, fold
 from sessions.catalog import journal_of
 from sessions.settings import MethodOptions
-from tests.support import stored_sessions as stored
 from tests.support.command_line import ROOT, Shell, one_line
+from tests.support.sessions import stored_sessions as stored
 from tui.actions.run_plan import model_of
 from tui.cli import COMMANDS, wavedeck
 from tui.commands.options import SETTINGS, complete_sessions

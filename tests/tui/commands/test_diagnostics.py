@@ -15,8 +15,8 @@ from harness.wire.errors import HarnessError, UnknownTarget
 from sessions import Home
 from sessions.errors import HomeNotWritable, NoSuchSession
 from suites.errors import UnknownTask
-from tests.support import stored_sessions as stored
 from tests.support.command_line import ROOT, Shell, one_line
+from tests.support.sessions import stored_sessions as stored
 from tui.diagnostics import Complaint, ExitCode, code_of, report
 
 

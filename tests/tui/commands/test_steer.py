@@ -6,8 +6,8 @@ from harness import Verdict
 from sessions import Home, fold
 from sessions.catalog import journal_of
 from sessions.events import AnyEvent, WaitingForPerson
-from tests.support import stored_sessions as stored
 from tests.support.command_line import Shell, one_line
+from tests.support.sessions import stored_sessions as stored
 from tui.print.narrate import Narrator
 
 

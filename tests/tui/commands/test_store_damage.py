@@ -14,9 +14,9 @@ from sessions import Home, LiveFiles, list_sessions
 from sessions.catalog import SessionList
 from sessions.events import WaitingForPerson
 from sessions.journal.journal import read_journal
-from tests.support import stored_sessions as stored
 from tests.support.command_line import Shell, one_line, scripted_judge, start
-from tests.support.story import lose
+from tests.support.sessions import stored_sessions as stored
+from tests.support.sessions.story import lose
 from tests.support.waiting import wait_until
 from tui.cockpit.screens.home.home_view import about_line, session_row
 from tui.diagnostics import ExitCode

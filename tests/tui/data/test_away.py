@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from sessions import Home
 from sessions.state.folding import fold
-from tests.support.journals import SESSION, running, write_live
+from tests.support.sessions.journals import SESSION, running, write_live
 from tui.cockpit.data.away import away_words, last_watched, remember
 
 

@@ -10,8 +10,8 @@ from textual.pilot import Pilot
 from textual.widgets._toast import Toast
 
 from sessions.state.folding import fold
-from tests.support.cockpits import NARROW, USUAL, Clock, replayed, until
-from tests.support.journals import finished
+from tests.support.cockpit.cockpits import NARROW, USUAL, Clock, replayed, until
+from tests.support.sessions.journals import finished
 from tui.cockpit.data.replays import Replay
 from tui.cockpit.screens.agent.agent import AgentScreen
 from tui.cockpit.screens.fleet.fleet import FleetScreen

@@ -23,7 +23,7 @@ from sessions.events import (
 from sessions.journal.codec import UnknownEvent
 from sessions.state.folding import apply, fold
 from sessions.state.state import SessionState
-from tests.support.journals import SESSION, examined, finished
+from tests.support.sessions.journals import SESSION, examined, finished
 from tui.cockpit.data import replays
 from tui.cockpit.data.feed import Feed
 from tui.cockpit.data.replays import LONGEST_GAP_S, SPEEDS, Replay, open_story, read_story

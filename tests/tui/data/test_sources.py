@@ -13,7 +13,7 @@ from sessions import Home
 from sessions.events import AnyEvent, DecisionMade, SessionExtended
 from sessions.files import FileLock
 from sessions.state.folding import fold
-from tests.support.journals import SESSION, append, finished, running, write_live
+from tests.support.sessions.journals import SESSION, append, finished, running, write_live
 from tests.support.waiting import wait_until
 from tui.cockpit.data import sources
 from tui.cockpit.data.feed import Feed

@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from tests.support.cockpits import USUAL, at_home, until
-from tests.support.journals import finished
+from tests.support.cockpit.cockpits import USUAL, at_home, until
+from tests.support.sessions.journals import finished
 from tui.cockpit.data.collecting import many_objects_stay
 from tui.cockpit.data.replays import Story, read_story
 from tui.cockpit.screens.agent.agent import AgentScreen

@@ -14,8 +14,8 @@ from harness.node.leases import lease
 from harness.sandbox import sandbox
 from harness.sandbox.layers import COMPILING
 from sessions import Home
-from tests.support import stored_sessions as stored
 from tests.support.command_line import Shell
+from tests.support.sessions import stored_sessions as stored
 from tui.doctor import examination, machine, model_checks, store_checks, terminal_checks
 from tui.doctor.doctor_findings import DoctorFinding, DoctorSection, State, page, tally
 from tui.doctor.examination import section

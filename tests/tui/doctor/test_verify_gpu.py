@@ -31,9 +31,9 @@ from sessions import events as ev
 from sessions.journal.journal import read_journal
 from sessions.verifications import CheckResult, VerificationFile, read_verifications, standing_of
 from suites import Task, load_suite, load_task
-from tests.support import story
 from tests.support.command_line import Shell
-from tests.support.evaluations import correct, failed
+from tests.support.judge.evaluations import correct, failed
+from tests.support.sessions import story
 from tui.cockpit.screens.header import header_line
 from tui.doctor.machine import verification_finding
 from tui.doctor.verify_gpu.checks import CHECKS, load_cheats

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.support.journals import FAST_SOURCE, RIGHT_SOURCE
+from tests.support.sessions.journals import FAST_SOURCE, RIGHT_SOURCE
 from tui.cockpit.draw.diffing import LONGEST_LINES, DiffView, compare, side_by_side, unified
 from tui.cockpit.draw.highlighting import LONGEST_COLOURED, highlighted
 from tui.cockpit.draw.lines import cells, clean, plain

@@ -8,9 +8,9 @@ from harness import Evaluation
 from sessions import events as ev
 from sessions.state.folding import fold
 from sessions.state.state import SessionState
-from tests.support import story
-from tests.support.fleets import measured
-from tests.support.journals import EventLog, call_error, correct, latencies, wrong
+from tests.support.sessions import story
+from tests.support.sessions.fleets import measured
+from tests.support.sessions.journals import EventLog, call_error, correct, latencies, wrong
 from tui.cockpit.data.sources import TailHealth
 from tui.facts.attention import Concern, Kind, attention, model_trouble, summary
 

@@ -10,7 +10,7 @@ from harness import Basis, Evaluation, Fact, Latency, Margin
 from sessions.events import Origin, WinnerMeasured
 from sessions.state.state import AttemptState
 from suites import Case, Distribution, Tolerance, load_task
-from tests.support.evaluations import correct, failed
+from tests.support.judge.evaluations import correct, failed
 from tui.facts.evaluation.certainty import (
     confirmed_words,
     exam_sentence,

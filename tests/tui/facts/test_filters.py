@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from sessions import Home
-from tests.support import stored_sessions as stored
 from tests.support.command_line import Shell, one_line
+from tests.support.sessions import stored_sessions as stored
 from tui.diagnostics import Complaint, ExitCode
 from tui.facts.filters import parse
 

@@ -18,10 +18,10 @@ from sessions.state.bests import measured_bests
 from sessions.state.description import summarise
 from sessions.state.info import Standing, info_of
 from sessions.store.attempt_commits import attempt_message
-from tests.support import story
-from tests.support.evaluations import failed
-from tests.support.journals import FAST_SOURCE, RIGHT_SOURCE, EventLog, examined
-from tests.support.measured_sessions import softmax_cases, timed
+from tests.support.judge.evaluations import failed
+from tests.support.sessions import story
+from tests.support.sessions.journals import FAST_SOURCE, RIGHT_SOURCE, EventLog, examined
+from tests.support.sessions.measured_sessions import softmax_cases, timed
 from tui.cockpit.draw.lines import plain
 from tui.cockpit.screens.agent.agent_head import strip_line
 from tui.cockpit.screens.agent.page import PageSubject

@@ -9,8 +9,8 @@ from harness import Evaluation
 from harness.wire.results.served_calls import BatchRows, ServedCall
 from sessions.state.folding import fold
 from sessions.state.state import AttemptState
-from tests.support import reviews
-from tests.support.journals import EventLog
+from tests.support.sessions import reviews
+from tests.support.sessions.journals import EventLog
 from tui.cockpit.draw.lines import plain
 from tui.cockpit.screens.agent.page import PageSubject
 from tui.cockpit.screens.agent.tabs import page_of

@@ -19,8 +19,15 @@ from sessions.events import AnyEvent
 from sessions.metrics.attempt_row import WEAK
 from sessions.state.folding import fold
 from sessions.state.speed import found_speed
-from tests.support.journals import finished, timed_again
-from tests.support.measured_sessions import empty, estimated, measured, softmax_cases, timed, unsolved
+from tests.support.sessions.journals import finished, timed_again
+from tests.support.sessions.measured_sessions import (
+    empty,
+    estimated,
+    measured,
+    softmax_cases,
+    timed,
+    unsolved,
+)
 from tui.cockpit.desk.writing import write_files
 from tui.facts.attempt import gain_words
 from tui.facts.attention import waiting_words

@@ -12,8 +12,8 @@ import pytest
 
 from sessions import Home
 from sessions.metrics.row_cache import rows_of_session
-from tests.support import stored_sessions as stored
 from tests.support.command_line import Shell, one_line
+from tests.support.sessions import stored_sessions as stored
 from tui.diagnostics import ExitCode
 from tui.facts.report.document import rows_document
 from tui.facts.report.tables import RowSet

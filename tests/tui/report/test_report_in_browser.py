@@ -12,7 +12,7 @@ import pytest
 
 from sessions import fold
 from sessions.events import CandidateProposed
-from tests.support.measured_sessions import measured
+from tests.support.sessions.measured_sessions import measured
 from tui.facts.report import report_of
 from tui.facts.report.reading import ReportReader
 from tui.print.report import as_html

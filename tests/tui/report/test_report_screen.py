@@ -13,10 +13,10 @@ from textual.pilot import Pilot
 from textual.widgets._toast import Toast
 
 from sessions.events import AnyEvent, AttemptJudged, SessionStarted
-from tests.support.cockpits import NARROW, USUAL, WIDE, ScriptedSource, at_home, live, replayed, until
-from tests.support.journals import SESSION
-from tests.support.measured_sessions import measured
-from tests.support.pictures import picture
+from tests.support.cockpit.cockpits import NARROW, USUAL, WIDE, ScriptedSource, at_home, live, replayed, until
+from tests.support.cockpit.pictures import picture
+from tests.support.sessions.journals import SESSION
+from tests.support.sessions.measured_sessions import measured
 from tui.cockpit.app import Cockpit
 from tui.cockpit.data.replays import Story, read_story
 from tui.cockpit.desk.messages import OpenReport

@@ -18,8 +18,8 @@ from sessions import fold
 from sessions.metrics.attempt_row import AttemptRow
 from sessions.metrics.task_kinds import TaskKind
 from suites.public.recorded import recorded_folder
-from tests.support.measured_sessions import measured
-from tests.support.rows import row
+from tests.support.sessions.measured_sessions import measured
+from tests.support.sessions.rows import row
 from tui.facts.report import Section, report_of
 from tui.facts.report.document import Document, rows_document
 from tui.facts.report.section import Plot

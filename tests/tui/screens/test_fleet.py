@@ -13,10 +13,10 @@ from sessions.events import EndReason
 from sessions.state.folding import fold
 from sessions.state.speed import Speed
 from sessions.state.state import SessionState
-from tests.support import fleets
-from tests.support.cockpits import NARROW, USUAL, WIDE, ScriptedSource, live, on_fleet, until
-from tests.support.journals import EventLog, finished, running
-from tests.support.pictures import picture
+from tests.support.cockpit.cockpits import NARROW, USUAL, WIDE, ScriptedSource, live, on_fleet, until
+from tests.support.cockpit.pictures import picture
+from tests.support.sessions import fleets
+from tests.support.sessions.journals import EventLog, finished, running
 from tui.cockpit.app import ExitNote
 from tui.cockpit.draw.grid import heading, places, row_line
 from tui.cockpit.draw.lines import plain

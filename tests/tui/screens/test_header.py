@@ -8,8 +8,8 @@ from benchmarks.generated_session.eighty_instances import session
 from sessions import events as ev
 from sessions.state.folding import fold
 from sessions.state.state import InstanceState, SessionState
-from tests.support import fleets
-from tests.support.journals import EventLog
+from tests.support.sessions import fleets
+from tests.support.sessions.journals import EventLog
 from tui.cockpit.data.feed import Feed
 from tui.cockpit.data.replays import Replay, read_story
 from tui.cockpit.data.sources import EventBatch, LiveTail, TailHealth

@@ -13,9 +13,9 @@ from textual.widgets import Input
 from sessions import Home
 from sessions.catalog import SessionInfo, Standing
 from sessions.state.speed import Speed
-from tests.support.cockpits import NARROW, NODE, USUAL, WIDE, at_home, listed, on_home, until
-from tests.support.journals import SESSION, running, write_live
-from tests.support.pictures import picture
+from tests.support.cockpit.cockpits import NARROW, NODE, USUAL, WIDE, at_home, listed, on_home, until
+from tests.support.cockpit.pictures import picture
+from tests.support.sessions.journals import SESSION, running, write_live
 from tui.cockpit.app import Cockpit
 from tui.cockpit.desk import messages
 from tui.cockpit.desk.doors import doors_of

@@ -11,8 +11,8 @@ from harness.wire.results.latency import Bound, Efficiency, Timed, Window
 from sessions import events as ev
 from sessions.state.folding import fold
 from sessions.state.state import SessionState
-from tests.support.cockpits import NARROW, RecordingDecider, live, until
-from tests.support.journals import RIGHT_SOURCE, EventLog, correct, wrong
+from tests.support.cockpit.cockpits import NARROW, RecordingDecider, live, until
+from tests.support.sessions.journals import RIGHT_SOURCE, EventLog, correct, wrong
 from tui.cockpit.app import Cockpit
 from tui.cockpit.desk.messages import OpenLatency
 from tui.cockpit.dialogs.dialogs import TextDialog

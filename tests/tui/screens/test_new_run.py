@@ -19,8 +19,8 @@ from engine.errors import EngineDidNotStart
 from engine.plan.plan import RunPlan
 from sessions import Home
 from sessions.catalog import SessionInfo, Standing
-from tests.support.cockpits import NARROW, NODE, USUAL, WIDE, at_home, listed, until
-from tests.support.pictures import picture, screen_text
+from tests.support.cockpit.cockpits import NARROW, NODE, USUAL, WIDE, at_home, listed, until
+from tests.support.cockpit.pictures import picture, screen_text
 from tests.tui.commands.run.test_own_kernels import KERNEL, REFERENCE, RETURNS
 from tui.actions.run_estimates import Spread, estimate
 from tui.actions.run_form import check, command_line

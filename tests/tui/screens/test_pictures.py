@@ -12,8 +12,8 @@ from textual.pilot import Pilot
 from benchmarks.generated_session.eighty_instances import session
 from sessions import Home
 from sessions.events import AnyEvent
-from tests.support.cockpits import NARROW, WIDE, live, on_home, replayed, until
-from tests.support.pictures import picture
+from tests.support.cockpit.cockpits import NARROW, WIDE, live, on_home, replayed, until
+from tests.support.cockpit.pictures import picture
 from tests.tui.screens.test_home import INFOS
 from tests.tui.screens.test_new_run import CPU_NODE, form, opened
 from tui.cockpit.app import Cockpit

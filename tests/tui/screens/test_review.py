@@ -18,8 +18,7 @@ from sessions.best_ever import BestEver
 from sessions.state.bests import MeasuredBest
 from sessions.state.speed import Speed
 from sessions.store.store import AcceptedKernel
-from tests.support import reviews, story
-from tests.support.cockpits import (
+from tests.support.cockpit.cockpits import (
     NARROW,
     USUAL,
     WIDE,
@@ -29,8 +28,9 @@ from tests.support.cockpits import (
     replayed,
     until,
 )
-from tests.support.journals import RIGHT_SOURCE, SESSION, EventLog, examined, finished, running
-from tests.support.pictures import picture
+from tests.support.cockpit.pictures import picture
+from tests.support.sessions import reviews, story
+from tests.support.sessions.journals import RIGHT_SOURCE, SESSION, EventLog, examined, finished, running
 from tui.actions.send import login_name
 from tui.cockpit.app import Cockpit
 from tui.cockpit.data.archive import Archive

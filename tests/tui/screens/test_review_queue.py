@@ -7,8 +7,8 @@ import pytest
 from sessions import events as ev
 from sessions.state.folding import fold
 from sessions.state.state import SessionState
-from tests.support import fleets, reviews
-from tests.support.journals import RIGHT_SOURCE, EventLog, finished, running
+from tests.support.sessions import fleets, reviews
+from tests.support.sessions.journals import RIGHT_SOURCE, EventLog, finished, running
 from tui.cockpit.data.archive import Archive
 from tui.cockpit.draw.lines import cells, plain
 from tui.cockpit.screens.review.evidence import evidence

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from sessions import Home
-from tests.support import stored_sessions as stored
 from tests.support.command_line import ROOT
+from tests.support.sessions import stored_sessions as stored
 from tests.tui.terminal.terminals import Terminal, terminal
 from tui.diagnostics import ExitCode
 
@@ -29,7 +29,7 @@ while not pathlib.Path({gate!r}).exists():
     time.sleep(0.02)
 {action}
 """
-STARTS = 'runpy.run_module("tests.support.judgeless_engine", run_name="__main__", alter_sys=True)'
+STARTS = 'runpy.run_module("tests.support.engine.judgeless_engine", run_name="__main__", alter_sys=True)'
 FAILS = 'sys.exit("the engine has no disk")'
 INTERRUPTED = """
 def run_cockpit(**options): raise KeyboardInterrupt

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from sessions import Home
-from tests.support.journals import finished, write_live
+from tests.support.sessions.journals import finished, write_live
 from tests.tui.terminal.terminals import Terminal, terminal
 
 RUN = """

@@ -7,7 +7,7 @@ from contextlib import AbstractContextManager
 import pytest
 
 from sessions import Home
-from tests.support import stored_sessions as stored
+from tests.support.sessions import stored_sessions as stored
 from tests.tui.terminal.terminals import Terminal, terminal
 
 DRAWN = b"\x1b[?1049h"

@@ -9,7 +9,7 @@ import pytest
 from sessions import Home
 from sessions.catalog import journal_of
 from sessions.events import DecisionMade, HintGiven
-from tests.support import stored_sessions as stored
+from tests.support.sessions import stored_sessions as stored
 from tests.tui.terminal.tmux import PROMPT, Tmux, tmux
 
 HINT = "Look at the sign."

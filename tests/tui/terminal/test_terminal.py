@@ -16,7 +16,7 @@ from benchmarks.generated_session.eighty_instances import session
 from sessions import Home, fold
 from sessions.events import AttemptStarted, CallStarted, Origin, ReplyPiece, Role
 from tests.support.draws import drawn
-from tests.support.journals import SESSION, EventLog, append, finished, running, write_live
+from tests.support.sessions.journals import SESSION, EventLog, append, finished, running, write_live
 from tests.support.waiting import LIMIT_S, check_time
 from tests.tui.terminal.terminals import Terminal, terminal
 from tui.cockpit.terminal.signals import GRACE_S

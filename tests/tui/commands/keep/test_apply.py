@@ -15,15 +15,15 @@ from sessions import Home
 from sessions.applying.merging import merge
 from sessions.errors import NotApplicable
 from suites import baseline_source
-from tests.support import stored_sessions as stored
 from tests.support.command_line import Done, Shell, one_line
-from tests.support.journals import write_live
-from tests.support.kernel_repositories import ORIGINAL, PATH, TASK, WINNER, add_task, kernel_repository
-from tests.support.measured_sessions import latency
-from tests.support.packaged_task import write_packaged_task
-from tests.support.story import git
-from tests.support.tuned_sessions import SESSION as TUNED
-from tests.support.tuned_sessions import tuned_events, write_gemm_task
+from tests.support.sessions import stored_sessions as stored
+from tests.support.sessions.journals import write_live
+from tests.support.sessions.measured_sessions import latency
+from tests.support.sessions.story import git
+from tests.support.sessions.tuned_sessions import SESSION as TUNED
+from tests.support.sessions.tuned_sessions import tuned_events, write_gemm_task
+from tests.support.tasks.kernel_repositories import ORIGINAL, PATH, TASK, WINNER, add_task, kernel_repository
+from tests.support.tasks.packaged_task import write_packaged_task
 from tui.diagnostics import ExitCode
 
 BRANCH = "wavedeck/vector_add-1-1-aaaa"

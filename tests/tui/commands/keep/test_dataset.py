@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from sessions import Home
-from tests.support import stored_sessions as stored
 from tests.support.command_line import Shell, one_line
+from tests.support.sessions import stored_sessions as stored
 
 
 @pytest.mark.parametrize("kind", ["pairs", "transitions"])

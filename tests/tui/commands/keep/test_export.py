@@ -15,11 +15,11 @@ from sessions import Home, fold
 from sessions.catalog import journal_of
 from sessions.kept_kernels import session_kernels
 from suites import baseline_source, load_task
-from tests.support import stored_sessions as stored
 from tests.support.command_line import Shell, one_line
-from tests.support.kernel_repositories import PATH, TASK, WINNER, add_task, kernel_repository
-from tests.support.measured_sessions import latency
-from tests.support.story import git
+from tests.support.sessions import stored_sessions as stored
+from tests.support.sessions.measured_sessions import latency
+from tests.support.sessions.story import git
+from tests.support.tasks.kernel_repositories import PATH, TASK, WINNER, add_task, kernel_repository
 from tui.cockpit.desk.writing import write_export
 from tui.diagnostics import ExitCode
 

@@ -12,7 +12,7 @@ import pytest
 from suites.captures.capture import Capture, IndexValues, Signature, TensorValue, read_capture, signature_text
 from suites.captures.choice import choose_cases
 from tests.support.command_line import Shell
-from tests.support.gpu import needs_gpu
+from tests.support.judge.gpu import needs_gpu
 from tui.diagnostics import ExitCode
 
 KERNELS = """

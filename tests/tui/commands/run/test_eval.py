@@ -32,9 +32,9 @@ from harness.worker.oracle.comparison import mismatch_wording
 from harness.worker.oracle.comparison.mismatch_wording import CaseError
 from suites import baseline_source, load_task
 from tests.support.command_line import Done, Shell, run_script
-from tests.support.evaluations import correct as correct_evaluation
-from tests.support.evaluations import failed
-from tests.support.judged_candidates import failing, mismatch
+from tests.support.judge.evaluations import correct as correct_evaluation
+from tests.support.judge.evaluations import failed
+from tests.support.judge.judged_candidates import failing, mismatch
 from tui.commands.options import say_default_target
 from tui.commands.run import eval as evaluate
 from tui.commands.run.eval import EXIT_CODES, read_candidate

@@ -14,11 +14,11 @@ from sessions import Home
 from suites import baseline_source, load_task
 from suites.captures.capture import read_capture
 from suites.folder import read_task
-from tests.support import stored_sessions as stored
 from tests.support.command_line import ROOT, Done, Shell, one_line
 from tests.support.draws import drawn
-from tests.support.model_server import Seen, model_server, says
-from tests.support.story import git
+from tests.support.engine.model_server import Seen, model_server, says
+from tests.support.sessions import stored_sessions as stored
+from tests.support.sessions.story import git
 from tui.diagnostics import ExitCode
 
 pytestmark = pytest.mark.judge

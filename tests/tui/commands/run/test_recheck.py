@@ -16,10 +16,10 @@ from sessions import Home, fold
 from sessions.catalog import delete_session, journal_of
 from sessions.kept_kernels import KeptKernel, accepted_kernels, session_kernels
 from suites import baseline_source, load_task
-from tests.support import stored_sessions as stored
 from tests.support.command_line import Shell, one_line
-from tests.support.evaluations import failed, judged
-from tests.support.measured_sessions import latency
+from tests.support.judge.evaluations import failed, judged
+from tests.support.sessions import stored_sessions as stored
+from tests.support.sessions.measured_sessions import latency
 from tui.diagnostics import ExitCode
 from tui.print.plain import json_document
 from tui.print.recheck_pages import recheck_rows, recheck_text, versions

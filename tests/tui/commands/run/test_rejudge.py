@@ -10,9 +10,9 @@ from engine.process import launch
 from harness import Verdict
 from sessions import Home, fold
 from sessions.catalog import journal_of, list_sessions
-from tests.support import stored_sessions as stored
 from tests.support.command_line import ROOT, Shell, one_line
-from tests.support.engines import candidate
+from tests.support.engine.engines import candidate
+from tests.support.sessions import stored_sessions as stored
 from tui.commands.run.rejudge import chosen
 from tui.diagnostics import ExitCode
 
@@ -31,7 +31,7 @@ def source(home: Home) -> str:
 def test_second_judgement_is_a_session_and_is_compared(
     home: Home, shell: Shell, source: str, engines: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(launch, "ENGINE", "tests.support.quick_engine")
+    monkeypatch.setattr(launch, "ENGINE", "tests.support.engine.quick_engine")
     monkeypatch.setenv("PYTHONPATH", str(ROOT))
     before = journal_of(home, source).events
     done = shell("rejudge", source, "--devices", "cpu")

@@ -17,9 +17,9 @@ from harness import Verdict
 from sessions import Home, Recorder, list_sessions
 from sessions import events as ev
 from sessions.store.packing import read_pack
-from tests.support import stored_sessions as stored
 from tests.support.command_line import Shell, one_line, scripted_judge
-from tests.support.live_engines import right
+from tests.support.engine.live_engines import right
+from tests.support.sessions import stored_sessions as stored
 from tui.actions.study_plan import Study, read_study, shipped_plans
 from tui.config import load
 from tui.diagnostics import Complaint, ExitCode

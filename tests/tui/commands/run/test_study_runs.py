@@ -15,8 +15,8 @@ from sessions import events as ev
 from sessions.catalog import study_sessions
 from sessions.engine_info import read_engine_info
 from tests.support.command_line import Shell, scripted_judge, start
-from tests.support.live_engines import right, wrong
-from tests.support.model_server import Answer, ModelServer, Seen, hangs, model_server, refuses, says
+from tests.support.engine.live_engines import right, wrong
+from tests.support.engine.model_server import Answer, ModelServer, Seen, hangs, model_server, refuses, says
 from tests.support.waiting import LIMIT_S, wait_until
 from tui.diagnostics import ExitCode
 

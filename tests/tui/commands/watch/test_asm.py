@@ -7,11 +7,11 @@ import msgspec
 from harness import Verdict
 from sessions import Home
 from sessions import events as ev
-from tests.support import stored_sessions as stored
-from tests.support.assemblies import AMD, SOURCE, packed, with_assembly
-from tests.support.cockpits import USUAL, live, until
+from tests.support.cockpit.cockpits import USUAL, live, until
 from tests.support.command_line import Shell, one_line
-from tests.support.journals import SESSION, EventLog, correct
+from tests.support.judge.assemblies import AMD, SOURCE, packed, with_assembly
+from tests.support.sessions import stored_sessions as stored
+from tests.support.sessions.journals import SESSION, EventLog, correct
 from tui.cockpit.screens.agent.agent import AgentScreen
 from tui.cockpit.screens.fleet.fleet import FleetScreen
 from tui.diagnostics import ExitCode

@@ -7,9 +7,9 @@ import json
 from harness import Verdict
 from sessions import Home
 from sessions import events as ev
-from tests.support import stored_sessions as stored
 from tests.support.command_line import Shell, one_line
-from tests.support.profiles import softmax_profile
+from tests.support.judge.profiles import softmax_profile
+from tests.support.sessions import stored_sessions as stored
 from tui.diagnostics import ExitCode
 
 

@@ -15,9 +15,9 @@ from sessions import events as ev
 from sessions.files import FileLock
 from sessions.state.info import running_infos
 from sessions.store.recorder import Recorder
-from tests.support import journals
-from tests.support import stored_sessions as stored
 from tests.support.command_line import Shell, one_line
+from tests.support.sessions import journals
+from tests.support.sessions import stored_sessions as stored
 from tests.test_imports import loaded_by
 from tui.cockpit.draw.lines import plain
 from tui.cockpit.screens.home.home_view import about_line, waits_cell

@@ -7,11 +7,11 @@ import pytest
 from syrupy.assertion import SnapshotAssertion
 
 from sessions.events import AttemptStarted, CallRetried, Origin
-from tests.support.agent_screens import chain, opened
-from tests.support.cockpits import NARROW, WIDE
-from tests.support.cockpits import until as until_true
-from tests.support.journals import at_once, running
-from tests.support.pictures import picture
+from tests.support.cockpit.agent_screens import chain, opened
+from tests.support.cockpit.cockpits import NARROW, WIDE
+from tests.support.cockpit.cockpits import until as until_true
+from tests.support.cockpit.pictures import picture
+from tests.support.sessions.journals import at_once, running
 from tui.cockpit.screens.agent.agent import AgentScreen
 
 SIZES = {"80x24": NARROW, "120x40": (120, 40), "160x48": WIDE}

@@ -6,9 +6,9 @@ import msgspec
 
 from sessions.events import AnyEvent, AttemptJudged, InstanceStarted, Origin
 from sessions.state.folding import fold
-from tests.support.agent_screens import chain, opened
-from tests.support.cockpits import NARROW, USUAL, replayed, until
-from tests.support.journals import FAST_SOURCE, RIGHT_SOURCE, EventLog, correct, running
+from tests.support.cockpit.agent_screens import chain, opened
+from tests.support.cockpit.cockpits import NARROW, USUAL, replayed, until
+from tests.support.sessions.journals import FAST_SOURCE, RIGHT_SOURCE, EventLog, correct, running
 from tui.cockpit.data.sides import ComparedTo, other_sides, read_task_files
 from tui.cockpit.draw.lines import plain
 from tui.cockpit.screens.agent.agent import AgentScreen

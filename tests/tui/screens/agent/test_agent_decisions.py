@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from sessions.events import AttemptStarted, DecisionMade, Origin
-from tests.support.agent_screens import chain, opened
-from tests.support.cockpits import RecordingDecider, until
-from tests.support.journals import finished
+from tests.support.cockpit.agent_screens import chain, opened
+from tests.support.cockpit.cockpits import RecordingDecider, until
+from tests.support.sessions.journals import finished
 from tui.cockpit.dialogs.dialogs import ReasonDialog
 
 

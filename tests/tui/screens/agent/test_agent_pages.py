@@ -18,9 +18,17 @@ from sessions.events import (
 )
 from sessions.state.folding import apply, fold
 from sessions.state.state import AttemptState
-from tests.support.agent_screens import chain, opened, wrong_at_line
-from tests.support.journals import correct, examined, finished, latencies, running, timed_again, wrong
-from tests.support.profiles import softmax_profile
+from tests.support.cockpit.agent_screens import chain, opened, wrong_at_line
+from tests.support.judge.profiles import softmax_profile
+from tests.support.sessions.journals import (
+    correct,
+    examined,
+    finished,
+    latencies,
+    running,
+    timed_again,
+    wrong,
+)
 from tui.cockpit.data import attempts
 from tui.cockpit.draw.lines import plain
 from tui.cockpit.screens.agent.page import PageSubject

@@ -7,9 +7,9 @@ import pytest
 from sessions.events import CallFailed, CallFinished, CallRetried, CandidateProposed, ReplyPiece
 from sessions.state.folding import fold
 from sessions.state.state import Words
-from tests.support.agent_screens import chain, opened
-from tests.support.cockpits import NARROW, WIDE, until
-from tests.support.journals import FAST_SOURCE, running
+from tests.support.cockpit.agent_screens import chain, opened
+from tests.support.cockpit.cockpits import NARROW, WIDE, until
+from tests.support.sessions.journals import FAST_SOURCE, running
 from tui.cockpit.data.steps import steps_of
 from tui.cockpit.screens.agent import steps_view
 

@@ -12,7 +12,7 @@ from harness import ErrorReport, Evaluation, KernelResources, Latency, Outcome, 
 from sessions import Home, Recorder
 from sessions import events as ev
 from sessions.settings import RunSettings
-from tests.support.evaluations import judged
+from tests.support.judge.evaluations import judged
 
 SESSION = "20250102-030405-geak-0a1b"
 KERNEL = "import triton\n\n\n@triton.jit\ndef kernel(x):\n    pass\n"

@@ -9,9 +9,9 @@ import msgspec
 from harness import Evaluation, Latency
 from harness.wire.results.provenance import Provenance
 from sessions import events as ev
-from tests.support import story
-from tests.support.journals import EventLog, correct
-from tests.support.measured_sessions import latency
+from tests.support.sessions import story
+from tests.support.sessions.journals import EventLog, correct
+from tests.support.sessions.measured_sessions import latency
 
 SESSION = "20260102-030405-tune-aaaa"
 CONFIG = {"BLOCK_SIZE_M": 64, "BLOCK_SIZE_N": 64, "BLOCK_SIZE_K": 64, "GROUP_SIZE_M": 8, "num_warps": 4}

@@ -1,6 +1,6 @@
 """A telemetry sampler whose device returns scripted readings.
 
-Run as `python -m tests.support.scripted_sampler READINGS`; READINGS is a JSON list of readings.
+Run as `python -m tests.support.timing.scripted_sampler READINGS`; READINGS is a JSON list of readings.
 """
 
 import json

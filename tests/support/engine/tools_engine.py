@@ -1,4 +1,4 @@
-"""Engine process with a model that works with tools: `python -m tests.support.tools_engine LIVE_FOLDER`.
+"""Engine process with a model that works with tools: `python -m tests.support.engine.tools_engine LIVE_FOLDER`.
 
 Each reply of the model evaluates another module. The judge is that of `judgeless_engine`.
 """

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from tests.support.scripts import HEADER
+from tests.support.tasks.scripts import HEADER
 
 
 class Rounding(NamedTuple):

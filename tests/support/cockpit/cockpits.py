@@ -20,8 +20,8 @@ from sessions.events import AnyEvent
 from sessions.home import Home
 from sessions.settings import RunSettings
 from sessions.state.info import UNKNOWN
-from tests.support.journals import SESSION
-from tests.support.pictures import screen_text
+from tests.support.cockpit.pictures import screen_text
+from tests.support.sessions.journals import SESSION
 from tests.support.waiting import LIMIT_S, check_time
 from tui.cockpit.app import Cockpit
 from tui.cockpit.data.replays import Story, read_story

@@ -1,4 +1,4 @@
-"""Engine process with a scripted judge: `python -m tests.support.judgeless_engine LIVE_FOLDER`.
+"""Engine process with a scripted judge: `python -m tests.support.engine.judgeless_engine LIVE_FOLDER`.
 
 The model is the plan's. A candidate that subtracts is wrong, every other candidate is correct. Torch is not loaded, so an engine
 starts in a second; the tests of `engine` and `harness` have the real judge.

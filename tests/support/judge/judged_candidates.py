@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from engine.prompting.judged import JudgedCandidate
 from harness import STAGES, ErrorReport, Estimate, KernelResources, Latency, Mismatch, Outcome, Verdict
-from tests.support.evaluations import judged, traffic
+from tests.support.judge.evaluations import judged, traffic
 
 SOURCE = "import triton\n\n\ndef softmax(x):\n    return x\n"
 

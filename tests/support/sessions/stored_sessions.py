@@ -16,9 +16,9 @@ from sessions.names import short_task
 from sessions.recording import write_recording
 from sessions.settings import MethodOptions
 from sessions.store.recorder import Recorder
-from tests.support import story
 from tests.support.command_line import ROOT
-from tests.support.evaluations import judged, one_case
+from tests.support.judge.evaluations import judged, one_case
+from tests.support.sessions import story
 
 FIRST = "20260102-030405-geak-aaaa"
 SECOND = "20260102-040506-geak-bbbb"

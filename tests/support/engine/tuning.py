@@ -14,9 +14,9 @@ from harness.stages.survey import Compiled
 from harness.stages.timing.baselines import Baseline
 from sessions.state.state import AttemptState, SessionState
 from suites import Task, baseline_source, load_task
-from tests.support.engines import ScriptedJudge
-from tests.support.evaluations import correct, failed
-from tests.support.surveys import ScriptedSurvey, compiled
+from tests.support.engine.engines import ScriptedJudge
+from tests.support.engine.surveys import ScriptedSurvey, compiled
+from tests.support.judge.evaluations import correct, failed
 
 BASELINE = baseline_source(load_task("vector_add"))
 """Source with BLOCK 1024 and no option: BLOCK, num_warps and waves_per_eu can be swept."""

@@ -7,8 +7,8 @@ import msgspec
 from harness import Evaluation
 from harness.wire.results.latency import Bound, Outcome
 from sessions import events as ev
-from tests.support import story
-from tests.support.journals import EventLog, call_error, correct, latencies, wrong
+from tests.support.sessions import story
+from tests.support.sessions.journals import EventLog, call_error, correct, latencies, wrong
 
 TASKS = ("softmax", "layer_norm", "rms_norm", "swiglu", "rope")
 

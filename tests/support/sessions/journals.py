@@ -33,8 +33,8 @@ from harness.wire.results.provenance import Provenance
 from sessions import events as ev
 from sessions.home import Home
 from sessions.journal.codec import encode
-from tests.support import story
-from tests.support.evaluations import judged, traffic
+from tests.support.judge.evaluations import judged, traffic
+from tests.support.sessions import story
 
 SESSION = "20261120-140300-geak-5f0a"
 STARTED_WALL = 1_795_183_380.0

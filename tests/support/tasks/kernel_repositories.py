@@ -6,7 +6,7 @@ from pathlib import Path
 
 from suites import baseline_source, load_task
 from tests.support.command_line import Shell
-from tests.support.story import git
+from tests.support.sessions.story import git
 
 PATH = "ops/add.py"
 TASK = "mine/vector_add"

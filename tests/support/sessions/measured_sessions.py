@@ -9,8 +9,8 @@ import msgspec
 from harness import Evaluation, Latency, Outcome
 from harness.wire.results.latency import Bound, Efficiency
 from sessions import events as ev
-from tests.support import story
-from tests.support.journals import (
+from tests.support.sessions import story
+from tests.support.sessions.journals import (
     FAST_SOURCE,
     RIGHT_SOURCE,
     WRONG_SOURCE,

@@ -31,9 +31,9 @@ from sessions import Home, Recorder, resume
 from sessions.events import EngineStarted, Event, InstanceFinished, Role, SessionFinished, Usage
 from sessions.journal.journal import read_journal
 from suites import Task, load_task
+from tests.support.judge.evaluations import correct, failed
+from tests.support.judge.profiles import softmax_profile
 
-from .evaluations import correct, failed
-from .profiles import softmax_profile
 from .surveys import ScriptedSurvey
 
 BRISK = Limits(tries=3, wait_low_s=0.0, wait_high_s=0.0)

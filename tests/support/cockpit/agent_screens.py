@@ -10,8 +10,8 @@ from textual.pilot import Pilot
 
 from harness import Evaluation, Latency, Outcome
 from sessions import events as ev
-from tests.support import journals
-from tests.support.cockpits import USUAL, RecordingDecider, ScriptedSource, live, until
+from tests.support.cockpit.cockpits import USUAL, RecordingDecider, ScriptedSource, live, until
+from tests.support.sessions import journals
 from tui.cockpit.app import Cockpit
 from tui.cockpit.screens.agent.agent import AgentScreen
 from tui.cockpit.screens.fleet.fleet import FleetScreen

@@ -9,7 +9,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-PROJECT = Path(__file__).parent.parent.parent
+PROJECT = Path(__file__).parents[3]
 DRIVERS = PROJECT / "tests" / "harness" / "drivers"
 
 

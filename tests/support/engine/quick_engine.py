@@ -1,4 +1,4 @@
-"""Engine process that starts fast: `python -m tests.support.quick_engine LIVE_FOLDER`.
+"""Engine process that starts fast: `python -m tests.support.engine.quick_engine LIVE_FOLDER`.
 
 Model and judge are scripted, so neither an SDK nor torch is loaded. Everything else is the real engine: process,
 journal, git store and control socket.

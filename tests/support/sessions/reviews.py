@@ -8,7 +8,7 @@ from harness import Evaluation, Latency, Margin, Outcome, Stage
 from harness.wire.results.evaluation import Finding
 from harness.wire.results.latency import Bound, Efficiency
 from sessions import events as ev
-from tests.support.journals import (
+from tests.support.sessions.journals import (
     FAST_SOURCE,
     RIGHT_SOURCE,
     WRONG_SOURCE,

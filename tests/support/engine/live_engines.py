@@ -17,9 +17,9 @@ from sessions.events import Event
 from sessions.journal.journal import read_journal
 from sessions.store.store import Store
 from suites import baseline_source, load_task
+from tests.support.waiting import wait_until
 
 from .model_server import ModelServer
-from .waiting import wait_until
 
 KEY = "sk-that-nobody-may-see"
 

@@ -20,7 +20,7 @@ from sessions import Home, Recorder, fold, resume
 from sessions.events import CallStarted, DecisionMade, EngineStarted, Event, SessionFinished
 from sessions.journal.journal import read_journal
 from sessions.store.reconcile import take_up
-from tests.support.engines import ScriptedJudge, plan, run, scripted_answer, shared
+from tests.support.engine.engines import ScriptedJudge, plan, run, scripted_answer, shared
 
 PLAN = plan(instances=2, iterations=3)
 VERDICTS = ("wrong", "correct 1.5", "correct 2.0")
