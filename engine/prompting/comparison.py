@@ -39,7 +39,7 @@ def case_speeds(evaluation: Evaluation) -> dict[str, float]:
             latency.case: latency.speedup for latency in evaluation.latency if latency.speedup is not None
         }
     rows = estimated_rows(evaluation)
-    return {row.case: row.least_us / (row.shared_us or row.most_us) for row in rows if row.least_us > 0}
+    return {row.case: row.least_us / row.ranked_us for row in rows if row.least_us > 0}
 
 
 def better_elsewhere(best: Evaluation, others: Sequence[tuple[str, Evaluation]]) -> dict[str, Better]:

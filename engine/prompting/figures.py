@@ -49,6 +49,8 @@ class EstimatedRow:
     """If the cache of each die keeps what neighbouring programs share."""
     most_us: float
     """If every requested byte comes from memory."""
+    ranked_us: float
+    """`Estimate.ranked_us`."""
     minimal_mb: float | None
     """Minimal bytes / 10^6; `None` if unknown."""
     requested: float | None
@@ -152,6 +154,7 @@ def estimated_rows(evaluation: Evaluation) -> tuple[EstimatedRow, ...]:
             least_us=estimate.low_us,
             shared_us=estimate.shared_us,
             most_us=estimate.high_us,
+            ranked_us=estimate.ranked_us,
             minimal_mb=minimal.get(estimate.case),
             requested=requested.get(estimate.case),
             limit=estimate.bound_low
@@ -177,9 +180,7 @@ def launch_bound_cases(evaluation: Evaluation) -> list[str]:
 def is_at_bound(evaluation: Evaluation) -> bool:
     """True if there are estimates, and each of `estimated_rows` ties with its least time."""
     rows = estimated_rows(evaluation)
-    return bool(rows) and all(
-        (row.shared_us or row.most_us) <= row.least_us * (1 + ESTIMATE_TIE) for row in rows
-    )
+    return bool(rows) and all(row.ranked_us <= row.least_us * (1 + ESTIMATE_TIE) for row in rows)
 
 
 def counted_cases(evaluation: Evaluation) -> Sequence[Traffic | SampledTraffic]:

@@ -89,9 +89,8 @@ def _estimated(judged: list[tuple[AttemptState, Evaluation]]) -> Iterator[CaseBe
         for estimate in evaluation.estimate:
             if estimate.target != evaluation.estimate[0].target:
                 continue
-            time_us = estimate.high_us if estimate.shared_us is None else estimate.shared_us
-            if estimate.case not in chosen or time_us < (1 - SAME) * chosen[estimate.case][0]:
+            if estimate.case not in chosen or estimate.ranked_us < (1 - SAME) * chosen[estimate.case][0]:
                 config = launch_config(attempt.source or "")
                 best = CaseBest(estimate.case, attempt.attempt, config, evaluation, None, estimate)
-                chosen[estimate.case] = time_us, best
+                chosen[estimate.case] = estimate.ranked_us, best
     return iter(best for _, best in chosen.values())

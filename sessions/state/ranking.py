@@ -152,8 +152,7 @@ def estimated_slowdown(evaluation: Evaluation) -> float | None:
     least = math.fsum(estimate.low_us for estimate in estimates)
     if least <= 0:
         return None
-    times = (estimate.high_us if estimate.shared_us is None else estimate.shared_us for estimate in estimates)
-    return max(1.0, math.fsum(times) / least)
+    return max(1.0, math.fsum(estimate.ranked_us for estimate in estimates) / least)
 
 
 def long_estimates(evaluation: Evaluation) -> list[Estimate]:

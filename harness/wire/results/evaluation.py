@@ -337,6 +337,11 @@ class Estimate(msgspec.Struct, frozen=True):
     """Whether the evaluation's device is this product. If not, it is the target's reference device: do not compare measured times
     with this estimate."""
 
+    @property
+    def ranked_us(self) -> float:
+        """The time that ranks and that displays call *the* estimate: `shared_us` where it is known, else `high_us`."""
+        return self.high_us if self.shared_us is None else self.shared_us
+
 
 class Layer(msgspec.Struct, frozen=True):
     """One layer of the guest's sandbox."""

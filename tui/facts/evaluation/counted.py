@@ -56,7 +56,7 @@ ESTIMATES: tuple[Field[Estimate], ...] = (
     ),
     Field(
         Number("of the roofline", drop=1),
-        lambda bounds: estimate(bounds.high_us / bounds.low_us) if bounds.low_us > 0 else "",
+        lambda bounds: estimate(bounds.ranked_us / bounds.low_us) if bounds.low_us > 0 else "",
     ),
 )
 

@@ -39,6 +39,7 @@ from tui.commands.options import say_default_target
 from tui.commands.run import eval as evaluate
 from tui.commands.run.eval import EXIT_CODES, read_candidate
 from tui.diagnostics import ExitCode, say
+from tui.facts.evaluation.counted import estimate_words
 from tui.facts.evaluation.page import evaluation_tables
 from tui.facts.evaluation.verdict import headline
 from tui.print.plain import tables_text
@@ -275,10 +276,12 @@ def test_speedup_names_its_baseline_and_estimates_are_marked() -> None:
     )
     assert headline(measured, baseline="triton") == "correct, 1.42x [1.40, 1.44] against triton"
     assert "triton us" in page(measured, baseline="triton")
-    estimate = Estimate("gfx942", "fp32", {"n": 1}, 1.0, 2.0, "memory", "memory", "MI300X, vendor's peaks")
+    basis = "MI300X, vendor's peaks"
+    estimate = Estimate("gfx942", "fp32", {"n": 1}, 10.0, 30.0, "memory", "memory", basis, shared_us=12.0)
     guessed = judged(Verdict.CORRECT, estimate=(estimate,))
     assert headline(guessed) == "correct"
     assert "estimate (roofline between two bounds, not a measurement)" in page(guessed)
+    assert estimate_words(guessed) in page(guessed), "the row of the only case shows the estimate that ranks"
 
 
 def test_candidate_is_read_without_bom_and_with_a_size_limit(tmp_path: Path) -> None:
