@@ -13,7 +13,7 @@ import dataclasses
 from pathlib import Path
 
 from benchmarks.generated_session.eighty_instances import session
-from tests.support.cockpits import live
+from tests.support.cockpit.cockpits import live
 
 SIZE = (120, 40)
 PICTURES = {

@@ -32,8 +32,8 @@ from harness.wire.device import Device
 from sessions import Home, Recorder, fold
 from sessions import events as ev
 from sessions.journal.journal import open_journal, read_journal
-from tests.support.engines import ScriptedJudge, answer_of, plan, run, shared
-from tests.support.evaluations import correct
+from tests.support.engine.engines import ScriptedJudge, answer_of, plan, run, shared
+from tests.support.judge.evaluations import correct
 
 PACE = 40.0
 INSTANCES, DEVICES, ITERATIONS = 32, 8, 8

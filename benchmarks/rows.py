@@ -27,7 +27,7 @@ from sessions.metrics.row_cache import rows_of_session
 from sessions.metrics.selection import best_rows
 from sessions.metrics.speedup import speedup_geomean
 from sessions.store.store import Store
-from tests.support import story
+from tests.support.sessions import story
 
 READ, REPORT = "read", "report"
 

@@ -49,8 +49,8 @@ from sessions import events as ev
 from sessions.journal.journal import JournalTail
 from sessions.state.folding import apply_and_compact
 from sessions.state.state import SessionState
-from tests.support import model_server
-from tests.support.engines import ScriptedJudge, plan, run, shared
+from tests.support.engine import model_server
+from tests.support.engine.engines import ScriptedJudge, plan, run, shared
 
 INSTANCES_A_GPU = 10
 MODEL = Lognormal(60.0, 0.8)

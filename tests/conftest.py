@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, settings
 
-from tests.support.judging import pool
+from tests.support.judge.judging import pool
 
 __all__ = ["pool"]
 SOAK = os.environ.get("WAVEDECK_SOAK") == "1"
@@ -34,23 +34,23 @@ settings.load_profile("soak" if SOAK else "default")
 
 LONG_FILES = (
     "faults/test_random_faults.py",
-    "tui/test_run.py",
-    "tui/test_own_kernels.py",
-    "tui/test_agent.py",
-    "harness/test_compiler.py",
-    "harness/test_evaluate.py",
-    "engine/test_process.py",
+    "tui/commands/run/test_run.py",
+    "tui/commands/run/test_own_kernels.py",
+    "tui/screens/agent/test_agent.py",
+    "harness/compiler/test_compiler.py",
+    "harness/stages/test_evaluate.py",
+    "engine/process/test_process.py",
     "faults/test_machines.py",
     "faults/test_harness_faults.py",
     "faults/test_endurance.py",
     "faults/test_engine_kill.py",
     "test_main_job.py",
-    "tui/test_eval.py",
-    "tui/test_export.py",
-    "tui/test_fleet.py",
-    "tui/test_replay_screen.py",
-    "tui/test_story.py",
-    "tui/test_terminal.py",
+    "tui/commands/run/test_eval.py",
+    "tui/commands/keep/test_export.py",
+    "tui/screens/test_fleet.py",
+    "tui/data/test_replay_screen.py",
+    "tui/terminal/test_story.py",
+    "tui/terminal/test_terminal.py",
 )
 """Files of the longest tests, and all long files of the folder that sorts last. They run first: a worker that starts a long file
 last leaves the other cores idle."""

@@ -16,7 +16,7 @@ from sessions.events import Role
 from sessions.home import home_from
 from sessions.recording import Recording, load_recording
 from tests.support.command_line import Done, run_script
-from tests.support.story import git
+from tests.support.sessions.story import git
 
 ATTEMPT_FILES = {
     "kernel.py", "attempt.json", "evaluation.json", "trace.txt", "prompt.md", "reply.md", "calls.jsonl", "reasoning.jsonl",

@@ -45,9 +45,10 @@ from harness import target
 from harness.assembly.code_texts import NoText
 from harness.node.selection import select_devices, targets_for
 from harness.stages.timing.baselines import timing_baseline
-from sessions import JournalTail, SessionState, apply
+from sessions import JournalTail, SessionState
 from sessions.home import Home
 from sessions.names import attempt_name, full_task, instance_key, split_attempt
+from sessions.state.folding import apply_and_compact
 from sessions.state.state import AttemptState
 from sessions.store.compiler_texts import read_text
 from suites import Task, load_task
@@ -89,7 +90,7 @@ class AgentSession:
             self._tail.close()
             self._tail, self.state = JournalTail(self._live.journal), SessionState()
         for event in self._tail.read_new():
-            apply(self.state, event)
+            apply_and_compact(self.state, event)
         return running
 
     async def command(self, command: str, **arguments: object) -> int:
@@ -325,9 +326,13 @@ class Desk:
             requests = session.state.profiles_asked
             return any((request.attempt, request.of_baseline) == (attempt, False) for request in requests)
 
+        def is_free() -> bool:
+            return is_known() or not is_asked()
+
+        await session.until(is_free, ends=ends)  # the engine takes no other case of the attempt before
         if not is_known() and not is_asked():
             await session.command("profile", attempt=attempt, case=named)
-        await session.until(lambda: is_known() or not is_asked(), ends=ends)
+            await session.until(is_free, ends=ends)
         begun = session.find(attempt)
         if begun is None or (not is_known() and not session.read()):
             raise CommandRefused(session.ended)

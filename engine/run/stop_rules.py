@@ -11,10 +11,12 @@ from typing import NamedTuple
 
 from harness import Evaluation, Verdict
 from harness.wire.results.latency import Bound, Latency, Outcome
+from harness.wire.results.provenance import Provenance, same_provenance
 from sessions.events import EndReason, Origin
 from sessions.settings import StopRules
-from sessions.state.speed import Speed, are_comparable, speed_of
-from sessions.state.state import AttemptState
+from sessions.state.bests import shared_provenance
+from sessions.state.speed import Speed, speed_of
+from sessions.state.state import AttemptState, KeptFact
 
 GAIN = 0.01
 """A speedup counts as a gain if it is greater than the best before by this share: less cannot be resolved."""
@@ -22,8 +24,16 @@ ROOF = 0.95
 """Share of the practical roof from which a case counts as at the roof."""
 
 
-Timed = Sequence[tuple[AttemptState, Speed]]
-"""Attempts that count, with their speeds, in the order of their verdicts."""
+class Timing(NamedTuple):
+    """The facts of a timed evaluation that the rules read."""
+
+    speed: Speed
+    provenance: Provenance | None
+    at_roof: bool
+
+
+Timed = Sequence[tuple[AttemptState, Timing]]
+"""Attempts that count, in the order of their verdicts."""
 
 
 class Stop(NamedTuple):
@@ -42,7 +52,7 @@ def stop_of(rules: StopRules, attempts: Sequence[AttemptState], *, lanes: int = 
     if rules == StopRules():
         return None
     in_order = sorted(attempts, key=lambda attempt: attempt.judged_seq)
-    timed = [(attempt, speed) for attempt in in_order if (speed := _counted_speed(attempt)) is not None]
+    timed = [(attempt, timing) for attempt in in_order if (timing := _counted(attempt)) is not None]
     return (
         _speedup_reached(timed, rules.speedup)
         or (_at_roof(timed) if rules.at_roof else None)
@@ -50,16 +60,27 @@ def stop_of(rules: StopRules, attempts: Sequence[AttemptState], *, lanes: int = 
     )
 
 
-def _counted_speed(attempt: AttemptState) -> Speed | None:
-    """The speed of a correct attempt that was timed and that no person rejected; else `None`."""
-    if attempt.verdict is not Verdict.CORRECT or attempt.evaluation is None:
+def _counted(attempt: AttemptState) -> Timing | None:
+    """The timing of a correct attempt that no person rejected; else `None`."""
+    if attempt.verdict is not Verdict.CORRECT or attempt.rejected:
         return None
-    rejected = attempt.decision is not None and not attempt.decision.accepted
-    return None if rejected else speed_of(attempt.evaluation)
+    kept = attempt.kept_timing
+    if kept is None or not kept.is_of(attempt):
+        kept = attempt.kept_timing = KeptFact.of(attempt, _timing(attempt.evaluation))
+    timing: Timing | None = kept.value
+    return timing
+
+
+def _timing(evaluation: Evaluation | None) -> Timing | None:
+    speed = speed_of(evaluation) if evaluation is not None else None
+    if evaluation is None or speed is None:
+        return None
+    return Timing(speed, shared_provenance(evaluation.provenance), is_at_roof(evaluation))
 
 
 def _speedup_reached(timed: Timed, wanted: float | None) -> Stop | None:
-    for attempt, speed in timed:
+    for attempt, timing in timed:
+        speed = timing.speed
         if wanted is not None and speed.value >= wanted and speed.sign in ("", Bound.AT_LEAST.sign):
             why = f"{attempt.attempt} reached {speed.figure}, and {wanted:g}x was wanted"
             return Stop(EndReason.SPEEDUP_REACHED, why)
@@ -67,8 +88,8 @@ def _speedup_reached(timed: Timed, wanted: float | None) -> Stop | None:
 
 
 def _at_roof(timed: Timed) -> Stop | None:
-    for attempt, _ in timed:
-        if attempt.evaluation is not None and is_at_roof(attempt.evaluation):
+    for attempt, timing in timed:
+        if timing.at_roof:
             why = f"{attempt.attempt} reaches {ROOF:.0%} of the practical roof in every case that is long enough"
             return Stop(EndReason.AT_ROOF, why)
     return None
@@ -97,10 +118,11 @@ def _reaches_roof(latency: Latency) -> bool:
 
 def _no_gain(timed: Timed, most: int) -> Stop | None:
     best, without_gain = 0.0, 0
-    newest = timed[-1][0].evaluation if timed else None
-    for attempt, speed in timed:
-        if not are_comparable(attempt.evaluation, newest):
+    newest = timed[-1][1].provenance if timed else None
+    for attempt, timing in timed:
+        if not same_provenance(timing.provenance, newest):
             continue  # timed before the session went on with other hardware or software
+        speed = timing.speed
         if speed.value > best * (1 + GAIN):
             without_gain = 0
         elif attempt.origin is not Origin.TUNE:  # a variant of a sweep costs no reply

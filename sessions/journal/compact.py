@@ -1,7 +1,7 @@
-"""Compresses values of events in memory until they are read: of a long session, few attempts are read often.
+"""Compresses values of events in memory until they are read, because few attempts of a long session are read often.
 
-Each value is compressed relative to the first of its likes, from which evaluations, prompts and kernels of a task differ
-little. An evaluation takes a twentieth of its size as objects, and 50 us to read.
+Each value is compressed relative to the first one of its kind and group: the evaluations, prompts and kernels of a task
+differ little. An evaluation takes a twentieth of its size as objects, and 50 us to read.
 """
 
 from __future__ import annotations
@@ -29,11 +29,13 @@ FAST = 1
 """Level of zlib; the slowest level saves a tenth."""
 SHORTEST = 200
 """Characters of a text from which on compressing it saves memory."""
+WINDOW = 1 << 15
+"""Bytes of an earlier value that zlib looks back to."""
 CACHED = 64
 """Evaluations that stay decoded, because screens and stop rules read the same ones again."""
 
 _firsts: dict[tuple[object, str], bytes] = {}
-"""The first encoded value of each kind and of its likes."""
+"""The end of the first encoded value of each kind and group."""
 
 
 class Compact(NamedTuple):
@@ -41,17 +43,17 @@ class Compact(NamedTuple):
 
     data: bytes
     first: bytes
-    """Encoded value of the same kind, relative to which `data` is compressed."""
+    """End of an encoded value of the same kind and group, relative to which `data` is compressed."""
     kind: object
     verdict: Verdict | None = None
     """The verdict of a compressed evaluation."""
 
 
-def compact(value: T, kind: object, likes: str) -> T:
+def compact(value: T, kind: object, group: str) -> T:
     """Returns a compressed value in the place of this one; `expanded` gives an equal value back.
 
-    `likes` names the values that it resembles, for example its task. A short text stays whole, and so does a value that
-    cannot be encoded, for example because of a lone surrogate.
+    `group` names the values that it resembles, for example by their task. A short text stays whole, and so does a value that
+    cannot be encoded, for example because of a lone surrogate or of many levels.
     """
     if value is None or isinstance(value, Compact):
         return value
@@ -59,20 +61,20 @@ def compact(value: T, kind: object, likes: str) -> T:
         return value
     try:
         encoded = ENCODER.encode(value)
-    except (UnicodeEncodeError, OverflowError):
+    except (UnicodeEncodeError, OverflowError, RecursionError):
         return value
-    first = _firsts.setdefault((kind, likes), encoded)
+    first = _firsts.setdefault((kind, group), encoded[-WINDOW:])
     compressor = zlib.compressobj(FAST, zdict=first)
     data = compressor.compress(encoded) + compressor.flush()
     return cast("T", Compact(data, first, kind, getattr(value, "verdict", None)))
 
 
-def compact_messages(messages: Sequence[Message | Compact], likes: str) -> tuple[Message, ...]:
+def compact_messages(messages: Sequence[Message | Compact], group: str) -> tuple[Message, ...]:
     """Returns the messages compressed, without those of the system, which all calls share."""
     return tuple(
         cast("Message", message)
         if isinstance(message, Compact) or message.role == "system"
-        else compact(message, Message, f"{likes} {message.role}")
+        else compact(message, Message, f"{group} {message.role}")
         for message in messages
     )
 

@@ -78,14 +78,14 @@ def _measure(task: str, attempt: AttemptState) -> MeasuredBest | None:
         speed=speed,
         product=sys.intern(product_of(evaluation)),
         against=sys.intern(baseline_names(evaluation.latency)),
-        provenance=_shared(evaluation.provenance),
+        provenance=shared_provenance(evaluation.provenance),
         judged=attempt.judged_wall,
     )
 
 
 @functools.lru_cache(maxsize=256)
-def _shared(provenance: Provenance | None) -> Provenance | None:
-    """The first of equal provenances, so that a session keeps each once."""
+def shared_provenance(provenance: Provenance | None) -> Provenance | None:
+    """Returns the first of equal provenances, so that a session keeps each once."""
     return provenance
 
 

@@ -30,7 +30,7 @@ from sessions.journal.codec import BadLine, decode, flat, tag_of
 from sessions.settings import RunSettings, SessionDescription
 
 from .description import SessionResults, SessionSummary, summarise
-from .folding import apply
+from .folding import apply_and_compact
 from .state import Preparation, SessionState
 
 
@@ -165,7 +165,7 @@ class LiveSession:
                 continue
             event = decode(line[:-1])
             if isinstance(event, Event):
-                apply(self._state, event)
+                apply_and_compact(self._state, event)
             elif isinstance(event, BadLine):
                 self._state.skipped_events += 1
 

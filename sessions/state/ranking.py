@@ -37,36 +37,39 @@ FIGURES = {
 
 
 class Rank(NamedTuple):
-    """Sort key of the evaluations of one task, most important field first; greater is better."""
+    """Sort key of the evaluations of one task, most important field first; greater is better.
+
+    A figure that is unknown, or that does not count, has its default.
+    """
 
     standing: int
     """3 correct and timed, 2 correct, 1 failed, 0 not counted."""
-    stages_passed: int
+    stages_passed: int = 0
     """Stages that a failed candidate passed; 0 for correct candidates."""
-    speedup: float
+    speedup: float = UNKNOWN
     """`Speed.value`, in steps of 1 %; `-inf` if nothing was measured."""
-    sampled: int
+    sampled: int = 0
     """Minus the cases without an estimate at their full size: an attempt must not win because its heavy case is unknown."""
-    estimate: float
+    estimate: float = UNKNOWN
     """Minus `estimated_slowdown` in steps of 5 %; without an estimate, minus requested over minimal bytes.
 
     This field and those below are of the first target.
     """
-    load_bits: float
+    load_bits: float = UNKNOWN
     """Width of the widest global loads in powers of two, averaged over cases by time."""
-    spills: float
+    spills: float = UNKNOWN
     """Minus the spilled registers of all kernels, plus spilled bytes on targets that count bytes."""
-    occupancy: float
+    occupancy: float = UNKNOWN
     """The lowest of its kernels, at most `ENOUGH_WAVES`."""
-    fill: float
+    fill: float = UNKNOWN
     """Workgroups per compute unit in the emptiest long case, at most 1, in quarters."""
 
 
 def rank(evaluation: Evaluation) -> Rank:
-    """Returns the rank of an evaluation: correct before failed, measured speed before estimates.
+    """Returns the rank of an evaluation: correct before failed, and of timed ones the measured speed alone.
 
     Without timings the order is a guess about speed, and every display labels it as a guess. The source has no part in
-    it: models that were ranked by length made kernels shorter and slower.
+    it: its length says nothing about speed.
     """
     return rank_at_speed(evaluation, speed_of(evaluation))
 
@@ -76,19 +79,19 @@ def rank_at_speed(evaluation: Evaluation, speed: Speed | None) -> Rank:
     if evaluation.verdict is not Verdict.CORRECT:
         passed = sum(stage.ok is True for stage in evaluation.stages)
         standing = 1 if evaluation.verdict.counted else 0
-        return Rank(standing, passed, UNKNOWN, 0, UNKNOWN, UNKNOWN, UNKNOWN, UNKNOWN, UNKNOWN)
+        return Rank(standing, passed)
+    if speed is not None:  # what was estimated breaks no tie of what was measured
+        return Rank(3, speedup=in_steps(speed.value, TIE))
     slowdown = estimated_slowdown(evaluation) or requested_over_minimal(evaluation)
     occupancy = lowest_occupancy(evaluation)
     return Rank(
-        3 if speed is not None else 2,
-        0,
-        UNKNOWN if speed is None else in_steps(speed.value, TIE),
-        -len(evaluation.not_sampled),
-        UNKNOWN if slowdown is None else -in_steps(slowdown, ESTIMATE_TIE),
-        load_bits(evaluation),
-        _spill_rank(evaluation),
-        UNKNOWN if occupancy is None else min(ENOUGH_WAVES, occupancy),
-        _fill_rank(evaluation),
+        2,
+        sampled=-len(evaluation.not_sampled),
+        estimate=UNKNOWN if slowdown is None else -in_steps(slowdown, ESTIMATE_TIE),
+        load_bits=load_bits(evaluation),
+        spills=_spill_rank(evaluation),
+        occupancy=UNKNOWN if occupancy is None else min(ENOUGH_WAVES, occupancy),
+        fill=_fill_rank(evaluation),
     )
 
 

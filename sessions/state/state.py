@@ -75,10 +75,10 @@ class Words:
     def __bool__(self) -> bool:
         return bool(self._pieces)
 
-    def compact(self, likes: str) -> None:
+    def compact(self, group: str) -> None:
         """Compress the text, see `sessions.journal.compact`."""
         if self._pieces and not isinstance(self._pieces[0], Compact):
-            self._pieces = [compact(str(self), str, likes)]
+            self._pieces = [compact(str(self), str, group)]
 
     def __str__(self) -> str:
         if len(self._pieces) > 1:
@@ -260,6 +260,8 @@ class AttemptState:
     """`place` of `sessions.state.winners`, so that it is computed once a verdict."""
     kept_measured: KeptFact | None = field(default=None, compare=False, repr=False)
     """`measured_attempt` of `sessions.state.bests`, so that it is computed once a verdict."""
+    kept_timing: KeptFact | None = field(default=None, compare=False, repr=False)
+    """`Timing` of `engine.run.stop_rules`, so that it is computed once a verdict."""
 
     @property
     def verdict(self) -> Verdict | None:
@@ -271,7 +273,7 @@ class AttemptState:
         """Compress the values that are read rarely once later attempts are judged: evaluation, source and calls."""
         whole = held(self, "evaluation")
         self.evaluation = compact(whole, Evaluation, f"{task} {self.verdict}")
-        for kept in ("kept_speed", "kept_place", "kept_measured"):
+        for kept in ("kept_speed", "kept_place", "kept_measured", "kept_timing"):
             fact: KeptFact | None = getattr(self, kept)
             if fact is not None and fact.evaluation is whole:
                 setattr(self, kept, fact._replace(evaluation=held(self, "evaluation")))

@@ -17,7 +17,7 @@ from harness import DevicePool, Evaluation, Outcome, Verdict, evaluate, target
 from harness.stages.modes import Attempt, Exam
 from tests.conftest import SOAK
 from tests.support.draws import drawn
-from tests.support.gpu import gpu_pool, missing, needs_gpu, small
+from tests.support.judge.gpu import gpu_pool, missing, needs_gpu, small
 
 from .corpus import CASES, KNOWN_LIMITS, Entry, kernel_of, narrow, read_corpus
 

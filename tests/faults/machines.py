@@ -34,7 +34,7 @@ from harness.sandbox import identity, landlock, seccomp
 from harness.wire.channels.channel import BadFrame
 from harness.wire.messages.guest import Load
 from suites import load_task
-from tests.support.candidates import adding
+from tests.support.judge.candidates import adding
 
 PROJECT = Path(harness.__file__).parent.parent
 HUNTER = Path(__file__).with_name("hunter.py")

@@ -8,8 +8,8 @@ import threading
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from tests.support.live_engines import right, wrong
-from tests.support.model_server import Answer, Seen, cuts, frames_of, says
+from tests.support.engine.live_engines import right, wrong
+from tests.support.engine.model_server import Answer, Seen, cuts, frames_of, says
 from tests.support.waiting import LIMIT_S
 
 ODD_VALUES = (b"1000.0", b"8.5", b"-3", b'"NaN"', b"null", b"[1, 2]", b"{}", b"1e400", b"true", b"9" * 30)

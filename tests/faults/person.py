@@ -17,8 +17,8 @@ from harness import Verdict
 from sessions import Home, SessionState, fold
 from sessions.engine_info import read_engine_info
 from sessions.events import Event
-from tests.support.engines import candidate
-from tests.support.live_engines import journal, until_left
+from tests.support.engine.engines import candidate
+from tests.support.engine.live_engines import journal, until_left
 from tests.support.waiting import LIMIT_S
 
 WEIGHTS = {

@@ -31,14 +31,14 @@ from sessions.settings import MethodOptions
 from sessions.state.state import SessionState
 from suites import baseline_source, load_task
 from tests.faults.promises import assert_nothing_is_there_twice
-from tests.support import judgeless_engine, tools_engine
 from tests.support.command_line import ROOT
-from tests.support.live_engines import journal, started, until_left
-from tests.support.story import assert_sound
+from tests.support.engine import judgeless_engine, tools_engine
+from tests.support.engine.live_engines import journal, started, until_left
+from tests.support.sessions.story import assert_sound
 from tests.support.waiting import LIMIT_S, await_until, wait_until
 
 pytestmark = pytest.mark.soak
-AGENT = ROOT / "tests" / "support" / "scripted_agent.py"
+AGENT = ROOT / "tests" / "support" / "engine" / "scripted_agent.py"
 RIGHT = baseline_source(load_task("vector_add"))
 KEY = "vector_add#1"
 KILLS = 34

@@ -18,8 +18,8 @@ import pytest
 from harness import DevicePool, TimeLimits, Verdict
 from suites import load_task
 from tests.conftest import SOAK
-from tests.support.candidates import adding
-from tests.support.judging import judge_task
+from tests.support.judge.candidates import adding
+from tests.support.judge.judging import judge_task
 
 pytestmark = [pytest.mark.judge, pytest.mark.asyncio(loop_scope="session"), pytest.mark.timeout(3600)]
 

@@ -35,10 +35,10 @@ from tests.faults.promises import (
     assert_orders_hold,
     outcomes,
 )
-from tests.support import quick_engine
-from tests.support.live_engines import journal, plan_for, right, started, until_left, wrong
-from tests.support.model_server import Answer, Seen, model_server, says
-from tests.support.story import assert_sound, git
+from tests.support.engine import quick_engine
+from tests.support.engine.live_engines import journal, plan_for, right, started, until_left, wrong
+from tests.support.engine.model_server import Answer, Seen, model_server, says
+from tests.support.sessions.story import assert_sound, git
 from tests.support.waiting import wait_until
 
 ROOT = Path(__file__).parents[2]
@@ -59,7 +59,7 @@ QUICK = RunPlan(model="openai:test@http://127.0.0.1:9/v1", tasks=("vector_add",)
 @pytest.fixture
 def quick(monkeypatch: pytest.MonkeyPatch) -> None:
     """Start engines with a scripted model and judge."""
-    monkeypatch.setattr(launch, "ENGINE", "tests.support.quick_engine")
+    monkeypatch.setattr(launch, "ENGINE", "tests.support.engine.quick_engine")
     monkeypatch.setenv("PYTHONPATH", str(ROOT))
 
 

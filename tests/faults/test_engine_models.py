@@ -1,6 +1,6 @@
 """Protects a session from faults of a model provider: through the real SDKs, each fault becomes a clear event.
 
-`tests/engine/test_models_clients.py` sends the faults on each wire to a client alone; here a commit draws one wire.
+`tests/engine/models/test_models_clients.py` sends the faults on each wire to a client alone; here a commit draws one wire.
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ from harness import Verdict
 from sessions import Home
 from sessions.events import AttemptJudged, CallFailed, CallFinished, CallRetried, Event, InstanceFinished
 from tests.support.draws import drawn
-from tests.support.engines import answer_of, plan, play
-from tests.support.model_calls import WIRES, connected
-from tests.support.model_server import Answer, Seen, cuts, garbage, hangs, refuses, says, truncated
+from tests.support.engine.engines import answer_of, plan, play
+from tests.support.engine.model_calls import WIRES, connected
+from tests.support.engine.model_server import Answer, Seen, cuts, garbage, hangs, refuses, says, truncated
 
 LIMITS = Limits(
     connect_s=30, first_token_s=30, silence_s=30, reply_s=60, tries=3, wait_low_s=0.0, wait_high_s=0.0

@@ -29,8 +29,8 @@ from harness import (
 from harness.processes.gpus.quarantine import ServerProbe
 from harness.processes.starting.servers import ForkServer
 from suites import load_task
-from tests.support.candidates import adding
-from tests.support.judging import judge
+from tests.support.judge.candidates import adding
+from tests.support.judge.judging import judge
 from tests.support.waiting import await_until
 
 pytestmark = [pytest.mark.judge, pytest.mark.asyncio(loop_scope="session")]

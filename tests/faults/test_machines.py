@@ -8,7 +8,7 @@ import pytest
 
 from harness.sandbox import landlock
 from tests.faults.machines import PERSON, machine
-from tests.support.candidates import adding
+from tests.support.judge.candidates import adding
 
 pytestmark = pytest.mark.judge
 AS_ROOT = pytest.mark.skipif(os.geteuid() != 0, reason="only root can change its user")

@@ -34,9 +34,9 @@ from harness.wire.messages.guest import Load
 from harness.wire.messages.server import Ended
 from harness.worker.kit import candidate_trace
 from suites import load_task
-from tests.support.candidates import adding
 from tests.support.draws import drawn
-from tests.support.judging import judge
+from tests.support.judge.candidates import adding
+from tests.support.judge.judging import judge
 from tests.support.waiting import await_until
 
 pytestmark = [pytest.mark.judge, pytest.mark.asyncio(loop_scope="session")]

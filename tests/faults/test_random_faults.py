@@ -30,9 +30,9 @@ from sessions.errors import NothingToResume
 from sessions.events import CallFinished, CallStarted, SessionFinished
 from tests.faults.odd_model import Model, cut, odd_count, odd_stop
 from tests.support.command_line import ROOT, Shell, run_script
-from tests.support.live_engines import journal, plan_for, started, until_left
-from tests.support.model_server import model_server
-from tests.support.story import git, loosen
+from tests.support.engine.live_engines import journal, plan_for, started, until_left
+from tests.support.engine.model_server import model_server
+from tests.support.sessions.story import git, loosen
 from tests.support.waiting import LIMIT_S, wait_until
 
 pytestmark = [pytest.mark.judge, pytest.mark.soak]
@@ -309,7 +309,7 @@ def run_session(
 ) -> None:
     """Run a new session with one fault to its end, and check what it lost."""
     real = fault is kill_worker
-    monkeypatch.setattr(launch, "ENGINE", "engine" if real else "tests.support.judgeless_engine")
+    monkeypatch.setattr(launch, "ENGINE", "engine" if real else "tests.support.engine.judgeless_engine")
     damage.faults.append(fault.__name__)
     damage.lost = 0
     model = Model(random.Random(damage.chance.random()), damage.chance.choice(("openai", "anthropic")))

@@ -23,7 +23,7 @@ from suites import Task, load_task
 from suites.folder import read_task
 from tests.conftest import SOAK
 from tests.support.draws import drawn
-from tests.support.gpu import gpu_pool, missing, needs_gpu, small
+from tests.support.judge.gpu import gpu_pool, missing, needs_gpu, small
 
 __all__ = ["gpu_pool"]
 pytestmark = [pytest.mark.judge, pytest.mark.timeout(1800), pytest.mark.asyncio(loop_scope="session")]

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from sessions import Clock, Home, Recorder
-from tests.support import story
+from tests.support.sessions import story
 
 
 @pytest.fixture

@@ -12,7 +12,7 @@ from sessions import events as ev
 from sessions.best_ever import BestEver
 from sessions.best_ever import bests_ever as bests_over
 from sessions.state.bests import measured_bests
-from tests.support import story
+from tests.support.sessions import story
 
 FIRST, SECOND, THIRD = (f"20250102-03040{number}-geak-ffff" for number in (1, 2, 3))
 

@@ -22,8 +22,8 @@ from sessions.catalog import SessionList, find_sessions
 from sessions.errors import AmbiguousSession, NoSuchAttempt, NoSuchSession, NotDecidable, SessionBusy
 from sessions.journal.codec import encode
 from sessions.store.reconcile import take_up
-from tests.support import story
-from tests.support.story import SESSION, assert_sound, git
+from tests.support.sessions import story
+from tests.support.sessions.story import SESSION, assert_sound, git
 
 OTHER = "20250102-030406-geak-ffff"
 

@@ -9,7 +9,7 @@ import pytest
 from sessions import SessionState, fold, load_recording, write_recording
 from sessions import events as ev
 from sessions.errors import BadRecording
-from tests.support import story
+from tests.support.sessions import story
 
 TASK = "starter/softmax"
 

@@ -13,8 +13,8 @@ from sessions import Home, decide, fold, journal_of, list_sessions
 from sessions import events as ev
 from sessions.repairs import Repair, repairs
 from sessions.store.store import Store
-from tests.support import stored_sessions as stored
-from tests.support.story import assert_sound, git, loosen
+from tests.support.sessions import stored_sessions as stored
+from tests.support.sessions.story import assert_sound, git, loosen
 
 FINISHED, STOPPED = stored.SECOND, stored.FIRST
 

@@ -9,7 +9,7 @@ from suites import check_suite, load_suite, load_task
 from suites.loader import baseline_source
 from suites.task import Task
 from tests.support.draws import drawn
-from tests.support.judging import judge_task
+from tests.support.judge.judging import judge_task
 
 WRONG = [
     ("swiglu", "mask = offsets < columns", "mask = offsets < columns - 1"),

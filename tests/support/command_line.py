@@ -11,7 +11,7 @@ from typing import NamedTuple
 import pytest
 
 from engine.process import launch
-from tests.support import judgeless_engine
+from tests.support.engine import judgeless_engine
 from tui.cli import main
 
 ROOT = Path(__file__).parent.parent.parent

@@ -15,9 +15,9 @@ from textual.css.stylesheet import Stylesheet
 
 from sessions import Home, home_from
 from sessions.engine_info import read_engine_info
-from tests.support import cockpits
+from tests.support.cockpit import cockpits
 from tests.support.command_line import Shell
-from tests.support.nurseries import one_nursery
+from tests.support.judge.nurseries import one_nursery
 
 
 @pytest.fixture

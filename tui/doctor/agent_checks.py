@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import os
 import re
 import select
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import partial
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -118,17 +120,24 @@ def accepts(path: str, served: Served, environ: Mapping[str, str]) -> bool:
 
 
 def run(command: list[str], environ: dict[str, str], folder: Path) -> subprocess.CompletedProcess[str]:
-    """Run a command of an agent, which has no input and limited time."""
-    return subprocess.run(
+    """Run a command of an agent, which has no input and limited time; all its processes end with it."""
+    with subprocess.Popen(
         command,
         env=environ,
         cwd=folder,
         stdin=subprocess.DEVNULL,
-        capture_output=True,
-        text=True,
-        timeout=LIMIT_S,
-        check=False,
-    )
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        encoding="utf-8",
+        errors="replace",
+        start_new_session=True,
+    ) as process:
+        try:
+            output, errors = process.communicate(timeout=LIMIT_S)
+        finally:
+            with suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)
+    return subprocess.CompletedProcess(command, process.returncode, output, errors)
 
 
 @contextmanager

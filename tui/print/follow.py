@@ -10,11 +10,12 @@ from enum import Enum
 
 from engine.errors import EngineError
 from engine.process.control import send
-from sessions import JournalTail, SessionState, apply
+from sessions import JournalTail, SessionState
 from sessions.catalog import journal_of
 from sessions.events import AnyEvent, EngineStopped, SessionFinished
 from sessions.home import Home
 from sessions.journal.codec import encode
+from sessions.state.folding import apply_and_compact
 from tui.diagnostics import ExitCode, OutputGone, leaves, say, silence
 from tui.facts.vocabulary import next_command, not_stored
 
@@ -99,12 +100,12 @@ class EventPrinter:
     def prime(self, past: Iterable[AnyEvent]) -> None:
         """Fold past events without printing them."""
         for event in past:
-            apply(self.state, event)
+            apply_and_compact(self.state, event)
 
     def take(self, event: AnyEvent) -> None:
         """Fold the event and print its lines."""
         if self._as_json:
-            apply(self.state, event)
+            apply_and_compact(self.state, event)
             emit_line(encode(event))
             return
         for line in self._narrator.lines(event):

@@ -6,10 +6,11 @@ import textwrap
 from collections.abc import Iterator
 from dataclasses import replace
 
-from sessions import AttemptState, InstanceState, SessionState, apply
+from sessions import AttemptState, InstanceState, SessionState
 from sessions import events as ev
 from sessions.events import AnyEvent
 from sessions.names import instance_key, short_task, stage_word
+from sessions.state.folding import apply_and_compact
 from suites.source.python_source import source_lines
 from tui.diagnostics import one_line
 from tui.facts.attempt import decided_words, origin_words, served_words
@@ -38,7 +39,7 @@ class Narrator:
 
     def lines(self, event: AnyEvent) -> list[str]:
         """Return the lines for one event, often none. Events of a resumed session may come again from the start."""
-        apply(self.state, event)
+        apply_and_compact(self.state, event)
         line = self._line(event)
         if line is None:
             return []

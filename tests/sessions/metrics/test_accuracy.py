@@ -20,7 +20,7 @@ from sessions.metrics.accuracy import (
     pass_at_k,
     samples_by_task,
 )
-from tests.support.rows import row
+from tests.support.sessions.rows import row
 
 VERDICTS = [Verdict.CORRECT, Verdict.CORRECT, Verdict.WRONG, Verdict.CALL_ERROR, Verdict.INFRA_ERROR]
 MIXED = [row(number=number, verdict=verdict) for number, verdict in enumerate(VERDICTS, 1)]

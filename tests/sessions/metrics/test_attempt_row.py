@@ -13,7 +13,7 @@ from sessions.metrics.attempt_row import AttemptRow, attempt_rows
 from sessions.metrics.selection import best_rows
 from sessions.state.folding import fold
 from sessions.state.winners import bests_by_task
-from tests.support import story
+from tests.support.sessions import story
 
 
 @pytest.fixture(scope="module")

@@ -11,7 +11,7 @@ from harness import Verdict
 from sessions.metrics.attempt_row import AttemptRow
 from sessions.metrics.attribution import explained_deviance
 from sessions.metrics.maintainability import maintainability_of
-from tests.support.rows import row
+from tests.support.sessions.rows import row
 
 FACTORS = {"category": lambda attempt: attempt.suite, "method": lambda attempt: attempt.method}
 

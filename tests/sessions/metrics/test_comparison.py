@@ -13,7 +13,7 @@ from sessions.metrics.attempt_row import AttemptRow
 from sessions.metrics.comparison import compare, discordant_interval, exact_mcnemar, holm, sign_flips
 from sessions.metrics.equal_budget import Budget, pair_tasks
 from sessions.state.state import Confirmation
-from tests.support.rows import row
+from tests.support.sessions.rows import row
 
 
 def wrong(task: str = "t", number: int = 1, **fields: object) -> AttemptRow:

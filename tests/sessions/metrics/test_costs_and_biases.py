@@ -8,7 +8,7 @@ from harness import Verdict
 from sessions.metrics.bias import repair_bias, rounds, selection_bias
 from sessions.metrics.cost import solved_task_cost
 from sessions.state.state import Confirmation
-from tests.support.rows import row
+from tests.support.sessions.rows import row
 
 WRONG = Verdict.WRONG
 

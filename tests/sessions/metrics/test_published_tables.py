@@ -14,7 +14,7 @@ from sessions.metrics.accuracy import call_accuracy, execution_accuracy, pass_at
 from sessions.metrics.attempt_row import AttemptRow
 from sessions.metrics.selection import best_rows
 from sessions.metrics.speedup import speedup_mean
-from tests.support.rows import row
+from tests.support.sessions.rows import row
 
 
 def outcomes(

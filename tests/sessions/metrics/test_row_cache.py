@@ -16,7 +16,7 @@ from sessions.metrics.attempt_row import attempt_rows
 from sessions.metrics.row_cache import rows_of_session
 from sessions.state.folding import fold
 from sessions.state.state import Confirmation
-from tests.support import stored_sessions, story
+from tests.support.sessions import stored_sessions, story
 
 
 @contextmanager

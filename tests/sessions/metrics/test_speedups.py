@@ -20,7 +20,7 @@ from sessions.metrics.speedup import (
     speedup_geomean,
     speedup_mean,
 )
-from tests.support.rows import row
+from tests.support.sessions.rows import row
 
 WRONG = row(verdict=Verdict.WRONG)
 SPEEDUPS = st.lists(st.floats(0.01, 100), min_size=1, max_size=7)

@@ -7,7 +7,7 @@ from pathlib import Path
 from sessions.metrics.task_kinds import TaskKind, task_kinds
 from suites import add_suite
 from suites.public.task import SuiteKind
-from tests.suites import clones
+from tests.suites.public import clones
 
 
 def test_kinds_of_built_in_tasks_are_those_of_their_suite_and_others_are_unknown(tmp_path: Path) -> None:

@@ -6,7 +6,8 @@ import time
 
 import click
 
-from sessions import JournalTail, SessionState, apply
+from sessions import JournalTail, SessionState
+from sessions.state.folding import apply_and_compact
 from sessions.state.info import DETAILS
 from tui.commands.opening import open_session
 from tui.commands.options import session_argument
@@ -44,7 +45,7 @@ def wait_command(session: str, *, goal: str, timeout: float | None) -> ExitCode:
             running = home.live(name).running
             for event in tail.read_new():
                 if not isinstance(event, DETAILS):
-                    apply(state, event)
+                    apply_and_compact(state, event)
             waiting = [attempt.attempt for attempt in state.attempts() if attempt.waiting]
             if goal == "review" and waiting and running:
                 emit("\n".join(waiting))

@@ -1,0 +1,286 @@
+"""Exams at the end of an instance: which attempts are examined, what is stored, and that no prompt contains exam facts."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import msgspec
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from engine.errors import ModelError, UselessToRetry
+from engine.models import Reply, Request, ScriptedClient
+from engine.plan.job import session_started
+from engine.run.person import Decisions
+from harness import ErrorReport, Evaluation, Fact, Stage, Verdict
+from harness.wire.results.evaluation import Basis
+from harness.wire.results.provenance import Provenance
+from sessions import Home, Recorder, fold
+from sessions.events import (
+    CallStarted,
+    DecisionMade,
+    EngineStarted,
+    Event,
+    InstanceFinished,
+    Notice,
+    WinnerExamined,
+)
+from sessions.state.state import Confirmation
+from tests.conftest import SOAK
+from tests.support.engine.engines import (
+    ScriptedJudge,
+    answer_of,
+    endings,
+    plan,
+    play,
+    resume_to_end,
+    run,
+    scripted_answer,
+    scripted_model,
+    shared,
+    until,
+)
+from tests.support.judge.evaluations import correct, failed
+
+Exam = Callable[[str], Evaluation]
+
+
+def judge_with(exam: Exam) -> ScriptedJudge:
+    judge = ScriptedJudge()
+    judge.exam = exam
+    return judge
+
+
+def exams(events: list[Event]) -> dict[str, Verdict]:
+    return {event.attempt: event.evaluation.verdict for event in events if isinstance(event, WinnerExamined)}
+
+
+def best(events: list[Event]) -> list[str | None]:
+    return [event.best for event in events if isinstance(event, InstanceFinished)]
+
+
+def failing_at(*speedups: str) -> Exam:
+    """Return an exam that fails candidates of these speedups."""
+
+    def exam(source: str) -> Evaluation:
+        wrong = any(source.startswith(f"# judge: correct {speedup}\n") for speedup in speedups)
+        return failed(Verdict.WRONG, "an exam case is wrong") if wrong else correct()
+
+    return exam
+
+
+async def test_winner_that_passes_its_exam_is_confirmed(home: Home) -> None:
+    judge = ScriptedJudge()
+    events = await play(home, scripted_model("correct 1.0", "correct 3.0", "correct 2.0"), judge=judge)
+    assert exams(events) == {"vector_add#1/2": Verdict.CORRECT}
+    assert [source.splitlines()[0] for source in judge.examined] == ["# judge: correct 3.0"]
+    state = fold(events)  # type: ignore[arg-type]
+    assert state.attempt("vector_add#1/2").confirmation is Confirmation.CONFIRMED
+    assert state.attempt("vector_add#1/1").confirmation is Confirmation.NOT_EXAMINED
+    assert best(events) == ["vector_add#1/2"]
+
+
+async def test_next_best_attempt_is_examined_if_the_winner_fails(home: Home) -> None:
+    events = await play(
+        home, scripted_model("correct 1.0", "correct 3.0", "correct 2.0"), judge=judge_with(failing_at("3.0"))
+    )
+    assert exams(events) == {"vector_add#1/2": Verdict.WRONG, "vector_add#1/3": Verdict.CORRECT}
+    assert best(events) == ["vector_add#1/3"]
+
+
+async def test_at_most_three_attempts_are_examined(home: Home) -> None:
+    session_plan = plan(iterations=4)
+    client = scripted_model("correct 1.0", "correct 4.0", "correct 3.0", "correct 2.0")
+    events = await play(
+        home, client, session_plan=session_plan, judge=judge_with(lambda _: failed(Verdict.WRONG))
+    )
+    assert list(exams(events)) == ["vector_add#1/2", "vector_add#1/3", "vector_add#1/4"]
+    confirmed = [
+        attempt for attempt in fold(events).attempts() if attempt.confirmation is Confirmation.CONFIRMED
+    ]  # type: ignore[arg-type]
+    assert confirmed == []
+
+
+async def test_best_attempt_is_not_confirmed_if_all_exams_fail(home: Home) -> None:
+    client = scripted_model("wrong", "correct 1.0", "correct 2.0")
+    events = await play(home, client, judge=judge_with(lambda _: failed(Verdict.REJECTED)))
+    assert list(exams(events)) == ["vector_add#1/3", "vector_add#1/2"]
+    assert best(events) == ["vector_add#1/3"]
+    winner = fold(events).attempt("vector_add#1/3")  # type: ignore[arg-type]
+    assert winner.confirmation is Confirmation.NOT_CONFIRMED
+
+
+async def test_copy_of_a_failed_source_is_not_examined_again(home: Home) -> None:
+    same = ScriptedClient(answer=lambda _: Reply(text=answer_of("correct 1.0", "same")))
+    judge = judge_with(lambda _: failed(Verdict.WRONG))
+    events = await play(home, same, judge=judge)
+    assert (len(judge.examined), len(exams(events))) == (1, 1)
+
+
+async def test_instance_without_a_correct_attempt_has_no_exam(home: Home) -> None:
+    judge = ScriptedJudge()
+    await play(home, scripted_model("wrong", "prose", "timeout"), judge=judge)
+    assert judge.examined == []
+
+
+async def test_exam_is_repeated_once_after_a_judge_failure(home: Home) -> None:
+    answers = [failed(Verdict.INFRA_ERROR, "a worker died")]
+    once = judge_with(lambda _: answers.pop() if answers else correct())
+    events = await play(home, scripted_model("correct 1.0"), judge=once)
+    assert exams(events) == {"vector_add#1/1": Verdict.CORRECT}
+    assert len(once.examined) == 2
+    [notice] = [event.message for event in events if isinstance(event, Notice)]
+    assert notice == "the judge failed on the exam of vector_add#1/1: a worker died; judging it once more"
+
+
+@pytest.mark.parametrize(
+    ("verdict", "exam_count"), [(Verdict.INFRA_ERROR, 2), (Verdict.CANCELLED, 2), (Verdict.UNSUPPORTED, 1)]
+)
+async def test_exam_without_a_verdict_ends_the_exams_with_a_reason(
+    home: Home, verdict: Verdict, exam_count: int
+) -> None:
+    silent = failed(Verdict.INFRA_ERROR, "no room for a guest")
+    judge = judge_with(lambda _: msgspec.structs.replace(silent, verdict=verdict))
+    events = await play(
+        home, scripted_model("correct 1.0", "correct 2.0"), session_plan=plan(iterations=2), judge=judge
+    )
+    assert exams(events) == {"vector_add#1/2": verdict}
+    assert len(judge.examined) == exam_count
+    winner = fold(events).attempt("vector_add#1/2")  # type: ignore[arg-type]
+    assert (winner.confirmation, winner.unexamined_because) == (
+        Confirmation.NOT_EXAMINED,
+        "no room for a guest",
+    )
+    assert endings(events) == ["iterations"]
+
+
+async def test_exam_runs_after_the_budget_is_spent(home: Home) -> None:
+    events = await play(
+        home, scripted_model("correct 1.0"), session_plan=plan(iterations=9, budget_attempts=2)
+    )
+    assert endings(events) == ["budget"]
+    assert list(exams(events).values()) == [Verdict.CORRECT]
+
+
+async def test_rejected_attempt_is_not_examined(home: Home) -> None:
+    def person(recorder: Recorder, decisions: Decisions) -> object:
+        async def decide() -> None:
+            for number, accepted in ((1, True), (2, False)):
+                name = f"vector_add#1/{number}"
+                await until(lambda name=name: waits(recorder, name))
+                made = DecisionMade(attempt=name, accepted=accepted)
+                await recorder.decide(made)
+                decisions.made(made)
+
+        return asyncio.get_running_loop().create_task(decide(), name="person")
+
+    judge = ScriptedJudge()
+    session_plan = plan(review="manual", iterations=2)
+    events = await play(
+        home,
+        scripted_model("correct 1.0", "correct 2.0"),
+        session_plan=session_plan,
+        judge=judge,
+        before=person,
+    )
+    assert exams(events) == {"vector_add#1/1": Verdict.CORRECT}
+
+
+def waits(recorder: Recorder, name: str) -> bool:
+    return any(attempt.attempt == name and attempt.waiting for attempt in recorder.state.attempts())
+
+
+async def test_interrupted_exam_runs_after_a_resume(home: Home) -> None:
+    class Slow(ScriptedJudge):
+        async def evaluate(self, *arguments: object, exam: bool = False, **rest: object) -> Evaluation:  # type: ignore[override]
+            if exam:
+                self.examined.append("")
+                await asyncio.Event().wait()
+            return await super().evaluate(*arguments, exam=exam, **rest)  # type: ignore[arg-type]
+
+    session_plan, slow = plan(iterations=1), Slow()
+    with Recorder.begin(home, session_started(session_plan)) as recorder:
+        engine_task = asyncio.create_task(
+            run(shared(recorder, session_plan, scripted_model("correct 1.0"), slow))
+        )
+        await until(lambda: slow.examined)
+        engine_task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await engine_task
+        assert recorder.state.attempt("vector_add#1/1").confirmation is Confirmation.NOT_EXAMINED
+    client, judge = scripted_model("correct 1.0"), ScriptedJudge()
+    state = fold(await resume_to_end(home, session_plan, client, judge))
+    assert state.attempt("vector_add#1/1").confirmation is Confirmation.CONFIRMED
+    assert (client.requests, judge.evaluated, len(judge.examined)) == ([], [], 1)
+
+
+# No prompt depends on an exam
+
+
+def verbose_exam(verdict: Verdict, words: str) -> Exam:
+    """Return an exam whose evaluation holds `words` in every text field."""
+
+    def exam(_: str) -> Evaluation:
+        base = correct() if verdict is Verdict.CORRECT else failed(verdict)
+        error = None if verdict is Verdict.CORRECT else ErrorReport(words, words, trace=words, line=1)
+        return msgspec.structs.replace(
+            base, error=error,
+            stages=tuple(Stage(stage.name, stage.ok, stage.seconds, words) for stage in base.stages),
+            notes=(words,), printed=words, facts=(Fact(words, words, Basis.PROOF),),
+            provenance=Provenance(product=words), compile_errors={words: words},
+        )  # fmt: skip
+
+    return exam
+
+
+WORDS = st.text(st.characters(codec="utf-8", categories=("L", "N", "P")), min_size=12, max_size=40)
+
+
+@settings(
+    max_examples=12 if SOAK else 5, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
+@given(
+    verdict=st.sampled_from([Verdict.CORRECT, Verdict.WRONG, Verdict.UNSUPPORTED, Verdict.INFRA_ERROR]),
+    words=WORDS,
+    verdicts=st.lists(
+        st.sampled_from(["wrong", "correct 1.0", "correct 2.0", "prose"]), min_size=2, max_size=4
+    ),
+)
+async def test_prompts_do_not_depend_on_exams(
+    tmp_path_factory: pytest.TempPathFactory, verdict: Verdict, words: str, verdicts: list[str]
+) -> None:
+    """Instance 1 loses its model, is examined and continues after a resume; instance 2 follows later."""
+    prompts = await prompts_with(tmp_path_factory.mktemp("verbose"), verbose_exam(verdict, words), verdicts)
+    silent = await prompts_with(tmp_path_factory.mktemp("silent"), lambda _: correct(), verdicts)
+    assert prompts == silent
+    assert not any(words in text for text in prompts)
+
+
+async def prompts_with(folder: Path, exam: Exam, verdicts: list[str]) -> list[str]:
+    """Run a session with this exam in two engines and return the messages of all calls."""
+    home, session_plan = Home(folder), plan(instances=2, iterations=len(verdicts) + 1)
+    usual = scripted_answer(*verdicts, "wrong")
+
+    def answer(request: Request) -> Reply | ModelError:
+        if request.key.attempt > len(verdicts):
+            return UselessToRetry("no_credit", "pay first")
+        return usual(request)
+
+    with Recorder.begin(home, session_started(session_plan)) as recorder:
+        recorder.record(EngineStarted(host="here", pid=1))
+        await run(shared(recorder, session_plan, ScriptedClient(answer=answer), judge_with(exam)))
+    events = await resume_to_end(home, session_plan, scripted_model(*verdicts, "wrong"), judge_with(exam))
+    if any(verdict.startswith("correct") for verdict in verdicts):
+        assert events.index(next(event for event in events if isinstance(event, WinnerExamined))) < max(
+            index for index, event in enumerate(events) if isinstance(event, CallStarted)
+        ), "an exam comes before the last calls"
+    return sorted(messages_of(events))
+
+
+def messages_of(events: list[Event]) -> Iterator[str]:
+    for event in events:
+        if isinstance(event, CallStarted):
+            yield f"{event.call}\n" + "\n".join(message.content for message in event.messages)

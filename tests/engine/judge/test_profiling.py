@@ -1,0 +1,116 @@
+"""Profiles: on a person's command, of an attempt and of its baseline; refusals; a profiler that fails."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from engine.errors import CommandRefused
+from engine.process.commands import event_of
+from engine.process.control import Request
+from harness.profiling.launches import ProfileFailed
+from harness.wire.results.kernel_profile import Profile
+from sessions import Home, SessionState, fold
+from sessions.events import EngineStarted, ProfileTaken, Role, SessionFinished
+from sessions.store.reconcile import take_up
+from suites import baseline_source, load_task
+from tests.support.engine.engines import ScriptedJudge, plan, play, run, scripted_model, shared
+
+ATTEMPT = "vector_add#1/1"
+PLAN = plan(iterations=1, devices=("0", "1"))
+
+
+async def profile(home: Home, judge: ScriptedJudge, **fields: Any) -> SessionState:
+    """Open the session again for one profile, and run it to its end."""
+    with take_up(home, PLAN.session) as recorder:
+        recorder.record(event_of(Request(command="profile", attempt=ATTEMPT, **fields), recorder.state))
+        with pytest.raises(CommandRefused, match="already being profiled"):
+            event_of(Request(command="profile", attempt=ATTEMPT, **fields), recorder.state)
+        recorder.record(EngineStarted(host="here", pid=2, resumed=True))
+        await run(shared(recorder, PLAN, scripted_model("correct"), judge))
+        recorder.record(SessionFinished())
+        return recorder.state
+
+
+async def test_attempt_and_baseline_are_profiled_after_the_end(tmp_path: Path) -> None:
+    home, judge, task = Home(tmp_path), ScriptedJudge(), load_task("vector_add")
+    await play(home, scripted_model("correct 1.2"), session_plan=PLAN)
+    first, second = task.open_cases[0].name, "small"
+    await profile(home, judge, devices=("1",))
+    await profile(home, judge, devices=("0",), case=second)
+    state = await profile(home, judge, devices=("1",), of_baseline=True)
+    own = state.attempt(ATTEMPT).source
+    assert judge.profiled == [(own, first, "1"), (own, second, "0"), (baseline_source(task), first, "1")]
+    assert list(state.attempt(ATTEMPT).profiles) == [first, second]
+    assert list(state.baseline_profiles[task.id]) == [first]
+    assert state.attempt(ATTEMPT).profiles[first].kernels[0].name == "softmax_kernel"
+    assert not state.profiles_asked
+
+
+async def test_profile_of_a_new_best_leaves_the_request_of_a_person(tmp_path: Path) -> None:
+    home = Home(tmp_path)
+    await play(home, scripted_model("correct 1.2"), session_plan=PLAN)
+    with take_up(home, PLAN.session) as recorder:
+        request = Request(command="profile", attempt=ATTEMPT, devices=("0",), case="small")
+        asked = recorder.record(event_of(request, recorder.state))
+        recorder.record(ProfileTaken(attempt=ATTEMPT, problem="off"))
+        assert [waiting.case for waiting in recorder.state.profiles_asked] == ["small"]
+        recorder.record(ProfileTaken(attempt=ATTEMPT, problem="off", asked=asked.seq))
+        assert not recorder.state.profiles_asked
+        recorder.record(SessionFinished())
+
+
+async def test_profiler_that_fails_gives_a_notice_and_ends_no_session(tmp_path: Path) -> None:
+    class Failing(ScriptedJudge):
+        async def profile(self, *_: object, **__: object) -> Profile:
+            raise ProfileFailed("ncu is not installed; install it")
+
+    home = Home(tmp_path)
+    await play(home, scripted_model("correct 1.2"), session_plan=PLAN)
+    state = await profile(home, Failing(), devices=("0",))
+    assert ("error", f"{ATTEMPT} has no new profile: ncu is not installed; install it") in state.notices
+    assert (state.finished, state.profiles_asked) == (True, [])
+
+
+async def test_each_new_best_is_profiled_and_the_optimizer_is_told(tmp_path: Path) -> None:
+    judge, session_plan = ScriptedJudge(), plan(iterations=4, devices=("0",), profile_best=True)
+    model = scripted_model("correct 1.2", "correct 1.1", "wrong", "correct 1.5")
+    events = await play(Home(tmp_path), model, session_plan=session_plan, judge=judge)
+    state = fold(events)  # type: ignore[arg-type]
+    attempts = state.instances["vector_add#1"].attempts
+    assert [bool(attempt.profiles) for attempt in attempts] == [True, False, False, True]
+    assert [source for source, _, _ in judge.profiled] == [attempts[0].source, attempts[3].source]
+    [prompt] = [call.messages[-1].content for call in attempts[1].calls if call.role is Role.OPTIMIZER]
+    assert "Counted by ncu 2025.3.1.0 in case fp32: `softmax_kernel` (20.13 us): " in prompt
+    assert "memory limits: memory 70 %" in prompt
+
+
+async def test_profiles_of_bests_end_when_their_device_time_is_used(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("engine.run.instance.MOST_PROFILING_S", 0.0)
+    session_plan = plan(iterations=1, devices=("0",), profile_best=True)
+    events = await play(Home(tmp_path), scripted_model("correct 1.2"), session_plan=session_plan)
+    state = fold(events)  # type: ignore[arg-type]
+    assert not state.attempt(ATTEMPT).profiles
+    assert ("info", "no further profile: 0 s of device time went into profiles") in state.notices
+
+
+@pytest.mark.parametrize(
+    ("names", "verdict", "fields", "words"),
+    [
+        (("0",), "wrong", {}, "is not correct"),
+        (("cpu",), "correct", {}, "has no GPU"),
+        (("0",), "correct", {"devices": ("7",)}, "no GPU 7; it has 0"),
+        (("0",), "correct 1.2", {"case": "round"}, "has no open case 'round'; it has small"),
+    ],
+)
+async def test_impossible_profile_is_refused(
+    tmp_path: Path, names: tuple[str, ...], verdict: str, fields: dict[str, Any], words: str
+) -> None:
+    session_plan = plan(iterations=1, devices=names)
+    events = await play(Home(tmp_path), scripted_model(verdict), session_plan=session_plan)
+    with pytest.raises(CommandRefused, match=words):
+        event_of(Request(command="profile", attempt=ATTEMPT, **fields), fold(events))  # type: ignore[arg-type]

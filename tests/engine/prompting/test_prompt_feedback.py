@@ -1,0 +1,369 @@
+"""Judge results in prompts: bounds, figures with their sizes, and shorter prompts on request."""
+
+from __future__ import annotations
+
+import re
+
+import msgspec
+import pytest
+
+from engine.knowledge import Subject, pages_for
+from engine.prompting import markdown
+from engine.prompting.judged import JudgedCandidate
+from engine.prompting.prompting import (
+    Example,
+    Place,
+    Setting,
+    descend_prompt,
+    escape_prompt,
+    first_prompt,
+    optimize_prompt,
+    refine_prompt,
+    repair_prompt,
+)
+from engine.prompting.shown_example import shown_example
+from engine.prompting.standouts import standouts
+from harness import Verdict, target
+from harness.hardware.product_tables import find_product
+from harness.wire.results.evaluation import Estimate, GridFit, SampledTraffic
+from harness.wire.results.latency import Bound, Efficiency, LaunchTime, Outcome, Window
+from sessions.events import Message
+from suites import CATEGORIES, load_task, task_cost
+from tests.support.judge.assemblies import AMD, with_assembly
+from tests.support.judge.judged_candidates import failing, passing
+
+SETTING = Setting(load_task("softmax"), (target("gfx942"),))
+SIZES = {"rows": 8192, "columns": 8192}
+
+
+def text(messages: tuple[Message, ...]) -> str:
+    return messages[-1].content
+
+
+def changed(judged: JudgedCandidate, **fields: object) -> JudgedCandidate:
+    judged.evaluation = msgspec.structs.replace(judged.evaluation, **fields)
+    return judged
+
+
+def sampled(**fields: object) -> SampledTraffic:
+    defaults: dict[str, object] = {
+        "case": "fp32", "sizes": SIZES, "target": "gfx942", "launches": 1, "programs": 1024, "sampled": 11,
+        "requested_read_bytes": 2_000_000_000, "requested_write_bytes": 147_483_648,
+        "requested_low_bytes": 2_147_483_648, "requested_high_bytes": 2_147_483_648,
+        "unique_low_bytes": 14_000_000, "unique_high_bytes": 100_663_296, "die_bytes": 570_425_344, "dies": 8,
+        "group": 4, "minimal_bytes": 100_663_296, "flops": 10, "dot_flops": 0,
+    }  # fmt: skip
+    return SampledTraffic(**(defaults | fields))  # type: ignore[arg-type]
+
+
+def fit(**fields: object) -> GridFit:
+    defaults: dict[str, object] = {
+        "case": "fp32", "grid": (64, 10, 1), "workgroups": 640, "compute_units": 304, "per_unit": 2,
+        "rounds": 2, "tail_idle": 0.947, "idle": 0.474, "idle_units": 272, "dies": 8, "die_most": 80,
+        "die_least": 80,
+    }  # fmt: skip
+    return GridFit(**(defaults | fields))  # type: ignore[arg-type]
+
+
+def fitted(judged: JudgedCandidate, *fits: GridFit) -> JudgedCandidate:
+    rows = judged.evaluation.resources["gfx942"]
+    return changed(judged, resources={"gfx942": (msgspec.structs.replace(rows[0], fits=fits), *rows[1:])})
+
+
+def test_row_of_a_case_has_three_bounds_and_its_limiting_side() -> None:
+    shared = Estimate("gfx942", "fp32", SIZES, 100.0, 400.0, "compute", "memory", "MI300X", shared_us=150.0)
+    judged = changed(passing(), estimate=(shared,), sampled=(sampled(),))
+    prompt = text(optimize_prompt(SETTING, history=[judged]))
+    assert "| fp32 | 100 | 150 | 400 | 100.7 | 21.33 | compute / memory |" in prompt
+    assert "estimate, not a measurement: 1.50 times the least time" in prompt
+
+
+def test_cases_that_only_measure_their_launch_are_left_out() -> None:
+    tiny = Estimate("gfx942", "tiny", SIZES, 0.01, 0.02, "memory", "memory", "MI300X")
+    judged = passing()
+    prompt = text(
+        optimize_prompt(SETTING, history=[changed(judged, estimate=(*judged.evaluation.estimate, tiny))])
+    )
+    assert "| tiny |" not in prompt
+    assert "Left out, because a launch takes longer than their *at least*: tiny." in prompt
+
+
+def test_resources_of_launch_bound_cases_are_shown() -> None:
+    tiny = Estimate("gfx942", "tiny", SIZES, 0.01, 0.02, "memory", "memory", "MI300X")
+    judged = changed(passing(), estimate=(*passing().evaluation.estimate, tiny))
+    (kernel,) = judged.evaluation.resources["gfx942"]
+    spilling = msgspec.structs.replace(kernel, kernel="small", case="tiny", vgpr_spills=7, lds_bytes=2048)
+    prompt = text(
+        optimize_prompt(SETTING, history=[changed(judged, resources={"gfx942": (kernel, spilling)})])
+    )
+    assert "- `small` in tiny: 77 registers, 7 spilled, 2 KiB of LDS, occupancy 6 (vgprs)" in prompt
+
+
+def test_a_binary_is_shown_with_all_its_cases() -> None:
+    tiny = Estimate("gfx942", "tiny", SIZES, 0.01, 0.02, "memory", "memory", "MI300X")
+    judged = fitted(passing(width=32), fit(case="tiny"), fit(case="fp32"))
+    judged = changed(judged, estimate=(*judged.evaluation.estimate, tiny))
+    (kernel,) = judged.evaluation.resources["gfx942"]
+    judged = changed(judged, resources={"gfx942": (msgspec.structs.replace(kernel, case="tiny"),)})
+    prompt = text(optimize_prompt(SETTING, history=[judged]))
+    assert "- `softmax_kernel` in tiny, fp32: 77 registers" in prompt
+    assert "`softmax_kernel` loads at most 32 bits per lane in fp32 (128" in prompt
+
+
+def test_cases_without_a_sample_are_not_called_bound_by_their_launch() -> None:
+    small = Estimate("gfx942", "long", SIZES, 0.01, 0.02, "memory", "memory", "MI300X")
+    judged = passing()
+    estimates = (*judged.evaluation.estimate, small)
+    unsampled = changed(
+        judged, estimate=estimates, not_sampled={"long": "the sample took 1 s: programs are long"}
+    )
+    prompt = text(optimize_prompt(SETTING, history=[unsampled]))
+    assert "only at the size when interpreted: long (programs are long)." in prompt
+    assert "times the least time (1 of 2 cases)" in prompt
+    assert "a launch takes longer than their" not in prompt
+
+
+def test_at_its_least_time_no_faster_kernel_is_asked_for() -> None:
+    bound = Estimate("gfx942", "fp32", SIZES, 100.0, 400.0, "memory", "memory", "MI300X", shared_us=101.0)
+    prompt = text(optimize_prompt(SETTING, history=[changed(passing(), estimate=(bound,))]))
+    assert "By the estimate no kernel is faster than" in prompt
+    assert "correct in every case and faster" not in prompt
+    assert "No figure of the rank can get better." in prompt
+    spilling = changed(passing(spills=12, width=32), estimate=(bound,))
+    prompt = text(optimize_prompt(SETTING, history=[spilling]))
+    assert "by a better figure than widest loads of 32 bits, spilled registers: 12. Write" in prompt
+
+
+def test_a_case_without_an_estimate_is_not_called_worse() -> None:
+    other = Estimate("gfx942", "ragged", SIZES, 100.0, 100.0, "memory", "memory", "MI300X")
+    best = passing("softmax#1/3", high_us=120)
+    better = changed(passing("softmax#1/2"), estimate=(*passing().evaluation.estimate, other))
+    prompt = text(optimize_prompt(SETTING, history=[better, best]))
+    assert "better elsewhere" not in prompt
+    assert "Compose" not in prompt
+
+
+def test_timed_row_tells_roof_clock_and_time_by_launch() -> None:
+    judged = passing(speedup=1.25)
+    (row,) = judged.evaluation.latency
+    known = msgspec.structs.replace(
+        row,
+        efficiency=Efficiency(
+            "H200 SXM", 1, 1, "float32", 1.0, 1.0, io_utilisation=0.5, mfu=None, io_measured=0.625
+        ),
+        window=Window(source="nvml", seconds=1.0, clock_mhz=1755, power_w=412.4),
+        launches=(LaunchTime("partial", 0.0032), LaunchTime("combine", 0.0011)),
+    )
+    prompt = text(optimize_prompt(SETTING, history=[changed(judged, latency=(known,))]))
+    assert "| fp32 | 160 | 1.25x (1.240 to 1.260) | 62% of a copy |" in prompt
+    assert "Timed at 1755 MHz and 412 W. By launch:" in prompt
+    assert "- fp32: this kernel partial 3.2 us, combine 1.1 us" in prompt
+    bound = msgspec.structs.replace(row, bound=Bound.AT_LEAST)
+    assert "| >=1.25x |" in text(optimize_prompt(SETTING, history=[changed(judged, latency=(bound,))]))
+
+
+def test_cases_that_are_too_short_are_named_once() -> None:
+    judged = passing(speedup=1.25)
+    (row,) = judged.evaluation.latency
+    short = [
+        msgspec.structs.replace(row, case=case, speedup=None, ci=None, outcome=Outcome.TOO_SHORT)
+        for case in ("fp32-one-row", "fp16")
+    ]
+    prompt = text(optimize_prompt(SETTING, history=[changed(judged, latency=(row, *short))]))
+    assert prompt.count("oo short") == 1
+    assert "Too short to compare any two kernels, here and in further attempts: fp32-one-row, fp16." in prompt
+    prompt = text(optimize_prompt(SETTING, history=[changed(judged, latency=tuple(short))]))
+    assert "No latency can be measured here" not in prompt, "a GPU timed them"
+    assert prompt.count("oo short") == 1
+
+
+def test_grid_of_a_launch_bound_case_is_no_standout() -> None:
+    few = fitted(passing(), fit(workgroups=1, rounds=1, idle=0.99, idle_units=303))
+    tiny = Estimate("gfx942", "fp32", SIZES, 0.01, 0.02, "memory", "memory", "MI300X")
+    assert "have no work" in " ".join(standouts(few.evaluation))
+    assert not standouts(changed(few, estimate=(tiny,)).evaluation)
+
+
+def test_prompt_for_a_known_device_names_its_product() -> None:
+    task = load_task("vector_add")
+    h200 = find_product("H200 SXM")
+    setting = Setting(task, (target("sm_90"),), h200.name, product=h200)
+    system, user = first_prompt(setting)
+    assert "roofline estimate for H200 SXM at the vendor's peaks" in user.content
+    assert "# Target `sm_90` (H200 SXM)" in system.content
+    assert "4.8 TB/s" in system.content
+    case = next(case for case in task.open_cases if case.name == "fp32")
+    least_us = task_cost(task, case.gpu, case.dtype).minimal_bytes / h200.memory_bytes_per_s * 1e6
+    assert f"| {markdown.number(least_us)} (memory) |" in user.content
+    elsewhere = Setting(task, (target("gfx942"),), h200.name, product=h200)
+    assert "roofline estimate for MI300X at the vendor's peaks" in first_prompt(elsewhere)[1].content
+
+
+def test_standouts_name_a_grid_that_leaves_much_of_the_device_idle() -> None:
+    few = fitted(passing(), fit(workgroups=64, rounds=1, idle=0.93, idle_units=240))
+    words = "In fp32 `softmax_kernel` has 64 workgroups for 304 units: 240 of them have no work."
+    assert words in standouts(few.evaluation)
+    nearly_full = fitted(passing(), fit(workgroups=300, rounds=1, idle=0.5, idle_units=4))
+    assert not standouts(nearly_full.evaluation), "a few idle units are noise"
+    tiny = Estimate("gfx942", "tiny", SIZES, 2.0, 2.5, "memory", "memory", "MI300X")
+    judged = fitted(passing(), fit(case="tiny", workgroups=1, rounds=1, idle=0.99, idle_units=303))
+    judged = changed(judged, estimate=(*judged.evaluation.estimate, tiny))
+    assert not standouts(judged.evaluation), "the case takes 2 of 103 us"
+    (row,) = passing(speedup=1.1).evaluation.latency
+    helper = msgspec.structs.replace(
+        row, launches=(LaunchTime("main", 0.15), LaunchTime("softmax_kernel", 0.01))
+    )
+    few = changed(few, latency=(helper,))
+    assert not standouts(few.evaluation), "the launch takes 6 % of the call"
+
+
+def test_standouts_name_failed_configs_and_notes() -> None:
+    judged = passing()
+    row = msgspec.structs.replace(judged.evaluation.resources["gfx942"][0], failure="needs 128 KiB of LDS")
+    judged = changed(judged, resources={"gfx942": (row,)}, notes=("kernel `spare` is never launched",))
+    words = standouts(judged.evaluation)
+    assert "Config BLOCK=1024 of `softmax_kernel` on gfx942: needs 128 KiB of LDS" in words
+    assert "kernel `spare` is never launched" in words
+
+
+def test_repair_prompt_contains_the_notes_of_the_judge() -> None:
+    failed = changed(failing(), notes=("`row` was read at line 9 before anyone wrote it",))
+    prompt = text(repair_prompt(SETTING, failed=failed, failures=1, trap=5))
+    assert "The judge also noted:\n\n- `row` was read at line 9" in prompt
+    assert "also noted" not in text(repair_prompt(SETTING, failed=failing(), failures=1, trap=5))
+
+
+def test_repair_prompt_without_a_trap_mentions_no_drop() -> None:
+    prompt = text(repair_prompt(SETTING, failed=failing(), failures=2, trap=None))
+    assert "failed 2 times in a row." in prompt
+    assert "dropped" not in prompt
+
+
+def test_descendant_prompt_contains_parent_lineage_and_its_own_idea() -> None:
+    parent, best = passing("softmax#1/3"), passing("softmax#1/8", high_us=200)
+    lineage = [
+        passing("softmax#1/3", strategy="One\nrow."),
+        failing("softmax#1/6", strategy="Two rows.", reflection="The mask is missing."),
+    ]
+    prompts = [
+        text(
+            descend_prompt(
+                SETTING, history=[parent, best], parent=parent, lineage=lineage, place=Place(number, 8)
+            )
+        )
+        for number in range(1, 9)
+    ]
+    for number, prompt in enumerate(prompts, 1):
+        assert "one descendant of **softmax#1/3**" in prompt
+        assert "faster** than softmax#1/8" in prompt
+        assert "The best kernel so far: softmax#1/8" in prompt
+        assert "- softmax#1/3: One row.\n  Result: correct, estimate" in prompt
+        assert "- softmax#1/6: Two rows.\n  Result: wrong: words of the judge" in prompt
+        assert "  > The mask is missing." in prompt
+        assert f"this is number {number}" in prompt
+    assert len({prompt.partition("start from this idea")[2] for prompt in prompts}) == 8
+    stale = descend_prompt(
+        SETTING, history=[best], parent=best, lineage=[], place=Place(9, 9), without_gain=2
+    )
+    assert "**The last 2 rounds brought no gain.**" in text(stale)
+    assert "Earlier attempts of this line" not in text(stale)
+    with pytest.raises(ValueError, match="no correct candidate"):
+        descend_prompt(SETTING, history=[], parent=best, lineage=[], place=Place(1, 2))
+
+
+def test_worker_prompt_shows_its_attempts_and_the_latest_source() -> None:
+    first = failing("softmax#1/1", strategy="Rows.", source="# the first\n")
+    second = failing("softmax#1/5", verdict=Verdict.COMPILE_ERROR, stage="compile", source="# the second\n")
+    prompt = text(refine_prompt(SETTING, attempts=[first, second]))
+    assert "- softmax#1/1: wrong in execution: words of the judge" in prompt
+    assert "# the second" in prompt
+    assert "# the first" not in prompt
+    assert "Verdict **compile_error** in stage *compile*" in prompt
+    assert "**This change lost ground.** softmax#1/5 passed fewer stages than softmax#1/1" in prompt
+    assert "Earlier failures" not in text(refine_prompt(SETTING, attempts=[first]))
+    with pytest.raises(ValueError, match="no attempt to refine"):
+        refine_prompt(SETTING, attempts=[])
+
+
+def test_workers_start_from_different_ideas() -> None:
+    prompts = {text(first_prompt(SETTING, place=Place(number, 4))) for number in range(1, 5)}
+    assert len(prompts) == 4
+    assert "written independently" not in text(first_prompt(SETTING))
+
+
+def test_example_of_a_prompt_is_found_again() -> None:
+    source = "def vector_add(x, y):\n    return x\n"
+    example = Example("Sum of two vectors", source)
+    for messages in (
+        first_prompt(SETTING, example=example),
+        repair_prompt(SETTING, failed=failing(), failures=1, trap=5, example=example),
+        refine_prompt(SETTING, attempts=[failing(), failing()], example=example),
+    ):
+        assert shown_example(messages) == source
+    assert shown_example(first_prompt(SETTING)) == ""
+
+
+def test_short_prompt_keeps_only_the_best_and_the_latest_source() -> None:
+    short = Setting(SETTING.task, SETTING.targets, short=True)
+    example = Example("Sum of two vectors", "def vector_add(x, y): ...\n")
+    history = [passing(f"softmax#1/{number}", source=f"# kernel {number}\n") for number in range(1, 6)]
+    prompt = text(optimize_prompt(short, history=history, last=history[1]))
+    assert re.findall(r"# kernel (\d)", prompt) == ["5", "2"]
+    assert "(3 more are left out.)" in prompt
+    assert re.findall(r"# kernel (\d)", text(optimize_prompt(short, history=history))) == ["5"]
+    escape = escape_prompt(short, given_up=[], trap=5, history=history)
+    assert re.findall(r"# kernel (\d)", text(escape)) == ["5"]
+    from_parent = descend_prompt(
+        short, history=history, parent=history[0], lineage=history, place=Place(1, 2)
+    )
+    assert re.findall(r"# kernel (\d)", text(from_parent)) == ["5", "1"]
+    assert text(from_parent).count("  Result: ") == 1
+    for messages in (
+        first_prompt(short, example=example),
+        repair_prompt(short, failed=failing(), failures=1, trap=5, example=example),
+        escape_prompt(short, given_up=[], trap=5, example=example),
+        refine_prompt(short, attempts=[failing(), failing()], example=example),
+    ):
+        assert example.source not in text(messages)
+    assert "left out" not in text(optimize_prompt(SETTING, history=history, last=history[1]))
+
+
+@pytest.mark.parametrize("category", CATEGORIES)
+def test_every_category_has_a_page_or_the_fallback(category: str) -> None:
+    pages = [page for page in pages_for(Subject(category, "x")) if page.has_topic]
+    assert pages
+    assert len({page.fallback for page in pages}) == 1
+    assert [page.name for page in pages_for(Subject("SomethingNew", "x")) if page.has_topic] == ["general.md"]
+
+
+@pytest.mark.parametrize(
+    ("name", "products", "expected"),
+    [
+        ("fused attention", True, ["matmul.md", "general.md"]),
+        ("rms norm fused", False, ["reductions.md"]),
+        ("embedding lookup", False, ["indexing.md"]),
+        ("gelu and mul", False, ["elementwise.md"]),
+    ],
+)
+def test_topics_follow_from_the_name_where_the_category_says_little(
+    name: str, *, products: bool, expected: list[str]
+) -> None:
+    pages = pages_for(Subject("Fusion", name, products))
+    assert [page.name for page in pages if page.has_topic] == expected
+
+
+def compiled(judged: JudgedCandidate, assembly: str) -> JudgedCandidate:
+    judged.evaluation = with_assembly(judged.evaluation, assembly)
+    return judged
+
+
+def test_optimizer_learns_how_the_assembly_of_best_and_latest_differs_from_their_bases() -> None:
+    base = compiled(passing("softmax#1/1", high_us=300.0), AMD)
+    best = compiled(passing("softmax#1/2", high_us=150.0), AMD.replace("\ts_barrier\n", ""))
+    last = compiled(passing("softmax#1/3", high_us=900.0), AMD.replace("dwordx4", "dwordx2"))
+    best.before = base
+    shown = text(optimize_prompt(SETTING, history=[last, base, best], last=last))
+    assert "Compiled code, softmax#1/1 -> softmax#1/2: In fp32 `kernel`: loop at line 5: barriers" in shown
+    assert "Compiled code, softmax#1/2 -> softmax#1/3: In fp32 `kernel`: loop at line 5:" in shown
+    best.evaluation = base.evaluation
+    assert "Compiled code" not in text(optimize_prompt(SETTING, history=[base, best], last=best))

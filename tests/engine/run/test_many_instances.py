@@ -1,0 +1,39 @@
+"""Protects the event loop of a session with thousands of instances: fewer events, short pauses."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+from engine.models import Piece
+from engine.reply.streaming import PieceBatches, Streams
+from sessions.events import ReplyPiece
+from tests.support.engine.engines import until
+
+COLLECTING = """
+import gc
+from engine.process.garbage import shorten_pauses
+shorten_pauses()
+states = [[] for _ in range(50_000)]
+gc.collect()
+assert len(gc.get_objects()) < 1_000, len(gc.get_objects())
+"""
+
+
+async def test_more_streaming_calls_share_the_same_rate_of_events() -> None:
+    streams, events = Streams(), list[ReplyPiece]()
+    first = PieceBatches("softmax#1/1/generator/1", events.append, streams)
+    further = [PieceBatches(f"softmax#{n}/1/generator/1", events.append, streams) for n in range(2, 81)]
+    assert streams.period_s == 0.1
+    further += [PieceBatches(f"softmax#{n}/1/generator/1", events.append, streams) for n in range(81, 2001)]
+    assert streams.period_s == 2.0
+    for batches in further:
+        batches.close()
+    first.add(Piece("text", "now "))
+    first.add(Piece("text", "at once"))
+    await until(lambda: events)
+    assert [event.text for event in events] == ["now at once"]
+
+
+def test_collector_does_not_scan_the_states_of_a_session_again() -> None:
+    subprocess.run([sys.executable, "-c", COLLECTING], check=True)

@@ -1,0 +1,210 @@
+"""Hints, decisions, pauses and the end of running instances by a person; a resumed session follows them again."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+import pytest
+
+from engine.errors import CommandRefused
+from engine.process.commands import event_of
+from engine.process.control import Request as Command
+from harness import Verdict
+from sessions import apply, fold, resume
+from sessions.events import AttemptStarted, CallStarted, Paused, RetireAsked, Unpaused, WaitingForPerson
+from sessions.state.state import Confirmation
+from tests.support.engine.engines import plan, until
+from tests.support.engine.steering import PLAN, Table, give_turns, refused, said
+
+
+async def test_hint_reaches_only_the_next_attempt_of_its_instance(tmp_path: Path) -> None:
+    table = Table(tmp_path)
+    table.acts["1/1/generator"] = lambda: table.command(
+        "hint", instance="vector_add#1", text="Use wide\nloads."
+    )
+    events = await table.play()
+    assert said(events) == {"vector_add#1/2/generator/1": ['- a person gives a hint: "Use wide loads."']}
+
+
+async def test_decisions_reach_all_later_prompts_of_the_same_task(tmp_path: Path) -> None:
+    table = Table(tmp_path, plan(instances=2, iterations=4))
+    decided = table.hold["2/3/optimizer"] = asyncio.Event()
+
+    def reject() -> None:
+        table.decide("vector_add#1/2", accepted=False, why="reads past the row")
+        decided.set()
+
+    table.acts["1/3/optimizer"] = reject
+    events = await table.play()
+    words = ['- a person rejected vector_add#1/2: "reads past the row"']
+    assert said(events)["vector_add#1/4/optimizer/1"] == words
+    assert said(events)["vector_add#2/4/optimizer/1"] == words
+
+
+async def test_accept_is_quoted_only_with_a_reason(tmp_path: Path) -> None:
+    table = Table(tmp_path, plan(iterations=4))
+
+    def accept() -> None:
+        table.decide("vector_add#1/1", accepted=True, why="")
+        table.decide("vector_add#1/2", accepted=True, why="plain and fast")
+
+    table.acts["1/3/optimizer"] = accept
+    events = await table.play()
+    assert said(events) == {
+        "vector_add#1/4/optimizer/1": ['- a person accepted vector_add#1/2: "plain and fast"']
+    }
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (
+            {"instance": "softmax#1", "text": "x"},
+            "no instance 'softmax#1' in this session; nearest: vector_add#1",
+        ),
+        ({"instance": "vector_add#1", "text": " "}, "the hint is empty"),
+        ({"instance": "vector_add#1", "text": "x" * 2001}, "longer than 2000 characters"),
+    ],
+)
+async def test_impossible_hint_is_refused(tmp_path: Path, arguments: dict[str, str], words: str) -> None:
+    table = Table(tmp_path)
+    refusals: list[str] = []
+
+    def give() -> None:
+        with pytest.raises(CommandRefused, match=words) as refused:
+            table.command("hint", **arguments)
+        refusals.append(str(refused.value))
+
+    table.acts["1/1/generator"] = give
+    await table.play()
+    assert len(refusals) == 1
+
+
+async def test_hint_during_the_last_attempt_is_refused(tmp_path: Path) -> None:
+    table = Table(tmp_path, plan(iterations=2))
+    events = await table.play(kill_at="1/2/generator")
+    refused(events, "asks for no further attempt", "hint", instance="vector_add#1", text="x")
+
+
+async def test_hint_to_an_ended_instance_is_refused(tmp_path: Path) -> None:
+    events = await Table(tmp_path).play()
+    refused(events[:-1], "has ended", "hint", instance="vector_add#1", text="x")
+    refused(events, "the session is finished", "hint", instance="vector_add#1", text="x")
+
+
+async def test_retired_instance_keeps_its_winner_and_is_examined(tmp_path: Path) -> None:
+    table = Table(tmp_path, plan(instances=2, iterations=4), "correct 1.5")
+    table.acts["1/2/optimizer"] = lambda: table.command("retire", instance="vector_add#1", by="me")
+    events = await table.play()
+    state = fold(events)
+    stopped = state.instances["vector_add#1"]
+    assert (stopped.finished, stopped.message, stopped.best) == ("retired", "by me", "vector_add#1/1")
+    assert [attempt.verdict for attempt in stopped.attempts] == [Verdict.CORRECT, Verdict.CANCELLED]
+    assert stopped.attempts[0].confirmation is Confirmation.CONFIRMED
+    assert len(state.instances["vector_add#2"].attempts) == 4, "the other instance goes on"
+
+
+async def test_retirement_before_a_crash_holds_after_resume(tmp_path: Path) -> None:
+    table = Table(tmp_path, plan(iterations=4), "correct 1.5")
+    await table.play(kill_at="1/2/optimizer")
+    with resume(table.home, PLAN.session) as recorder:
+        recorder.record(RetireAsked(instance="vector_add#1", by="me"))
+    events = await table.play()
+    instance = fold(events).instances["vector_add#1"]
+    assert instance.finished == "retired"
+    assert [attempt.verdict for attempt in instance.attempts] == [Verdict.CORRECT, Verdict.CANCELLED]
+
+
+@pytest.mark.parametrize("instance", ["vector_add#1", ""])
+async def test_paused_instance_starts_nothing_until_unpaused(tmp_path: Path, instance: str) -> None:
+    table = Table(tmp_path, plan(instances=2, iterations=3), "correct 1.5")
+
+    table.acts["1/2/optimizer"] = lambda: table.command("pause", instance=instance)
+    engine = asyncio.create_task(table.play())
+    await until(lambda: table.is_judged("vector_add#1/2"))
+    await give_turns()
+    table.command("unpause", instance=instance)
+    events = await engine
+    [begin] = [event.seq for event in events if isinstance(event, Paused)]
+    [end] = [event.seq for event in events if isinstance(event, Unpaused)]
+    begun = [
+        event.attempt
+        for event in events
+        if isinstance(event, AttemptStarted | CallStarted) and begin < event.seq < end
+    ]
+    assert not [attempt for attempt in begun if attempt.startswith(instance or "vector_add")]
+    assert fold(events).attempt("vector_add#1/2").judged_seq < end, "what runs finishes"
+    assert {len(each.attempts) for each in fold(events).instances.values()} == {3}
+
+
+async def test_pause_holds_after_resume(tmp_path: Path) -> None:
+    table = Table(tmp_path, plan(iterations=2), "correct 1.5")
+    await table.play(kill_at="1/1/generator")
+    with resume(table.home, PLAN.session) as recorder:
+        recorder.record(Paused(by="me"))
+    table.recorder = None
+    engine = asyncio.create_task(table.play())
+    await until(lambda: table.recorder)
+    await give_turns()
+    assert not engine.done()
+    with pytest.raises(CommandRefused, match="already paused"):
+        table.command("pause")
+    table.command("unpause")
+    events = await engine
+    assert fold(events).instances["vector_add#1"].finished == "iterations"
+
+
+async def test_manual_review_holds_only_at_a_better_attempt(tmp_path: Path) -> None:
+    session_plan = plan(iterations=4, review="manual")
+    table = Table(tmp_path, session_plan, "correct 2.0", "correct 1.5", "correct 2.0", "correct 3.0")
+    engine = asyncio.create_task(table.play())
+    for attempt in ("vector_add#1/1", "vector_add#1/4"):
+        await until(lambda: table.waiting() == [attempt])  # noqa: B023  # awaited in the same turn
+        table.decide(attempt, accepted=True, why="")
+    events = await engine
+    held = [event.attempt for event in events if isinstance(event, WaitingForPerson)]
+    assert held == ["vector_add#1/1", "vector_add#1/4"]
+    assert len(fold(events).attempts()) == 4
+
+
+async def test_gpu_is_lent_and_taken_back_but_never_the_last_one(tmp_path: Path) -> None:
+    events = await Table(tmp_path, plan(devices=("0", "1"))).play(kill_at="1/1/generator")
+    state = fold(events)
+
+    def give(text: str, gpu: str) -> None:
+        apply(state, event_of(Command(command="gpu", text=text, devices=(gpu,)), state))  # type: ignore[arg-type]
+
+    give("lend", "1")
+    assert state.lent == {"1"}
+    for text, gpu, words in [
+        ("lend", "1", "already lent"),
+        ("lend", "0", "the last one in service"),
+        ("lend", "7", "has no GPU 7; it has 0, 1"),
+        ("return", "0", "is not lent"),
+    ]:
+        with pytest.raises(CommandRefused, match=words):
+            give(text, gpu)
+    give("return", "1")
+    assert not state.lent
+
+
+async def test_node_of_a_cluster_is_lent_with_all_its_gpus(tmp_path: Path) -> None:
+    gpus = ("node1/0", "node1/1", "node2/0")
+    state = fold(await Table(tmp_path, plan(devices=gpus)).play(kill_at="1/1/generator"))
+
+    def give(text: str, name: str) -> None:
+        apply(state, event_of(Command(command="gpu", text=text, devices=(name,)), state))  # type: ignore[arg-type]
+
+    give("lend", "node1/1")
+    give("lend", "node1")
+    assert state.lent == {"node1/0", "node1/1"}
+    for name, words in [
+        ("node1", "already lent"),
+        ("node2", "the last one in service"),
+        ("node3", "has no GPU"),
+    ]:
+        with pytest.raises(CommandRefused, match=words):
+            give("lend", name)
+    give("return", "node1")
+    assert not state.lent

@@ -1,0 +1,594 @@
+"""Protects the clock, over fake timers: recorded calls, order and number of rounds, output checks, refused times and tapes."""
+
+from __future__ import annotations
+
+import itertools
+import math
+import threading
+from collections.abc import Callable
+from typing import Any
+
+import msgspec
+import pytest
+import torch
+
+from harness.stages.verdicts import conclude
+from harness.wire.calls.launch_tape import TapedKernel, TapedLaunch
+from harness.wire.effort import ROUGH, WHOLE, Effort
+from harness.wire.messages.clock import BASELINE, CANDIDATE, SIDES, Floor, Measured
+from harness.wire.messages.guest import GPU_FAULT, Loaded
+from harness.wire.messages.requests import AnswerMessage, WorkerAnswer
+from harness.wire.messages.timer import (
+    LEAST_IN_BLOCK,
+    LEAST_LAUNCHES,
+    MOST_LAUNCHES,
+    Batch,
+    BringBack,
+    Capture,
+    Fetch,
+    Play,
+    Prepare,
+    Prepared,
+    Record,
+    Recorded,
+    Renew,
+    Sample,
+    Sampled,
+    count_launches,
+)
+from harness.wire.messages.timer import Done as DoneReport
+from harness.wire.results.evaluation import Verdict
+from harness.worker.clock import source_timers, timed_process
+from harness.worker.kit.arena import storage_bytes
+from tests.support.timing.fake_timers import (
+    Behaviour,
+    Bench,
+    FakeSeat,
+    bench,
+    dies,
+    no_descriptor_is_left,
+    on,
+    played,
+    raises,
+    silent,
+    small,
+    tape_of,
+)
+
+__all__ = ["no_descriptor_is_left"]
+
+
+def sides_and_pairs(measured: Measured) -> list[tuple[str, str, int]]:
+    return sorted((process.case, process.side, process.pair) for process in measured.times)
+
+
+# Order of timers and number of rounds.
+
+
+def test_every_case_is_timed_in_three_pairs_and_compared() -> None:
+    on_bench = bench("fp32", "fp16-ragged")
+    measured = on_bench.measure()
+    assert (measured.error, measured.problem) == (None, "")
+    assert sides_and_pairs(measured) == sorted(
+        (case, side, pair)
+        for case in ("fp32", "fp16-ragged")
+        for side in (BASELINE, CANDIDATE)
+        for pair in range(3)
+    )
+    assert measured.confirmed_outputs == 2 * LEAST_IN_BLOCK
+    assert measured.not_shared != ""  # no driver here
+    assert [call for call in on_bench.engine_calls if call != "alive"] == [
+        "timers baseline,candidate x1",
+        "timers candidate x2",
+        "timers baseline x2",
+        "lease",
+    ]
+
+
+def test_nothing_is_sampled_before_the_lease() -> None:
+    on_bench = bench()
+    seen: list[str] = []
+    on_bench.at_lease = lambda: seen.extend(event.kind for event in on_bench.events)
+    on_bench.measure()
+    assert seen.count("Load") == 6
+    assert seen.count("Record") == 2
+    assert not {"Sample", "Capture"} & set(seen)
+
+
+@pytest.mark.parametrize("effort", [WHOLE, ROUGH[0]])
+def test_values_and_right_outputs_are_computed_before_the_lease(
+    monkeypatch: pytest.MonkeyPatch, effort: Effort
+) -> None:
+    on_bench = bench("fp32", "fp32-ragged", tapes=SIDES)
+    work, before_lease = [], []
+
+    def count(name: str) -> None:
+        compute = getattr(on_bench.problem, name)
+
+        def counted(*arguments: Any) -> Any:
+            if threading.current_thread() is threading.main_thread():  # the others are timers
+                work.append(name)
+            return compute(*arguments)
+
+        monkeypatch.setattr(on_bench.problem, name, counted)
+
+    count("given")
+    count("oracle")
+    on_bench.at_lease = lambda: before_lease.extend(work)
+    assert on_bench.measure(effort=effort).problem == ""
+    assert work == before_lease
+    assert work.count("given") == 2 * 3
+
+
+def test_only_one_timer_is_sampled_at_a_time() -> None:
+    on_bench = bench(waits_for_overlap=True)
+    on_bench.measure()
+    assert on_bench.most_at_once == 1
+
+
+def test_order_of_timers_is_drawn_in_each_round() -> None:
+    on_bench = bench("fp32", "fp32-ragged", "fp16-ragged", noise=0.05, bias=0.0)
+    on_bench.measure()
+    counted = [event for event in on_bench.events if isinstance(event.request, Sample | Batch | Prepare)]
+    rounds: list[tuple[str, ...]] = []
+    blocks: list[str] = []
+    for event in counted:
+        if isinstance(event.request, Sample):
+            blocks.append(event.seat.name)
+        elif blocks:
+            rounds += [
+                tuple(blocks[start : start + 6])
+                for start in range(6, len(blocks) - 5, 6)  # the first six find the size of a block
+            ]
+            blocks = []
+    rounds = [order for order in rounds if len(set(order)) == 6]
+    assert len(rounds) >= 9
+    assert len(set(rounds)) > len(rounds) // 2  # 720 orders
+
+
+def test_rounds_continue_while_medians_are_uncertain() -> None:
+    steady, noisy = bench(noise=0.0), bench(noise=0.2)
+    assert {len(process.blocks) for process in steady.measure().times} == {3}
+    assert {len(process.blocks) for process in noisy.measure(budget_s=1e6).times} == {15}
+
+
+def test_spent_budget_leaves_three_blocks_of_each_process() -> None:
+    on_bench = bench("fp32", "fp32-ragged", noise=0.2, bias=0.1)
+    measured = on_bench.measure(budget_s=0.0)
+    assert {len(process.blocks) for process in measured.times} == {3}
+    assert {process.case for process in measured.times} == {"fp32", "fp32-ragged"}
+
+
+def test_too_short_case_gets_one_round() -> None:
+    measured = bench(bias=0.05, noise=0.2).measure(floor=Floor(empty_ms=0.3, copies=()))
+    assert {len(process.blocks) for process in measured.times} == {1}
+
+
+def test_case_with_one_short_side_is_sampled_like_any_other() -> None:
+    measured = Bench(small("fp32"), {BASELINE: 1.0, CANDIDATE: 0.003}).measure()
+    assert {len(process.blocks) for process in measured.times} == {3}
+
+
+def test_short_candidate_is_also_timed_by_wall_clock() -> None:
+    measured = Bench(small("fp32"), {BASELINE: 0.004, CANDIDATE: 0.003}).measure()
+    wall_ms = {process.side: process.wall_ms for process in measured.times if process.pair == 0}
+    assert wall_ms[CANDIDATE] is not None
+    assert wall_ms[BASELINE] is None
+
+
+def test_first_process_config_is_passed_to_its_side() -> None:
+    def tuned(timer: FakeSeat, request: Prepare) -> WorkerAnswer:
+        chosen = request.chosen or {"kernel": f"BLOCK: {timer.number}"}
+        return Prepared(call_ms=0.01, peak_bytes=0, configs={} if request.ahead else chosen)
+
+    on_bench = bench(behaviours={CANDIDATE: on(Prepare, tuned)})
+    measured = on_bench.measure(source="triton.autotune")
+    configs = {process.pair: process.configs for process in measured.times if process.side == CANDIDATE}
+    assert configs == {pair: {"kernel": "BLOCK: 1"} for pair in range(3)}
+    prepares = [prepare for prepare in on_bench.requests(CANDIDATE, Prepare) if not prepare.ahead]
+    assert [bool(prepare.chosen) for prepare in prepares] == [False, True, True, True]
+    assert all(not prepare.chosen for prepare in on_bench.requests(BASELINE, Prepare))
+
+
+def test_autotuned_kernels_are_recorded_under_the_lease() -> None:
+    on_bench = bench(tapes=SIDES)
+    before: list[str] = []
+    on_bench.at_lease = lambda: before.extend(event.kind for event in on_bench.events)
+    measured = on_bench.measure(source="triton.autotune")
+    assert "Record" not in before
+    assert len(on_bench.requests(CANDIDATE, Record)) == 1
+    assert all(process.taped for process in measured.times)
+
+
+# Graphs of many calls, for short kernels.
+
+
+def test_short_calls_are_timed_in_graphs_on_both_sides() -> None:
+    on_bench = bench("fp32", baseline=0.635, candidate=0.017, captures=True)
+    measured = on_bench.measure()
+    assert (measured.error, measured.problem, measured.why_events) == (None, "", {})
+    assert len({process.launches for process in measured.times}) == 1, "both sides find the caches alike"
+    assert measured.times[0].launches == int(20 / 0.635)
+    for side in (BASELINE, CANDIDATE):
+        assert len(on_bench.requests(side, Capture)) == 3
+    median = measured.times[0].blocks[0].samples_ms[0]
+    assert median == pytest.approx(on_bench.ms[measured.times[0].side], rel=0.05)
+    assert measured.confirmed_outputs == max(
+        process.launches for process in measured.times if process.side == CANDIDATE
+    )
+
+
+def test_long_calls_are_timed_between_events() -> None:
+    on_bench = bench("fp32", baseline=0.635, candidate=0.3, captures=True)
+    assert {process.launches for process in on_bench.measure().times} == {0}
+    assert not on_bench.requests(CANDIDATE, Capture)
+
+
+@pytest.mark.parametrize("side", [BASELINE, CANDIDATE])
+def test_call_that_cannot_be_captured_is_timed_between_events_like_the_other_side(side: str) -> None:
+    no_graph = on(Capture, lambda _timer, _request: DoneReport(problem="a size is read"))
+    on_bench = bench("fp32", baseline=0.1, candidate=0.05, captures=True, behaviours={side: no_graph})
+    measured = on_bench.measure()
+    assert {process.launches for process in measured.times} == {0}
+    assert measured.why_events == {"fp32": f"the {side} cannot be captured in a graph: a size is read"}
+    samples = [*on_bench.requests(BASELINE, Sample), *on_bench.requests(CANDIDATE, Sample)]
+    assert not any(sample.replays for sample in samples)
+
+
+@pytest.mark.parametrize(
+    ("call_ms", "arena_bytes", "launches"),
+    [
+        (0.02, 1 << 20, 128),  # as many as empty the caches
+        (0.02, 1 << 28, 16),  # as many as memory holds
+        (0.002, 1 << 12, MOST_LAUNCHES),  # the caches hold all copies
+        (0.5, 1 << 12, LEAST_LAUNCHES),
+        (0.1, 1 << 31, 0),
+    ],
+)
+def test_graph_holds_as_many_calls_as_time_caches_and_memory_allow(
+    call_ms: float, arena_bytes: int, launches: int
+) -> None:
+    rotate_bytes, most_bytes = 128 << 20, 4 << 30
+    assert count_launches(call_ms, arena_bytes, arena_bytes, rotate_bytes, most_bytes) == launches
+
+
+def test_inputs_that_fit_the_caches_are_said_to_be_hot() -> None:
+    on_bench = bench("fp32", baseline=0.02, candidate=0.017, captures=True)  # inputs of 2056 bytes
+    assert {process.cold for process in on_bench.measure(flush_bytes=256 * 2056).times} == {True}
+    assert {process.cold for process in on_bench.measure(flush_bytes=1 << 20).times} == {False}
+
+
+def test_calls_in_a_graph_may_not_return_outputs_of_earlier_inputs() -> None:
+    def stale(timer: FakeSeat, request: Any) -> WorkerAnswer | None:
+        if not isinstance(request, Fetch):
+            return None
+        right = timer.returned(request)
+        half = len(right.outputs[0].data) // 2
+        wrong = msgspec.structs.replace(right.outputs[0], data=right.outputs[0].data[:half] + bytes(half))
+        return msgspec.structs.replace(right, outputs=(wrong,))
+
+    measured = bench(baseline=0.1, candidate=0.05, captures=True, behaviours={CANDIDATE: stale}).measure()
+    assert conclude(measured.error) is Verdict.WRONG
+
+
+def test_several_launches_are_timed_one_by_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(source_timers, "code_digest", lambda binary: binary.decode())
+    steps = tuple(TapedLaunch(kernel=number, grid=(1, 1, 1), arguments=()) for number in range(2))
+    kernels = tuple(
+        TapedKernel(name=name, binary=name.encode(), shared_bytes=0, threads=32)
+        for name in ("first", "second")
+    )
+    taken = {BASELINE: 0, CANDIDATE: 0}
+
+    def record(seat: FakeSeat, request: Any) -> WorkerAnswer | None:
+        if not isinstance(request, Record):
+            return None
+        tape = msgspec.structs.replace(tape_of(seat.side), kernels=kernels, steps=steps)
+        return Recorded(tape=tape)
+
+    def player(seat: FakeSeat, request: Any) -> WorkerAnswer | None:
+        side = seat.side.removeprefix("played ")
+        if isinstance(request, Capture):
+            taken[side] = request.steps or 2
+        if isinstance(request, Sample) and request.replays:
+            return Sampled(samples_ms=({1: 0.02, 2: 0.05}[taken[side]],) * request.count)
+        return None
+
+    behaviours = dict.fromkeys(SIDES, record) | {played(side): player for side in SIDES}
+    on_bench = bench(baseline=0.1, candidate=0.05, captures=True, behaviours=behaviours)
+    measured = on_bench.measure()
+    by_side = {tape.side: tape.by_launch for tape in measured.tapes}
+    assert set(by_side) == {BASELINE, CANDIDATE}
+    for by_launch in by_side.values():
+        assert [launch.kernel for launch in by_launch] == ["first", "second"]
+        assert [launch.ms for launch in by_launch] == pytest.approx([0.02, 0.03])
+
+
+# Outputs and inputs.
+
+
+def test_renewed_inputs_are_new_to_the_timer() -> None:
+    on_bench = bench()
+    seen: dict[str, list[list[bytes]]] = {CANDIDATE: []}
+
+    def note(timer: FakeSeat, _request: Any) -> None:
+        seen[CANDIDATE].append(list(timer.input_sets))
+
+    on_bench.behaviours[CANDIDATE] = on(Prepare | Renew, note)  # type: ignore[arg-type]
+    on_bench.measure()
+    *before, renewed = seen[CANDIDATE]
+    assert len(renewed) == 1
+    earlier = {arena for input_sets in before for arena in input_sets}
+    assert len(earlier) == 2  # two sets of values, the same for all timers
+    assert renewed[0] not in earlier
+
+
+def test_outputs_of_earlier_inputs_are_wrong() -> None:
+    first_inputs: dict[str, bytes] = {}
+
+    def stale(timer: FakeSeat, request: Any) -> WorkerAnswer | None:
+        if isinstance(request, Prepare) and timer.input_sets:
+            first_inputs[timer.name] = timer.input_sets[0]
+        return timer.returned(request, first_inputs[timer.name]) if isinstance(request, Fetch) else None
+
+    measured = bench(behaviours={CANDIDATE: stale}).measure()
+    assert conclude(measured.error) is Verdict.WRONG
+    assert measured.error is not None
+    assert "in a call that was timed" in measured.error.message
+    assert measured.confirmed_outputs == 0
+
+
+def changed(**changes: Any) -> Callable[[FakeSeat, Any], WorkerAnswer]:
+    """Answers correctly except for these fields of the output; a function gets the field's correct value."""
+
+    def answer(timer: FakeSeat, request: Fetch) -> WorkerAnswer:
+        returned = timer.returned(request)
+        old = returned.outputs[0]
+        new = {
+            name: value(getattr(old, name)) if callable(value) else value for name, value in changes.items()
+        }
+        return msgspec.structs.replace(returned, outputs=(msgspec.structs.replace(old, **new),))
+
+    return answer
+
+
+@pytest.mark.parametrize(
+    ("changes", "verdict", "words"),
+    [
+        ({"dtype": "float64", "data": lambda data: data * 2}, Verdict.REJECTED, "float64"),
+        ({"dtype": "int32"}, Verdict.REJECTED, "int32"),
+        ({"dtype": "complex1"}, Verdict.REJECTED, "complex1"),
+        ({"data": lambda data: data[:-4]}, Verdict.REJECTED, "bytes"),
+        ({"data": b""}, Verdict.REJECTED, "bytes"),
+        ({"data": lambda data: data + data}, Verdict.REJECTED, "bytes"),
+        ({"shape": (1, 257)}, Verdict.WRONG, "shape"),
+        ({"shape": (256,)}, Verdict.WRONG, "shape"),
+        ({"shape": (-257, -1)}, Verdict.WRONG, "shape"),
+        ({"dtype": ""}, Verdict.WRONG, "not a tensor"),
+        ({"problem": "is sparse"}, Verdict.WRONG, "sparse"),
+        ({"data": lambda data: bytes(len(data))}, Verdict.WRONG, "in a call that was timed"),
+        ({"data": lambda data: storage_bytes(torch.full((len(data) // 4,), math.nan))}, Verdict.WRONG, "NaN"),
+    ],
+)
+def test_output_of_wrong_dtype_shape_or_size_blames_candidate(
+    changes: dict[str, Any], verdict: Verdict, words: str
+) -> None:
+    measured = bench(behaviours={CANDIDATE: on(Fetch, changed(**changes))}).measure()
+    assert measured.error is not None
+    assert (conclude(measured.error), words in measured.error.message) == (verdict, True), (
+        measured.error.message
+    )
+    assert measured.problem == ""
+
+
+@pytest.mark.parametrize("count", [0, 2])
+def test_wrong_number_of_outputs_is_wrong(count: int) -> None:
+    def change_count(timer: FakeSeat, request: Fetch) -> WorkerAnswer:
+        returned = timer.returned(request)
+        return msgspec.structs.replace(returned, structure="tuple", outputs=returned.outputs * count)
+
+    measured = bench(behaviours={CANDIDATE: on(Fetch, change_count)}).measure()
+    assert conclude(measured.error) is Verdict.WRONG
+
+
+def test_input_changed_in_timed_calls_is_refused() -> None:
+    """The candidate zeroes each copy in its first timed call; later calls could skip the zeros."""
+
+    def zeroes(timer: FakeSeat, _request: Sample) -> None:
+        start = timer.arguments[1].offset_bytes
+        timer.input_sets = [arena[:start] + bytes(4) + arena[start + 4 :] for arena in timer.input_sets]
+
+    measured = bench(behaviours={CANDIDATE: on(Sample, zeroes)}).measure()
+    assert conclude(measured.error) is Verdict.REJECTED
+    assert measured.error is not None
+    assert (measured.error.kind, "input `y`" in measured.error.message) == ("input_changed", True)
+    assert "in calls that were timed" in measured.error.message
+    assert bench(behaviours={BASELINE: on(Sample, zeroes)}).measure().error is None
+
+
+def test_inputs_of_in_place_task_are_not_compared() -> None:
+    on_bench = Bench(msgspec.structs.replace(small(), in_place=("y",)), {BASELINE: 1.0, CANDIDATE: 0.5})
+    assert on_bench.measure().error is None
+    assert not on_bench.requests(CANDIDATE, BringBack)
+
+
+# Times that the clock refuses.
+
+
+@pytest.mark.parametrize(
+    "times",
+    [
+        lambda count: (1.0,) * (count - 1),
+        lambda count: (1.0,) * (count + 1),
+        lambda count: (-1.0,) * count,
+        lambda count: (1.0,) * (count - 1) + (0.0,),
+        lambda count: (1.0,) * (count - 1) + (math.nan,),
+        lambda count: (math.inf,) * count,
+        lambda count: (1e9,) * count,
+        lambda _count: (),
+    ],
+    ids=["few", "many", "negative", "zero", "nan", "infinite", "huge", "none"],
+)
+def test_impossible_times_are_refused(times: Callable[[int], tuple[float, ...]]) -> None:
+    def lies(_timer: FakeSeat, request: Sample) -> WorkerAnswer:
+        return Sampled(samples_ms=times(request.count))
+
+    measured = bench(behaviours={CANDIDATE: on(Sample, lies)}).measure()
+    assert conclude(measured.error) is Verdict.REJECTED
+    assert measured.times == ()
+    baseline = bench(behaviours={BASELINE: on(Sample, lies)}).measure()
+    assert (baseline.error, "baseline" in baseline.problem) == (None, True)
+
+
+def test_answer_of_wrong_kind_or_nonce_is_tampering() -> None:
+    for answer in (
+        lambda _timer, request: AnswerMessage("guessed", Sampled((1.0,) * request.count)),
+        lambda _timer, _request: DoneReport(),
+        lambda _timer, _request: Loaded(parameters={}),
+    ):
+        measured = bench(behaviours={CANDIDATE: on(Sample, answer)}).measure()
+        assert conclude(measured.error) is Verdict.REJECTED
+        assert measured.error is not None
+        assert measured.error.kind == "tampering"
+
+
+def test_output_in_memory_of_earlier_call_is_refused() -> None:
+    shared = on(Fetch, changed(aliases="the output of another call"))
+    measured = bench("fp32", behaviours={CANDIDATE: shared}).measure()
+    assert conclude(measured.error) is Verdict.REJECTED
+    assert measured.error is not None
+    assert measured.error.kind == "aliased_output"
+    assert "in a call that was timed" in measured.error.message
+
+
+# Tapes: recorded launches that players play.
+
+
+def test_taped_calls_are_timed_and_checked_in_players_alone() -> None:
+    on_bench = bench("fp32", "fp32-ragged", tapes=SIDES)
+    seen: dict[str, set[bytes]] = {CANDIDATE: set(), played(CANDIDATE): set()}
+
+    def note(kind: type[Any]) -> Behaviour:
+        def behave(seat: FakeSeat, request: Any) -> None:
+            if isinstance(request, kind):
+                seen[seat.side].update(seat.input_sets)
+
+        return behave
+
+    on_bench.behaviours = {CANDIDATE: note(object), played(CANDIDATE): note(Fetch)}
+    measured = on_bench.measure()
+    assert (measured.error, measured.problem) == (None, "")
+    assert all(process.taped for process in measured.times)
+    assert sides_and_pairs(measured) == sorted(
+        (case, side, pair) for case in ("fp32", "fp32-ragged") for side in SIDES for pair in range(3)
+    )
+    assert not on_bench.requests(CANDIDATE, Sample)
+    assert not on_bench.requests(CANDIDATE, Fetch)
+    assert len(seen[played(CANDIDATE)]) == 2
+    assert not seen[played(CANDIDATE)] & seen[CANDIDATE], "the checked values are new to the candidate"
+    assert measured.confirmed_outputs == 2 * LEAST_IN_BLOCK
+    assert [(tape.case, tape.why_not) for tape in measured.tapes if tape.side == CANDIDATE] == [
+        ("fp32", ""),
+        ("fp32-ragged", ""),
+    ]
+    assert [call for call in on_bench.engine_calls if call != "alive"] == [
+        "timers baseline,candidate x1",
+        "lease",
+        "players x2",
+    ]
+    assert measured.players_reusable
+    assert measured.tapes_played == 2 * 6
+
+
+def test_recorders_end_before_the_lease() -> None:
+    on_bench = bench("fp32", tapes=SIDES)
+    running: list[bool] = []
+
+    def at_lease() -> None:
+        for timer in on_bench.started:
+            timer.join(60)
+        running.extend(timer.is_alive() for timer in on_bench.started)
+
+    on_bench.at_lease = at_lease
+    assert on_bench.measure().problem == ""
+    assert running == [False, False]
+
+
+def test_recorded_baseline_is_not_started_again() -> None:
+    first = bench("fp32", tapes=SIDES)
+    first.measure()
+    assert list(first.kept) == ["fp32"]
+    on_bench = bench("fp32", tapes=SIDES)
+    again = on_bench.measure(baseline_calls=first.kept)
+    assert on_bench.engine_calls[0] == "timers candidate x1"
+    assert (again.problem, len(again.times)) == ("", 6)
+
+
+@pytest.mark.parametrize("side", SIDES)
+def test_side_without_a_tape_is_timed_from_its_source(side: str) -> None:
+    (other,) = set(SIDES) - {side}
+    on_bench = bench("fp32", tapes=[other])
+    measured = on_bench.measure()
+    assert {(process.side, process.taped) for process in measured.times} == {(side, False), (other, True)}
+    assert [process.wall_ms is not None for process in measured.times if process.pair == 0] == [
+        not process.taped for process in measured.times if process.pair == 0
+    ]
+    assert on_bench.engine_calls.count(f"timers {side} x2") == 1
+    why_not = [tape.why_not for tape in measured.tapes if tape.side == CANDIDATE]
+    assert why_not == (["no GPU here"] if side == CANDIDATE else [""])
+
+
+@pytest.mark.parametrize(("bias", "pairs"), [(0.05, 6), (0.0001, 3)])
+def test_unresolved_case_gets_more_pairs(bias: float, pairs: int) -> None:
+    """Times of seats of one process differ too: each has its own place in memory."""
+    measured = bench(baseline=0.5, tapes=SIDES, behaviours=biased(bias)).measure()
+    assert sides_and_pairs(measured) == sorted(
+        ("fp32", side, pair) for side in SIDES for pair in range(pairs)
+    )
+
+
+def biased(bias: float) -> dict[str, Behaviour]:
+    """Seats of the candidate are slower and faster by turns."""
+
+    def play(seat: FakeSeat, request: Any) -> None:
+        if isinstance(request, Prepare):
+            seat.ms = 0.5 * (1 + bias * next(signs))
+
+    signs = itertools.cycle((1, -1))
+    return {played(CANDIDATE): play}
+
+
+@pytest.mark.parametrize("side", SIDES)
+@pytest.mark.parametrize(
+    ("when", "how"),
+    [
+        (Play, dies),
+        (Play, lambda _seat, _request: DoneReport(problem="no such kernel")),
+        (Prepare, raises(GPU_FAULT)),
+        (Sample, dies),
+    ],
+    ids=["dies", "refuses", "faults", "dies in a sample"],
+)
+def test_players_that_failed_are_not_used_again(when: type[Any], how: Any, side: str) -> None:
+    measured = bench("fp32", tapes=SIDES, behaviours={played(side): on(when, how)}).measure()
+    assert not measured.players_reusable
+    assert measured.times == ()
+    assert measured.error or measured.problem
+    if side == BASELINE:
+        assert measured.error is None
+
+
+def test_tape_with_different_outputs_is_refused() -> None:
+    zeros = on(Fetch, changed(data=lambda data: bytes(len(data))))
+    measured = bench("fp32", tapes=SIDES, behaviours={played(CANDIDATE): zeros}).measure()
+    assert conclude(measured.error) == "rejected"
+    assert measured.error is not None
+    assert measured.error.kind == "not_replayed"
+    assert "a process that never saw the source" in measured.error.message
+
+
+def test_candidate_whose_tape_hangs_is_too_slow(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(timed_process, "STEP_S", 2.0)
+    measured = bench("fp32", tapes=SIDES, behaviours={played(CANDIDATE): on(Sample, silent)}).measure()
+    assert conclude(measured.error) is Verdict.TIMEOUT
+    assert not measured.players_reusable

@@ -1,0 +1,205 @@
+"""Protects compilation for targets without a GPU, with Triton's real compiler: binaries, resources and errors."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+import pytest
+
+from harness.wire.results.evaluation import KernelResources
+from tests.support.draws import drawn
+from tests.support.judge.drivers import drive, line_of
+
+pytestmark = pytest.mark.judge
+
+
+NVIDIA = ("vector_add", "matmul", "spilling", "amd_options", "nvidia_options", "persistent", "huge")
+OTHERS = drawn(("gfx90a", "gfx950", "sm_100"), 1)
+
+
+@pytest.fixture(scope="module")
+def cache(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """Triton's cache folder of the compiling processes."""
+    return str(tmp_path_factory.mktemp("cache"))
+
+
+@pytest.fixture(scope="module")
+def reports(cache: str) -> Any:
+    others = [f"{name}=vector_add" for name in OTHERS]
+    arguments = ("gfx942", f"sm_90={','.join(NVIDIA)}", *others)
+    return drive("compile_candidates.py", *arguments, TRITON_CACHE_DIR=cache)
+
+
+@pytest.fixture(scope="module")
+def amd(reports: Any) -> Any:
+    return reports["gfx942"]
+
+
+@pytest.fixture(scope="module")
+def nvidia(reports: Any) -> Any:
+    return reports["sm_90"]
+
+
+@pytest.mark.soak
+def test_gpu_process_reuses_compiled_binaries(nvidia: Any, cache: str) -> None:
+    assert nvidia["vector_add"]["error"] is None
+    before, after = drive("find_compiled.py", TRITON_CACHE_DIR=cache)
+    assert len(before) >= 2, "one size is divisible by 16, one is not"
+    assert after == before, "nothing is compiled again"
+
+
+def rows(report: Any) -> list[KernelResources]:
+    return msgspec.convert(report["resources"], list[KernelResources])
+
+
+@pytest.mark.parametrize("target", OTHERS)
+def test_binary_is_for_its_target(reports: Any, target: str) -> None:
+    report = reports[target]["vector_add"]
+    assert report["error"] is None
+    assert {row.binary for row in rows(report)} == {target}
+    assert all(row.occupancy for row in rows(report))
+
+
+def test_all_binaries_of_a_report_are_for_its_target(amd: Any, nvidia: Any) -> None:
+    assert {row.binary for report in amd.values() for row in rows(report) if "failed" not in row.flags} == {
+        "gfx942"
+    }
+    assert {row.binary for report in nvidia.values() for row in rows(report)} == {"sm_90"}
+
+
+def test_kernel_is_specialised_by_divisible_sizes(amd: Any) -> None:
+    """16,777,216 is divisible by 16 and gets wide loads; 99,999 gets narrow loads."""
+    big, odd = rows(amd["vector_add"])
+    assert (big.case, big.grid, big.load_widths) == ("big", (16384, 1, 1), {"128": 2})
+    assert (odd.case, odd.grid, odd.load_widths) == ("odd", (98, 1, 1), {"32": 8})
+
+
+def test_storage_over_two_gigabytes_changes_only_amd_code(amd: Any, nvidia: Any) -> None:
+    """On AMD, pointer ranges are part of the specialisation, because buffer operations have 32-bit offsets."""
+    small, huge = rows(amd["vector_add"])[0], rows(amd["huge"])[0]
+    assert small.binary_sha256 != huge.binary_sha256
+    assert rows(nvidia["vector_add"])[0].binary_sha256 == rows(nvidia["huge"])[0].binary_sha256
+
+
+def test_matmul_report_has_matrix_instructions_and_lds(amd: Any, nvidia: Any) -> None:
+    (row,) = rows(amd["matmul"])
+    assert row.matrix_instructions is not None
+    assert row.matrix_instructions >= 8
+    assert row.vgprs is not None
+    assert row.lds_bytes is not None
+    assert row.lds_bytes > 0
+    assert row.vgpr_spills == row.scratch_bytes == 0
+    assert row.config | {"BM": "64", "BN": "64", "BK": "32", "num_warps": "4"} == row.config
+    (row,) = rows(nvidia["matmul"])
+    assert row.matrix_instructions
+    assert row.registers
+    assert row.vgprs is None
+
+
+def test_spills_are_reported(amd: Any, nvidia: Any) -> None:
+    (row,) = rows(amd["spilling"])
+    assert row.vgprs == 512
+    assert row.agprs == 256
+    assert row.vgpr_spills is not None
+    assert row.vgpr_spills > 0
+    assert row.scratch_bytes is not None
+    assert row.scratch_bytes > 0
+    assert (row.occupancy, row.occupancy_limit) == (1.0, "vgprs")
+    (row,) = rows(nvidia["spilling"])
+    assert row.registers == 255
+    assert row.spill_bytes is not None
+    assert row.spill_bytes > 0
+
+
+def test_all_configs_after_pruning_are_compiled(amd: Any) -> None:
+    table = rows(amd["tuned_matmul"])
+    assert [row.autotune_index for row in table] == [0, 1, 2]
+    assert [row.grid for row in table] == [(32, 32, 1), (16, 16, 1), (8, 8, 1)]
+    assert [row.config["BM"] for row in table] == ["32", "64", "128"]
+    assert {row.config["EVEN"] for row in table} == {"True"}
+
+
+def test_too_large_config_is_marked_but_not_fatal(amd: Any) -> None:
+    report = amd["tuned_matmul"]
+    assert report["error"] is None
+    large = rows(report)[2]
+    assert large.occupancy == 0
+    assert large.occupancy_limit == "lds"
+    assert large.flags == ("too_large",)
+    assert "196608 bytes of LDS a workgroup, gfx942 has 65536" in large.failure
+    (note,) = report["notes"]
+    assert note.startswith("tuned_kernel config 2 (BM=128, BN=128, BK=128")
+
+
+def test_too_large_launch_fails_the_candidate(amd: Any) -> None:
+    report = amd["hungry"]
+    assert "needs 196608 bytes of LDS a workgroup, gfx942 has 65536" in report["error"]
+    assert "hungry_kernel (BM=128, BN=128, BK=128" in report["error"]
+    assert report["line"] == line_of("kernels.py", "kernel[grid](")
+    assert rows(report)[0].lds_bytes == 196608
+
+
+def test_compile_error_names_line_in_helper(amd: Any) -> None:
+    report = amd["broken"]
+    assert "undefined_name is not defined" in report["error"]
+    assert len(report["error"].splitlines()) == 1
+    assert report["line"] == line_of("kernels.py", "return x + undefined_name")
+
+
+def test_caught_compile_error_is_a_note(amd: Any) -> None:
+    report = amd["broken_but_caught"]
+    assert report["error"] is None
+    assert [row.kernel for row in rows(report)] == ["add_kernel"]
+    assert "undefined_name" in report["notes"][0]
+
+
+def test_exception_at_gpu_sizes_names_case_and_line(amd: Any) -> None:
+    report = amd["asserts_at_gpu_sizes"]
+    assert report["error"] == "the entry point raised AssertionError: small only at the gpu sizes of case big"
+    assert report["line"] == line_of("kernels.py", '"small only"')
+    assert [row.case for row in rows(report)] == ["small"]
+
+
+def test_option_of_different_vendor_is_unsupported(amd: Any, nvidia: Any) -> None:
+    assert nvidia["amd_options"]["error"] is None
+    assert "`waves_per_eu`" in nvidia["amd_options"]["unsupported"]
+    assert "`maxnreg`" in amd["nvidia_options"]["unsupported"]
+    assert nvidia["nvidia_options"]["unsupported"] is None
+    assert rows(nvidia["nvidia_options"])[0].config["maxnreg"] == "64"
+
+
+def test_vendor_options_reach_compiler_with_notes(amd: Any) -> None:
+    (row,) = rows(amd["amd_options"])
+    assert (row.config["waves_per_eu"], row.config["kpack"]) == ("2", "2")
+    assert any("instruction_sched_variant" in note for note in row.notes)
+
+
+def test_misspelt_option_is_an_error(amd: Any) -> None:
+    assert "num_wraps" in amd["misspelt_option"]["error"]
+    assert "num_warps" in amd["misspelt_option"]["error"]
+    assert amd["misspelt_option"]["line"] == line_of("kernels.py", "num_wraps=4")
+
+
+def test_kernel_with_grid_by_register_count_compiles(amd: Any, nvidia: Any) -> None:
+    for reports in (amd, nvidia):
+        assert reports["persistent"]["error"] is None
+        (row,) = rows(reports["persistent"])
+        assert row.occupancy
+    assert rows(nvidia["persistent"])[0].spill_bytes == 0
+
+
+def test_every_config_has_a_row_and_bad_configs_are_flagged(amd: Any) -> None:
+    """6 configs, compiled in parallel: one config is too large for LDS, one fails a static assertion."""
+    report = amd["widely_tuned"]
+    assert report["error"] is None
+    table = rows(report)
+    assert [row.autotune_index for row in table] == list(range(6))
+    assert all(row.binary == "gfx942" and not row.flags for row in table[:4])
+    assert all(row.compile_seconds for row in table[:4])
+    large, asserting = table[4:]
+    assert "too_large" in large.flags
+    assert large.failure.startswith("needs ")
+    assert not large.fits
+    assert (asserting.flags, asserting.binary) == (("failed",), "")
+    assert asserting.failure

@@ -1,0 +1,349 @@
+"""Protects a pool whose GPUs fail: quarantine, pause of a node, and work that moves to a healthy GPU.
+
+The health probe is fake.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import pytest
+
+from harness import Device, DevicePool, Evaluation, Verdict
+from harness.node.leases import VARIABLE, holders
+from harness.processes.gpus import quarantine as module
+from harness.processes.gpus.quarantine import DeviceEvent, LeaseAwaited, NodeBack, NodeDown, Quarantined
+from harness.processes.slot import Slot
+from harness.processes.starting.servers import ForkServer
+from harness.wire.errors import DeviceFailed, NoDeviceLeft, WorkerDied
+from tests.support.engine.engines import until
+from tests.support.judge.evaluations import correct, failed
+
+GPUS = tuple(
+    Device(name=str(number), kind="hip", target="gfx942", package=f"0000:0{number}:00") for number in range(2)
+)
+
+
+class FakeProbe:
+    """Answers the health probe of each GPU and records the pool's events."""
+
+    def __init__(self) -> None:
+        self.problems: dict[str, str] = {}
+        self.events: list[DeviceEvent] = []
+        self.probed: list[str] = []
+        self.changed = asyncio.Event()
+
+    async def probe(self, device: Device) -> str:
+        self.probed.append(device.name)
+        return self.problems.get(device.name, "")
+
+    def on_event(self, event: DeviceEvent) -> None:
+        self.events.append(event)
+        self.changed.set()
+
+    async def until(self, kind: type[DeviceEvent]) -> None:
+        async with asyncio.timeout(30):
+            while not any(isinstance(event, kind) for event in self.events):
+                self.changed.clear()
+                await self.changed.wait()
+
+
+@pytest.fixture(autouse=True)
+def two_gpus(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Fakes a node with two GPUs; its servers do not run, because no test judges a candidate."""
+
+    async def start(self: ForkServer) -> None:
+        pass
+
+    monkeypatch.setenv(VARIABLE, str(tmp_path / "leases"))
+    monkeypatch.setattr(
+        "harness.processes.pool.choose_devices", lambda names: tuple(GPUS[int(name)] for name in names)
+    )
+    monkeypatch.setattr(ForkServer, "start", start)
+    monkeypatch.setattr(module, "FIRST_PAUSE_S", 0.01)
+    monkeypatch.setattr(module, "LONGEST_PAUSE_S", 0.01)
+
+
+@asynccontextmanager
+async def opened(
+    probe: FakeProbe, *names: str, slots: int | None = None, session: str = "20261121-100000-geak-00aa"
+) -> AsyncIterator[DevicePool]:
+    async with DevicePool(
+        names, slots=slots, session=session, on_device=probe.on_event, probe=probe.probe
+    ) as pool:
+        yield pool
+
+
+def evaluation(verdict: Verdict) -> Evaluation:
+    return correct() if verdict is Verdict.CORRECT else failed(verdict)
+
+
+def ending(verdict: Verdict) -> Callable[[], Awaitable[Evaluation]]:
+    async def judging() -> Evaluation:
+        return evaluation(verdict)
+
+    return judging
+
+
+async def judge(pool: DevicePool, verdict: Verdict) -> tuple[str, Evaluation]:
+    async with pool.slot() as slot:
+
+        async def judging() -> Evaluation:
+            async with pool.leases.using(slot):
+                return evaluation(verdict)
+
+        return slot.device.name, await pool.judge_on(slot, judging)
+
+
+async def test_crash_on_healthy_gpu_blames_candidate(monkeypatch: pytest.MonkeyPatch) -> None:
+    probe = FakeProbe()
+    async with opened(probe, "0", "1") as pool:
+        for verdict in (Verdict.CRASH, Verdict.TIMEOUT):
+            _, evaluation = await judge(pool, verdict)
+            assert evaluation.verdict is verdict
+        assert len(probe.probed) == 2
+        await judge(pool, Verdict.WRONG)
+    assert len(probe.probed) == 2
+    assert probe.events == []
+
+
+@pytest.mark.parametrize("verdict", [Verdict.CRASH, Verdict.TIMEOUT, Verdict.INFRA_ERROR])
+async def test_gpu_that_fails_probe_is_quarantined(verdict: Verdict) -> None:
+    probe = FakeProbe()
+    async with opened(probe, "0", "1", slots=4) as pool:
+        async with pool.slot() as slot:
+            probe.problems[slot.device.name] = "3 of 8 sums came back wrong"
+            with pytest.raises(DeviceFailed, match=f"GPU {slot.device.name} fails .*3 of 8 sums"):
+                await pool.judge_on(slot, ending(verdict))
+        (quarantined,) = probe.events
+        assert quarantined == Quarantined(slot.device.name, "3 of 8 sums came back wrong")
+        elsewhere = {(await judge(pool, Verdict.CORRECT))[0] for _ in range(6)}
+    assert elsewhere == {"0", "1"} - {slot.device.name}
+
+
+async def test_lost_judge_starts_a_probe_of_its_gpu() -> None:
+    probe = FakeProbe()
+
+    async def lost() -> Evaluation:
+        raise WorkerDied("the judge is gone")
+
+    async with opened(probe, "0", "1") as pool:
+        async with pool.slot() as slot:
+            with pytest.raises(WorkerDied, match="the judge is gone"):
+                await pool.judge_on(slot, lost)
+        assert probe.probed == [slot.device.name]
+
+
+async def test_node_reset_pauses_pool_and_blames_no_candidate() -> None:
+    probe = FakeProbe()
+    begun, reset = asyncio.Event(), asyncio.Event()
+
+    async def crash_after_reset() -> Evaluation:
+        begun.set()
+        await reset.wait()
+        return evaluation(Verdict.CRASH)
+
+    async with opened(probe, "0", "1", slots=2) as pool, pool.slot() as first, pool.slot() as second:
+        probe.problems = {"0": "no answer", "1": "no answer"}
+        async with asyncio.TaskGroup() as group:
+            bystander = group.create_task(device_failure(pool, second, crash_after_reset))
+            await begun.wait()
+            culprit = group.create_task(device_failure(pool, first, ending(Verdict.TIMEOUT)))
+            await probe.until(NodeDown)
+            waiting = group.create_task(judge(pool, Verdict.CORRECT))
+            reset.set()
+            assert "a GPU failed while" in await bystander
+            assert not waiting.done()
+            probe.problems = {}
+            assert "fails its health probe: no answer" in await culprit
+            assert isinstance(probe.events[-1], NodeBack)
+            assert not any(isinstance(event, Quarantined) for event in probe.events)
+            waiting.cancel()
+    assert pool.health.lost == {}
+
+
+async def device_failure(pool: DevicePool, slot: Slot, judging: Callable[[], Awaitable[Evaluation]]) -> str:
+    """Judges and returns the message of the `DeviceFailed` error."""
+    with pytest.raises(DeviceFailed) as raised:
+        await pool.judge_on(slot, judging)
+    return str(raised.value)
+
+
+async def test_waiters_for_a_slot_learn_that_every_gpu_is_lost(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "PATIENCE_S", 0.0)
+    probe = FakeProbe()
+    probe.problems = {"0": "dead", "1": "dead"}
+    async with opened(probe, "0", "1", slots=2) as pool:
+        async with pool.slot() as first, pool.slot(), asyncio.TaskGroup() as group:
+            waiting = [group.create_task(slot_refusal(pool)) for _ in range(2)]
+            await device_failure(pool, first, ending(Verdict.CRASH))
+            for waiter in waiting:
+                assert "GPU 0: dead; GPU 1: dead" in await waiter
+        assert "or judge on cpu" in await slot_refusal(pool)
+
+
+async def slot_refusal(pool: DevicePool) -> str:
+    with pytest.raises(NoDeviceLeft) as raised:
+        async with pool.slot():
+            pytest.fail("a slot on a lost GPU")
+    return str(raised.value)
+
+
+async def test_cancelled_judging_during_pause_leaves_pool_open() -> None:
+    probe = FakeProbe()
+    async with opened(probe, "0", slots=1) as pool:
+        async with pool.slot() as slot:
+            probe.problems = {"0": "no answer"}
+            judging = asyncio.create_task(device_failure(pool, slot, ending(Verdict.CRASH)))
+            await probe.until(NodeDown)
+            judging.cancel()
+            await asyncio.wait([judging])
+        probe.problems = {}
+        async with asyncio.timeout(30):
+            assert (await judge(pool, Verdict.CORRECT))[0] == "0"
+
+
+async def test_two_evaluations_time_one_after_the_other() -> None:
+    probe = FakeProbe()
+    alone: list[tuple[bool, ...]] = []
+    both = asyncio.Barrier(2)
+
+    async def timed(pool: DevicePool, slot: Slot) -> Evaluation:
+        async with pool.leases.using(slot):
+            await both.wait()
+            assert [holder.exclusive for holder in holders(slot.device)] == [False, False]
+            await both.wait()
+            async with pool.leases.timing(slot):
+                alone.append(tuple(holder.exclusive for holder in holders(slot.device)))
+        return evaluation(Verdict.CORRECT)
+
+    async def judged(pool: DevicePool) -> None:
+        async with pool.slot() as slot:
+            await pool.judge_on(slot, lambda: timed(pool, slot))
+
+    async with opened(probe, "0", slots=2) as pool, asyncio.timeout(30), asyncio.TaskGroup() as group:
+        for _ in range(2):
+            group.create_task(judged(pool))
+    assert alone == [(True,), (True,)]
+    assert holders(GPUS[0]) == ()
+
+
+async def test_wait_for_lease_reports_holding_session() -> None:
+    here, there = FakeProbe(), FakeProbe()
+    other = "20261121-110000-geak-00bb"
+    async with (
+        opened(here, "0") as ours,
+        opened(there, "0", session=other) as theirs,
+        theirs.slot() as their_slot,
+    ):
+        async with theirs.leases.timing(their_slot):
+            judged = asyncio.create_task(judge(ours, Verdict.CORRECT))
+            await here.until(LeaseAwaited)
+        await judged
+    (waited,) = here.events
+    assert isinstance(waited, LeaseAwaited)
+    assert f"session {other}" in str(waited.holders[0])
+
+
+async def test_wait_for_a_slot_of_the_same_session_is_not_reported() -> None:
+    probe = FakeProbe()
+    async with opened(probe, "0", slots=2) as pool, pool.slot() as slot:
+        async with pool.leases.timing(slot):
+            judged = asyncio.create_task(judge(pool, Verdict.CORRECT))
+            await asyncio.sleep(0.3)
+            assert not judged.done(), "it waits for the exclusive lease"
+        await judged
+    assert probe.events == []
+
+
+async def test_slot_avoids_a_gpu_if_a_different_gpu_is_free() -> None:
+    async with opened(FakeProbe(), "0", "1", slots=2) as pool:
+        for found_on in ("0", "1"):
+            async with pool.slot(avoid=found_on) as slot:
+                assert slot.device.name != found_on
+        async with pool.slot() as first, pool.slot(avoid="0" if first.device.name == "1" else "1") as second:
+            assert second.device.name != first.device.name, "the only free GPU is the GPU to avoid"
+        async with pool.slot() as first, pool.slot() as second:
+            assert {first.device.name, second.device.name} == {"0", "1"}, "no slot was lost"
+
+
+async def test_waiter_for_named_gpu_goes_before_waiter_for_any() -> None:
+    async with opened(FakeProbe(), "0", "1", slots=2) as pool:
+        for name in ("1", "0", "1"):
+            async with pool.slot(on=name) as slot:
+                assert slot.device.name == name
+        slots: list[str] = []
+        all_asked = asyncio.Barrier(3)
+
+        async def take(kind: str, on: str = "") -> None:
+            await all_asked.wait()
+            async with pool.slot(on=on) as slot:
+                slots.append(f"{kind} {slot.device.name}")
+
+        async with asyncio.timeout(30), asyncio.TaskGroup() as group, pool.slot(on="0"):
+            async with pool.slot(on="1"):
+                for kind, on in (("any", ""), ("this", "1")):
+                    group.create_task(take(kind, on))
+                await all_asked.wait()
+                for _ in range(10):
+                    await asyncio.sleep(0)
+            await until(lambda: slots)
+            assert slots[0] == "this 1"
+        assert [kind.partition(" ")[0] for kind in slots] == ["this", "any"]
+        async with pool.slot() as first, pool.slot() as second:
+            assert {first.device.name, second.device.name} == {"0", "1"}, "no slot was lost"
+
+
+async def test_slots_go_to_those_who_wait_longest() -> None:
+    order: list[str] = []
+
+    async def judge_twice(pool: DevicePool, name: str) -> None:
+        for _ in range(2):
+            async with pool.slot():
+                order.append(name)
+                await asyncio.sleep(0)
+
+    async with opened(FakeProbe(), "0", slots=1) as pool, asyncio.timeout(30), asyncio.TaskGroup() as group:
+        for name in "abc":
+            group.create_task(judge_twice(pool, name))
+    assert order == [*"abcabc"]
+
+
+async def test_waiter_for_quarantined_gpu_is_refused() -> None:
+    probe = FakeProbe()
+    async with opened(probe, "0", "1", slots=2) as pool:
+        async with pool.slot(on="1") as failing_slot:
+            waiting = asyncio.create_task(pool.slot(on="1").__aenter__())
+            for _ in range(10):
+                await asyncio.sleep(0)
+            probe.problems = {"1": "no answer"}
+            with pytest.raises(DeviceFailed):
+                await pool.judge_on(failing_slot, ending(Verdict.CRASH))
+            async with asyncio.timeout(30):
+                with pytest.raises(WorkerDied, match="GPU 1 is in quarantine: no answer"):
+                    await waiting
+        async with pool.slot(on="0") as slot:
+            assert slot.device.name == "0"
+
+
+async def test_nothing_starts_on_a_lent_gpu_until_it_is_returned() -> None:
+    async with opened(FakeProbe(), "0", "1", slots=4) as pool:
+        async with pool.slot(on="1"):
+            pool.lend({"1"})
+            assert {(await judge(pool, Verdict.CORRECT))[0] for _ in range(4)} == {"0"}
+        assert {(await judge(pool, Verdict.CORRECT))[0] for _ in range(4)} == {"0"}
+        with pytest.raises(WorkerDied, match="GPU 1 is lent"):
+            async with pool.slot(on="1"):
+                pytest.fail("a slot on a lent GPU")
+        async with pool.slot() as first, pool.slot() as second:
+            assert {first.device.name, second.device.name} == {"0"}
+            waiting = asyncio.create_task(judge(pool, Verdict.CORRECT))
+            await asyncio.sleep(0)
+            assert not waiting.done()
+            pool.lend(())
+            assert (await waiting)[0] == "1"
+        async with pool.slot() as first, pool.slot(first.device.name) as second:
+            assert {first.device.name, second.device.name} == {"0", "1"}, "no slot was lost"

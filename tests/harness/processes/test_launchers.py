@@ -1,0 +1,118 @@
+"""Protects Triton's launchers: built once by a worker and copied into every process's folder. Needs no GPU."""
+
+from __future__ import annotations
+
+import socket
+from pathlib import Path
+from typing import Any, cast
+
+import msgspec
+import pytest
+
+from harness.processes.kernel_cache import FOLDER
+from harness.processes.starting.launchers import POINTER, Launchers
+from harness.processes.starting.servers import Child, ForkServer
+from harness.wire.channels.async_channel import AsyncChannel
+from harness.wire.device import Device
+from harness.wire.errors import WorkerDied
+from tests.support.judge.nurseries import one_nursery
+
+GPU = Device(name="0", kind="cuda", target="sm_90", visibility="CUDA_VISIBLE_DEVICES=0")
+
+
+class Builder:
+    """A server whose only worker builds the test's files, or ends early."""
+
+    def __init__(self, scratch: Path, built: dict[str, bytes], *, ends: bool = False) -> None:
+        self.scratch = scratch
+        self.requests: list[tuple[tuple[str, ...], ...]] = []
+        self._built = built
+        self._ends = ends
+
+    async def spawn(self, role: str, **_: object) -> tuple[Child, AsyncChannel]:
+        assert role == "launchers"
+        ours, theirs = socket.socketpair()
+        return cast(Child, _Worker(self.scratch)), cast(AsyncChannel, _Channel(self, ours, theirs))
+
+    def build(self, wanted: tuple[tuple[str, ...], ...]) -> None:
+        self.requests.append(wanted)
+        if self._ends:
+            raise EOFError
+        for name, content in self._built.items():
+            file = self.scratch / FOLDER / name
+            file.parent.mkdir(parents=True, exist_ok=True)
+            file.write_bytes(content)
+
+
+class _Worker:
+    def __init__(self, scratch: Path) -> None:
+        self.scratch = scratch
+
+    def end(self) -> None:
+        """Does nothing: no process runs."""
+
+
+class _Channel:
+    def __init__(self, builder: Builder, *ends: socket.socket) -> None:
+        self._builder, self._ends = builder, ends
+
+    async def send(self, frame: bytes) -> None:
+        self._builder.build(msgspec.msgpack.decode(frame, type=tuple[tuple[str, ...], ...]))
+
+    async def receive(self) -> bytes:
+        return b"built"
+
+    def close(self) -> None:
+        for end in self._ends:
+            end.close()
+
+
+def server(builder: Builder) -> ForkServer:
+    return cast(ForkServer, cast(Any, builder))
+
+
+def restore(launchers: Launchers, scratch: Path) -> dict[str, bytes]:
+    scratch.mkdir()
+    launchers.lay(scratch, GPU)
+    top = scratch / FOLDER
+    return {str(file.relative_to(top)): file.read_bytes() for file in top.rglob("*") if file.is_file()}
+
+
+async def test_built_libraries_are_copied_to_next_process(tmp_path: Path) -> None:
+    builder = Builder(
+        tmp_path / "builder", {"A/launcher.so": b"built", "B/utils.so": b"too", "A/x.json": b"/path"}
+    )
+    launchers = Launchers()
+    assert restore(launchers, tmp_path / "before") == {}
+    launchers.want("sm_90", [("*fp32", "i32", "constexpr")])
+    await launchers.build(server(builder), GPU)
+    assert builder.requests == [((POINTER, "i32", "constexpr"),)]
+    assert restore(launchers, tmp_path / "after") == {"A/launcher.so": b"built", "B/utils.so": b"too"}
+
+
+async def test_same_types_are_built_once(tmp_path: Path) -> None:
+    builder, launchers = Builder(tmp_path / "builder", {}), Launchers()
+    launchers.want("sm_90", [("*fp32", "i32")])
+    await launchers.build(server(builder), GPU)
+    launchers.want("sm_90", [("*fp16", "i32")])
+    await launchers.build(server(builder), GPU)
+    launchers.want("sm_90", [("*fp16", "i64")])
+    await launchers.build(server(builder), GPU)
+    assert builder.requests == [((POINTER, "i32"),), ((POINTER, "i64"),)]
+
+
+async def test_dead_builder_is_reported_and_not_asked_again(tmp_path: Path) -> None:
+    builder, launchers = Builder(tmp_path / "builder", {}, ends=True), Launchers()
+    with pytest.raises(WorkerDied, match="launchers"):
+        await launchers.build(server(builder), GPU)
+    await launchers.build(server(builder), GPU)
+    assert len(builder.requests) == 1
+
+
+@pytest.mark.judge
+async def test_launcher_role_answers_without_a_gpu() -> None:
+    launchers = Launchers()
+    launchers.want("sm_90", [("*fp32", "i32")])
+    with one_nursery():
+        async with ForkServer(interpret=False, furnish=launchers.lay) as real:
+            await launchers.build(real, GPU)

@@ -1,0 +1,168 @@
+"""Protects judging on a GPU and in the interpreter at the same time: who refuses, and what remains for the next candidate.
+
+The GPU is fake: a second interpreter plays it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+
+from harness import DevicePool, Evaluation, Verdict, evaluate, target
+from harness.node.discovery import CPU
+from harness.node.leases import VARIABLE, holders
+from harness.processes.slot import Slot
+from harness.processes.starting.spares import Worker
+from harness.stages.compilation import Compiler, CompileResults
+from harness.stages.timing.conclusions import Timing
+from harness.wire.device import Device
+from suites import baseline_source, load_task
+from suites.source.package import PackageView
+from tests.support.engine.engines import until
+from tests.support.judge.gpu import small
+
+pytestmark = [pytest.mark.judge, pytest.mark.asyncio(loop_scope="session")]
+
+GPU = Device(name="0", kind="cuda", target="sm_90", package="0000:0a:00")
+VECTOR_ADD = small(load_task("vector_add"))
+TASK = msgspec.structs.replace(VECTOR_ADD, cases=VECTOR_ADD.cases[:3])
+START = baseline_source(TASK)
+ONLY_INTERPRETED = START.replace("x + y, mask", "x + y * ONE, mask").replace(
+    "\n\n@triton", "\nONE = 1.0\n\n\n@triton", 1
+)
+LATE = START.replace("    n = x.numel()", "    n = x.numel() - (x.numel() == 1)")
+"""Wrong only in a case after the first."""
+
+
+class FakeGpuSlot(Slot):
+    """A slot that claims a GPU; its judge and guests use the interpreter."""
+
+    def __init__(self, pool: DevicePool) -> None:
+        super().__init__(GPU, pool.interpreting, interpreter=Slot(CPU, pool.interpreting))
+        self.interpreted = Slot(CPU, pool.interpreting)
+
+    async def channel(self) -> Any:
+        return await self.interpreted.channel()
+
+    def discard(self) -> None:
+        self.interpreted.discard()
+
+
+class Guests:
+    def __init__(self, pool: DevicePool) -> None:
+        self.pool, self.taken, self.take_started = pool, 0, asyncio.Event()
+
+    async def take(self, role: str, _device: Device, _package: PackageView | None = None) -> Worker:
+        self.taken += 1
+        self.take_started.set()
+        return Worker(*await self.pool.interpreting.spawn_for_another(role, cpu_limit_s=60, sandboxed=True))
+
+
+class OneGpu:
+    """A pool with one fake GPU."""
+
+    devices = (GPU,)
+
+    def __init__(self, pool: DevicePool) -> None:
+        self._pool, self._slot, self.spares = pool, FakeGpuSlot(pool), Guests(pool)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._pool, name)
+
+    @asynccontextmanager
+    async def slot(self, _avoid: str = "", **_: object) -> AsyncIterator[Slot]:
+        yield self._slot
+
+    async def judge_on(self, _slot: Slot, judging: Any) -> Evaluation:
+        evaluation: Evaluation = await judging()
+        return evaluation
+
+    def telemetry(self, _device: Device) -> None:
+        return None
+
+    @property
+    def judge(self) -> Any:
+        """The process of the GPU's judge."""
+        return self._slot.interpreted.judge
+
+    def close(self) -> None:
+        self._slot.discard()
+        assert self._slot.interpreter is not None
+        self._slot.interpreter.discard()
+
+
+class ClockWithoutTimes:
+    def __call__(self, *_: object, alone: Any = None, **__: object) -> ClockWithoutTimes:
+        self.alone = alone
+        return self
+
+    async def measure(self, *_: object, **__: object) -> Timing:
+        assert [holder.exclusive for holder in holders(GPU)] == [False]
+        if self.alone is not None:
+            await self.alone
+        return Timing((), "not timed in this test")
+
+
+@pytest.fixture
+def gpu(pool: DevicePool, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Any:
+    monkeypatch.setenv(VARIABLE, str(tmp_path / "leases"))
+    monkeypatch.setattr("harness.stages.slot_evaluation.Performance", ClockWithoutTimes())
+    fake = OneGpu(pool)
+    yield fake
+    fake.close()
+
+
+async def judge(gpu: OneGpu, source: str) -> Evaluation:
+    return await evaluate(source, TASK, gpu, targets=[target("sm_90")], seed=1)  # type: ignore[arg-type]
+
+
+async def test_refusal_by_interpreter_or_compiler_keeps_gpu_judge_alive(gpu: OneGpu) -> None:
+    await judge(gpu, START)
+    judge_process = gpu.judge
+    evaluation = await judge(gpu, LATE)
+    assert evaluation.verdict is not Verdict.CORRECT
+    assert evaluation.error is not None
+    assert gpu.spares.taken == 2, "it was tried"
+    evaluation = await judge(gpu, ONLY_INTERPRETED)
+    assert (evaluation.verdict, evaluation.device) == (Verdict.COMPILE_ERROR, "0"), "it is never called"
+    assert gpu.judge is judge_process
+    assert (await judge(gpu, START)).verdict is Verdict.CORRECT
+    assert gpu.judge is judge_process
+    assert not judge_process.ended.done()
+
+
+async def test_cancelling_ends_interpreter_and_gpu(gpu: OneGpu) -> None:
+    judging = asyncio.create_task(judge(gpu, START))
+    await gpu.spares.take_started.wait()
+    judging.cancel()
+    await asyncio.wait([judging])
+    assert judging.cancelled()
+    assert (await judge(gpu, START)).verdict is Verdict.CORRECT
+
+
+async def test_gpu_is_prepared_while_the_interpreter_judges_and_leased_only_to_launch(
+    gpu: OneGpu, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    taken_at_compile = []
+    compile_all = Compiler.compile_all
+
+    async def noted(self: Compiler, *rest: Any) -> CompileResults:
+        await until(lambda: gpu.spares.taken and not holders(GPU))  # the lease is given back while compiling
+        taken_at_compile.append(gpu.spares.taken)
+        return await compile_all(self, *rest)
+
+    monkeypatch.setattr(Compiler, "compile_all", noted)
+    evaluation = await judge(gpu, START)
+    assert (evaluation.verdict, evaluation.device, gpu.spares.taken) == (Verdict.CORRECT, "0", 1)
+    assert [stage.ok for stage in evaluation.stages][:5] == [True] * 5
+    assert any(fact.name.startswith("cpu, ") and "replay" in fact.name for fact in evaluation.facts)
+    assert holders(GPU) == ()
+    assert taken_at_compile == [1], (
+        "the first call on the GPU waits for what is compiled once, with a guest at hand"
+    )

@@ -1,0 +1,172 @@
+"""Protects a GPU that is full: neighbours cost a candidate no verdict, and its own shortage is said as its own."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import msgspec
+import pytest
+import torch
+
+from harness import Device, DevicePool, ErrorReport, Evaluation, Stage, Verdict
+from harness.cases.judged_case import JudgedCase
+from harness.node.leases import VARIABLE, holders
+from harness.processes.slot import Slot
+from harness.processes.starting.servers import ForkServer
+from harness.stages.cascade import _judge_with_memory
+from harness.stages.memory_shortage import met_full_gpu
+from harness.stages.sheet import Sheet
+from harness.wire.errors import DeviceFull
+from harness.wire.messages.guest import OUT_OF_MEMORY
+from harness.worker.oracle.problem import Problem
+from suites import load_task
+from tests.support.judge.evaluations import correct, failed
+from tests.support.tasks.doubled_task import write_doubled
+
+GPU = Device(name="0", kind="cuda", target="sm_90", package="0000:0a:00")
+TASK = load_task("vector_add")
+FULL = "CUDA out of memory. Tried to allocate 4.00 GiB."
+
+
+class Probe:
+    """Counts health probes; the GPU is well."""
+
+    def __init__(self) -> None:
+        self.count = 0
+
+    async def __call__(self, _device: Device) -> str:
+        self.count += 1
+        return ""
+
+
+@pytest.fixture
+def probe(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Probe:
+    """Fakes a node with one GPU; its servers do not run, because no test judges a candidate."""
+
+    async def start(self: ForkServer) -> None:
+        pass
+
+    monkeypatch.setenv(VARIABLE, str(tmp_path / "leases"))
+    monkeypatch.setattr("harness.processes.pool.choose_devices", lambda _names: (GPU,))
+    monkeypatch.setattr(ForkServer, "start", start)
+    return Probe()
+
+
+@asynccontextmanager
+async def opened(probe: Probe, slots: int) -> AsyncIterator[DevicePool]:
+    async with DevicePool(("0",), slots=slots, probe=probe) as pool:
+        yield pool
+
+
+def own_shortage() -> Evaluation:
+    evaluation = failed(Verdict.CALL_ERROR, FULL)
+    return msgspec.structs.replace(evaluation, error=ErrorReport(kind=OUT_OF_MEMORY, message=FULL))
+
+
+def judges_shortage() -> Evaluation:
+    return failed(Verdict.INFRA_ERROR, f"the judge's own work on the GPU: {FULL}")
+
+
+def timers_shortage() -> Evaluation:
+    evaluation = correct()
+    performance = Stage(
+        "performance", None, 0.1, f"not timed: case fp32: the baseline could not be timed: {FULL}"
+    )
+    return msgspec.structs.replace(evaluation, stages=(*evaluation.stages[:-1], performance))
+
+
+def contexts_shortage() -> Evaluation:
+    raise DeviceFull("the judge ended: the GPU is out of memory")
+
+
+class Judging:
+    """Returns one evaluation after another; notes who else held the GPU each time."""
+
+    def __init__(self, pool: DevicePool, slot: Slot, *made: Callable[[], Evaluation]) -> None:
+        self.pool, self.slot, self.made = pool, slot, list(made)
+        self.leases: list[list[bool]] = []
+        self.sheets: list[Sheet] = []
+
+    async def __call__(self, sheet: Sheet) -> Evaluation:
+        async with self.pool.leases.using(self.slot):
+            self.sheets.append(sheet)
+            self.leases.append([holder.exclusive for holder in holders(GPU)])
+            return self.made[len(self.sheets) - 1]()
+
+
+@pytest.mark.parametrize("shortage", [own_shortage, judges_shortage, timers_shortage, contexts_shortage])
+async def test_candidate_short_of_memory_beside_others_is_judged_again_alone(
+    shortage: Callable[[], Evaluation], probe: Probe
+) -> None:
+    entered, leave = asyncio.Event(), asyncio.Event()
+
+    async def neighbour(pool: DevicePool) -> None:
+        async def judging() -> Evaluation:
+            async with pool.leases.using(slot):
+                entered.set()
+                await leave.wait()
+            return correct()
+
+        async with pool.slot() as slot:
+            await pool.judge_on(slot, judging)
+
+    async with (
+        asyncio.timeout(30),
+        opened(probe, 2) as pool,
+        pool.slot() as slot,
+        asyncio.TaskGroup() as group,
+    ):
+        group.create_task(neighbour(pool))
+        await entered.wait()
+        judging = Judging(pool, slot, shortage, correct)
+        sheet = Sheet(TASK, "0")
+        judged = group.create_task(_judge_with_memory(sheet, pool, slot, judging))
+        await asyncio.sleep(0.1)
+        assert len(judging.sheets) == 1, "it waits for its neighbour"
+        leave.set()
+        evaluation = await judged
+    assert evaluation.verdict is Verdict.CORRECT
+    assert evaluation.error is None
+    assert judging.leases == [[False, False], [True]]
+    assert any("alone" in note for note in judging.sheets[1].notes)
+    assert probe.count == 0, "a full GPU is no broken GPU"
+
+
+async def test_shortage_of_a_candidate_that_was_alone_is_its_own(probe: Probe) -> None:
+    for slots, times in ((2, 2), (1, 1)):
+        async with opened(probe, slots) as pool, pool.slot() as slot:
+            judging = Judging(pool, slot, own_shortage, own_shortage)
+            evaluation = await _judge_with_memory(Sheet(TASK, "0"), pool, slot, judging)
+        assert len(judging.sheets) == times, "a lone slot has no neighbours"
+        assert evaluation.verdict is Verdict.CALL_ERROR
+        assert evaluation.error.kind == OUT_OF_MEMORY
+        assert evaluation.error.message == f"{FULL} (no other candidate was on the GPU)"
+
+
+async def test_other_failures_are_judged_once(probe: Probe) -> None:
+    assert not met_full_gpu(correct())
+    assert not met_full_gpu(failed(Verdict.COMPILE_ERROR, "out of resource: shared memory"))
+    async with opened(probe, 2) as pool, pool.slot() as slot:
+        judging = Judging(pool, slot, lambda: failed(Verdict.WRONG))
+        evaluation = await _judge_with_memory(Sheet(TASK, "0"), pool, slot, judging)
+    assert (evaluation.verdict, len(judging.sheets)) == (Verdict.WRONG, 1)
+
+
+async def test_full_device_is_no_fault_of_the_task(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    task = write_doubled(tmp_path)
+    problem = Problem(task)
+
+    def full(*_: object, **__: object) -> None:
+        raise torch.OutOfMemoryError(FULL)
+
+    case = JudgedCase(task.cases[0])
+    inputs = problem.given(case, 1, 0)
+    monkeypatch.setattr(problem, "_oracle", full)
+    with pytest.raises(torch.OutOfMemoryError):
+        problem.oracle(case.case, inputs)
+    monkeypatch.setattr(problem, "_make_inputs", full)
+    with pytest.raises(torch.OutOfMemoryError):
+        problem.given(case, 1, 1)

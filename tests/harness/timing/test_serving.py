@@ -1,0 +1,229 @@
+"""Protects the facts that serving needs: how they are found, what a task may require, and what was not measured."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Callable
+from types import SimpleNamespace
+from typing import Any
+
+import msgspec
+import pytest
+import torch
+
+from harness import DevicePool, Verdict
+from harness.cases.call_plan import Step
+from harness.cases.judged_case import JudgedCase
+from harness.stages.timing.conclusions import Timing, require_serving
+from harness.wire.findings import batch_error
+from harness.wire.messages.clock import CANDIDATE
+from harness.wire.messages.timer import TriedServing, TryServing
+from harness.wire.results.served_calls import REPEATS, BatchRows, ServedCall
+from harness.wire.results.serving_facts import serving_facts
+from harness.worker.judge.batch_rows import compare_batch_rows
+from harness.worker.oracle.problem import Problem
+from harness.worker.oracle.vault import Given, Vault
+from harness.worker.timer import served_call
+from suites import baseline_source, load_task
+from suites.task import REQUIREMENTS, Axis
+from tests.support.judge.evaluations import judged
+from tests.support.judge.judging import judge_task
+from tests.support.timing.fake_timers import bench, on
+
+FINE = ServedCall(case="fp32", host_us=20.0, no_graph="", host_waits=False, same_bits=True)
+CHANGES: dict[str, dict[str, Any]] = {
+    "no_graph": {"no_graph": "operation not permitted when stream is capturing"},
+    "host_waits": {"host_waits": True},
+    "not_deterministic": {"same_bits": False},
+}
+
+
+class IdleWatch:
+    """A stopwatch without a device."""
+
+    def host_waits(self, call: Callable[[], object], host_ms: float) -> bool | None:
+        call()
+        return host_ms > 1
+
+
+class Graph:
+    """A graph on the CPU: a replay makes the captured call again, into the same output."""
+
+    def __init__(self, call: Callable[[int], torch.Tensor], launches: int) -> None:
+        self._call = call
+        self.outputs = [call(number) for number in range(launches)]
+
+    def replay(self) -> None:
+        self.outputs[0].copy_(self._call(0))
+
+
+def try_serving(monkeypatch: pytest.MonkeyPatch, call: Callable[[torch.Tensor], torch.Tensor]) -> ServedCall:
+    monkeypatch.setattr(served_call, "CallGraph", Graph)
+    memory, new_inputs = torch.arange(8, dtype=torch.uint8), torch.ones(8, dtype=torch.uint8)
+    watch: Any = IdleWatch()
+    return served_call.try_serving(lambda: call(memory), memory, new_inputs, watch, host_ms=0.02)
+
+
+def test_repeats_start_from_equal_inputs_also_if_the_call_changes_them(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    call = try_serving(monkeypatch, lambda memory: memory.add_(1))
+    assert call == ServedCall(case="", host_us=20.0, no_graph="", host_waits=False, same_bits=True)
+
+
+def test_different_bits_of_a_repeat_are_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    numbers = itertools.count()
+    call = try_serving(monkeypatch, lambda memory: memory + (next(numbers) == REPEATS))
+    assert (call.same_bits, call.no_graph) == (False, "")
+
+
+def test_memory_that_is_too_small_is_no_obstacle(monkeypatch: pytest.MonkeyPatch) -> None:
+    def call(_: torch.Tensor) -> torch.Tensor:
+        raise torch.OutOfMemoryError
+
+    monkeypatch.setattr(IdleWatch, "host_waits", lambda *_: None)
+    served = try_serving(monkeypatch, call)
+    assert (served.no_graph, served.host_waits, served.same_bits) == (None, None, None)
+    values = [fact.value for fact in serving_facts(judged(serving=(served,)))]
+    assert sum(value.startswith("not measured") for value in values) == 3
+
+
+def test_graph_that_repeats_values_of_the_capture_is_none(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Graph, "replay", lambda _: None)
+    call = try_serving(monkeypatch, lambda memory: memory * 2)
+    assert call.no_graph == served_call.OTHER_BITS
+
+
+def test_candidate_is_tried_in_each_case_and_cannot_choose_the_name() -> None:
+    forged = TriedServing(msgspec.structs.replace(FINE, case="other", no_graph="x\n" * 10_000))
+    on_bench = bench("fp32", "fp16-ragged", behaviours={CANDIDATE: on(TryServing, lambda *_: forged)})
+    measured = on_bench.measure()
+    assert sorted(call.case for call in measured.served) == ["fp16-ragged", "fp32"]
+    assert len(measured.served[0].no_graph) < 1000
+    assert "\n" not in measured.served[0].no_graph, "it could write lines of a pull request"
+    assert on_bench.requests("baseline", TryServing) == []
+
+
+@pytest.mark.parametrize("host_us", [math.nan, -1.0])
+def test_impossible_host_time_is_refused(host_us: float) -> None:
+    forged = TriedServing(msgspec.structs.replace(FINE, host_us=host_us))
+    measured = bench(behaviours={CANDIDATE: on(TryServing, lambda *_: forged)}).measure()
+    assert measured.error is not None
+    assert "no times of a call" in measured.error.message
+
+
+@pytest.mark.parametrize("kind", CHANGES)
+def test_strict_task_refuses_what_serving_cannot_use(kind: str) -> None:
+    lenient = load_task("vector_add")
+    timing = Timing((), "timed", served=(FINE, msgspec.structs.replace(FINE, **CHANGES[kind])))
+    assert require_serving(timing, lenient) is timing
+    refused = require_serving(timing, msgspec.structs.replace(lenient, strict=(kind,)))
+    assert refused.error is not None
+    assert (refused.error.kind, refused.ok, refused.served) == (kind, False, timing.served)
+
+
+def test_limit_of_host_time_refuses_a_slower_call() -> None:
+    task = msgspec.structs.replace(load_task("vector_add"), max_host_us=15.0)
+    error = require_serving(Timing((), "timed", served=(FINE,)), task).error
+    assert error is not None
+    assert error.message == "case fp32: the host needs 20 us for a call, the task allows 15 us"
+    assert (
+        require_serving(
+            Timing((), "timed", served=(FINE,)), msgspec.structs.replace(task, max_host_us=20.0)
+        ).ok
+        is None
+    )
+
+
+@pytest.mark.judge
+@pytest.mark.asyncio(loop_scope="session")
+async def test_requirement_that_was_not_measured_is_a_note(pool: DevicePool) -> None:
+    task = load_task("vector_add")
+    strict = msgspec.structs.replace(task, cases=task.cases[:1], strict=tuple(REQUIREMENTS), max_host_us=1.0)
+    evaluation = await judge_task(pool, baseline_source(task), strict)
+    assert evaluation.verdict is Verdict.CORRECT
+    assert (
+        "required by the task, but not measured here: no_graph, host_waits, batch_dependent, max_host_us"
+        in evaluation.notes
+    )
+    assert serving_facts(evaluation)[0].value == "not measured: no GPU timed the kernel"
+
+
+# Rows alone and in a batch: the task's own code decides what a batch is.
+
+
+def compare(task_name: str, kernel: Callable[..., torch.Tensor], **changes: object) -> tuple[BatchRows, ...]:
+    """Return the comparison of a kernel that torch computes, on the sizes of the interpreter."""
+    task = msgspec.structs.replace(load_task(task_name), **changes)
+    problem, vault = Problem(task), Vault()
+
+    def call(_step: Step, values: Given) -> Any:
+        output = kernel(**values.inputs)
+        return SimpleNamespace(output=lambda _number: output)
+
+    steps = [Step(JudgedCase(case), 0) for case in task.open_cases]
+    return compare_batch_rows(
+        task, problem, steps, lambda step: vault.given(problem, step.case, 1, step.place), call
+    )
+
+
+def test_rows_alone_with_equal_bits_are_independent_of_the_batch() -> None:
+    compared = compare(
+        "softmax", lambda x: torch.stack([torch.softmax(row.float(), 0).to(x.dtype) for row in x])
+    )
+    assert {(batch.axis, batch.rows, batch.same_bits) for batch in compared} == {("rows", 1, True)}
+    assert len(compared) == len({case.dtype for case in load_task("softmax").open_cases})
+    assert batch_error(compared) is None
+
+
+def test_axis_that_keeps_its_sizes_is_split_to_the_size_of_a_case_with_the_same_other_sizes() -> None:
+    case, *_ = load_task("softmax").open_cases
+    kept, sizes = {axis: Axis(vary=False) for axis in case.cpu}, case.cpu
+    fewer = msgspec.structs.replace(case, name="fewer", cpu=sizes | {"rows": 2})
+    unlike = msgspec.structs.replace(case, name="unlike", cpu=dict.fromkeys(sizes, 1))
+    [compared] = compare("softmax", lambda x: torch.softmax(x, -1), axes=kept, cases=(case, fewer, unlike))
+    assert (compared.rows, compared.of, compared.same_bits) == (2, sizes["rows"], True)
+    [alone] = compare("softmax", lambda x: torch.softmax(x, -1), axes=kept, cases=(case, unlike))
+    assert alone.same_bits is None
+
+
+def test_bits_that_depend_on_the_batch_are_found() -> None:
+    def softmax(x: torch.Tensor) -> torch.Tensor:
+        return torch.softmax(x.double(), -1).to(x.dtype) * (1 + 2e-3 * (len(x) > 1))
+
+    error = batch_error(compare("softmax", softmax))
+    assert error is not None
+    assert (error.kind, "rows=1 alone and in rows=" in error.message) == ("batch_dependent", True)
+
+
+def test_axis_whose_rows_depend_on_each_other_is_no_batch(monkeypatch: pytest.MonkeyPatch) -> None:
+    oracle = Problem.oracle
+
+    def over_all_rows(self: Problem, case: Any, inputs: Any) -> tuple[torch.Tensor, ...]:
+        return tuple(output / inputs["x"].numel() for output in oracle(self, case, inputs))
+
+    monkeypatch.setattr(Problem, "oracle", over_all_rows)
+    (batch,) = compare("softmax", lambda x: x)
+    assert batch.same_bits is None
+    assert "no size of the task's cases is a batch" in batch.why_not
+
+
+# Words.
+
+
+def test_facts_name_the_cases_with_an_obstacle() -> None:
+    calls = (
+        FINE,
+        msgspec.structs.replace(FINE, case="fp16", host_us=31.0, host_waits=True, no_graph="`.item()`"),
+    )
+    batches = (BatchRows("fp32", "rows", 1, 64, same_bits=True),)
+    facts = {
+        fact.name: (fact.value, fact.is_obstacle)
+        for fact in serving_facts(judged(serving=calls, batch_rows=batches))
+    }
+    assert facts["captured in a graph"] == ("no, in 1 of 2 cases (fp16): `.item()`", True)
+    assert facts["host waits for the device"] == ("yes, in 1 of 2 cases (fp16)", True)
+    assert facts["host time a call"] == ("20 us (fp32) to 31 us (fp16)", False)
+    assert facts["same bits"] == ("yes, 4 calls on equal inputs, in all 2 cases", False)
+    assert facts["same bits in any batch"] == ("yes, rows=1 alone and in rows=64, case fp32", False)

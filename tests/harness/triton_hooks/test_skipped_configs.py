@@ -1,0 +1,34 @@
+"""Protects autotuning with bad configs: a config that does not compile or fit is skipped while a good config remains."""
+
+from __future__ import annotations
+
+import pytest
+
+from harness import DevicePool, Verdict
+from tests.support.judge.candidates import KERNEL, adding
+from tests.support.judge.judging import judge
+
+pytestmark = [pytest.mark.judge, pytest.mark.timeout(120), pytest.mark.asyncio(loop_scope="session")]
+
+
+def tuned(*configs: tuple[int, int]) -> str:
+    """Source with configs of these blocks and warps; a block above 1024 fails a static assertion."""
+    listed = ", ".join(f"triton.Config({{'BLOCK': {block}}}, num_warps={warps})" for block, warps in configs)
+    kernel = KERNEL.replace("@triton.jit", f"@triton.autotune(configs=[{listed}], key=['n'])\n@triton.jit")
+    asserted = "    tl.static_assert(BLOCK <= 1024, 'a block is too large')\n    offsets ="
+    return adding(kernel=kernel.replace("    offsets =", asserted)).replace(", BLOCK=1024)", ")")
+
+
+async def test_config_that_is_too_large_or_fails_an_assertion_is_skipped_in_every_case(
+    pool: DevicePool,
+) -> None:
+    """The bad configs are compiled only in the first case; later cases use a different config."""
+    source = tuned((1024, 64), (4096, 4), (1024, 4))
+    evaluation = await judge(pool, source, cases=("fp32-ragged", "fp16-ragged"), hidden=True)
+    assert evaluation.verdict is Verdict.CORRECT, evaluation.error
+
+
+async def test_first_error_is_reported_if_no_config_compiles(pool: DevicePool) -> None:
+    evaluation = await judge(pool, tuned((2048, 4), (4096, 4)), cases=("fp32-ragged",), hidden=True)
+    assert evaluation.verdict in (Verdict.CALL_ERROR, Verdict.COMPILE_ERROR)
+    assert "a block is too large" in evaluation.error.message

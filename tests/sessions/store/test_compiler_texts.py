@@ -1,0 +1,51 @@
+"""The compiler's texts: in the live folder, in the store, and in words about a difference."""
+
+from __future__ import annotations
+
+import pytest
+
+from sessions import Clock, Home, Recorder
+from sessions.state.code_facts import code_difference
+from sessions.store import compiler_texts
+from sessions.store.compiler_texts import read_text
+from tests.support.judge.assemblies import AMD, packed, with_assembly
+from tests.support.sessions import story
+from tests.support.sessions.journals import correct
+from tests.support.sessions.story import SESSION, git
+
+
+async def test_texts_are_in_the_live_folder_and_then_in_the_store(home: Home) -> None:
+    digest, data = packed(AMD)
+    recorder = Recorder.begin(home, story.started(), clock=Clock(story.Ticking(), story.Ticking(0.0)))
+    recorder.live.keep_texts({digest: data})
+    assert read_text(home, SESSION, digest) == AMD
+    await recorder.finish()
+    assert home.live_sessions() == []
+    assert read_text(home, SESSION, digest) == AMD
+    assert git(home.store, "cat-file", "-t", f"{SESSION}/_journal:texts/{digest}.gz") == "blob\n"
+
+
+def test_text_that_is_missing_changed_or_too_long_is_no_error(
+    home: Home, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    digest, data = packed(AMD)
+    live = home.live(SESSION)
+    live.folder.mkdir(parents=True)
+    assert read_text(home, SESSION, digest) is None
+    live.keep_texts({digest: data[:-1]})
+    assert read_text(home, SESSION, digest) is None
+    monkeypatch.setattr(compiler_texts, "MOST_CHARACTERS", 100)
+    long, data = packed("0" * 200)
+    live.keep_texts({long: data})
+    assert read_text(home, SESSION, long) == "0" * 100
+
+
+def test_difference_names_what_changed_by_loop_and_nothing_else() -> None:
+    wide = AMD.replace("buffer_load_ushort v8,", "buffer_load_dwordx4 v[20:23],").replace("\ts_barrier\n", "")
+    before, after = with_assembly(correct(), AMD, vgprs=96), with_assembly(correct(), wide, vgprs=64)
+    assert code_difference(before, after) == (
+        "In fp32 `kernel`: registers 96 -> 64; loop at line 5: loads of 128 bits 1 -> 2, "
+        "loads of 16 bits 1 -> 0, barriers 1 -> 0."
+    )
+    assert code_difference(before, before) == ""
+    assert code_difference(correct(), after) == "", "an older session has no counts"

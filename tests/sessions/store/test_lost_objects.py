@@ -1,0 +1,168 @@
+"""Objects that the store lost: they are written again from the journal, and concern no other session."""
+
+from __future__ import annotations
+
+import os
+import shutil
+
+import pytest
+
+from sessions import Clock, Home, Recorder, fold, journal_of, list_sessions, resume
+from sessions import events as ev
+from sessions.errors import NothingToResume, StoreBroken
+from sessions.store.store import Store
+from tests.support.sessions import story
+from tests.support.sessions.story import SESSION, assert_sound, git, lose
+
+OTHER = "20250102-030406-geak-ffff"
+FIRST_ATTEMPT = f"{SESSION}/starter/softmax/1~2"
+
+
+@pytest.fixture
+async def stopped(home: Home) -> Home:
+    """Home with a session that was stopped after the first instance."""
+    with Recorder.begin(home, story.started(), clock=Clock(story.Ticking(), story.Ticking(0.0))) as recorder:
+        await story.play(recorder, story.instance(1))
+        recorder.record(ev.EngineStopped(reason="asked"))
+        await recorder.flush()
+    return home
+
+
+LOST = pytest.mark.parametrize(
+    "name",
+    [
+        f"{FIRST_ATTEMPT}^{{tree}}", f"{FIRST_ATTEMPT}:evaluation.json", f"{SESSION}/starter/softmax/1",
+        f"{SESSION}/_journal", f"{SESSION}/_journal^{{tree}}", f"{SESSION}/_journal:summary.json",
+        f"{SESSION}/_journal~1:summary.json", f"{SESSION}/_journal:journal/00000001.jsonl",
+    ],
+    ids=lambda name: name.removeprefix(SESSION),
+)  # fmt: skip
+
+
+@LOST
+async def test_resume_writes_lost_objects_again(stopped: Home, name: str) -> None:
+    tip = git(stopped.store, "rev-parse", f"{SESSION}/starter/softmax/1")
+    lose(stopped, name)
+    with resume(stopped, SESSION) as recorder:
+        assert_sound(stopped.store)
+        assert git(stopped.store, "rev-parse", f"{SESSION}/starter/softmax/1") == tip
+        recorder.record(ev.SessionFinished())
+        await recorder.finish()
+    assert stopped.live_sessions() == []
+    assert fold(journal_of(stopped, SESSION).events).finished
+    assert_sound(stopped.store)
+
+
+@LOST
+async def test_lost_objects_of_one_session_do_not_keep_another_from_the_store(
+    stopped: Home, name: str
+) -> None:
+    lose(stopped, name)
+    with Recorder.begin(stopped, story.started(OTHER)) as recorder:
+        recorder.record(ev.SessionFinished())
+        await recorder.finish()
+    assert [files.session for files in stopped.live_sessions()] == [SESSION]
+    state = fold(journal_of(stopped, OTHER).events)
+    assert state.finished
+    [(level, words)] = state.notices
+    assert level == "warning"
+    assert "cannot be packed" in words
+    assert "wavedeck doctor --repair" in words
+
+
+async def test_running_session_writes_again_what_another_program_removed(stopped: Home) -> None:
+    with resume(stopped, SESSION) as recorder:
+        lose(stopped, f"{SESSION}/_journal^{{tree}}")
+        await story.play(recorder, [ev.EngineStarted(host="node", pid=2, resumed=True), *story.instance(2)])
+        await recorder.flush()
+        lose(stopped, f"{FIRST_ATTEMPT}:evaluation.json")
+        lose(stopped, f"{SESSION}/_journal:journal/00000001.jsonl")
+        recorder.record(ev.SessionFinished())
+        await recorder.finish()
+    assert stopped.live_sessions() == []
+    assert fold(journal_of(stopped, SESSION).events).finished
+    assert_sound(stopped.store)
+
+
+async def test_lost_prompt_that_the_recorder_no_longer_holds_is_written_again(home: Home) -> None:
+    branch = f"{SESSION}/starter/softmax/1"
+    with Recorder.begin(home, story.started(), clock=Clock(story.Ticking(), story.Ticking(0.0))) as recorder:
+        await story.play(recorder, story.instance(1))
+        assert [bool(attempt.calls[0].messages) for attempt in recorder.state.attempts()] == [
+            False,
+            False,
+            True,
+        ]
+        tip = git(home.store, "rev-parse", branch)
+        lose(home, f"{branch}~2:prompt.md")
+        await recorder.settle()
+        assert git(home.store, "rev-parse", branch) == tip
+        assert_sound(home.store)
+
+
+async def test_session_that_the_store_refuses_is_not_listed_as_finished(stopped: Home) -> None:
+    branch = stopped.store / "refs" / "heads" / SESSION / "_journal"
+    with resume(stopped, SESSION) as recorder:
+        branch.unlink()
+        (branch / "in the way").mkdir(parents=True)
+        recorder.record(ev.SessionFinished())
+        with pytest.raises(StoreBroken, match="cannot be written"):
+            await recorder.finish()
+    [info] = list_sessions(stopped)
+    assert info.state == "not stored"
+    shutil.rmtree(branch)
+    with pytest.raises(NothingToResume):
+        resume(stopped, SESSION)
+    [info] = list_sessions(stopped)
+    assert info.state == "finished"
+
+
+def test_attempts_that_get_other_ids_take_their_successors_along(stopped: Home) -> None:
+    """The first attempt was committed before its last call ended, so it is committed again with that call."""
+    live = stopped.live(SESSION)
+    lose(stopped, f"{FIRST_ATTEMPT}^{{tree}}")
+    lines = live.journal.read_bytes().splitlines(keepends=True)
+    assert b"attempt_judged" in b"".join(lines)
+    changed = [line.replace(b"output 0 is wrong", b"output 1 is wrong") for line in lines]
+    assert changed != lines
+    live.journal.write_bytes(b"".join(changed))
+    with resume(stopped, SESSION) as recorder:
+        assert recorder.store.session_is_complete(SESSION)
+        recorder.record(ev.SessionFinished())
+        recorder.now(recorder.finish())
+    assert_sound(stopped.store)
+
+
+def test_damaged_object_is_an_error_and_the_next_object_is_read(stopped: Home) -> None:
+    path = stopped.store / "objects"
+    sha = git(stopped.store, "rev-parse", f"{SESSION}/_journal:summary.json").strip()
+    damaged = path / sha[:2] / sha[2:]
+    damaged.chmod(0o600)
+    damaged.write_bytes(b"no object")
+    with Store.read_only(stopped.store) as store:
+        assert not store.repository.has(sha)
+        with pytest.raises(StoreBroken, match="doctor --repair"):
+            store.repository.read_file(sha)
+        assert store.session_journal(SESSION).events
+
+
+def test_gc_keeps_an_old_object_that_a_session_needs_again(home: Home) -> None:
+    home.ensure()
+    with Store.of(home) as store:
+        store.commit("b/1", {"f": b"1"}, parents=[], message="1", wall=1.0)
+        file = store.repository.write_files({"": b"new"})[""]
+        tree = store.repository.write_tree({"kernel.py": file})
+        commit = store.repository.write_commit(tree, parents=[], message="m", wall=1.0)
+        for sha in (file, tree, commit):
+            os.utime(home.store / "objects" / sha[:2] / sha[2:], (1.0, 1.0))
+        assert store.repository.write_commit(tree, parents=[], message="m", wall=1.0) == commit
+        store.repository.write_tree(store.repository.write_files({"kernel.py": b"new"}))
+        git(home.store, "gc", "--quiet")
+        assert all(store.repository.has(sha) for sha in (file, tree, commit))
+
+
+def test_copy_of_a_home_without_live_files_is_healed(stopped: Home) -> None:
+    shutil.rmtree(stopped.live(SESSION).folder)
+    lose(stopped, f"{FIRST_ATTEMPT}^{{tree}}")
+    with resume(stopped, SESSION) as recorder:
+        assert recorder.store.session_is_complete(SESSION)

@@ -1,0 +1,212 @@
+"""Resume after damage by a crash, a full disk or a person: git is repaired from the journal."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from harness import Verdict
+from sessions import Clock, Home, Recorder, Store, fold, journal_of, read_journal, resume
+from sessions import events as ev
+from sessions.errors import JournalDamaged, NoSuchSession, StoreBroken
+from tests.support.sessions import story
+from tests.support.sessions.story import SESSION, assert_sound, git
+
+BRANCH = f"refs/heads/{SESSION}/starter/softmax/1"
+JOURNAL_BRANCH = f"refs/heads/{SESSION}/_journal"
+
+
+@pytest.fixture
+async def crashed(home: Home) -> Home:
+    """Home of an engine that crashed after the first instance: all attempts are committed, the session is open."""
+    with Recorder.begin(home, story.started(), clock=Clock(story.Ticking(), story.Ticking(0.0))) as recorder:
+        await story.play(recorder, story.instance(1))
+        await recorder.flush()
+    return home
+
+
+def commits(home: Home) -> list[str | None]:
+    return [attempt.commit for attempt in fold(journal_of(home, SESSION).events).attempts()]
+
+
+def test_resume_of_an_undamaged_session_changes_nothing(crashed: Home) -> None:
+    before = crashed.live(SESSION).journal.read_bytes()
+    refs = git(crashed.store, "for-each-ref")
+    resume(crashed, SESSION).close()
+    assert crashed.live(SESSION).journal.read_bytes() == before
+    assert git(crashed.store, "for-each-ref") == refs
+
+
+def without_last_commit_event(home: Home) -> None:
+    """State after a kill between the update of the git ref and its event."""
+    journal = home.live(SESSION).journal
+    lines = journal.read_bytes().splitlines(keepends=True)
+    last = max(index for index, line in enumerate(lines) if b"attempt_committed" in line)
+    journal.write_bytes(b"".join(lines[:last]))
+    git(home.store, "update-ref", "-d", JOURNAL_BRANCH)
+
+
+def branch_behind(home: Home) -> None:
+    """State after the disk lost the last update of a ref."""
+    git(home.store, "update-ref", BRANCH, f"{BRANCH}~1")
+
+
+def branch_gone(home: Home) -> None:
+    git(home.store, "update-ref", "-d", BRANCH)
+
+
+def branch_elsewhere(home: Home) -> None:
+    git(home.store, "update-ref", BRANCH, JOURNAL_BRANCH)
+
+
+def store_gone(home: Home) -> None:
+    shutil.rmtree(home.store)
+
+
+def journal_branch_gone(home: Home) -> None:
+    git(home.store, "update-ref", "-d", JOURNAL_BRANCH)
+
+
+def journal_branch_has_different_events(home: Home) -> None:
+    with Store.of(home) as store:
+        store.extend_journal(SESSION, segments={1: b'{"type":"notice"}\n'}, files={}, wall=0.0)
+
+
+def stale_locks(home: Home) -> None:
+    for name in ("packed-refs.lock", f"{BRANCH}.lock", "HEAD.lock"):
+        (home.store / name).write_text("")
+        os.utime(home.store / name, (1.0, 1.0))
+
+
+@pytest.mark.parametrize(
+    "harm",
+    [
+        without_last_commit_event,
+        branch_behind,
+        branch_gone,
+        branch_elsewhere,
+        store_gone,
+        journal_branch_gone,
+        journal_branch_has_different_events,
+        stale_locks,
+    ],
+)
+async def test_resume_repairs_git(crashed: Home, harm: Callable[[Home], None]) -> None:
+    ids = commits(crashed)
+    harm(crashed)
+    with resume(crashed, SESSION) as recorder:
+        assert commits(crashed) == ids, "equal state gives equal commits"
+        assert git(crashed.store, "rev-parse", BRANCH).strip() == ids[-1]
+        await story.play(recorder, [ev.EngineStarted(host="node", pid=2, resumed=True), *story.instance(2)])
+        recorder.record(ev.SessionFinished())
+        await recorder.finish()
+    assert list(crashed.store.rglob("*.lock")) == []
+    assert_sound(crashed.store)
+    assert fold(journal_of(crashed, SESSION).events).finished
+    assert None not in commits(crashed)
+
+
+async def test_resume_restores_events_from_git(crashed: Home) -> None:
+    journal = crashed.live(SESSION).journal
+    whole = journal.read_bytes()
+    journal.write_bytes(whole[: len(whole) // 2])
+    with resume(crashed, SESSION):
+        assert journal.read_bytes().startswith(whole)
+        assert len(list(journal.parent.glob("journal.torn-*"))) == 1
+
+
+async def test_resume_commits_a_judged_attempt(home: Home) -> None:
+    with Recorder.begin(home, story.started()) as recorder:
+        for event in story.attempt("softmax#1/1", Verdict.CORRECT):
+            recorder.record(event)
+    with resume(home, SESSION) as recorder:
+        commit = recorder.state.attempt("softmax#1/1").commit
+        assert git(home.store, "rev-parse", BRANCH).strip() == commit
+        assert recorder.state == fold(read_journal(recorder.live.journal).events)
+
+
+async def test_resume_writes_missing_decisions_to_git(crashed: Home) -> None:
+    with resume(crashed, SESSION) as recorder:
+        recorder.record(ev.DecisionMade(attempt="softmax#1/3", accepted=True, by="ada"))
+    with resume(crashed, SESSION) as recorder:
+        assert recorder.store.accepted()["starter/softmax"].attempt == "softmax#1/3"
+        recorder.record(ev.DecisionUndone(attempt="softmax#1/3", by="ada"))
+    with resume(crashed, SESSION) as recorder:
+        assert recorder.store.accepted() == {}
+
+
+async def test_resume_writes_missing_decisions_in_their_order(crashed: Home) -> None:
+    with resume(crashed, SESSION) as recorder:
+        recorder.record(ev.DecisionMade(attempt="softmax#1/3", accepted=True, by="ada"))
+        recorder.record(ev.DecisionMade(attempt="softmax#1/2", accepted=True, by="ada"))
+    with resume(crashed, SESSION) as recorder:
+        assert recorder.store.accepted()["starter/softmax"].attempt == "softmax#1/2"
+
+
+async def test_torn_last_line_gives_a_notice_and_is_kept(crashed: Home) -> None:
+    with crashed.live(SESSION).journal.open("ab") as file:
+        file.write(b'{"type":"attempt_jud')
+    with resume(crashed, SESSION) as recorder:
+        assert recorder.state.notices[-1][0] == "warning"
+        assert "journal.torn-1" in recorder.state.notices[-1][1]
+        recorder.record(ev.SessionFinished())
+        await recorder.finish()
+    assert git(crashed.store, "show", f"{JOURNAL_BRANCH}:journal.torn-1") == '{"type":"attempt_jud'
+
+
+def test_bad_line_in_the_middle_is_refused_and_the_lock_released(crashed: Home) -> None:
+    live = crashed.live(SESSION)
+    lines = live.journal.read_bytes().splitlines(keepends=True)
+    live.journal.write_bytes(b"".join([*lines[:4], b"garbage\n", *lines[5:]]))
+    with pytest.raises(JournalDamaged, match="line 5"):
+        resume(crashed, SESSION)
+    assert not live.running
+    assert len(journal_of(crashed, SESSION).skipped) == 1
+
+
+def test_session_in_a_cloned_store_can_be_resumed(crashed: Home, tmp_path: Path) -> None:
+    """Same as a resume on another node from a clone."""
+    git(tmp_path, "clone", "--quiet", "--mirror", str(crashed.store), "elsewhere")
+    clone = Home(tmp_path / "other")
+    clone.ensure()
+    (tmp_path / "elsewhere").rename(clone.store)
+    with resume(clone, SESSION) as recorder:
+        assert recorder.state == fold(journal_of(crashed, SESSION).events)
+
+
+def test_resume_completes_the_interrupted_end_of_a_session(copied_home: Home) -> None:
+    live = copied_home.live(SESSION)
+    with Store.of(copied_home) as store:
+        data = store.session_bytes(SESSION)
+    live.folder.mkdir()
+    live.journal.write_bytes(data)
+    with pytest.raises(Exception, match="is finished"):
+        resume(copied_home, SESSION)
+    assert copied_home.live_sessions() == []
+
+
+async def test_store_with_different_content_keeps_the_live_files(
+    crashed: Home, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with resume(crashed, SESSION) as recorder:
+        recorder.record(ev.SessionFinished())
+        with monkeypatch.context() as patch:
+            patch.setattr(Store, "session_bytes", lambda _store, _session: b"")
+            with pytest.raises(StoreBroken, match="both are kept"):
+                await recorder.finish()
+    assert crashed.live(SESSION).journal.exists()
+
+
+def test_missing_or_empty_session_is_an_error(home: Home) -> None:
+    with pytest.raises(NoSuchSession):
+        resume(home, SESSION)
+    assert home.live_sessions() == []
+    home.live(SESSION).folder.mkdir()
+    home.live(SESSION).journal.touch()
+    with pytest.raises(NoSuchSession):
+        resume(home, SESSION)
+    assert not home.live(SESSION).running

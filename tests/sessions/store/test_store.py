@@ -1,0 +1,291 @@
+"""Store: read by this program, by plain git and from a clone; parallel writers; accepted kernels."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import threading
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from harness import Verdict
+from sessions import Home, Store, fold
+from sessions.errors import NoSuchSession, StoreBroken
+from sessions.store.sharing import fetch_sessions, push_sessions
+from sessions.store.store import AcceptedKernel
+from tests.support.sessions import story
+from tests.support.sessions.story import SESSION, assert_sound, git
+
+BRANCH = f"{SESSION}/starter/softmax/1"
+
+
+def test_attempt_is_one_commit_with_trailers(finished_home: Home) -> None:
+    store = finished_home.store
+    assert_sound(store)
+    subjects = git(store, "log", "--format=%s", "--first-parent", BRANCH).splitlines()
+    assert subjects == [
+        "softmax#1/3 correct 1.42x optimize",
+        "softmax#1/2 correct 1.20x repair",
+        "softmax#1/1 wrong fresh",
+    ]
+    trailers = git(store, "log", "-1", "--format=%(trailers:only,unfold)", BRANCH).splitlines()
+    assert [line for line in trailers if line] == [
+        "Verdict: correct",
+        "Speedup: 1.42x [1.38, 1.46]",
+        "Device: cpu",
+        "Origin: optimize",
+        "Base: softmax#1/2",
+        "Strategy: tile it",
+    ]
+    first = git(store, "log", "-1", "--format=%(trailers:only)", f"{BRANCH}~2").splitlines()
+    assert [line for line in first if line] == [
+        "Verdict: wrong",
+        "Device: cpu",
+        "Origin: fresh",
+        "Strategy: tile it",
+        "Error: output 0 is wrong at (0, 3)",
+    ]
+    assert (
+        git(store, "log", "-1", "--format=%an <%ae> %cn", BRANCH).strip()
+        == "Wavedeck <wavedeck@localhost> Wavedeck"
+    )
+    assert git(store, "diff", "--stat", f"{BRANCH}^1", BRANCH, "--", "kernel.py").startswith(
+        " kernel.py | 2 +-"
+    )
+
+
+def test_commit_of_an_attempt_contains_its_files(finished_home: Home) -> None:
+    names = git(finished_home.store, "ls-tree", "--name-only", f"{BRANCH}~2").split()
+    assert names == [
+        "attempt.json", "calls.jsonl", "evaluation.json", "kernel.py", "prompt.md", "reasoning.jsonl",
+        "reflection.md", "reply.md", "trace.txt",
+    ]  # fmt: skip
+
+    def show(name: str, at: str = f"{BRANCH}~2") -> str:
+        return git(finished_home.store, "show", f"{at}:{name}")
+
+    assert show("kernel.py") == f"{story.KERNEL}# softmax#1/1\n"
+    assert show("reply.md") == f"```python\n{show('kernel.py')}```"
+    named = re.match(r"## system\n\n\$S/_journal:(\S+)\n\n## user\n\n", show("prompt.md"))
+    assert named
+    assert show(named[1], f"{SESSION}/_journal") == "You write kernels."
+    assert "You write kernels" not in show("calls.jsonl")
+    assert show("reflection.md") == "The mask is wrong.\n"
+    assert show("trace.txt") == 'File "kernel.py", line 5\noutput 0 is wrong at (0, 3)\n'
+    assert show("trace.txt", BRANCH) == ""
+    attempt = json.loads(show("attempt.json"))
+    assert attempt["attempt"] == "softmax#1/1"
+    assert attempt["usage"] == {
+        "input_tokens": 200,
+        "output_tokens": 40,
+        "cached_tokens": 100,
+        "cache_write_tokens": None,
+    }
+    assert (attempt["verdict"], attempt["origin"], attempt["base"], attempt["cost_usd"]) == (
+        "wrong",
+        "fresh",
+        None,
+        0.25,
+    )
+    assert json.loads(show("evaluation.json"))["verdict"] == "wrong"
+    calls = [json.loads(line) for line in show("calls.jsonl").splitlines()]
+    assert [(call["call"], call["retries"], call["messages"][0]["role"]) for call in calls] == [
+        ("softmax#1/1/generator/1", 1, "system"),
+        ("softmax#1/1/reflector/1", 1, "system"),
+    ]
+    pieces = [json.loads(line) for line in show("reasoning.jsonl").splitlines()]
+    assert [piece["text"] for piece in pieces] == ["let me ", "think"] * 2
+    assert all(piece["mono"] > 0 for piece in pieces)
+
+
+def test_git_show_prints_no_data_files(finished_home: Home) -> None:
+    shown = git(finished_home.store, "show", BRANCH)
+    assert "+# softmax#1/3" in shown
+    assert '"messages"' not in shown
+    assert '"stages"' not in shown
+
+
+def test_clone_contains_the_same_events(finished_home: Home, tmp_path: Path) -> None:
+    with Store.of(finished_home) as store:
+        original = store.session_journal(SESSION).events
+        beginning = store.session_journal(SESSION, most_bytes=1)
+        assert (beginning.events, beginning.is_cut) == (original[:1], True)
+        assert list(store.journals()) == [SESSION]
+    assert fold(original).finished
+    git(tmp_path, "clone", "--quiet", str(finished_home.store), "clone")
+    git(tmp_path, "clone", "--quiet", "--bare", str(finished_home.store), "bare")
+    for path in (tmp_path / "clone", tmp_path / "bare"):
+        with Store.read_only(path) as clone:
+            assert list(clone.journals()) == [SESSION]
+            assert clone.session_journal(SESSION).events == original
+            commit = fold(original).attempt("softmax#2/3").commit or ""
+            kernel = clone.repository.read_tree(commit)["kernel.py"]
+            assert clone.repository.read_file(kernel).endswith(b"# softmax#2/3\n")
+
+
+def test_journal_can_be_assembled_with_plain_git(finished_home: Home) -> None:
+    branch = f"{SESSION}/_journal"
+    names = git(finished_home.store, "ls-tree", "--name-only", f"{branch}:journal").split()
+    assert names[0] == "00000001.jsonl"
+    assert names == sorted(names)
+    lines = "".join(
+        git(finished_home.store, "show", f"{branch}:journal/{name}") for name in names
+    ).splitlines()
+    assert [json.loads(line)["seq"] for line in lines] == list(range(1, len(lines) + 1))
+    description = json.loads(git(finished_home.store, "show", f"{branch}:session.json"))
+    assert (description["session"], description["started"], description["iterations"]) == (
+        SESSION,
+        1.7e9 + 1,
+        3,
+    )
+    assert not {"seq", "mono", "type"} & set(description)
+
+
+def test_git_dir_of_the_environment_is_ignored(
+    finished_home: Home, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    git(tmp_path, "init", "--quiet", "other")
+    monkeypatch.setenv("GIT_DIR", str(tmp_path / "other" / ".git"))
+    with Store.read_only(finished_home.store) as store:
+        assert list(store.journals()) == [SESSION]
+        assert store.session_journal(SESSION).events
+
+
+def test_no_hook_and_no_setting_of_the_person_acts_in_the_store(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    branch = f"{SESSION}/_journal"
+    remote, template, ran, config = (tmp_path / name for name in ("remote.git", "template", "ran", "config"))
+    git(tmp_path, "init", "-q", "--bare", str(remote))
+    # The hooks of the other repository are its owner's.
+    git(remote, "config", "core.hooksPath", os.devnull)
+    hooks = template / "hooks"
+    hooks.mkdir(parents=True)
+    for name in ("reference-transaction", "pre-push", "fsmonitor"):
+        (hooks / name).write_text(f"#!/bin/sh\necho {name} >> {ran}\n")
+        (hooks / name).chmod(0o755)
+    config.write_text(
+        f"[core]\nhooksPath={hooks}\nfsmonitor={hooks}/fsmonitor\n"
+        f"[init]\ntemplateDir={template}\n[commit]\ngpgSign=true\n[push]\ngpgSign=true\n"
+    )
+    monkeypatch.setenv("GIT_CONFIG_GLOBAL", str(config))
+    home = Home(tmp_path / "home")
+    home.ensure()
+    with Store.of(home) as store:
+        assert not (home.store / "hooks").exists()
+        shutil.copytree(hooks, home.store / "hooks")
+        store.commit(branch, {"file": b"x"}, parents=[], message="m", wall=1.0)
+        store.repository.pack()
+        push_sessions(home, str(remote), on_progress=print)
+        store.delete_session(SESSION)
+        fetch_sessions(home, str(remote), on_progress=print)
+    git(home.store, "update-ref", "refs/heads/of-a-person", git(remote, "rev-parse", branch).strip())
+    assert not ran.exists()
+
+
+def test_home_is_not_expanded(tmp_path: Path) -> None:
+    home = Home(tmp_path / "$HOME" / "~" / "%HOME%")
+    home.ensure()
+    with Store.of(home) as store:
+        commit = store.commit("one/_journal", {"file": b"x"}, parents=[], message="m", wall=1.0)
+    with Store.read_only(home.store) as store:
+        file = store.repository.read_tree(commit)["file"]
+        assert store.repository.read_file(file) == b"x"
+
+
+def test_missing_session_or_object_is_named(finished_home: Home, tmp_path: Path) -> None:
+    with Store.read_only(finished_home.store) as store:
+        with pytest.raises(NoSuchSession, match="nothing"):
+            store.session_journal("nothing")
+        with pytest.raises(StoreBroken, match="has no object"):
+            store.repository.read_file("0" * 40)
+        with pytest.raises(StoreBroken, match="reading only"):
+            store.commit("x/y", {}, parents=[], message="m", wall=0.0)
+    (tmp_path / "plain").mkdir()
+    with pytest.raises(StoreBroken, match="is not a git repository"):
+        Store.read_only(tmp_path / "plain")
+
+
+def test_equal_commits_are_one_commit(home: Home) -> None:
+    home.ensure()
+    with Store.of(home) as store:
+        ids = {
+            store.commit("b/1", {"a/b": b"x", "a.c": b"y"}, parents=[], message="m", wall=1.5)
+            for _ in range(2)
+        }
+        assert len(ids) == 1
+        assert store.heads() == {"b/1": ids.pop()}
+    assert git(home.store, "ls-tree", "-r", "--name-only", "b/1").split() == ["a.c", "a/b"]
+    assert_sound(home.store)
+
+
+def test_parallel_writers_and_packing_lose_no_commit(home: Home) -> None:
+    home.ensure()
+
+    def write(name: str) -> None:
+        with Store.of(home) as store:
+            parents: list[str] = []
+            for number in range(12):
+                files = {"kernel.py": f"{name} {number}".encode()}
+                parents = [
+                    store.commit(f"{name}/1", files, parents=parents, message=f"{name} {number}", wall=number)
+                ]
+                if number % 4 == 3:
+                    store.repository.pack()
+
+    threads = [threading.Thread(target=write, args=(name,)) for name in ("one", "two", "three")]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert_sound(home.store)
+    for name in ("one", "two", "three"):
+        assert git(home.store, "rev-list", "--count", f"{name}/1").strip() == "12"
+
+
+def test_stale_lock_of_a_killed_git_is_removed(home: Home) -> None:
+    home.ensure()
+    with Store.of(home) as store:
+        first = store.commit("b/1", {"f": b"1"}, parents=[], message="1", wall=1.0)
+        (home.store / "refs/heads/b/1.lock").write_text("half a")
+        second = store.commit("b/1", {"f": b"2"}, parents=[first], message="2", wall=2.0)
+        assert store.heads() == {"b/1": second}
+    assert_sound(home.store)
+
+
+def kernel(attempt: str, wall: float, session: str = SESSION) -> AcceptedKernel:
+    return AcceptedKernel(
+        session=session, attempt=attempt, commit="0" * 40, why="fast", by="ada", wall=wall,
+        verdict=Verdict.CORRECT,
+    )  # fmt: skip
+
+
+def test_withdrawal_restores_the_previous_accepted_kernel(home: Home) -> None:
+    home.ensure()
+    task = "starter/softmax"
+    with Store.of(home) as store:
+
+        def accepted_source() -> str:
+            return git(home.store, "show", f"accepted:{task}/kernel.py")
+
+        store.accept(task, b"one", kernel("softmax#1/1", 1.0))
+        store.accept("starter/flip", b"flip", kernel("flip#1/1", 2.0))
+        store.accept(task, b"two", kernel("softmax#1/2", 3.0))
+        assert accepted_source() == "two"
+        store.accept(task, b"one", kernel("softmax#1/1", 1.0))
+        assert accepted_source() == "two", "a repeated decision must not become the newest"
+        store.withdraw(task, kernel("softmax#2/9", 4.0))
+        store.withdraw(task, kernel("softmax#1/2", 5.0))
+        assert accepted_source() == "one"
+        assert store.accepted()[task] == kernel("softmax#1/1", 1.0)
+        store.withdraw(task, kernel("softmax#1/1", 6.0))
+        assert set(store.accepted()) == {"starter/flip"}
+        store.accept(task, b"two", kernel("softmax#1/2", 7.0))
+        assert msgspec.json.decode(git(home.store, "show", f"accepted:{task}/decision.json"))["wall"] == 7.0
+    assert_sound(home.store)
+    git(home.root, "clone", "--quiet", str(home.store), "clone")
+    assert (home.root / "clone" / task / "kernel.py").read_text() == "two"

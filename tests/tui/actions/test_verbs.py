@@ -1,0 +1,108 @@
+"""The `:` line: what a line means, what completes it, and what it says if it means nothing."""
+
+from __future__ import annotations
+
+import pytest
+
+from engine.process.commands import OPENING
+from engine.process.control import COMMANDS
+from harness import Verdict
+from sessions.state.folding import fold
+from tests.support.command_line import ROOT
+from tests.support.sessions.journals import EventLog, finished, running
+from tui.actions.catalogue import ACTIONS
+from tui.actions.line import VERBS, NotUnderstood, Order, Subject, completions, parse
+from tui.actions.possible import is_possible, possible_orders
+
+STATE = fold(running())
+HERE = Subject(("softmax#1", "softmax#2"), "softmax#1/2")
+
+
+@pytest.mark.parametrize(
+    ("text", "order"),
+    [
+        ("pause", Order("pause", ("softmax#1", "softmax#2"))),
+        ("pause vector_add#1", Order("pause", ("vector_add#1",))),
+        ("stop", Order("stop")),
+        ("pause session", Order("pause")),
+        ("retire softmax#2", Order("retire", ("softmax#2",))),
+        ("hint use 8 warps", Order("hint", HERE.instances, text="use 8 warps")),
+        ("hint vector_add#1  don't  unroll ", Order("hint", ("vector_add#1",), text="don't  unroll")),
+        ('hint say "two', Order("hint", HERE.instances, text='say "two')),
+        (r"title C:\it's", Order("title", text=r"C:\it's")),
+        ("fork softmax#1/2 it's  fast", Order("fork", attempt="softmax#1/2", text="it's  fast")),
+        ("reject the tail is wrong", Order("reject", attempt="softmax#1/2", text="the tail is wrong")),
+        ("accept softmax#1/1", Order("accept", attempt="softmax#1/1")),
+        ("extend 5", Order("extend", text="5")),
+        ("fleet", Order("fleet")),
+    ],
+)
+def test_line_acts_on_the_named_or_else_on_the_marked(text: str, order: Order) -> None:
+    assert parse(text, HERE, STATE) == order
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("puase", "did you mean 'pause'"),
+        ("pause softmax#9", "did you mean 'softmax#"),
+        ("accept softmax#1/9", "no attempt 'softmax#1/9'"),
+        ("extend many", "N is a number above 0"),
+        ("gpu 0 lend", "GPUs of the session are none"),
+        ("hint", "the text is missing"),
+        ("fleet now", "'now' is too much"),
+        ("stop softmax#1", "'softmax#1' is too much"),
+        ("retire session", "no instance 'session'"),
+        ("go", "unknown command"),
+        ("", "type a command"),
+    ],
+)
+def test_wrong_line_says_what_would_be_right(text: str, words: str) -> None:
+    with pytest.raises(NotUnderstood, match=words.replace("(", r"\(")):
+        parse(text, HERE, STATE)
+
+
+def test_line_without_a_subject_needs_a_name() -> None:
+    with pytest.raises(NotUnderstood, match="no instance is under the cursor"):
+        parse("pause", Subject(), STATE)
+    with pytest.raises(NotUnderstood, match="needs an open session"):
+        parse("pause", Subject(), None)
+
+
+def test_gpu_of_the_session_can_be_lent() -> None:
+    log = EventLog()
+    log.open(devices=("0", "1"))
+    assert parse("gpu 1 lend", Subject(), fold(log.events)) == Order("gpu", gpu="1", text="lend")
+    assert completions("gpu 1 r", fold(log.events)) == ["return"]
+
+
+def test_completions_follow_the_verb() -> None:
+    assert completions("pa", STATE) == ["pause"]
+    assert completions("retire ", STATE) == [*STATE.instances]
+    assert completions("pause soft", STATE) == ["softmax#1", "softmax#2"]
+    assert completions("accept softmax#1/", STATE) == ["softmax#1/1", "softmax#1/2", "softmax#1/3"]
+
+
+def test_page_of_the_cockpit_documents_every_action_of_the_line() -> None:
+    page = (ROOT / "docs" / "cockpit.md").read_text(encoding="utf-8")
+    rows = [f"| `{verb.usage.replace('|', chr(92) + '|')}` | {verb.does} |" for verb in VERBS.values()]
+    assert [row for row in rows if row not in page] == []
+
+
+def test_work_that_opens_a_session_is_the_engines() -> None:
+    assert {name for name, action in ACTIONS.items() if action.opens} == set(OPENING)
+    sent = {name for name, action in ACTIONS.items() if action.done}
+    assert sent == {*COMMANDS} - {"ping"}
+
+
+def test_possible_actions_follow_session_and_attempt() -> None:
+    state, over = fold(running()), fold(finished())
+    instance = state.instances["softmax#1"]
+    wrong = next(attempt for attempt in instance.attempts if attempt.verdict is Verdict.WRONG)
+    assert is_possible("pause", state, instance=instance)
+    assert not is_possible("unpause", state, instance=instance)
+    assert not is_possible("accept", state, instance=instance, attempt=wrong)
+    assert is_possible("reject", state, instance=instance, attempt=wrong)
+    names = {order.name for order in possible_orders(over, None, over.attempts()[0])}
+    assert names >= {"extend", "fork", "edit", "title"}
+    assert names.isdisjoint({"pause", "stop", "retire", "gpu", "hint", "pin"})

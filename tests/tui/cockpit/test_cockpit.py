@@ -1,0 +1,198 @@
+"""Cockpit app: exit notes, help, command palette, key map, mouse, themes and imports."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from textual.pilot import Pilot
+
+from sessions import Home
+from sessions.events import AnyEvent
+from sessions.files import FileLock
+from tests.support.cockpit.cockpits import NARROW, on_fleet, until
+from tests.support.sessions.journals import SESSION, finished, running, write_live
+from tui.cockpit.app import Cockpit
+from tui.cockpit.dialogs.dialogs import TextDialog
+from tui.cockpit.keymap import check_keymap, key_names
+from tui.cockpit.running import check_columns, run_cockpit
+from tui.cockpit.screens.agent.agent import AgentScreen
+from tui.cockpit.screens.fleet.fleet import FleetScreen
+from tui.cockpit.terminal.preferences import Preferences
+from tui.diagnostics import Complaint
+
+
+@pytest.mark.parametrize(
+    ("events", "has_engine", "words"),
+    [
+        (running, True, f"{SESSION} goes on without the cockpit; come back with: wavedeck attach {SESSION}"),
+        (running, False, f"{SESSION} is not running; go on with: wavedeck resume {SESSION}"),
+        (finished, True, f"wavedeck replay {SESSION}"),
+        (finished, False, f"not in the store.* wavedeck resume {SESSION}"),
+    ],
+)
+async def test_exit_names_the_command_that_goes_on(
+    home: Home, events: Callable[[], list[AnyEvent]], words: str, *, has_engine: bool
+) -> None:
+    write_live(home, events())
+    lock = FileLock(home.live(SESSION).lock)
+    assert not has_engine or lock.acquire()
+    app = Cockpit(home, session=SESSION, mode="live")
+    async with app.run_test(size=NARROW) as pilot:
+        await until(pilot, lambda: app.feed is not None and app.feed.state.started is not None, "the session")
+        if app.feed.live is not None:
+            await until(pilot, lambda: not app.feed.live.behind, "all events")
+        await pilot.press("q")
+    [line] = app.return_value.lines
+    assert re.search(words, line)
+    assert home.live(SESSION).running is has_engine, "the engine still runs"
+    lock.release()
+
+
+async def help_text(pilot: Pilot[object], app: Cockpit) -> str:
+    await pilot.press("question_mark")
+    await until(
+        pilot,
+        lambda: isinstance(app.screen, TextDialog) and bool(app.screen.query_one("LineView").lines),
+        "help",
+    )
+    return app.screen.query_one("LineView").text
+
+
+async def test_help_describes_the_focused_pane_and_its_keys() -> None:
+    async with on_fleet(running()) as (pilot, app):
+        await pilot.press("3")
+        text = await help_text(pilot, app)
+        assert "What needs a person, most urgent first" in text
+        assert "play" not in text, "only a replay has this key"
+        await pilot.press("escape", "enter")
+        app.open_agent("softmax#1")
+        await until(pilot, lambda: isinstance(app.screen, AgentScreen), "the agent")
+        await pilot.press("2")
+        text = await help_text(pilot, app)
+        assert "The candidate" in text
+        assert "accept" in text
+
+
+async def test_palette_opens_any_attempt() -> None:
+    async with on_fleet(running()) as (pilot, app):
+        await pilot.press("ctrl+p", *"attemptsoftmax")
+        palette = app.screen
+        await pilot.press("number_sign", "1", "slash", "1")
+        options = palette.query_one("CommandList")
+        await until(
+            pilot,
+            lambda: options.option_count >= 1 and "softmax#1/1" in str(options.get_option_at_index(0).prompt),
+            "the hit",
+        )
+        await pilot.press("enter")
+        await until(pilot, lambda: isinstance(app.screen, AgentScreen), "the agent")
+        assert app.screen.attempt.attempt == "softmax#1/1"
+
+
+async def test_person_chooses_keys_and_columns() -> None:
+    chosen = Preferences(keys={"code.diff": "ctrl+t"}, columns={"tasks": ("by",)})
+    async with on_fleet(running(), preferences=chosen) as (pilot, app):
+        text = app.screen.query_one("#tasks").text
+        assert " by " in text
+        assert "spent" not in text
+        await pilot.press("enter", "d")
+        assert isinstance(app.screen, AgentScreen)
+        assert str(app.screen.code.border_title).startswith("code")
+        await pilot.press("ctrl+t")
+        assert str(app.screen.code.border_title).startswith("diff base")
+        assert " ^t diff" in app.screen.query_one("KeyBar").text
+
+
+def test_unknown_key_name_error_names_the_nearest() -> None:
+    with pytest.raises(Complaint, match=r"decide\.acept.*did you mean 'decide\.accept'"):
+        check_keymap({"decide.acept": "A"}, Cockpit)
+
+
+@pytest.mark.parametrize(
+    ("columns", "words"),
+    [
+        ({"session": ("best",)}, r"'session' is no table .*did you mean 'sessions'"),
+        ({"tasks": ("spend",)}, r"tasks: 'spend' is no column .*did you mean 'spent'"),
+    ],
+)
+def test_unknown_column_error_names_the_nearest(columns: dict[str, tuple[str, ...]], words: str) -> None:
+    with pytest.raises(Complaint, match=words):
+        check_columns(columns)
+
+
+@pytest.mark.parametrize(
+    ("chosen", "words"),
+    [
+        ({"theme": "nope"}, r"unknown theme 'nope'; themes are .*wavedeck"),
+        ({"preferences": Preferences(keys={"app.quti": "Q"})}, r"app\.quti.*did you mean 'app\.quit'"),
+    ],
+)
+def test_unknown_theme_or_key_is_an_error_before_the_cockpit_opens(
+    tmp_path: Path, chosen: dict[str, Any], words: str
+) -> None:
+    with pytest.raises(Complaint, match=words):
+        run_cockpit(home=tmp_path, session=None, mode="home", **chosen)
+
+
+@pytest.mark.parametrize(
+    ("environ", "theme"),
+    [
+        ({"TERM": "xterm"}, "ansi-dark"),
+        ({"TERM": "tmux-256color"}, "wavedeck"),
+        ({"TERM": "xterm", "COLORTERM": "truecolor"}, "wavedeck"),
+    ],
+)
+def test_terminal_with_16_colours_gets_its_own_palette(
+    environ: dict[str, str], theme: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    chosen: list[str] = []
+    monkeypatch.setattr(Cockpit, "run", lambda self, **_: chosen.append(self.theme))
+    monkeypatch.delenv("COLORTERM", raising=False)
+    monkeypatch.delenv("NO_COLOR", raising=False)
+    for name, value in environ.items():
+        monkeypatch.setenv(name, value)
+    run_cockpit(home=tmp_path, session=None, mode="home")
+    assert chosen == [theme]
+
+
+async def test_key_m_switches_the_mouse_and_shows_it() -> None:
+    async with on_fleet(running()) as (pilot, app):
+        screen = app.screen
+        assert "mouse off" not in screen.header_bar.text
+        await pilot.press("m")
+        assert "mouse off" in screen.header_bar.text
+        await pilot.press("m")
+        assert "mouse off" not in screen.header_bar.text
+
+
+async def test_unknown_session_is_notified_and_the_list_stays(home: Home) -> None:
+    app = Cockpit(home, session=SESSION, mode="replay")
+    async with app.run_test(size=NARROW) as pilot:
+        await until(
+            pilot,
+            lambda: any(
+                SESSION in notification.message and notification.severity == "error"
+                for notification in app._notifications
+            ),
+            "the error",
+        )
+        assert app.feed is None
+
+
+async def test_every_theme_can_draw() -> None:
+    async with on_fleet(running(), size=NARROW) as (pilot, app):
+        for theme in ("wavedeck", "wavedeck-light", "ansi-dark", "ansi-light", "nord", "textual-light"):
+            app.theme = theme
+            await pilot.press("enter", "d")
+            assert isinstance(app.screen, AgentScreen)
+            await pilot.press("escape")
+            assert isinstance(app.screen, FleetScreen)
+
+
+def test_cockpit_page_documents_every_key() -> None:
+    page = (Path(__file__).parents[3] / "docs" / "cockpit.md").read_text(encoding="utf-8")
+    assert [name for name in key_names(Cockpit) if f"`{name}`" not in page] == []

@@ -1,0 +1,188 @@
+"""Keys and `:` commands, from the key to the command or the screen that it leads to."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import msgspec
+import pytest
+from textual import events
+from textual.pilot import Pilot
+from textual.widgets import Input
+
+from sessions import Home
+from tests.support.cockpit.cockpits import NARROW, USUAL, RecordingDecider, live, on_fleet, on_home, until
+from tests.support.sessions import stored_sessions as stored
+from tests.support.sessions.journals import SESSION, finished, running
+from tests.tui.screens.test_home import INFOS, names
+from tests.tui.screens.test_new_run import on_form
+from tui.cockpit.app import Cockpit
+from tui.cockpit.dialogs.dialogs import ConfirmDialog
+from tui.cockpit.dialogs.line_prompt import LinePrompt
+from tui.cockpit.screens.agent.agent import AgentScreen
+from tui.cockpit.screens.fleet.fleet import FleetScreen
+from tui.cockpit.screens.home.home import HomeScreen
+from tui.cockpit.screens.latency.latency import LatencyScreen
+from tui.cockpit.screens.report.report import ReportScreen
+from tui.cockpit.screens.review.review import ReviewScreen
+from tui.cockpit.viewer import ExitNote
+
+
+async def obey(app: Cockpit, pilot: Pilot[ExitNote], text: str) -> None:
+    """Type a command on the `:` line."""
+    await pilot.press("colon")
+    await until(pilot, lambda: isinstance(app.screen, LinePrompt), "the line")
+    app.screen.query_one(Input).value = text
+    await pilot.press("enter")
+    await until(pilot, lambda: not isinstance(app.screen, LinePrompt), "the command")
+
+
+COMMANDS = {
+    "pause": ("pause", {"instance": "softmax#1"}),
+    "pause softmax#2": ("pause", {"instance": "softmax#2"}),
+    "unpause session": ("unpause", {"instance": ""}),
+    "hint softmax#2 use tl.max": ("hint", {"instance": "softmax#2", "text": "use tl.max"}),
+    "pin softmax#1/2": ("pin", {"attempt": "softmax#1/2"}),
+    "ban softmax#1/2": ("ban", {"attempt": "softmax#1/2"}),
+    "measure softmax#1/3": ("measure", {"attempt": "softmax#1/3", "devices": ("all",)}),
+    "extend 3": ("extend", {"iterations": 3}),
+    "title two words": ("title", {"text": "two words"}),
+}
+
+
+async def test_commands_and_decisions_of_the_line_reach_the_engine() -> None:
+    decider = RecordingDecider()
+    async with on_fleet(running(), decider=decider) as (pilot, app):
+        for number, text in enumerate(COMMANDS, start=1):
+            await obey(app, pilot, text)
+            await until(pilot, lambda: len(decider.decisions) == number, text)  # noqa: B023
+        assert dict(zip(COMMANDS, decider.decisions, strict=True)) == {
+            text: (SESSION, *command) for text, command in COMMANDS.items()
+        }
+        decider.decisions.clear()
+        for number, text in enumerate(
+            ("accept softmax#1/3 clean", "reject softmax#1/3 slow", "undo softmax#1/2"), 1
+        ):
+            await obey(app, pilot, text)
+            await until(pilot, lambda: len(decider.decisions) == number, text)  # noqa: B023
+        assert decider.decisions == [
+            (SESSION, "softmax#1/3", True, "clean"),
+            (SESSION, "softmax#1/3", False, "slow"),
+            (SESSION, "softmax#1/2", None),
+        ]
+        decider.decisions.clear()
+        await pilot.press("space", "l", "space")
+        await obey(app, pilot, "hint use one pass")
+        await until(pilot, lambda: len(decider.decisions) == 2, "both hints of the marked instances")
+        assert [decision[2] for decision in decider.decisions] == [
+            {"instance": "softmax#1", "text": "use one pass"},
+            {"instance": "softmax#2", "text": "use one pass"},
+        ]
+        await obey(app, pilot, "stop")
+        await until(pilot, lambda: isinstance(app.screen, ConfirmDialog), "the question")
+        await pilot.press("enter")
+        await until(pilot, lambda: len(decider.decisions) == 3, "the stop")
+        assert decider.decisions[-1][1] == "stop"
+
+
+async def test_line_leads_to_every_screen_and_says_what_it_does_not_know() -> None:
+    app, _ = live(running())
+    destinations = {
+        "show softmax#1/2": AgentScreen,
+        "latency softmax#1/3": LatencyScreen,
+        "review": ReviewScreen,
+        "report": ReportScreen,
+        "fleet": FleetScreen,
+        "home": HomeScreen,
+    }
+    async with app.run_test(size=USUAL) as pilot:
+        await until(pilot, lambda: isinstance(app.screen, FleetScreen), "Fleet")
+        await obey(app, pilot, "paus")
+        await until(pilot, lambda: bool(app._notifications), "the words")
+        assert "did you mean 'pause'?" in [note.message for note in app._notifications][-1]
+        for text, screen in destinations.items():
+            await obey(app, pilot, text)
+            await until(pilot, lambda: isinstance(app.screen, screen), text)  # noqa: B023
+
+
+async def test_find_goes_to_matches_in_both_directions() -> None:
+    async with on_fleet(finished(), size=NARROW) as (pilot, app):
+        await pilot.press("enter", "2", "slash")
+        await until(pilot, lambda: isinstance(app.screen, LinePrompt), "the line")
+        await pilot.press(*"tl.", "enter")
+        screen = app.screen
+        first = screen.code.scroll_offset.y
+        await pilot.press("n", "n", "n", "n")
+        later = screen.code.scroll_offset.y
+        assert later > first
+        await pilot.press("N", "N", "N", "N")
+        assert screen.code.scroll_offset.y < later
+
+
+async def test_redraw_and_ctrl_c_stop_nothing_and_keys_typed_at_once_after_a_colon_stay_in_the_line() -> None:
+    """Over a slow connection the keys of a whole word arrive together."""
+    decider = RecordingDecider()
+    async with on_fleet(running(), decider=decider, size=NARROW) as (pilot, app):
+        for key in ("ctrl+l", "ctrl+c"):
+            await pilot.press(key)
+            await pilot.pause()
+            assert app.is_running
+        for key, character in (("colon", ":"), ("s", "s"), ("t", "t"), ("o", "o"), ("p", "p")):
+            app.post_message(events.Key(key, character))
+        await until(pilot, lambda: isinstance(app.screen, LinePrompt), "the line")
+        await until(pilot, lambda: app.screen.query_one(Input).value == "stop", "the word")
+        assert decider.decisions == []
+
+
+async def test_keys_copy_a_line_that_runs_the_attempt_again_and_export_it(
+    home: Home, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    app = Cockpit(home, session=stored.finished(home), mode="live")
+    async with app.run_test(size=USUAL) as pilot:
+        await until(pilot, lambda: isinstance(app.screen, FleetScreen), "Fleet")
+        await pilot.press("enter")
+        await until(pilot, lambda: isinstance(app.screen, AgentScreen), "Agent")
+        await pilot.press("Y")
+        await until(pilot, lambda: "wavedeck eval" in app._clipboard, "the line")
+        await pilot.press("O")
+        await until(pilot, (tmp_path / "softmax-1-2" / "evidence.json").exists, "the export")
+    assert (tmp_path / "softmax-1-2" / "softmax_kernel.py").read_text() == stored.FAST
+
+
+async def test_home_reads_again_and_goes_to_matches_in_both_directions() -> None:
+    shown = list(INFOS[:3])
+    async with on_home(lambda: shown) as (pilot, app):
+        shown.append(INFOS[3])
+        await pilot.press("f5")
+        await until(pilot, lambda: len(names(app)) == 4, "the fourth session")
+        await pilot.press("slash", *"geak", "enter")
+        first = app.screen.table.cursor_key
+        await pilot.press("n")
+        assert app.screen.table.cursor_key != first
+        await pilot.press("N")
+        assert app.screen.table.cursor_key == first
+
+
+async def test_shift_tab_goes_back_in_the_form_and_in_the_plots(home: Home) -> None:
+    async with on_form(home) as (pilot, app, screen):
+        await pilot.press("tab", "tab", "shift+tab")
+        assert screen.table.cursor_key == "tasks"
+    async with on_fleet(finished(), size=NARROW) as (pilot, app):
+        await obey(app, pilot, "latency vector_add#1/1")
+        await until(pilot, lambda: isinstance(app.screen, LatencyScreen), "Latency")
+        before = app.screen.plots.text
+        await pilot.press("tab")
+        assert app.screen.plots.text != before
+        await pilot.press("shift+tab")
+        assert app.screen.plots.text == before
+
+
+async def test_pages_move_the_cursor_of_a_table() -> None:
+    infos = [msgspec.structs.replace(INFOS[2], name=f"session-{number}") for number in range(40)]
+    async with on_home(lambda: infos, size=NARROW) as (pilot, app):
+        first = app.screen.table.cursor_key
+        await pilot.press("pagedown")
+        assert app.screen.table.cursor_key != first
+        await pilot.press("pageup")
+        assert app.screen.table.cursor_key == first

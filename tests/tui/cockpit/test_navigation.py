@@ -1,0 +1,168 @@
+"""Ways through the screens: the line of their names, `esc` and `q`, the palette, the help."""
+
+from __future__ import annotations
+
+import pytest
+from textual.pilot import Pilot
+
+from tests.support.cockpit.cockpits import NARROW, USUAL, WIDE, on_fleet, on_home, until
+from tests.support.cockpit.pictures import screen_text
+from tests.support.sessions import fleets
+from tests.support.sessions.journals import running
+from tests.tui.screens.test_home import INFOS
+from tests.tui.screens.test_latency import eight_gpus
+from tui.cockpit import explaining
+from tui.cockpit.app import Cockpit
+from tui.cockpit.dialogs.dialogs import TextDialog
+from tui.cockpit.explaining import HelpDialog
+from tui.cockpit.keymap import key_names
+from tui.cockpit.screens.agent.agent import AgentScreen
+from tui.cockpit.screens.fleet.fleet import FleetScreen
+from tui.cockpit.screens.home.home import HomeScreen
+from tui.cockpit.screens.review.review import ReviewScreen
+from tui.cockpit.terminal.preferences import Preferences
+from tui.cockpit.viewer import ExitNote
+
+NAMED = {"F": "[F Fleet]", "A": "[A Agent]", "L": "[L Latency]", "V": "[V Review]", "R": "[R Report]"}
+"""Words in brackets on the screen of each key."""
+
+
+def line_of_screens(app: Cockpit) -> str:
+    return app.screen.screens_bar.text
+
+
+async def listed(app: Cockpit, pilot: Pilot[ExitNote], *keys: str) -> list[str]:
+    """Open the palette, press keys and return its entries."""
+    await pilot.press("ctrl+p", *keys)
+    palette = app.screen
+    options = palette.query_one("CommandList")
+    await app.workers.wait_for_complete()
+    await until(pilot, lambda: options.option_count > 0, "entries")  # type: ignore[attr-defined]
+    return [options.get_option_at_index(place).hit.text or "" for place in range(options.option_count)]  # type: ignore[attr-defined]
+
+
+async def test_each_screen_names_all_screens_and_marks_itself() -> None:
+    async with on_fleet(running(), size=NARROW) as (pilot, app):
+        for size in (NARROW, WIDE):
+            await pilot.resize_terminal(*size)
+            for key in ("A", "L", "V", "R", "F"):
+                await pilot.press(key)
+                await until(pilot, lambda: NAMED[key] in line_of_screens(app), f"the screen of {key}")  # noqa: B023
+                row = 0 if not app.screen.header_bar.display else 1
+                assert screen_text(app).split("\n")[row].rstrip() == line_of_screens(app).rstrip()
+
+
+async def test_review_has_the_number_of_attempts_that_wait() -> None:
+    async with on_fleet(fleets.busy().events, size=NARROW) as (_, app):
+        assert " V Review 1 " in line_of_screens(app)
+
+
+async def test_click_on_a_name_goes_there_and_escape_goes_back_to_home() -> None:
+    async with on_fleet(running(), size=NARROW) as (pilot, app):
+        await pilot.click("#screens", offset=(line_of_screens(app).index("Review"), 0))
+        await until(pilot, lambda: isinstance(app.screen, ReviewScreen), "Review")
+        await pilot.click("#screens", offset=(line_of_screens(app).index("Fleet"), 0))
+        await until(pilot, lambda: isinstance(app.screen, FleetScreen), "Fleet")
+        await pilot.press("enter")
+        await until(pilot, lambda: isinstance(app.screen, AgentScreen), "Agent")
+        await pilot.press("escape")
+        assert isinstance(app.screen, FleetScreen)
+        await pilot.press("escape", "escape", "escape")
+        assert isinstance(app.screen, HomeScreen)
+        assert app.is_running
+
+
+async def test_line_of_screens_has_the_keys_of_the_configuration() -> None:
+    async with on_fleet(running(), preferences=Preferences(keys={"go.review": "f2"}), size=NARROW) as (
+        pilot,
+        app,
+    ):
+        assert " f2 Review " in line_of_screens(app)
+        await pilot.press("f2")
+        await until(pilot, lambda: isinstance(app.screen, ReviewScreen), "Review")
+
+
+@pytest.mark.parametrize("keys", [(), ("enter",), ("V",), ("question_mark",), ("escape",)])
+async def test_q_leaves_from_anywhere(keys: tuple[str, ...]) -> None:
+    async with on_fleet(running(), size=NARROW) as (pilot, app):
+        await pilot.press(*keys)
+        await pilot.pause()
+        await pilot.press("q")
+    assert app.return_value.lines
+
+
+async def test_palette_lists_screens_instances_and_actions_and_finds_by_letters_with_gaps() -> None:
+    async with on_fleet(running()) as (pilot, app):
+        entries = await listed(app, pilot)
+        assert entries[:5] == ["Agent", "Latency", "Review", "Report", "Home"]
+        assert entries[5:7] == ["instance softmax#1", "instance softmax#2"]
+        assert entries[-1] == "stop session"
+        assert entries.index("instance vector_add#1") < entries.index("hint softmax#1")
+        await pilot.press("escape")
+        entries = await listed(app, pilot, *"inssm2")
+        assert entries[0] == "instance softmax#2"
+
+
+async def test_palette_of_home_has_sessions_and_a_new_run() -> None:
+    async with on_home(lambda: INFOS) as (pilot, app):
+        entries = await listed(app, pilot)
+        assert entries[0] == "new run"
+        assert set(entries[1 : len(INFOS) + 1]) == {f"session {info.name}" for info in INFOS}
+        await pilot.press("escape")
+
+
+def test_every_key_of_a_screen_has_a_group_in_the_help() -> None:
+    in_windows = ("choice.", "confirm.", "dialog.", "prompt.", "reason.")
+    assert [
+        name
+        for name in key_names(Cockpit)
+        if not explaining.group_of(name) and not name.startswith(in_windows)
+    ] == []
+
+
+async def test_each_screen_and_pane_has_a_help() -> None:
+    async with on_fleet(eight_gpus(), size=NARROW) as (pilot, app):
+        for size in (NARROW, USUAL):
+            await pilot.resize_terminal(*size)
+            for screen in ("F", "A", "L", "V", "R"):
+                await pilot.press(screen)
+                name = NAMED[screen][:3]
+                await until(pilot, lambda name=name: name in line_of_screens(app), f"the screen of {name}")
+                for pane in range(1, 1 + len(app.screen.PANES)):
+                    await pilot.press(str(pane), "question_mark")
+                    await until(pilot, lambda: isinstance(app.screen, HelpDialog), f"help of {screen} {pane}")
+                    await pilot.press("escape")
+
+
+async def test_home_and_form_have_a_help() -> None:
+    async with on_home(lambda: INFOS, size=NARROW) as (pilot, app):
+        for size in (NARROW, USUAL):
+            await pilot.resize_terminal(*size)
+            for keys in ((), ("c",), ("2",)):
+                await pilot.press(*keys, "question_mark")
+                await until(pilot, lambda: isinstance(app.screen, HelpDialog), f"help after {keys}")
+                await pilot.press("escape")
+            await pilot.press("escape")
+            assert isinstance(app.screen, HomeScreen)
+
+
+async def test_help_has_groups_and_is_as_wide_as_the_screen() -> None:
+    async with on_fleet(running(), size=NARROW) as (pilot, app):
+        for size, columns in ((NARROW, 2), (USUAL, 4), (WIDE, 3)):
+            await pilot.resize_terminal(*size)
+            await pilot.press("question_mark")
+            await until(
+                pilot,
+                lambda: isinstance(app.screen, TextDialog) and bool(app.screen.query_one("LineView").lines),
+                "help",
+            )
+            view = app.screen.query_one("LineView")
+            assert view.region.width == size[0]
+            assert max(map(len, view.text.split("\n"))) <= size[0]
+            for title in explaining.GROUPS:
+                assert (title in view.text) is (
+                    title not in ("replay", "form", "attempts and code", "decide")
+                )
+            titles = next(row for row in view.text.split("\n") if "screens " in row)
+            assert sum(title in titles for title in explaining.GROUPS) >= columns
+            await pilot.press("escape")

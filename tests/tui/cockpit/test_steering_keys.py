@@ -1,0 +1,235 @@
+"""Keys and palette commands that steer a session from the cockpit."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import pytest
+from textual.pilot import Pilot
+
+from harness import Verdict
+from sessions import Home
+from sessions.catalog import journal_of
+from sessions.events import InstanceForked, Paused
+from sessions.state.folding import fold
+from tests.support.cockpit.cockpits import (
+    USUAL,
+    RecordingDecider,
+    ScriptedSource,
+    live,
+    on_fleet,
+    replayed,
+    until,
+)
+from tests.support.sessions import stored_sessions as stored
+from tests.support.sessions import story
+from tests.support.sessions.journals import SESSION, EventLog, finished, running
+from tui.actions.line import Order
+from tui.cockpit.app import Cockpit
+from tui.cockpit.desk.desk import NotEdited, edited
+from tui.cockpit.dialogs.dialogs import ConfirmDialog, LineDialog
+from tui.cockpit.palette_commands import SessionCommands
+from tui.cockpit.screens.agent.agent import AgentScreen
+from tui.cockpit.screens.fleet.fleet import FleetScreen
+from tui.cockpit.viewer import ExitNote
+
+Opened = tuple[Pilot[ExitNote], Cockpit, RecordingDecider, ScriptedSource]
+
+
+@asynccontextmanager
+async def fleet(*, refusal: str = "", readonly: bool = False) -> AsyncIterator[Opened]:
+    decider = RecordingDecider(refusal=refusal)
+    started, *events = running()
+    on_gpu = story.changed(started, devices=("0",))
+    app, source = live([on_gpu, *events], decider=decider, readonly=readonly)
+    async with app.run_test(size=USUAL) as pilot:
+        await until(pilot, lambda: isinstance(app.screen, FleetScreen), "the fleet")
+        yield pilot, app, decider, source
+
+
+async def palette(app: Cockpit) -> dict[str, object]:
+    """Commands of the palette by name."""
+    return {each.name: each.run for each in SessionCommands(app.screen)._commands()}
+
+
+async def test_command_of_the_palette_does_what_its_name_says() -> None:
+    async with fleet() as (pilot, app, decider, _):
+        for held, names in (
+            ((), {"pause softmax#1", "pause session"}),
+            (("softmax#1",), {"unpause softmax#1", "pause session"}),
+            (("", "softmax#1"), {"unpause softmax#1", "unpause session"}),
+        ):
+            app.feed.state.on_hold.update(held)
+            commands = await palette(app)
+            assert {name for name in commands if name.startswith(("pause", "unpause"))} == names
+            for name in sorted(names):
+                commands[name]()
+            await until(pilot, lambda: len(decider.decisions) == 2, "both commands")
+            assert {
+                f"{command} {given['instance'] or 'session'}" for _, command, given in decider.decisions
+            } == names
+            decider.decisions.clear()
+
+
+async def test_key_p_pauses_the_instance_under_the_cursor_and_lets_it_go_on() -> None:
+    async with fleet() as (pilot, app, decider, source):
+        await pilot.press("l", "p")
+        await until(pilot, lambda: len(decider.decisions) == 1, "the pause")
+        source.pending = [Paused(instance="softmax#2", by="ada", seq=900)]
+        await until(pilot, lambda: app.feed is not None and bool(app.feed.state.on_hold), "the event")
+        await pilot.press("p")
+        await until(pilot, lambda: len(decider.decisions) == 2, "the end of the pause")
+        assert decider.decisions == [
+            (SESSION, "pause", {"instance": "softmax#2"}),
+            (SESSION, "unpause", {"instance": "softmax#2"}),
+        ]
+
+
+async def test_keys_act_on_all_marked_instances() -> None:
+    async with fleet() as (pilot, app, decider, _):
+        await pilot.press("space", "l", "space", "j", "p")
+        await until(pilot, lambda: len(decider.decisions) == 2, "both pauses")
+        await pilot.press("i")
+        assert isinstance(app.screen, LineDialog)
+        await pilot.press(*"wide", "enter")
+        await until(pilot, lambda: len(decider.decisions) == 4, "both hints")
+        assert {(name, arguments["instance"]) for _, name, arguments in decider.decisions} == {
+            ("pause", "softmax#1"),
+            ("pause", "softmax#2"),
+            ("hint", "softmax#1"),
+            ("hint", "softmax#2"),
+        }
+
+
+async def test_key_i_asks_for_a_hint_and_sends_it() -> None:
+    async with fleet() as (pilot, app, decider, _):
+        await pilot.press("enter", "i")
+        assert isinstance(app.screen, LineDialog)
+        await pilot.press(*"p: wide", "enter")
+        await until(pilot, lambda: bool(decider.decisions), "the hint")
+        assert decider.decisions == [(SESSION, "hint", {"instance": "softmax#1", "text": "p: wide"})]
+        await pilot.press("i", "escape")
+        assert isinstance(app.screen, AgentScreen)
+        assert len(decider.decisions) == 1
+
+
+async def test_key_t_measures_and_key_p_profiles_the_best_attempt_of_the_cell() -> None:
+    async with fleet() as (pilot, _, decider, _source):
+        await pilot.press("l", "t", "h", "t")
+        await until(pilot, lambda: bool(decider.decisions), "the measurement")
+        again = {"attempt": "softmax#1/3", "devices": ("all",)}
+        assert decider.decisions == [(SESSION, "measure", again)], "softmax#2 has no correct attempt"
+        await pilot.press("P")
+        await until(pilot, lambda: len(decider.decisions) == 2, "the profile")
+        assert decider.decisions[1] == (SESSION, "profile", {"attempt": "softmax#1/3", "case": ""})
+
+
+async def test_retire_asks_once() -> None:
+    async with fleet() as (pilot, app, decider, _):
+        for answer in ("escape", "enter"):
+            (await palette(app))["retire softmax#1"]()
+            await until(pilot, lambda: isinstance(app.screen, ConfirmDialog), "the question")
+            await pilot.press(answer)
+            await until(pilot, lambda: isinstance(app.screen, FleetScreen), "the answer")
+        await until(pilot, lambda: bool(decider.decisions), "the command")
+        assert decider.decisions == [(SESSION, "retire", {"instance": "softmax#1"})]
+
+
+async def test_palette_has_each_command_of_the_attempt_and_the_session() -> None:
+    async with fleet() as (pilot, app, decider, _):
+        await pilot.press("enter")
+        commands = await palette(app)
+        for name in ("pin softmax#1/3", "ban softmax#1/3", "measure softmax#1/3", "pause session"):
+            commands[name]()
+        commands["fork softmax#1/3"]()
+        await until(pilot, lambda: isinstance(app.screen, LineDialog), "the hint of the fork")
+        await pilot.press("enter")
+        commands["extend session"]()
+        await until(pilot, lambda: isinstance(app.screen, LineDialog), "the number")
+        await pilot.press("3", "enter")
+        await until(pilot, lambda: len(decider.decisions) == 6, "all commands")
+        assert {(name, *arguments.values()) for _, name, arguments in decider.decisions} == {
+            ("pin", "softmax#1/3"),
+            ("ban", "softmax#1/3"),
+            ("measure", "softmax#1/3", ("all",)),
+            ("pause", ""),
+            ("fork", "softmax#1/3", ""),
+            ("extend", 3),
+        }
+
+
+async def test_gpus_are_lent_and_taken_back() -> None:
+    log = EventLog()
+    log.open(devices=("cpu", "0", "1"))
+    async with on_fleet(log.events) as (_, app):
+        app.feed.state.lent.add("1")
+        names = [name for name in await palette(app) if name.startswith("gpu")]
+        assert names == ["gpu 0 lend", "gpu 1 return"]
+
+
+async def test_refusal_is_a_toast_with_the_words_of_the_engine() -> None:
+    async with fleet(refusal="softmax#1 is already paused") as (pilot, app, _, _source):
+        await pilot.press("p")
+        await until(pilot, lambda: bool(app._notifications), "the toast")
+        (toast,) = app._notifications
+        assert (toast.severity, toast.message) == ("error", "softmax#1 is already paused")
+
+
+async def test_readonly_view_and_past_of_a_replay_have_no_steering() -> None:
+    async with fleet(readonly=True) as (pilot, app, decider, _):
+        await pilot.press("p", "enter", "i", "t", "E")
+        assert isinstance(app.screen, AgentScreen)
+        assert not any(name.startswith(("pause", "stop", "fork")) for name in await palette(app))
+        assert not decider.decisions
+    app = replayed(finished())
+    async with app.run_test(size=USUAL) as pilot:
+        await until(pilot, lambda: isinstance(app.screen, FleetScreen), "the replay")
+        assert not any(name.startswith(("pause", "stop", "fork")) for name in await palette(app))
+
+
+async def test_fork_opens_a_finished_session_again_and_shows_it_live(
+    home: Home, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stored.finished(home)
+    resumed: list[str] = []
+    monkeypatch.setattr("tui.actions.send.plan_at_rest", lambda *_: None)
+    monkeypatch.setattr("tui.actions.send.resume", lambda _, session: resumed.append(session))
+    app = Cockpit(home)
+    async with app.run_test(size=USUAL) as pilot:
+        await asyncio.sleep(0)
+        app.open_session(stored.FIRST)
+        await until(pilot, lambda: isinstance(app.screen, FleetScreen), "the replay")
+        app.commander.carry_out(Order("fork", attempt="softmax#1/2"))
+        await until(pilot, lambda: app.feed is not None and app.feed.live is not None, "the live session")
+        await until(pilot, lambda: bool(app.feed and app.feed.state.forks), "the fork")
+    assert resumed == [stored.FIRST]
+    events = journal_of(home, stored.FIRST).events
+    assert isinstance(events[-1], InstanceForked)
+    assert not fold(events).finished
+
+
+async def test_command_to_a_stopped_session_is_recorded(home: Home) -> None:
+    session = stored.stopped(home, verdict=Verdict.CORRECT)
+    app = Cockpit(home, session=session, mode="live")
+    async with app.run_test(size=USUAL) as pilot:
+        await until(pilot, lambda: isinstance(app.screen, FleetScreen), "the fleet")
+        await until(pilot, lambda: app.feed is not None and bool(app.feed.state.instances), "events")
+        await pilot.press("p")
+        await until(pilot, lambda: bool(app.feed and app.feed.state.on_hold), "the pause")
+    assert fold(journal_of(home, session).events).is_on_hold("softmax#1")
+
+
+def test_editor_gives_the_edited_kernel(tmp_path: Path) -> None:
+    script = tmp_path / "editor.py"
+    script.write_text(
+        "import pathlib, sys; p = pathlib.Path(sys.argv[1]); p.write_text(p.read_text() + '# wide')"
+    )
+    assert edited("x = 1\n", {"EDITOR": f"{sys.executable} {script}"}) == "x = 1\n# wide"
+    with pytest.raises(NotEdited, match="set EDITOR"):
+        edited("x = 1\n", {"EDITOR": str(tmp_path / "missing")})
+    with pytest.raises(NotEdited, match="nothing is sent"):
+        edited("x = 1\n", {"EDITOR": "false"})

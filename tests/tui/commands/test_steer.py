@@ -1,0 +1,93 @@
+"""Commands that steer a session, given to sessions that no engine runs."""
+
+from __future__ import annotations
+
+from harness import Verdict
+from sessions import Home, fold
+from sessions.catalog import journal_of
+from sessions.events import AnyEvent, WaitingForPerson
+from tests.support.command_line import Shell, one_line
+from tests.support.sessions import stored_sessions as stored
+from tui.print.narrate import Narrator
+
+
+def narrated(events: list[AnyEvent]) -> list[str]:
+    narrator = Narrator()
+    return [line for event in events for line in narrator.lines(event)]
+
+
+def test_command_to_a_stopped_session_is_kept_for_its_resume(shell: Shell, home: Home) -> None:
+    stored.stopped(home)
+    assert shell("hint", stored.FIRST, "softmax#1", "Use wide loads.").code == 0
+    assert shell("pause", stored.FIRST).code == 0
+    assert shell("retire", stored.FIRST, "softmax#1").code == 0
+    events = journal_of(home, stored.FIRST).events
+    state = fold(events)
+    assert state.commands[-1].text == "Use wide loads."
+    assert state.is_on_hold("softmax#1")
+    assert "softmax#1" in state.retired
+    lines = "\n".join(narrated(events)[-3:])
+    for words in ("Use wide loads.", "paused by", "retired by"):
+        assert words in lines
+
+
+def test_impossible_command_is_refused_in_one_line(shell: Shell, home: Home) -> None:
+    stored.stopped(home)
+    for arguments, words in (
+        (("stop", stored.FIRST), "not running"),
+        (("unpause", stored.FIRST), "the session is not paused"),
+        (("pause", stored.FIRST, "softmax#7"), "nearest: softmax#1"),
+        (("stop", stored.FIRST, "softmax#1"), "unexpected extra argument"),
+        (("go", stored.FIRST), "no such command 'go'"),
+        (("gpu", stored.FIRST, "0", "lend"), "the session has no GPU"),
+        (("extend", stored.FIRST, "--budget-usd", "nan"), "must be a number of US dollars"),
+    ):
+        done = shell(*arguments)
+        assert done.code != 0, arguments
+        assert words in one_line(done)
+
+
+def test_finished_session_refuses_and_stays_finished(shell: Shell, home: Home) -> None:
+    stored.finished(home)
+    assert "is finished" in one_line(shell("pause", stored.FIRST))
+    assert fold(journal_of(home, stored.FIRST).events).finished
+    assert not home.live(stored.FIRST).folder.exists()
+
+
+def test_waiting_attempt_is_printed_with_the_command_that_decides(home: Home) -> None:
+    recorder = stored.begin(home)
+    stored.attempt(recorder, 1, Verdict.CORRECT)
+    recorder.record(WaitingForPerson(attempt="softmax#1/1"))
+    recorder.close()
+    lines = narrated(journal_of(home, stored.FIRST).events)
+    assert f"wavedeck accept {stored.FIRST} softmax#1/1 --why TEXT" in lines[-1]
+
+
+def test_file_of_an_edit_must_be_readable(shell: Shell, home: Home) -> None:
+    stored.finished(home)
+    done = shell("edit", stored.FIRST, "softmax#1/2", "gone.py")
+    assert "gone.py cannot be read" in one_line(done)
+    assert fold(journal_of(home, stored.FIRST).events).finished
+
+
+def test_title_of_a_finished_session_is_listed_and_found(shell: Shell, home: Home) -> None:
+    stored.finished(home, stored.FIRST)
+    stored.stopped(home, stored.SECOND)
+    assert shell("sessions", "title", stored.FIRST, "Paged attention, night run").code == 0
+    state = fold(journal_of(home, stored.FIRST).events)
+    assert (state.title, state.finished) == ("Paged attention, night run", True)
+    assert not home.live(stored.FIRST).folder.exists(), "it went back to the store"
+    listed = shell("sessions", "list", "--filter", 'title:"night run"').out
+    assert "Paged attention, night run" in listed
+    assert stored.SECOND not in listed
+    assert shell("sessions", "title", stored.SECOND, "two").code == 0
+    assert shell("sessions", "show", stored.SECOND).out.startswith(f"{stored.SECOND}: stopped, two\n")
+    assert shell("sessions", "title", stored.SECOND, "").code == 0
+    assert fold(journal_of(home, stored.SECOND).events).title == ""
+
+
+def test_title_must_be_one_short_line(shell: Shell, home: Home) -> None:
+    stored.finished(home)
+    assert "write it as one line" in one_line(shell("sessions", "title", stored.FIRST, "a\nb"))
+    assert "shorten it to 80" in one_line(shell("sessions", "title", stored.FIRST, "a" * 81))
+    assert "--title: the title has 81 characters" in shell("run", "--title", "a" * 81, "--detach").err

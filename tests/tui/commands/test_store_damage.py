@@ -1,0 +1,185 @@
+"""Commands on a home whose store lost or refuses something: what they print, and how they exit."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+from pathlib import Path
+
+import pytest
+
+from harness import Verdict
+from sessions import Home, LiveFiles, list_sessions
+from sessions.catalog import SessionList
+from sessions.events import WaitingForPerson
+from sessions.journal.journal import read_journal
+from tests.support.command_line import Shell, one_line, scripted_judge, start
+from tests.support.sessions import stored_sessions as stored
+from tests.support.sessions.story import lose
+from tests.support.waiting import wait_until
+from tui.cockpit.screens.home.home_view import about_line, session_row
+from tui.diagnostics import ExitCode
+from tui.doctor import store_checks
+from tui.doctor.doctor_findings import State
+
+__all__ = ["scripted_judge"]
+RUN = ("run", "vector_add", "--model", "recorded:mine", "--devices", "cpu", "--iterations", "2")
+
+
+def stored_only(home: Home, session: str = stored.FIRST) -> None:
+    """Store a stopped session without live files, as a clone of a store has it."""
+    stored.stopped(home, session, verdict=Verdict.CORRECT)
+    shutil.rmtree(home.live(session).folder)
+
+
+@pytest.mark.usefixtures("scripted_judge", "engines")
+def test_run_that_the_store_refuses_exits_with_3_and_ends_later_beside_a_session_that_lost_an_object(
+    shell: Shell, home: Home
+) -> None:
+    stored.vector_add_recording(home, "mine")
+    stored.stopped(home, verdict=Verdict.CRASH)
+    lose(home, f"{stored.FIRST}/starter/softmax/1:evaluation.json")
+    with start(*RUN, "--review", "manual", "--headless") as run:
+        wait_until(lambda: waiting(home), "an attempt that waits")
+        [(live, attempt)] = waiting(home)
+        branch = home.store / "refs" / "heads" / live.session / "_journal"
+        branch.unlink()
+        (branch / "in the way").mkdir(parents=True)
+        assert shell("accept", live.session, attempt, "--why", "right").code == ExitCode.DONE
+        out, err = run.communicate()
+    assert run.returncode == ExitCode.FAILED, out + err
+    assert "cannot be written" in out
+    assert f"wavedeck resume {live.session}" in out
+    assert [info.state for info in list_sessions(home)] == ["stopped", "stopped"]
+    shutil.rmtree(branch)
+    done = shell("resume", live.session)
+    assert done.code == ExitCode.DONE, done
+    assert "cannot be packed" in done.out
+    assert [files.session for files in home.live_sessions()] == [stored.FIRST]
+    assert [info.state for info in list_sessions(home)] == ["finished", "stopped"]
+
+
+def waiting(home: Home) -> list[tuple[LiveFiles, str]]:
+    """Return the attempts that wait for a person, with their session."""
+    return [
+        (live, event.attempt)
+        for live in home.live_sessions()
+        if live.journal.exists()
+        for event in read_journal(live.journal).events
+        if isinstance(event, WaitingForPerson)
+    ]
+
+
+def test_session_without_its_summary_is_damaged_and_the_others_are_listed(shell: Shell, home: Home) -> None:
+    stored.stopped(home, stored.SECOND)
+    stored_only(home)
+    lost = lose(home, f"{stored.FIRST}/_journal:summary.json")
+    done = shell("sessions")
+    assert done.code == ExitCode.DONE
+    assert f"{stored.FIRST} is damaged: the store" in one_line(done)
+    assert f"{lost.parent.name}{lost.name}" in done.err
+    assert "wavedeck doctor --repair" in done.err
+    states = [(info.name, info.state) for info in list_sessions(home)]
+    assert states == [(stored.SECOND, "stopped"), (stored.FIRST, "damaged")]
+    assert SessionList(home).read() == list_sessions(home)
+    assert shell("best").code == ExitCode.DONE
+    assert shell("sessions", "show", stored.FIRST).code == ExitCode.DONE, "its journal can be read"
+
+
+def test_session_with_a_damaged_branch_is_damaged(shell: Shell, home: Home) -> None:
+    stored_only(home)
+    (home.store / "refs" / "heads" / stored.FIRST / "_journal").write_bytes(b"\0\xff garbage")
+    done = shell("sessions", "--json")
+    [listed] = json.loads(done.out)
+    assert (listed["name"], listed["state"]) == (stored.FIRST, "damaged")
+    replayed = shell("replay", stored.FIRST)
+    assert replayed.code == ExitCode.FAILED
+    assert f"branch {stored.FIRST}/_journal is damaged" in one_line(replayed)
+    assert "wavedeck doctor --repair" in replayed.err
+
+
+def test_session_whose_journal_is_a_folder_is_damaged(shell: Shell, home: Home) -> None:
+    stored.stopped(home, stored.SECOND)
+    (home.live(stored.FIRST).journal / "x").mkdir(parents=True)
+    assert [info.state for info in list_sessions(home)] == ["stopped", "damaged"]
+    assert SessionList(home).read() == list_sessions(home)
+    assert "cannot be read (Is a directory)" in one_line(shell("sessions"))
+    assert shell("best").code == ExitCode.DONE
+    shown = shell("replay", stored.FIRST)
+    assert shown.code == ExitCode.FAILED
+    assert "cannot be read (Is a directory)" in one_line(shown)
+    repaired = shell("doctor", "--repair")
+    assert repaired.code == ExitCode.FAILED
+    assert "cannot be read (Is a directory)" in repaired.out
+
+
+def test_damaged_head_is_named_with_its_repair(shell: Shell, home: Home) -> None:
+    stored.finished(home)
+    head = home.store / "HEAD"
+    for content in (b"", b"\0\0\0", None):
+        head.unlink()
+        if content is not None:
+            head.write_bytes(content)
+        for command in ("sessions", "best"):
+            done = shell(command)
+            assert done.code == ExitCode.FAILED
+            assert str(head) in one_line(done)
+            assert "remove" not in done.err
+            assert "wavedeck doctor --repair" in done.err
+
+
+def test_doctor_names_the_damage_and_repairs_it_step_by_step(shell: Shell, home: Home) -> None:
+    stored.stopped(home, stored.SECOND)
+    stored_only(home)
+    lose(home, f"{stored.FIRST}/_journal:summary.json")
+    [finding] = [f for f in store_checks.store(os.environ) if f.subject == "sessions"]
+    assert finding.state is State.WARNING
+    assert f"{stored.FIRST} is damaged" in finding.found
+    assert "wavedeck doctor --repair" in finding.follows
+    (home.store / "HEAD").write_bytes(b"")
+    done = shell("doctor", "--repair")
+    assert (done.code, done.err) == (ExitCode.DONE, "")
+    assert done.out.splitlines() == [
+        f"the store's file {home.store / 'HEAD'} is empty",
+        "  will write HEAD as in a new store; branches and objects stay as they are",
+        "  done",
+        f"the store lost objects of {stored.FIRST}",
+        "  will write them again from its journal",
+        "  done",
+        "2 damages, 0 left",
+    ]
+    assert {info.state for info in list_sessions(home)} == {"stopped"}
+    assert shell("doctor", "--repair").out == f"no damage in {home.store}\n"
+
+
+def test_doctor_says_what_it_cannot_repair(shell: Shell, home: Home) -> None:
+    stored_only(home)
+    lose(home, f"{stored.FIRST}/_journal:journal/00000001.jsonl")
+    done = shell("doctor", "--repair")
+    assert done.code == ExitCode.FAILED
+    assert f"the journal of {stored.FIRST} is damaged" in done.out
+    assert "cannot be repaired here: " in done.out
+    assert done.out.endswith("1 damage, 1 left\n")
+    assert shell("doctor", "--repair", "--json").code == ExitCode.USAGE
+
+
+def test_cockpit_lists_a_damaged_session_with_what_to_do(home: Home) -> None:
+    stored.stopped(home, stored.SECOND)
+    stored_only(home)
+    lose(home, f"{stored.FIRST}/_journal:summary.json")
+    damaged, whole = sorted(SessionList(home).read(), key=lambda info: info.name)
+    assert session_row(damaged).cells[-1].text == "damaged"
+    assert session_row(whole).cells[-1].text == "stopped"
+    assert "wavedeck doctor --repair" in "".join(span.text for span in about_line(damaged))
+
+
+@pytest.mark.parametrize("command", [(), ("status",), ("sessions",), ("best",)])
+def test_home_that_is_a_file_is_an_error(
+    shell: Shell, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, command: tuple[str, ...]
+) -> None:
+    (tmp_path / "file").write_text("")
+    monkeypatch.setenv("WAVEDECK_HOME", str(tmp_path / "file"))
+    done = shell(*command)
+    assert done.code == ExitCode.FAILED
+    assert "cannot be read" in one_line(done)

@@ -1,0 +1,112 @@
+"""Replay screens: time line, playback keys and jumps; a replay writes nothing."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+import pytest
+from textual.pilot import Pilot
+from textual.widgets._toast import Toast
+
+from sessions.state.folding import fold
+from tests.support.cockpit.cockpits import NARROW, USUAL, Clock, replayed, until
+from tests.support.sessions.journals import finished
+from tui.cockpit.data.replays import Replay
+from tui.cockpit.screens.agent.agent import AgentScreen
+from tui.cockpit.screens.fleet.fleet import FleetScreen
+from tui.cockpit.viewer import ExitNote
+
+EVENTS = finished()
+Opened = tuple[Pilot[ExitNote], FleetScreen, Replay]
+
+
+async def loaded(pilot: Pilot[ExitNote]) -> None:
+    await until(pilot, lambda: isinstance(pilot.app.screen, FleetScreen), "the replay")
+
+
+@asynccontextmanager
+async def playing(
+    clock: Clock, *, size: tuple[int, int] = USUAL, speed: float = 1.0
+) -> AsyncIterator[Opened]:
+    app = replayed(EVENTS, clock=clock, speed=speed)
+    async with app.run_test(size=size) as pilot:
+        await loaded(pilot)
+        yield pilot, app.screen, app.feed.replay
+
+
+async def test_replay_plays_at_its_speed_and_pauses() -> None:
+    clock = Clock()
+    async with playing(clock, speed=10.0) as (pilot, screen, replay):
+        assert "playing 10x" in screen.timeline.text
+        clock.now += 2.0
+        await until(pilot, lambda: replay.offset_s > 19.9, "twenty seconds")
+        await pilot.press("p")
+        assert "paused" in screen.timeline.text
+        clock.now += 5.0
+        await pilot.press("minus")
+        assert replay.offset_s == pytest.approx(20.0)
+        assert replay.speed == 5.0
+        await pilot.press("plus", "plus")
+        assert replay.speed == 20.0
+
+
+async def test_toast_leaves_the_time_line_free() -> None:
+    app = replayed(EVENTS)
+    async with app.run_test(size=NARROW, notifications=True) as pilot:
+        await loaded(pilot)
+        timeline = app.screen.timeline.region
+        app.notify("three lines of words, " * 8)
+        await until(pilot, lambda: len(app.screen.query(Toast)) == 2, "both toasts")
+        await until(pilot, lambda: all(each.region for each in app.screen.query(Toast)), "their places")
+        assert not any(each.region.overlaps(timeline) for each in app.screen.query(Toast))
+
+
+async def test_keys_jump_to_marks_and_show_their_state() -> None:
+    async with playing(Clock()) as (pilot, _, replay):
+        await pilot.press("p")
+        for keys, mark in (
+            (("x",), "failures"),
+            (("b",), "bests"),
+            (("w",), "decisions"),
+            (("right_parenthesis",), "attempts"),
+            (("x", "x", "X"), "failures"),
+            (("right_parenthesis", "right_parenthesis", "left_parenthesis"), "attempts"),
+        ):
+            await pilot.press("0", *keys)
+            marks = getattr(replay.story.marks, mark)
+            assert replay.position == marks[0], keys
+            assert not replay.playing
+            assert pilot.app.feed.state == fold(EVENTS[: marks[0]])
+
+
+async def test_keys_step_single_events_and_reach_both_ends() -> None:
+    async with playing(Clock()) as (pilot, screen, replay):
+        await pilot.press("dollar_sign")
+        assert replay.at_end
+        assert f"event {len(EVENTS)}/{len(EVENTS)}" in screen.timeline.text
+        await pilot.press("comma", "comma", "full_stop")
+        assert replay.position == len(EVENTS) - 1
+        await pilot.press("x")
+        assert any(
+            "no failure after this" in notification.message for notification in pilot.app._notifications
+        )
+        await pilot.press("p")
+        assert replay.playing
+        await pilot.press("0")
+        assert replay.position == 0
+        assert screen.tasks.cell_key is None
+
+
+async def test_agent_screen_follows_the_replay_position() -> None:
+    async with playing(Clock()) as (pilot, _, replay):
+        await pilot.press("dollar_sign", "enter")
+        screen = pilot.app.screen
+        assert isinstance(screen, AgentScreen)
+        assert screen.timeline.display
+        assert "3C" in screen.strip.text
+        await pilot.press("0")
+        assert "not started" in screen.head.text
+        await pilot.press("x")
+        assert "[1W]" in screen.strip.text
+        assert replay.position == replay.story.marks.verdicts[0]

@@ -1,0 +1,177 @@
+"""Replays: the shown state equals the fold of the events, at any speed and after any jump."""
+
+from __future__ import annotations
+
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from benchmarks.generated_session.eighty_instances import session
+from harness import Verdict
+from sessions.events import (
+    AttemptJudged,
+    DecisionMade,
+    DecisionUndone,
+    DeviceSampled,
+    EndReason,
+    EngineStarted,
+    InstanceFinished,
+    WaitingForPerson,
+    WinnerExamined,
+)
+from sessions.journal.codec import UnknownEvent
+from sessions.state.folding import apply, fold
+from sessions.state.state import SessionState
+from tests.support.sessions.journals import SESSION, examined, finished
+from tui.cockpit.data import replays
+from tui.cockpit.data.feed import Feed
+from tui.cockpit.data.replays import LONGEST_GAP_S, SPEEDS, Replay, open_story, read_story
+from tui.cockpit.data.timeline import timeline_line
+from tui.cockpit.draw.lines import plain
+
+EVENTS = finished()
+STORY = read_story(SESSION, EVENTS)
+
+
+@given(st.integers(0, len(EVENTS)))
+def test_state_at_any_moment_is_the_fold_of_its_events(count: int) -> None:
+    assert STORY.state_after(count) == fold(EVENTS[:count])
+
+
+@given(st.lists(st.integers(0, len(EVENTS)), max_size=6))
+def test_jumps_end_in_the_same_state_as_playback(places: list[int]) -> None:
+    replay = Replay(STORY, playing=False)
+    feed = Feed(replay)
+    for place in places:
+        replay.seek(place)
+        feed.drain(0.0)
+    assert feed.state == fold(EVENTS[: places[-1]] if places else [])
+
+
+def test_failed_exam_that_changes_the_best_is_a_mark() -> None:
+    failed = WinnerExamined(attempt="softmax#1/3", evaluation=examined(Verdict.WRONG))
+    before = [event for event in EVENTS if not isinstance(event, WinnerExamined)]
+    marks = read_story(SESSION, [*before, failed]).marks
+    assert marks.bests[-1] == len(before) + 1
+    assert marks.verdicts == read_story(SESSION, before).marks.verdicts, "an exam adds no verdict mark"
+
+
+@pytest.mark.parametrize("speed", SPEEDS)
+def test_replay_clock_runs_at_its_speed(speed: float) -> None:
+    replay = Replay(STORY, speed=speed)
+    replay.take(100.0)
+    replay.take(100.5)
+    assert replay.offset_s == pytest.approx(min(0.5 * speed, STORY.duration_s))
+    assert all(offset <= replay.offset_s for offset in STORY.offsets[: replay.position])
+    assert all(offset > replay.offset_s for offset in STORY.offsets[replay.position :])
+
+
+def test_replay_stops_at_the_end_and_starts_again() -> None:
+    replay = Replay(STORY, speed=100.0)
+    for second in range(10):
+        replay.take(float(second))
+    assert replay.at_end
+    assert not replay.playing
+    replay.toggle()
+    assert replay.playing
+    assert replay.position == 0
+
+
+def test_story_plays_before_its_marks_are_found() -> None:
+    story = open_story(SESSION, EVENTS)
+    replay = Replay(story, speed=100.0)
+    replay.take(0.0)
+    replay.take(0.2)
+    place = replay.position
+    assert 0 < place < len(EVENTS)
+    replay.extend(story.with_marks())
+    assert replay.position == place
+    assert replay.story.marks == STORY.marks
+    assert replay.story.state_after(place) == story.state_after(place)
+
+
+def test_beginning_plays_on_in_the_whole_story() -> None:
+    beginning = open_story(SESSION, EVENTS[:20], is_whole=False)
+    replay = Replay(beginning, speed=100.0)
+    feed = Feed(replay)
+    for second in range(1000):
+        feed.drain(float(second))
+    assert (replay.position, replay.playing, replay.at_end) == (20, True, False), "it waits for the rest"
+    assert "reading the rest" in plain(timeline_line(replay, 160))
+    replay.extend(STORY)
+    feed.drain(1001.0)
+    assert replay.position > 20
+    assert feed.state == fold(EVENTS[: replay.position])
+    assert "reading" not in plain(timeline_line(replay, 160))
+
+
+def test_end_of_the_beginning_leads_to_the_end_of_the_story() -> None:
+    replay = Replay(open_story(SESSION, EVENTS[:20], is_whole=False), playing=False)
+    replay.seek(20)
+    replay.extend(STORY)
+    assert replay.at_end
+
+
+def test_marks_point_to_their_events() -> None:
+    verdicts = [EVENTS[place - 1] for place in STORY.marks.verdicts]
+    assert [type(event) for event in verdicts] == [AttemptJudged] * 5
+    decisions = [type(EVENTS[place - 1]) for place in STORY.marks.decisions]
+    assert decisions == [DecisionMade, DecisionMade, DecisionUndone]
+    bests = [EVENTS[place - 1] for place in STORY.marks.bests]
+    assert [event.attempt for event in bests if isinstance(event, AttemptJudged)] == [
+        "softmax#1/2",
+        "softmax#1/3",
+        "vector_add#1/1",
+    ]
+
+
+def test_long_gaps_between_events_are_shortened() -> None:
+    late = [msgspec.structs.replace(event, wall=event.wall + 40_000.0) for event in EVENTS[50:]]
+    story = read_story(SESSION, [*EVENTS[:50], *late])
+    assert story.duration_s < STORY.duration_s + LONGEST_GAP_S + 1
+
+
+def test_unknown_events_are_counted() -> None:
+    story = read_story(SESSION, [*EVENTS, UnknownEvent("of_tomorrow", 999, EVENTS[-1].wall)])
+    assert story.state_after(len(story.events)).skipped_events == 1
+
+
+def test_empty_session_can_be_replayed() -> None:
+    replay = Replay(read_story(SESSION, []))
+    assert replay.take(1.0).events == ()
+    replay.step(1)
+    assert replay.position == 0
+
+
+def test_time_line_marks_verdicts_bests_and_decisions() -> None:
+    signs = dict.fromkeys(sign for sign, _ in STORY.landmarks)
+    assert {"C", "X", "*", "+"} <= set(signs)
+    moments = {sign: [moment for landmark, moment in STORY.landmarks if landmark == sign] for sign in signs}
+    shares = [offset / STORY.duration_s for offset in STORY.offsets]
+    assert moments["*"] == [shares[mark - 1] for mark in STORY.marks.bests]
+    assert set(moments["+"]) <= {shares[mark - 1] for mark in STORY.marks.decisions}
+    order = [sign for sign, _ in STORY.landmarks]
+    assert order.index("X") > len(moments["C"]) - 1, "a correct sign must not cover a failure"
+    assert order.index("+") > order.index("*"), "no sign must cover a decision"
+
+
+def test_jumps_over_checkpoints_end_in_the_fold(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(replays, "EVERY", 97)
+    events = session(3, 4, 8, pieces=2)
+    middle = len(events) // 2
+    crashed = EngineStarted(
+        host="node17", pid=4343, resumed=True, seq=9000, wall=events[middle].wall, mono=0.1
+    )
+    ends = InstanceFinished(task="starter/softmax", instance=1, reason=EndReason.RETIRED)
+    samples = [event for event in events[middle:] if isinstance(event, DeviceSampled)]
+    waits = WaitingForPerson(attempt="softmax#1/2")
+    events = [*events[:middle], crashed, waits, *samples, ends, *samples[:200]]
+    story = read_story(SESSION, events)
+    state = SessionState()
+    for count, event in enumerate(events):
+        if count % 41 == 0:
+            assert story.state_after(count) == state
+        apply(state, event)
+    assert story.state_after(len(events)) == state
+    assert story.state_after(100) == fold(events[:100]), "a jump must not change a checkpoint"

@@ -1,0 +1,178 @@
+"""Live tail of a session: it returns new events and knows if an engine runs."""
+
+from __future__ import annotations
+
+import shutil
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+import pytest
+
+from sessions import Home
+from sessions.events import AnyEvent, DecisionMade, SessionExtended
+from sessions.files import FileLock
+from sessions.state.folding import fold
+from tests.support.sessions.journals import SESSION, append, finished, running, write_live
+from tests.support.waiting import wait_until
+from tui.cockpit.data import sources
+from tui.cockpit.data.feed import Feed
+from tui.cockpit.data.sources import LiveTail
+
+POLL_S = 0.005
+
+
+@contextmanager
+def watching(home: Home, **options: object) -> Iterator[Feed]:
+    feed = Feed(LiveTail(home, SESSION, poll_s=POLL_S, **options))
+    feed.source.start()
+    try:
+        yield feed
+    finally:
+        feed.source.close()
+
+
+def drain_until(feed: Feed, condition: Callable[[], bool]) -> None:
+    def drained() -> bool:
+        feed.drain(time.monotonic())
+        return condition()
+
+    wait_until(drained, "the events", shown=lambda: f"event {feed.state.last_seq}", poll_s=POLL_S)
+
+
+def decided(events: list[AnyEvent]) -> DecisionMade:
+    return DecisionMade(
+        attempt="softmax#1/3", accepted=True, by="ada", seq=len(events) + 1, wall=events[-1].wall + 1
+    )
+
+
+def test_later_events_arrive_once(home: Home) -> None:
+    events = finished()
+    journal = write_live(home, events[:40])
+    with watching(home) as feed:
+        drain_until(feed, lambda: feed.state.last_seq == 40)
+        append(journal, events[40:])
+        drain_until(feed, lambda: feed.state.last_seq == len(events))
+        assert feed.state == fold(events)
+
+
+def test_long_journal_is_read_no_faster_than_it_is_shown(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sources, "PORTION_BYTES", 4000)
+    monkeypatch.setattr(sources, "MOST_EVENTS", 20)
+    events = finished()
+    write_live(home, events)
+    with watching(home) as feed:
+        seen = 0
+        while feed.state.last_seq < len(events):
+            seen = max(seen, feed.live.behind)
+            feed.drain(0.0)
+            time.sleep(POLL_S)
+        assert feed.state == fold(events)
+        assert 20 < seen < len(events) // 2
+
+
+def test_tail_waits_for_a_missing_journal(home: Home) -> None:
+    with watching(home) as feed:
+        feed.drain(0.0)
+        assert feed.state.started is None
+        write_live(home, running())
+        drain_until(feed, lambda: feed.state.started is not None)
+
+
+def test_missing_engine_is_reported_with_resume(home: Home) -> None:
+    write_live(home, running())
+    lock = FileLock(home.live(SESSION).lock)
+    assert lock.acquire()
+    with watching(home) as feed:
+        drain_until(feed, lambda: feed.state.last_seq == len(running()))
+        assert feed.trouble() == ""
+        lock.release()
+        drain_until(feed, lambda: feed.trouble() != "")
+        assert f"wavedeck resume {SESSION}" in feed.trouble()
+
+
+def test_finished_session_is_in_trouble_until_its_live_files_are_gone(home: Home) -> None:
+    write_live(home, finished())
+    with watching(home) as feed:
+        drain_until(feed, lambda: feed.state.finished)
+        drain_until(feed, lambda: feed.trouble() != "")
+        assert feed.trouble().startswith("Finished, but not in the store.")
+        assert f"wavedeck resume {SESSION}" in feed.trouble()
+        shutil.rmtree(home.live(SESSION).folder)
+        drain_until(feed, lambda: feed.trouble() == "")
+
+
+def test_tail_waits_for_the_rest_of_a_torn_line(home: Home) -> None:
+    events = running()
+    journal = write_live(home, events[:10])
+    with watching(home) as feed:
+        drain_until(feed, lambda: feed.state.last_seq == 10)
+        whole = journal.read_bytes()
+        append(journal, events[10:11])
+        added = journal.read_bytes()[len(whole) :]
+        journal.write_bytes(whole + added[:20])
+        drain_until(feed, lambda: True)
+        journal.write_bytes(whole + added)
+        drain_until(feed, lambda: feed.state.last_seq == 11)
+        assert feed.state.skipped_events == 0
+
+
+def test_decision_in_the_store_is_found(home: Home) -> None:
+    events: list[AnyEvent] = finished()
+    decision = decided(events)
+    write_live(home, events)
+    with watching(home, stored=lambda *_: [*events, decision]) as feed:
+        drain_until(feed, lambda: feed.state.finished)
+        feed.live.look_again()
+        drain_until(feed, lambda: feed.state.attempt("softmax#1/3").decision is not None)
+        assert feed.state.last_seq == decision.seq
+
+
+def test_unreadable_store_is_reported_and_read_again(home: Home) -> None:
+    events: list[AnyEvent] = finished()
+    broken = True
+
+    def stored(*_: object) -> list[AnyEvent]:
+        if broken:
+            raise OSError(5, "Input/output error")
+        return [*events, decided(events)]
+
+    write_live(home, events)
+    with watching(home, stored=stored) as feed:
+        drain_until(feed, lambda: feed.state.finished)
+        live = feed.live
+        live.look_again()
+        drain_until(feed, lambda: live.health.error == "cannot read the store: Input/output error")
+        broken = False
+        drain_until(feed, lambda: feed.state.attempt("softmax#1/3").decision is not None)
+        drain_until(feed, lambda: not live.health.error)
+
+
+def test_decision_is_found_after_the_session_lock_is_released(home: Home) -> None:
+    events: list[AnyEvent] = finished()
+    write_live(home, events)
+    lock = FileLock(home.live(SESSION).lock)
+    assert lock.acquire()
+    with watching(home, stored=lambda *_: [*events, decided(events)]) as feed:
+        drain_until(feed, lambda: feed.state.finished)
+        assert feed.live.health.running
+        live = feed.live
+        live.look_again()
+        for _ in range(3):
+            before = live.health
+            drain_until(feed, lambda before=before: live.health is not before)  # type: ignore[misc]
+        assert feed.state.attempt("softmax#1/3").decision is None
+        lock.release()
+        drain_until(feed, lambda: feed.state.attempt("softmax#1/3").decision is not None)
+
+
+def test_session_that_is_opened_again_elsewhere_goes_on(home: Home) -> None:
+    events: list[AnyEvent] = finished()
+    journal = write_live(home, events)
+    with watching(home) as feed:
+        drain_until(feed, lambda: feed.state.finished)
+        journal.unlink()
+        asked = SessionExtended(iterations=3, by="ada", seq=len(events) + 1, wall=events[-1].wall + 1)
+        write_live(home, [*events, asked])
+        drain_until(feed, lambda: not feed.state.finished)
+        assert feed.state == fold([*events, asked])

@@ -1,0 +1,319 @@
+"""One fixture state on every surface: speed, gain, findings, exam, accepted kernel and counts say the same everywhere."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+
+import msgspec
+import pytest
+
+from engine.prompting.figures import achieved
+from harness import Estimate, Verdict
+from harness.wire.results.evaluation import Finding
+from sessions import SessionState, fold
+from sessions import events as ev
+from sessions.best_ever import BestEver
+from sessions.state.bests import measured_bests
+from sessions.state.description import summarise
+from sessions.state.info import Standing, info_of
+from sessions.store.attempt_commits import attempt_message
+from tests.support.judge.evaluations import failed, judged
+from tests.support.sessions import story
+from tests.support.sessions.journals import FAST_SOURCE, RIGHT_SOURCE, EventLog, examined
+from tests.support.sessions.measured_sessions import softmax_cases, timed
+from tui.cockpit.draw.lines import plain
+from tui.cockpit.screens.agent.agent_head import strip_line
+from tui.cockpit.screens.agent.page import PageSubject
+from tui.cockpit.screens.agent.tabs import page_of
+from tui.cockpit.screens.agent.verdict import head_lines
+from tui.cockpit.screens.fleet import fleet_view
+from tui.cockpit.screens.header import header_line
+from tui.cockpit.screens.latency.captions import title_lines
+from tui.cockpit.screens.report import report_view
+from tui.cockpit.screens.review.evidence import evidence
+from tui.commands.watch.best import FIELDS as BEST_FIELDS
+from tui.commands.watch.status import FIELDS as STATUS_FIELDS
+from tui.facts.attempt import gain_words
+from tui.facts.attention import attention
+from tui.facts.evaluation import counted
+from tui.facts.evaluation.certainty import certainty_words, exam_sentence, tolerance_words
+from tui.facts.evaluation.page import evaluation_tables
+from tui.facts.evaluation.verdict import headline
+from tui.facts.instance import FactsCache
+from tui.facts.report import PANES, facts_of, report_of
+from tui.facts.report.attempt_sections import changes_of, decision_sections
+from tui.facts.report.count_sections import task_costs
+from tui.facts.report.document import Document
+from tui.facts.report.metric_sections import metric_sections
+from tui.facts.report.reading import ReportReader
+from tui.facts.report.tables import CONTAMINATION
+from tui.facts.report.winner_sections import winner_sections
+from tui.print.plain import listing, tables_text
+from tui.print.report import as_html, as_latex, as_markdown, as_text
+from tui.print.summary import outcomes, summary
+
+BEST = "softmax#1/2"
+SPEED = ">= 2.24x"
+EXACT = "1.80x [1.78, 1.82] exact, 4 of 6"
+GAIN = "+4 %"
+
+
+def session() -> SessionState:
+    """Return a session with a bound, a case without a ratio, findings, three decisions and an attempt that counts nowhere."""
+    log = EventLog()
+    log.open(devices=("2",), review="manual")
+    log.events[0] = story.changed(log.events[0], tasks=("starter/softmax",), instances=2)
+    for instance in (1, 2):
+        log.add(ev.InstanceStarted(task="starter/softmax", instance=instance), after_s=0.1)
+    past_the_end = Finding("out_of_bounds", "reads 3 elements past the end of x", "ragged", 14)
+    fast = msgspec.structs.replace(timed(softmax_cases()), findings=(past_the_end,))
+    log.attempt("softmax#1/1", RIGHT_SOURCE, timed(softmax_cases(1.06)), price=0.2)
+    log.attempt(
+        BEST,
+        FAST_SOURCE,
+        fast,
+        origin=ev.Origin.OPTIMIZE,
+        base="softmax#1/1",
+        strategy="One pass.",
+        price=0.3,
+    )
+    log.attempt("softmax#2/1", RIGHT_SOURCE, timed(softmax_cases(1.5)), price=0.2)
+    log.attempt("softmax#2/2", RIGHT_SOURCE, failed(Verdict.INFRA_ERROR), price=0.1)
+    log.attempt("softmax#2/3", RIGHT_SOURCE, timed(softmax_cases(1.4)), price=0.1)
+    log.exam(BEST, msgspec.structs.replace(examined(), task="starter/softmax"))
+    log.add(ev.DecisionMade(attempt=BEST, accepted=True, why="reads once", by="ada"), after_s=9.0)
+    log.add(ev.DecisionMade(attempt="softmax#2/1", accepted=True, why="simpler", by="kim"), after_s=9.0)
+    log.add(ev.DecisionMade(attempt="softmax#2/3", accepted=False, why="reads twice", by="ada"), after_s=9.0)
+    log.add(ev.WaitingForPerson(attempt=BEST), after_s=0.2)
+    return fold(log.events)
+
+
+def fleet(state: SessionState) -> str:
+    cache = FactsCache()
+    tasks = [fleet_view.task_facts("starter/softmax", cache.all(state))]
+    _, table = fleet_view.fleet_table(tasks, 157, changes={}, now_wall=0.0)
+    return " ".join(cell.text for cell in table.rows[0].cells)
+
+
+def agent(state: SessionState) -> str:
+    instance = state.instances["softmax#1"]
+    head = head_lines(state.attempt(BEST), instance)
+    return "\n".join([plain(strip_line(instance, state.attempt(BEST), 157)), *map(plain, head)])
+
+
+def latency(state: SessionState) -> str:
+    return "\n".join(map(plain, title_lines(state.attempt(BEST), 157)))
+
+
+def review(state: SessionState) -> str:
+    instance = state.instances["softmax#1"]
+    return "\n".join(map(plain, evidence(state, state.attempt(BEST), instance, wall=None, width=157)))
+
+
+def report_screen(state: SessionState) -> str:
+    report = report_of(state)
+    sections = winner_sections(report)
+    rows = [" ".join(cell.text for cell in row.cells) for row in report_view.shown_rows(sections[0])]
+    return "\n".join([*rows, *map(plain, report_view.detail_lines(sections, BEST, 157))])
+
+
+def printed_report(state: SessionState) -> str:
+    return as_text(document(state))
+
+
+def document(state: SessionState) -> Document:
+    return ReportReader([report_of(state)], None).document(kernels=True, metrics=True)
+
+
+def html(state: SessionState) -> str:
+    return as_html(document(state)).replace("&gt;", ">")
+
+
+def markdown(state: SessionState) -> str:
+    return as_markdown(document(state))
+
+
+def latex(state: SessionState) -> str:
+    return as_latex(document(state)).replace(r"$\geq$", ">=")
+
+
+def prompt(state: SessionState) -> str:
+    return achieved(state.attempt(BEST).evaluation)
+
+
+def commit(state: SessionState) -> str:
+    return attempt_message(state.attempt(BEST))
+
+
+def eval_line(state: SessionState) -> str:
+    return headline(state.attempt(BEST).evaluation)
+
+
+def best(state: SessionState) -> str:
+    return listing(
+        BEST_FIELDS, [BestEver("20261118-090000-geak-1a2b", measured) for measured in measured_bests(state)]
+    )
+
+
+def status(state: SessionState) -> str:
+    return listing(
+        STATUS_FIELDS, [info_of("20261118-090000-geak-1a2b", None, summarise(state), running=True)]
+    )
+
+
+def notices(state: SessionState) -> str:
+    return "\n".join(concern.words for concern in attention(state, now_wall=0.0, health=None))
+
+
+SURFACES: list[Callable[[SessionState], str]] = [
+    fleet, agent, latency, review, report_screen, printed_report, html, markdown, latex, prompt, commit, eval_line, best,
+    status, notices, summary,
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("surface", SURFACES, ids=lambda surface: surface.__name__)
+def test_every_surface_shows_the_speed_that_ranks(surface: Callable[[SessionState], str]) -> None:
+    shown = surface(session())
+    assert SPEED in shown.replace(">=2.24", ">= 2.24")
+    if surface not in WHOLE_SESSION:
+        single_cases = {f"{case.speedup:.2f}x" for case in softmax_cases() if case.speedup}
+        figures = set(re.findall(r"(?<![\d.])\d+\.\d\dx", shown))
+        assert figures <= {"2.24x", "1.80x", "12.16x", *single_cases}
+
+
+WHOLE_SESSION = (fleet, review, printed_report, html, markdown, latex, report_screen)
+"""Surfaces that also show the speeds of other attempts."""
+
+
+@pytest.mark.parametrize(
+    "surface",
+    [agent, latency, review, report_screen, printed_report, html, markdown, latex, prompt, best, commit],
+)
+def test_surfaces_with_room_show_the_exact_cases_beside_it(surface: Callable[[SessionState], str]) -> None:
+    assert EXACT in surface(session())
+
+
+@pytest.mark.parametrize(
+    "surface", [fleet, agent, review, report_screen, printed_report, html, eval_line, summary]
+)
+def test_findings_are_marked(surface: Callable[[SessionState], str]) -> None:
+    assert re.search(r"!|1 finding|past the end of x", surface(session()))
+
+
+def test_exam_and_tolerance_have_one_sentence_each() -> None:
+    state = session()
+    attempt, instance = state.attempt(BEST), state.instances["softmax#1"]
+    exam, tolerance = exam_sentence(attempt, instance), tolerance_words(attempt.evaluation)
+    for text in (review(state), certainty_words(attempt, instance)):
+        assert exam in text
+    for text in (review(state), agent(state), eval_line(state), certainty_words(attempt, instance)):
+        assert tolerance in text
+    for surface in (agent, latency, printed_report, report_screen, summary):
+        assert str(attempt.confirmation) in surface(state)
+
+
+def test_metrics_keep_the_bound_of_a_winner() -> None:
+    report = report_of(session())
+    _, by_task = metric_sections(report)
+    cells = {
+        column.title: cell.text for column, cell in zip(by_task.columns, by_task.rows[0].cells, strict=True)
+    }
+    assert cells["speedup"] == SPEED
+    assert cells["GEAK mean"].startswith(">= ")
+
+
+def test_case_has_the_same_times_on_the_printed_page_and_in_the_tabs() -> None:
+    attempt = session().attempt(BEST)
+    printed = tables_text(evaluation_tables(attempt.evaluation)).splitlines()
+    for tab in ("verdict", "speed"):
+        drawn = [plain(row).rstrip() for row in page_of(tab, PageSubject(attempt), 10_000)]
+        rows = [row for row in drawn if row.startswith(attempt.evaluation.latency[0].case)]
+        assert rows
+        assert {f"  {row}" for row in rows} <= set(printed)
+
+
+def test_gain_is_the_same_in_review_header_and_report() -> None:
+    state = session()
+    assert gain_words(state.attempt(BEST), state.instances["softmax#1"]) == GAIN
+    assert f"own gain {GAIN}" in notices(state)
+    change = next(change for change in changes_of(state) if change.attempt.attempt == BEST)
+    assert change.gain == pytest.approx(0.04, abs=0.005)
+
+
+def test_judged_attempts_are_counted_alike() -> None:
+    state = session()
+    info = info_of("s", None, summarise(state), running=True)
+    assert info.state is Standing.RUNNING
+    assert info.attempts == report_of(state).tally.judged == 4
+    assert "4 judged, 1 not counted" in summary(state)
+    cache = FactsCache()
+    header = header_line(state, cache.all(state), name="s", status=(), concerns=(), width=200)
+    assert "4 attempts" in plain(header)
+    assert "4 judged, 100 % correct, 1 not counted" in printed_report(state)
+
+
+def test_best_attempts_and_spending_are_the_same_everywhere() -> None:
+    state = session()
+    report = report_of(state)
+    (outcome,) = outcomes(state)
+    bests = {outcome.best.attempt, report.winners[0].attempt, report.metrics[0].best_attempt}
+    assert bests == {BEST} == set(summarise(state).best.values())
+    (cost,) = task_costs(state)
+    assert (outcome.attempts, cost.attempts, report.metrics[0].attempts) == (4, 4, 4)
+    assert cost.spent.cost_usd == report.metrics[0].cost_usd == pytest.approx(state.cost_usd)
+    spent = facts_of(report)["spent"]
+    assert spent in summary(state)
+    assert spent in printed_report(state)
+
+
+def test_decisions_are_counted_alike() -> None:
+    state = session()
+    report = report_of(state)
+    assert facts_of(report)["people"].startswith("2 accepted, 1 rejected")
+    assert len(decision_sections(report)[0].rows) == 3
+    assert plain(report_view.summary_line(report, 157)).count("2 accepted, 1 rejected") == 1
+
+
+def test_report_screen_has_the_cells_of_the_printed_report() -> None:
+    state = session()
+    report = report_of(state)
+    on_screen = {section.title: section for pane in PANES.values() for section in pane(report)}
+    for section in document(state).sections:
+        needs_files = section.name == CONTAMINATION  # only a printed report reads the files of the tasks
+        assert needs_files or on_screen[section.title].rows == section.rows
+        shown = [[cell.text for cell in row.cells] for row in report_view.shown_rows(section)]
+        printed = section.printed()[1]
+        if not any(cell.style == "bar" for row in section.rows for cell in row.cells):
+            assert all(set(cells) <= set(texts) for cells, texts in zip(printed, shown, strict=True))
+
+
+def test_report_names_the_kernel_that_was_accepted_last() -> None:
+    text = printed_report(session())
+    assert re.search(r"softmax#1/2 +correct +accepted, replaced by softmax#2/1 +ada", text)
+    assert re.search(r"softmax#2/3 +correct +rejected +ada .* reads twice", text)
+    winner = report_of(session()).winners[0]
+    assert (winner.is_chosen, winner.chosen.attempt) == (False, "softmax#2/1")
+
+
+def test_estimate_of_one_case_is_that_of_its_row() -> None:
+    """The sentence and the column count the same bytes: those that a die's cache cannot answer, where that is known."""
+    bounds = Estimate("gfx942", "ragged", {"m": 8}, 50.0, 175.0, "compute", "memory", "peaks", shared_us=75.0)
+    evaluation = judged(estimate=(bounds,))
+    (row,) = counted.estimates_table(evaluation).rows
+    assert counted.estimate_words(evaluation) == "est. 1.50x roof"
+    assert "est. 1.50x roof" in [cell.text for cell in row.cells]
+
+
+def test_best_that_is_accepted_and_confirmed_has_both_marks_in_fleet_and_report() -> None:
+    log = EventLog()
+    log.open(devices=("2",))
+    log.events[0] = story.changed(log.events[0], tasks=("starter/softmax",), instances=1)
+    log.add(ev.InstanceStarted(task="starter/softmax", instance=1))
+    log.attempt("softmax#1/1", RIGHT_SOURCE, timed(softmax_cases()))
+    log.exam("softmax#1/1", msgspec.structs.replace(examined(), task="starter/softmax"))
+    assert " = " in fleet(fold(log.events))
+    log.add(ev.DecisionMade(attempt="softmax#1/1", accepted=True, why="reads once", by="ada"))
+    state = fold(log.events)
+    for surface in (fleet, printed_report):
+        assert " += " in surface(state)

@@ -1,0 +1,151 @@
+"""Report screen: winners first, panes below, ways to other screens, files; live, in replay and over sessions."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import msgspec
+import pytest
+from syrupy.assertion import SnapshotAssertion
+from textual.pilot import Pilot
+from textual.widgets._toast import Toast
+
+from sessions.events import AnyEvent, AttemptJudged, SessionStarted
+from tests.support.cockpit.cockpits import NARROW, USUAL, WIDE, ScriptedSource, at_home, live, replayed, until
+from tests.support.cockpit.pictures import picture
+from tests.support.sessions.journals import SESSION
+from tests.support.sessions.measured_sessions import measured
+from tui.cockpit.app import Cockpit
+from tui.cockpit.data.replays import Story, read_story
+from tui.cockpit.desk.messages import OpenReport
+from tui.cockpit.screens.agent.agent import AgentScreen
+from tui.cockpit.screens.fleet.fleet import FleetScreen
+from tui.cockpit.screens.home.home import HomeScreen
+from tui.cockpit.screens.report.merged_report import MergedReportScreen
+from tui.cockpit.screens.report.report import ReportScreen
+from tui.cockpit.viewer import ExitNote
+
+Opened = tuple[Pilot[ExitNote], Cockpit, ScriptedSource, ReportScreen]
+
+
+@asynccontextmanager
+async def opened(events: Sequence[AnyEvent], size: tuple[int, int] = NARROW) -> AsyncIterator[Opened]:
+    """Open the Report of a running session with these events, by its key."""
+    app, source = live(events)
+    async with app.run_test(size=size, notifications=True) as pilot:
+        await until(pilot, lambda: isinstance(app.screen, FleetScreen), "Fleet")
+        await pilot.press("R")
+        await until(pilot, lambda: isinstance(app.screen, ReportScreen), "Report")
+        await pilot.pause()
+        yield pilot, app, source, app.screen
+
+
+@pytest.mark.parametrize(("size", "key"), [(NARROW, "1"), (NARROW, "2"), (USUAL, "3"), (WIDE, "1")], ids=str)
+async def test_pictures(size: tuple[int, int], key: str, snapshot: SnapshotAssertion) -> None:
+    async with opened(measured(), size) as (pilot, app, _, _):
+        await pilot.press(key)
+        await pilot.pause()
+        assert picture(app) == snapshot
+
+
+async def test_keys_lead_through_the_report_to_attempts_and_back() -> None:
+    async with opened(measured()) as (pilot, app, _, screen):
+
+        async def enter(attempt: str) -> None:
+            await pilot.press("enter")
+            await until(pilot, lambda: isinstance(app.screen, AgentScreen), "Agent")
+            assert app.screen.attempt.attempt == attempt
+            await pilot.press("escape")
+            await until(pilot, lambda: app.screen is screen, "Report again")
+
+        assert screen.winners.cursor_key == "softmax#1/3"
+        assert "accepted file  starter/softmax/kernel.py" in screen.detail.text
+        await pilot.press("j")
+        assert screen.detail.text.startswith("rms_norm#1/1")
+        await pilot.press("k")
+        await enter("softmax#1/3")
+        await pilot.press("G")
+        assert "ended: budget spent" in screen.detail.text
+        await enter("matmul#1/1")
+        await pilot.press("g", "x")
+        assert screen.panes["attempts"].table.has_focus
+        assert screen.panes["attempts"].table.cursor_key == "softmax#1/1"
+        await pilot.press("w")
+        assert screen.winners.has_focus
+        assert screen.winners.cursor_key == "rms_norm#1/1"
+        await pilot.press("5")
+        table = screen.panes["decisions"].table
+        assert table.has_focus
+        assert [cell.text for cell in table.rows[0].cells][2:] == [
+            "accepted",
+            "ada",
+            "2026-11-20 14:04",
+            "reads once",
+        ]
+        await enter("softmax#1/3")
+        for key in ("6", "7"):
+            await pilot.press(key, "enter", "L")
+            await pilot.pause()
+            assert app.screen is screen, "rows of cost and metrics have no attempt"
+        await pilot.press("escape")
+        await until(pilot, lambda: isinstance(app.screen, FleetScreen), "Fleet again")
+
+
+async def test_new_verdict_changes_an_open_report() -> None:
+    events = measured()
+    names = [event.attempt if isinstance(event, AttemptJudged) else "" for event in events]
+    best = names.index("softmax#1/3")
+    async with opened(events[:best]) as (pilot, app, source, screen):
+        assert [winner.attempt for winner in screen.report.winners] == ["softmax#1/2"]
+        source.pending = list(events[best:])
+        app.frame()
+        await pilot.pause()
+        assert "softmax" in screen.winners.text.splitlines()[1]
+        assert screen.winners.rows[0].key == "softmax#1/3"
+
+
+async def test_replay_shows_the_report_as_it_was_then() -> None:
+    app = replayed(measured())
+    async with app.run_test(size=NARROW) as pilot:
+        await until(pilot, lambda: isinstance(app.screen, FleetScreen), "Fleet")
+        await pilot.press("dollar_sign", "R")
+        await until(pilot, lambda: isinstance(app.screen, ReportScreen), "Report")
+        assert "2 of 3 solved" in app.screen.summary.text
+        await pilot.press("0")
+        await pilot.pause()
+        assert "0 judged" in app.screen.summary.text
+        assert app.screen.winners.empty == "There is no winner. No attempt was judged yet."
+
+
+def files_in(folder: Path) -> list[str]:
+    """Return the names of the reports in a folder."""
+    return sorted(file.name for file in folder.glob("report-*"))
+
+
+async def test_files_are_written_and_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    async with opened(measured()) as (pilot, app, _, _):
+        await pilot.press("O")
+        await until(pilot, lambda: bool(app.screen.query(Toast)), "the note")
+    assert files_in(tmp_path) == [f"report-{SESSION}.{ending}" for ending in ("csv", "html", "md")]
+
+
+async def test_several_sessions_have_one_report_at_home() -> None:
+    def load(name: str) -> Story:
+        first, *events = measured()
+        assert isinstance(first, SessionStarted)
+        return read_story(name, [msgspec.structs.replace(first, session=name), *events])
+
+    app = at_home(list, load=load)
+    async with app.run_test(size=NARROW) as pilot:
+        await until(pilot, lambda: isinstance(app.screen, HomeScreen), "Home")
+        app.post_message(OpenReport(("first", "second")))
+        await until(pilot, lambda: isinstance(app.screen, MergedReportScreen), "the merged report")
+        screen = app.screen
+        await until(pilot, lambda: "Winners of all sessions" in screen.page.text, "its tables")
+        assert "2: first, second" in screen.page.text
+        assert "softmax#1/3" in screen.page.text
+        await pilot.press("escape")
+        await until(pilot, lambda: isinstance(app.screen, HomeScreen), "Home again")

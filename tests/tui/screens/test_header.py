@@ -1,0 +1,148 @@
+"""Header of every screen: what it keeps at which width, and what it says of unusual states."""
+
+from __future__ import annotations
+
+import pytest
+
+from benchmarks.generated_session.eighty_instances import session
+from sessions import events as ev
+from sessions.state.folding import fold
+from sessions.state.state import InstanceState, SessionState
+from tests.support.sessions import fleets
+from tests.support.sessions.journals import EventLog
+from tui.cockpit.data.feed import Feed
+from tui.cockpit.data.replays import Replay, read_story
+from tui.cockpit.data.sources import EventBatch, LiveTail, TailHealth
+from tui.cockpit.draw.lines import EMPTY, Line, Span, cells, plain
+from tui.cockpit.screens.agent.agent_head import head_line, head_tail
+from tui.cockpit.screens.header import header_line, status_line
+from tui.facts.attention import Kind, attention
+from tui.facts.instance import FactsCache
+
+
+def header(log: EventLog, width: int, *, status: Line = EMPTY) -> str:
+    state, cache = fold(log.events), FactsCache()
+    line = header_line(
+        state, cache.all(state), name="20261120-140300-geak-5f0a", status=status,
+        concerns=attention(state, now_wall=log.wall, health=None), width=width,
+    )  # fmt: skip
+    assert cells(line) <= width
+    return plain(line)
+
+
+def status(source: object, log: EventLog, *, readonly: bool = False, after_s: float = 0.0) -> str:
+    feed = Feed(source)
+    feed.state = fold(log.events)
+    line = status_line(feed, readonly=readonly, can_act=not readonly, now_wall=log.wall + after_s, remarks=[])
+    return plain(line)
+
+
+class Tail(LiveTail):
+    """A live tail that reads nothing."""
+
+    def __init__(self, health: TailHealth) -> None:
+        self.health = health
+
+    behind = 0
+
+    def take(self, now: float) -> EventBatch:
+        return EventBatch()
+
+
+RUNNING = Tail(TailHealth(running=True))
+
+
+@pytest.mark.parametrize(
+    ("width", "kept"),
+    [
+        (118, "13 attempts, 62 % correct  $0.52 of $50  ! 1 review  1 stuck  3 other"),
+        (78, "2/5 solved  13 judged, 62 % C  $0.52/$50  ! 5"),
+        (58, "2/5 solved  $0.52/$50  ! 5"),
+        (32, "! 5"),
+    ],
+)
+def test_header_drops_the_least_important_first(width: int, kept: str) -> None:
+    text = header(fleets.busy(), width)
+    assert text.startswith("paged-attn tuning")
+    assert text.endswith(kept)
+
+
+def test_all_screens_count_the_same_that_needs_a_person() -> None:
+    log = EventLog(events=session())
+    log.wall = log.events[-1].wall
+    concerns = attention(fold(log.events), now_wall=log.wall, health=None)
+    assert {Kind.MODEL, Kind.REVIEW} <= {concern.kind for concern in concerns}
+    assert "20/20 solved" in header(log, 78)
+    assert header(log, 78).endswith(f"! {len(concerns)}")
+    assert plain(head_tail(EMPTY, concerns, 20)) == f"! {len(concerns)}"
+
+
+def test_header_without_a_title_has_the_session_name() -> None:
+    log = fleets.opened(title="")
+    assert header(log, 118).startswith("20261120-140300-geak-5f0a")
+
+
+def test_tokens_where_no_price_is_known() -> None:
+    log = fleets.opened(budget_usd=None, budget_tokens=10_000)
+    fleets.judge(log, "softmax#1/1", fleets.measured(1.2), usd=None)
+    assert "2.45k of 10k tokens" in header(log, 158)
+
+
+def test_calls_without_a_price_are_counted() -> None:
+    log = fleets.opened()
+    fleets.judge(log, "softmax#1/1", fleets.measured(1.2), usd=0.5)
+    fleets.judge(log, "softmax#1/2", fleets.measured(1.2), usd=None)
+    assert "$0.50 of $50 + 1 call without a price" in header(log, 158)
+
+
+def test_unread_events_are_said() -> None:
+    log = fleets.opened()
+    state = fold(log.events)
+    state.skipped_events = 3
+    line = header_line(state, [], name="x", status=EMPTY, concerns=[], width=158)
+    assert "3 events unread" in plain(line)
+
+
+def test_long_status_is_cut_and_what_waits_stays() -> None:
+    text = header(fleets.busy(), 78, status=(Span("ENGINE ENDED 0:40 ago: " + "x" * 90, "bad"),))
+    assert "ENGINE ENDED 0:40 ago: xx" in text
+    assert text.endswith("! 5")
+
+
+def test_status_of_a_running_session_is_empty() -> None:
+    assert status(RUNNING, fleets.busy()) == ""
+
+
+def test_status_says_what_is_unusual() -> None:
+    log = fleets.opened()
+    assert status(RUNNING, log, readonly=True) == "READ-ONLY"
+    assert status(Tail(TailHealth(running=True, error="no such file")), log) == "disconnected"
+    crashed = status(Tail(TailHealth(running=False)), log, after_s=40.0)
+    assert crashed == "ENGINE ENDED 0:40 ago: it crashed or was killed"
+    log.add(ev.Paused(by="ada"))
+    assert status(RUNNING, log) == "paused"
+    log.add(ev.EngineStopped(reason="stopped by ada"))
+    assert status(RUNNING, log, after_s=90.0) == "ENGINE ENDED 1:30 ago: stopped by ada"
+    log.add(ev.SessionFinished())
+    assert status(RUNNING, log) == "finished"
+    assert (
+        status(Tail(TailHealth(running=True, reachable=True)), log, after_s=70.0)
+        == "being put away for 1 min 10 s"
+    )
+
+
+def test_status_of_a_replay_is_its_moment() -> None:
+    log = fleets.busy()
+    replay = Replay(read_story("x", log.events), playing=False)
+    replay.seek(len(log.events) // 2)
+    text = status(replay, log, readonly=True)
+    assert text.startswith("REPLAY at 0:")
+    assert " of 1:" in text
+
+
+def test_head_says_why_an_instance_ended_without_an_attempt() -> None:
+    instance = InstanceState(
+        "softmax#1", "starter/softmax", 1, finished="model_failed", message="key refused"
+    )
+    head = head_line(SessionState(), instance, "softmax#1", None, wall=0.0, width=80)
+    assert plain(head) == " softmax#1 · ended without an attempt: the model failed (key refused)"

@@ -1,0 +1,232 @@
+"""Home screen: what ran, what runs, what waits."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+from syrupy.assertion import SnapshotAssertion
+from textual.widgets import Input
+
+from sessions import Home
+from sessions.catalog import SessionInfo, Standing
+from sessions.state.speed import Speed
+from tests.support.cockpit.cockpits import NARROW, NODE, USUAL, WIDE, at_home, listed, on_home, until
+from tests.support.cockpit.pictures import picture
+from tests.support.sessions.journals import SESSION, running, write_live
+from tui.cockpit.app import Cockpit
+from tui.cockpit.desk import messages
+from tui.cockpit.desk.doors import doors_of
+from tui.cockpit.dialogs.dialogs import TextDialog
+from tui.cockpit.screens.fleet.fleet import FleetScreen
+from tui.cockpit.screens.home.home import HomeScreen
+from tui.cockpit.screens.home.session_table import SessionTable
+from tui.facts.node_facts import Gpu, NodeFacts, gpu_words
+
+
+def session(name: str, state: Standing = Standing.FINISHED, **fields: object) -> SessionInfo:
+    """Return a session on one GPU with three attempts."""
+    usual = {"method": "geak", "model": "recorded:starter", "tasks": ("starter/softmax",), "devices": ("0",)}
+    results = {"attempts": 3, "started": 1_795_183_380.0}
+    return listed(name, state, **usual | results | fields)
+
+
+TASKS = tuple(f"tritonbench/kernel_{number}" for number in range(184))
+INFOS = [
+    session(
+        SESSION,
+        Standing.RUNNING,
+        title="paged-attn tuning",
+        model="anthropic:claude-x",
+        tasks=("starter/softmax", "starter/rms_norm"),
+        attempts=384,
+        solved=("starter/softmax",),
+        speeds={"starter/softmax": Speed(1.84, 1.79, 1.88, "", 6, 6)},
+        cost_usd=14.2,
+        budget_usd=50.0,
+        worked_s=6127.0,
+        waiting=("softmax#1/4", "rope#2/3"),
+    ),
+    session(
+        "20261120-120000-geak-0002",
+        Standing.RUNNING,
+        title="nightly tritonbench",
+        model="openai:qwen3@http://localhost:8000",
+        tasks=TASKS,
+        attempts=1902,
+        solved=TASKS[:71],
+        speeds={TASKS[3]: Speed(37.0, 36.0, 38.0, ">=", 5, 6)},
+        worked_s=22_244.0,
+        waiting=(),
+    ),
+    session(
+        "20261119-100000-tune-0003",
+        method="tune",
+        model="",
+        solved=("starter/softmax",),
+        confirmed=("starter/softmax",),
+        speeds={"starter/softmax": Speed(1.02, 0.99, 1.05, "", 6, 6)},
+        accepted=("softmax#1/2",),
+        worked_s=552.0,
+    ),
+    session(
+        "20261119-090000-geak-0004",
+        tasks=("starter/softmax", "starter/rms_norm", "starter/rope"),
+        solved=("starter/softmax", "starter/rms_norm", "starter/rope"),
+        confirmed=("starter/softmax", "starter/rms_norm"),
+        devices=("cpu",),
+        worked_s=139.0,
+    ),
+    session("20261118-090000-geak-0005", Standing.STOPPED, cost_usd=0.31),
+    session("20261117-090000-geak-0006", Standing.CRASHED, attempts=0),
+]
+
+
+def names(app: Cockpit) -> list[str]:
+    """Return the sessions on screen, without section lines."""
+    return [row.key for row in app.screen.query_one(SessionTable).rows if not row.key.startswith("#")]
+
+
+@pytest.mark.parametrize("size", [NARROW, (120, 40), WIDE], ids=["80x24", "120x40", "160x48"])
+async def test_picture_of_home(size: tuple[int, int], snapshot: SnapshotAssertion) -> None:
+    async with on_home(lambda: INFOS, size=size) as (_, app):
+        assert picture(app) == snapshot
+
+
+async def test_empty_home_shows_two_ways_to_start(snapshot: SnapshotAssertion) -> None:
+    async with on_home(list, node=NodeFacts(version="0.1.0", triton="3.7.1"), size=NARROW) as (_, app):
+        assert picture(app) == snapshot
+
+
+async def test_filter_narrows_as_one_types_and_order_and_cursor_skip_section_lines() -> None:
+    async with on_home(lambda: INFOS) as (pilot, app):
+        table = app.screen.query_one(SessionTable)
+        await pilot.press("slash")
+        await until(pilot, lambda: bool(app.screen.query(Input)), "the line")
+        prompt = app.screen
+        prompt.query_one(Input).value = "state:crashed"
+        await pilot.pause()
+        assert [row.key for row in table.rows] == ["# Finished", INFOS[5].name]
+        assert "1 of 6 sessions" in str(prompt.query_one("#about").render())
+        prompt.query_one(Input).value = "stat:crashed"
+        await pilot.pause()
+        assert "nearest: state" in str(prompt.query_one("#about").render())
+        prompt.query_one(Input).value = "speedup>1.2"
+        await pilot.press("enter")
+        await pilot.pause()
+        assert names(app) == [INFOS[0].name, INFOS[1].name]
+        await pilot.press("escape")
+        assert len(names(app)) == len(INFOS)
+        await pilot.press("g")
+        assert table.cursor_key == INFOS[0].name
+        await pilot.press("j", "j")
+        assert table.cursor_key == INFOS[2].name
+        await pilot.press("o")
+        assert names(app)[0] == INFOS[1].name, "best speedup first"
+        assert table.cursor_key == INFOS[2].name, "the cursor keeps its session"
+        await pilot.press("G", "g")
+        assert table.cursor_key == INFOS[1].name
+
+
+async def test_report_covers_the_marked_sessions(monkeypatch: pytest.MonkeyPatch) -> None:
+    reports: list[Sequence[str]] = []
+    async with on_home(lambda: INFOS) as (pilot, _):
+        original = HomeScreen.post_message
+
+        def posted(screen: HomeScreen, message: object) -> bool:
+            if isinstance(message, messages.OpenReport):
+                reports.append(tuple(message.sessions))
+                return True
+            return original(screen, message)
+
+        monkeypatch.setattr(HomeScreen, "post_message", posted)
+        await pilot.press("R", "space", "j", "space", "R")
+        assert reports == [(INFOS[0].name,), (INFOS[0].name, INFOS[2].name)]
+
+
+async def test_sessions_that_can_go_on_say_how() -> None:
+    async with on_home(lambda: INFOS, size=NARROW) as (pilot, app):
+        await pilot.press("G")
+        await pilot.pause()
+        about = app.screen.query_one("#about").text
+        assert about.startswith(f"wavedeck resume {INFOS[5].name}  crashed")
+
+
+async def test_list_is_read_again_only_after_a_change(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tui.cockpit.screens.home.home.LOOK_S", 0.01)
+    marks, reads, looks = [1], [], []
+
+    def read() -> list[SessionInfo]:
+        reads.append(marks[0])
+        return INFOS[: marks[0]]
+
+    def look() -> int:
+        looks.append(marks[0])
+        return marks[0]
+
+    async with on_home(read, mark=look) as (pilot, app):
+        looked = len(looks)
+        await until(pilot, lambda: len(looks) > looked + 2, "further looks")
+        assert reads == [1]
+        marks[0] = 2
+        await until(pilot, lambda: len(names(app)) == 2, "the new session")
+        assert reads == [1, 2]
+
+
+async def test_enter_opens_the_live_session(home: Home) -> None:
+    write_live(home, running())
+    app = Cockpit(home)
+    async with app.run_test(size=NARROW) as pilot:
+        await until(
+            pilot,
+            lambda: bool(app.screen.query(SessionTable)) and bool(app.screen.query_one(SessionTable).rows),
+            "rows",
+        )
+        await pilot.press("enter")
+        await until(pilot, lambda: isinstance(app.screen, FleetScreen), "the fleet")
+        await until(
+            pilot, lambda: app.feed is not None and app.feed.state.last_seq == len(running()), "all events"
+        )
+        await until(pilot, lambda: "softmax" in picture(app), "its task")
+        await pilot.press("escape")
+        assert isinstance(app.screen, HomeScreen)
+
+
+async def test_unreadable_list_is_shown_with_a_crash_file(tmp_path: Path) -> None:
+    def broken() -> list[SessionInfo]:
+        raise ZeroDivisionError("a bug of ours")
+
+    app = at_home(broken, home=Home(tmp_path))
+    async with app.run_test(size=USUAL) as pilot:
+        await until(pilot, lambda: isinstance(app.screen, TextDialog), "the dialog")
+        await pilot.pause()
+        text = app.screen.query_one("LineView").text
+        assert "ZeroDivisionError" in text
+        (file,) = (tmp_path / "crashes").iterdir()
+        assert file.name in text.replace("\n", "")
+        assert "Traceback" in file.read_text()
+        await pilot.press("escape")
+        assert isinstance(app.screen, HomeScreen)
+
+
+def test_gpus_in_use_are_counted() -> None:
+    busy = (Gpu("0", "MI300X", "kim: python"), *NODE.gpus[1:])
+    assert gpu_words(NodeFacts(gpus=busy)) == "8x MI300X, 1 in use"
+    assert gpu_words(NodeFacts()) == "no GPU"
+
+
+async def test_session_that_is_opened_at_once_reads_no_list(home: Home) -> None:
+    write_live(home, running())
+    reads = []
+    doors = dataclasses.replace(doors_of(home), list_sessions=lambda: reads.append(1) or [])
+    app = Cockpit(home, session=SESSION, mode="live", doors=doors)
+    async with app.run_test(size=NARROW) as pilot:
+        await until(
+            pilot, lambda: app.feed is not None and app.feed.state.last_seq == len(running()), "all events"
+        )
+        assert isinstance(app.screen, FleetScreen)
+        assert reads == []
+        await pilot.press("escape")
+        await until(pilot, lambda: bool(reads), "the list")

@@ -1,0 +1,35 @@
+"""A screen below another screen or a dialog does not make the terminal draw again and again."""
+
+from __future__ import annotations
+
+from sessions import Home
+from tests.support.sessions.journals import finished, write_live
+from tests.tui.terminal.terminals import Terminal, terminal
+
+RUN = """
+from pathlib import Path
+from tui.cockpit.running import run_cockpit
+run_cockpit(home=Path({home!r}), session=None, mode="home")
+"""
+BLINKING_BYTES = 600
+"""At most this much is sent in a second for a cursor that blinks."""
+
+
+def rests(screen: Terminal) -> None:
+    screen.until(lambda _: screen.read(0.6) == b"", "silence")
+
+
+def test_screens_below_send_nothing(home: Home) -> None:
+    write_live(home, finished())
+    with terminal(RUN.format(home=str(home.root)), size=(120, 40)) as screen:
+        screen.until(lambda seen: b"softmax" in seen or b"geak" in seen, "the list of sessions")
+        rests(screen)
+        screen.press(":")
+        screen.read(0.5)
+        assert len(screen.read(1.2)) < 2 * BLINKING_BYTES, "Home below the command line"
+        screen.press("\x1b")
+        screen.read(0.5)
+        screen.press("\r")
+        screen.until(lambda seen: b"Tasks 2" in seen, "the fleet")
+        rests(screen)
+        assert screen.read(1.2) == b"", "Home below Fleet"
