@@ -45,12 +45,12 @@ ESTIMATES: tuple[Field[Estimate], ...] = (
     Field(Column("sizes", drop=4), lambda bounds: sizes_words(bounds.sizes), "dim"),
     Field(Number("at best us"), lambda bounds: f"{bounds.low_us:,.4g}"),
     Field(
-        Number("shared on dies us", if_known=True),
+        Number("shared on dies us", if_known=True, drop=2),
         lambda bounds: "" if bounds.shared_us is None else f"{bounds.shared_us:,.4g}",
     ),
     Field(Number("uncached us", drop=3), lambda bounds: f"{bounds.high_us:,.4g}"),
     Field(
-        Column("bound", drop=2),
+        Column("bound", drop=3),
         lambda bounds: " to ".join(dict.fromkeys((bounds.bound_low, bounds.bound_high))),
         "dim",
     ),
