@@ -18,7 +18,7 @@ from tui.facts.tables import Cell, Column, Row
 
 class Panes(App[None]):
     COMPONENT_CLASSES = COMPONENTS
-    CSS_PATH = "../../tui/cockpit/cockpit.tcss"
+    CSS_PATH = "../../../tui/cockpit/cockpit.tcss"
 
     def get_css_variables(self) -> dict[str, str]:
         variables = super().get_css_variables()
