@@ -147,7 +147,7 @@ def percent(share: float | None) -> str:
 
 def percent_change(share: float | None) -> str:
     """Return a change as a share of the earlier value: `+6 %`."""
-    return UNKNOWN if share is None else f"{share * 100:+.0f} %"
+    return UNKNOWN if share is None else f"{round(share * 100):+d} %"
 
 
 def speedup(value: float, bound: Bound = Bound.NONE) -> str:

@@ -10,7 +10,7 @@ from harness.wire.results.latency import Bound, DeviceState, LaunchTime, Window
 from harness.wire.results.serving_facts import serving_facts
 from sessions.state.speed import speed_of
 from tui.facts.tables import NOTHING, Cell, Column, Number, Row, Table, row
-from tui.facts.vocabulary import UNKNOWN, interval, percent, size, speedup
+from tui.facts.vocabulary import UNKNOWN, interval, percent, percent_change, size, speedup
 
 from .certainty import against_words
 from .roofs import is_launch_bound, peak_share, roof_share, shortest_us
@@ -101,7 +101,7 @@ def _time_row(timing: Latency, shape: str, before_ms: float | None) -> Row:
         Cell(case_speedup(timing) or timing.outcome.value, style),
         Cell("" if timing.speedup is None else timing.outcome.value, style),
         _share(timing),
-        f"{((before_ms or 0) / timing.candidate_ms - 1) * 100:+.0f} %" if is_changed else "",
+        percent_change((before_ms or 0) / timing.candidate_ms - 1) if is_changed else "",
         Cell(f"{this.p10_ms * 1e3:.4g}-{this.p90_ms * 1e3:.4g}" if this else "", "dim"),
         Cell("+".join(str(side.samples) for side in sides), "dim"),
         Cell(str(left_out) if sides else "", "warn" if left_out else "dim"),
