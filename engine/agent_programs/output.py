@@ -71,7 +71,7 @@ class AgentOutput:
 
     @property
     def untaken(self) -> Stated:
-        """What the agent stated and `take_spending` did not return yet."""
+        """Spending that the agent stated and that `take_spending` did not return yet."""
         return self.stated.since(self._taken)
 
     def take_spending(self) -> Stated:

@@ -1,4 +1,4 @@
-"""What two processes say to each other: a module for each worker, named after it, and `requests`, the form of them all.
+"""Messages between two processes. Each module has the messages of one worker; `requests` has the form of all requests.
 
-`script` and `program` are both of the script worker, which runs a benchmark's test or a program. No torch.
+The script worker has two modules: `script` for a benchmark's test, `program` for a program. Nothing here imports torch.
 """

@@ -1,4 +1,4 @@
-"""What a screen may ask of the app: the only way from a screen, or the `:` line, to the session."""
+"""Requests of a screen to the app: the only way from a screen, or the `:` line, to the session."""
 
 from __future__ import annotations
 
