@@ -44,6 +44,8 @@ class Lineage:
 
     tried: list[JudgedCandidate] = field(default_factory=list)
     """Its latest attempts with a candidate, also correct ones, oldest first."""
+    correct: dict[str, JudgedCandidate] = field(default_factory=dict)
+    """All its correct candidates by attempt, also rejected ones: a person can pin each."""
     line: JudgedCandidate | None = None
     """The candidate being repaired."""
     failures: int = 0
@@ -54,8 +56,10 @@ class Lineage:
     """Why the latest iteration brought no code; empty if it did."""
 
     def remember(self, attempt: JudgedCandidate) -> None:
-        """Add an attempt; only the latest `REMEMBERED` are kept."""
+        """Add an attempt; of those that are not correct only the latest `REMEMBERED` are kept."""
         self.tried = [*self.tried, attempt][-REMEMBERED:]
+        if (base := attempt.as_base) is not None:
+            self.correct[attempt.attempt] = base
 
     def forget(self, attempts: Collection[str]) -> None:
         """Drop the attempts that a person banned."""
@@ -110,7 +114,8 @@ class GeakEvolve:
             newcomers = await this_round.descend(context, lineages[:size])
             # In the order of their numbers, not of their ends: a resumed session must get the same ranking.
             gains = [ranked.add(newcomer) for newcomer in newcomers]
-            correct |= {newcomer.attempt: newcomer for newcomer in newcomers}
+            for lineage in lineages:
+                correct |= lineage.correct
             without_gain = 0 if any(gains) else without_gain + bool(len(ranked))
             compact_all_but((*ranked, pinned, *(lineage.line for lineage in lineages)), correct.values())
         return EndReason.ITERATIONS

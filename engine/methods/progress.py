@@ -62,7 +62,7 @@ class Progress:
     pinned: JudgedCandidate | None = None
     """The base that a person chose."""
     correct: dict[str, JudgedCandidate] = field(default_factory=dict)
-    """All correct candidates by attempt, also those that left the history."""
+    """All correct candidates by attempt, also rejected ones and those that left the history: a person can pin each."""
 
     def obey(self, orders: Orders) -> None:
         """Follow a person's orders from the next step on."""
@@ -105,6 +105,8 @@ class Progress:
         """Record a candidate that did not pass; it is repaired next."""
         self.line, self.escaping, self.unusable = failure, False, ""
         self.failures += 1
+        if (base := failure.as_base) is not None:
+            self.correct[failure.attempt] = base
 
     def brought_no_code(self, why: str) -> None:
         """Record an iteration without a candidate.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from harness import Evaluation, Verdict
 from sessions.journal.compact import Compact, compact, compactable, held
@@ -34,6 +34,13 @@ class JudgedCandidate:
     def passed(self) -> bool:
         """True if it is correct and no person rejected it."""
         return self.evaluation.verdict is Verdict.CORRECT and self.rejection is None
+
+    @property
+    def as_base(self) -> JudgedCandidate | None:
+        """The candidate as a base that a person can pin; `None` if it is not correct. A pin overrules a rejection."""
+        if self.evaluation.verdict is not Verdict.CORRECT:
+            return None
+        return self if self.rejection is None else replace(self, rejection=None)
 
     @property
     def rank(self) -> Rank:

@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import dataclasses
 from pathlib import Path
 
 import pytest
 
+from engine.methods.geak_evolve import Lineage
+from engine.methods.orders import Orders
+from engine.methods.progress import Progress
 from sessions import fold
 from sessions.settings import MethodOptions
 from tests.conftest import SOAK
 from tests.support.engine.engines import cut, plan
 from tests.support.engine.steering import Table, prompts, refused, repeats_its_prompts
+from tests.support.judge.judged_candidates import passing
 
 STRIDE = 1 if SOAK else 13
 """Distance of the tested cuts in lines; each cut runs a session."""
@@ -32,6 +37,19 @@ async def test_pinned_attempt_is_the_base_again_after_a_crash(tmp_path: Path, me
     assert "# 1.1.1" in prompt
     assert "# 1.2.1" not in prompt, "the code of a better kernel"
     assert "a person chose vector_add#1/1" in prompt
+
+
+def test_pin_holds_for_an_attempt_that_was_rejected_before() -> None:
+    rejected = dataclasses.replace(passing("vector_add#1/1"), rejection="unreadable")
+    progress, lineage = Progress(), Lineage()
+    progress.failed(rejected)
+    lineage.remember(rejected)
+    progress.passed(passing("vector_add#1/2", source="b = 1\n"))
+    progress.obey(Orders(pinned="vector_add#1/1"))
+    base = progress.next_step().base
+    assert base is not None
+    assert (base.attempt, base.rejection) == ("vector_add#1/1", None)
+    assert lineage.correct["vector_add#1/1"].passed
 
 
 @pytest.mark.parametrize("method", ["geak", "geak-evolve"])
