@@ -49,9 +49,9 @@ class Replayer:
         """Replay a record on these inputs; `output` then gives the outputs.
 
         `backwards`: run the programs of each launch from the last to the first. Raises `ProgramsWait` if a program waits
-        for a program that then comes later, `Diverged` if Python would read different values now, `Refused` if the host
-        computed, and `NotAKernel` if a kernel cannot be built from its text. A record that contradicts itself may raise
-        any exception: a guest gains nothing by a forged record.
+        for a program that then comes later, and `Diverged` if Python would read different values now. Raises `Refused` if
+        the host computed, and `NotAKernel` if a kernel cannot be built from its text. A record that contradicts itself may
+        raise any exception: a guest gains nothing by a forged record.
         """
         self._functions = self._kernels.build(record.functions)
         with interpreter.observe(inputs) as observation:
