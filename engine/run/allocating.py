@@ -55,10 +55,11 @@ def best_receiver(state: SessionState, giver: InstanceState) -> str | None:
     return min(receivers, key=worth).key if receivers else None
 
 
-async def move_iterations(shared: Shared, key: str, reason: EndReason) -> None:
-    """Give the unused iterations of an instance that ends to the best receiver, if the session allocates.
+def gift_of(shared: Shared, key: str, reason: EndReason) -> list[IterationsMoved]:
+    """Returns the gift of an instance's unused iterations to the best receiver; empty if nothing moves.
 
-    Call it before the end is recorded: an engine that dies between the two repeats the end, but not the gift.
+    Record the gift with the end of the instance, so that no receiver ends between the two. An engine that dies between
+    the two repeats the end, but not the gift.
     """
     state = shared.recorder.state
     giver = state.instances[key]
@@ -70,11 +71,9 @@ async def move_iterations(shared: Shared, key: str, reason: EndReason) -> None:
     )
     left = sum(state.phases(key)) - made - given
     if shared.plan.allocate != "best" or reason not in GIVING or left <= 0:
-        return
+        return []
     receiver = best_receiver(state, giver)
-    if receiver is not None:
-        await shared.recorder.record_durable(IterationsMoved(source=key, to=receiver, iterations=left))
-        shared.changes.announce()
+    return [IterationsMoved(source=key, to=receiver, iterations=left)] if receiver is not None else []
 
 
 def _instances_of(state: SessionState, task: str) -> list[InstanceState]:

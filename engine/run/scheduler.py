@@ -11,7 +11,7 @@ from engine.judge.profiling import take_asked
 from engine.judge.winners import examine, measure_on, spread
 from engine.methods import Context, Method
 from engine.methods.proposing import run_edit
-from engine.run.allocating import move_iterations
+from engine.run.allocating import best_receiver, gift_of
 from engine.run.instance import InstanceContext
 from engine.run.person import run_until
 from engine.run.shared import Shared
@@ -101,18 +101,12 @@ async def _supervise(shared: Shared, method: Method, task: Task, number: int) ->
     while True:
         context = InstanceContext(shared, task, number)
         ending = await _complete(shared, method, task, context)
-        if not _goes_on(ending, context):
+        if not _goes_on(ending, context) and not _lost_receiver(shared, key, ending):
             break
-    await move_iterations(shared, key, ending.reason)
-    await shared.recorder.record_durable(
-        InstanceFinished(
-            task=task.id,
-            instance=number,
-            reason=ending.reason,
-            best=_best(shared, key),
-            message=ending.message,
-        )
+    finished = InstanceFinished(
+        task=task.id, instance=number, reason=ending.reason, best=_best(shared, key), message=ending.message
     )
+    await shared.recorder.record_durable(finished, first=gift_of(shared, key, ending.reason))
 
 
 async def _complete(shared: Shared, method: Method, task: Task, context: InstanceContext) -> Ending:
@@ -129,6 +123,12 @@ async def _complete(shared: Shared, method: Method, task: Task, context: Instanc
 def _goes_on(ending: Ending, context: InstanceContext) -> bool:
     """True if the instance got more iterations while it used its last ones or met a stop rule."""
     return ending.reason in EXTENDABLE and context.is_extended
+
+
+def _lost_receiver(shared: Shared, key: str, ending: Ending) -> bool:
+    """True if a hopeless instance found nobody for its iterations, because the others ended while it did."""
+    state = shared.recorder.state
+    return ending.reason is EndReason.HOPELESS and best_receiver(state, state.instances[key]) is None
 
 
 async def _measure(shared: Shared, tasks: Sequence[Task], asked: MeasureAsked) -> None:

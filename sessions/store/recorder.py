@@ -147,8 +147,13 @@ class Recorder:
         self._take(written)
         return written
 
-    async def record_durable(self, event: E) -> E:
-        """Like `record`, but waits for the disk in another thread; act on the event only after this returns."""
+    async def record_durable(self, event: E, *, first: Iterable[Event] = ()) -> E:
+        """Like `record`, but waits for the disk in another thread; act on the event only after this returns.
+
+        Events in `first` are recorded before it, and no other event comes between.
+        """
+        for earlier in first:
+            self._take(self._writer.write(earlier))
         written = self._writer.write(event)
         self._take(written)
         await self._in_thread(partial(self._sync, written.seq))

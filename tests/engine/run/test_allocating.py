@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import threading
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from engine.models import Reply, Request, ScriptedClient
+from engine.run.allocating import is_hopeless
+from engine.run.instance import InstanceContext
+from harness import Evaluation
 from sessions import Home, fold
 from sessions.events import InstanceFinished, IterationsMoved, Role
 from sessions.settings import StopRules
 from sessions.state.state import SessionState
-from tests.support.engine.engines import answer_of, cut, plan, play, resume_to_end
+from suites import Task
+from tests.support.engine.engines import ScriptedJudge, answer_of, cut, plan, play, resume_to_end, until
 
 TASKS = ("starter/vector_add", "starter/softmax")
 
@@ -65,6 +71,31 @@ async def test_last_hopeless_task_uses_all_iterations(home: Home) -> None:
     state = fold(events)
     assert made(state, TASKS[0]) + made(state, TASKS[1]) == 32
     assert all(instance.finished for instance in state.instances.values())
+
+
+async def test_instance_goes_on_if_the_receivers_get_hopeless_while_it_ends(
+    home: Home, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ends = asyncio.Event()
+    close = InstanceContext.close
+
+    async def end_slowly(context: InstanceContext) -> None:
+        await close(context)
+        if context.task.id == TASKS[0]:
+            ends.set()
+            await until(lambda: is_hopeless(context._shared.recorder.state, TASKS[1]))
+
+    class SlowForTheOtherTask(ScriptedJudge):
+        async def evaluate(self, source: str, task: Task, **options: Any) -> Evaluation:
+            if task.id == TASKS[1]:
+                await ends.wait()
+            return await super().evaluate(source, task, **options)
+
+    monkeypatch.setattr(InstanceContext, "close", end_slowly)
+    session_plan = plan(tasks=TASKS, instances=2, iterations=8, allocate="best")
+    client = model(vector_add="wrong", softmax="wrong")
+    state = fold(await play(home, client, session_plan=session_plan, judge=SlowForTheOtherTask()))
+    assert made(state, TASKS[0]) + made(state, TASKS[1]) == 32
 
 
 async def test_iterations_stay_where_they_are_by_default(home: Home) -> None:
