@@ -6,7 +6,7 @@ import math
 import os
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import TypeVar
 
 import msgspec
@@ -107,8 +107,11 @@ class WorkerLine:
             return self._receive(wanted, deadline, check_cpu)
 
     def send(self, request: WorkerRequest, descriptors: tuple[int, ...] = (), *, wall_s: float) -> None:
-        """Send a request; return before the answer."""
-        with self._failures(wall_s):
+        """Send a request; return before the answer.
+
+        A worker that has ended raises in `receive`: the first request without an answer tells which seat of it failed.
+        """
+        with self._failures(wall_s), suppress(ChannelClosed):
             self._send(request, descriptors, time.monotonic() + wall_s, None)
 
     def receive(self, wanted: type[Wanted], *, wall_s: float, cpu_s: float | None = None) -> Wanted:

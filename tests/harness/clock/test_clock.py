@@ -17,7 +17,7 @@ from harness.wire.calls.launch_tape import TapedKernel, TapedLaunch
 from harness.wire.effort import ROUGH, WHOLE, Effort
 from harness.wire.messages.clock import BASELINE, CANDIDATE, SIDES, Floor, Measured
 from harness.wire.messages.guest import GPU_FAULT, Loaded
-from harness.wire.messages.requests import AnswerMessage, WorkerAnswer
+from harness.wire.messages.requests import AnswerMessage, WorkerAnswer, WorkerRequest
 from harness.wire.messages.timer import (
     LEAST_IN_BLOCK,
     LEAST_LAUNCHES,
@@ -39,6 +39,7 @@ from harness.wire.messages.timer import (
 from harness.wire.messages.timer import Done as DoneReport
 from harness.wire.results.evaluation import Verdict
 from harness.worker.clock import source_timers, timed_process
+from harness.worker.clock.timer_line import TimerLine
 from harness.worker.kit.arena import storage_bytes
 from tests.support.timing.fake_timers import (
     Behaviour,
@@ -576,6 +577,23 @@ def test_players_that_failed_are_not_used_again(when: type[Any], how: Any, side:
     assert measured.error or measured.problem
     if side == BASELINE:
         assert measured.error is None
+
+
+def test_baseline_that_kills_its_player_is_not_blamed_on_the_candidate(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    bench_of_deaths = bench("fp32", tapes=SIDES, behaviours={played(BASELINE): on(Play, dies)})
+    send = TimerLine.send
+
+    def send_late(line: TimerLine, request: WorkerRequest, *more: Any, **limits: Any) -> None:
+        if isinstance(request, Play) and line.side == CANDIDATE:
+            bench_of_deaths.started[-1].join(10)
+        send(line, request, *more, **limits)
+
+    monkeypatch.setattr(TimerLine, "send", send_late)
+    measured = bench_of_deaths.measure()
+    assert measured.error is None
+    assert "the baseline could not be timed" in measured.problem
 
 
 def test_tape_with_different_outputs_is_refused() -> None:
