@@ -32,6 +32,7 @@ from typing import Literal
 import msgspec
 
 from suites import Task, baseline_source, load_task
+from suites.source.python_source import parse_python
 from suites.task import Allowance
 
 FOLDER = Path(__file__).parent
@@ -106,7 +107,7 @@ def read_honest(file: Path) -> Entry:
     source = file.read_text(encoding="utf-8")
     constants = {
         node.targets[0].id.lower(): ast.literal_eval(node.value)
-        for node in ast.parse(source).body
+        for node in parse_python(source).body
         if isinstance(node, ast.Assign)
         and isinstance(node.targets[0], ast.Name)
         and node.targets[0].id.lower() in OPTIONS
@@ -151,9 +152,9 @@ def merge(base: str, code: str) -> str:
     """
     lines = code.splitlines()
     begin = 0
-    for node in ast.parse(code).body:
+    for node in parse_python(code).body:
         name = name_of(node)
-        statements = ast.parse(base).body if name and name in base else []
+        statements = parse_python(base).body if name and name in base else []
         old = next((statement for statement in statements if name_of(statement) == name), None)
         if old is not None:
             text = base.splitlines()
