@@ -9,6 +9,22 @@ from sessions.state.state import AttemptState, InstanceState, SessionState
 from tui.actions.catalogue import ACTIONS, Action, Needs, Takes, When
 from tui.actions.line import Order, gpus_of
 
+STANDINGS = {
+    When.RUNNING: "the session is running",
+    When.AT_REST: "the session is not running",
+    When.FINISHED: "the session is finished",
+}
+WHY_NOT = {
+    Needs.GOING_ON: "the instance has ended",
+    Needs.HELD: "nothing is paused",
+    Needs.NOT_HELD: "it is paused already",
+    Needs.SOURCE: "the attempt has no code yet",
+    Needs.JUDGED: "the attempt is not judged yet",
+    Needs.CORRECT: "the attempt is not correct",
+    Needs.DECIDED: "nobody decided about the attempt",
+    Needs.GPUS: "the session has no GPU",
+}
+
 
 def is_possible(
     name: str,
@@ -18,10 +34,20 @@ def is_possible(
     attempt: AttemptState | None = None,
 ) -> bool:
     """True if the session is in a state for the action, and instance and attempt have what it needs."""
+    return not why_not(name, state, instance=instance, attempt=attempt)
+
+
+def why_not(
+    name: str,
+    state: SessionState,
+    *,
+    instance: InstanceState | None = None,
+    attempt: AttemptState | None = None,
+) -> str:
+    """Returns the first reason why the action is not possible; empty if it is."""
     action = ACTIONS[name]
-    needs = action.needs
     if standing(state) not in action.when:
-        return False
+        return STANDINGS[standing(state)]
     paused = state.is_on_hold(instance.key if instance is not None else "")
     kept = {
         Needs.GOING_ON: instance is None or not instance.finished,
@@ -33,7 +59,7 @@ def is_possible(
         Needs.DECIDED: attempt is not None and attempt.decision is not None,
         Needs.GPUS: bool(gpus_of(state)),
     }
-    return all(kept[need] for need in needs)
+    return next((WHY_NOT[need] for need in action.needs if not kept[need]), "")
 
 
 def standing(state: SessionState) -> When:

@@ -179,6 +179,19 @@ async def test_refusal_is_a_toast_with_the_words_of_the_engine() -> None:
         assert (toast.severity, toast.message) == ("error", "softmax#1 is already paused")
 
 
+async def test_key_that_can_do_nothing_says_why() -> None:
+    async with on_fleet(running()) as (pilot, app):
+        for key, words in (("P", "the session has no GPU"), ("t", "the session has no GPU")):
+            await pilot.press(key)
+            await until(pilot, lambda: bool(app._notifications), "the words")
+            assert [toast.message for toast in app._notifications] == [words]
+            app.clear_notifications()
+    async with fleet(readonly=True) as (pilot, app, _, _source):
+        await pilot.press("i")
+        await until(pilot, lambda: bool(app._notifications), "the words")
+        assert [toast.message for toast in app._notifications] == ["this view is for reading only"]
+
+
 async def test_readonly_view_and_past_of_a_replay_have_no_steering() -> None:
     async with fleet(readonly=True) as (pilot, app, decider, _):
         await pilot.press("p", "enter", "i", "t", "E")

@@ -14,7 +14,7 @@ from sessions.state.state import AttemptState, InstanceState
 from suites import SuiteError, load_task
 from tui.actions.catalogue import ACTIONS, Takes, done_words
 from tui.actions.line import Order, Subject
-from tui.actions.possible import is_possible
+from tui.actions.possible import why_not
 from tui.actions.reproducers import reproducer
 from tui.cockpit.desk.messages import OpenInstance, OpenLatency
 from tui.cockpit.desk.writing import write_export
@@ -23,18 +23,25 @@ from tui.diagnostics import Complaint
 
 STEERED = ("hint", "measure", "edit", "profile")
 DECISIONS = ("accept", "reject", "undo")
+HIDDEN = ("profile",)
+"""Actions that the key bar does not name."""
+READ_ONLY = "this view is for reading only"
+PAST = "in a replay this is possible at its end only: $ goes there"
 INSTANCES = (Takes.INSTANCES_OR_SESSION, Takes.INSTANCES, Takes.HINT)
 """Arguments of actions about instances, not attempts."""
 
 
 def action_bindings(prefix: str, names: Iterable[str]) -> list[BindingType]:
-    """Return the keys of actions, with the names and keys of the catalogue."""
-    return [Binding(ACTIONS[name].key, name, name, id=f"{prefix}.{name}") for name in names]
+    """Return the keys of actions, with the names and keys of the catalogue. Where one does nothing, its key says why."""
+    return [
+        Binding(ACTIONS[name].key, action, name, id=own, show=bool(own) and name not in HIDDEN)
+        for name in names
+        for action, own in ((name, f"{prefix}.{name}"), (f"refuse('{name}')", None))
+    ]
 
 
 STEERING: list[BindingType] = [
-    *action_bindings("steer", ("hint", "measure", "edit")),
-    Binding(ACTIONS["profile"].key, "profile", "profile", id="steer.profile", show=False),
+    *action_bindings("steer", STEERED),
     Binding("Y", "reproduce", "copy reproducer", id="attempt.reproduce", show=False),
     Binding("O", "write", "export", id="attempt.write", show=False),
 ]
@@ -79,21 +86,30 @@ class ActingScreen(SessionScreen):
             return True
         if action in (*STEERED, *DECISIONS, "pause"):
             return self.is_possible(action)
+        if action == "refuse":
+            return not self.check_action(str(parameters[0]), ())
         if action in ("reproduce", "write"):
             return self.steered_attempt is not None and bool(self.steered_attempt.source)
         return super().check_action(action, parameters)
 
     def is_possible(self, name: str) -> bool:
         """True if the action can be given about the instance and the attempt of the keys."""
+        return not self.why_not(name)
+
+    def why_not(self, name: str) -> str:
+        """Return why the action cannot be given about the instance and the attempt of the keys; empty if it can."""
         instance, attempt = self.steered_instance, self.steered_attempt
+        if not self._can_act:
+            return READ_ONLY if self.desk.readonly or self.feed.replay is None else PAST
         if name == "pause" and instance is not None and self.feed.state.is_on_hold(instance.key):
             name = "unpause"
-        about = instance if ACTIONS[name].takes in INSTANCES else attempt
-        return (
-            self._can_act
-            and about is not None
-            and is_possible(name, self.feed.state, instance=instance, attempt=attempt)
-        )
+        of_instance = ACTIONS[name].takes in INSTANCES
+        if (instance if of_instance else attempt) is None:
+            return f"there is no {'instance' if of_instance else 'attempt'} here yet"
+        return why_not(name, self.feed.state, instance=instance, attempt=attempt)
+
+    def action_refuse(self, name: str) -> None:
+        self.desk.refuse(f"{name}: not possible", self.why_not(name))
 
     @property
     def _can_act(self) -> bool:

@@ -30,8 +30,6 @@ from tui.cockpit.widgets.table import LineTable
 
 OTHER_CELLS = 21
 """Least width of a row of the queue without the name of the attempt."""
-READ_ONLY = "this view is for reading only"
-PAST = "a replay decides at its end only: $ goes there"
 
 
 class ReviewScreen(ComparingScreen):
@@ -70,7 +68,7 @@ recorded. `u` undoes the decision under the cursor, else your latest one.
         *action_bindings("decide", ("accept", "reject")),
         Binding("s", "skip", "skip", id="review.skip"),
         *action_bindings("decide", ("undo",)),
-        Binding("a,r,s,u", "refuse", "why not", id="review.refuse", show=False),
+        Binding("s", "refuse('skip')", show=False),
         *STEERING,
         *COMPARING,
         Binding("z", "zoom", "zoom", id="review.zoom"),
@@ -244,13 +242,15 @@ recorded. `u` undoes the decision under the cursor, else your latest one.
         """Decisions only where they can be made; elsewhere their keys say why not."""
         if self.desk.feed is None:
             return False
-        if action == "refuse":
-            return not self._can_act
         if action == "skip":
             return self._can_act and self.entry is not None
         if action == "undo":
             return self._can_act and self._undoable() is not None
         return super().check_action(action, parameters)
+
+    def why_not(self, name: str) -> str:
+        """See `ActingScreen`; what can be rejected can be skipped."""
+        return super().why_not("reject" if name == "skip" else name)
 
     def _undoable(self) -> str | None:
         """The decided attempt under the cursor, else the latest that was decided here."""
@@ -276,9 +276,6 @@ recorded. `u` undoes the decision under the cursor, else your latest one.
             return
         self.queue.select(key)
         self.desk.commander.carry_out(Order("undo", attempt=key))
-
-    def action_refuse(self) -> None:
-        self.desk.refuse("not decided", READ_ONLY if self.desk.readonly or self.feed.replay is None else PAST)
 
     def action_walk(self, steps: int) -> None:
         self.queue.action_cursor(steps)
