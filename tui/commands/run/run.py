@@ -102,11 +102,9 @@ def run_command(
     home = home_from(os.environ)
     prepare_home(home)
     model, remark = model_of(configured.settings, configured.origins, environment_with_keys())
-    if remark and not (
-        has_file and configured.settings.model is None
-    ):  # recordings have no replies for a file
-        say(remark)
     settings = configured.settings
+    if remark and has_file and settings.model is not None:  # recordings have no replies for a file
+        say(remark)
     with ExitStack() as stack:
         if has_file:
             made = stack.enter_context(task_of_file(tasks, own, settings, model, home, python))
@@ -126,9 +124,10 @@ def run_command(
                 tasks, home.suites, devices=requested.devices, targets=requested.targets
             )
             requested = msgspec.structs.replace(requested, tasks=recorded)
-        if words := shipped_price_words(requested):
-            say(words)
         engine = prepare(requested, home)
+        for words in (remark if not has_file else "", shipped_price_words(requested)):
+            if words:
+                say(words)
     if not detach and not lines:
         return watched(engine)
     engine.begin_and_wait()
