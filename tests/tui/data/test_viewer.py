@@ -49,6 +49,7 @@ async def test_late_load_does_not_replace_the_session_that_was_opened_after_it(
         assert app.feed.session == "fast"
 
 
+@pytest.mark.usefixtures("real_freezing")
 async def test_closed_sessions_leave_neither_screens_nor_replays() -> None:
     def load(name: str) -> Story:
         with many_objects_stay():
