@@ -202,15 +202,16 @@ def delete_session(home: Home, session: str) -> None:
     files = home.live(session)
     if session not in session_names(home) and not files.folder.is_dir():
         raise NoSuchSession(session)
+    # A session that is only in the store has no lock yet, and another process may open it meanwhile.
+    files.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     lock = FileLock(files.lock)
     try:
-        if files.folder.is_dir() and not lock.acquire(wait_s=LOCK_WAIT_S):
+        if not lock.acquire(wait_s=LOCK_WAIT_S):
             raise SessionBusy(session)
         if home.store.exists():
             with Store.of(home) as store:
                 store.delete_session(session)
-        if files.folder.is_dir():
-            files.put_away()
+        files.put_away()
         home.rows(session).unlink(missing_ok=True)
     finally:
         lock.release()

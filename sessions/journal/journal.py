@@ -163,8 +163,10 @@ class JournalWriter:
         """Sync all written events to the disk; another thread than the writer may call it.
 
         After an error the system may have dropped data that it could not write, so this writer then refuses all
-        further events.
+        further events, and a later call fails too: the system reports such an error once.
         """
+        if self._failed:
+            raise JournalNotWritable(self.path, why=self._failed)
         try:
             os.fdatasync(self._descriptor)
         except OSError as error:

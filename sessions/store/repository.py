@@ -310,9 +310,10 @@ class Repository:
     def delete_refs(self, refs: Sequence[str]) -> None:
         """Delete refs, also packed ones; only inside `writing`. `git gc` later deletes their objects."""
         self.clear_stale_locks()
-        with _translated():
-            for ref in refs:
-                self._repo.git.update_ref("-d", ref)
+        with _translated(), tempfile.TemporaryFile() as commands:
+            commands.write("".join(f"delete {ref}\0\0" for ref in refs).encode())
+            commands.seek(0)
+            self._repo.git.update_ref("--stdin", "-z", istream=commands)
 
     def clear_stale_locks(self) -> list[Path]:
         """Remove git locks of killed processes and return their paths; only inside `writing`."""

@@ -394,9 +394,12 @@ class Store:
     # Housekeeping
 
     def delete_session(self, session: str) -> None:
-        """Delete all branches of a session; accepted kernels stay."""
-        prefix = f"{HEADS}{session}/"
+        """Delete all branches of a session; accepted kernels stay.
+
+        The journal goes last: while it is there, the session is listed, and a deletion that was killed can be repeated.
+        """
+        prefix, journal = f"{HEADS}{session}/", HEADS + journal_branch(session)
         with self.repository.writing():
-            self.repository.delete_refs(
-                [ref for ref in self.repository.branches().commits if ref.startswith(prefix)]
-            )
+            refs = [ref for ref in self.repository.branches().commits if ref.startswith(prefix)]
+            self.repository.delete_refs([ref for ref in refs if ref != journal])
+            self.repository.delete_refs([ref for ref in refs if ref == journal])

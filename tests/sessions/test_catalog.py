@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+from collections.abc import Sequence
 
 import pytest
 
@@ -22,6 +23,7 @@ from sessions.catalog import SessionList, find_sessions
 from sessions.errors import AmbiguousSession, NoSuchAttempt, NoSuchSession, NotDecidable, SessionBusy
 from sessions.journal.codec import encode
 from sessions.store.reconcile import take_up
+from sessions.store.repository import Repository
 from tests.support.sessions import story
 from tests.support.sessions.story import SESSION, assert_sound, git
 
@@ -176,6 +178,38 @@ def test_deletion_keeps_accepted_kernels(copied_home: Home) -> None:
     with pytest.raises(NoSuchSession):
         delete_session(copied_home, SESSION)
     assert_sound(copied_home.store)
+
+
+def test_killed_deletion_can_be_repeated(copied_home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
+    delete = Repository.delete_refs
+
+    def killed_after_the_first(repository: Repository, refs: Sequence[str]) -> None:
+        delete(repository, refs[:1])
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Repository, "delete_refs", killed_after_the_first)
+        with pytest.raises(KeyboardInterrupt):
+            delete_session(copied_home, SESSION)
+    assert find_session(copied_home, SESSION) == SESSION
+    delete_session(copied_home, SESSION)
+    assert git(copied_home.store, "for-each-ref", f"refs/heads/{SESSION}") == ""
+
+
+def test_session_is_not_opened_while_it_is_deleted(
+    copied_home: Home, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    delete = Store.delete_session
+
+    def opened_meanwhile(store: Store, session: str) -> None:
+        with pytest.raises(SessionBusy):
+            take_up(copied_home, session)
+        delete(store, session)
+
+    monkeypatch.setattr("sessions.store.reconcile.LOCK_WAIT_S", 0.1)
+    monkeypatch.setattr(Store, "delete_session", opened_meanwhile)
+    delete_session(copied_home, SESSION)
+    assert not copied_home.live(SESSION).folder.exists()
 
 
 def test_running_session_is_not_deleted(home: Home) -> None:

@@ -327,15 +327,18 @@ class Cockpit(Viewer, inherit_bindings=False):
         """Ask for a command on the bottom line; an empty line and tab lead to the palette."""
         feed = self.feed
         state = feed.state if feed is not None else None
-        screen = self.screen
+        # What the line is about is chosen with `:`; events that come while a person types change nothing.
+        subject = self.screen.subject if isinstance(self.screen, SessionScreen) else Subject()
+        about = subject.attempt or ", ".join(subject.instances)
 
         def answered(text: str | None) -> None:
             if text == LinePrompt.PALETTE:
                 self.action_command_palette()
             elif text:
-                self._obey(text, screen.subject if isinstance(screen, SessionScreen) else Subject())
+                self._obey(text, subject)
 
-        self.push_screen(LinePrompt(":", complete=lambda text: completions(text, state)), answered)
+        prompt = LinePrompt(":", about=about, complete=lambda text: completions(text, state))
+        self.push_screen(prompt, answered)
 
     def _obey(self, text: str, subject: Subject) -> None:
         state = self.feed.state if self.feed is not None else None

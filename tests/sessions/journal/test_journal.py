@@ -145,6 +145,8 @@ def test_failed_sync_stops_all_later_events(path: Path, monkeypatch: pytest.Monk
             writer.append(started())
     with pytest.raises(JournalNotWritable):
         writer.append(note("b"))
+    with pytest.raises(JournalNotWritable):
+        writer.sync()  # one that waited while the first failed
     writer.close()
 
 

@@ -85,6 +85,16 @@ async def test_filter_keeps_rows_with_all_words_and_the_cursor_follows() -> None
         assert len(table.rows) == 3
 
 
+async def test_cursor_that_nobody_moved_stays_with_its_row() -> None:
+    app = Panes()
+    async with app.run_test(size=NARROW):
+        table = app.query_one(LineTable)
+        rows = [Row(task, (Cell(task), Cell("judge"))) for task in ("softmax", "rope")]
+        table.set_rows(rows)
+        table.set_rows(rows[::-1])
+        assert table.cursor_key == "softmax"
+
+
 async def test_second_enter_in_the_same_moment_answers_nothing_and_closes_nothing() -> None:
     answers: list[str | None] = []
     app, _ = live(running())

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 from textual.pilot import Pilot
+from textual.widgets import Static
 
 from harness import Verdict
 from sessions import Home
@@ -27,11 +28,12 @@ from tests.support.cockpit.cockpits import (
 )
 from tests.support.sessions import stored_sessions as stored
 from tests.support.sessions import story
-from tests.support.sessions.journals import SESSION, EventLog, finished, running
+from tests.support.sessions.journals import RIGHT_SOURCE, SESSION, EventLog, correct, finished, running
 from tui.actions.line import Order
 from tui.cockpit.app import Cockpit
 from tui.cockpit.desk.desk import NotEdited, edited
 from tui.cockpit.dialogs.dialogs import ConfirmDialog, LineDialog
+from tui.cockpit.dialogs.line_prompt import LinePrompt
 from tui.cockpit.palette_commands import SessionCommands
 from tui.cockpit.screens.agent.agent import AgentScreen
 from tui.cockpit.screens.fleet.fleet import FleetScreen
@@ -177,6 +179,24 @@ async def test_refusal_is_a_toast_with_the_words_of_the_engine() -> None:
         await until(pilot, lambda: bool(app._notifications), "the toast")
         (toast,) = app._notifications
         assert (toast.severity, toast.message) == ("error", "softmax#1 is already paused")
+
+
+async def test_line_is_about_what_the_cursor_was_on_when_it_began() -> None:
+    async with fleet() as (pilot, app, decider, source):
+        await pilot.press("enter")
+        await until(pilot, lambda: isinstance(app.screen, AgentScreen), "the agent")
+        await pilot.press("colon")
+        await until(pilot, lambda: isinstance(app.screen, LinePrompt), "the line")
+        assert str(app.screen.query_one("#about", Static).content) == "softmax#1/3"
+        await pilot.press(*"reject", "space", *"slow")
+        log = EventLog(events=[*running()])
+        before = len(log.events)
+        log.attempt("softmax#1/4", RIGHT_SOURCE, correct())
+        source.pending = log.events[before:]
+        await until(pilot, lambda: "softmax#1/4" in str(app.feed.state.attempts()), "another attempt")
+        await pilot.press("enter")
+        await until(pilot, lambda: bool(decider.decisions), "the decision")
+        assert decider.decisions == [(SESSION, "softmax#1/3", False, "slow")]
 
 
 async def test_key_that_can_do_nothing_says_why() -> None:

@@ -22,7 +22,8 @@ SHOWN_COMPLETIONS = 12
 class LinePrompt(ClosesOnce, ModalScreen[str | None]):
     """Asks for one line; gives it, or `None` if the person left with escape.
 
-    `changed` is called with each change and returns words about it, `complete` returns the words that can come last.
+    `changed` is called with each change and returns words about it, `complete` returns the words that can come last. Where no
+    words can come, the line is under `about`.
     """
 
     CSS_PATH = "line_prompt.tcss"
@@ -38,12 +39,14 @@ class LinePrompt(ClosesOnce, ModalScreen[str | None]):
         sign: str,
         *,
         text: str = "",
+        about: str = "",
         changed: Callable[[str], str] | None = None,
         complete: Callable[[str], Sequence[str]] | None = None,
     ) -> None:
         super().__init__()
         self._sign = sign
         self._text = text
+        self._about = about
         self._changed = changed
         self._complete = complete
         self._early = ""
@@ -70,7 +73,7 @@ class LinePrompt(ClosesOnce, ModalScreen[str | None]):
 
     def compose(self) -> ComposeResult:
         with Vertical(id="prompt"):
-            yield Static("", id="about", markup=False)
+            yield Static(self._about, id="about", markup=False)
             with Horizontal(id="typed"):
                 yield Static(self._sign, id="sign", markup=False)
                 yield Input(self._text, max_length=MOST_CHARACTERS, id="line", select_on_focus=False)
@@ -83,7 +86,7 @@ class LinePrompt(ClosesOnce, ModalScreen[str | None]):
             names = self._complete(event.value)
             more = " ..." if len(names) > SHOWN_COMPLETIONS else ""
             words = "  ".join(names[:SHOWN_COMPLETIONS]) + more
-        self.query_one("#about", Static).update(words)
+        self.query_one("#about", Static).update(words or self._about)
 
     @on(Input.Submitted)
     def submit(self, event: Input.Submitted) -> None:

@@ -156,6 +156,8 @@ class LineTable(ScrollView, Styled, can_focus=True):
         rows = self.arranged([row for row in self._all_rows if self._row_filter.matches(self.fields(row))])
         if rows == self.rows and (self._places or not self.columns):
             return
+        if self._key is None:  # the cursor stays with its row, also before a person moved it
+            self._key = self.cursor_key
         self.rows = rows
         self._lay_out()
 
