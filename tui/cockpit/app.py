@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import signal
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, ClassVar, Literal
 
 from textual import on
@@ -12,6 +13,7 @@ from textual.binding import Binding, BindingType
 from textual.filter import LineFilter, NoColor
 from textual.screen import ModalScreen
 from textual.widgets import Input
+from textual.worker import Worker, WorkerState
 
 from sessions.home import Home
 from sessions.names import split_attempt
@@ -36,6 +38,7 @@ from tui.cockpit.terminal.terminal import Outside
 from tui.cockpit.viewer import ExitNote, Viewer
 from tui.cockpit.widgets.palette import COMPONENTS, Styled
 from tui.diagnostics import write_crash
+from tui.facts.vocabulary import counted
 
 if TYPE_CHECKING:
     from engine.process.launch import EngineStart
@@ -101,6 +104,8 @@ class Cockpit(Viewer, inherit_bindings=False):
         self._governor = Governor(SessionScreen.PERIOD_S)
         self._undrawn: set[str] = set()
         self._drawn_at = 0.0
+        self._leaving = False
+        """The person left, and commands are still being sent."""
         self.register_theme(themes.DARK)
         self.register_theme(themes.LIGHT)
 
@@ -388,10 +393,32 @@ class Cockpit(Viewer, inherit_bindings=False):
         self.leave()
 
     def leave(self) -> None:
-        """Leave the cockpit; engines go on."""
+        """Leave the cockpit; engines go on. Commands are sent first, unless the person asks a second time."""
+        count = len(self.commander.pending)
+        if count and not self._leaving:
+            self._leaving = True
+            key, them = self.preferences.keys.get("app.quit", "q"), "it" if count == 1 else "them"
+            self.notify(
+                f"sending {counted(count, 'command')}, then leaving; {key} again leaves without {them}",
+                timeout=60,
+                markup=False,
+            )
+            return
         self._outside.restore()
         self.remember()
-        self.exit(self.exit_note())
+        self.exit(replace(self.exit_note(), unsent=self.commander.unsent()))
+
+    @on(Worker.StateChanged)
+    def _leave_after_sending(self, event: Worker.StateChanged) -> None:
+        """Leave when the last command is sent; stay if a command failed, so that the person sees why."""
+        is_over = event.state in (WorkerState.SUCCESS, WorkerState.ERROR)
+        if not self._leaving or event.worker.group != "decide" or not is_over:
+            return
+        if not event.worker.result:
+            self._leaving = False
+            self.notify("the cockpit stays open: a command failed", severity="warning", timeout=15)
+        elif not self.commander.pending:
+            self.leave()
 
     def _fatal_error(self) -> None:
         """Textual's last word on an error that nobody foresaw: leave its traceback in a file, not on the screen."""
@@ -402,5 +429,5 @@ class Cockpit(Viewer, inherit_bindings=False):
         file = write_crash(error, self.home.root / "crashes")
         said = f"the cockpit failed: {type(error).__name__}: {clean(str(error))}; the traceback is in {file}"
         note = self.exit_note()
-        self.exit(ExitNote((said, *note.lines), failed=True), return_code=3)
+        self.exit(ExitNote((said, *note.lines), failed=True, unsent=self.commander.unsent()), return_code=3)
         self._close_messages_no_wait()

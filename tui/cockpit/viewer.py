@@ -36,6 +36,8 @@ class ExitNote:
     lines: tuple[str, ...] = ()
     failed: bool = False
     """The cockpit ended over an error of its own."""
+    unsent: tuple[str, ...] = ()
+    """One line for each command that the person gave and that has no answer."""
 
 
 class Viewer(LayeredApp[ExitNote], inherit_bindings=False):

@@ -13,6 +13,7 @@ from typing import Any, Protocol
 
 from textual.app import App, SuspendNotSupported
 from textual.message import Message
+from textual.screen import ModalScreen
 
 from engine.errors import EngineError
 from sessions.errors import SessionsError
@@ -36,6 +37,9 @@ from tui.cockpit.terminal.preferences import Preferences
 from tui.diagnostics import Complaint
 from tui.facts.attempt import consequences, decided_words
 from tui.facts.evaluation.certainty import certainty_words
+
+LOOK_S = 0.1
+"""Between two looks whether a dialog is open."""
 
 
 class Decider:
@@ -134,6 +138,15 @@ class Commander:
     def __init__(self, host: Desk, decider: Decider) -> None:
         self._host = host
         self._decider = decider
+        self.pending: list[tuple[str, str]] = []
+        """(session, command in words) of each command without an answer, in the order in which they are sent."""
+
+    def unsent(self) -> tuple[str, ...]:
+        """Return one line for each command without an answer; only the first of them was begun."""
+        return tuple(
+            f"not sent to {session}: {words}" if position else f"not known whether {session} has: {words}"
+            for position, (session, words) in enumerate(self.pending)
+        )
 
     @property
     def can_act(self) -> bool:
@@ -222,8 +235,8 @@ class Commander:
 
     def _give(self, order: Order) -> None:
         for request in order.requests():
-            target = request.get("instance") or order.attempt or order.gpu or "the session"
-            self.give(order.name, done_words(order.action, str(target), text=order.given), **request)
+            target = str(request.get("instance") or order.attempt or order.gpu or "the session")
+            self.give(order.name, target, done_words(order.action, target, text=order.given), **request)
 
     def _edit(self, attempt: str) -> None:
         """Open an attempt's kernel in the person's editor; a changed kernel is judged as an instance of its own."""
@@ -242,29 +255,55 @@ class Commander:
             if source == state.source:
                 self._host.app.notify("nothing was changed, so nothing is judged")
                 return
-            self.give("edit", done_words(ACTIONS["edit"], attempt), attempt=attempt, source=source)
+            self.give("edit", attempt, done_words(ACTIONS["edit"], attempt), attempt=attempt, source=source)
 
-    def give(self, name: str, done: str, **arguments: object) -> None:
-        """Send the command of an action; `done` says what follows from it."""
-        self._host.app.run_worker(
-            self._send(name, done, arguments), name=f"sending {name}", group="decide", exit_on_error=False
-        )
-
-    async def _send(self, name: str, done: str, arguments: dict[str, object]) -> None:
-        feed, action = self._host.feed, ACTIONS[name]
+    def give(self, name: str, target: str, done: str, **arguments: object) -> None:
+        """Send the command of an action about a target; `done` says what follows from it."""
+        feed = self._host.feed
         if feed is None:
             return
+        command = (feed.session, clean(f"{name} {target}"))
+        self.pending.append(command)
+        self._host.app.run_worker(
+            self._send(feed, command, name, done, arguments),
+            name=f"sending {name}",
+            group="decide",
+            exit_on_error=False,
+        )
+
+    async def _send(
+        self, feed: Feed, command: tuple[str, str], name: str, done: str, arguments: dict[str, object]
+    ) -> bool:
+        """Returns False if the command was refused."""
+        action = ACTIONS[name]
         try:
             await self._decider.give(feed.session, name, **arguments)
         except (EngineError, SessionsError, Complaint) as error:
             self._host.refuse(f"{name}: refused", str(error))
-            return
+            return False
+        finally:
+            self.pending.remove(command)
         if action.group is not Group.DECIDE:
             self._host.app.notify(clean(done), markup=False)
         if feed.replay is not None and action.opens:
-            self._host.reopen(feed.session)
+            await self._reopen(feed.session)
         else:
             self._look_again()
+        return True
+
+    async def _reopen(self, session: str) -> None:
+        """Show a session that goes on, unless the person left it; a dialog and the `:` line close first."""
+        looks_without_dialog = 0
+        # Two looks: the answer of a dialog is still a message when the dialog has closed, and may open the next one.
+        while looks_without_dialog < 2:
+            await asyncio.sleep(LOOK_S)
+            is_asking = isinstance(self._host.app.screen, ModalScreen)
+            looks_without_dialog = 0 if is_asking else looks_without_dialog + 1
+        feed = self._host.feed
+        if feed is None or feed.session != session:
+            self._host.app.notify(f"{session} goes on; open it at Home", timeout=15, markup=False)
+        elif feed.replay is not None:
+            self._host.reopen(session)
 
     def _find(self, attempt: str) -> AttemptState | None:
         instance = self._instance(attempt)

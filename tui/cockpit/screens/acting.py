@@ -159,7 +159,7 @@ class ActingScreen(SessionScreen):
         attempt = self.subject.attempt
         if attempt is not None:
             done = done_words(ACTIONS["profile"], attempt)
-            self.desk.commander.give("profile", done, attempt=attempt, case=self.steered_case)
+            self.desk.commander.give("profile", attempt, done, attempt=attempt, case=self.steered_case)
 
     def action_edit(self) -> None:
         self._give("edit")

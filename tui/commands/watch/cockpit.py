@@ -62,6 +62,8 @@ def open_cockpit(
         raise Complaint(
             f"{error}; {session} is still running, come back with: wavedeck attach {session}"
         ) from error
+    for line in note.unsent:
+        say(line)
     if engine is not None and not engine.is_done:
         for line in note.lines:
             say(line)
