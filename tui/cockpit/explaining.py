@@ -32,7 +32,7 @@ GROUPS: dict[str, tuple[str, ...]] = {
     "move and open": ("table.", "view.", "steps.", "code.unfold", "column.", "assembly."),
     "find and jump (capital: back)": ("screen.find", "screen.next", "screen.match", "jump.", "home."),
     "attempts and code": ("code.", "latency."),
-    "decide": ("decide.", "review.skip", "review.refuse"),
+    "decide": ("decide.", "review.skip"),
     "steer": ("screen.pause", "steer."),
     "replay": ("replay.",),
     "form": ("new_run.",),
