@@ -107,6 +107,20 @@ async def test_resumed_engine_takes_over_what_is_judged() -> None:
     assert node.judged == ["a", "a"], "once for each attempt"
 
 
+async def test_attempt_that_the_judge_failed_on_is_judged_once_more_on_the_same_node() -> None:
+    (node,) = nodes("node1")
+    node.failing = 1
+    node.go.set()
+    watched = Watched(LocalCluster(node))
+    async with watched.pool:
+        verdicts = []
+        for _ in range(2):
+            judging = watched.judge("a", name="a#1/1")
+            await await_until(judging.done, "the judgement")
+            verdicts.append((await judging).verdict)
+    assert verdicts == [Verdict.INFRA_ERROR, Verdict.CORRECT]
+
+
 async def test_judge_that_no_engine_follows_ends_itself(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(node_judge, "ORPHAN_S", 0.05)
     (node,) = nodes("node1")

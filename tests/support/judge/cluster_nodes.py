@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 import msgspec
 
-from harness import Device, StageEntered
+from harness import Device, StageEntered, Verdict
 from harness.cluster.member import Gone, Remote, Unreachable
 from harness.cluster.messages import Entered, Finished, JudgeCandidate, Opened, Setup
 from harness.cluster.node_facts import Node, judge_digest
@@ -15,11 +15,11 @@ from harness.cluster.node_judge import NodeJudge
 from harness.wire.channels.encoding import ENCODER
 from harness.wire.results.provenance import Provenance
 
-from .evaluations import correct
+from .evaluations import correct, failed
 
 
 class ScriptedNode(NodeJudge):
-    """The judge of `NODE/cpu`. Evaluations wait until `go` is set, and are correct."""
+    """The judge of `NODE/cpu`. Evaluations wait until `go` is set, and are correct, after as many failures as `failing` says."""
 
     def __init__(self, node: str, *, wavedeck: str = "", triton: str = "3.6.0") -> None:
         setup = Setup(node=node, device="cpu", cores=1, session="s", case_bytes=1)
@@ -28,6 +28,7 @@ class ScriptedNode(NodeJudge):
         self.name = f"{node}/cpu"
         self.go = asyncio.Event()
         self.judged: list[str] = []
+        self.failing = 0
         self.is_dead = False
         self.lendings: list[bool] = []
         self._wavedeck = wavedeck or judge_digest()
@@ -52,8 +53,10 @@ class ScriptedNode(NodeJudge):
         self.judged.append(request.candidate)
         self._report(Entered(call, StageEntered("call", self.name)))
         await self.go.wait()
+        evaluation = failed(Verdict.INFRA_ERROR) if self.failing else correct()
+        self.failing = max(self.failing - 1, 0)
         return Finished(
-            call=call, result=ENCODER.encode(msgspec.structs.replace(correct(), device=self.name))
+            call=call, result=ENCODER.encode(msgspec.structs.replace(evaluation, device=self.name))
         )
 
 
