@@ -9,7 +9,15 @@ import msgspec
 
 from harness import Device, StageEntered, Verdict
 from harness.cluster.member import Gone, Remote, Unreachable
-from harness.cluster.messages import Entered, Finished, JudgeCandidate, Opened, Setup
+from harness.cluster.messages import (
+    CompileSources,
+    Entered,
+    Finished,
+    JudgeCandidate,
+    Opened,
+    SampleSources,
+    Setup,
+)
 from harness.cluster.node_facts import Node, judge_digest
 from harness.cluster.node_judge import NodeJudge
 from harness.wire.channels.encoding import ENCODER
@@ -27,12 +35,20 @@ class ScriptedNode(NodeJudge):
         super().__init__(ENCODER.encode(setup), end=self.has_ended.set)
         self.name = f"{node}/cpu"
         self.go = asyncio.Event()
+        self.attached = asyncio.Event()
+        """While it is not set, `attach` waits."""
+        self.attached.set()
         self.judged: list[str] = []
         self.failing = 0
         self.is_dead = False
         self.lendings: list[bool] = []
         self._wavedeck = wavedeck or judge_digest()
         self._triton = triton
+
+    async def attach(self) -> bytes:
+        """See `NodeJudge`."""
+        await self.attached.wait()
+        return await super().attach()
 
     async def lend(self, lent: bool) -> None:  # noqa: FBT001
         """See `NodeJudge`."""
@@ -58,6 +74,10 @@ class ScriptedNode(NodeJudge):
         return Finished(
             call=call, result=ENCODER.encode(msgspec.structs.replace(evaluation, device=self.name))
         )
+
+    async def _survey(self, call: str, request: CompileSources | SampleSources) -> Finished:
+        self.judged += request.sources
+        return Finished(call=call, result=ENCODER.encode(()))
 
 
 class InProcess:
@@ -108,3 +128,8 @@ class LocalCluster:
         """Let a node die."""
         self.judges[name].is_dead = True
         self.judges[name]._news.set()  # ends the wait of `follow`, as a broken connection does
+
+    def replace(self, name: str, judge: ScriptedNode) -> None:
+        """Let a judge end on a node that lives; `judge` is the one that starts next."""
+        self.kill(name)
+        self.judges[name] = judge
