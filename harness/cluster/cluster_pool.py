@@ -29,7 +29,7 @@ from harness.wire.results.latency import DeviceState
 from harness.wire.results.provenance import Provenance
 from suites.task import Task
 
-from .member import Gone, Member, MemberLost, Remote, Unreachable
+from .member import RETRY_S, Gone, Member, MemberLost, Remote, Unreachable
 from .messages import (
     COMPILED,
     EVALUATION,
@@ -271,15 +271,17 @@ class ClusterPool:
         self, request: CompileSources | SampleSources, parcel: Parcel, turn: int
     ) -> bytes:
         """Return the result of a part of a survey, from one of the judges in service by turns. It takes no slot."""
-        for _ in range(MOST_MOVES + 1):
-            members = [member for member in self._members.values() if not member.lost]
+        lost = 0
+        while lost <= MOST_MOVES:
+            members = [member for member in self._members.values() if member.opened and not member.lost]
             if not members:
                 self._check_service()
-                await asyncio.sleep(1.0)
+                await asyncio.sleep(RETRY_S)
                 continue
             try:
                 finished = await members[turn % len(members)].ask(request, parcel, on_event=None, key="")
             except MemberLost:
+                lost += 1
                 continue
             if finished.error:
                 raise HarnessError(finished.error)

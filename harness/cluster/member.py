@@ -68,6 +68,7 @@ class Member:
         self.name = name
         """Name of its device, such as `node1/0`."""
         self.opened: Opened | None = None
+        """`None` until the judge takes calls."""
         self.lost = ""
         """Why the judge is lost; empty while it is in service."""
         self.has_failed = False
@@ -98,16 +99,18 @@ class Member:
 
     async def open(self, on_lost: Callable[[Member], None]) -> Opened:
         """Wait until the judge is ready, take over its calls, and follow it. Raises `Unreachable` or `HarnessError`."""
-        self.opened = OPENED.decode(await self._remote.call("open", limit_s=OPEN_S))
+        opened = OPENED.decode(await self._remote.call("open", limit_s=OPEN_S))
         calls = CALLS.decode(await self._remote.call("attach", limit_s=ANSWER_S))
         self.inherited = {call: [] for call in calls}
         self._on_lost = on_lost
         self._following = asyncio.create_task(self._follow(), name=f"follow/{self.name}")
-        return self.opened
+        self.opened = opened  # not earlier: `attach` drops the calls that it finds
+        return opened
 
     async def ask(self, request: Request, parcel: Parcel, *, on_event: OnEvent | None, key: str) -> Finished:
         """Return the end of a call. `key`: its name if a resumed engine may ask for it again. Raises `MemberLost`."""
-        call = key or f"{UNNAMED}{secrets.token_hex(8)}"
+        forgotten = any(key == call for _, call in self._forget)  # the node would forget the new call as well
+        call = key if key and not forgotten else f"{UNNAMED}{secrets.token_hex(8)}"
         pending = _Pending(on_event, asyncio.get_running_loop().create_future())
         self._calls[call] = pending
         try:

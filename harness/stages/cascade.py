@@ -33,6 +33,9 @@ from .modes import USUAL_MODE, Attempt, Cases, Exam, Mode, Rough
 from .sheet import OnEvent, Sheet
 from .slot_evaluation import Request, SlotEvaluation
 
+_LOST = (WorkerDied, BadFrame, msgspec.DecodeError, OSError)
+"""Errors of a judgement if one of its processes fails."""
+
 
 async def evaluate(
     candidate: str,
@@ -105,7 +108,7 @@ async def evaluate(
     except NoSuchDtype as lacking:
         sheet.leave_open_stages("not judged", ok=None)
         return sheet.conclude(ErrorReport(kind="unsupported", message=str(lacking)))
-    except (WorkerDied, SuiteError, BadFrame, msgspec.DecodeError, OSError) as error:
+    except (*_LOST, SuiteError) as error:
         sheet.leave_open_stages("not judged", ok=None)
         return sheet.conclude(ErrorReport(kind="infra", message=str(error)))
 
@@ -200,7 +203,13 @@ async def _judge_beside_interpreter(
             sheet.leave_open_stages("does not compile for the GPU", ok=False)
             return msgspec.structs.replace(refused, device=slot.device.name)
         await asyncio.wait([interpreting], timeout=limits.INTERPRETER_S)
-        return add_interpreter_findings(evaluation, interpreting.result() if interpreting.done() else None)
+        if not interpreting.done():
+            return add_interpreter_findings(evaluation, None)
+        try:
+            interpreted = interpreting.result()
+        except _LOST:  # the GPU decides, and its verdict is whole
+            return add_interpreter_findings(evaluation, None, why="its processes failed")
+        return add_interpreter_findings(evaluation, interpreted)
     finally:
         interpreting.cancel()
         await asyncio.wait([interpreting])

@@ -13,13 +13,15 @@ WHERE = "in the interpreter"
 _NO_REFUSAL = (Verdict.CORRECT, Verdict.INFRA_ERROR, Verdict.CANCELLED)
 
 
-def add_interpreter_findings(on_gpu: Evaluation, interpreted: Evaluation | None) -> Evaluation:
-    """The GPU's evaluation with the interpreter's results; `interpreted` is `None` if the interpreter did not end in time.
+def add_interpreter_findings(
+    on_gpu: Evaluation, interpreted: Evaluation | None, *, why: str = "not finished when the GPU was"
+) -> Evaluation:
+    """The GPU's evaluation with the interpreter's results; `interpreted` is `None` if it gave none, and `why` says why not.
 
     The interpreter's notes are left out: they tell what its small sizes did not run, and the GPU ran the full sizes.
     """
     if interpreted is None:
-        fact = Fact("interpreter", "not finished when the GPU was: nothing was replayed", Basis.EVIDENCE)
+        fact = Fact("interpreter", f"{why}: nothing was replayed", Basis.EVIDENCE)
         return msgspec.structs.replace(on_gpu, facts=(*on_gpu.facts, fact))
     facts = [msgspec.structs.replace(fact, name=f"cpu, {fact.name}") for fact in interpreted.facts]
     findings = [

@@ -273,7 +273,8 @@ class ForkServer:
             return
         child.printed.finish()
         if not child.started.done():
-            child.started.set_exception(WorkerDied("a worker ended before it ran"))
+            why = f": {report.lost}" if report.lost else ""
+            child.started.set_exception(WorkerDied(f"a worker ended before it ran{why}"))
             child.started.exception()
         if not child.ended.done():
             child.ended.set_result(report)

@@ -160,7 +160,11 @@ class Server:
 
     def _spawn(self, spawn: Spawn, descriptors: list[int]) -> None:
         if self._forks:
-            self._start(spawn.worker, lambda: enter(spawn, descriptors), scratch=spawn.scratch)
+            try:
+                self._start(spawn.worker, lambda: enter(spawn, descriptors), scratch=spawn.scratch)
+            except OSError as error:  # e.g. the process limit; the other workers go on
+                lost = f"no process could be started: {error}"
+                self._send(Ended(worker=spawn.worker, status=9, leftover=0, killed=False, lost=lost))
         else:
             slot = next(slot for slot in self._slots.values() if slot.worker is None)
             assert slot.control is not None
@@ -199,7 +203,12 @@ class Server:
         self._next_slot += 1
         read_end, write_end = os.pipe()
         os.write(write_end, scratch.encode())
-        pid = os.fork()
+        try:
+            pid = os.fork()
+        except OSError:
+            os.close(read_end)
+            os.close(write_end)
+            raise
         if pid == 0:
             signal.set_wakeup_fd(-1)
             os.close(write_end)

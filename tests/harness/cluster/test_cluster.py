@@ -13,7 +13,7 @@ import pytest
 import yaml
 
 from harness import Device, Evaluation, Verdict, target
-from harness.cluster import node_judge, ray_cluster
+from harness.cluster import cluster_pool, node_judge, ray_cluster
 from harness.cluster.choice import Look, choose
 from harness.cluster.cluster_pool import ClusterPool
 from harness.cluster.node_facts import Node, NodeFacts, judge_digest, name_nodes
@@ -107,6 +107,20 @@ async def test_resumed_engine_takes_over_what_is_judged() -> None:
     assert node.judged == ["a", "a"], "once for each attempt"
 
 
+async def test_attempt_that_the_judge_failed_on_is_judged_once_more_on_the_same_node() -> None:
+    (node,) = nodes("node1")
+    node.failing = 1
+    node.go.set()
+    watched = Watched(LocalCluster(node))
+    async with watched.pool:
+        verdicts = []
+        for _ in range(2):
+            judging = watched.judge("a", name="a#1/1")
+            await await_until(judging.done, "the judgement")
+            verdicts.append((await judging).verdict)
+    assert verdicts == [Verdict.INFRA_ERROR, Verdict.CORRECT]
+
+
 async def test_judge_that_no_engine_follows_ends_itself(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(node_judge, "ORPHAN_S", 0.05)
     (node,) = nodes("node1")
@@ -132,6 +146,42 @@ async def test_lent_and_lost_devices_get_no_candidate() -> None:
         assert "is lost" in str((await watched.judge("d", device="node1/cpu")).error)
         with pytest.raises(NoDeviceLeft, match="bring its nodes back, then resume"):
             await watched.judge("e")
+
+
+async def test_survey_asks_no_judge_that_is_still_opening() -> None:
+    first, second, new = nodes("node1", "node2", "node1")
+    new.attached.clear()
+    watched = Watched(LocalCluster(first, second))
+    async with watched.pool:
+        watched.cluster.replace("node1/cpu", new)
+        await await_until(lambda: len(watched.cluster.remotes) == 3, "the new judge")
+        survey = watched.pool.survey(TASK, target("gfx942"), None)
+        surveying = asyncio.create_task(survey.compile(["a", "b"]))
+        await await_until(surveying.done, "the survey")
+        assert (sorted(second.judged), new.judged) == (["a", "b"], [])
+        new.attached.set()
+        await await_until(lambda: watched.warnings, "the new judge in service")
+        await survey.compile(["c", "d"])
+        assert len(new.judged) == 1, "it takes its turn"
+
+
+async def test_survey_waits_for_the_only_judge_to_open(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(cluster_pool, "RETRY_S", 0.0)
+    first, new = nodes("node1", "node1")
+    new.attached.clear()
+    watched = Watched(LocalCluster(first))
+    async with watched.pool:
+        survey = watched.pool.survey(TASK, target("gfx942"), None)
+        await survey.compile(["a"])
+        watched.cluster.replace("node1/cpu", new)
+        await await_until(lambda: len(watched.cluster.remotes) == 2, "the new judge")
+        surveying = asyncio.create_task(survey.compile(["b"]))
+        for _ in range(100):  # more turns than it asks judges
+            await asyncio.sleep(0)
+        new.attached.set()
+        await await_until(surveying.done, "the survey")
+        await surveying
+    assert (first.judged, new.judged) == (["a"], ["b"])
 
 
 async def test_versions_are_compared_before_the_first_candidate() -> None:

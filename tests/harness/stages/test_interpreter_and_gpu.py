@@ -17,6 +17,7 @@ import pytest
 from harness import DevicePool, Evaluation, Verdict, evaluate, target
 from harness.node.discovery import CPU
 from harness.node.leases import VARIABLE, holders
+from harness.processes.process_endings import JudgeAgain
 from harness.processes.slot import Slot
 from harness.processes.starting.spares import Worker
 from harness.stages.compilation import Compiler, CompileResults
@@ -166,3 +167,26 @@ async def test_gpu_is_prepared_while_the_interpreter_judges_and_leased_only_to_l
     assert taken_at_compile == [1], (
         "the first call on the GPU waits for what is compiled once, with a guest at hand"
     )
+
+
+async def test_lost_interpreter_does_not_cost_the_verdict_of_the_gpu(
+    gpu: OneGpu, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    timed = asyncio.Event()
+
+    class Clock(ClockWithoutTimes):
+        async def measure(self, *_: object, **__: object) -> Timing:
+            timed.set()
+            return await super().measure()
+
+    async def lost(*_: object) -> None:
+        await timed.wait()
+        raise JudgeAgain("the sampler was killed by SIGKILL, by no limit of the judge")
+
+    monkeypatch.setattr("harness.stages.slot_evaluation.Performance", Clock())
+    monkeypatch.setattr("harness.stages.slot_evaluation.sample_cases", lost)
+    evaluation = await judge(gpu, START)
+    assert (evaluation.verdict, evaluation.device) == (Verdict.CORRECT, "0")
+    assert gpu.spares.taken == 1, "it is judged once"
+    facts = {fact.name: fact.value for fact in evaluation.facts}
+    assert facts["interpreter"] == "its processes failed: nothing was replayed"

@@ -7,19 +7,27 @@ from collections.abc import Sequence
 
 import msgspec
 
-from harness import Device, StageEntered
+from harness import Device, StageEntered, Verdict
 from harness.cluster.member import Gone, Remote, Unreachable
-from harness.cluster.messages import Entered, Finished, JudgeCandidate, Opened, Setup
+from harness.cluster.messages import (
+    CompileSources,
+    Entered,
+    Finished,
+    JudgeCandidate,
+    Opened,
+    SampleSources,
+    Setup,
+)
 from harness.cluster.node_facts import Node, judge_digest
 from harness.cluster.node_judge import NodeJudge
 from harness.wire.channels.encoding import ENCODER
 from harness.wire.results.provenance import Provenance
 
-from .evaluations import correct
+from .evaluations import correct, failed
 
 
 class ScriptedNode(NodeJudge):
-    """The judge of `NODE/cpu`. Evaluations wait until `go` is set, and are correct."""
+    """The judge of `NODE/cpu`. Evaluations wait until `go` is set, and are correct, after as many failures as `failing` says."""
 
     def __init__(self, node: str, *, wavedeck: str = "", triton: str = "3.6.0") -> None:
         setup = Setup(node=node, device="cpu", cores=1, session="s", case_bytes=1)
@@ -27,11 +35,20 @@ class ScriptedNode(NodeJudge):
         super().__init__(ENCODER.encode(setup), end=self.has_ended.set)
         self.name = f"{node}/cpu"
         self.go = asyncio.Event()
+        self.attached = asyncio.Event()
+        """While it is not set, `attach` waits."""
+        self.attached.set()
         self.judged: list[str] = []
+        self.failing = 0
         self.is_dead = False
         self.lendings: list[bool] = []
         self._wavedeck = wavedeck or judge_digest()
         self._triton = triton
+
+    async def attach(self) -> bytes:
+        """See `NodeJudge`."""
+        await self.attached.wait()
+        return await super().attach()
 
     async def lend(self, lent: bool) -> None:  # noqa: FBT001
         """See `NodeJudge`."""
@@ -52,9 +69,15 @@ class ScriptedNode(NodeJudge):
         self.judged.append(request.candidate)
         self._report(Entered(call, StageEntered("call", self.name)))
         await self.go.wait()
+        evaluation = failed(Verdict.INFRA_ERROR) if self.failing else correct()
+        self.failing = max(self.failing - 1, 0)
         return Finished(
-            call=call, result=ENCODER.encode(msgspec.structs.replace(correct(), device=self.name))
+            call=call, result=ENCODER.encode(msgspec.structs.replace(evaluation, device=self.name))
         )
+
+    async def _survey(self, call: str, request: CompileSources | SampleSources) -> Finished:
+        self.judged += request.sources
+        return Finished(call=call, result=ENCODER.encode(()))
 
 
 class InProcess:
@@ -105,3 +128,8 @@ class LocalCluster:
         """Let a node die."""
         self.judges[name].is_dead = True
         self.judges[name]._news.set()  # ends the wait of `follow`, as a broken connection does
+
+    def replace(self, name: str, judge: ScriptedNode) -> None:
+        """Let a judge end on a node that lives; `judge` is the one that starts next."""
+        self.kill(name)
+        self.judges[name] = judge
