@@ -21,7 +21,7 @@ from .state.info import LiveSession, Standing
 from .store.reconcile import take_up
 from .store.refs import PACKED, check_skeleton, mend_skeleton, read_packed
 from .store.repository import HEADS, Commit
-from .store.store import ACCEPTED, Store, journal_branch
+from .store.store import ACCEPTED, Store, fetched_decision, journal_branch
 
 DAMAGED = "damaged"
 """Folder in the store for damaged files."""
@@ -164,7 +164,9 @@ class _StoreRepairs:
         """Returns the newest commit that was on the branch and has all its objects."""
         if branch == "accepted":
             candidates = [
-                commit for commit in self._commits if commit.message.startswith(("accept ", "withdraw "))
+                commit
+                for commit in self._commits
+                if commit.message.startswith(("accept ", "withdraw ", "fetch "))
             ]
         else:
             candidates = self._journals.get(branch.removesuffix(f"/{JOURNAL}"), [])
@@ -210,9 +212,24 @@ class _StoreRepairs:
         is_damaged = ACCEPTED in repository.branches().damaged
         if not is_damaged and (head is None or repository.is_complete([head])):
             return
+        notes = [note for commit in self._commits if (note := fetched_decision(commit.message))]
+
+        def note_again() -> None:
+            # Else the journals of fetched sessions would add the decisions of other homes.
+            with repository.writing():
+                for session, last_decision in notes:
+                    self._store.note_fetched(session, last_decision)
+
         repair = self._point("accepted", f"the branch accepted is damaged or lost objects (it was at {head})")
-        if repair.act is not None:
-            yield repair._replace(remedy=f"{repair.remedy}; the sessions' journals then add later decisions")
+        point = repair.act
+        if point is not None:
+
+            def point_and_note() -> None:
+                point()
+                note_again()
+
+            words = f"{repair.remedy}; the sessions' journals then add later decisions"
+            yield repair._replace(remedy=words, act=point_and_note)
             return
 
         def act() -> None:
@@ -221,6 +238,7 @@ class _StoreRepairs:
             with repository.writing():
                 set_aside(self._git_dir, self._git_dir / ACCEPTED)
                 repository.write_ref(ACCEPTED, empty)
+            note_again()
 
         yield Repair(repair.damage, "begin it anew; the sessions' journals then add their decisions", act)
 

@@ -1,8 +1,8 @@
 """Opens a session again after its engine ended, at whatever moment that was.
 
 The journal is the truth, and git is brought in line with it. Judged attempts are committed if they have no commit, or
-if their commit lost a tree or a file. Old refs are moved, and decisions reach `accepted`. Locks of a killed git process are
-removed, and a torn last line is set aside.
+if their commit lost a tree or a file. Old refs are moved, and this home's decisions reach `accepted`. Locks of a killed git
+process are removed, and a torn last line is set aside.
 """
 
 from __future__ import annotations
@@ -124,7 +124,7 @@ def _align_git(recorder: Recorder) -> None:
     for instance in recorder.state.instances.values():
         _unmark_wrong_tip(store, recorder.session, instance)
     recorder.now(recorder.commit_all() if is_complete else recorder.write_lost())
-    recorder.now(recorder.sync_accepted())
+    recorder.now(recorder.replay_decisions())
 
 
 def _unmark_wrong_tip(store: Store, session: str, instance: InstanceState) -> None:

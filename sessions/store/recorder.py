@@ -282,8 +282,21 @@ class Recorder:
         await self.sync_accepted()
         return written
 
-    async def sync_accepted(self) -> None:
-        """Bring all decisions to the branch `accepted`, in their order: the kernel that was accepted last counts."""
+    async def replay_decisions(self) -> None:
+        """Bring the journal's decisions to the branch `accepted`, which lacks them if a process was killed.
+
+        Decisions that came by a fetch stay out: each home decides for itself. A kernel that was accepted later stays.
+        """
+        if self._unsynced:
+            fetched = await self._run(lambda: self.store.last_fetched_decision(self.session))
+            self._unsynced = {name: made for name, made in self._unsynced.items() if made.seq > fetched}
+        await self.sync_accepted(keeps_later=True)
+
+    async def sync_accepted(self, *, keeps_later: bool = False) -> None:
+        """Bring all decisions to the branch `accepted`, in their order: the kernel that was accepted last counts.
+
+        With `keeps_later`, that is so across sessions too; without it, a decision counts as made now.
+        """
         async with self._deciding:
             while self._unsynced:
                 decision = next(iter(self._unsynced.values()))
@@ -292,16 +305,16 @@ class Recorder:
                 async with self._git:
                     # A newer decision about the attempt waits for its turn.
                     if self._unsynced[decision.attempt] is decision:
-                        await self._run(self._accepted_work(decision.attempt))
+                        await self._run(self._accepted_work(decision.attempt, keeps_later=keeps_later))
                         if self._unsynced.get(decision.attempt) is decision:
                             del self._unsynced[decision.attempt]
 
-    def _accepted_work(self, attempt: str) -> Callable[[], None]:
+    def _accepted_work(self, attempt: str, *, keeps_later: bool) -> Callable[[], None]:
         state, instance = self._find(attempt)
         kernel = accepted_kernel(self.session, self.state, attempt)
         source = (state.source or "").encode()
         if state.accepted:
-            return lambda: self.store.accept(instance.task, source, kernel)
+            return lambda: self.store.accept(instance.task, source, kernel, keeps_later=keeps_later)
         return lambda: self.store.withdraw(instance.task, kernel)
 
     # Ends

@@ -1,7 +1,8 @@
 """Sessions pushed to another git repository and fetched from it; nothing on either side is overwritten.
 
 All branches of a session go together, without its live files: of a running session, the part that is in the store.
-The branch `accepted` stays, because each home decides for itself.
+The kernels on the branch `accepted` stay, because each home decides for itself. A fetch notes there which decisions came
+with a session, so that they never count as this home's.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import NamedTuple
 
 from sessions.errors import BranchDiffers
+from sessions.events import DecisionMade, DecisionUndone
 from sessions.home import Home
 from sessions.names import SESSION, choose_session
 
@@ -91,6 +93,13 @@ def _take_over(home: Home, store: Store, branches: Sequence[str]) -> None:
             live = home.live(branch.partition("/")[0]).journal.exists()
             if sha is None or live or (own is not None and not repository.is_ancestor(own, sha)):
                 raise BranchDiffers(branch, where=str(home.store))
+        # Before the branches: a kill in between must not make the decisions this home's.
+        for session in _sessions(fetched):
+            journal = store.session_journal(session, commit=fetched[journal_branch(session)])
+            decisions = (
+                event for event in journal.events if isinstance(event, DecisionMade | DecisionUndone)
+            )
+            store.note_fetched(session, max((decision.seq for decision in decisions), default=0))
         # Journals last: a session is listed when all its branches are here.
         for branch in sorted(branches, key=lambda name: name in map(journal_branch, _sessions(fetched))):
             sha = fetched[branch]

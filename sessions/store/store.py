@@ -7,6 +7,7 @@ an event loop calls them through `asyncio.to_thread`.
 from __future__ import annotations
 
 import io
+import time
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from itertools import chain
@@ -31,6 +32,8 @@ T = TypeVar("T")
 
 REMOTES = "refs/remotes/origin/"
 ACCEPTED = "refs/heads/accepted"
+LAST_DECISION = "Last-Decision"
+"""Trailer of a `fetch` commit: the number of the last decision that came with the session."""
 
 
 class AcceptedKernel(msgspec.Struct, frozen=True, kw_only=True):
@@ -62,7 +65,7 @@ class NewCommit(NamedTuple):
 
 
 class DecisionCommit(NamedTuple):
-    """A commit of the branch `accepted`."""
+    """A commit of the branch `accepted`; a `fetch` commit has no task and no attempt."""
 
     commit: str
     accepts: bool
@@ -104,6 +107,14 @@ def segments_of(tree: Mapping[str, str]) -> list[str]:
         (path for path in tree if path.startswith("journal/")),
         key=lambda path: int(path.removeprefix("journal/").removesuffix(".jsonl")),
     )
+
+
+def fetched_decision(message: str) -> tuple[str, int] | None:
+    """Returns the session and the number of its last fetched decision; `None` if it is not the message of a `fetch` commit."""
+    trailers = trailers_of(message)
+    session, number = trailers.get("Session"), trailers.get(LAST_DECISION, "")
+    is_fetch = message.startswith("fetch ") and number.isdecimal()
+    return (session, int(number)) if session and is_fetch else None
 
 
 def local_branches(refs: Mapping[str, str], prefix: str = HEADS) -> dict[str, str]:
@@ -179,9 +190,14 @@ class Store:
         tree = self.session_tree(session)
         return b"".join(self.repository.read_file(tree[path]) for path in segments_of(tree))
 
-    def session_journal(self, session: str, *, most_bytes: int | None = None) -> Journal:
-        """Returns the journal: events, and lines that were skipped. With `most_bytes`, about so much of its beginning."""
-        tree = self.session_tree(session)
+    def session_journal(
+        self, session: str, *, commit: str | None = None, most_bytes: int | None = None
+    ) -> Journal:
+        """Returns the journal: events, and lines that were skipped. With `most_bytes`, about so much of its beginning.
+
+        `commit` is one of its branch, by default the newest.
+        """
+        tree = self.repository.read_tree(commit or self._journal_head(session))
         segments = (io.BytesIO(self.repository.read_file(tree[path])) for path in segments_of(tree))
         return parse(chain.from_iterable(segments), most_bytes=most_bytes)
 
@@ -316,12 +332,20 @@ class Store:
                 kernels[task] = ACCEPTED_KERNEL.decode(self.repository.read_file(sha))
         return kernels
 
-    def accept(self, task: str, source: bytes, decision: AcceptedKernel) -> None:
-        """Put a kernel on `accepted`; has no effect if the branch already has this decision."""
+    def accept(
+        self, task: str, source: bytes, decision: AcceptedKernel, *, keeps_later: bool = False
+    ) -> None:
+        """Put a kernel on `accepted`; has no effect if the branch already has this decision.
+
+        With `keeps_later`, a kernel of the task that was accepted after this decision stays.
+        """
         with self.repository.writing():
             head = self._head("accepted")
             last = self._last_decision(head, decision) if head else None
             if last and last.accepts and self._accepted_at(last.commit)[task].wall == decision.wall:
+                return
+            present = self._accepted_at(head).get(task) if head and keeps_later else None
+            if present and present.wall > decision.wall:
                 return
             tree = self.repository.read_tree(head) if head else {}
             record = msgspec.json.encode(decision) + b"\n"
@@ -347,6 +371,35 @@ class Store:
                 earlier = self.repository.read_tree(before)
                 tree |= {path: sha for path, sha in earlier.items() if path.rpartition("/")[0] == task}
             self._commit_accepted(head, tree, "withdraw", task, decision)
+
+    def note_fetched(self, session: str, last_decision: int) -> None:
+        """Note on `accepted` that another home made the session's decisions up to this event; only inside `writing`.
+
+        Has no effect if that is noted. Raises `StoreDamaged` if the branch is damaged.
+        """
+        if ACCEPTED in self.repository.branches().damaged:
+            raise damaged_branch("accepted")
+        if last_decision <= self.last_fetched_decision(session):
+            return
+        head = self._head("accepted")
+        tree = self.repository.read_tree(head) if head else {}
+        trailers = {"Session": session, LAST_DECISION: str(last_decision)}
+        commit = self.repository.write_commit(
+            self.repository.write_tree(tree),
+            parents=[head] if head else [],
+            message=with_trailers(f"fetch {session}", trailers),
+            wall=time.time(),
+        )
+        self.repository.write_ref(ACCEPTED, commit)
+
+    def last_fetched_decision(self, session: str) -> int:
+        """Returns the number of the last decision that was fetched with the session; 0 if none was."""
+        head = self._head("accepted")
+        for commit in self.repository.history(head) if head else ():
+            fetched = fetched_decision(commit.message)
+            if fetched and fetched[0] == session:
+                return fetched[1]
+        return 0
 
     def _decisions(self, head: str) -> Iterator[DecisionCommit]:
         """Yield the commits of `accepted` from `head` on, newest first."""

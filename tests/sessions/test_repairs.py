@@ -7,11 +7,13 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from harness import Verdict
 from sessions import Home, decide, fold, journal_of, list_sessions
 from sessions import events as ev
 from sessions.repairs import Repair, repairs
+from sessions.store.sharing import fetch_sessions
 from sessions.store.store import Store
 from tests.support.sessions import stored_sessions as stored
 from tests.support.sessions.story import assert_sound, git, loosen
@@ -167,6 +169,19 @@ def repair_all(home: Home) -> int:
         repair.act()
         number += 1
     return number
+
+
+def test_repaired_branch_has_no_decision_of_another_home(full: Home, tmp_path: Path) -> None:
+    bob = Home(tmp_path / "bob")
+    accept = ev.DecisionMade(attempt="softmax#1/2", accepted=True)
+    decide(bob, stored.finished(bob, "20260102-050607-geak-cccc"), replace(accept, by="bob"))
+    decide(full, FINISHED, replace(accept, by="alice"))
+    fetch_sessions(bob, str(full.store), on_progress=lambda _line: None)
+    accepted_tree(bob)
+    assert repair_all(bob) > 0
+    assert_sound(bob.store)
+    with Store.read_only(bob.store) as store:
+        assert [kernel.by for kernel in store.accepted().values()] == ["bob"]
 
 
 def test_lost_journal_of_a_stored_session_is_named_and_stays(full: Home) -> None:

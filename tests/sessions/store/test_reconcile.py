@@ -13,6 +13,8 @@ from harness import Verdict
 from sessions import Clock, Home, Recorder, Store, fold, journal_of, read_journal, resume
 from sessions import events as ev
 from sessions.errors import JournalDamaged, NoSuchSession, StoreBroken
+from sessions.store.reconcile import decide, take_up
+from tests.support.sessions import stored_sessions as stored
 from tests.support.sessions import story
 from tests.support.sessions.story import SESSION, assert_sound, git
 
@@ -145,6 +147,20 @@ async def test_resume_writes_missing_decisions_in_their_order(crashed: Home) -> 
         recorder.record(ev.DecisionMade(attempt="softmax#1/2", accepted=True, by="ada"))
     with resume(crashed, SESSION) as recorder:
         assert recorder.store.accepted()["starter/softmax"].attempt == "softmax#1/2"
+
+
+def test_missing_decision_does_not_replace_a_kernel_that_was_accepted_later(home: Home) -> None:
+    accept = ev.DecisionMade(attempt="softmax#1/2", accepted=True, by="ada")
+    stored.finished(home, stored.FIRST)
+    with take_up(home, stored.FIRST) as recorder:
+        recorder.record(accept)  # killed before it reached `accepted`
+    stored.finished(home, stored.SECOND)
+    decide(home, stored.SECOND, accept)
+    with take_up(home, stored.FIRST) as recorder:
+        assert recorder.store.accepted()["starter/softmax"].session == stored.SECOND
+    decide(home, stored.SECOND, ev.DecisionUndone(attempt="softmax#1/2", by="ada"))
+    with take_up(home, stored.FIRST) as recorder:
+        assert recorder.store.accepted()["starter/softmax"].session == stored.FIRST
 
 
 async def test_torn_last_line_gives_a_notice_and_is_kept(crashed: Home) -> None:

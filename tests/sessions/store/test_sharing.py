@@ -10,8 +10,10 @@ import pytest
 from harness import Verdict
 from sessions import Home, journal_of, list_sessions
 from sessions.errors import BranchDiffers, NoSuchSession, RemoteUnusable
-from sessions.store.reconcile import take_up
+from sessions.events import DecisionMade
+from sessions.store.reconcile import decide, take_up
 from sessions.store.sharing import FETCHED, fetch_sessions, push_sessions
+from sessions.store.store import Store
 from tests.support.command_line import Shell, one_line
 from tests.support.sessions import stored_sessions as stored
 from tests.support.sessions.story import assert_sound, git
@@ -57,6 +59,28 @@ def test_session_that_went_on_is_pushed_and_fetched_again(home: Home, remote: Pa
     assert push_sessions(home, str(remote), on_progress=ignore).sessions == (stored.FIRST,)
     assert fetch_sessions(second_home, str(remote), on_progress=ignore).sessions == (stored.FIRST,)
     assert len(journal_of(second_home, stored.FIRST).events) > before
+
+
+def test_decisions_of_another_home_stay_out_of_this_home(home: Home, remote: Path, tmp_path: Path) -> None:
+    bob = Home(tmp_path / "bob")
+    stored.finished(bob, stored.SECOND)
+    decide(bob, stored.SECOND, DecisionMade(attempt="softmax#1/2", accepted=True, by="bob"))
+    stored.finished(home, stored.FIRST)
+    decide(home, stored.FIRST, DecisionMade(attempt="softmax#1/2", accepted=True, by="alice"))
+    push_sessions(home, str(remote), on_progress=ignore)
+    fetch_sessions(bob, str(remote), on_progress=ignore)
+
+    def accepted_by() -> str:
+        with Store.read_only(bob.store) as store:
+            return store.accepted()["starter/softmax"].by
+
+    take_up(bob, stored.FIRST).close()
+    assert accepted_by() == "bob"
+    decide(bob, stored.FIRST, DecisionMade(attempt="softmax#1/1", accepted=False, by="bob"))
+    assert accepted_by() == "bob"
+    decide(bob, stored.FIRST, DecisionMade(attempt="softmax#1/2", accepted=True, by="carol"))
+    assert accepted_by() == "carol"
+    assert_sound(bob.store)
 
 
 def test_branch_with_other_commits_is_refused_and_kept(home: Home, remote: Path, tmp_path: Path) -> None:
