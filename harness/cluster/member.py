@@ -109,6 +109,8 @@ class Member:
 
     async def ask(self, request: Request, parcel: Parcel, *, on_event: OnEvent | None, key: str) -> Finished:
         """Return the end of a call. `key`: its name if a resumed engine may ask for it again. Raises `MemberLost`."""
+        if self.lost:  # after it was chosen
+            raise MemberLost(f"{self.name}: {self.lost}")
         forgotten = any(key == call for _, call in self._forget)  # the node would forget the new call as well
         call = key if key and not forgotten else f"{UNNAMED}{secrets.token_hex(8)}"
         pending = _Pending(on_event, asyncio.get_running_loop().create_future())
