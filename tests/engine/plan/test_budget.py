@@ -9,12 +9,12 @@ from collections.abc import Callable
 import pytest
 
 from engine.errors import BudgetSpent, TryAgain
-from engine.models import CallKey, Piece, Reply, Request
+from engine.models import CallKey, Limits, Piece, Reply, Request
 from engine.plan.budget import Budget, Reservation, longest_prompt
 from engine.plan.job import session_started
 from engine.plan.prices import SHIPPED, Price
 from harness import Evaluation, Verdict
-from sessions import Home, fold
+from sessions import Home, Recorder, fold
 from sessions.events import (
     AGENT_PROGRAM,
     AttemptStarted,
@@ -32,7 +32,16 @@ from sessions.events import (
     Usage,
 )
 from sessions.state.state import SessionState
-from tests.support.engine.engines import ScriptedJudge, answer_of, plan, play, scripted_model
+from tests.support.engine.engines import (
+    ScriptedJudge,
+    answer_of,
+    plan,
+    play,
+    run,
+    scripted_model,
+    shared,
+    until,
+)
 from tui.print.narrate import Narrator
 from tui.print.summary import summary
 
@@ -195,6 +204,33 @@ async def test_broken_try_is_counted_once(home: Home) -> None:
     state = fold(events)
     assert len(state.lost_tries) == 1
     assert state.input_tokens + state.output_tokens == 1500
+
+
+class Refusing:
+    """A model that gets too many requests."""
+
+    model = "scripted:test"
+
+    async def reply(self, request: Request, on_piece: Callable[[Piece], None]) -> Reply:
+        raise TryAgain("rate_limited", "too many requests")
+
+    async def close(self) -> None: ...
+
+
+async def test_call_that_is_cut_between_two_tries_costs_nothing(home: Home) -> None:
+    patient = plan(limits=Limits(tries=3, wait_low_s=3600.0, wait_high_s=3600.0))
+    with Recorder.begin(home, session_started(patient)) as recorder:
+        engine = shared(recorder, patient, Refusing(), ScriptedJudge())
+        running = asyncio.create_task(run(engine))
+        await until(
+            lambda: any(call.retries for attempt in recorder.state.attempts() for call in attempt.calls)
+        )
+        running.cancel()
+        await asyncio.wait({running})
+        recorder.record(EngineStarted(host="here", pid=2, resumed=True))
+        assert recorder.state.lost_tries == []
+        engine.budget.tokens = ONE_CALL
+        assert await engine.budget.reserve(MODEL, request())
 
 
 def test_agents_that_go_on_have_the_rest_of_what_they_state() -> None:
