@@ -265,7 +265,10 @@ class InstanceContext:
                 )
         if attempt.verdict is None:
             evaluation = cancelled_evaluation(self.task.id, self.device, why)
-            await self._recorder.record_durable(AttemptJudged(attempt=attempt.attempt, evaluation=evaluation))
+            held_s = self._shared.unrecorded_s.pop(attempt.attempt, 0.0)
+            await self._recorder.record_durable(
+                AttemptJudged(attempt=attempt.attempt, evaluation=evaluation, device_s=held_s)
+            )
 
     async def baseline(self) -> BaselineFacts:
         """See `Context`."""
@@ -383,6 +386,7 @@ class InstanceContext:
     async def _judge(self, source: str) -> Evaluation:
         judgement = await evaluate_attempt(self._shared, self.task, self._name, source)
         if judgement.spent is None and judgement.evaluation.verdict in NO_VERDICT:
+            self._shared.unrecorded_s[self._name] = judgement.device_s
             why = failure_reason(judgement.evaluation)
             raise JudgeUnable(f"the judge failed twice on {self._name}, the last time with: {why}")
         judged = await self._recorder.record_durable(
