@@ -26,7 +26,7 @@ class Bench:
     timing_baselines: dict[str, asyncio.Lock] = field(default_factory=dict)
     """A lock for each task, which is held while its baseline is timed."""
     unrecorded_s: dict[str, float] = field(default_factory=dict)
-    """By attempt, the seconds in which a judging without a result held a device, until an event has them."""
+    """Seconds in which a judging without a result held a device, by attempt, until an event has them."""
 
     @asynccontextmanager
     async def turn(self, name: str) -> AsyncIterator[tuple[DeviceUse, OnStage]]:

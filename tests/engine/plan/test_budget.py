@@ -5,18 +5,20 @@ from __future__ import annotations
 import asyncio
 import re
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 
 from engine.errors import BudgetSpent, TryAgain
-from engine.models import CallKey, Limits, Piece, Reply, Request
+from engine.models import LONGEST_REPLY, CallKey, Limits, Piece, Reply, Request
 from engine.plan.budget import Budget, Reservation, longest_prompt
 from engine.plan.job import session_started
 from engine.plan.prices import SHIPPED, Price
 from harness import Evaluation, Verdict
-from sessions import Home, Recorder, fold
+from sessions import Home, Recorder, fold, resume
 from sessions.events import (
     AGENT_PROGRAM,
+    AttemptJudged,
     AttemptStarted,
     CallFailed,
     CallFinished,
@@ -35,6 +37,7 @@ from sessions.state.state import SessionState
 from tests.support.engine.engines import (
     ScriptedJudge,
     answer_of,
+    cut,
     plan,
     play,
     run,
@@ -165,6 +168,20 @@ async def test_restored_budget_has_spent_what_the_calls_spent(home: Home) -> Non
     short.restore(state)
     with pytest.raises(BudgetSpent):
         await short.reserve(MODEL, request())
+
+
+async def test_budget_counts_the_same_after_a_resume_that_makes_a_commit(tmp_path: Path) -> None:
+    whole, home, session_plan = Home(tmp_path / "whole"), Home(tmp_path / "cut"), plan()
+    events = await play(whole, scripted_model("wrong", usage=Usage()), session_plan=session_plan)
+    last = max(number for number, event in enumerate(events) if isinstance(event, AttemptJudged))
+    state = fold(cut(whole, home, session_plan.session, last + 1))
+    calls = [call for attempt in state.attempts() for call in attempt.calls]
+    spent = sum(longest_prompt(call.messages) + LONGEST_REPLY for call in calls)
+    with resume(home, session_plan.session) as recorder:
+        budget = Budget(tokens=spent + ONE_CALL - 1)
+        budget.restore(recorder.state)
+        with pytest.raises(BudgetSpent, match=f"and {ONE_CALL - 1} of"):
+            await budget.reserve(MODEL, request())
 
 
 class Breaking:
@@ -310,9 +327,9 @@ async def test_device_time_cuts_off_the_evaluation_that_would_pass_it(home: Home
     state = fold(events)
     assert state.device_s > 0.99
     assert [reason for reason, _ in endings(events)] == ["budget", "budget"]
-    cut = [attempt for attempt in state.attempts() if attempt.verdict is Verdict.CANCELLED]
-    assert cut
-    assert "1 s of device time are spent" in str(cut[0].evaluation and cut[0].evaluation.error)
+    cancelled = [attempt for attempt in state.attempts() if attempt.verdict is Verdict.CANCELLED]
+    assert cancelled
+    assert "1 s of device time are spent" in str(cancelled[0].evaluation and cancelled[0].evaluation.error)
     winners = [instance.best for instance in state.instances.values() if instance.best]
     assert "device time" in state.attempt(winners[0]).unexamined_because
 
