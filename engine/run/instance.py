@@ -68,6 +68,8 @@ AGENT_SILENT_S = 7200.0
 """An agent that sends nothing for so long counts as gone: its process may have been killed."""
 FAREWELL_S = 60.0
 """For an agent's program to end by itself, and to report what it spent, when it sends no further candidate."""
+TURNS_OF_AN_END = 3
+"""Turns of the loop in which a lane that has all its replies in the journal ends and the others are cancelled."""
 TEMPERATURE = 1.0
 """GEAK's value: parallel instances must differ."""
 
@@ -336,10 +338,17 @@ class InstanceContext:
         recorded = recorded_reply(self._shared, self._attempt, call, messages)
         if recorded is not None:
             return recorded
+        await self._let_finished_lane_end()
         self._fresh = True
         key = CallKey(self.task.id, self._chain, self._number - self._unasked, role, number)
         request = Request(key=key, messages=tuple(messages), temperature=TEMPERATURE, tools=tuple(tools))
         return await call_model(self._shared, self.key, self._name, call, request)
+
+    async def _let_finished_lane_end(self) -> None:
+        """Give a lane that succeeded before a resume the turns to end and to have this lane cancelled."""
+        if self._step > 1:
+            for _ in range(TURNS_OF_AN_END):
+                await asyncio.sleep(0)
 
     # The judge
 
@@ -356,6 +365,7 @@ class InstanceContext:
         recorded = self._attempt.evaluation
         if recorded is not None and recorded.verdict not in NO_VERDICT:
             return recorded
+        await self._let_finished_lane_end()
         self._fresh = True
         proposed = self._attempt.source or ""
         # Lanes may propose the same source at the same time; the second waits for the evaluation of the first.
