@@ -25,6 +25,8 @@ class Bench:
     """The attempts that are being judged, by device."""
     timing_baselines: dict[str, asyncio.Lock] = field(default_factory=dict)
     """A lock for each task, which is held while its baseline is timed."""
+    unrecorded_s: dict[str, float] = field(default_factory=dict)
+    """Seconds in which a judging without a result held a device, by attempt, until an event has them."""
 
     @asynccontextmanager
     async def turn(self, name: str) -> AsyncIterator[tuple[DeviceUse, OnStage]]:

@@ -37,9 +37,10 @@ async def evaluate_attempt(
 
     If the judge fails, it is asked once more and the second result is returned, unless it has judged twice by itself.
     Stages are recorded as events, and `bench.busy` lists the attempt under its device. If the device time of the
-    budget ends, the evaluation is cancelled.
+    budget ends, the evaluation is cancelled. If no judgement is returned, `bench.unrecorded_s` gets the device seconds,
+    except those of an exam.
     """
-    held_s = 0.0
+    held_s = 0.0 if exam else bench.unrecorded_s.pop(attempt, 0.0)
 
     def on_stage(enter: OnStage, report: StageEntered | StageLeft) -> None:
         enter(report)
@@ -76,6 +77,10 @@ async def evaluate_attempt(
     except BudgetSpent as spent:
         device = bench.judge.devices[0].name
         return Judgement(cancelled_evaluation(task.id, device, str(spent)), held_s, spent)
+    except BaseException:  # a cancellation too
+        if not exam:
+            bench.unrecorded_s[attempt] = held_s
+        raise
     return Judgement(evaluation, held_s)
 
 

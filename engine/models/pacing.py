@@ -141,6 +141,11 @@ class PacedClient:
         self._tokens = tokens
         self._sent: Sent | None = None
 
+    @property
+    def is_sent(self) -> bool:
+        """True while a try is admitted or in progress; false between two tries."""
+        return self._sent is not None
+
     async def enter(self) -> None:
         """Wait until a try may be sent; returns at once if the next try was admitted before."""
         if self._sent is None:

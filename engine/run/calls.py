@@ -6,7 +6,8 @@ import asyncio
 from collections.abc import Sequence
 
 from engine.errors import BudgetSpent, ContextTooLong, ModelError
-from engine.models import Client, Reply, Request, Retry, ask
+from engine.models import Reply, Request, Retry, ask
+from engine.models.pacing import PacedClient
 from engine.plan.budget import Reservation
 from engine.reply.streaming import PieceBatches
 from engine.run.shared import Shared
@@ -60,7 +61,7 @@ async def call_model(shared: Shared, instance: str, attempt: str, call: str, req
 
 
 async def _call(
-    shared: Shared, attempt: str, call: str, client: Client, request: Request, reservation: Reservation
+    shared: Shared, attempt: str, call: str, client: PacedClient, request: Request, reservation: Reservation
 ) -> Reply:
     recorder, budget, record = shared.recorder, shared.budget, shared.recorder.record
     earlier = _continued_call(recorder.state, attempt, request)
@@ -96,7 +97,11 @@ async def _call(
         reply = await ask(client, request, on_piece=batches.add, on_retry=retried, limits=shared.plan.limits)
         batches.flush()
     except asyncio.CancelledError:
-        budget.spend(reservation, client.model, Usage())
+        if client.is_sent:
+            budget.spend(reservation, client.model, Usage())
+        else:
+            # Nothing is in flight. Without an end in the journal, the call would count in full.
+            record(CallFailed(call=call, reason="cancelled", message="it waited for its next try"))
         raise
     except BudgetSpent as spent:
         await recorder.record_durable(CallFailed(call=call, reason="budget", message=str(spent)))

@@ -68,6 +68,8 @@ AGENT_SILENT_S = 7200.0
 """An agent that sends nothing for so long counts as gone: its process may have been killed."""
 FAREWELL_S = 60.0
 """For an agent's program to end by itself, and to report what it spent, when it sends no further candidate."""
+TURNS_OF_AN_END = 3
+"""Turns of the loop in which a lane that has all its replies in the journal ends and the others are cancelled."""
 TEMPERATURE = 1.0
 """GEAK's value: parallel instances must differ."""
 
@@ -265,7 +267,10 @@ class InstanceContext:
                 )
         if attempt.verdict is None:
             evaluation = cancelled_evaluation(self.task.id, self.device, why)
-            await self._recorder.record_durable(AttemptJudged(attempt=attempt.attempt, evaluation=evaluation))
+            held_s = self._shared.unrecorded_s.pop(attempt.attempt, 0.0)
+            await self._recorder.record_durable(
+                AttemptJudged(attempt=attempt.attempt, evaluation=evaluation, device_s=held_s)
+            )
 
     async def baseline(self) -> BaselineFacts:
         """See `Context`."""
@@ -333,10 +338,17 @@ class InstanceContext:
         recorded = recorded_reply(self._shared, self._attempt, call, messages)
         if recorded is not None:
             return recorded
+        await self._let_finished_lane_end()
         self._fresh = True
         key = CallKey(self.task.id, self._chain, self._number - self._unasked, role, number)
         request = Request(key=key, messages=tuple(messages), temperature=TEMPERATURE, tools=tuple(tools))
         return await call_model(self._shared, self.key, self._name, call, request)
+
+    async def _let_finished_lane_end(self) -> None:
+        """Give a lane that succeeded before a resume the turns to end and to have this lane cancelled."""
+        if self._step > 1:
+            for _ in range(TURNS_OF_AN_END):
+                await asyncio.sleep(0)
 
     # The judge
 
@@ -353,6 +365,7 @@ class InstanceContext:
         recorded = self._attempt.evaluation
         if recorded is not None and recorded.verdict not in NO_VERDICT:
             return recorded
+        await self._let_finished_lane_end()
         self._fresh = True
         proposed = self._attempt.source or ""
         # Lanes may propose the same source at the same time; the second waits for the evaluation of the first.
@@ -383,6 +396,7 @@ class InstanceContext:
     async def _judge(self, source: str) -> Evaluation:
         judgement = await evaluate_attempt(self._shared, self.task, self._name, source)
         if judgement.spent is None and judgement.evaluation.verdict in NO_VERDICT:
+            self._shared.unrecorded_s[self._name] = judgement.device_s
             why = failure_reason(judgement.evaluation)
             raise JudgeUnable(f"the judge failed twice on {self._name}, the last time with: {why}")
         judged = await self._recorder.record_durable(

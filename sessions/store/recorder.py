@@ -234,7 +234,9 @@ class Recorder:
         for attempt, commit in zip(new, commits, strict=True):
             self._note_commit(attempt, commit)
             self._waiting.pop(attempt, None)
-            self._forget_texts(self._find(attempt)[1])
+            # While a session is taken up, the prompts stay: the budget is not yet restored from them.
+            if not self._blocks:
+                self._forget_texts(self._find(attempt)[1])
 
     def _new_commit(self, attempt: AttemptState, instance: InstanceState, branch: str) -> NewCommit:
         files = attempt_files(instance, attempt, self._reasoning.of(attempt))

@@ -5,18 +5,20 @@ from __future__ import annotations
 import asyncio
 import re
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 
 from engine.errors import BudgetSpent, TryAgain
-from engine.models import CallKey, Piece, Reply, Request
+from engine.models import LONGEST_REPLY, CallKey, Limits, Piece, Reply, Request
 from engine.plan.budget import Budget, Reservation, longest_prompt
 from engine.plan.job import session_started
 from engine.plan.prices import SHIPPED, Price
 from harness import Evaluation, Verdict
-from sessions import Home, fold
+from sessions import Home, Recorder, fold, resume
 from sessions.events import (
     AGENT_PROGRAM,
+    AttemptJudged,
     AttemptStarted,
     CallFailed,
     CallFinished,
@@ -32,7 +34,17 @@ from sessions.events import (
     Usage,
 )
 from sessions.state.state import SessionState
-from tests.support.engine.engines import ScriptedJudge, answer_of, plan, play, scripted_model
+from tests.support.engine.engines import (
+    ScriptedJudge,
+    answer_of,
+    cut,
+    plan,
+    play,
+    run,
+    scripted_model,
+    shared,
+    until,
+)
 from tui.print.narrate import Narrator
 from tui.print.summary import summary
 
@@ -158,6 +170,20 @@ async def test_restored_budget_has_spent_what_the_calls_spent(home: Home) -> Non
         await short.reserve(MODEL, request())
 
 
+async def test_budget_counts_the_same_after_a_resume_that_makes_a_commit(tmp_path: Path) -> None:
+    whole, home, session_plan = Home(tmp_path / "whole"), Home(tmp_path / "cut"), plan()
+    events = await play(whole, scripted_model("wrong", usage=Usage()), session_plan=session_plan)
+    last = max(number for number, event in enumerate(events) if isinstance(event, AttemptJudged))
+    state = fold(cut(whole, home, session_plan.session, last + 1))
+    calls = [call for attempt in state.attempts() for call in attempt.calls]
+    spent = sum(longest_prompt(call.messages) + LONGEST_REPLY for call in calls)
+    with resume(home, session_plan.session) as recorder:
+        budget = Budget(tokens=spent + ONE_CALL - 1)
+        budget.restore(recorder.state)
+        with pytest.raises(BudgetSpent, match=f"and {ONE_CALL - 1} of"):
+            await budget.reserve(MODEL, request())
+
+
 class Breaking:
     """A model whose first tries break off after the reply began."""
 
@@ -195,6 +221,33 @@ async def test_broken_try_is_counted_once(home: Home) -> None:
     state = fold(events)
     assert len(state.lost_tries) == 1
     assert state.input_tokens + state.output_tokens == 1500
+
+
+class Refusing:
+    """A model that gets too many requests."""
+
+    model = "scripted:test"
+
+    async def reply(self, request: Request, on_piece: Callable[[Piece], None]) -> Reply:
+        raise TryAgain("rate_limited", "too many requests")
+
+    async def close(self) -> None: ...
+
+
+async def test_call_that_is_cut_between_two_tries_costs_nothing(home: Home) -> None:
+    patient = plan(limits=Limits(tries=3, wait_low_s=3600.0, wait_high_s=3600.0))
+    with Recorder.begin(home, session_started(patient)) as recorder:
+        engine = shared(recorder, patient, Refusing(), ScriptedJudge())
+        running = asyncio.create_task(run(engine))
+        await until(
+            lambda: any(call.retries for attempt in recorder.state.attempts() for call in attempt.calls)
+        )
+        running.cancel()
+        await asyncio.wait({running})
+        recorder.record(EngineStarted(host="here", pid=2, resumed=True))
+        assert recorder.state.lost_tries == []
+        engine.budget.tokens = ONE_CALL
+        assert await engine.budget.reserve(MODEL, request())
 
 
 def test_agents_that_go_on_have_the_rest_of_what_they_state() -> None:
@@ -274,9 +327,9 @@ async def test_device_time_cuts_off_the_evaluation_that_would_pass_it(home: Home
     state = fold(events)
     assert state.device_s > 0.99
     assert [reason for reason, _ in endings(events)] == ["budget", "budget"]
-    cut = [attempt for attempt in state.attempts() if attempt.verdict is Verdict.CANCELLED]
-    assert cut
-    assert "1 s of device time are spent" in str(cut[0].evaluation and cut[0].evaluation.error)
+    cancelled = [attempt for attempt in state.attempts() if attempt.verdict is Verdict.CANCELLED]
+    assert cancelled
+    assert "1 s of device time are spent" in str(cancelled[0].evaluation and cancelled[0].evaluation.error)
     winners = [instance.best for instance in state.instances.values() if instance.best]
     assert "device time" in state.attempt(winners[0]).unexamined_because
 

@@ -14,12 +14,20 @@ from engine.models import Piece, Reply, Request, ScriptedClient
 from engine.plan.plan import SessionPlan
 from harness import Verdict
 from sessions import Home, fold
-from sessions.events import CallFailed, CallFinished, InstanceFinished
+from sessions.events import CallFailed, CallFinished, CallStarted, InstanceFinished, StageStarted
 from sessions.names import instance_key
 from sessions.settings import MethodOptions
 from sessions.store.store import Store
 from tests.conftest import SOAK
-from tests.support.engine.engines import cut, plan, play, resume_to_end, scripted_answer, scripted_model
+from tests.support.engine.engines import (
+    cut,
+    endings,
+    plan,
+    play,
+    resume_to_end,
+    scripted_answer,
+    scripted_model,
+)
 from tests.support.sessions.story import git
 
 WORKERS = plan(
@@ -39,11 +47,13 @@ STRIDE = 1 if SOAK else 11
 
 
 class SlowClient(ScriptedClient):
-    """Client that answers odd attempts at once and never answers even attempts."""
+    """Client that answers the attempts of one of two lanes at once, and never those of lane `silent`."""
+
+    silent = 2
 
     async def reply(self, request: Request, on_piece: Callable[[Piece], None]) -> Reply:
         """See `Client`."""
-        if request.key.attempt % 2 == 0:
+        if request.key.attempt % 2 == self.silent % 2:
             await asyncio.Event().wait()
         return await super().reply(request, on_piece)
 
@@ -69,6 +79,19 @@ async def test_first_success_cancels_the_other_workers(tmp_path: Path) -> None:
     assert (ended.call.partition("/generator")[0], ended.reason) == ("vector_add#1/2", "cancelled")
     assert "another worker" in ended.message
     assert state.instances[instance_key("starter/vector_add", 1)].best == "vector_add#1/3"
+
+
+@pytest.mark.parametrize("silent", [1, 2])
+async def test_resume_in_the_exam_asks_no_cancelled_worker_again(tmp_path: Path, silent: int) -> None:
+    whole, home = Home(tmp_path / "whole"), Home(tmp_path / "cut")
+    client = SlowClient(answer=scripted_answer("wrong", "wrong", "correct"))
+    client.silent = silent
+    events = await play(whole, client, session_plan=WORKERS)
+    stopped = next(n for n, event in enumerate(events) if isinstance(event, StageStarted) and event.exam)
+    cut(whole, home, WORKERS.session, stopped)
+    resumed = await resume_to_end(home, WORKERS, client)
+    assert endings(resumed) == ["solved"]
+    assert not any(isinstance(event, CallStarted) for event in resumed[stopped:])
 
 
 class HeldBackClient(ScriptedClient):

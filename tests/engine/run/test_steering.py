@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import asyncio
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from engine.errors import CommandRefused
 from engine.process.commands import event_of
 from engine.process.control import Request as Command
-from harness import Verdict
+from harness import Evaluation, Verdict
 from sessions import apply, fold, resume
 from sessions.events import AttemptStarted, CallStarted, Paused, RetireAsked, Unpaused, WaitingForPerson
 from sessions.state.state import Confirmation
-from tests.support.engine.engines import plan, until
+from tests.support.engine.engines import ScriptedJudge, plan, until
 from tests.support.engine.steering import PLAN, Table, give_turns, refused, said
 
 
@@ -103,6 +104,22 @@ async def test_retired_instance_keeps_its_winner_and_is_examined(tmp_path: Path)
     assert [attempt.verdict for attempt in stopped.attempts] == [Verdict.CORRECT, Verdict.CANCELLED]
     assert stopped.attempts[0].confirmation is Confirmation.CONFIRMED
     assert len(state.instances["vector_add#2"].attempts) == 4, "the other instance goes on"
+
+
+async def test_judging_that_a_retirement_cuts_off_keeps_its_device_time(tmp_path: Path) -> None:
+    table = Table(tmp_path, plan(iterations=4), "correct 1.5")
+
+    class EndlessJudge(ScriptedJudge):
+        async def evaluate(self, *args: Any, **more: Any) -> Evaluation:
+            await super().evaluate(*args, **more)
+            table.command("retire", instance="vector_add#1", by="me")
+            await asyncio.Event().wait()
+            raise AssertionError("nothing ends the wait")
+
+    table.judge = EndlessJudge()
+    [attempt] = fold(await table.play()).attempts()
+    assert attempt.verdict is Verdict.CANCELLED
+    assert attempt.device_s > 0
 
 
 async def test_retirement_before_a_crash_holds_after_resume(tmp_path: Path) -> None:
