@@ -18,7 +18,7 @@ from harness.cases.call_plan import PATIENCE, Plan, make_plan
 from harness.cases.seeds import derive
 from harness.hardware.product import Product
 from harness.processes.pool import DevicePool
-from harness.processes.process_endings import error_of_failure
+from harness.processes.process_endings import check_starved_call, error_of_failure
 from harness.processes.slot import Slot
 from harness.processes.starting.servers import Child
 from harness.processes.starting.spares import GUEST, Worker
@@ -195,7 +195,9 @@ class SlotEvaluation:
         self._sheet.leave_open_stages("by the interpreter alone", ok=None)
         self._sheet.enter("performance")
         async with self._pool.leases.using(self._slot):
-            evaluation = self._sheet.conclude(await self._time())
+            error = await self._time()
+        check_starved_call(error, again=self._request.again)
+        evaluation = self._sheet.conclude(error)
         return msgspec.structs.replace(
             evaluation,
             call=interpreted.call,
@@ -351,6 +353,8 @@ class SlotEvaluation:
             leftover = await ending
         if judged.failure is not None:
             error = await error_of_failure(judged.failure, workers, error, again=request.again)
+        if not self._on_cpu:  # on `cpu` nothing compiles in a call, and its limits are the candidate's own
+            check_starved_call(error, again=request.again)
         if self._on_cpu and request.slow and error is not None and error.kind == "timeout":
             message = f"{error.message.partition(' did not')[0]}: {', '.join(request.slow)} is too slow for the interpreter here"
             error = ErrorReport(kind="unsupported", message=message)
