@@ -147,7 +147,9 @@ class SlotEvaluation:
         self._on_cpu = slot.device.kind == "cpu"
         allowed = pool.limits(slot.device)
         self._beside_gpu = self._on_cpu and pool.devices[0].kind != "cpu"
-        self._limits = allowed.for_source(request.source) if self._on_cpu else allowed
+        if self._on_cpu:
+            allowed = allowed.for_source(request.source).under_load(limits.load())
+        self._limits = allowed
         self.compiled = CompileResults()
         """Set before `on_first_case` is called."""
         self._task, self._plan = request.in_interpreter if self._on_cpu else request.on_gpu

@@ -282,7 +282,7 @@ async def test_call_that_a_starved_machine_fails_is_made_again_once(cause: str) 
 
 
 async def test_text_that_cannot_be_written_is_no_error_of_the_candidate(own_pool: DevicePool) -> None:
-    """As on a full disk: the guest's file of the candidate cannot be written."""
+    """The guest cannot write the candidate's file, as on a full disk."""
     child, channel = await own_pool.interpreting.spawn("guest", cpu_limit_s=30, sandboxed=True)
     try:
         async with asyncio.timeout(WAIT_S):
