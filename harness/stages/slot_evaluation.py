@@ -463,8 +463,7 @@ class SlotEvaluation:
             raise await self._explain_lost_judge() from error
 
     async def _receive(self, channel: AsyncChannel) -> JudgeReport:
-        script_s = limits.SCRIPT_S * limits.MOST_LOAD if self._task.script is not None else 0.0
-        silence = max(self._limits.call_s, self._limits.case_s, script_s) + limits.ORACLE_S
+        silence = silence_s(self._limits, replays=self._on_cpu, scripts=self._task.script is not None)
         try:
             async with asyncio.timeout(silence):
                 return JUDGE_REPORTS.decode(await channel.receive(MOST_REPORT_BYTES))
@@ -487,6 +486,13 @@ class SlotEvaluation:
             return DeviceFull("the judge ended: the GPU is out of memory")
         last_line = printed.rpartition("\n")[2]
         return WorkerDied(f"the judge is gone: {last_line or 'it was killed'}")
+
+
+def silence_s(allowed: limits.TimeLimits, *, replays: bool, scripts: bool) -> float:
+    """Return the seconds that a judge may send no report: its longest wait for a process, and its own work after that."""
+    call_s = max(allowed.call_s, (PATIENCE if replays else 1) * allowed.case_s)
+    script_s = limits.SCRIPT_S * limits.MOST_LOAD if scripts else 0.0
+    return max(call_s, script_s) + limits.ORACLE_S
 
 
 def _with_values(failure: ErrorReport, judged: Judged | None) -> ErrorReport:
