@@ -26,8 +26,9 @@ _HINTS: dict[int, str] = {
 }
 _NO_MEMORY = ("MemoryError", "Cannot allocate memory", "can't allocate memory")
 _STARVED = re.compile(
-    r"`ptxas` failed with error code -(9|15)\b|\[Errno (11|12)\]"  # killed, no process, no memory
+    r"`ptxas` failed with error code -(9|15)\b|\[Errno (11|12|28|122)\]"  # killed; no process, memory, disk, quota
 )
+_NO_DISK = ("No space left on device", "Disk quota exceeded")
 _NO_PROCESSES = ("can't start new thread", "Resource temporarily unavailable")
 
 
@@ -84,7 +85,7 @@ def compiler_error(ended: Ended, *, again: bool) -> str:
 
 
 def explain_compile_error(error: str, *, again: bool) -> str:
-    """Return a compile error, with advice if a program of the compiler, as `ptxas`, was killed or could not be started.
+    """Return a compile error, with advice if the machine lacked memory, processes or disk for the compiler, as for `ptxas`.
 
     Raises `JudgeAgain` for such an error unless this is the second evaluation.
     """
@@ -92,8 +93,20 @@ def explain_compile_error(error: str, *, again: bool) -> str:
         return error
     first_line, newline, rest = error.partition("\n")
     if not again:
-        raise JudgeAgain(f"a program of the compiler was killed or did not start: {first_line}")
+        raise JudgeAgain(
+            f"a program of the compiler was killed, did not start or could not write: {first_line}"
+        )
     return f"{first_line} ({_advice(error)}){newline}{rest}"
+
+
+def check_starved_call(error: ErrorReport | None, *, again: bool) -> None:
+    """Raise `JudgeAgain` for an exception of a call that a machine short of memory, processes or disk explains.
+
+    For calls on a GPU, which compile. A candidate may raise such a text too: the second evaluation counts.
+    """
+    if error is not None and error.kind == "exception" and not again and _STARVED.search(error.message):
+        first_line = error.message.partition("\n")[0]
+        raise JudgeAgain(f"the machine lacked memory, a process or disk: {first_line}")
 
 
 def error_of_broken(message: str, *, imported: bool, again: bool) -> ErrorReport:
@@ -114,6 +127,8 @@ def _advice(message: str) -> str:
         return "the candidate used up its memory; keep no large objects at module level or between calls"
     if any(words in message for words in _NO_PROCESSES):
         return "the candidate used up its processes and threads; a kernel module starts none"
+    if any(words in message for words in _NO_DISK):
+        return "also when it was judged alone; the judge's disk is full, so free space on it"
     if "ptxas" in message:
         return "also when it was judged alone; smaller blocks need less memory"
     return (

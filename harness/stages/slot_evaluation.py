@@ -18,7 +18,7 @@ from harness.cases.call_plan import PATIENCE, Plan, make_plan
 from harness.cases.seeds import derive
 from harness.hardware.product import Product
 from harness.processes.pool import DevicePool
-from harness.processes.process_endings import error_of_failure
+from harness.processes.process_endings import check_starved_call, error_of_failure
 from harness.processes.slot import Slot
 from harness.processes.starting.servers import Child
 from harness.processes.starting.spares import GUEST, Worker
@@ -147,7 +147,9 @@ class SlotEvaluation:
         self._on_cpu = slot.device.kind == "cpu"
         allowed = pool.limits(slot.device)
         self._beside_gpu = self._on_cpu and pool.devices[0].kind != "cpu"
-        self._limits = allowed.for_source(request.source) if self._on_cpu else allowed
+        if self._on_cpu:
+            allowed = allowed.for_source(request.source).under_load(limits.load())
+        self._limits = allowed
         self.compiled = CompileResults()
         """Set before `on_first_case` is called."""
         self._task, self._plan = request.in_interpreter if self._on_cpu else request.on_gpu
@@ -195,7 +197,9 @@ class SlotEvaluation:
         self._sheet.leave_open_stages("by the interpreter alone", ok=None)
         self._sheet.enter("performance")
         async with self._pool.leases.using(self._slot):
-            evaluation = self._sheet.conclude(await self._time())
+            error = await self._time()
+        check_starved_call(error, again=self._request.again)
+        evaluation = self._sheet.conclude(error)
         return msgspec.structs.replace(
             evaluation,
             call=interpreted.call,
@@ -351,6 +355,8 @@ class SlotEvaluation:
             leftover = await ending
         if judged.failure is not None:
             error = await error_of_failure(judged.failure, workers, error, again=request.again)
+        if not self._on_cpu:  # on `cpu` nothing compiles in a call, and its limits are the candidate's own
+            check_starved_call(error, again=request.again)
         if self._on_cpu and request.slow and error is not None and error.kind == "timeout":
             message = f"{error.message.partition(' did not')[0]}: {', '.join(request.slow)} is too slow for the interpreter here"
             error = ErrorReport(kind="unsupported", message=message)
@@ -457,8 +463,7 @@ class SlotEvaluation:
             raise await self._explain_lost_judge() from error
 
     async def _receive(self, channel: AsyncChannel) -> JudgeReport:
-        script_s = limits.SCRIPT_S * limits.MOST_LOAD if self._task.script is not None else 0.0
-        silence = max(self._limits.call_s, self._limits.case_s, script_s) + limits.ORACLE_S
+        silence = silence_s(self._limits, replays=self._on_cpu, scripts=self._task.script is not None)
         try:
             async with asyncio.timeout(silence):
                 return JUDGE_REPORTS.decode(await channel.receive(MOST_REPORT_BYTES))
@@ -481,6 +486,13 @@ class SlotEvaluation:
             return DeviceFull("the judge ended: the GPU is out of memory")
         last_line = printed.rpartition("\n")[2]
         return WorkerDied(f"the judge is gone: {last_line or 'it was killed'}")
+
+
+def silence_s(allowed: limits.TimeLimits, *, replays: bool, scripts: bool) -> float:
+    """Return the seconds that a judge may send no report: its longest wait for a process, and its own work after that."""
+    call_s = max(allowed.call_s, (PATIENCE if replays else 1) * allowed.case_s)
+    script_s = limits.SCRIPT_S * limits.MOST_LOAD if scripts else 0.0
+    return max(call_s, script_s) + limits.ORACLE_S
 
 
 def _with_values(failure: ErrorReport, judged: Judged | None) -> ErrorReport:

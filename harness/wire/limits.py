@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 
 import msgspec
@@ -34,6 +35,17 @@ class TimeLimits(msgspec.Struct, frozen=True):
             call_cpu_s=2 * self.call_cpu_s,
             case_s=2 * self.case_s,
             case_cpu_s=2 * self.case_cpu_s,
+        )
+
+    def under_load(self, factor: float) -> TimeLimits:
+        """Return the limits in the interpreter on a busy machine, where a call takes `factor` times as long.
+
+        Only wall times grow: a wait for a core costs no CPU time, and it is no fault of the candidate.
+        """
+        return msgspec.structs.replace(
+            self,
+            call_s=float(math.ceil(factor * self.call_s)),
+            case_s=float(math.ceil(factor * self.case_s)),
         )
 
 
@@ -88,7 +100,8 @@ COMPILE_ADDRESS_SPACE_BYTES = 32 << 30
 COMPILE_STEPS = 10_000
 """Configs that one candidate may compile."""
 MOST_LOAD = 4.0
-"""On a machine with more load than cores, compile limits grow with the load per core, up to this factor."""
+"""On a machine with more load than cores, the wall times of compiles, and of calls on `cpu`, grow with the load per core,
+up to this factor."""
 FILE_BYTES = 64 << 20
 OPEN_FILES = 256
 SCRATCH_BYTES = 1 << 30

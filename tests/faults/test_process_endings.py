@@ -21,6 +21,7 @@ from harness import DevicePool, Evaluation, StageEntered, StageLeft, Verdict, ev
 from harness.processes.conversation import Conversation
 from harness.processes.process_endings import (
     JudgeAgain,
+    check_starved_call,
     error_of_broken,
     error_of_end,
     explain_compile_error,
@@ -30,8 +31,9 @@ from harness.processes.starting.servers import Child, ForkServer
 from harness.stages.verdicts import conclude
 from harness.wire.channels.stack_samples import last_line
 from harness.wire.errors import WorkerDied
-from harness.wire.messages.guest import Load
+from harness.wire.messages.guest import Broken, Load
 from harness.wire.messages.server import Ended
+from harness.wire.results.evaluation import ErrorReport
 from harness.worker.kit import candidate_trace
 from suites import load_task
 from tests.support.draws import drawn
@@ -259,6 +261,41 @@ async def test_killed_ptxas_is_compiled_again_once() -> None:
     assert rest == "`ptxas` stderr:"
     wrong = "PTXASError: PTXAS error: `ptxas` failed with error code 1"
     assert explain_compile_error(wrong, again=False) == wrong
+
+
+@pytest.mark.parametrize(
+    "cause",
+    [
+        "`ptxas` failed with error code -9",
+        "BlockingIOError: [Errno 11] Resource temporarily unavailable",
+        "OSError: [Errno 28] No space left on device: 'add.cubin'",
+        "OSError: [Errno 122] Disk quota exceeded: 'add.cubin'",
+    ],
+)
+async def test_call_that_a_starved_machine_fails_is_made_again_once(cause: str) -> None:
+    error = ErrorReport(kind="exception", message=f"case fp32 raised {cause}")
+    with pytest.raises(JudgeAgain):
+        check_starved_call(error, again=False)
+    check_starved_call(error, again=True)
+    check_starved_call(ErrorReport(kind="exception", message="OSError: [Errno 2] no such file"), again=False)
+    check_starved_call(msgspec.structs.replace(error, kind="wrong_value"), again=False)
+
+
+async def test_text_that_cannot_be_written_is_no_error_of_the_candidate(own_pool: DevicePool) -> None:
+    """The guest cannot write the candidate's file, as on a full disk."""
+    child, channel = await own_pool.interpreting.spawn("guest", cpu_limit_s=30, sandboxed=True)
+    try:
+        async with asyncio.timeout(WAIT_S):
+            conversation = Conversation(channel)
+            await conversation.sandbox()
+            (child.scratch / candidate_trace.NAME).mkdir()
+            await conversation.send(Load("", "gfx942"))
+            answer = await conversation.answer()
+    finally:
+        channel.close()
+        child.end()
+    assert isinstance(answer, Broken)
+    assert not answer.imported, "so it is a failure of ours"
 
 
 async def test_limits_of_the_judge_explain_a_kill() -> None:

@@ -75,11 +75,21 @@ def close_doors() -> None:
 
 
 def import_candidate(file: Path, source: str) -> ModuleType:
-    """The candidate's module, imported from a file so that tracebacks and `inspect` find its lines.
+    """The candidate's module, imported from a file so that tracebacks and `inspect` find its lines; see `import_written`."""
+    write_candidate(file, source)
+    return import_written(file)
+
+
+def write_candidate(file: Path, source: str) -> None:
+    """Write the candidate's text to its file. An `OSError` is no fault of the candidate: the disk may be full."""
+    file.write_text(source, encoding="utf-8")
+
+
+def import_written(file: Path) -> ModuleType:
+    """The candidate's module, imported from the file of `write_candidate`.
 
     With a package, the candidate takes the place of the package's own module: every import of that name gets the candidate.
     """
-    file.write_text(source, encoding="utf-8")
     if hasattr(torch.library, "wrap_triton"):
         # torch's own wraps a kernel for tracing: slow, and no mode of the judge has a rule for such a call.
         torch.library.wrap_triton = _itself

@@ -87,8 +87,10 @@ class Players:
             self._inputs.send(seat, self._measure, case, arguments, size_bytes, laid_out)
         prepared = []
         for seat in seats:
-            prepared.append(seat.receive(Prepared, wall_s=len(seats) * self._measure.limits.call_s))
             self._engine.alive()
+            # Shorter than the engine waits for a report: a tape that hangs is a timeout, and no silence of the clock.
+            prepared.append(seat.receive(Prepared, wall_s=self._measure.limits.call_s))
+        self._engine.alive()
         return prepared
 
     def clear(self) -> None:

@@ -30,9 +30,10 @@ from harness.worker.candidate.foreign_kernels import ForeignKernels
 from harness.worker.candidate.loading import (
     confine,
     failed,
-    import_candidate,
+    import_written,
     missing_entry_points,
     parameters_of,
+    write_candidate,
 )
 from harness.worker.candidate.patches import Snapshot
 from harness.worker.candidate.serving import serve
@@ -104,8 +105,9 @@ class Guest:
         self._foreign_kernels.watch()
         not_reached = self._runner.reach(request.reach) if request.reach is not None else ""
         self._snapshot = Snapshot()
+        write_candidate(self._file, request.source)
         try:
-            self._module = import_candidate(self._file, request.source)
+            self._module = import_written(self._file)
         except SystemExit:  # the judge sees the exit status
             raise
         except BaseException as error:  # noqa: BLE001 (foreign code may raise anything)

@@ -42,9 +42,16 @@ class Replays:
     """Replays one candidate's calls, one at a time: one drawn call, or every call in an exam."""
 
     def __init__(
-        self, link: VerifierLine | None, begin: Begin, plan: Plan, given: Callable[[Step], Given]
+        self,
+        link: VerifierLine | None,
+        begin: Begin,
+        plan: Plan,
+        given: Callable[[Step], Given],
+        alive: Callable[[], None],
     ) -> None:
+        """`alive` is called before each wait for the verifier, which may take minutes."""
         self._link = link
+        self._alive = alive
         self._begin = begin
         self._task: Task = begin.task
         self._given = given
@@ -137,6 +144,7 @@ class Replays:
             if not self._loaded:
                 self._receive(Loaded)
                 self._loaded = True
+            self._alive()
             self._link.send(request, (arena.descriptor,), wall_s=limits.GUEST_START_S)
         except (NoAnswer, GuestBroken) as lost:
             self.close()
@@ -162,6 +170,7 @@ class Replays:
 
     def _receive(self, wanted: type[Wanted]) -> Wanted:
         assert self._link is not None
+        self._alive()
         allowed = self._begin.limits
         return self._link.receive(
             wanted, wall_s=PATIENCE * allowed.case_s, cpu_s=PATIENCE * allowed.case_cpu_s

@@ -87,7 +87,7 @@ class Trial:
         self._left_out: dict[str, str] = {}
         self._unfit: set[tuple[str, int]] = set()
         """Case and place of inputs that the task's code does not accept: a neighbour, or one tensor for two inputs."""
-        self._replays = Replays(verifier, begin, self._plan, self._given)
+        self._replays = Replays(verifier, begin, self._plan, self._given, self._line.alive)
         self._caller = Caller(link, begin.task, begin.limits, self._given, self._replays.wants)
 
     def run(self) -> Judged:

@@ -41,7 +41,7 @@ class ScriptRuns:
     """The line to the script worker of the current request, and the recordings of all requests."""
 
     def __init__(self, before_run: Callable[[], None] = lambda: None) -> None:
-        """`before_run` is called before each run of a script: a run may take minutes."""
+        """`before_run` is called before each wait for the script worker, which may take minutes."""
         self._before_run = before_run
         self._channel: Channel | None = None
         self._target = ""
@@ -62,7 +62,7 @@ class ScriptRuns:
     def recorded(self, owner: Hashable, script: Script, seed: int, poison: int) -> RanScript:
         """Return the recording of a script with a seed; runs the script if it is not kept. `owner` identifies the script.
 
-        Raises `SlowScript` if the script does not end in time, `BadProblem` if its process ends.
+        Raises `SlowScript` if the script does not end in time, `BadProblem` if its process ends or does not get ready.
         """
         key = owner, seed, poison
         if key not in self._kept:
@@ -90,13 +90,11 @@ class ScriptRuns:
     def _ask(self, request: RunScript | RunCall, kind: type[Report]) -> Report:
         if self._channel is None:
             raise BadProblem("there is no process to run the task's script")
+        self._greet(self._channel)
         self._before_run()
         limit_s = limits.script_s()
         deadline = time.monotonic() + limit_s
         try:
-            if not self._greeted:
-                decode_message(_GREETINGS, self._channel.receive(deadline=deadline).payload)
-                self._greeted = True
             self._channel.send(ENCODER.encode(request), deadline=deadline)
             frame = self._channel.receive(deadline=deadline, limit_bytes=limits.RECORDING_BYTES)
             report = decode_message(SCRIPT_REPORTS, frame.payload)
@@ -107,3 +105,19 @@ class ScriptRuns:
         if not isinstance(report, kind):
             raise BadProblem("the process of the script answered another question")
         return report
+
+    def _greet(self, channel: Channel) -> None:
+        """Wait until a new script worker is ready: a wait of ours, which no script causes, so it has a limit of its own."""
+        if self._greeted:
+            return
+        self._before_run()
+        try:
+            frame = channel.receive(deadline=time.monotonic() + limits.GUEST_START_S)
+            decode_message(_GREETINGS, frame.payload)
+        except ChannelTimeout as error:
+            self.detach()  # a further question shall not wait as long again
+            message = f"the process of the script was not ready after {limits.GUEST_START_S:.0f} s"
+            raise BadProblem(message) from error
+        except (ChannelClosed, BadFrame) as error:
+            raise BadProblem(f"the process of the script ended before it was ready: {error}") from error
+        self._greeted = True

@@ -13,6 +13,7 @@ import pytest
 import torch
 
 from harness.stages.verdicts import conclude
+from harness.wire import limits
 from harness.wire.calls.launch_tape import TapedKernel, TapedLaunch
 from harness.wire.effort import ROUGH, WHOLE, Effort
 from harness.wire.messages.clock import BASELINE, CANDIDATE, SIDES, Floor, Measured
@@ -42,6 +43,7 @@ from harness.worker.clock import source_timers, timed_process
 from harness.worker.clock.timer_line import TimerLine
 from harness.worker.kit.arena import storage_bytes
 from tests.support.timing.fake_timers import (
+    LIMITS,
     Behaviour,
     Bench,
     FakeSeat,
@@ -610,3 +612,21 @@ def test_candidate_whose_tape_hangs_is_too_slow(monkeypatch: pytest.MonkeyPatch)
     measured = bench("fp32", tapes=SIDES, behaviours={played(CANDIDATE): on(Sample, silent)}).measure()
     assert conclude(measured.error) is Verdict.TIMEOUT
     assert not measured.players_reusable
+
+
+def test_clock_waits_less_long_for_a_tape_than_the_engine_for_the_clock(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A tape that hangs when it is first played is then a timeout of its side, and no failure of ours."""
+    waits_s: list[float] = []
+    receive = TimerLine.receive
+
+    def noted(link: TimerLine, wanted: Any, *, wall_s: float, cpu_s: float | None = None) -> Any:
+        if wanted is Prepared:
+            waits_s.append(wall_s)
+        return receive(link, wanted, wall_s=wall_s, cpu_s=cpu_s)
+
+    monkeypatch.setattr(TimerLine, "receive", noted)
+    assert bench("fp32", tapes=SIDES).measure().error is None
+    assert waits_s
+    assert max(waits_s) < LIMITS.call_s + limits.ORACLE_S

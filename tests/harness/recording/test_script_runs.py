@@ -1,25 +1,56 @@
-"""Protects the judge's line to a script worker: a slow script is no failure of ours, and the engine hears of each run."""
+"""Protects the judge's line to a script worker: a slow script is no failure of ours, and a slow start is no script's."""
 
 from __future__ import annotations
 
 import socket
+from collections.abc import Iterator
 
 import pytest
 
 from harness.wire import limits
 from harness.wire.channels.channel import Channel
+from harness.wire.channels.encoding import ENCODER
+from harness.wire.messages.guest import Hello
 from harness.wire.messages.script import Script
+from harness.worker.oracle.problem import BadProblem
 from harness.worker.oracle.script_runs import ScriptRuns, SlowScript
 
+SCRIPT = Script(reference="", test="", entry_points=())
 
-def test_a_script_that_does_not_end_is_slow_and_its_run_is_announced(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(limits, "SCRIPT_S", 0.01)
+
+@pytest.fixture
+def line() -> Iterator[tuple[Channel, Channel]]:
+    """The ends of the judge and of the script worker."""
     ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_STREAM)
-    runs: list[str] = []
-    script_runs = ScriptRuns(lambda: runs.append("run"))
-    script_runs.attach(Channel(ours), "gfx942")
+    ends = Channel(ours), Channel(theirs)
+    yield ends
+    for end in ends:
+        end.close()
+
+
+def test_a_script_that_does_not_end_is_slow_and_each_wait_is_announced(
+    line: tuple[Channel, Channel], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(limits, "SCRIPT_S", 0.01)
+    ours, theirs = line
+    theirs.send(ENCODER.encode(Hello(sandbox=())))
+    waits: list[str] = []
+    script_runs = ScriptRuns(lambda: waits.append("wait"))
+    script_runs.attach(ours, "gfx942")
     with pytest.raises(SlowScript, match="did not end within"):
-        script_runs.recorded("task", Script(reference="", test="", entry_points=()), 1, 0)
-    assert runs == ["run"]
+        script_runs.recorded("task", SCRIPT, 1, 0)
+    assert waits == ["wait", "wait"], "for the start, and for the script"
     script_runs.detach()
-    theirs.close()
+
+
+def test_a_process_that_does_not_get_ready_is_no_slow_script(
+    line: tuple[Channel, Channel], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(limits, "GUEST_START_S", 0.01)
+    script_runs = ScriptRuns()
+    script_runs.attach(line[0], "gfx942")
+    with pytest.raises(BadProblem, match="was not ready after") as raised:
+        script_runs.recorded("task", SCRIPT, 1, 0)
+    assert not isinstance(raised.value, SlowScript)
+    with pytest.raises(BadProblem, match="there is no process"):  # at once, not after the wait again
+        script_runs.recorded("task", SCRIPT, 2, 0)

@@ -103,6 +103,9 @@ class Event:
         return type(self.request).__name__
 
 
+LIMITS = TimeLimits(call_s=120.0)
+
+
 @dataclass(slots=True)
 class Bench:
     """Replaces the device and the engine (`clock.Engine`); records requests and calls."""
@@ -194,7 +197,7 @@ class Bench:
             sources=dict.fromkeys(SIDES, source),
             seed=1,
             target="sm_90",
-            limits=TimeLimits(call_s=120.0),
+            limits=LIMITS,
             cold=True,
             against="triton",
             flush_bytes=flush_bytes,
