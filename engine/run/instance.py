@@ -526,6 +526,9 @@ class InstanceContext:
         decision = self._shared.decisions.about(self._name)
         if decision is None:
             await self.settle()
+            # A decision that came meanwhile ends the wait before it begins.
+            decision = self._shared.decisions.about(self._name)
+        if decision is None:
             if not self._attempt.waiting:
                 self._recorder.record(WaitingForPerson(attempt=self._name))
             decision = await self._shared.decisions.wait(self._name)
