@@ -91,6 +91,7 @@ class InstanceContext:
         self.candidates = shared.plan.candidates.get(self.key, ())
         self.phases = shared.recorder.state.phases(self.key)
         self.iterations = sum(self.phases)
+        self._added_usd = shared.recorder.state.added_usd
         self._shared = shared
         self._recorder = shared.recorder
         self._chain = shared.plan.first_chain + instance - 1
@@ -117,6 +118,11 @@ class InstanceContext:
     def is_extended(self) -> bool:
         """True if a person gave the instance more iterations after this context was created."""
         return self._recorder.state.phases(self.key) != self.phases
+
+    @property
+    def has_more_usd(self) -> bool:
+        """True if a person added USD after this context was created."""
+        return self._recorder.state.added_usd != self._added_usd
 
     @property
     def _name(self) -> str:

@@ -99,6 +99,8 @@ async def _supervise(shared: Shared, method: Method, task: Task, number: int) ->
     if state is None or state.finished is not None:
         shared.recorder.record(InstanceStarted(task=task.id, instance=number))
     while True:
+        # A command may be in the journal before the engine acts on it.
+        shared.raise_budget()
         context = InstanceContext(shared, task, number)
         ending = await _complete(shared, method, task, context)
         if not _goes_on(ending, context) and not _lost_receiver(shared, key, ending):
@@ -121,7 +123,9 @@ async def _complete(shared: Shared, method: Method, task: Task, context: Instanc
 
 
 def _goes_on(ending: Ending, context: InstanceContext) -> bool:
-    """True if the instance got more iterations while it used its last ones or met a stop rule."""
+    """True if the instance got more iterations, or a spent budget more USD, while the instance ended."""
+    if ending.reason is EndReason.BUDGET:
+        return context.has_more_usd
     return ending.reason in EXTENDABLE and context.is_extended
 
 

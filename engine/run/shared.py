@@ -36,6 +36,12 @@ class Shared(Bench):
     prompts_changed: bool = False
     """True if a notice about prompts that differ from the journal was recorded."""
 
+    def raise_budget(self) -> None:
+        """Raise the budget in USD by what a person added."""
+        planned, added = self.plan.budget_usd, self.recorder.state.added_usd
+        if planned is not None and self.budget.usd != planned + added:
+            self.budget.raise_usd(planned + added)
+
     async def until_released(self, instance: str) -> None:
         """Wait while a person pauses the instance or the session."""
         await self.changes.until(lambda: not self.recorder.state.is_on_hold(instance))
