@@ -174,7 +174,7 @@ class InstanceContext:
         state = self._recorder.state
         if self._shared.plan.allocate != "best" or instance is None or not is_hopeless(state, self.task.id):
             return
-        if best_receiver(state, instance) is not None:
+        if best_receiver(self._shared, instance) is not None:
             raise StopRuleMet(
                 EndReason.HOPELESS, f"{HOPELESS} attempts of {self.task.short_id}, none correct"
             )
