@@ -6,8 +6,10 @@ Once per session; again if the session went on with other hardware or software.
 from __future__ import annotations
 
 import asyncio
+from functools import partial
 
 from engine.judge.bench import Bench
+from engine.judge.evaluating import ask_twice
 from engine.prompting.baseline_facts import BaselineFacts, baseline_facts
 from harness import Evaluation, StageEntered, StageLeft, Verdict
 from harness.stages.timing.baselines import Baseline
@@ -64,7 +66,7 @@ def _newest_timed(state: SessionState, task: Task) -> Evaluation | None:
 
 
 async def _evaluate(bench: Bench, task: Task, baseline: Baseline) -> Evaluation:
-    """Judge the baseline like a candidate and record the result."""
+    """Judge the baseline like a candidate and record the result; if the judge fails, it is asked once more."""
     name = f"{task.short_id} baseline"
     async with bench.turn(name) as (use, enter):
 
@@ -73,7 +75,7 @@ async def _evaluate(bench: Bench, task: Task, baseline: Baseline) -> Evaluation:
                 bench.recorder.record(BaselineStageStarted(task=task.id, stage=report.stage))
             enter(report)
 
-        evaluation = await bench.judge.evaluate(baseline.source, task, on_stage=on_stage)
+        evaluation = await ask_twice(partial(bench.judge.evaluate, baseline.source, task, on_stage=on_stage))
     if evaluation.verdict is not Verdict.CORRECT:
         why = evaluation.error.message if evaluation.error else str(evaluation.verdict)
         words = f"the baseline of {task.short_id} was not timed, so prompts show only its source: {why}"

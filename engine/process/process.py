@@ -404,14 +404,13 @@ async def keep_sampling(sampler: DeviceSampler, recorder: Recorder) -> None:
 
 async def follow_person(evaluator: Evaluator, shared: Shared) -> None:
     """Lend the GPUs that a person lent, and raise the budget in USD by what a person adds, until cancelled."""
-    state, budget, planned_usd = shared.recorder.state, shared.budget, shared.plan.budget_usd
+    state = shared.recorder.state
     lent: set[str] = set()
     while True:
         if state.lent != lent:
             lent = set(state.lent)
             evaluator.lend(lent)
-        if planned_usd is not None and budget.usd != planned_usd + state.added_usd:
-            budget.raise_usd(planned_usd + state.added_usd)
+        shared.raise_budget()
         await shared.changes.next()
 
 

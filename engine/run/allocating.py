@@ -30,15 +30,17 @@ def is_hopeless(state: SessionState, task: str) -> bool:
     return len(judged) >= HOPELESS and not any(instance.solved for instance in _instances_of(state, task))
 
 
-def best_receiver(state: SessionState, giver: InstanceState) -> str | None:
+def best_receiver(shared: Shared, giver: InstanceState) -> str | None:
     """Returns the instance of another task where another attempt is worth most; `None` if there is none."""
+    state = shared.recorder.state
+    edits = {key for key, fork in state.forks.items() if fork.source}
     done = {instance.task for instance in state.instances.values() if instance.finished in DONE}
     receivers = [
         instance
         for instance in state.instances.values()
         if instance.finished in (None, EndReason.ITERATIONS)
         and instance.task not in done | {giver.task}
-        and instance.key not in state.retired
+        and instance.key not in shared.ending | edits | set(state.retired)
         and not is_hopeless(state, instance.task)
     ]
 
@@ -72,7 +74,7 @@ def gift_of(shared: Shared, key: str, reason: EndReason) -> list[IterationsMoved
     left = sum(state.phases(key)) - made - given
     if shared.plan.allocate != "best" or reason not in GIVING or left <= 0:
         return []
-    receiver = best_receiver(state, giver)
+    receiver = best_receiver(shared, giver)
     return [IterationsMoved(source=key, to=receiver, iterations=left)] if receiver is not None else []
 
 

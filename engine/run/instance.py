@@ -93,6 +93,7 @@ class InstanceContext:
         self.candidates = shared.plan.candidates.get(self.key, ())
         self.phases = shared.recorder.state.phases(self.key)
         self.iterations = sum(self.phases)
+        self._added_usd = shared.recorder.state.added_usd
         self._shared = shared
         self._recorder = shared.recorder
         self._chain = shared.plan.first_chain + instance - 1
@@ -119,6 +120,11 @@ class InstanceContext:
     def is_extended(self) -> bool:
         """True if a person gave the instance more iterations after this context was created."""
         return self._recorder.state.phases(self.key) != self.phases
+
+    @property
+    def has_more_usd(self) -> bool:
+        """True if a person added USD after this context was created."""
+        return self._recorder.state.added_usd != self._added_usd
 
     @property
     def _name(self) -> str:
@@ -170,7 +176,7 @@ class InstanceContext:
         state = self._recorder.state
         if self._shared.plan.allocate != "best" or instance is None or not is_hopeless(state, self.task.id):
             return
-        if best_receiver(state, instance) is not None:
+        if best_receiver(self._shared, instance) is not None:
             raise StopRuleMet(
                 EndReason.HOPELESS, f"{HOPELESS} attempts of {self.task.short_id}, none correct"
             )
@@ -540,6 +546,9 @@ class InstanceContext:
         decision = self._shared.decisions.about(self._name)
         if decision is None:
             await self.settle()
+            # A decision that came meanwhile ends the wait before it begins.
+            decision = self._shared.decisions.about(self._name)
+        if decision is None:
             if not self._attempt.waiting:
                 self._recorder.record(WaitingForPerson(attempt=self._name))
             decision = await self._shared.decisions.wait(self._name)

@@ -99,6 +99,9 @@ async def _supervise(shared: Shared, method: Method, task: Task, number: int) ->
     if state is None or state.finished is not None:
         shared.recorder.record(InstanceStarted(task=task.id, instance=number))
     while True:
+        shared.ending.discard(key)
+        # A command may be in the journal before the engine acts on it.
+        shared.raise_budget()
         context = InstanceContext(shared, task, number)
         ending = await _complete(shared, method, task, context)
         if not _goes_on(ending, context) and not _lost_receiver(shared, key, ending):
@@ -114,6 +117,8 @@ async def _complete(shared: Shared, method: Method, task: Task, context: Instanc
     fork = shared.recorder.state.forks.get(context.key)
     work = run_edit if fork is not None and fork.source else method.run
     ending = await _run(shared, work, context)
+    if ending.reason is not EndReason.ITERATIONS:
+        shared.ending.add(context.key)
     await context.close()
     if ending.reason is EndReason.INFRA_ERROR or _goes_on(ending, context) or context.options.predictions:
         return ending
@@ -121,14 +126,16 @@ async def _complete(shared: Shared, method: Method, task: Task, context: Instanc
 
 
 def _goes_on(ending: Ending, context: InstanceContext) -> bool:
-    """True if the instance got more iterations while it used its last ones or met a stop rule."""
+    """True if the instance got more iterations, or a spent budget more USD, while the instance ended."""
+    if ending.reason is EndReason.BUDGET:
+        return context.has_more_usd
     return ending.reason in EXTENDABLE and context.is_extended
 
 
 def _lost_receiver(shared: Shared, key: str, ending: Ending) -> bool:
     """True if a hopeless instance found nobody for its iterations, because the others ended while it did."""
-    state = shared.recorder.state
-    return ending.reason is EndReason.HOPELESS and best_receiver(state, state.instances[key]) is None
+    giver = shared.recorder.state.instances[key]
+    return ending.reason is EndReason.HOPELESS and best_receiver(shared, giver) is None
 
 
 async def _measure(shared: Shared, tasks: Sequence[Task], asked: MeasureAsked) -> None:

@@ -33,8 +33,16 @@ class Shared(Bench):
     """Announces commands of a person."""
     environ: Mapping[str, str] = field(default_factory=dict)
     """The engine's environment with keys, from which programs of agents get their own."""
+    ending: set[str] = field(default_factory=set)
+    """Instances that end before their iterations are used: further iterations would be lost on them."""
     prompts_changed: bool = False
     """True if a notice about prompts that differ from the journal was recorded."""
+
+    def raise_budget(self) -> None:
+        """Raise the budget in USD by what a person added."""
+        planned, added = self.plan.budget_usd, self.recorder.state.added_usd
+        if planned is not None and self.budget.usd != planned + added:
+            self.budget.raise_usd(planned + added)
 
     async def until_released(self, instance: str) -> None:
         """Wait while a person pauses the instance or the session."""

@@ -24,12 +24,12 @@ GPU = Device(name="0", kind="cuda", target="sm_90", description="scripted")
 
 
 class TimingJudge(ScriptedJudge):
-    """Judge on one GPU that times the baseline, or fails on it."""
+    """Judge on one GPU that times the baseline after `failures` failures."""
 
-    def __init__(self, *, fails: bool = False) -> None:
+    def __init__(self, *, failures: int = 0) -> None:
         super().__init__()
         self.devices = (GPU,)
-        self._fails = fails
+        self._failures = failures
 
     async def evaluate(
         self,
@@ -45,7 +45,8 @@ class TimingJudge(ScriptedJudge):
         evaluation = await super().evaluate(source, task, on_stage=on_stage, exam=exam, avoid=avoid)
         if source != BASELINE:
             return evaluation
-        if self._fails:
+        if self._failures:
+            self._failures -= 1
             return failed(evaluation.verdict.INFRA_ERROR, "the GPU is full")
         row = Latency("0", "fp32", 0.2, 0.2, 1.0, (0.99, 1.01), "tape")
         return msgspec.structs.replace(correct(speedup=1.0), device="0", latency=(row,))
@@ -73,10 +74,10 @@ async def test_all_instances_see_the_baseline_and_its_times_after_one_timing(hom
 
 
 async def test_prompt_has_only_the_source_if_the_judge_cannot_time_the_baseline(home: Home) -> None:
-    judge = TimingJudge(fails=True)
+    judge = TimingJudge(failures=2)
     session_plan = plan(targets=("sm_90",), instances=2, iterations=1)
     events = await play(home, scripted_model("correct 1.5"), session_plan=session_plan, judge=judge)
-    assert judge.evaluated.count(BASELINE) == 1, "a failure is kept, too: prompts of a resume must not change"
+    assert judge.evaluated.count(BASELINE) == 2, "a failure is kept, too: prompts of a resume must not change"
     [prompt] = first_prompts(events)
     assert BASELINE.strip() in prompt
     assert "baseline, us" not in prompt
@@ -84,6 +85,15 @@ async def test_prompt_has_only_the_source_if_the_judge_cannot_time_the_baseline(
     assert (
         words == "the baseline of vector_add was not timed, so prompts show only its source: the GPU is full"
     )
+
+
+async def test_baseline_is_timed_again_after_one_failure_of_the_judge(home: Home) -> None:
+    session_plan = plan(targets=("sm_90",), instances=2, iterations=1)
+    judge = TimingJudge(failures=1)
+    events = await play(home, scripted_model("correct 1.5"), session_plan=session_plan, judge=judge)
+    assert sum(isinstance(event, BaselineMeasured) for event in events) == 1
+    [prompt] = first_prompts(events)
+    assert "baseline, us" in prompt
 
 
 async def test_nothing_is_timed_on_cpu(home: Home) -> None:

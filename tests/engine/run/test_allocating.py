@@ -13,13 +13,24 @@ import pytest
 from engine.models import Reply, Request, ScriptedClient
 from engine.run.allocating import is_hopeless
 from engine.run.instance import InstanceContext
+from engine.run.person import Decisions
 from harness import Evaluation
-from sessions import Home, fold
+from sessions import Home, Recorder, fold
 from sessions.events import InstanceFinished, IterationsMoved, Role
 from sessions.settings import StopRules
 from sessions.state.state import SessionState
 from suites import Task
-from tests.support.engine.engines import ScriptedJudge, answer_of, cut, plan, play, resume_to_end, until
+from tests.support.engine.engines import (
+    ScriptedJudge,
+    answer_of,
+    candidate,
+    cut,
+    plan,
+    play,
+    resume_to_end,
+    until,
+)
+from tests.support.engine.steering import Table
 
 TASKS = ("starter/vector_add", "starter/softmax")
 
@@ -96,6 +107,54 @@ async def test_instance_goes_on_if_the_receivers_get_hopeless_while_it_ends(
     client = model(vector_add="wrong", softmax="wrong")
     state = fold(await play(home, client, session_plan=session_plan, judge=SlowForTheOtherTask()))
     assert made(state, TASKS[0]) + made(state, TASKS[1]) == 32
+
+
+class WaitingJudge(ScriptedJudge):
+    """Judge that holds exams and edits until `vector_add#1` began its 11th attempt, or ended."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.in_exam = asyncio.Event()
+        self.state = SessionState()
+
+    async def evaluate(self, source: str, task: Task, *, exam: bool = False, **options: Any) -> Evaluation:
+        giver = self.state.instances.get("vector_add#1")
+        if exam or "edit" in source:
+            assert giver is not None
+            self.in_exam.set()
+            await until(lambda: giver.finished or len(giver.attempts) > 10)
+        elif giver is not None and task.id == giver.task and len(giver.attempts) == 10:
+            await self.in_exam.wait()
+        return await super().evaluate(source, task, exam=exam, **options)
+
+
+async def test_instance_in_the_exam_after_a_stop_rule_gets_no_iterations(home: Home) -> None:
+    judge = WaitingJudge()
+
+    def watch(recorder: Recorder, _: Decisions) -> None:
+        judge.state = recorder.state
+
+    session_plan = plan(tasks=TASKS, iterations=12, allocate="best", stop=StopRules(speedup=2.0))
+    client = model(vector_add="wrong", softmax="correct 2.5")
+    state = fold(await play(home, client, session_plan=session_plan, judge=judge, before=watch))
+    assert (made(state, TASKS[0]), made(state, TASKS[1])) == (12, 1)
+    assert not state.extensions
+
+
+async def test_edit_of_a_person_gets_no_iterations(tmp_path: Path) -> None:
+    table = Table(tmp_path, plan(tasks=TASKS, iterations=12, allocate="best"), "wrong")
+    judge = table.judge = WaitingJudge()
+
+    def edit() -> None:
+        assert table.recorder is not None
+        judge.state = table.recorder.state
+        table.command("retire", instance="softmax#1")
+        table.command("edit", attempt="softmax#1/1", source=candidate("wrong", "edit"))
+
+    table.acts["1/8"] = edit
+    state = fold(await table.play())
+    assert (made(state, TASKS[0]), len(state.instances["softmax#2"].attempts)) == (12, 1)
+    assert not state.extensions
 
 
 async def test_iterations_stay_where_they_are_by_default(home: Home) -> None:

@@ -12,7 +12,7 @@ from engine.errors import CommandRefused
 from engine.process.commands import event_of
 from engine.process.control import Request as Command
 from harness import Evaluation, Verdict
-from sessions import apply, fold, resume
+from sessions import Recorder, apply, fold, resume
 from sessions.events import AttemptStarted, CallStarted, Paused, RetireAsked, Unpaused, WaitingForPerson
 from sessions.state.state import Confirmation
 from tests.support.engine.engines import ScriptedJudge, plan, until
@@ -183,6 +183,25 @@ async def test_manual_review_holds_only_at_a_better_attempt(tmp_path: Path) -> N
     held = [event.attempt for event in events if isinstance(event, WaitingForPerson)]
     assert held == ["vector_add#1/1", "vector_add#1/4"]
     assert len(fold(events).attempts()) == 4
+
+
+async def test_attempt_that_is_decided_during_its_commit_does_not_wait(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    table = Table(tmp_path, plan(iterations=2, review="manual"), "correct 2.0", "wrong")
+    commit = Recorder.commit_attempt
+
+    async def decide_during_commit(recorder: Recorder, attempt: str) -> str:
+        if attempt == "vector_add#1/1" and table.decisions.about(attempt) is None:
+            table.decide(attempt, accepted=True, why="")
+        return await commit(recorder, attempt)
+
+    monkeypatch.setattr(Recorder, "commit_attempt", decide_during_commit)
+    waiting: list[str] = []
+    table.acts["1/2/optimizer"] = lambda: waiting.extend(table.waiting())
+    events = await table.play()
+    assert len(fold(events).attempts()) == 2
+    assert waiting == []
 
 
 async def test_gpu_is_lent_and_taken_back_but_never_the_last_one(tmp_path: Path) -> None:
