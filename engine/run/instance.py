@@ -163,8 +163,8 @@ class InstanceContext:
         """
         instance = self._recorder.state.instances.get(self.key)
         stop = stop_of(self._shared.plan.stop, instance.attempts if instance else (), lanes=self._step)
-        given = self._recorder.state.given_away(self.key)
-        if stop is not None and (given or not self._is_extended_by_a_person):
+        moved = self._recorder.state.given_away(self.key)
+        if stop is not None and (moved or not self._is_extended_by_a_person):
             raise StopRuleMet(stop.reason, stop.why)
         self._check_hope(instance)
         if self._shared.budget.attempts is not None:
@@ -534,7 +534,7 @@ class InstanceContext:
         decision = self._shared.decisions.about(self._name)
         if decision is None:
             await self.settle()
-            # A decision that came meanwhile ends the wait before it begins.
+            # A person may have decided during the commit.
             decision = self._shared.decisions.about(self._name)
         if decision is None:
             if not self._attempt.waiting:

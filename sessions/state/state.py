@@ -521,23 +521,23 @@ class SessionState:
 
         Iterations that it gave away leave its phases when it gets others: until then a resume repeats the same run.
         """
-        return tuple(self._phases_and_given(instance)[0])
+        return tuple(self._phases_and_moved(instance)[0])
 
     def given_away(self, instance: str) -> int:
         """Returns how many iterations of its `phases` an instance gave away."""
-        return self._phases_and_given(instance)[1]
+        return self._phases_and_moved(instance)[1]
 
-    def _phases_and_given(self, instance: str) -> tuple[list[int], int]:
-        phases, given = [self.started.iterations if self.started is not None else 0], 0
+    def _phases_and_moved(self, instance: str) -> tuple[list[int], int]:
+        phases, moved = [self.started.iterations if self.started is not None else 0], 0
         began = self.forks[instance].seq if instance in self.forks else 0
         for gift in self.extensions:
             if isinstance(gift, IterationsMoved) and gift.source == instance:
-                given += gift.iterations
+                moved += gift.iterations
             elif gift.seq <= began or not gift.iterations:
                 continue
             elif isinstance(gift, SessionExtended) or gift.to == instance:
-                phases, given = [*_shortened(phases, given), gift.iterations], 0
-        return phases, given
+                phases, moved = [*_shortened(phases, moved), gift.iterations], 0
+        return phases, moved
 
     def sent_to(self, instance: str) -> list[CandidateSent]:
         """Returns the candidates that an agent sent to an instance; attempt n judges the n-th."""
