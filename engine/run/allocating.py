@@ -57,6 +57,11 @@ def best_receiver(shared: Shared, giver: InstanceState) -> str | None:
     return min(receivers, key=worth).key if receivers else None
 
 
+def has_taker(shared: Shared, giver: InstanceState) -> bool:
+    """True if another instance takes the iterations of a hopeless one, or took them before the engine died."""
+    return shared.recorder.state.given_away(giver.key) > 0 or best_receiver(shared, giver) is not None
+
+
 def gift_of(shared: Shared, key: str, reason: EndReason) -> list[IterationsMoved]:
     """Returns the gift of an instance's unused iterations to the best receiver; empty if nothing moves.
 
@@ -66,12 +71,7 @@ def gift_of(shared: Shared, key: str, reason: EndReason) -> list[IterationsMoved
     state = shared.recorder.state
     giver = state.instances[key]
     made = sum(attempt.origin is not Origin.TUNE for attempt in giver.attempts)
-    given = sum(
-        gift.iterations
-        for gift in state.extensions
-        if isinstance(gift, IterationsMoved) and gift.source == key
-    )
-    left = sum(state.phases(key)) - made - given
+    left = sum(state.phases(key)) - state.given_away(key) - made
     if shared.plan.allocate != "best" or reason not in GIVING or left <= 0:
         return []
     receiver = best_receiver(shared, giver)

@@ -33,7 +33,7 @@ from engine.plan.plan import read_start
 from engine.prompting.agent_prompt import agent_prompt, best_of_agent
 from engine.prompting.baseline_facts import BaselineFacts
 from engine.run.agent_work import AgentWork
-from engine.run.allocating import HOPELESS, best_receiver, is_hopeless
+from engine.run.allocating import HOPELESS, has_taker, is_hopeless
 from engine.run.calls import call_model, recorded_reply
 from engine.run.person import run_until
 from engine.run.shared import Shared, note_once
@@ -160,11 +160,13 @@ class InstanceContext:
     def _check_start(self) -> None:
         """Raise `StopRuleMet` or `BudgetSpent` if no other attempt may begin.
 
-        Stop rules end with the first extension: a person asked for more attempts.
+        Stop rules end with the first extension: a person asked for more attempts. They hold for an instance that
+        gave its iterations away before the engine died.
         """
         instance = self._recorder.state.instances.get(self.key)
         stop = stop_of(self._shared.plan.stop, instance.attempts if instance else (), lanes=self._step)
-        if stop is not None and not self._is_extended_by_a_person:
+        moved = self._recorder.state.given_away(self.key)
+        if stop is not None and (moved or not self._is_extended_by_a_person):
             raise StopRuleMet(stop.reason, stop.why)
         self._check_hope(instance)
         if self._shared.budget.attempts is not None:
@@ -176,7 +178,7 @@ class InstanceContext:
         state = self._recorder.state
         if self._shared.plan.allocate != "best" or instance is None or not is_hopeless(state, self.task.id):
             return
-        if best_receiver(self._shared, instance) is not None:
+        if has_taker(self._shared, instance):
             raise StopRuleMet(
                 EndReason.HOPELESS, f"{HOPELESS} attempts of {self.task.short_id}, none correct"
             )
@@ -546,7 +548,7 @@ class InstanceContext:
         decision = self._shared.decisions.about(self._name)
         if decision is None:
             await self.settle()
-            # A decision that came meanwhile ends the wait before it begins.
+            # A person may have decided during the commit.
             decision = self._shared.decisions.about(self._name)
         if decision is None:
             if not self._attempt.waiting:

@@ -11,7 +11,7 @@ from engine.judge.profiling import take_asked
 from engine.judge.winners import examine, measure_on, spread
 from engine.methods import Context, Method
 from engine.methods.proposing import run_edit
-from engine.run.allocating import best_receiver, gift_of
+from engine.run.allocating import gift_of, has_taker
 from engine.run.instance import InstanceContext
 from engine.run.person import run_until
 from engine.run.shared import Shared
@@ -135,7 +135,7 @@ def _goes_on(ending: Ending, context: InstanceContext) -> bool:
 def _lost_receiver(shared: Shared, key: str, ending: Ending) -> bool:
     """True if a hopeless instance found nobody for its iterations, because the others ended while it did."""
     giver = shared.recorder.state.instances[key]
-    return ending.reason is EndReason.HOPELESS and best_receiver(shared, giver) is None
+    return ending.reason is EndReason.HOPELESS and not has_taker(shared, giver)
 
 
 async def _measure(shared: Shared, tasks: Sequence[Task], asked: MeasureAsked) -> None:

@@ -517,15 +517,27 @@ class SessionState:
         raise KeyError(attempt)
 
     def phases(self, instance: str) -> tuple[int, ...]:
-        """Returns the iterations of an instance: first those of the plan, then those of each later gift."""
-        planned = self.started.iterations if self.started is not None else 0
+        """Returns the iterations of an instance: first those of the plan, then those of each later gift.
+
+        Iterations that it gave away leave its phases when it gets others: until then a resume repeats the same run.
+        """
+        return tuple(self._phases_and_moved(instance)[0])
+
+    def given_away(self, instance: str) -> int:
+        """Returns how many iterations of its `phases` an instance gave away."""
+        return self._phases_and_moved(instance)[1]
+
+    def _phases_and_moved(self, instance: str) -> tuple[list[int], int]:
+        phases, moved = [self.started.iterations if self.started is not None else 0], 0
         began = self.forks[instance].seq if instance in self.forks else 0
-        gifts = (
-            gift
-            for gift in self.extensions
-            if gift.seq > began and (isinstance(gift, SessionExtended) or gift.to == instance)
-        )
-        return planned, *(gift.iterations for gift in gifts)
+        for gift in self.extensions:
+            if isinstance(gift, IterationsMoved) and gift.source == instance:
+                moved += gift.iterations
+            elif gift.seq <= began or not gift.iterations:
+                continue
+            elif isinstance(gift, SessionExtended) or gift.to == instance:
+                phases, moved = [*_shortened(phases, moved), gift.iterations], 0
+        return phases, moved
 
     def sent_to(self, instance: str) -> list[CandidateSent]:
         """Returns the candidates that an agent sent to an instance; attempt n judges the n-th."""
@@ -543,3 +555,14 @@ class SessionState:
     def attempts(self) -> list[AttemptState]:
         """Returns every attempt, by instance in order of appearance, then by number."""
         return [attempt for instance in self.instances.values() for attempt in instance.attempts]
+
+
+def _shortened(phases: Sequence[int], iterations: int) -> list[int]:
+    """Returns phases with so many iterations less, from the last phases first; empty phases are left out."""
+    kept = list(phases)
+    while iterations and kept:
+        last = kept.pop()
+        if last > iterations:
+            kept.append(last - iterations)
+        iterations -= min(last, iterations)
+    return kept

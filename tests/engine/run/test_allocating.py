@@ -11,6 +11,8 @@ from typing import Any
 import pytest
 
 from engine.models import Reply, Request, ScriptedClient
+from engine.plan.plan import SessionPlan
+from engine.plan.prices import Price
 from engine.run.allocating import is_hopeless
 from engine.run.instance import InstanceContext
 from engine.run.person import Decisions
@@ -187,6 +189,59 @@ async def test_gift_is_made_once_if_the_engine_dies_at_the_end_of_an_instance(tm
         cut(Home(tmp_path / "whole"), again, session_plan.session, last)
         state = fold(await resume_to_end(again, session_plan, client))
         assert (made(state, TASKS[0]), made(state, TASKS[1])) == (1, 7), f"after {last} lines"
+
+
+async def test_extended_giver_makes_only_the_iterations_of_the_extension(tmp_path: Path) -> None:
+    session_plan = plan(tasks=TASKS, iterations=6, allocate="best", stop=StopRules(without_gain=2))
+    client = model(vector_add="correct 1.0", softmax="wrong")
+    for table in (
+        Table(tmp_path / "whole", session_plan),
+        await killed_at_the_gift(tmp_path, session_plan, client),
+    ):
+        table.command_at_rest("extend", iterations=1)
+        state = fold(await resume_to_end(table.home, session_plan, client))
+        assert (made(state, TASKS[0]), made(state, TASKS[1])) == (4, 10)
+        assert state.phases("vector_add#1") == (3, 1)
+        assert all(instance.finished for instance in state.instances.values())
+
+
+async def test_giver_keeps_its_stop_rule_after_a_kill_at_the_gift(tmp_path: Path) -> None:
+    session_plan = plan(
+        tasks=TASKS,
+        iterations=6,
+        allocate="best",
+        stop=StopRules(without_gain=2),
+        budget_usd=1000.0,
+        prices={"scripted:test": Price(input=1.0, output=10.0)},
+    )
+    client = model(vector_add="correct 1.0", softmax="wrong")
+    table = await killed_at_the_gift(tmp_path, session_plan, client)
+    table.command_at_rest("extend", budget_usd=1.0)
+    state = fold(await resume_to_end(table.home, session_plan, client))
+    assert (made(state, TASKS[0]), made(state, TASKS[1])) == (3, 9)
+    assert state.instances["vector_add#1"].finished == "no_gain"
+
+
+async def test_hopeless_giver_ends_after_a_kill_at_the_gift_although_nobody_takes_more(
+    tmp_path: Path,
+) -> None:
+    session_plan = plan(tasks=TASKS, iterations=16, allocate="best")
+    client = model(vector_add="wrong", softmax="correct 1.0")
+    table = await killed_at_the_gift(tmp_path, session_plan, client)
+    table.command_at_rest("retire", instance="softmax#1")
+    state = fold(await resume_to_end(table.home, session_plan, client))
+    assert made(state, TASKS[0]) == 10
+    assert state.instances["vector_add#1"].finished == "hopeless"
+
+
+async def killed_at_the_gift(folder: Path, session_plan: SessionPlan, client: ScriptedClient) -> Table:
+    """Return a session that `vector_add#1` gave its iterations in, just before the end of this instance is recorded."""
+    whole, table = Home(folder / "whole"), Table(folder / "cut", session_plan)
+    events = await play(whole, client, session_plan=session_plan)
+    [gift] = [event for event in events if isinstance(event, IterationsMoved)]
+    assert gift.source == "vector_add#1"
+    cut(whole, table.home, session_plan.session, gift.seq)
+    return table
 
 
 async def test_no_event_of_an_instance_is_synced_in_the_event_loop(
