@@ -1,4 +1,4 @@
-"""Protects a candidate whose replay is slow: the engine hears of each wait, and gives the judge up later than the wait ends."""
+"""Protects a candidate with a slow replay: the engine hears of each wait, and gives the judge up later than the wait ends."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from suites import load_task
 
 
 def play_verifier(end: Channel) -> None:
-    """Answer as a verifier whose programs wait for each other, in any order."""
+    """Answer as a verifier: the programs of each replay wait for each other, in any order."""
     end.send(ENCODER.encode(AnswerMessage("", Hello(sandbox=()))))
     while True:
         try:
