@@ -202,7 +202,7 @@ def delete_session(home: Home, session: str) -> None:
     files = home.live(session)
     if session not in session_names(home) and not files.folder.is_dir():
         raise NoSuchSession(session)
-    # A session that is only in the store has no lock yet, and another process may open it meanwhile.
+    # A session that is only in the store has no lock yet, and another process may open it during the deletion.
     files.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     lock = FileLock(files.lock)
     try:

@@ -71,11 +71,11 @@ def gift_of(shared: Shared, key: str, reason: EndReason) -> list[IterationsMoved
     state = shared.recorder.state
     giver = state.instances[key]
     made = sum(attempt.origin is not Origin.TUNE for attempt in giver.attempts)
-    left = sum(state.phases(key)) - state.given_away(key) - made
-    if shared.plan.allocate != "best" or reason not in GIVING or left <= 0:
+    unused = sum(state.phases(key)) - state.given_away(key) - made
+    if shared.plan.allocate != "best" or reason not in GIVING or unused <= 0:
         return []
     receiver = best_receiver(shared, giver)
-    return [IterationsMoved(source=key, to=receiver, iterations=left)] if receiver is not None else []
+    return [IterationsMoved(source=key, to=receiver, iterations=unused)] if receiver is not None else []
 
 
 def _instances_of(state: SessionState, task: str) -> list[InstanceState]:

@@ -133,7 +133,7 @@ def _goes_on(ending: Ending, context: InstanceContext) -> bool:
 
 
 def _lost_receiver(shared: Shared, key: str, ending: Ending) -> bool:
-    """True if a hopeless instance found nobody for its iterations, because the others ended while it did."""
+    """True if a hopeless instance found no receiver of its iterations, because the others ended while it did."""
     giver = shared.recorder.state.instances[key]
     return ending.reason is EndReason.HOPELESS and not has_taker(shared, giver)
 

@@ -109,7 +109,7 @@ class WorkerLine:
     def send(self, request: WorkerRequest, descriptors: tuple[int, ...] = (), *, wall_s: float) -> None:
         """Send a request; return before the answer.
 
-        A worker that has ended raises in `receive`: the first request without an answer tells which seat of it failed.
+        A worker that has ended raises in `receive`: the first request without an answer is that of the seat which failed.
         """
         with self._failures(wall_s), suppress(ChannelClosed):
             self._send(request, descriptors, time.monotonic() + wall_s, None)

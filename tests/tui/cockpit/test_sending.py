@@ -109,7 +109,7 @@ def test_commands_that_were_not_sent_are_printed_after_the_end_of_a_session(
 
 @pytest.fixture
 def resumed(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """Sessions whose engine would have started."""
+    """Sessions that would have got an engine."""
     resumed: list[str] = []
     monkeypatch.setattr(send, "plan_at_rest", lambda *_: None)
     monkeypatch.setattr(send, "resume", lambda _, session: resumed.append(session))
