@@ -19,6 +19,7 @@ from harness.wire import limits
 from harness.wire.channels.async_channel import AsyncChannel
 from harness.wire.channels.channel import BadFrame
 from harness.wire.channels.encoding import ENCODER, decode_message
+from harness.wire.errors import WorkerDied
 from harness.wire.messages.program import Compared, RanProgram, ScriptRequest
 from harness.wire.messages.script import RanScript
 from harness.wire.messages.server import status_words
@@ -45,18 +46,28 @@ class ScriptProcess:
         """Send a request and return the answer. Raises `NoReport`, or as `check_end` if the end is not the text's own."""
         with suppress(EOFError):  # the process has ended: `receive` raises the reason
             await self._channel.send(ENCODER.encode(request))
-        return decode_message(msgspec.msgpack.Decoder(kind), await self.receive())
-
-    async def receive(self) -> bytes:
-        """Return the next message of the process. Raises as `ask`."""
         limit_s = limits.script_s()
         try:
-            async with asyncio.timeout(limit_s):
-                return await self._channel.receive(limits.RECORDING_BYTES)
+            answer = await self._receive(limit_s)
         except TimeoutError:
             raise NoReport(
                 f"{self._subject} does not end within {limit_s:.0f} s here", is_slow=True
             ) from None
+        return decode_message(msgspec.msgpack.Decoder(kind), answer)
+
+    async def greet(self) -> None:
+        """Wait until the process is ready, which no text delays. Raises `WorkerDied` if it is not in time, else as `ask`."""
+        try:
+            await self._receive(limits.GUEST_START_S)
+        except TimeoutError:
+            raise WorkerDied(
+                f"the process of {self._subject} was not ready after {limits.GUEST_START_S:.0f} s"
+            ) from None
+
+    async def _receive(self, limit_s: float) -> bytes:
+        try:
+            async with asyncio.timeout(limit_s):
+                return await self._channel.receive(limits.RECORDING_BYTES)
         except (EOFError, BadFrame) as error:
             ended = await self._child.wait(limits.END_S)
             check_end(ended, f"the process of {self._subject}", again=self._again)
@@ -101,7 +112,7 @@ async def _start(
     )
     process = ScriptProcess(child, channel, subject, again=again)
     try:
-        await process.receive()  # the worker's hello
+        await process.greet()
         yield process
     finally:
         channel.close()

@@ -16,7 +16,11 @@ from harness import DevicePool, target
 from harness.processes.starting.servers import Child
 from harness.recording.original import OriginalOutcome, judge_original
 from harness.recording.recorder import record_task
+from harness.recording.script_process import ScriptProcess
+from harness.stages.judged_task import SCRIPT_ROLE
 from harness.stages.survey import Survey
+from harness.wire import limits
+from harness.wire.errors import WorkerDied
 from sessions.home import home_from
 from suites import add_suite, load_public_suite, load_task
 from suites.public.task import SuiteKind
@@ -108,3 +112,16 @@ async def test_killed_compilation_of_a_variant_runs_again(pool: DevicePool) -> N
     [compiled] = await with_a_kill(pool, survey.compile([adding(top=CANDIDATE_GATE)]))
     assert compiled.error == ""
     assert compiled.resources
+
+
+async def test_process_that_is_slow_to_start_says_nothing_about_its_script(
+    pool: DevicePool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with pool.slot() as slot:
+        child, channel = await slot.server.spawn(SCRIPT_ROLE, cpu_limit_s=60, sandboxed=True)
+        os.kill(await child.started, signal.SIGSTOP)
+        monkeypatch.setattr(limits, "GUEST_START_S", 0.0)
+        with pytest.raises(WorkerDied, match="was not ready after 0 s"):
+            await ScriptProcess(child, channel, "the test", again=False).greet()
+        channel.close()
+        child.end()
