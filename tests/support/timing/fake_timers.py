@@ -461,3 +461,21 @@ def no_descriptor_is_left() -> Iterator[None]:
     before = descriptors()
     yield
     assert descriptors() <= before
+
+
+def changed(**changes: Any) -> Callable[[FakeSeat, Any], WorkerAnswer]:
+    """Answers correctly except for these fields of the output; a function gets the field's correct value."""
+
+    def answer(timer: FakeSeat, request: Fetch) -> WorkerAnswer:
+        returned = timer.returned(request)
+        old = returned.outputs[0]
+        new = {
+            name: value(getattr(old, name)) if callable(value) else value for name, value in changes.items()
+        }
+        return msgspec.structs.replace(returned, outputs=(msgspec.structs.replace(old, **new),))
+
+    return answer
+
+
+def sides_and_pairs(measured: Measured) -> list[tuple[str, str, int]]:
+    return sorted((process.case, process.side, process.pair) for process in measured.times)
