@@ -10,7 +10,7 @@ import os
 import random
 import signal
 from collections.abc import AsyncIterator
-from contextlib import suppress
+from contextlib import asynccontextmanager, suppress
 
 import msgspec
 import psutil
@@ -213,17 +213,24 @@ async def test_candidate_that_takes_all_memory_at_import_crashes(own_pool: Devic
     assert was_judged_again(evaluation)
 
 
-async def test_end_at_the_cpu_limit_is_told_from_a_kill(own_pool: DevicePool) -> None:
-    child, channel = await own_pool.interpreting.spawn("guest", cpu_limit_s=1, sandboxed=True)
+@asynccontextmanager
+async def guest(pool: DevicePool, *, cpu_limit_s: int) -> AsyncIterator[tuple[Child, Conversation]]:
+    """Start a guest that is ready for a candidate."""
+    child, channel = await pool.interpreting.spawn("guest", cpu_limit_s=cpu_limit_s, sandboxed=True)
     try:
         async with asyncio.timeout(WAIT_S):
             conversation = Conversation(channel)
             await conversation.sandbox()
-            await conversation.send(Load("while True: pass", "gfx942"))
-            ended = await asyncio.shield(child.ended)
+            yield child, conversation
     finally:
         channel.close()
         child.end()
+
+
+async def test_end_at_the_cpu_limit_is_told_from_a_kill(own_pool: DevicePool) -> None:
+    async with guest(own_pool, cpu_limit_s=1) as (child, conversation):
+        await conversation.send(Load("while True: pass", "gfx942"))
+        ended = await asyncio.shield(child.ended)
     error = error_of_end(ended, "in the import", again=False)
     assert conclude(error) is Verdict.TIMEOUT
 
@@ -283,17 +290,10 @@ async def test_call_that_a_starved_machine_fails_is_made_again_once(cause: str) 
 
 async def test_text_that_cannot_be_written_is_no_error_of_the_candidate(own_pool: DevicePool) -> None:
     """The guest cannot write the candidate's file, as on a full disk."""
-    child, channel = await own_pool.interpreting.spawn("guest", cpu_limit_s=30, sandboxed=True)
-    try:
-        async with asyncio.timeout(WAIT_S):
-            conversation = Conversation(channel)
-            await conversation.sandbox()
-            (child.scratch / candidate_trace.NAME).mkdir()
-            await conversation.send(Load("", "gfx942"))
-            answer = await conversation.answer()
-    finally:
-        channel.close()
-        child.end()
+    async with guest(own_pool, cpu_limit_s=30) as (child, conversation):
+        (child.scratch / candidate_trace.NAME).mkdir()
+        await conversation.send(Load("", "gfx942"))
+        answer = await conversation.answer()
     assert isinstance(answer, Broken)
     assert not answer.imported, "so it is a failure of ours"
 

@@ -81,7 +81,7 @@ def test_wrong_scale_is_not_called_rounding() -> None:
 
 
 def test_sum_with_one_term_too_many_is_not_called_rounding() -> None:
-    """A softmax whose padded lanes load 0 instead of -inf: each row is a little too small by its own factor."""
+    """A softmax with padded lanes that load 0 instead of -inf: each row is a little too small by its own factor."""
     x = 3 * torch.randn(32, 1000, generator=torch.Generator().manual_seed(0))
     expected = x.softmax(1)
     exponentials = (x - x.amax(1, keepdim=True)).exp()

@@ -63,6 +63,7 @@ pytestmark = pytest.mark.usefixtures("engines", "scripted_judge")
 RIGHT = baseline_source(load_task("vector_add"))
 WRONG = RIGHT.replace("x + y", "x - y")
 EVAL = {"task": "vector_add", "code": RIGHT}
+ON_GPU = session_started(plan(method="agent", devices=("0",)))
 
 
 async def call(client: Client, tool: str, **arguments: Any) -> dict[str, Any]:
@@ -235,14 +236,12 @@ async def test_a_long_profile_is_answered_before_it_is_taken(
     home: Home, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The journal of a session on a GPU, without its engine: the commands come to the test."""
-    started = session_started(plan(method="agent", devices=("0",)))
     name = "vector_add#1/1"
-    with Recorder.begin(home, started) as recorder:
-        follow = judged_without_engine(recorder, name)
-        monkeypatch.setattr(desks, "send", follow)
+    with Recorder.begin(home, ON_GPU) as recorder:
+        monkeypatch.setattr(desks, "send", judged_without_engine(recorder, name))
         monkeypatch.setattr(desks, "ANSWER_S", 0.1)
         desk = desk_of(home)
-        desk.join(started.session, "vector_add")
+        desk.join(ON_GPU.session, "vector_add")
         async with Client(make_server(desk)) as client:
             ticket = await call(client, "profile", attempt=name)
             assert (ticket["taken"], ticket["text"]) == (False, "")
@@ -272,9 +271,8 @@ async def test_an_agent_gets_its_case_while_a_person_profiles_another(
     home: Home, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The profiler answers each request of the session after the agent asked."""
-    started = session_started(plan(method="agent", devices=("0",)))
     name = "vector_add#1/1"
-    with Recorder.begin(home, started) as recorder:
+    with Recorder.begin(home, ON_GPU) as recorder:
         follow = judged_without_engine(recorder, name)
 
         async def take(case: str) -> None:
@@ -283,10 +281,10 @@ async def test_an_agent_gets_its_case_while_a_person_profiles_another(
             profile = softmax_profile(case=case)
             recorder.record(ProfileTaken(attempt=name, asked=request.seq, profile=profile, case=case))
 
-        await follow(home, started.session, "profile", attempt=name, by="kim")
+        await follow(home, ON_GPU.session, "profile", attempt=name, by="kim")
         monkeypatch.setattr(desks, "send", follow)
         desk = desk_of(home)
-        desk.join(started.session, "vector_add")
+        desk.join(ON_GPU.session, "vector_add")
         answer = asyncio.create_task(desk.profile(name, case="fp32-one"))
         await asyncio.sleep(0)
         await take(load_task("vector_add").open_cases[0].name)
