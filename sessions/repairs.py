@@ -212,13 +212,16 @@ class _StoreRepairs:
         is_damaged = ACCEPTED in repository.branches().damaged
         if not is_damaged and (head is None or repository.is_complete([head])):
             return
-        notes = [note for commit in self._commits if (note := fetched_decision(commit.message))]
+        notes: dict[str, int] = {}
+        for commit in self._commits:
+            if fetched := fetched_decision(commit.message):
+                session, number = fetched
+                notes[session] = max(number, notes.get(session, 0))
 
         def note_again() -> None:
             # Else the journals of fetched sessions would add the decisions of other homes.
             with repository.writing():
-                for session, last_decision in notes:
-                    self._store.note_fetched(session, last_decision)
+                self._store.note_fetched(notes)
 
         repair = self._point("accepted", f"the branch accepted is damaged or lost objects (it was at {head})")
         point = repair.act

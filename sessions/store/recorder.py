@@ -290,8 +290,9 @@ class Recorder:
         Decisions that came by a fetch stay out: each home decides for itself. A kernel that was accepted later stays.
         """
         if self._unsynced:
-            fetched = await self._run(lambda: self.store.last_fetched_decision(self.session))
-            self._unsynced = {name: made for name, made in self._unsynced.items() if made.seq > fetched}
+            fetched = await self._run(self.store.last_fetched_decisions)
+            last = fetched.get(self.session, 0)
+            self._unsynced = {name: made for name, made in self._unsynced.items() if made.seq > last}
         await self.sync_accepted(keeps_later=True)
 
     async def sync_accepted(self, *, keeps_later: bool = False) -> None:

@@ -309,6 +309,8 @@ class Repository:
 
     def delete_refs(self, refs: Sequence[str]) -> None:
         """Delete refs, also packed ones; only inside `writing`. `git gc` later deletes their objects."""
+        if not refs:
+            return
         self.clear_stale_locks()
         with _translated(), tempfile.TemporaryFile() as commands:
             commands.write("".join(f"delete {ref}\0\0" for ref in refs).encode())

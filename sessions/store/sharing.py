@@ -94,12 +94,14 @@ def _take_over(home: Home, store: Store, branches: Sequence[str]) -> None:
             if sha is None or live or (own is not None and not repository.is_ancestor(own, sha)):
                 raise BranchDiffers(branch, where=str(home.store))
         # Before the branches: a kill in between must not make the decisions this home's.
+        last_decisions = {}
         for session in _sessions(fetched):
             journal = store.session_journal(session, commit=fetched[journal_branch(session)])
             decisions = (
                 event for event in journal.events if isinstance(event, DecisionMade | DecisionUndone)
             )
-            store.note_fetched(session, max((decision.seq for decision in decisions), default=0))
+            last_decisions[session] = max((decision.seq for decision in decisions), default=0)
+        store.note_fetched(last_decisions)
         # Journals last: a session is listed when all its branches are here.
         for branch in sorted(branches, key=lambda name: name in map(journal_branch, _sessions(fetched))):
             sha = fetched[branch]

@@ -372,34 +372,36 @@ class Store:
                 tree |= {path: sha for path, sha in earlier.items() if path.rpartition("/")[0] == task}
             self._commit_accepted(head, tree, "withdraw", task, decision)
 
-    def note_fetched(self, session: str, last_decision: int) -> None:
-        """Note on `accepted` that another home made the session's decisions up to this event; only inside `writing`.
+    def note_fetched(self, last_decisions: Mapping[str, int]) -> None:
+        """Note on `accepted` which decisions another home made: of each session those up to this event; only inside `writing`.
 
-        Has no effect if that is noted. Raises `StoreDamaged` if the branch is damaged.
+        What is noted already stays. Raises `StoreDamaged` if the branch is damaged.
         """
         if ACCEPTED in self.repository.branches().damaged:
             raise damaged_branch("accepted")
-        if last_decision <= self.last_fetched_decision(session):
-            return
-        head = self._head("accepted")
-        tree = self.repository.read_tree(head) if head else {}
-        trailers = {"Session": session, LAST_DECISION: str(last_decision)}
-        commit = self.repository.write_commit(
-            self.repository.write_tree(tree),
-            parents=[head] if head else [],
-            message=with_trailers(f"fetch {session}", trailers),
-            wall=time.time(),
-        )
-        self.repository.write_ref(ACCEPTED, commit)
+        noted = self.last_fetched_decisions()
+        for session, number in last_decisions.items():
+            if number <= noted.get(session, 0):
+                continue
+            head = self._head("accepted")
+            tree = self.repository.read_tree(head) if head else {}
+            trailers = {"Session": session, LAST_DECISION: str(number)}
+            commit = self.repository.write_commit(
+                self.repository.write_tree(tree),
+                parents=[head] if head else [],
+                message=with_trailers(f"fetch {session}", trailers),
+                wall=time.time(),
+            )
+            self.repository.write_ref(ACCEPTED, commit)
 
-    def last_fetched_decision(self, session: str) -> int:
-        """Returns the number of the last decision that was fetched with the session; 0 if none was."""
+    def last_fetched_decisions(self) -> dict[str, int]:
+        """Returns the number of the last decision that was fetched with each session; sessions of this home are left out."""
         head = self._head("accepted")
+        noted: dict[str, int] = {}
         for commit in self.repository.history(head) if head else ():
-            fetched = fetched_decision(commit.message)
-            if fetched and fetched[0] == session:
-                return fetched[1]
-        return 0
+            if fetched := fetched_decision(commit.message):
+                noted.setdefault(*fetched)
+        return noted
 
     def _decisions(self, head: str) -> Iterator[DecisionCommit]:
         """Yield the commits of `accepted` from `head` on, newest first."""
