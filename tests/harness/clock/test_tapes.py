@@ -1,4 +1,4 @@
-"""Protects the timing of tapes, which players play, over fake timers: results, who is blamed for what, how long the clock waits."""
+"""Protects the timing of tapes, which players play, over fake timers: results, who is blamed, how long the clock waits."""
 
 from __future__ import annotations
 
