@@ -316,7 +316,9 @@ class Desk:
         A profile that the session has is not taken again, and one that failed is not tried again.
         """
         ends, session = answer_by(), self._session_of(attempt)
-        named, case = case, case_to_profile(session.task, case)
+        begun = session.find(attempt)
+        judged = begun.evaluation if begun is not None else None
+        named, case = case, case_to_profile(session.task, judged, case)
 
         def is_known() -> bool:
             begun = session.find(attempt)

@@ -6,8 +6,9 @@ from collections.abc import Sequence
 
 from engine.errors import BudgetSpent, CommandRefused
 from engine.judge.bench import Bench
-from harness import HarnessError
+from harness import Evaluation, HarnessError
 from harness.wire.errors import NoDeviceLeft
+from harness.wire.results.roofs import roof_share
 from sessions.events import ProfileAsked, ProfileTaken
 from sessions.store.decidable import find_attempt
 from suites import Task
@@ -17,12 +18,18 @@ MOST_PROFILING_S = 600.0
 """Device time for the profiles of a session, after which `--profile-best` takes none."""
 
 
-def case_to_profile(task: Task, name: str = "") -> str:
-    """Returns the open case of this name, by default the first; `CommandRefused` if there is none of this name."""
+def case_to_profile(task: Task, evaluation: Evaluation | None, name: str = "") -> str:
+    """Returns the open case of this name, by default the one that reaches the smallest share of its practical roof.
+
+    Without shares the first. `CommandRefused` if there is no open case of this name.
+    """
     names = [case.name for case in task.open_cases]
     if name and name not in names:
         raise CommandRefused(f"{task.short_id} has no open case {name[:60]!r}; it has {', '.join(names)}")
-    return name or next(iter(names), "")
+    timed = evaluation.latency if evaluation is not None else ()
+    reached = [(share, latency.case) for latency in timed if (share := roof_share(latency)) is not None]
+    with_room = min((pair for pair in reached if pair[1] in names), default=None)
+    return name or (with_room[1] if with_room is not None else next(iter(names), ""))
 
 
 async def take_asked(bench: Bench, tasks: Sequence[Task], request: ProfileAsked) -> None:
@@ -59,7 +66,7 @@ async def profile_attempt(
     timed = (
         {latency.case: latency.configs for latency in evaluation.latency} if evaluation is not None else {}
     )
-    case = case or case_to_profile(task)
+    case = case or case_to_profile(task, evaluation)
     profile, problem, use = None, "", None
     try:
         source = bench.judge.baseline(task).source if of_baseline else state.source or ""

@@ -144,9 +144,10 @@ class Context(Protocol):
         """
 
     async def take_profile(self, attempt: str, case: str) -> tuple[str, Profile]:
-        """Returns an open case of a correct attempt, by default the first, and its profile, which is taken once.
+        """Returns an open case of a correct attempt and its profile, which is taken once.
 
-        `CommandRefused` if there is no such case, or no profile of it; a profile that failed is not tried again.
+        The default is the case farthest from its roof. `CommandRefused` if there is no such case, or no profile of
+        it; a profile that failed is not tried again.
         """
         ...
 

@@ -430,7 +430,8 @@ class InstanceContext:
 
     async def take_profile(self, attempt: str, case: str) -> tuple[str, Profile]:
         """See `Context`."""
-        case, state = case_to_profile(self.task, case), self._recorder.state.attempt(attempt)
+        state = self._recorder.state.attempt(attempt)
+        case = case_to_profile(self.task, state.evaluation, case)
         if case not in state.profiles and case not in state.profile_failures:
             device = state.evaluation.device if state.evaluation is not None else ""
             await profile_attempt(self._shared, self.task, attempt, device=device, case=case)

@@ -10,8 +10,9 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from harness import Evaluation, Verdict
-from harness.wire.results.latency import Bound, Latency, Outcome
+from harness.wire.results.latency import Bound, Latency
 from harness.wire.results.provenance import Provenance, same_provenance
+from harness.wire.results.roofs import is_launch_bound, roof_share
 from sessions.events import EndReason, Origin
 from sessions.settings import StopRules
 from sessions.state.bests import shared_provenance
@@ -101,19 +102,13 @@ def is_at_roof(evaluation: Evaluation) -> bool:
     Cases that take hardly longer than an empty kernel do not count. False if a case was not timed, or if no case
     counts.
     """
-    long_enough = [latency for latency in evaluation.latency if not _is_launch_bound(latency)]
+    long_enough = [latency for latency in evaluation.latency if not is_launch_bound(latency)]
     return bool(long_enough) and not evaluation.not_timed and all(map(_reaches_roof, long_enough))
 
 
-def _is_launch_bound(latency: Latency) -> bool:
-    return latency.outcome is Outcome.TOO_SHORT or latency.bound is Bound.AT_LEAST
-
-
 def _reaches_roof(latency: Latency) -> bool:
-    used = latency.efficiency
-    if used is None or used.suspect:
-        return False
-    return max(used.io_measured or 0.0, used.mfu_measured or 0.0) >= ROOF
+    reached = roof_share(latency)
+    return reached is not None and reached.share >= ROOF
 
 
 def _no_gain(timed: Timed, most: int) -> Stop | None:

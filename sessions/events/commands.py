@@ -109,7 +109,7 @@ class ProfileAsked(PersonEvent, frozen=True, kw_only=True, tag="profile_asked"):
     device: str
     """GPU of the session."""
     case: str = ""
-    """Empty: the task's first open case."""
+    """Empty: the case that reaches the smallest share of its practical roof."""
     of_baseline: bool = False
     """The timing baseline of the attempt's task is profiled, not the attempt."""
 

@@ -5,18 +5,22 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 
 from engine.errors import CommandRefused
+from engine.judge.profiling import case_to_profile
 from engine.process.commands import event_of
 from engine.process.control import Request
 from harness.profiling.launches import ProfileFailed
 from harness.wire.results.kernel_profile import Profile
+from harness.wire.results.latency import Bound, Efficiency, Latency
 from sessions import Home, SessionState, fold
 from sessions.events import EngineStarted, ProfileTaken, Role, SessionFinished
 from sessions.store.reconcile import take_up
 from suites import baseline_source, load_task
 from tests.support.engine.engines import ScriptedJudge, plan, play, run, scripted_model, shared
+from tests.support.judge.evaluations import correct
 
 ATTEMPT = "vector_add#1/1"
 PLAN = plan(iterations=1, devices=("0", "1"))
@@ -96,6 +100,23 @@ async def test_profiles_of_bests_end_when_their_device_time_is_used(
     state = fold(events)  # type: ignore[arg-type]
     assert not state.attempt(ATTEMPT).profiles
     assert ("info", "no further profile: 0 s of device time went into profiles") in state.notices
+
+
+def test_case_with_the_most_room_is_profiled_by_default() -> None:
+    task = load_task("softmax")
+    full, ragged, one_row, *_ = (case.name for case in task.open_cases)
+    evaluation = correct(speedup=1.0)
+    timed = (reaching(full, 0.97), reaching(ragged, 0.4), reaching(one_row, 0.01, bound=Bound.AT_LEAST))
+    evaluation = msgspec.structs.replace(evaluation, latency=timed)
+    assert case_to_profile(task, evaluation) == ragged
+    assert case_to_profile(task, evaluation, full) == full
+    assert case_to_profile(task, msgspec.structs.replace(evaluation, latency=())) == full
+
+
+def reaching(case: str, share: float, *, bound: Bound = Bound.NONE) -> Latency:
+    """Return a timed case at this share of the fastest copy."""
+    used = Efficiency("H100", 1, 1, "fp32", 1.0, 1.0, None, None, io_measured=share)
+    return Latency("0", case, 1.0, 1.0, 1.0, None, "tape", efficiency=used, bound=bound)
 
 
 @pytest.mark.parametrize(

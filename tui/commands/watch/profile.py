@@ -23,7 +23,11 @@ POLL_S = 0.2
 
 @click.command(name="profile")
 @click.argument("words", nargs=-1, required=True, metavar="[SESSION] ATTEMPT", shell_complete=complete_words)
-@click.option("--case", default="", help="Open case to call. [that of the kept profile, else the first]")
+@click.option(
+    "--case",
+    default="",
+    help="Open case to call. [that of the kept profile, else the one farthest from its roof]",
+)
 @click.option(
     "--gpu", metavar="N", help="GPU to use, as the session names it. [the GPU that judged the attempt]"
 )

@@ -7,13 +7,14 @@ from dataclasses import replace
 
 from harness import Evaluation, Latency, Outcome
 from harness.wire.results.latency import Bound, DeviceState, LaunchTime, Window
+from harness.wire.results.roofs import is_launch_bound, roof_share
 from harness.wire.results.serving_facts import serving_facts
 from sessions.state.speed import speed_of
 from tui.facts.tables import NOTHING, Cell, Column, Number, Row, Table, row
 from tui.facts.vocabulary import UNKNOWN, interval, percent, percent_change, size, speedup
 
 from .certainty import against_words
-from .roofs import is_launch_bound, peak_share, roof_share, shortest_us
+from .roofs import peak_share, shortest_us
 
 ENERGY = (
     "mJ a call: candidate / baseline, energy of the whole device over plain calls back to back, "

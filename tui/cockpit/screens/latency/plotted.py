@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from harness import Latency, Outcome, Verdict
+from harness.wire.results.roofs import is_launch_bound, roof_share
 from sessions.state.speed import attempt_speed
 from sessions.state.state import AttemptState, InstanceState
 from tui.cockpit.draw import plots
 from tui.cockpit.draw.lines import EMPTY, Line, Span, cells, clean, line, shorten, wrap_line
-from tui.facts.evaluation.roofs import is_launch_bound, roof_share
 from tui.facts.evaluation.times import is_hidden, microsecond_digits, side_us
 from tui.facts.vocabulary import NOT_MEASURED, letter, speed_style, words
 

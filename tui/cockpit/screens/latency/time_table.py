@@ -7,9 +7,9 @@ from enum import StrEnum
 
 from harness import Latency, Outcome
 from harness.wire.results.latency import Bound
+from harness.wire.results.roofs import is_launch_bound, roof_share
 from tui.cockpit.draw.lines import clean, shorten
 from tui.facts import vocabulary
-from tui.facts.evaluation.roofs import is_launch_bound, roof_share
 from tui.facts.evaluation.times import side_us
 from tui.facts.tables import Cell, Column, Number, Row, Table
 from tui.facts.vocabulary import UNKNOWN

@@ -1,0 +1,43 @@
+"""The share of a device's practical roof that a timed case reaches, and cases that are too short for it."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from .latency import Bound, Efficiency, Latency, Outcome
+
+
+class RoofShare(NamedTuple):
+    """Share of the practical roof of the device in one case."""
+
+    share: float
+    """1 is the roof: the fastest copy, or a large matrix product, that this session measured on this device."""
+    limit: str
+    """`memory` or `compute`."""
+
+
+def roof_share(latency: Latency) -> RoofShare | None:
+    """Return the larger of the two shares; `None` if the roof is unknown, the share is suspect, or the launch limits."""
+    used = trusted_efficiency(latency)
+    return None if used is None else larger_share(used.io_measured, used.mfu_measured)
+
+
+def trusted_efficiency(latency: Latency) -> Efficiency | None:
+    """Return the efficiency of a case; `None` if it is unknown or suspect, or the launch limits."""
+    used = latency.efficiency
+    return None if used is None or used.suspect or is_launch_bound(latency) else used
+
+
+def larger_share(memory: float | None, compute: float | None) -> RoofShare | None:
+    """Return the larger of two shares that may be unknown."""
+    shares = [
+        RoofShare(share, limit)
+        for share, limit in ((memory, "memory"), (compute, "compute"))
+        if share is not None
+    ]
+    return max(shares, default=None)
+
+
+def is_launch_bound(latency: Latency) -> bool:
+    """True if the candidate takes hardly longer than an empty kernel."""
+    return latency.outcome is Outcome.TOO_SHORT or latency.bound is Bound.AT_LEAST
