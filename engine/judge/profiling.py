@@ -8,6 +8,7 @@ from engine.errors import BudgetSpent, CommandRefused
 from engine.judge.bench import Bench
 from harness import Evaluation, HarnessError
 from harness.wire.errors import NoDeviceLeft
+from harness.wire.results.latency import Latency
 from harness.wire.results.roofs import roof_share
 from sessions.events import ProfileAsked, ProfileTaken
 from sessions.store.decidable import find_attempt
@@ -21,15 +22,24 @@ MOST_PROFILING_S = 600.0
 def case_to_profile(task: Task, evaluation: Evaluation | None, name: str = "") -> str:
     """Returns the open case of this name, by default the one that reaches the smallest share of its practical roof.
 
-    Without shares the first. `CommandRefused` if there is no open case of this name.
+    Cases whose least time is shorter than an empty kernel's do not count; without any other the first open case is
+    taken. `CommandRefused` if there is no open case of this name.
     """
     names = [case.name for case in task.open_cases]
     if name and name not in names:
         raise CommandRefused(f"{task.short_id} has no open case {name[:60]!r}; it has {', '.join(names)}")
     timed = evaluation.latency if evaluation is not None else ()
-    reached = [(share, latency.case) for latency in timed if (share := roof_share(latency)) is not None]
-    with_room = min((pair for pair in reached if pair[1] in names), default=None)
-    return name or (with_room[1] if with_room is not None else next(iter(names), ""))
+    shares = {latency.case: share for latency in timed if (share := _share_with_room(latency)) is not None}
+    with_room = min((case for case in names if case in shares), key=shares.__getitem__, default=None)
+    return name or with_room or next(iter(names), "")
+
+
+def _share_with_room(latency: Latency) -> float | None:
+    """The share of its practical roof that a case reaches; `None` if at the roof it would take less than an empty kernel."""
+    reached = roof_share(latency)
+    if reached is None or reached.share * latency.candidate_ms < (latency.floor_ms or 0.0):
+        return None
+    return reached.share
 
 
 async def take_asked(bench: Bench, tasks: Sequence[Task], request: ProfileAsked) -> None:

@@ -104,9 +104,10 @@ async def test_profiles_of_bests_end_when_their_device_time_is_used(
 
 def test_case_with_the_most_room_is_profiled_by_default() -> None:
     task = load_task("softmax")
-    full, ragged, one_row, *_ = (case.name for case in task.open_cases)
+    full, ragged, one_row, narrow, *_ = (case.name for case in task.open_cases)
     evaluation = correct(speedup=1.0)
-    timed = (reaching(full, 0.97), reaching(ragged, 0.4), reaching(one_row, 0.01, bound=Bound.AT_LEAST))
+    tiny = msgspec.structs.replace(reaching(narrow, 0.02), candidate_ms=0.004, floor_ms=0.001)
+    timed = (reaching(full, 0.97), reaching(ragged, 0.4), reaching(one_row, 0.01, bound=Bound.AT_LEAST), tiny)
     evaluation = msgspec.structs.replace(evaluation, latency=timed)
     assert case_to_profile(task, evaluation) == ragged
     assert case_to_profile(task, evaluation, full) == full
