@@ -24,7 +24,7 @@ async def test_profile_has_one_call_with_its_figures_and_the_raw_file(gpu_pool: 
         baseline_source(task),
         task,
         case=task.open_cases[0].name,
-        device=DEVICE.name,
+        device=DEVICE,
         seed=1,
         keep=lambda files: kept.update(files),
     )
