@@ -6,7 +6,7 @@ sentences, but not of the list of resources.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from harness import Evaluation, KernelResources
 from harness.wire.results.evaluation import GridFit
@@ -20,6 +20,8 @@ MUCH_TIME = 0.2
 """Smallest share of a call that a launch takes if its grid is reported."""
 MUCH_COST = 0.1
 """Smallest share of all cases' least time that a case takes if its grid is reported."""
+DEFAULTS = ("num_ctas: 1", "maxnreg: None", "pre_hook: None", "ir_override: None")
+"""Parts of a config's text that nobody chose."""
 MOST = 6
 """Highest number of notes, findings or failed configs that are reported."""
 
@@ -31,6 +33,7 @@ def standouts(evaluation: Evaluation) -> list[str]:
         *spills(evaluation),
         *narrow_loads(evaluation),
         *idle_units(evaluation),
+        *chosen_configs(evaluation),
         *failed_configs(evaluation)[:MOST],
         *no_matrix_instructions(evaluation),
         *[finding.text for finding in evaluation.findings][:MOST],
@@ -125,6 +128,25 @@ def share_of_call(evaluation: Evaluation, kernel: str, case: str) -> float:
     return sum(launch.ms for launch in latency.launches if launch.kernel == kernel) / total
 
 
+def chosen_configs(evaluation: Evaluation) -> list[str]:
+    """Returns a sentence per autotuned kernel: the config that its autotuner chose in each case that was timed."""
+    cases: dict[str, dict[str, list[str]]] = {}
+    for latency in evaluation.latency:
+        for kernel, config in latency.configs.items():
+            cases.setdefault(kernel, {}).setdefault(_without_defaults(config), []).append(latency.case)
+    return [
+        f"The autotuner chose for `{kernel}`: "
+        + "; ".join(f"{config} in {', '.join(dict.fromkeys(named))}" for config, named in chosen.items())
+        for kernel, chosen in cases.items()
+    ]
+
+
+def _without_defaults(config: str) -> str:
+    """A config as the judge reports it (`R: 2, num_warps: 8, num_ctas: 1, maxnreg: None`): `R=2 num_warps=8`."""
+    pairs = [part.split(": ", 1) for part in config.split(", ") if part not in DEFAULTS]
+    return " ".join("=".join(pair) for pair in pairs)
+
+
 def failed_configs(evaluation: Evaluation) -> list[str]:
     """Returns a sentence per config of an autotuned kernel that has no usable binary."""
     return [
@@ -137,7 +159,11 @@ def failed_configs(evaluation: Evaluation) -> list[str]:
 
 def config_name(kernel: KernelResources) -> str:
     """Returns the name of a config: `Config BLOCK=64 num_warps=4`."""
-    return "Config " + " ".join(f"{name}={value}" for name, value in kernel.config.items())
+    return f"Config {_values(kernel.config)}"
+
+
+def _values(config: Mapping[str, str]) -> str:
+    return " ".join(f"{name}={value}" for name, value in config.items())
 
 
 def no_matrix_instructions(evaluation: Evaluation) -> list[str]:
@@ -154,14 +180,29 @@ def no_matrix_instructions(evaluation: Evaluation) -> list[str]:
 def resource_lines(evaluation: Evaluation, most: int) -> Sequence[str]:
     """Returns one line per group of binaries with equal figures, of the first target; at most `most` lines."""
     groups: dict[tuple[str, str], list[str]] = {}
-    for kernel in own_kernels(evaluation):
-        groups.setdefault((kernel.kernel, resource_words(kernel)), []).extend(kernel.cases)
+    kernels = list(own_kernels(evaluation))
+    for kernel in kernels:
+        groups.setdefault((_name_among(kernels, kernel), resource_words(kernel)), []).extend(kernel.cases)
     lines = [
-        f"`{name}` in {', '.join(dict.fromkeys(cases))}: {words}" for (name, words), cases in groups.items()
+        f"{name} in {', '.join(dict.fromkeys(cases))}: {words}" for (name, words), cases in groups.items()
     ]
     if len(lines) > most:
         lines = [*lines[:most], f"({len(lines) - most} more left out)"]
     return lines
+
+
+def _name_among(kernels: Sequence[KernelResources], kernel: KernelResources) -> str:
+    """A kernel's name, with the values that its autotuner chooses between: `` `k` (BLOCK=64) ``."""
+    if kernel.autotune_index is None:
+        return f"`{kernel.kernel}`"
+    values: dict[tuple[str, str], set[str]] = {}
+    for other in kernels:
+        if other.kernel == kernel.kernel and other.autotune_index is not None:
+            for name, value in other.config.items():
+                values.setdefault((other.case, name), set()).add(value)
+    tuned = {name for (_, name), found in values.items() if len(found) > 1}
+    own = {name: value for name, value in kernel.config.items() if name in tuned}
+    return f"`{kernel.kernel}` ({_values(own)})" if own else f"`{kernel.kernel}`"
 
 
 def resource_legend(evaluation: Evaluation) -> str:

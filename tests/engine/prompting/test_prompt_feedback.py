@@ -162,6 +162,31 @@ def test_timed_row_tells_roof_clock_and_time_by_launch() -> None:
     assert "| >=1.25x |" in text(optimize_prompt(SETTING, history=[changed(judged, latency=(bound,))]))
 
 
+def test_autotuned_kernel_is_shown_with_its_configs_and_the_chosen_ones() -> None:
+    judged = passing(speedup=1.25, width=128)
+    (row,), (kernel,) = judged.evaluation.latency, judged.evaluation.resources["gfx942"]
+    tuned = [
+        msgspec.structs.replace(
+            kernel, config={"N": case, "BLOCK": block}, autotune_index=index, case=case, vgprs=vgprs, fits=()
+        )
+        for case, index, block, vgprs in (
+            ("fp32", 0, "64", 40),
+            ("fp32", 1, "128", 60),
+            ("fp16", 0, "64", 50),
+        )
+    ]
+    chosen = "BLOCK: 128, num_ctas: 1, num_stages: 2, maxnreg: None"
+    timed = [
+        msgspec.structs.replace(row, case=case, configs={kernel.kernel: chosen}) for case in ("fp32", "fp16")
+    ]
+    judged = changed(judged, resources={"gfx942": tuple(tuned)}, latency=tuple(timed))
+    prompt = text(optimize_prompt(SETTING, history=[judged]))
+    assert "- `softmax_kernel` (BLOCK=64) in fp32: 40 registers" in prompt
+    assert "- `softmax_kernel` (BLOCK=128) in fp32: 60 registers" in prompt
+    assert "- `softmax_kernel` (BLOCK=64) in fp16: 50 registers" in prompt
+    assert "- The autotuner chose for `softmax_kernel`: BLOCK=128 num_stages=2 in fp32, fp16\n" in prompt
+
+
 def test_cases_that_are_too_short_are_named_once() -> None:
     judged = passing(speedup=1.25)
     (row,) = judged.evaluation.latency
