@@ -1,4 +1,7 @@
-"""Counts the processes of others on a device, as far as their process ids are visible."""
+"""Counts the processes of others on a device, as far as their process ids are visible.
+
+Judges of other Wavedeck engines are not counted: they hold memory and wait, because leases keep them from computing.
+"""
 
 from __future__ import annotations
 
@@ -11,18 +14,32 @@ from .reading import Occupant
 
 HOST_NAMESPACE = 0xEFFFFFFC
 """Inode of the machine's first PID namespace (source: Linux, `PROC_PID_INIT_INO`)."""
+_JUDGE = b"/harness/linux/worker_start.py"
+"""In the command line of each process of a judge that may use a GPU: all are started by this script, or forked from one."""
 FOREIGN_BYTES = 1 << 30
 """If more than this is in use beyond our own memory, others use it; a driver keeps less for itself."""
+
+
+def is_judge(pid: int) -> bool:
+    """Return whether a process belongs to the judge of an engine, of any user."""
+    try:
+        return _JUDGE in Path(f"/proc/{pid}/cmdline").read_bytes()
+    except OSError:
+        return False
 
 
 class Family:
     """Our processes: some named ones, and all their descendants."""
 
     def __init__(
-        self, roots: Collection[int] = (), parent: Callable[[int], int | None] = syscalls.parent
+        self,
+        roots: Collection[int] = (),
+        parent: Callable[[int], int | None] = syscalls.parent,
+        is_judge: Callable[[int], bool] = is_judge,
     ) -> None:
         self._ours = set(roots)
         self._parent = parent
+        self.is_judge = is_judge
 
     @property
     def empty(self) -> bool:
@@ -45,7 +62,7 @@ class Family:
 def count_others(
     occupants: Sequence[Occupant] | None, family: Family, used_bytes: int | None, *, host: bool
 ) -> int | None:
-    """Return how many processes of others have memory on the device; `None` if that is unknown.
+    """Return how many processes of others, judges aside, have memory on the device; `None` if that is unknown.
 
     In a PID namespace of our own (`host` false) foreign processes may have no number here, or a wrong one. Then the result is
     positive only if one of ours is listed beside strangers, or if more memory is used than can be ours. It is never 0.
@@ -53,7 +70,10 @@ def count_others(
     if occupants is None:
         return None
     owned = [family.owns(occupant.pid) for occupant in occupants]
-    strangers = owned.count(False)
+    strangers = sum(
+        ours is False and not family.is_judge(occupant.pid)
+        for occupant, ours in zip(occupants, owned, strict=True)
+    )
     if host or (True in owned and strangers):
         return strangers
     our_bytes = [occupant.memory_bytes for occupant, ours in zip(occupants, owned, strict=True) if ours]

@@ -322,6 +322,13 @@ def explain_missing(measured: Measured, missing: Collection[str], left_out: Left
     return measured.problem or (disturbed if lost else "")
 
 
+def list_disturbed_cases(cases: Sequence[Case], timing: Timing, left_out: LeftOut) -> tuple[str, ...]:
+    """Names of cases that have no latency and lost samples because the device was disturbed; none of a refused candidate."""
+    known = {latency.case for latency in timing.latency}
+    lost = {case for case, _ in left_out} - known if timing.error is None else set()
+    return tuple(case.name for case in cases if case.name in lost)
+
+
 def list_untimed_cases(cases: Sequence[Case], latencies: Sequence[Latency]) -> tuple[str, ...]:
     """Names of cases without a latency; empty if no case has one."""
     timed = {latency.case for latency in latencies}

@@ -2,15 +2,17 @@
 
 import json
 import os
+import subprocess
 import sys
 from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
 
+from harness.linux.worker_start import command
 from harness.node.telemetry.amd import AmdSmi
 from harness.node.telemetry.nvml import Nvml
-from harness.node.telemetry.other_processes import Family, count_others
+from harness.node.telemetry.other_processes import Family, count_others, is_judge
 from harness.node.telemetry.reading import Occupant, Reading, SourceUnavailable
 from harness.node.telemetry.samples import Point
 from harness.node.telemetry.steadiness import SpanState, is_same_clock, span_states
@@ -78,8 +80,8 @@ def test_window_has_lowest_busy_clock_highest_heat_and_energy() -> None:
 # Other processes on the device.
 
 
-def tree(parents: dict[int, int]) -> Family:
-    return Family((10,), parents.get)
+def tree(parents: dict[int, int], *judges: int) -> Family:
+    return Family((10,), parents.get, judges.__contains__)
 
 
 def test_only_processes_outside_the_family_are_counted() -> None:
@@ -88,6 +90,22 @@ def test_only_processes_outside_the_family_are_counted() -> None:
     assert count_others(occupants, family, None, host=True) == 1
     assert count_others([Occupant(12)], family, None, host=True) == 0
     assert count_others(None, family, None, host=True) is None
+
+
+def test_judge_of_another_engine_is_no_disturbance() -> None:
+    """It comes and goes on the GPU, but its engine keeps the lease."""
+    family = tree({10: 1, 11: 10, 98: 1, 99: 1, 1: 0}, 98)
+    assert count_others([Occupant(11), Occupant(98)], family, None, host=True) == 0
+    assert count_others([Occupant(98), Occupant(99)], family, None, host=True) == 1
+
+
+def test_process_of_a_judge_is_recognized() -> None:
+    module = command("json.tool")  # waits for its input
+    with subprocess.Popen(module, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL) as judge:
+        assert is_judge(judge.pid)
+        judge.communicate(b"1")
+    assert not is_judge(os.getpid())
+    assert not is_judge(judge.pid), "it has ended"
 
 
 def test_process_count_in_a_pid_namespace_may_be_unknown() -> None:

@@ -11,6 +11,7 @@ import msgspec
 import pytest
 
 from harness.hardware.targets import target
+from harness.node.telemetry.samples import Point
 from harness.processes.process_endings import JudgeAgain
 from harness.stages.timing.baselines import Against, Baseline
 from harness.stages.timing.performance import Crowded, Performance
@@ -45,6 +46,34 @@ async def test_no_timer_outlives_the_lease() -> None:
     assert pool.at_release == []
     assert sorted(pool.server.ended) == list(range(2))
     assert pool.watch.calls == ["begin", "end"]
+
+
+async def test_case_that_others_disturbed_is_judged_again_once() -> None:
+    pool = Pool()
+    samples = times(baseline=1.0, candidate=0.5)
+    crowd = [
+        Point(at_s, 1980, others)
+        for process in samples
+        for block in process.blocks
+        for at_s, others in ((block.began_s, 1), (block.ended_s, 1))
+    ]
+    pool.watch.points = (*crowd, Point(crowd[-1].at_s + 1, 1980, 0))
+
+    async def script(clock: ScriptedClock, _pool: Pool) -> None:
+        await clock.reach_lease()
+        await clock.send(Alive())
+        await clock.send(Measured(times=samples, floor=None))
+
+    with pytest.raises(JudgeAgain, match=r"fp32 got no time, because \d+ samples were disturbed"):
+        await measure_with(script, pool)
+    assert pool.at_release == []
+    timing = await measure_with(script, Pool(), again=True)
+    assert [latency.case for latency in timing.latency] == ["fp32"], "undisturbed, the second time"
+    pool = Pool()
+    pool.watch.points = (*crowd, Point(crowd[-1].at_s + 1, 1980, 0))
+    timing = await measure_with(script, pool, again=True)
+    assert not timing.latency
+    assert "samples were disturbed" in timing.detail
 
 
 async def test_cancelled_timing_ends_timers_before_the_lease() -> None:

@@ -14,7 +14,7 @@ from types import SimpleNamespace
 from typing import Any, cast
 
 from harness.hardware.targets import target
-from harness.node.telemetry.samples import Watched
+from harness.node.telemetry.samples import Point, Watched
 from harness.processes.baseline_calls import BaselineCalls
 from harness.processes.kernel_cache import KernelCache
 from harness.processes.starting.players import Players
@@ -88,6 +88,7 @@ class Watch:
 
     def __init__(self) -> None:
         self.calls: list[str] = []
+        self.points: tuple[Point, ...] = ()
 
     async def state(self, _own: object = None) -> DeviceState:
         return DeviceState(clock_mhz=1980)
@@ -100,7 +101,7 @@ class Watch:
 
     async def end(self) -> Watched:
         self.calls.append("end")
-        return Watched(QUIET)
+        return Watched(QUIET, self.points)
 
 
 class Pool:
