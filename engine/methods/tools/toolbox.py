@@ -13,7 +13,7 @@ NOTE = "One sentence: what the module changes, and why."
 ATTEMPT = "Name of the attempt, as an answer has it."
 KERNEL = "This kernel alone."
 CASE = "The code for this case; by default for the first case."
-PROFILED_CASE = "The open case that is called; by default the first."
+PROFILED_CASE = "The open case that is called; by default the one farthest from its roof."
 
 
 def _tool(name: str, description: str, *optional: str, **arguments: str) -> Tool:
