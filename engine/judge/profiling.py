@@ -22,7 +22,7 @@ MOST_PROFILING_S = 600.0
 def case_to_profile(task: Task, evaluation: Evaluation | None, name: str = "") -> str:
     """Returns the open case of this name, by default the one that reaches the smallest share of its practical roof.
 
-    Cases whose least time is shorter than an empty kernel's do not count; without any other the first open case is
+    A case does not count if its least time is shorter than an empty kernel's. Without any other, the first open case is
     taken. `CommandRefused` if there is no open case of this name.
     """
     names = [case.name for case in task.open_cases]

@@ -21,7 +21,7 @@ MUCH_TIME = 0.2
 MUCH_COST = 0.1
 """Smallest share of all cases' least time that a case takes if its grid is reported."""
 DEFAULTS = ("num_ctas: 1", "maxnreg: None", "pre_hook: None", "ir_override: None")
-"""Parts of a config's text that nobody chose."""
+"""Parts of a config's text that say nothing."""
 MOST = 6
 """Highest number of notes, findings or failed configs that are reported."""
 
@@ -196,11 +196,11 @@ def _name_among(kernels: Sequence[KernelResources], kernel: KernelResources) -> 
     if kernel.autotune_index is None:
         return f"`{kernel.kernel}`"
     values: dict[tuple[str, str], set[str]] = {}
-    for other in kernels:
-        if other.kernel == kernel.kernel and other.autotune_index is not None:
-            for name, value in other.config.items():
-                values.setdefault((other.case, name), set()).add(value)
-    tuned = {name for (_, name), found in values.items() if len(found) > 1}
+    for binary in kernels:
+        if binary.kernel == kernel.kernel and binary.autotune_index is not None:
+            for name, value in binary.config.items():
+                values.setdefault((binary.case, name), set()).add(value)
+    tuned = {name for (_, name), tried in values.items() if len(tried) > 1}
     own = {name: value for name, value in kernel.config.items() if name in tuned}
     return f"`{kernel.kernel}` ({_values(own)})" if own else f"`{kernel.kernel}`"
 

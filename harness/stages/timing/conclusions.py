@@ -324,8 +324,8 @@ def explain_missing(measured: Measured, missing: Collection[str], left_out: Left
 
 def list_disturbed_cases(cases: Sequence[Case], timing: Timing, left_out: LeftOut) -> tuple[str, ...]:
     """Names of cases that have no latency and lost samples because the device was disturbed; none of a refused candidate."""
-    known = {latency.case for latency in timing.latency}
-    lost = {case for case, _ in left_out} - known if timing.error is None else set()
+    timed = {latency.case for latency in timing.latency}
+    lost = {case for case, _ in left_out} - timed if timing.error is None else set()
     return tuple(case.name for case in cases if case.name in lost)
 
 

@@ -52,10 +52,10 @@ async def test_case_that_others_disturbed_is_judged_again_once() -> None:
     pool = Pool()
     samples = times(baseline=1.0, candidate=0.5)
     crowd = [
-        Point(at_s, 1980, others)
+        Point(at_s, 1980, others=1)
         for process in samples
         for block in process.blocks
-        for at_s, others in ((block.began_s, 1), (block.ended_s, 1))
+        for at_s in (block.began_s, block.ended_s)
     ]
     pool.watch.points = (*crowd, Point(crowd[-1].at_s + 1, 1980, 0))
 
