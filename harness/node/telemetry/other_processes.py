@@ -1,10 +1,12 @@
 """Counts the processes of others on a device, as far as their process ids are visible.
 
-Judges of other Wavedeck engines are not counted: they hold memory and wait, because leases keep them from computing.
+Judges of other Wavedeck engines are not counted: they hold memory and wait, because leases keep them from computing. A judge that
+is ending is counted, because its command line is gone before its GPU context: freeing a context delays a timed process.
 """
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Collection, Sequence
 from pathlib import Path
 
@@ -28,6 +30,17 @@ def is_judge(pid: int) -> bool:
         return False
 
 
+def is_hidden(pid: int) -> bool:
+    """Return whether a process of another user has this number, also if `/proc` is mounted without processes of others."""
+    try:
+        os.kill(pid, 0)
+    except PermissionError:
+        return True
+    except OSError:
+        return False
+    return False
+
+
 class Family:
     """Our processes: some named ones, and all their descendants."""
 
@@ -36,10 +49,12 @@ class Family:
         roots: Collection[int] = (),
         parent: Callable[[int], int | None] = syscalls.parent,
         is_judge: Callable[[int], bool] = is_judge,
+        is_hidden: Callable[[int], bool] = is_hidden,
     ) -> None:
         self._ours = set(roots)
         self._parent = parent
         self.is_judge = is_judge
+        self.is_hidden = is_hidden
 
     @property
     def empty(self) -> bool:
@@ -64,24 +79,37 @@ def count_others(
 ) -> int | None:
     """Return how many processes of others, judges aside, have memory on the device; `None` if that is unknown.
 
+    A process that `/proc` hides counts, because nothing tells whether it is a judge.
+
     In a PID namespace of our own (`host` false) foreign processes may have no number here, or a wrong one. Then the result is
-    positive only if one of ours is listed beside strangers, or if more memory is used than can be ours. It is never 0.
+    positive only if one of ours is listed beside strangers, or if more memory is used than can be ours and the judges'. It is
+    never 0.
     """
     if occupants is None:
         return None
     owned = [family.owns(occupant.pid) for occupant in occupants]
-    strangers = sum(
-        ours is False and not family.is_judge(occupant.pid)
+    judges = [
+        ours is False and family.is_judge(occupant.pid)
         for occupant, ours in zip(occupants, owned, strict=True)
-    )
-    if host or (True in owned and strangers):
+    ]
+    strangers = owned.count(False) - sum(judges)
+    if host:
+        return strangers + sum(
+            ours is None and family.is_hidden(occupant.pid)
+            for occupant, ours in zip(occupants, owned, strict=True)
+        )
+    if True in owned and strangers:
         return strangers
-    our_bytes = [occupant.memory_bytes for occupant, ours in zip(occupants, owned, strict=True) if ours]
-    if used_bytes is None or None in our_bytes:
+    known_bytes = [
+        occupant.memory_bytes
+        for occupant, ours, judge in zip(occupants, owned, judges, strict=True)
+        if ours or judge
+    ]
+    if used_bytes is None or None in known_bytes:
         return None
-    foreign_bytes = used_bytes - sum(size or 0 for size in our_bytes)
+    foreign_bytes = used_bytes - sum(size or 0 for size in known_bytes)
     # Our processes may be on the device under numbers that this namespace does not have.
-    is_complete = bool(our_bytes) or family.empty
+    is_complete = True in owned or family.empty
     return 1 if is_complete and foreign_bytes > FOREIGN_BYTES else None
 
 

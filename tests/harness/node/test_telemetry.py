@@ -12,7 +12,7 @@ import pytest
 from harness.linux.worker_start import command
 from harness.node.telemetry.amd import AmdSmi
 from harness.node.telemetry.nvml import Nvml
-from harness.node.telemetry.other_processes import Family, count_others, is_judge
+from harness.node.telemetry.other_processes import Family, count_others, is_hidden, is_judge
 from harness.node.telemetry.reading import Occupant, Reading, SourceUnavailable
 from harness.node.telemetry.samples import Point
 from harness.node.telemetry.steadiness import SpanState, is_same_clock, span_states
@@ -99,9 +99,37 @@ def test_judge_of_another_engine_is_no_disturbance() -> None:
     assert count_others([Occupant(98), Occupant(99)], family, None, host=True) == 1
 
 
+def test_memory_of_another_engine_in_our_container_is_no_stranger() -> None:
+    family = tree({10: 1, 11: 10, 98: 1, 1: 0}, 98)
+    both = [Occupant(11, 1 << 30), Occupant(98, 6 << 30)]
+    assert count_others(both, family, 7 << 30, host=False) is None
+    assert count_others(both, family, 12 << 30, host=False) == 1, "someone whom the list does not show"
+
+
+def test_hidden_process_of_another_user_is_counted() -> None:
+    """With `hidepid`, /proc shows neither its parent nor its command line."""
+    family = Family((10,), {10: 1, 11: 10, 1: 0}.get, lambda _: False, {77}.__contains__)
+    assert count_others([Occupant(11), Occupant(77)], family, None, host=True) == 1
+    assert count_others([Occupant(11), Occupant(78)], family, None, host=True) == 0, "ended, and still listed"
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="needs root: it starts a process of another user")
+def test_process_of_another_user_is_seen_without_proc() -> None:
+    with subprocess.Popen(["cat"], stdin=subprocess.PIPE, user=12345) as other:
+        assert not is_hidden(other.pid), "root sees everything"
+        os.seteuid(65534)
+        try:
+            assert is_hidden(other.pid)
+        finally:
+            os.seteuid(0)
+    assert not is_hidden(other.pid), "it has ended"
+
+
 def test_process_of_a_judge_is_recognized() -> None:
     module = command("json.tool")  # waits for its input
     with subprocess.Popen(module, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL) as judge:
+        while not Path(f"/proc/{judge.pid}/cmdline").read_bytes():
+            pass  # exec has closed the files that Popen waits for, and sets the command line next
         assert is_judge(judge.pid)
         judge.communicate(b"1")
     assert not is_judge(os.getpid())
