@@ -10,15 +10,16 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from typing import Protocol
 
 import msgspec
 
 from harness.failures import first_failure
-from harness.node.leases import Holder
+from harness.node.leases import Holder, take
 from harness.processes.starting.servers import ForkServer
 from harness.wire.device import Device
-from harness.wire.errors import DeviceFailed, WorkerDied
+from harness.wire.errors import DeviceFailed, DeviceFull, WorkerDied, is_out_of_memory
 
 PROBE_S = 60.0
 """Limit for a process to start its GPU runtime, compute and report."""
@@ -62,7 +63,10 @@ class HealthProbe(Protocol):
     """Tests whether a GPU still computes."""
 
     async def __call__(self, device: Device) -> str:
-        """Return what is wrong with the GPU, or an empty string. `WorkerDied` if the test itself could not run."""
+        """Return what is wrong with the GPU, or an empty string.
+
+        `WorkerDied` if the test itself could not run, `DeviceFull` if that is because others fill the GPU's memory.
+        """
 
 
 class ServerProbe:
@@ -84,12 +88,21 @@ class ServerProbe:
             if not self._server.alive:
                 raise WorkerDied(f"the {self._server.name} server died during a health probe") from None
             ended = await child.wait(PROBE_S)
-            words = child.printed.text().strip().rpartition("\n")[2]
+            printed = child.printed.text().strip()
+            check_full(printed)
+            words = printed.rpartition("\n")[2]
             return f"a process that only adds on it ended: {words or f'status {ended.status}'}"
         finally:
             channel.close()
             child.end()
+        check_full(reply)
         return "" if reply == "ok" else reply
+
+
+def check_full(reply: str) -> None:
+    """Raise `DeviceFull` if a probe's words say that the GPU's memory is full: that is no fault of the GPU."""
+    if is_out_of_memory(reply):
+        raise DeviceFull("a health probe found the GPU's memory full")
 
 
 class Health:
@@ -142,13 +155,13 @@ class Health:
             begun, pause = time.monotonic(), FIRST_PAUSE_S
             pool = [gpu for gpu in self._gpus if gpu.name not in self.lost]
             untested = [gpu for gpu in pool if gpu.name != device.name]
-            failing = {device.name: wrong, **await self._probed(untested)}
+            failing = {device.name: wrong, **await self._probed(untested, own=device)}
             down = len(failing) == len(pool)
             while len(failing) == len(pool) and time.monotonic() - begun < self._patience_s:
                 self._report(NodeDown(why=_words(failing), next_probe_s=pause))
                 await asyncio.sleep(pause)
                 pause = min(2 * pause, LONGEST_PAUSE_S)
-                failing = await self._probed(pool)
+                failing = await self._probed(pool, own=device)
             for name, why in failing.items():
                 self.lost[name] = why
                 self._report(Quarantined(device=name, why=why))
@@ -157,12 +170,27 @@ class Health:
         finally:
             self.ready.set()
 
-    async def _probed(self, gpus: Sequence[Device]) -> dict[str, str]:
-        """Return what is wrong, for each GPU that fails."""
+    async def _probed(self, gpus: Sequence[Device], *, own: Device) -> dict[str, str]:
+        """Return what is wrong, for each GPU that fails; a full GPU does not. The caller holds the lease of `own`."""
+
+        async def probe(gpu: Device) -> str:
+            held = None
+            try:
+                if gpu != own:  # the start of the probe's context would delay what others time there
+                    with suppress(TimeoutError):  # its holder may hang: the probe shows it
+                        async with asyncio.timeout(PROBE_S):
+                            held = await take(gpu)
+                return await self._probe(gpu)
+            except DeviceFull:
+                return ""
+            finally:
+                if held is not None:
+                    held.release()
+
         try:
             async with asyncio.TaskGroup() as group:
                 probes = {
-                    gpu.name: group.create_task(self._probe(gpu), name=f"health/{gpu.name}") for gpu in gpus
+                    gpu.name: group.create_task(probe(gpu), name=f"health/{gpu.name}") for gpu in gpus
                 }
         except ExceptionGroup as failures:
             raise first_failure(failures) from None

@@ -20,6 +20,7 @@ from harness.node.telemetry.sysfs import Sysfs, marked_level
 from harness.node.telemetry.watcher import Telemetry
 from harness.node.telemetry.window_summary import summarize_window
 from harness.wire.results.provenance import Provenance
+from tests.support.waiting import wait_until
 
 ADDRESS = "0000:c1:00.0"
 
@@ -128,9 +129,7 @@ def test_process_of_another_user_is_seen_without_proc() -> None:
 def test_process_of_a_judge_is_recognized() -> None:
     module = command("json.tool")  # waits for its input
     with subprocess.Popen(module, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL) as judge:
-        while not Path(f"/proc/{judge.pid}/cmdline").read_bytes():
-            pass  # exec has closed the files that Popen waits for, and sets the command line next
-        assert is_judge(judge.pid)
+        wait_until(lambda: is_judge(judge.pid), "the command line, which exec sets after Popen returns")
         judge.communicate(b"1")
     assert not is_judge(os.getpid())
     assert not is_judge(judge.pid), "it has ended"

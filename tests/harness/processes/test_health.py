@@ -9,16 +9,26 @@ import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
 from harness import Device, DevicePool, Evaluation, Verdict
 from harness.node.leases import VARIABLE, holders
 from harness.processes.gpus import quarantine as module
-from harness.processes.gpus.quarantine import DeviceEvent, LeaseAwaited, NodeBack, NodeDown, Quarantined
+from harness.processes.gpus.quarantine import (
+    DeviceEvent,
+    Health,
+    LeaseAwaited,
+    NodeBack,
+    NodeDown,
+    Quarantined,
+    ServerProbe,
+)
 from harness.processes.slot import Slot
 from harness.processes.starting.servers import ForkServer
-from harness.wire.errors import DeviceFailed, NoDeviceLeft, WorkerDied
+from harness.wire.errors import DeviceFailed, DeviceFull, NoDeviceLeft, WorkerDied
 from tests.support.engine.engines import until
 from tests.support.judge.evaluations import correct, failed
 
@@ -122,6 +132,57 @@ async def test_gpu_that_fails_probe_is_quarantined(verdict: Verdict) -> None:
         assert quarantined == Quarantined(slot.device.name, "3 of 8 sums came back wrong")
         elsewhere = {(await judge(pool, Verdict.CORRECT))[0] for _ in range(6)}
     assert elsewhere == {"0", "1"} - {slot.device.name}
+
+
+async def test_gpu_without_trouble_is_probed_beside_no_timing_of_another_engine() -> None:
+    ours, theirs = FakeProbe(), FakeProbe()
+    async with opened(ours, "0", "1", slots=2) as pool, opened(theirs, "1") as other:
+        async with other.slot() as their_slot, pool.slot(on="0") as slot, asyncio.TaskGroup() as group:
+            async with other.leases.timing(their_slot):
+                ours.problems = {"0": "no answer"}
+                failing = group.create_task(device_failure(pool, slot, ending(Verdict.CRASH)))
+                await until(lambda: not pool.health.ready.is_set())
+                for _ in range(10):
+                    await asyncio.sleep(0)
+                assert ours.probed == ["0"]
+            await failing
+        assert ours.probed == ["0", "1"]
+        assert set(pool.health.lost) == {"0"}
+
+
+async def test_holder_of_a_lease_that_hangs_is_no_reason_to_wait(monkeypatch: pytest.MonkeyPatch) -> None:
+    ours, theirs = FakeProbe(), FakeProbe()
+    monkeypatch.setattr(module, "PROBE_S", 0.01)
+    async with opened(ours, "0", "1", slots=2) as pool, opened(theirs, "1") as other:
+        async with other.slot() as their_slot, other.leases.timing(their_slot), pool.slot(on="0") as slot:
+            ours.problems = {"0": "no answer"}
+            await device_failure(pool, slot, ending(Verdict.CRASH))
+        assert ours.probed == ["0", "1"]
+
+
+class FullGpu(ForkServer):
+    """Its processes find the GPU's memory full, and say so as torch does."""
+
+    alive = True
+
+    async def spawn(self, role: str, **_: object) -> Any:
+        assert role == "health"
+
+        async def reply() -> bytes:
+            return b"CUDA out of memory. Tried to allocate 64.00 MiB."
+
+        return SimpleNamespace(end=lambda: None), SimpleNamespace(receive=reply, close=lambda: None)
+
+
+async def test_gpu_that_another_engine_fills_is_not_quarantined() -> None:
+    probe = FakeProbe()
+    async with opened(probe, "0", "1") as pool, pool.slot() as slot:
+        full = FullGpu(interpret=False, nursery=pool._nursery)
+        pool.health = Health(pool.devices, ServerProbe(full), probe.on_event)
+        with pytest.raises(DeviceFull, match="found the GPU's memory full"):
+            await pool.judge_on(slot, ending(Verdict.CRASH))
+        assert pool.health.lost == {}
+        assert probe.events == []
 
 
 async def test_lost_judge_starts_a_probe_of_its_gpu() -> None:
