@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import os
 import platform
 from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Iterable, Sequence
 from contextlib import asynccontextmanager
@@ -15,7 +14,7 @@ from harness.failures import first_failure
 from harness.hardware.recognition import describe_device
 from harness.linux import syscalls
 from harness.node.discovery import CPU, choose_devices
-from harness.node.leases import Holder, holders, lease, lease_folder
+from harness.node.leases import Holder, lease, lease_folder
 from harness.node.telemetry.watcher import Telemetry
 from harness.wire.device import Device
 from harness.wire.effort import PLAYERS
@@ -45,7 +44,7 @@ from .starting.judge_python import OUR_PYTHON, JudgePython
 from .starting.launchers import Launchers, Types
 from .starting.nursery import Nursery
 from .starting.players import Players
-from .starting.servers import ForkServer
+from .starting.servers import Child, ForkServer
 from .starting.spares import GUEST, TIMER, Spares
 
 SPARE_GUESTS = 2
@@ -256,24 +255,28 @@ class DevicePool:
     async def judge_alone(self, slot: Slot, judging: Callable[[], Awaitable[Evaluation]]) -> Evaluation:
         """Like `judge_on`, when no other slot of this GPU judges, with the memory of its judges and spares free.
 
-        It has the exclusive lease, so that no other engine runs a candidate either.
+        It has the exclusive lease, so that no other engine runs a candidate either. When `judging` is called, all memory that is
+        in use on the GPU is that of others.
         """
         device = slot.device
         async with self._neighbours[device.name].alone():
-            self._drop_ready(device)
             slots = [each for each in self._all if each.device == device]
-            judges = [each.judge for each in slots if each.judge is not None]
+            ending = [each.judge for each in slots if each.judge is not None] + self._drop_ready(device)
             for each in slots:
                 each.discard()
-            if judges:
-                await asyncio.wait([judge.ended for judge in judges], timeout=END_S)
+            if ending:
+                await asyncio.wait([child.ended for child in ending], timeout=END_S)
             async with self.leases.alone(slot):
                 return await self._judge_and_probe(slot, judging)
 
-    def has_neighbours(self, slot: Slot) -> bool:
-        """Return whether other candidates or engines may have used memory of the slot's GPU."""
-        other_engines = any(holder.pid != os.getpid() for holder in holders(slot.device))
-        return other_engines or self._places.count(slot.device) > 1
+    async def memory_used_bytes(self, device: Device) -> int | None:
+        """Return how much of a GPU's memory all processes use now; `None` if that is unknown, as for a part of a GPU."""
+        telemetry = self.telemetry(device)
+        if telemetry is None:
+            return None
+        state, provenance = await telemetry.state(), telemetry.provenance
+        whole = provenance is None or provenance.partition in ("", "SPX/NPS1")
+        return state.memory_used_bytes if whole else None
 
     async def _judge_and_probe(self, slot: Slot, judging: Callable[[], Awaitable[Evaluation]]) -> Evaluation:
         since = self.health.failures
@@ -337,10 +340,9 @@ class DevicePool:
         except (HarnessError, TimeoutError, OSError):
             self._drop_ready(device)  # the next user starts its own worker and reports the error
 
-    def _drop_ready(self, device: Device | None = None) -> None:
+    def _drop_ready(self, device: Device | None = None) -> list[Child]:
         """End the spares and the idle players of one GPU, or of all: after trouble they may have lost their context."""
-        self.spares.drop(device)
-        self.players.drop(device)
+        return [*self.spares.drop(device), *self.players.drop(device)]
 
     def _wanted_spares(self, device: Device) -> dict[str, int]:
         """Timers for each candidate that may still be timed, or for the first one, and missing players; a few guests."""

@@ -28,7 +28,7 @@ from suites.task import Task
 from .compilation import CompileResults
 from .interpreter_findings import add_interpreter_findings
 from .judged_task import with_calls
-from .memory_shortage import BESIDE_OTHERS, met_full_gpu, say_alone
+from .memory_shortage import BESIDE_OTHERS, describe_alone, met_full_gpu, say_alone
 from .modes import USUAL_MODE, Attempt, Cases, Exam, Mode, Rough
 from .sheet import OnEvent, Sheet
 from .slot_evaluation import Request, SlotEvaluation
@@ -220,22 +220,30 @@ async def _judge_beside_interpreter(
 async def _judge_with_memory(
     sheet: Sheet, pool: DevicePool, slot: Slot, judge: Callable[[Sheet], Awaitable[Evaluation]]
 ) -> Evaluation:
-    """The evaluation on a GPU. If the GPU was full beside other candidates, the candidate is judged again alone."""
-    shared = pool.has_neighbours(slot)
+    """The evaluation on a GPU. If the GPU was full, the candidate is judged again alone.
+
+    Also for the only slot of the only engine that holds a lease: spares, and idle judges of other engines, hold memory too.
+    """
     try:
         evaluation = await pool.judge_on(slot, partial(judge, sheet))
         if not met_full_gpu(evaluation):
             return evaluation
-        if not shared:
-            return say_alone(evaluation)
     except DeviceFull:
         sheet.leave_open_stages("the GPU was full", ok=None)
-        if not shared:
-            raise
     again = sheet.start_again(BESIDE_OTHERS)
     again.enter("call")
-    evaluation = await pool.judge_alone(slot, partial(judge, again))
-    return say_alone(evaluation) if met_full_gpu(evaluation) else evaluation
+    used_bytes: int | None = None
+
+    async def judge_alone() -> Evaluation:
+        nonlocal used_bytes
+        used_bytes = await pool.memory_used_bytes(slot.device)
+        return await judge(again)
+
+    try:
+        evaluation = await pool.judge_alone(slot, judge_alone)
+    except DeviceFull as full:
+        raise DeviceFull(f"{full} ({describe_alone(used_bytes)})") from full
+    return say_alone(evaluation, used_bytes) if met_full_gpu(evaluation) else evaluation
 
 
 def needs_gpu(task: Task) -> ErrorReport | None:

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import msgspec
 
+from harness.node.telemetry.other_processes import FOREIGN_BYTES
 from harness.wire.errors import is_out_of_memory
 from harness.wire.messages.guest import OUT_OF_MEMORY
-from harness.wire.results.evaluation import Evaluation, Verdict
+from harness.wire.results.evaluation import ErrorReport, Evaluation, Verdict
 
-BESIDE_OTHERS = "judged again alone on the GPU: beside other candidates the GPU's memory was full"
+BESIDE_OTHERS = "judged again alone on the GPU: the first time the GPU's memory was full"
 _ALONE = "no other candidate was on the GPU"
 
 
@@ -27,13 +28,30 @@ def met_full_gpu(evaluation: Evaluation) -> bool:
     )
 
 
-def say_alone(evaluation: Evaluation) -> Evaluation:
-    """Return the evaluation of a candidate that met a full GPU alone: the shortage is its own."""
-    error = evaluation.error
+def say_alone(evaluation: Evaluation, used_bytes: int | None) -> Evaluation:
+    """Return the evaluation of a candidate that met a full GPU when no other candidate was on it.
+
+    `used_bytes` were in use before it began. If processes of others had them, as idle judges of another engine have, the shortage
+    is not the candidate's: it is `unsupported`.
+    """
+    error, alone = evaluation.error, describe_alone(used_bytes)
     if error is None:
         return msgspec.structs.replace(
-            evaluation, notes=(*evaluation.notes, f"the GPU's memory was full, and {_ALONE}")
+            evaluation, notes=(*evaluation.notes, f"the GPU's memory was full, and {alone}")
         )
-    return msgspec.structs.replace(
-        evaluation, error=msgspec.structs.replace(error, message=f"{error.message} ({_ALONE})")
-    )
+    message = f"{error.message} ({alone})"
+    if error.kind == OUT_OF_MEMORY and _held_by_others(used_bytes):
+        lacking = ErrorReport(kind="unsupported", message=message)
+        return msgspec.structs.replace(evaluation, error=lacking, verdict=Verdict.UNSUPPORTED)
+    return msgspec.structs.replace(evaluation, error=msgspec.structs.replace(error, message=message))
+
+
+def describe_alone(used_bytes: int | None) -> str:
+    """Return who else was on the GPU when a candidate was judged alone."""
+    if used_bytes is None or not _held_by_others(used_bytes):
+        return _ALONE
+    return f"{_ALONE}, but other processes held {used_bytes / (1 << 30):.1f} GiB"
+
+
+def _held_by_others(used_bytes: int | None) -> bool:
+    return used_bytes is not None and used_bytes > FOREIGN_BYTES

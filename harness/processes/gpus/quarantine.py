@@ -189,9 +189,7 @@ class Health:
 
         try:
             async with asyncio.TaskGroup() as group:
-                probes = {
-                    gpu.name: group.create_task(probe(gpu), name=f"health/{gpu.name}") for gpu in gpus
-                }
+                probes = {gpu.name: group.create_task(probe(gpu), name=f"health/{gpu.name}") for gpu in gpus}
         except ExceptionGroup as failures:
             raise first_failure(failures) from None
         return {name: task.result() for name, task in probes.items() if task.result()}

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from harness.failures import first_failure
 from harness.wire.device import Device
 
+from .servers import Child
 from .spares import TIMER, Spares, Worker
 
 MOST_TAPES = 200
@@ -83,8 +84,10 @@ class Players:
             else:
                 player.end()
 
-    def drop(self, device: Device | None = None) -> None:
-        """End the players of one GPU, or of all, that no timing uses now."""
-        for name in [device.name] if device is not None else list(self._kept):
-            for player in self._kept.pop(name, ()):
-                player.end()
+    def drop(self, device: Device | None = None) -> list[Child]:
+        """End the players of one GPU, or of all, that no timing uses now, and return them."""
+        names = [device.name] if device is not None else list(self._kept)
+        dropped = [player for name in names for player in self._kept.pop(name, ())]
+        for player in dropped:
+            player.end()
+        return [player.worker.child for player in dropped]

@@ -87,12 +87,17 @@ class Spares:
                 if worker.pid in self._starting:
                     self._forget(worker)
 
-    def drop(self, device: Device | None = None) -> None:
-        """End the spares of one GPU, or of all: after trouble they may have lost their context."""
-        for (_, name), waiting in self._waiting.items():
-            if device is None or device.name == name:
-                for worker in tuple(waiting):
-                    self._forget(worker)
+    def drop(self, device: Device | None = None) -> list[Child]:
+        """End the spares of one GPU, or of all, and return them: after trouble they may have lost their context."""
+        dropped = [
+            worker
+            for (_, name), waiting in self._waiting.items()
+            if device is None or device.name == name
+            for worker in waiting
+        ]
+        for worker in dropped:
+            self._forget(worker)
+        return [worker.child for worker in dropped]
 
     async def _add(self, role: str, device: Device, started: list[Worker]) -> None:
         worker = await self._start(role, device)

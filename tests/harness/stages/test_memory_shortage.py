@@ -21,6 +21,8 @@ from harness.stages.memory_shortage import met_full_gpu
 from harness.stages.sheet import Sheet
 from harness.wire.errors import DeviceFull
 from harness.wire.messages.guest import OUT_OF_MEMORY
+from harness.wire.results.latency import DeviceState
+from harness.wire.results.provenance import Provenance
 from harness.worker.oracle.problem import Problem
 from suites import load_task
 from tests.support.judge.evaluations import correct, failed
@@ -135,15 +137,45 @@ async def test_candidate_short_of_memory_beside_others_is_judged_again_alone(
     assert probe.count == 0, "a full GPU is no broken GPU"
 
 
-async def test_shortage_of_a_candidate_that_was_alone_is_its_own(probe: Probe) -> None:
-    for slots, times in ((2, 2), (1, 1)):
-        async with opened(probe, slots) as pool, pool.slot() as slot:
-            judging = Judging(pool, slot, own_shortage, own_shortage)
-            evaluation = await _judge_with_memory(Sheet(TASK, "0"), pool, slot, judging)
-        assert len(judging.sheets) == times, "a lone slot has no neighbours"
-        assert evaluation.verdict is Verdict.CALL_ERROR
-        assert evaluation.error.kind == OUT_OF_MEMORY
-        assert evaluation.error.message == f"{FULL} (no other candidate was on the GPU)"
+@pytest.mark.parametrize("slots", [1, 2])
+async def test_shortage_of_a_candidate_that_was_alone_is_its_own(slots: int, probe: Probe) -> None:
+    async with opened(probe, slots) as pool, pool.slot() as slot:
+        judging = Judging(pool, slot, own_shortage, own_shortage)
+        evaluation = await _judge_with_memory(Sheet(TASK, "0"), pool, slot, judging)
+    assert judging.leases == [[False], [True]], "spares and other engines may hold memory, so never only once"
+    assert evaluation.verdict is Verdict.CALL_ERROR
+    assert evaluation.error.kind == OUT_OF_MEMORY
+    assert evaluation.error.message == f"{FULL} (no other candidate was on the GPU)"
+
+
+async def test_memory_of_idle_judges_of_another_engine_is_not_blamed_on_a_candidate(
+    probe: Probe, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Idle judges hold no lease, so nothing but the memory in use shows them."""
+
+    class Idle:
+        provenance = Provenance()
+
+        async def state(self) -> DeviceState:
+            return DeviceState(memory_used_bytes=41 << 30)
+
+        async def close(self) -> None:
+            pass
+
+    monkeypatch.setattr(DevicePool, "telemetry", lambda *_: Idle())
+    async with opened(probe, 1) as pool, pool.slot() as slot:
+        judging = Judging(pool, slot, own_shortage, own_shortage)
+        evaluation = await _judge_with_memory(Sheet(TASK, "0"), pool, slot, judging)
+        assert evaluation.verdict is Verdict.UNSUPPORTED
+        assert evaluation.error.message.endswith("but other processes held 41.0 GiB)")
+        Idle.provenance = Provenance(partition="MIG")
+        judging = Judging(pool, slot, own_shortage, own_shortage)
+        evaluation = await _judge_with_memory(Sheet(TASK, "0"), pool, slot, judging)
+        assert evaluation.verdict is Verdict.CALL_ERROR, "the driver counts the memory of all instances"
+        Idle.provenance = Provenance()
+        judging = Judging(pool, slot, contexts_shortage, contexts_shortage)
+        with pytest.raises(DeviceFull, match=r"other processes held 41\.0 GiB"):
+            await _judge_with_memory(Sheet(TASK, "0"), pool, slot, judging)
 
 
 async def test_other_failures_are_judged_once(probe: Probe) -> None:
