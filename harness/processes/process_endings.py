@@ -33,7 +33,7 @@ _NO_PROCESSES = ("can't start new thread", "Resource temporarily unavailable")
 
 
 class JudgeAgain(WorkerDied):
-    """A process failed or the device was disturbed, and neither candidate nor judge explains it: judge once more, alone."""
+    """A process that ran the candidate failed, and neither the candidate nor the judge explains it: judge once more, alone."""
 
 
 def was_judged_again(evaluation: Evaluation) -> bool:

@@ -46,6 +46,8 @@ class Timing(msgspec.Struct, frozen=True):
     served: tuple[ServedCall, ...] = ()
     rough: tuple[RoughTime, ...] = ()
     """Estimates, for a rough effort."""
+    disturbed: tuple[str, ...] = ()
+    """Cases that have no time because of a disturbance of the device. They are timed again."""
     speedup_ci: tuple[float, float] | None = None
     speedup_geomean_ci: tuple[float, float] | None = None
     speedup_weighted_ci: tuple[float, float] | None = None
@@ -98,8 +100,9 @@ def conclude_timing(
     unexplained = missing - {case for case, _ in contradictions}
     reasons = (explain_missing(measured, unexplained, left_out), *(words for _, words in contradictions))
     why = "; ".join(filter(None, reasons))
+    disturbed = list_disturbed_cases(measured, unexplained, left_out)
     if not latencies:
-        return Timing((), f"not timed: {why or 'no case was measured'}")
+        return Timing((), f"not timed: {why or 'no case was measured'}", disturbed=disturbed)
     notes = []
     if missing:
         count = f"{len(latencies)} of {len(cases)} cases"
@@ -141,6 +144,7 @@ def conclude_timing(
             Fact("time of timing", seconds, Basis.PROOF),
         ),
         notes=tuple(notes),
+        disturbed=disturbed,
     )
 
 
@@ -322,11 +326,16 @@ def explain_missing(measured: Measured, missing: Collection[str], left_out: Left
     return measured.problem or (disturbed if lost else "")
 
 
-def list_disturbed_cases(cases: Sequence[Case], timing: Timing, left_out: LeftOut) -> tuple[str, ...]:
-    """Names of cases that have no latency and lost samples because the device was disturbed; none of a refused candidate."""
-    timed = {latency.case for latency in timing.latency}
-    lost = {case for case, _ in left_out} - timed if timing.error is None else set()
-    return tuple(case.name for case in cases if case.name in lost)
+def list_disturbed_cases(measured: Measured, missing: Collection[str], left_out: LeftOut) -> tuple[str, ...]:
+    """Cases without a time in which a disturbance of the device cost both sides samples.
+
+    If only one side lost samples, its own kernel moves the clock, and would do so again.
+    """
+    if measured.problem or measured.error is not None:
+        return ()
+    return tuple(
+        sorted(case for case in missing if all(left_out.get((case, side)) for side in (BASELINE, CANDIDATE)))
+    )
 
 
 def list_untimed_cases(cases: Sequence[Case], latencies: Sequence[Latency]) -> tuple[str, ...]:

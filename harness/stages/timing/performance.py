@@ -20,7 +20,7 @@ from harness.hardware.recognition import product_of
 from harness.node.telemetry.samples import Watched
 from harness.node.telemetry.watcher import Telemetry
 from harness.processes.pool import DevicePool
-from harness.processes.process_endings import JudgeAgain, check_end, error_of_end
+from harness.processes.process_endings import check_end, error_of_end
 from harness.processes.slot import Slot
 from harness.processes.starting.servers import Child
 from harness.processes.starting.spares import TIMER, Worker
@@ -49,7 +49,7 @@ from suites.errors import SuiteError
 from suites.task import Task
 
 from .baselines import Against, timing_baseline
-from .conclusions import Timing, conclude_timing, explain_missing, list_disturbed_cases, tape_facts
+from .conclusions import Timing, conclude_timing, tape_facts
 from .efficiency import flush_bytes, matmul_dtype
 from .energy import DRAWN_S, add_energy
 from .larger_sizes import Larger, enlarge_case, judge_suspects
@@ -104,7 +104,8 @@ class Performance:
     ) -> Timing:
         """Time the source; `WorkerDied` if a process of ours is lost, `Crowded` if processes of the candidate are left.
 
-        Raises `JudgeAgain` if a timer was killed without a reason, or if disturbances left a case without a time.
+        Raises `JudgeAgain` if a timer was killed without a reason. All cases are timed once more if a disturbance of the device
+        left one without a time.
 
         `compiled` are digests of the code that the compile stage made of the source. Timers may still be ending on return.
         """
@@ -132,12 +133,27 @@ class Performance:
             energy_s=DRAWN_S if effort.energy and telemetry and await telemetry.counts_energy() else 0.0,
         )
         timing = await self._time(channel, measure, compiled)
+        if timing.disturbed:
+            timing = await self._time_again(channel, measure, timing, compiled)
         suspects = {
             latency.case for latency in timing.latency if latency.efficiency and latency.efficiency.suspect
         }
         if not suspects:
             return timing
         return await self._time_suspects_again(channel, measure, timing, suspects)
+
+    async def _time_again(
+        self, channel: AsyncChannel, measure: Measure, first: Timing, compiled: Collection[str]
+    ) -> Timing:
+        """A second timing of all cases; the first, if the second has fewer times and no error of the candidate."""
+        async with self.pool.leases.using(self.slot):
+            second = await self._time(channel, measure, compiled)
+        names = ", ".join(first.disturbed)
+        if second.error is None and _timed_cases(second) < _timed_cases(first):
+            note = f"{names}: timed a second time, when the device was disturbed even more"
+            return msgspec.structs.replace(first, notes=(*first.notes, note))
+        note = f"timed twice: the first time the device was disturbed, and {names} got no time"
+        return msgspec.structs.replace(second, notes=(note, *second.notes))
 
     async def _time_suspects_again(
         self, channel: AsyncChannel, measure: Measure, first: Timing, suspects: Collection[str]
@@ -218,10 +234,6 @@ class Performance:
         if measure.effort.rough:
             return conclude_roughly(device, measure, measured, left_out)
         timing = conclude_timing(device, self._product, measure, measured, watched.window, left_out)
-        disturbed = () if self.again else list_disturbed_cases(measure.task.open_cases, timing, left_out)
-        if disturbed and not measured.problem:
-            why = explain_missing(measured, disturbed, left_out)
-            raise JudgeAgain(f"{', '.join(disturbed)} got no time, because {why}")
         latency, no_energy = timing.latency, ""
         if measure.energy_s:
             latency, no_energy = add_energy(timing.latency, measured.times, watched.points)
@@ -349,3 +361,7 @@ class Performance:
             await channel.send(ENCODER.encode(request), descriptors)
         except EOFError as error:
             raise WorkerDied("the judge was lost while it timed") from error
+
+
+def _timed_cases(timing: Timing) -> int:
+    return len(timing.latency) + len(timing.rough)

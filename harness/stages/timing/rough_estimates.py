@@ -12,7 +12,14 @@ from harness.wire.results import ratios
 from harness.wire.results.latency import RoughTime
 from suites.task import Case
 
-from .conclusions import LeftOut, Timing, explain_missing, pair_processes, samples_by_process
+from .conclusions import (
+    LeftOut,
+    Timing,
+    explain_missing,
+    list_disturbed_cases,
+    pair_processes,
+    samples_by_process,
+)
 
 
 def conclude_roughly(device: Device, measure: Measure, measured: Measured, left_out: LeftOut) -> Timing:
@@ -22,15 +29,18 @@ def conclude_roughly(device: Device, measure: Measure, measured: Measured, left_
     cases = [case.name for case in measure.task.open_cases]
     estimates = (_estimate_case(device.name, measure, measured, case) for case in cases)
     rough = tuple(estimate for estimate in estimates if estimate is not None)
-    why = explain_missing(measured, set(cases) - {estimate.case for estimate in rough}, left_out)
+    missing = set(cases) - {estimate.case for estimate in rough}
+    why = explain_missing(measured, missing, left_out)
+    disturbed = list_disturbed_cases(measured, missing, left_out)
     if not rough:
-        return Timing((), f"not estimated: {why or 'no case was measured'}")
+        return Timing((), f"not estimated: {why or 'no case was measured'}", disturbed=disturbed)
     count = sum(estimate.samples for estimate in rough)
     return Timing(
         (),
         f"{len(rough)} cases estimated from {count} samples against {measure.against}; no latency",
         notes=(f"the estimate is not whole: {why}",) if why else (),
         rough=rough,
+        disturbed=disturbed,
     )
 
 

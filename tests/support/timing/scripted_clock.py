@@ -14,7 +14,7 @@ from types import SimpleNamespace
 from typing import Any, cast
 
 from harness.hardware.targets import target
-from harness.node.telemetry.samples import Point, Watched
+from harness.node.telemetry.samples import Watched
 from harness.processes.baseline_calls import BaselineCalls
 from harness.processes.kernel_cache import KernelCache
 from harness.processes.starting.players import Players
@@ -88,7 +88,8 @@ class Watch:
 
     def __init__(self) -> None:
         self.calls: list[str] = []
-        self.points: tuple[Point, ...] = ()
+        self.watched: list[Watched] = []
+        """What the next windows show; nothing if it is empty."""
 
     async def state(self, _own: object = None) -> DeviceState:
         return DeviceState(clock_mhz=1980)
@@ -101,7 +102,7 @@ class Watch:
 
     async def end(self) -> Watched:
         self.calls.append("end")
-        return Watched(QUIET, self.points)
+        return self.watched.pop(0) if self.watched else Watched(QUIET)
 
 
 class Pool:
