@@ -79,7 +79,7 @@ def count_others(
 ) -> int | None:
     """Return how many processes of others, judges aside, have memory on the device; `None` if that is unknown.
 
-    A process that `/proc` hides counts, because nothing tells whether it is a judge.
+    A process that `/proc` hides counts, because it may be no judge.
 
     In a PID namespace of our own (`host` false) foreign processes may have no number here, or a wrong one. Then the result is
     positive only if one of ours is listed beside strangers, or if more memory is used than can be ours and the judges'. It is

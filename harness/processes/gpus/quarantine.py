@@ -20,9 +20,11 @@ from harness.node.leases import Holder, take
 from harness.processes.starting.servers import ForkServer
 from harness.wire.device import Device
 from harness.wire.errors import DeviceFailed, DeviceFull, WorkerDied, is_out_of_memory
+from harness.wire.limits import GUEST_START_S
+from harness.wire.messages.server import HAS_CONTEXT
 
 PROBE_S = 60.0
-"""Limit for a process to start its GPU runtime, compute and report."""
+"""For a probe to compute and report, once it has a GPU context. For the context it has `GUEST_START_S`, as all processes have."""
 FIRST_PAUSE_S, LONGEST_PAUSE_S = 5.0, 60.0
 PATIENCE_S = 900.0
 """Longest pause while no GPU passes: resetting the devices of a node takes minutes."""
@@ -79,11 +81,16 @@ class ServerProbe:
         """See `HealthProbe`."""
         await self._server.start()
         child, channel = await self._server.spawn("health", device=device)
+        limit_s = GUEST_START_S
         try:
-            async with asyncio.timeout(PROBE_S):
-                reply = (await channel.receive()).decode(errors="replace")
+            async with asyncio.timeout(limit_s):
+                reply = bytes(await channel.receive())
+            if reply == HAS_CONTEXT:
+                limit_s = PROBE_S
+                async with asyncio.timeout(limit_s):
+                    reply = bytes(await channel.receive())
         except TimeoutError:
-            return f"nothing came back from it within {PROBE_S:g} s"
+            return f"nothing came back from it within {limit_s:g} s"
         except EOFError:
             if not self._server.alive:
                 raise WorkerDied(f"the {self._server.name} server died during a health probe") from None
@@ -95,8 +102,9 @@ class ServerProbe:
         finally:
             channel.close()
             child.end()
-        check_full(reply)
-        return "" if reply == "ok" else reply
+        words = reply.decode(errors="replace")
+        check_full(words)
+        return "" if words == "ok" else words
 
 
 def check_full(reply: str) -> None:
@@ -174,18 +182,18 @@ class Health:
         """Return what is wrong, for each GPU that fails; a full GPU does not. The caller holds the lease of `own`."""
 
         async def probe(gpu: Device) -> str:
-            held = None
+            lease = None
             try:
                 if gpu != own:  # the start of the probe's context would delay what others time there
                     with suppress(TimeoutError):  # its holder may hang: the probe shows it
                         async with asyncio.timeout(PROBE_S):
-                            held = await take(gpu)
+                            lease = await take(gpu)
                 return await self._probe(gpu)
             except DeviceFull:
                 return ""
             finally:
-                if held is not None:
-                    held.release()
+                if lease is not None:
+                    lease.release()
 
         try:
             async with asyncio.TaskGroup() as group:

@@ -13,6 +13,9 @@ from suites.source.package import PackageView
 _SIGNALS: dict[int, str] = {number.value: number.name for number in signal.Signals}
 """Real-time signals between the first and the last have no name."""
 
+HAS_CONTEXT = b"context"
+"""First message of a health probe: its GPU context is made, and it computes now."""
+
 
 class Spawn(msgspec.Struct, frozen=True, tag="spawn"):
     """Start one worker. Descriptors: its channel, then the pipe for its output."""

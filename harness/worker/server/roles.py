@@ -11,7 +11,7 @@ import torch
 from harness.linux import syscalls
 from harness.wire import limits
 from harness.wire.channels.channel import Channel, ChannelClosed
-from harness.wire.messages.server import Spawn
+from harness.wire.messages.server import HAS_CONTEXT, Spawn
 from harness.worker.candidate.loading import confine
 from harness.worker.compiler import compiling
 from harness.worker.estimate import sampling_worker
@@ -38,7 +38,7 @@ def self_test(channel: Channel, spawn: Spawn) -> None:  # noqa: ARG001 -- every 
 
 
 def probe_gpu(channel: Channel, spawn: Spawn) -> None:
-    """Compute on the GPU, copy to it and back; answer `ok` or the problem.
+    """Report the GPU context, compute on the GPU, copy to it and back; answer `ok` or the problem.
 
     A GPU fault ends the process and a hang sends nothing; the engine reads both as unhealthy.
     """
@@ -46,6 +46,8 @@ def probe_gpu(channel: Channel, spawn: Spawn) -> None:
     torch.set_num_threads(1)
     try:
         gpu.start(spawn.device)
+        torch.empty(1, device="cuda")
+        channel.send(HAS_CONTEXT)
         problem = _find_problem()
     except (RuntimeError, gpu.WrongGpu) as error:
         problem = str(error).partition("\n")[0]

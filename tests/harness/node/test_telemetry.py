@@ -108,7 +108,7 @@ def test_memory_of_another_engine_in_our_container_is_no_stranger() -> None:
 
 
 def test_hidden_process_of_another_user_is_counted() -> None:
-    """With `hidepid`, /proc shows neither its parent nor its command line."""
+    """`hidepid` hides its parent and its command line."""
     family = Family((10,), {10: 1, 11: 10, 1: 0}.get, lambda _: False, {77}.__contains__)
     assert count_others([Occupant(11), Occupant(77)], family, None, host=True) == 1
     assert count_others([Occupant(11), Occupant(78)], family, None, host=True) == 0, "ended, and still listed"
@@ -116,14 +116,14 @@ def test_hidden_process_of_another_user_is_counted() -> None:
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="needs root: it starts a process of another user")
 def test_process_of_another_user_is_seen_without_proc() -> None:
-    with subprocess.Popen(["cat"], stdin=subprocess.PIPE, user=12345) as other:
-        assert not is_hidden(other.pid), "root sees everything"
+    with subprocess.Popen(["cat"], stdin=subprocess.PIPE, user=12345) as stranger:
+        assert not is_hidden(stranger.pid), "root sees everything"
         os.seteuid(65534)
         try:
-            assert is_hidden(other.pid)
+            assert is_hidden(stranger.pid)
         finally:
             os.seteuid(0)
-    assert not is_hidden(other.pid), "it has ended"
+    assert not is_hidden(stranger.pid), "it has ended"
 
 
 def test_process_of_a_judge_is_recognized() -> None:

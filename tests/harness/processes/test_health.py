@@ -27,8 +27,11 @@ from harness.processes.gpus.quarantine import (
     ServerProbe,
 )
 from harness.processes.slot import Slot
+from harness.processes.starting.judge_python import OUR_PYTHON
+from harness.processes.starting.nursery import Nursery
 from harness.processes.starting.servers import ForkServer
 from harness.wire.errors import DeviceFailed, DeviceFull, NoDeviceLeft, WorkerDied
+from harness.wire.messages.server import HAS_CONTEXT
 from tests.support.engine.engines import until
 from tests.support.judge.evaluations import correct, failed
 
@@ -160,24 +163,41 @@ async def test_holder_of_a_lease_that_hangs_is_no_reason_to_wait(monkeypatch: py
         assert ours.probed == ["0", "1"]
 
 
-class FullGpu(ForkServer):
-    """Its processes find the GPU's memory full, and say so as torch does."""
+class ProbeServer(ForkServer):
+    """Starts a fake process that sends these replies to a health probe, each after some seconds."""
 
-    alive = True
+    def __init__(self, nursery: Nursery, *replies: tuple[float, bytes]) -> None:
+        super().__init__(interpret=False, nursery=nursery)
+        self.replies = iter(replies)
 
     async def spawn(self, role: str, **_: object) -> Any:
         assert role == "health"
 
-        async def reply() -> bytes:
-            return b"CUDA out of memory. Tried to allocate 64.00 MiB."
+        async def receive() -> bytes:
+            pause_s, reply = next(self.replies)
+            await asyncio.sleep(pause_s)
+            return reply
 
-        return SimpleNamespace(end=lambda: None), SimpleNamespace(receive=reply, close=lambda: None)
+        return SimpleNamespace(end=lambda: None), SimpleNamespace(receive=receive, close=lambda: None)
+
+
+async def test_probe_waits_as_long_for_a_context_as_a_guest_does(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The driver makes one context after another for the whole node, and other engines start many."""
+    monkeypatch.setattr(module, "PROBE_S", 0.01)
+    nursery = Nursery(OUR_PYTHON)
+    queued = ProbeServer(nursery, (0.1, HAS_CONTEXT), (0.0, b"ok"))
+    assert await ServerProbe(queued)(GPUS[0]) == ""
+    hanging = ProbeServer(nursery, (0.0, HAS_CONTEXT), (60.0, b"ok"))
+    assert await ServerProbe(hanging)(GPUS[0]) == "nothing came back from it within 0.01 s"
+    monkeypatch.setattr(module, "GUEST_START_S", 0.01)
+    endless = ProbeServer(nursery, (60.0, HAS_CONTEXT))
+    assert await ServerProbe(endless)(GPUS[0]) == "nothing came back from it within 0.01 s"
 
 
 async def test_gpu_that_another_engine_fills_is_not_quarantined() -> None:
     probe = FakeProbe()
     async with opened(probe, "0", "1") as pool, pool.slot() as slot:
-        full = FullGpu(interpret=False, nursery=pool._nursery)
+        full = ProbeServer(pool._nursery, (0.0, b"CUDA out of memory. Tried to allocate 64.00 MiB."))
         pool.health = Health(pool.devices, ServerProbe(full), probe.on_event)
         with pytest.raises(DeviceFull, match="found the GPU's memory full"):
             await pool.judge_on(slot, ending(Verdict.CRASH))

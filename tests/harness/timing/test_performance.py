@@ -88,9 +88,9 @@ def timing_of(*samples: tuple[ProcessTimes, ...]) -> Script:
     """The clock's side of one timing after another."""
 
     async def script(clock: ScriptedClock, _pool: Pool) -> None:
-        for each in samples:
+        for processes in samples:
             await clock.reach_lease()
-            await clock.send(Measured(times=each, floor=None))
+            await clock.send(Measured(times=processes, floor=None))
 
     return script
 

@@ -89,7 +89,7 @@ class Watch:
     def __init__(self) -> None:
         self.calls: list[str] = []
         self.watched: list[Watched] = []
-        """What the next windows show; nothing if it is empty."""
+        """The samples of the next windows. A window without any is quiet."""
 
     async def state(self, _own: object = None) -> DeviceState:
         return DeviceState(clock_mhz=1980)
