@@ -1,7 +1,6 @@
 """Counts the processes of others on a device, as far as their process ids are visible.
 
-Judges of other Wavedeck engines are not counted: they hold memory and wait, because leases keep them from computing. A judge that
-is ending is counted, because its command line is gone before its GPU context: freeing a context delays a timed process.
+Judges of other Wavedeck engines are not counted: they hold memory and wait, because leases keep them from computing.
 """
 
 from __future__ import annotations
@@ -23,11 +22,22 @@ FOREIGN_BYTES = 1 << 30
 
 
 def is_judge(pid: int) -> bool:
-    """Return whether a process belongs to the judge of an engine, of any user."""
-    try:
-        return _JUDGE in Path(f"/proc/{pid}/cmdline").read_bytes()
-    except OSError:
-        return False
+    """Return whether a process belongs to the judge of an engine, of any user.
+
+    A process that ends has no command line any more while the driver frees its GPU context: then its parent's counts.
+    """
+    seen = set[int]()
+    above: int | None = pid
+    while above and above not in seen:
+        seen.add(above)
+        try:
+            words = Path(f"/proc/{above}/cmdline").read_bytes()
+        except OSError:
+            return False
+        if words:
+            return _JUDGE in words
+        above = syscalls.parent(above)
+    return False
 
 
 def is_hidden(pid: int) -> bool:

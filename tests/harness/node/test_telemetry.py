@@ -135,6 +135,33 @@ def test_process_of_a_judge_is_recognized() -> None:
     assert not is_judge(judge.pid), "it has ended"
 
 
+def test_process_of_a_judge_that_ends_is_recognized() -> None:
+    """For as long as the driver needs to free its context, it is listed and has no command line."""
+    fork = (
+        "import os, sys",
+        "pid = os.fork()",
+        "if not pid: os._exit(0)",
+        "print(pid, flush=True)",
+        "sys.stdin.read()",
+    )
+    with subprocess.Popen(
+        command("timeit", "-n", "1", "-r", "1", *fork),
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    ) as warden:
+        assert warden.stdout is not None
+        worker = int(warden.stdout.readline())
+        no_words = Path(f"/proc/{worker}/cmdline")
+        wait_until(lambda: not no_words.read_bytes(), "the end of the worker, which nobody reaps")
+        assert is_judge(worker)
+        warden.communicate("")
+    with subprocess.Popen(["true"]) as other:
+        no_words = Path(f"/proc/{other.pid}/cmdline")
+        wait_until(lambda: not no_words.read_bytes(), "the end of a process that nobody reaps")
+        assert not is_judge(other.pid)
+
+
 def test_process_count_in_a_pid_namespace_may_be_unknown() -> None:
     family = tree({10: 1, 11: 10, 99: 1, 1: 0})
     assert count_others([], family, 0, host=False) is None
