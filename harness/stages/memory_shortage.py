@@ -9,6 +9,8 @@ from harness.wire.errors import is_out_of_memory
 from harness.wire.messages.guest import OUT_OF_MEMORY
 from harness.wire.results.evaluation import ErrorReport, Evaluation, Verdict
 
+from .verdicts import conclude
+
 BESIDE_OTHERS = "judged again alone on the GPU: the first time the GPU's memory was full"
 _ALONE = "no other candidate was on the GPU"
 
@@ -42,7 +44,7 @@ def say_alone(evaluation: Evaluation, used_bytes: int | None) -> Evaluation:
     message = f"{error.message} ({alone})"
     if error.kind == OUT_OF_MEMORY and _held_by_others(used_bytes):
         lacking = ErrorReport(kind="unsupported", message=message)
-        return msgspec.structs.replace(evaluation, error=lacking, verdict=Verdict.UNSUPPORTED)
+        return msgspec.structs.replace(evaluation, error=lacking, verdict=conclude(lacking))
     return msgspec.structs.replace(evaluation, error=msgspec.structs.replace(error, message=message))
 
 

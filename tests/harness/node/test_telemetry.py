@@ -156,10 +156,10 @@ def test_process_of_a_judge_that_ends_is_recognized() -> None:
         wait_until(lambda: not no_words.read_bytes(), "the end of the worker, which nobody reaps")
         assert is_judge(worker)
         warden.communicate("")
-    with subprocess.Popen(["true"]) as other:
-        no_words = Path(f"/proc/{other.pid}/cmdline")
+    with subprocess.Popen(["true"]) as stranger:
+        no_words = Path(f"/proc/{stranger.pid}/cmdline")
         wait_until(lambda: not no_words.read_bytes(), "the end of a process that nobody reaps")
-        assert not is_judge(other.pid)
+        assert not is_judge(stranger.pid)
 
 
 def test_process_count_in_a_pid_namespace_may_be_unknown() -> None:

@@ -139,9 +139,9 @@ async def test_gpu_that_fails_probe_is_quarantined(verdict: Verdict) -> None:
 
 async def test_gpu_without_trouble_is_probed_beside_no_timing_of_another_engine() -> None:
     ours, theirs = FakeProbe(), FakeProbe()
-    async with opened(ours, "0", "1", slots=2) as pool, opened(theirs, "1") as other:
-        async with other.slot() as their_slot, pool.slot(on="0") as slot, asyncio.TaskGroup() as group:
-            async with other.leases.timing(their_slot):
+    async with opened(ours, "0", "1", slots=2) as pool, opened(theirs, "1") as second:
+        async with second.slot() as their_slot, pool.slot(on="0") as slot, asyncio.TaskGroup() as group:
+            async with second.leases.timing(their_slot):
                 ours.problems = {"0": "no answer"}
                 failing = group.create_task(device_failure(pool, slot, ending(Verdict.CRASH)))
                 await until(lambda: not pool.health.ready.is_set())
@@ -156,8 +156,8 @@ async def test_gpu_without_trouble_is_probed_beside_no_timing_of_another_engine(
 async def test_holder_of_a_lease_that_hangs_is_no_reason_to_wait(monkeypatch: pytest.MonkeyPatch) -> None:
     ours, theirs = FakeProbe(), FakeProbe()
     monkeypatch.setattr(module, "PROBE_S", 0.01)
-    async with opened(ours, "0", "1", slots=2) as pool, opened(theirs, "1") as other:
-        async with other.slot() as their_slot, other.leases.timing(their_slot), pool.slot(on="0") as slot:
+    async with opened(ours, "0", "1", slots=2) as pool, opened(theirs, "1") as second:
+        async with second.slot() as their_slot, second.leases.timing(their_slot), pool.slot(on="0") as slot:
             ours.problems = {"0": "no answer"}
             await device_failure(pool, slot, ending(Verdict.CRASH))
         assert ours.probed == ["0", "1"]
