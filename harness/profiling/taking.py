@@ -44,7 +44,7 @@ from suites.dtypes import on_target
 from suites.task import Case, Task
 
 from .launches import ProfileFailed, merge_launches
-from .tools import NCU, PROTON, Tool, find_tool, refusal
+from .tools import NCU, PROTON, Tool, explain_failure, find_tool, refusal
 
 LIMIT_S = 240.0
 """For all passes of a tool, in which the GPU is held alone. Each pass compiles, tunes and warms up first."""
@@ -202,7 +202,7 @@ class _Run:
                 printed += f"\nerror: the profiled process ended with status {status}"
                 raise ProfileFailed(refusal(tool, printed))
             if answer.problem:
-                raise ProfileFailed(f"the source fails under {tool.name}: {answer.problem[:_MOST_WORDS]}")
+                raise ProfileFailed(explain_failure(tool, answer.problem))
             if not any(written.values()):
                 raise ProfileFailed(refusal(tool, f"{printed}\nerror: it wrote no file"))
             files += [file for file, data in written.items() if data]

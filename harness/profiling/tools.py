@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
+from harness.wire.errors import is_out_of_memory
 from harness.wire.results.kernel_profile import KernelProfile
 
 from .hatchet import read_hatchet
@@ -137,3 +138,10 @@ def refusal(tool: Tool, printed: str) -> str:
     lines = [line.strip() for line in printed.splitlines() if line.strip()]
     errors = [line for line in lines if "error" in line.lower()] or lines[-1:] or ["it printed nothing"]
     return f"{tool.name} {tool.version} counted nothing: {errors[0].removeprefix('==ERROR== ').removeprefix('error: ')[:300]}"
+
+
+def explain_failure(tool: Tool, problem: str) -> str:
+    """Return in one line why a source did not run to its end under the tool; a full GPU may be no fault of the source."""
+    if is_out_of_memory(problem):
+        return f"the GPU's memory was full under {tool.name}; idle judges and other sessions hold a part of it, so end them and ask again"
+    return f"the source fails under {tool.name}: {problem[:300]}"

@@ -13,7 +13,7 @@ from harness.profiling.hatchet import read_hatchet
 from harness.profiling.launches import ProfileFailed, merge_launches
 from harness.profiling.ncu_report import METRICS, read_ncu
 from harness.profiling.rocpd import PASSES, read_rocpd
-from harness.profiling.tools import NCU, PROTON, Tool, find_tool, refusal
+from harness.profiling.tools import NCU, PROTON, Tool, explain_failure, find_tool, refusal
 from harness.wire.messages.profiled import MARK, SCOPE
 from harness.wire.results.kernel_profile import KernelProfile
 from tests.support.judge import profiles
@@ -121,6 +121,14 @@ def test_tool_that_may_not_count_says_what_to_do(tmp_path: Path) -> None:
     denied = "==ERROR== ERR_NVGPUCTRPERM - The user does not have permission to access NVIDIA GPU Performance Counters"
     assert "NVreg_RestrictProfilingToAdminUsers=0" in refusal(tool, denied)
     assert refusal(tool, "==PROF== x\n==ERROR== no kernel") == "ncu 2025.3 counted nothing: no kernel"
+
+
+def test_full_gpu_is_not_said_to_be_the_sources_fault() -> None:
+    tool = Tool(NCU, "2025.3", "ncu")
+    assert explain_failure(tool, "TypeError: no x") == "the source fails under ncu: TypeError: no x"
+    full = explain_failure(tool, "OutOfMemoryError: CUDA out of memory. Tried to allocate 4.00 GiB.")
+    assert "the source fails" not in full
+    assert "other sessions" in full
     with pytest.raises(ProfileFailed, match="no table"):
         read_ncu(denied)
     old = tmp_path / "ncu"
