@@ -146,6 +146,7 @@ class Performance:
         self, channel: AsyncChannel, measure: Measure, first: Timing, compiled: Collection[str]
     ) -> Timing:
         """A second timing of all cases; the first, if the second has fewer times and no error of the candidate."""
+        measure = msgspec.structs.replace(measure, new_floor=True)
         async with self.pool.leases.using(self.slot):
             second = await self._time(channel, measure, compiled)
         names = ", ".join(first.disturbed)

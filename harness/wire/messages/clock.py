@@ -57,6 +57,8 @@ class Measure(msgspec.Struct, frozen=True, tag="measure"):
     """Dtype of the matrix product that the device is measured with; empty if the task has no matrix products."""
     energy_s: float = 0.0
     """Duration of each side's plain calls in each case, if the device counts energy; 0: not measured."""
+    new_floor: bool = False
+    """Measure the device's floor again, because the device was disturbed when it was measured."""
     baseline_calls: dict[str, TapedCall] = {}
     """Calls of the baseline that an earlier timing recorded, by case; empty: this timing records them."""
 

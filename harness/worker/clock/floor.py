@@ -23,10 +23,16 @@ _EDGES = {"float16": 8192, "bfloat16": 8192, "float32": 4096}
 
 
 def measure(flush_bytes: int, matmul_dtype: str) -> Floor:
-    """Measure the GPU that this process sees, once per process. Takes tens of milliseconds; a first product some hundred."""
+    """Measure the GPU that this process sees, once until `forget`. Takes tens of milliseconds; a first product some hundred."""
     floor = _measure_clock(flush_bytes)
     rate = _measure_matmul(matmul_dtype) if matmul_dtype in _EDGES else None
     return Floor(floor.empty_ms, floor.copies, floor.graph_ms, rate)
+
+
+def forget() -> None:
+    """Forget what was measured, so that the next call of `measure` measures again."""
+    _measure_clock.cache_clear()
+    _measure_matmul.cache_clear()
 
 
 @functools.cache

@@ -125,6 +125,8 @@ class Judge:
         """Time a candidate that was judged correct."""
         line = ClockLine(self._channel)
         problem = self._problem(measure.task)
+        if measure.new_floor:
+            floor.forget()
         self._clock = Clock(line, measure, problem, self.vault, measure_floor=floor.measure)
         try:
             line.tell(self._clock.run())

@@ -121,14 +121,6 @@ def test_tool_that_may_not_count_says_what_to_do(tmp_path: Path) -> None:
     denied = "==ERROR== ERR_NVGPUCTRPERM - The user does not have permission to access NVIDIA GPU Performance Counters"
     assert "NVreg_RestrictProfilingToAdminUsers=0" in refusal(tool, denied)
     assert refusal(tool, "==PROF== x\n==ERROR== no kernel") == "ncu 2025.3 counted nothing: no kernel"
-
-
-def test_full_gpu_is_not_said_to_be_the_sources_fault() -> None:
-    tool = Tool(NCU, "2025.3", "ncu")
-    assert explain_failure(tool, "TypeError: no x") == "the source fails under ncu: TypeError: no x"
-    full = explain_failure(tool, "OutOfMemoryError: CUDA out of memory. Tried to allocate 4.00 GiB.")
-    assert "the source fails" not in full
-    assert "other sessions" in full
     with pytest.raises(ProfileFailed, match="no table"):
         read_ncu(denied)
     old = tmp_path / "ncu"
@@ -151,3 +143,11 @@ def test_file_of_another_form_is_one_line(tmp_path: Path) -> None:
     forged.write_text(json.dumps([{"frame": {"name": SCOPE}, "metrics": {}, "children": [node]}]))
     with pytest.raises(ProfileFailed, match="unknown form"):
         Tool(PROTON, "3.6").read([forged])
+
+
+def test_full_gpu_is_not_said_to_be_the_sources_fault() -> None:
+    tool = Tool(NCU, "2025.3", "ncu")
+    assert explain_failure(tool, "TypeError: no x") == "the source fails under ncu: TypeError: no x"
+    full = explain_failure(tool, "OutOfMemoryError: CUDA out of memory. Tried to allocate 4.00 GiB.")
+    assert "the source fails" not in full
+    assert "other sessions" in full

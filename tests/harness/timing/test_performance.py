@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import functools
 from collections.abc import Sequence
 from pathlib import Path
 from types import SimpleNamespace
@@ -25,6 +26,7 @@ from harness.wire.messages.clock import (
     BASELINE,
     CANDIDATE,
     BaselineRecorded,
+    Floor,
     Measure,
     Measured,
     ProcessTimes,
@@ -34,6 +36,7 @@ from harness.wire.messages.guest import Alive
 from harness.wire.messages.judge import Proceed
 from harness.wire.results.evaluation import ErrorReport, Verdict
 from harness.wire.results.latency import DeviceState
+from harness.worker.clock import floor
 from tests.support.timing.process_times import GPU, QUIET, TASK, times
 from tests.support.timing.process_times import process as process_times
 from tests.support.timing.scripted_clock import Pool, Script, ScriptedClock, measure_with
@@ -112,6 +115,30 @@ async def test_case_that_others_disturbed_is_timed_again_once() -> None:
     assert not timing.latency
     assert "samples were disturbed" in timing.detail
     assert pool.watch.calls.count("begin") == 2, "not a third time"
+
+
+async def test_floor_is_measured_again_after_a_disturbance(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The judge keeps its floor for all candidates, so one that was measured beside others would spoil them all."""
+    pool, asked = Pool(), list[bool]()
+    pool.watch.watched = [crowded(SAMPLES), Watched(QUIET)]
+
+    async def script(clock: ScriptedClock, _pool: Pool) -> None:
+        for _ in range(2):
+            asked.append((await clock.reach_lease()).new_floor)
+            await clock.send(Measured(times=SAMPLES, floor=None))
+
+    await measure_with(script, pool)
+    assert asked == [False, True]
+    empty_ms = iter((9.0, 5.0))
+
+    @functools.cache
+    def measure_clock(_: int) -> Floor:
+        return Floor(next(empty_ms), ())
+
+    monkeypatch.setattr(floor, "_measure_clock", measure_clock)
+    assert [floor.measure(1, "").empty_ms for _ in range(2)] == [9.0, 9.0]
+    floor.forget()
+    assert floor.measure(1, "").empty_ms == 5.0
 
 
 async def test_second_timing_that_is_disturbed_more_does_not_count() -> None:
