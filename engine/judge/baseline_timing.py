@@ -80,6 +80,10 @@ async def _evaluate(bench: Bench, task: Task, baseline: Baseline) -> Evaluation:
         why = evaluation.error.message if evaluation.error else str(evaluation.verdict)
         words = f"the baseline of {task.short_id} was not timed, so prompts show only its source: {why}"
         bench.recorder.record(Notice(level="warning", message=words))
+    elif evaluation.not_timed:
+        why = "; ".join(evaluation.notes) or "no reason is known"
+        words = f"the baseline of {task.short_id} got no time in {', '.join(evaluation.not_timed)}, so prompts lack it: {why}"
+        bench.recorder.record(Notice(level="warning", message=words))
     await bench.recorder.record_durable(
         BaselineMeasured(task=task.id, evaluation=evaluation, device_s=use.seconds)
     )

@@ -24,12 +24,13 @@ GPU = Device(name="0", kind="cuda", target="sm_90", description="scripted")
 
 
 class TimingJudge(ScriptedJudge):
-    """Judge on one GPU that times the baseline after `failures` failures."""
+    """Judge on one GPU that times the baseline after `failures` failures, but not in the cases `not_timed`."""
 
-    def __init__(self, *, failures: int = 0) -> None:
+    def __init__(self, *, failures: int = 0, not_timed: tuple[str, ...] = ()) -> None:
         super().__init__()
         self.devices = (GPU,)
         self._failures = failures
+        self._not_timed = not_timed
 
     async def evaluate(
         self,
@@ -49,7 +50,13 @@ class TimingJudge(ScriptedJudge):
             self._failures -= 1
             return failed(evaluation.verdict.INFRA_ERROR, "the GPU is full")
         row = Latency("0", "fp32", 0.2, 0.2, 1.0, (0.99, 1.01), "tape")
-        return msgspec.structs.replace(correct(speedup=1.0), device="0", latency=(row,))
+        return msgspec.structs.replace(
+            correct(speedup=1.0),
+            device="0",
+            latency=(row,),
+            not_timed=self._not_timed,
+            notes=("90 samples were disturbed",) if self._not_timed else (),
+        )
 
 
 def first_prompts(events: list[Event]) -> set[str]:
@@ -94,6 +101,16 @@ async def test_baseline_is_timed_again_after_one_failure_of_the_judge(home: Home
     assert sum(isinstance(event, BaselineMeasured) for event in events) == 1
     [prompt] = first_prompts(events)
     assert "baseline, us" in prompt
+
+
+async def test_person_learns_that_the_baseline_has_no_time_in_a_case(home: Home) -> None:
+    session_plan = plan(targets=("sm_90",), instances=2, iterations=1)
+    judge = TimingJudge(not_timed=("fp16-ragged",))
+    events = await play(home, scripted_model("correct 1.5"), session_plan=session_plan, judge=judge)
+    [words] = [event.message for event in events if isinstance(event, Notice)]
+    assert words == (
+        "the baseline of vector_add got no time in fp16-ragged, so prompts lack it: 90 samples were disturbed"
+    )
 
 
 async def test_nothing_is_timed_on_cpu(home: Home) -> None:
