@@ -243,7 +243,10 @@ def below_words(lower: JudgedCandidate, higher: JudgedCandidate) -> str:
     worse = better_elsewhere(lower.evaluation, [(higher.attempt, higher.evaluation)])
     slower = "slower" if lower.evaluation.latency else "worse"
     cases = f"; {slower} in {', '.join(worse)}" if worse else ""
-    return f"ranks below {higher.attempt}: {lower.why_below(higher)}{cases}"
+    timed = {latency.case for latency in lower.evaluation.latency}
+    untimed = [latency.case for latency in higher.evaluation.latency if timed and latency.case not in timed]
+    left = f"; not timed, and counted as 1.00x, in {', '.join(untimed)}" if untimed else ""
+    return f"ranks below {higher.attempt}: {lower.why_below(higher)}{cases}{left}"
 
 
 def shorten(text: str, characters: int) -> str:

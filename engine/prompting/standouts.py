@@ -10,7 +10,14 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from harness import Evaluation, KernelResources
 from harness.wire.results.evaluation import GridFit
-from sessions.state.ranking import LAUNCH_BOUND_US, WIDEST_BITS, long_estimates, own_kernels
+from sessions.state.ranking import (
+    LAUNCH_BOUND_US,
+    WIDEST_BITS,
+    chosen_cases,
+    is_chosen,
+    long_estimates,
+    own_kernels,
+)
 
 NARROW_BITS = 64
 """Loads with fewer bits per lane waste bandwidth."""
@@ -54,33 +61,43 @@ def unsampled_cases(evaluation: Evaluation) -> list[str]:
 
 
 def spills(evaluation: Evaluation) -> Iterator[str]:
-    """Yield one sentence per target about its first kernel that spills."""
+    """Yield one sentence per target about its first kernel that spills; configs that were not chosen do not count."""
     for target, kernels in evaluation.resources.items():
         for kernel in kernels:
-            if kernel.vgpr_spills or kernel.spill_bytes:
+            cases = chosen_cases(evaluation, kernel)
+            if (kernel.vgpr_spills or kernel.spill_bytes) and cases:
                 amount = (
                     f"{kernel.vgpr_spills} vector registers"
                     if kernel.vgpr_spills
                     else f"{kernel.spill_bytes} bytes"
                 )
-                yield f"`{kernel.kernel}` spills {amount} on {target}: use a smaller tile or more warps."
+                where = f"in {', '.join(cases)} on {target}"
+                yield f"`{kernel.kernel}` spills {amount} {where}: use a smaller tile or more warps."
                 break
 
 
 def narrow_loads(evaluation: Evaluation) -> list[str]:
-    """Returns one sentence per kernel and width about the long cases in which even its widest loads are narrow."""
+    """Returns one sentence per kernel and width about the long cases in which even its widest loads are narrow.
+
+    A kernel that copies tiles by a descriptor loads widely. Of an autotuned kernel the chosen config counts; if no choice
+    is known, the config with the widest loads.
+    """
     long = {estimate.case for estimate in long_estimates(evaluation)}
-    cases: dict[tuple[str, int], list[str]] = {}
+    widest: dict[tuple[str, str], int] = {}
     for kernel in own_kernels(evaluation):
-        widest = max((int(bits) for bits in kernel.load_widths), default=None)
-        if widest is not None and widest < NARROW_BITS:
-            shown = [case for case in kernel.cases if case in long or not long]
-            cases.setdefault((kernel.kernel, widest), []).extend(shown)
+        bits = max((int(bits) for bits in kernel.load_widths), default=WIDEST_BITS)
+        for case in chosen_cases(evaluation, kernel):
+            if case in long or not long:
+                of_case = kernel.kernel, case
+                widest[of_case] = max(widest.get(of_case, 0), WIDEST_BITS if kernel.tile_loads else bits)
+    cases: dict[tuple[str, int], list[str]] = {}
+    for (name, case), bits in widest.items():
+        if bits < NARROW_BITS:
+            cases.setdefault((name, bits), []).append(case)
     return [
-        f"`{name}` loads at most {widest} bits per lane in {', '.join(dict.fromkeys(named))} ({WIDEST_BITS} are possible): "
+        f"`{name}` loads at most {bits} bits per lane in {', '.join(named)} ({WIDEST_BITS} are possible): "
         "Triton does not see contiguous, aligned offsets there."
-        for (name, widest), named in cases.items()
-        if named
+        for (name, bits), named in cases.items()
     ]
 
 
@@ -96,7 +113,8 @@ def idle_units(evaluation: Evaluation) -> list[str]:
         (kernel, fit)
         for kernel in own_kernels(evaluation)
         for fit in kernel.fits
-        if min(fit.idle, fit.idle_units / fit.compute_units if fit.rounds == 1 else 1.0) >= MUCH_IDLE
+        if is_chosen(evaluation, kernel, fit.case) is not False
+        and min(fit.idle, fit.idle_units / fit.compute_units if fit.rounds == 1 else 1.0) >= MUCH_IDLE
         and costs.get(fit.case, 0.0) >= max(LAUNCH_BOUND_US, MUCH_COST * total)
         and share_of_call(evaluation, kernel.kernel, fit.case) >= MUCH_TIME
     ]
@@ -178,11 +196,24 @@ def no_matrix_instructions(evaluation: Evaluation) -> list[str]:
 
 
 def resource_lines(evaluation: Evaluation, most: int) -> Sequence[str]:
-    """Returns one line per group of binaries with equal figures, of the first target; at most `most` lines."""
+    """Returns one line per group of binaries with equal figures, of the first target; at most `most` lines.
+
+    Of the configs of an autotuned kernel only the chosen one is listed, if it was compiled for the case.
+    """
     groups: dict[tuple[str, str], list[str]] = {}
     kernels = list(own_kernels(evaluation))
+    known = {
+        (kernel.kernel, case)
+        for kernel in kernels
+        for case in kernel.cases
+        if is_chosen(evaluation, kernel, case)
+    }
     for kernel in kernels:
-        groups.setdefault((_name_among(kernels, kernel), resource_words(kernel)), []).extend(kernel.cases)
+        for case in kernel.cases:
+            other = is_chosen(evaluation, kernel, case) is False
+            if not (other and (kernel.kernel, case) in known):
+                name = _name_among(kernels, kernel, ", not the chosen config" if other else "")
+                groups.setdefault((name, resource_words(kernel)), []).append(case)
     lines = [
         f"{name} in {', '.join(dict.fromkeys(cases))}: {words}" for (name, words), cases in groups.items()
     ]
@@ -191,8 +222,8 @@ def resource_lines(evaluation: Evaluation, most: int) -> Sequence[str]:
     return lines
 
 
-def _name_among(kernels: Sequence[KernelResources], kernel: KernelResources) -> str:
-    """A kernel's name, with the values that its autotuner chooses between: `` `k` (BLOCK=64) ``."""
+def _name_among(kernels: Sequence[KernelResources], kernel: KernelResources, note: str) -> str:
+    """A kernel's name, with the values that its autotuner chooses between and a note: `` `k` (BLOCK=64) ``."""
     if kernel.autotune_index is None:
         return f"`{kernel.kernel}`"
     values: dict[tuple[str, str], set[str]] = {}
@@ -202,7 +233,7 @@ def _name_among(kernels: Sequence[KernelResources], kernel: KernelResources) -> 
                 values.setdefault((binary.case, name), set()).add(value)
     tuned = {name for (_, name), tried in values.items() if len(tried) > 1}
     own = {name: value for name, value in kernel.config.items() if name in tuned}
-    return f"`{kernel.kernel}` ({_values(own)})" if own else f"`{kernel.kernel}`"
+    return f"`{kernel.kernel}` ({_values(own)}{note})" if own else f"`{kernel.kernel}`"
 
 
 def resource_legend(evaluation: Evaluation) -> str:
@@ -230,10 +261,11 @@ def resource_words(kernel: KernelResources) -> str:
             None,
             (
                 "" if registers is None else f"{registers} registers",
-                f"{spilled} spilled" if spilled else "",
+                f"{spilled}{' bytes' if kernel.vgprs is None else ''} spilled" if spilled else "",
                 f"{local_kib:.3g} KiB of {local}" if local_kib >= 1 else "",
                 "" if kernel.occupancy is None else f"occupancy {kernel.occupancy:g}{limit}",
                 f"{kernel.matrix_instructions} matrix instructions" if kernel.matrix_instructions else "",
+                f"copies of tiles by descriptor: {kernel.tile_loads}" if kernel.tile_loads else "",
                 f"loads: {widths}" if widths else "",
             ),
         )

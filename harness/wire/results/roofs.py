@@ -1,4 +1,4 @@
-"""The share of a device's practical roof that a timed case reaches, and cases that are too short for it."""
+"""The share of a device's practical roof that a timed case reaches, and cases that a launch limits instead."""
 
 from __future__ import annotations
 
@@ -36,6 +36,17 @@ def larger_share(memory: float | None, compute: float | None) -> RoofShare | Non
         if share is not None
     ]
     return max(shares, default=None)
+
+
+def is_shorter_than_launch(latency: Latency) -> bool:
+    """True if the case would take less than an empty kernel at its practical roof: the launch limits it, not the roof."""
+    used = latency.efficiency
+    share = None if used is None or used.suspect else larger_share(used.io_measured, used.mfu_measured)
+    return (
+        share is not None
+        and latency.floor_ms is not None
+        and share.share * latency.candidate_ms < latency.floor_ms
+    )
 
 
 def is_launch_bound(latency: Latency) -> bool:

@@ -1,0 +1,142 @@
+"""Measured figures in prompts: limits, clocks, launches and autotuned binaries, as sessions on four H100 met them."""
+
+from __future__ import annotations
+
+import msgspec
+
+from engine.prompting.baseline_facts import baseline_facts
+from engine.prompting.facts import below_words
+from engine.prompting.figures import measurements, roof_words
+from engine.prompting.judged import JudgedCandidate
+from engine.prompting.standouts import standouts
+from harness import KernelResources, Latency
+from harness.wire.results.latency import Bound, Efficiency, LaunchTime, Timed, Window
+from tests.support.judge.judged_candidates import passing
+
+CHOSEN = "BLOCK: 128, num_warps: 8, num_ctas: 1, num_stages: 2, maxnreg: None"
+
+
+def timed(**fields: object) -> Latency:
+    """Return the timing of `passing(speedup=1.25)`, 0.16 ms against 0.2 ms, with these fields."""
+    (row,) = passing(speedup=1.25).evaluation.latency
+    return msgspec.structs.replace(row, **fields)
+
+
+def used(**shares: float) -> Efficiency:
+    return Efficiency(
+        "H100 SXM5",
+        1,
+        1,
+        "int8",
+        4e11,
+        2e14,
+        **({"io_utilisation": None, "mfu": None} | shares),  # type: ignore[arg-type]
+    )
+
+
+def with_latency(*rows: Latency, **fields: object) -> JudgedCandidate:
+    judged = passing(speedup=1.25)
+    judged.evaluation = msgspec.structs.replace(judged.evaluation, latency=rows, **fields)
+    return judged
+
+
+def tuned(case: str, block: str, **fields: object) -> KernelResources:
+    """Return the binary of one config of an autotuned kernel."""
+    (kernel,) = passing().evaluation.resources["gfx942"]
+    changes = {"case": case, "config": {"BLOCK": block}, "autotune_index": 0} | fields
+    return msgspec.structs.replace(kernel, **changes)
+
+
+def test_an_empty_kernel_is_the_limit_of_a_case_that_is_shorter_at_its_roof() -> None:
+    # 4 % of a copy of 4 us: at the roof it would take 0.16 us, less than an empty kernel.
+    short = timed(candidate_ms=0.004, floor_ms=0.0008, efficiency=used(io_measured=0.04))
+    assert roof_words(short) == "5.00x an empty kernel"
+    long = timed(candidate_ms=0.04, floor_ms=0.0008, efficiency=used(io_measured=0.04))
+    assert roof_words(long) == "4% of a copy"
+    judged = with_latency(short)
+    facts = baseline_facts("triton", "", judged.evaluation)
+    assert facts.times == {"fp32": "4 (5.00x an empty kernel)"}
+    assert facts.roofs == "Measured on this device: a copy moves 10.00 TB/s; an empty kernel takes 0.8 us."
+
+
+def test_a_product_that_was_not_measured_counts_by_the_peak() -> None:
+    of_int8 = used(io_measured=0.2, mfu=0.51)
+    assert roof_words(timed(efficiency=of_int8)) == "51% of peak FLOP/s"
+    measured = used(io_measured=0.2, mfu=0.51, mfu_measured=0.6)
+    assert roof_words(timed(efficiency=measured)) == "60% of a product"
+
+
+def test_clocks_are_those_of_the_samples_that_count() -> None:
+    window = Window(source="nvml", seconds=1.0, clock_mhz=1620, power_w=247.2, throttled={"power cap": 0.5})
+    side = Timed(0.16, 0.15, 0.17, 9, clock_mhz=1980)
+    slow = msgspec.structs.replace(side, clock_mhz=1800)
+    rows = [timed(case=case, window=window, candidate=side) for case in ("ragged", "thin")]
+    assert measurements(with_latency(*rows).evaluation).device_state == "at 1980 MHz and 247 W"
+    rows.append(timed(case="square", window=window, candidate=slow))
+    words = "at 1980 MHz (square 1800) and 247 W; held back by: power cap"
+    assert measurements(with_latency(*rows).evaluation).device_state == words
+
+
+def test_a_kernel_whose_launches_were_not_timed_says_so() -> None:
+    baseline = (LaunchTime("quantize", 0.0329), LaunchTime("product", 4.291))
+    [words] = measurements(
+        with_latency(timed(confirmed="wall", baseline_launches=baseline)).evaluation
+    ).launches
+    assert words == "fp32: this kernel not timed by launch; baseline quantize 32.9 us, product 4291 us"
+    [words] = measurements(with_latency(timed(baseline_launches=baseline)).evaluation).launches
+    assert words == "fp32: baseline quantize 32.9 us, product 4291 us"
+
+
+def test_cases_without_an_exact_ratio_are_explained() -> None:
+    rows = (timed(), timed(case="short", bound=Bound.AT_LEAST), timed(case="thin", speedup=None, ci=None))
+    figures = measurements(with_latency(*rows).evaluation)
+    assert figures.summary.endswith("over the 1 of 3 cases with an exact ratio")
+    assert figures.timed[1].speedup == ">=1.25x (too short for an exact ratio)"
+    assert figures.too_short == ["thin (160 us, baseline 200 us)"]
+    at_most = measurements(with_latency(timed(bound=Bound.AT_MOST)).evaluation)
+    assert at_most.timed[0].speedup == "<=1.25x (the baseline is too short for an exact ratio)"
+    precise = measurements(with_latency(timed(candidate_ms=0.298592001)).evaluation)
+    assert precise.timed[0].time_us == 298.6
+
+
+def test_only_the_chosen_config_of_an_autotuned_kernel_is_described() -> None:
+    rows = tuple(timed(case=case, configs={"softmax_kernel": CHOSEN}) for case in ("fp32", "fp16"))
+    binaries = (
+        tuned("fp32", "64", vgprs=40, vgpr_spills=9, load_widths={"16": 1}),
+        tuned("fp32", "128", vgprs=60),
+        tuned("fp16", "64", vgprs=50, load_widths={"16": 1}),
+    )
+    evaluation = with_latency(*rows, resources={"gfx942": binaries}, estimate=()).evaluation
+    assert [line.partition(" registers")[0] for line in measurements(evaluation).resources] == [
+        "`softmax_kernel` (BLOCK=128) in fp32: 60",
+        "`softmax_kernel` (BLOCK=64, not the chosen config) in fp16: 50",
+    ]
+    words = " ".join(standouts(evaluation))
+    assert "spills" not in words
+    assert "loads at most" not in words
+    unknown = msgspec.structs.replace(evaluation, latency=(timed(), timed(case="fp16")), estimate=())
+    words = " ".join(standouts(unknown))
+    assert "`softmax_kernel` spills 9 vector registers in fp32 on gfx942" in words
+    assert "`softmax_kernel` loads at most 16 bits per lane in fp16 (128" in words, (
+        "in fp32 a config loads widely"
+    )
+
+
+def test_a_kernel_that_copies_tiles_by_a_descriptor_does_not_load_narrowly() -> None:
+    judged = passing(width=32)
+    assert "loads at most 32 bits" in " ".join(standouts(judged.evaluation))
+    (kernel,) = judged.evaluation.resources["gfx942"]
+    tiles = msgspec.structs.replace(kernel, tile_loads=6, vgprs=None, registers=180, spill_bytes=1112)
+    evaluation = msgspec.structs.replace(judged.evaluation, resources={"gfx942": (tiles,)})
+    assert "loads at most" not in " ".join(standouts(evaluation))
+    [line] = measurements(evaluation).resources
+    assert "180 registers, 1112 bytes spilled" in line
+    assert "copies of tiles by descriptor: 6, loads: 9 of 32 bits" in line
+
+
+def test_a_case_that_was_not_timed_is_not_called_slower() -> None:
+    best = with_latency(timed(), timed(case="narrow", speedup=57.0), timed(case="fp16", speedup=1.5))
+    lower = with_latency(timed(), timed(case="fp16", speedup=1.2))
+    lower.attempt = "softmax#1/3"
+    words = below_words(lower, best)
+    assert words.endswith("; slower in fp16; not timed, and counted as 1.00x, in narrow")
