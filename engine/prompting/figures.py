@@ -245,13 +245,8 @@ def achieved(evaluation: Evaluation) -> str:
     """Returns the speed of a correct kernel in one line: measured figures if it was timed, else estimates."""
     speed = speed_of(evaluation)
     if speed is not None:
-        exact = speed.exact
-        share = (
-            f"; {exact} over the {exact.cases} of {speed.all_cases} cases with an exact ratio"
-            if exact
-            else ""
-        )
-        return f"{speed} the baseline by {speed.mean}{share}"
+        alone = f" (cases with an exact ratio alone: {speed.exact_words})" if speed.exact is not None else ""
+        return f"{speed} the baseline by {speed.mean}{alone}"
     parts = ["no case has a ratio to the baseline"] if evaluation.latency else []
     slowdown = estimated_slowdown(evaluation)
     if slowdown is not None:

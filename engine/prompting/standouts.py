@@ -24,7 +24,7 @@ NARROW_BITS = 64
 MUCH_IDLE = 0.25
 """Smallest idle share of a device's places, and of its units, that is reported."""
 MUCH_TIME = 0.2
-"""Smallest share of a call that a launch takes if its grid is reported."""
+"""Smallest share of a call that a launch takes if its loads or its grid are reported."""
 MUCH_COST = 0.1
 """Smallest share of all cases' least time that a case takes if its grid is reported."""
 DEFAULTS = ("num_ctas: 1", "maxnreg: None", "pre_hook: None", "ir_override: None")
@@ -79,15 +79,16 @@ def spills(evaluation: Evaluation) -> Iterator[str]:
 def narrow_loads(evaluation: Evaluation) -> list[str]:
     """Returns one sentence per kernel and width about the long cases in which even its widest loads are narrow.
 
-    A kernel that copies tiles by a descriptor loads widely. Of an autotuned kernel the chosen config counts; if no choice
-    is known, the config with the widest loads.
+    A kernel that copies tiles by a descriptor loads widely. Helpers that take little of the call do not count. Of an
+    autotuned kernel the chosen config counts; if no choice is known, the config with the widest loads.
     """
     long = {estimate.case for estimate in long_estimates(evaluation)}
     widest: dict[tuple[str, str], int] = {}
     for kernel in own_kernels(evaluation):
         bits = max((int(bits) for bits in kernel.load_widths), default=WIDEST_BITS)
         for case in chosen_cases(evaluation, kernel):
-            if case in long or not long:
+            is_long = case in long or not long
+            if is_long and share_of_call(evaluation, kernel.kernel, case) >= MUCH_TIME:
                 of_case = kernel.kernel, case
                 widest[of_case] = max(widest.get(of_case, 0), WIDEST_BITS if kernel.tile_loads else bits)
     cases: dict[tuple[str, int], list[str]] = {}

@@ -90,7 +90,7 @@ def test_a_kernel_whose_launches_were_not_timed_says_so() -> None:
 def test_cases_without_an_exact_ratio_are_explained() -> None:
     rows = (timed(), timed(case="short", bound=Bound.AT_LEAST), timed(case="thin", speedup=None, ci=None))
     figures = measurements(with_latency(*rows).evaluation)
-    assert figures.summary.endswith("over the 1 of 3 cases with an exact ratio")
+    assert "(cases with an exact ratio alone: 1.25x [1.24, 1.26] exact, 1 of 3)" in figures.summary
     assert figures.timed[1].speedup == ">=1.25x (too short for an exact ratio)"
     assert figures.too_short == ["thin (160 us, baseline 200 us)"]
     at_most = measurements(with_latency(timed(bound=Bound.AT_MOST)).evaluation)
@@ -120,6 +120,17 @@ def test_only_the_chosen_config_of_an_autotuned_kernel_is_described() -> None:
     assert "`softmax_kernel` loads at most 16 bits per lane in fp16 (128" in words, (
         "in fp32 a config loads widely"
     )
+
+
+def test_loads_of_a_helper_that_takes_little_of_the_call_are_no_standout() -> None:
+    (kernel,) = passing(width=16).evaluation.resources["gfx942"]
+    binaries = (kernel, msgspec.structs.replace(kernel, kernel="pad"))
+    for pad_ms, named in ((0.01, False), (0.15, True)):
+        launches = (LaunchTime("softmax_kernel", 0.16), LaunchTime("pad", pad_ms))
+        judged = with_latency(timed(launches=launches), resources={"gfx942": binaries})
+        words = " ".join(standouts(judged.evaluation))
+        assert "`softmax_kernel` loads at most 16 bits" in words
+        assert ("`pad` loads" in words) is named
 
 
 def test_a_kernel_that_copies_tiles_by_a_descriptor_does_not_load_narrowly() -> None:
