@@ -277,7 +277,7 @@ def encoded(answer: object) -> str:
 
 
 def _without_empty(value: Any) -> Any:
-    if isinstance(value, list):
+    if isinstance(value, (list, tuple)):
         return [_without_empty(item) for item in value]
     if not isinstance(value, dict):
         return value

@@ -23,7 +23,7 @@ from engine.prompting.prompting import (
 )
 from engine.prompting.shown_example import shown_example
 from engine.prompting.standouts import standouts
-from harness import Verdict, target
+from harness import ErrorReport, Verdict, target
 from harness.hardware.product_tables import find_product
 from harness.wire.results.evaluation import Estimate, GridFit, SampledTraffic
 from harness.wire.results.latency import Bound, Efficiency, LaunchTime, Outcome, Window
@@ -203,6 +203,25 @@ def test_cases_that_are_too_short_are_named_once() -> None:
     prompt = text(optimize_prompt(SETTING, history=[changed(judged, latency=tuple(short))]))
     assert "No latency can be measured here" not in prompt, "a GPU timed them"
     assert prompt.count("oo short") == 1
+
+
+def test_fault_of_a_gpu_is_told_with_what_its_line_hides() -> None:
+    fault = ErrorReport(kind="gpu_fault", message="case ragged: illegal instruction", line=5)
+    failed = changed(
+        failing(verdict=Verdict.CRASH, error=fault),
+        not_sampled={
+            "ragged": "with made-up values it raised AssertionError: block offset must be aligned",
+            "fp32": "the sample took 1 s: programs are long",
+        },
+    )
+    prompt = text(repair_prompt(SETTING, failed=failed, failures=1, trap=5))
+    assert (
+        "- a GPU reports a fault late: any launch of the call up to the named line can be the cause" in prompt
+    )
+    assert "- ragged in the interpreter: with made-up values it raised AssertionError: block offset" in prompt
+    assert "programs are long" not in prompt
+    other = failing(error=ErrorReport(kind="exception", message="a name is missing", line=5))
+    assert "reports a fault late" not in text(repair_prompt(SETTING, failed=other, failures=1, trap=5))
 
 
 def test_grid_of_a_launch_bound_case_is_no_standout() -> None:

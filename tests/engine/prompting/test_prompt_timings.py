@@ -11,6 +11,7 @@ from engine.prompting.judged import JudgedCandidate
 from engine.prompting.standouts import standouts
 from harness import KernelResources, Latency
 from harness.wire.results.latency import Bound, Efficiency, LaunchTime, Timed, Window
+from harness.wire.results.roofs import roof_share
 from tests.support.judge.judged_candidates import passing
 
 CHOSEN = "BLOCK: 128, num_warps: 8, num_ctas: 1, num_stages: 2, maxnreg: None"
@@ -62,6 +63,7 @@ def test_an_empty_kernel_is_the_limit_of_a_case_that_is_shorter_at_its_roof() ->
 def test_a_product_that_was_not_measured_counts_by_the_peak() -> None:
     of_int8 = used(io_measured=0.2, mfu=0.51)
     assert roof_words(timed(efficiency=of_int8)) == "51% of peak FLOP/s"
+    assert roof_share(timed(efficiency=of_int8)) == (0.51, "compute")
     measured = used(io_measured=0.2, mfu=0.51, mfu_measured=0.6)
     assert roof_words(timed(efficiency=measured)) == "60% of a product"
 
