@@ -21,6 +21,8 @@ from sessions.state.ranking import (
 
 NARROW_BITS = 64
 """Loads with fewer bits per lane waste bandwidth."""
+MOSTLY = 2
+"""Loads are narrow if their instructions load more than this multiple of what the wide ones load."""
 MUCH_IDLE = 0.25
 """Smallest idle share of a device's places, and of its units, that is reported."""
 MUCH_TIME = 0.2
@@ -77,29 +79,40 @@ def spills(evaluation: Evaluation) -> Iterator[str]:
 
 
 def narrow_loads(evaluation: Evaluation) -> list[str]:
-    """Returns one sentence per kernel and width about the long cases in which even its widest loads are narrow.
+    """Returns one sentence per kernel and width about the long cases in which it loads narrowly.
 
-    A kernel that copies tiles by a descriptor loads widely. Helpers that take little of the call do not count. Of an
-    autotuned kernel the chosen config counts; if no choice is known, the config with the widest loads.
+    Helpers that take little of the call do not count. Of an autotuned kernel the chosen config counts; if no choice is
+    known, every config must load narrowly.
     """
     long = {estimate.case for estimate in long_estimates(evaluation)}
-    widest: dict[tuple[str, str], int] = {}
+    widths: dict[tuple[str, str], list[str]] = {}
     for kernel in own_kernels(evaluation):
-        bits = max((int(bits) for bits in kernel.load_widths), default=WIDEST_BITS)
         for case in chosen_cases(evaluation, kernel):
             is_long = case in long or not long
             if is_long and share_of_call(evaluation, kernel.kernel, case) >= MUCH_TIME:
-                of_case = kernel.kernel, case
-                widest[of_case] = max(widest.get(of_case, 0), WIDEST_BITS if kernel.tile_loads else bits)
-    cases: dict[tuple[str, int], list[str]] = {}
-    for (name, case), bits in widest.items():
-        if bits < NARROW_BITS:
-            cases.setdefault((name, bits), []).append(case)
+                widths.setdefault((kernel.kernel, case), []).append(narrow_width(kernel))
+    cases: dict[tuple[str, str], list[str]] = {}
+    for (name, case), of_configs in widths.items():
+        if all(of_configs):
+            cases.setdefault((name, of_configs[0]), []).append(case)
     return [
-        f"`{name}` loads at most {bits} bits per lane in {', '.join(named)} ({WIDEST_BITS} are possible): "
+        f"`{name}` loads {width} per lane in {', '.join(named)} ({WIDEST_BITS} are possible): "
         "Triton does not see contiguous, aligned offsets there."
-        for (name, bits), named in cases.items()
+        for (name, width), named in cases.items()
     ]
+
+
+def narrow_width(kernel: KernelResources) -> str:
+    """Returns how a binary loads narrowly: `at most 32 bits`, or `mostly 16 bits` beside a few wide loads; else empty.
+
+    A kernel that copies tiles by a descriptor loads widely.
+    """
+    loaded = {int(bits): int(bits) * count for bits, count in kernel.load_widths.items()}
+    wide = sum(amount for bits, amount in loaded.items() if bits >= NARROW_BITS)
+    narrow = {bits: amount for bits, amount in loaded.items() if bits < NARROW_BITS}
+    if kernel.tile_loads or sum(narrow.values()) <= MOSTLY * wide:
+        return ""
+    return f"mostly {max(narrow, key=narrow.__getitem__)} bits" if wide else f"at most {max(narrow)} bits"
 
 
 def idle_units(evaluation: Evaluation) -> list[str]:

@@ -124,6 +124,18 @@ def test_only_the_chosen_config_of_an_autotuned_kernel_is_described() -> None:
     )
 
 
+def test_a_wide_load_of_an_index_does_not_hide_narrow_loads_of_rows() -> None:
+    (kernel,) = passing().evaluation.resources["gfx942"]
+    for widths, words in (
+        ({"64": 1, "16": 17}, "`softmax_kernel` loads mostly 16 bits per lane in fp32 (128 are possible)"),
+        ({"128": 8, "64": 1, "32": 2}, ""),
+    ):
+        binary = msgspec.structs.replace(kernel, load_widths=widths)
+        told = " ".join(standouts(with_latency(timed(), resources={"gfx942": (binary,)}).evaluation))
+        assert words in told
+        assert ("loads" in told) is bool(words)
+
+
 def test_loads_of_a_helper_that_takes_little_of_the_call_are_no_standout() -> None:
     (kernel,) = passing(width=16).evaluation.resources["gfx942"]
     binaries = (kernel, msgspec.structs.replace(kernel, kernel="pad"))
