@@ -267,8 +267,8 @@ def below_words(lower: JudgedCandidate, higher: JudgedCandidate) -> str:
     cases = f"; {slower} in {', '.join(worse)}" if worse else ""
     timed = {latency.case for latency in lower.evaluation.latency}
     untimed = [latency.case for latency in higher.evaluation.latency if timed and latency.case not in timed]
-    left = f"; not timed, and counted as 1.00x, in {', '.join(untimed)}" if untimed else ""
-    return f"ranks below {higher.attempt}: {lower.why_below(higher)}{cases}{left}"
+    missing = f"; not timed, and counted as 1.00x, in {', '.join(untimed)}" if untimed else ""
+    return f"ranks below {higher.attempt}: {lower.why_below(higher)}{cases}{missing}"
 
 
 def shorten(text: str, characters: int) -> str:

@@ -127,12 +127,12 @@ def roof_words(latency: Latency) -> str:
         return ""
     memory = ((used.io_measured, "of a copy"), (used.io_utilisation, "of peak bandwidth"))
     compute = ((used.mfu_measured, "of a product"), (used.mfu, "of peak FLOP/s"))
-    known = [
+    shares = [
         next((share, words) for share, words in side if share is not None)
         for side in (memory, compute)
         if any(share is not None for share, _ in side)
     ]
-    share, words = max(known, default=(None, ""))
+    share, words = max(shares, default=(None, ""))
     return "" if share is None else f"{share:.0%} {words}"
 
 

@@ -216,7 +216,7 @@ def resource_lines(evaluation: Evaluation, most: int) -> Sequence[str]:
     """
     groups: dict[tuple[str, str], list[str]] = {}
     kernels = list(own_kernels(evaluation))
-    known = {
+    with_choice = {
         (kernel.kernel, case)
         for kernel in kernels
         for case in kernel.cases
@@ -224,9 +224,9 @@ def resource_lines(evaluation: Evaluation, most: int) -> Sequence[str]:
     }
     for kernel in kernels:
         for case in kernel.cases:
-            other = is_chosen(evaluation, kernel, case) is False
-            if not (other and (kernel.kernel, case) in known):
-                name = _name_among(kernels, kernel, ", not the chosen config" if other else "")
+            is_unused = is_chosen(evaluation, kernel, case) is False
+            if not (is_unused and (kernel.kernel, case) in with_choice):
+                name = _name_among(kernels, kernel, ", not the chosen config" if is_unused else "")
                 groups.setdefault((name, resource_words(kernel)), []).append(case)
     lines = [
         f"{name} in {', '.join(dict.fromkeys(cases))}: {words}" for (name, words), cases in groups.items()
@@ -247,6 +247,8 @@ def _name_among(kernels: Sequence[KernelResources], kernel: KernelResources, not
                 values.setdefault((binary.case, name), set()).add(value)
     tuned = {name for (_, name), tried in values.items() if len(tried) > 1}
     own = {name: value for name, value in kernel.config.items() if name in tuned}
+    if note and not own:  # the only config that was compiled
+        own = dict(kernel.config)
     return f"`{kernel.kernel}` ({_values(own)}{note})" if own else f"`{kernel.kernel}`"
 
 

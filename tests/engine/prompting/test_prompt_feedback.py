@@ -220,8 +220,8 @@ def test_fault_of_a_gpu_is_told_with_what_its_line_hides() -> None:
     )
     assert "- ragged in the interpreter: with made-up values it raised AssertionError: block offset" in prompt
     assert "programs are long" not in prompt
-    other = failing(error=ErrorReport(kind="exception", message="a name is missing", line=5))
-    assert "reports a fault late" not in text(repair_prompt(SETTING, failed=other, failures=1, trap=5))
+    raised = failing(error=ErrorReport(kind="exception", message="a name is missing", line=5))
+    assert "reports a fault late" not in text(repair_prompt(SETTING, failed=raised, failures=1, trap=5))
 
 
 def test_grid_of_a_launch_bound_case_is_no_standout() -> None:

@@ -113,6 +113,9 @@ def test_only_the_chosen_config_of_an_autotuned_kernel_is_described() -> None:
         "`softmax_kernel` (BLOCK=128) in fp32: 60",
         "`softmax_kernel` (BLOCK=64, not the chosen config) in fp16: 50",
     ]
+    alone = msgspec.structs.replace(evaluation, resources={"gfx942": binaries[2:]})
+    [line] = measurements(alone).resources
+    assert line.startswith("`softmax_kernel` (BLOCK=64, not the chosen config) in fp16: 50")
     words = " ".join(standouts(evaluation))
     assert "spills" not in words
     assert "loads at most" not in words
@@ -131,9 +134,9 @@ def test_a_wide_load_of_an_index_does_not_hide_narrow_loads_of_rows() -> None:
         ({"128": 8, "64": 1, "32": 2}, ""),
     ):
         binary = msgspec.structs.replace(kernel, load_widths=widths)
-        told = " ".join(standouts(with_latency(timed(), resources={"gfx942": (binary,)}).evaluation))
-        assert words in told
-        assert ("loads" in told) is bool(words)
+        sentences = " ".join(standouts(with_latency(timed(), resources={"gfx942": (binary,)}).evaluation))
+        assert words in sentences
+        assert ("loads" in sentences) is bool(words)
 
 
 def test_loads_of_a_helper_that_takes_little_of_the_call_are_no_standout() -> None:
