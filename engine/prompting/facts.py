@@ -265,10 +265,15 @@ def below_words(lower: JudgedCandidate, higher: JudgedCandidate) -> str:
     worse = better_elsewhere(lower.evaluation, [(higher.attempt, higher.evaluation)])
     slower = "slower" if lower.evaluation.latency else "worse"
     cases = f"; {slower} in {', '.join(worse)}" if worse else ""
-    timed = {latency.case for latency in lower.evaluation.latency}
-    untimed = [latency.case for latency in higher.evaluation.latency if timed and latency.case not in timed]
+    untimed = untimed_beside(lower, higher)
     missing = f"; not timed, and counted as 1.00x, in {', '.join(untimed)}" if untimed else ""
     return f"ranks below {higher.attempt}: {lower.why_below(higher)}{cases}{missing}"
+
+
+def untimed_beside(lower: JudgedCandidate, higher: JudgedCandidate) -> list[str]:
+    """Returns the cases in which only `higher` was timed; none if `lower` was not timed at all."""
+    timed = {latency.case for latency in lower.evaluation.latency}
+    return [latency.case for latency in higher.evaluation.latency if timed and latency.case not in timed]
 
 
 def shorten(text: str, characters: int) -> str:

@@ -18,6 +18,7 @@ from sessions.state.ranking import (
     long_estimates,
     own_kernels,
 )
+from sessions.state.speed import speed_of
 
 NARROW_BITS = 64
 """Loads with fewer bits per lane waste bandwidth."""
@@ -39,6 +40,7 @@ def standouts(evaluation: Evaluation) -> list[str]:
     """Returns the sentences for a prompt."""
     return [
         *unsampled_cases(evaluation),
+        *untimed_cases(evaluation),
         *spills(evaluation),
         *narrow_loads(evaluation),
         *idle_units(evaluation),
@@ -60,6 +62,13 @@ def unsampled_cases(evaluation: Evaluation) -> list[str]:
         f"Not estimated at the full size, only at the size when interpreted: {', '.join(named)} ({why})."
         for why, named in cases.items()
     ]
+
+
+def untimed_cases(evaluation: Evaluation) -> list[str]:
+    """Returns a sentence about the cases of a timed kernel that have no time; none if no case has a ratio."""
+    speed = speed_of(evaluation)
+    named = ", ".join(dict.fromkeys(case.partition(" on GPU ")[0] for case in evaluation.not_timed))
+    return [f"Not timed, and counted as 1.00x: {named}."] if speed is not None and named else []
 
 
 def spills(evaluation: Evaluation) -> Iterator[str]:

@@ -8,6 +8,7 @@ from engine.methods.tools.tool_answers import answer_best
 from engine.prompting.baseline_facts import baseline_facts
 from engine.prompting.facts import below_words
 from engine.prompting.figures import measurements, roof_words
+from engine.prompting.history_facts import optimizer_facts
 from engine.prompting.judged import JudgedCandidate
 from engine.prompting.standouts import standouts
 from harness import KernelResources, Latency
@@ -171,9 +172,21 @@ def test_best_attempt_is_told_with_the_cases_where_another_is_faster() -> None:
     assert answer_best([other, best]).faster_elsewhere == {"fp16": "1.00x in softmax#1/1"}
 
 
+def test_cases_without_a_time_are_named() -> None:
+    evaluation = with_latency(timed(), not_timed=("narrow", "fp16")).evaluation
+    assert "Not timed, and counted as 1.00x: narrow, fp16." in standouts(evaluation)
+    assert not [words for words in standouts(with_latency(timed()).evaluation) if "ot timed" in words]
+
+
 def test_a_case_that_was_not_timed_is_not_called_slower() -> None:
     best = with_latency(timed(), timed(case="narrow", speedup=57.0), timed(case="fp16", speedup=1.5))
     lower = with_latency(timed(), timed(case="fp16", speedup=1.2))
     lower.attempt = "softmax#1/3"
     words = below_words(lower, best)
     assert words.endswith("; slower in fp16; not timed, and counted as 1.00x, in narrow")
+    untimed = optimizer_facts([lower, best], lower, 0, short=False)
+    assert untimed["lost_ground"] == "", "it may be a gain"
+    lower.evaluation = msgspec.structs.replace(
+        lower.evaluation, latency=(*lower.evaluation.latency, timed(case="narrow"))
+    )
+    assert optimizer_facts([lower, best], lower, 0, short=False)["lost_ground"] == "It is softmax#1/3."
