@@ -19,6 +19,7 @@ from sessions.state.ranking import (
     estimated_slowdown,
     improvable,
     long_estimates,
+    own_kernels,
 )
 from sessions.state.speed import are_comparable, speed_of
 
@@ -142,20 +143,29 @@ def rounded(value: float) -> float:
 
 
 def launch_lines(evaluation: Evaluation) -> list[str]:
-    """Returns the time by launch of each case where a side makes several launches, with the baseline's beside it."""
-    lines = []
+    """Returns the time by launch of each case where a side makes several launches, with the baseline's beside it.
+
+    Only launches of a tape can be timed one by one; one line names the cases without a tape.
+    """
+    lines, without_tape = [], []
     for latency in evaluation.latency:
-        if latency.device != evaluation.device or not (latency.launches or latency.baseline_launches):
+        if latency.device != evaluation.device:
             continue
-        # Only a tape's launches can be timed one by one.
-        untimed = "" if latency.confirmed == "tape" else "not timed by launch"
+        kernels = {kernel.kernel for kernel in own_kernels(evaluation) if latency.case in kernel.cases}
+        if latency.confirmed != "tape":
+            without_tape += [latency.case] if len(kernels) > 1 else []
+            continue
+        if not (latency.launches or latency.baseline_launches):
+            continue
         sides = {
-            "this kernel": launch_words(latency.launches) or untimed,
+            "this kernel": launch_words(latency.launches),
             "baseline": launch_words(latency.baseline_launches),
         }
         lines.append(
             f"{latency.case}: {'; '.join(f'{side} {words}' for side, words in sides.items() if words)}"
         )
+    if without_tape:
+        lines.append(f"{', '.join(without_tape)}: the launches of this kernel could not be timed one by one")
     return lines
 
 

@@ -139,7 +139,7 @@ def idle_units(evaluation: Evaluation) -> list[str]:
         if is_chosen(evaluation, kernel, fit.case) is not False
         and min(fit.idle, fit.idle_units / fit.compute_units if fit.rounds == 1 else 1.0) >= MUCH_IDLE
         and costs.get(fit.case, 0.0) >= max(LAUNCH_BOUND_US, MUCH_COST * total)
-        and share_of_call(evaluation, kernel.kernel, fit.case) >= MUCH_TIME
+        and share_of_fit(evaluation, kernel, fit) >= MUCH_TIME
     ]
     if not wasteful:
         return []
@@ -149,13 +149,15 @@ def idle_units(evaluation: Evaluation) -> list[str]:
 
 def idle_words(kernel: KernelResources, fit: GridFit) -> str:
     """Returns how a grid leaves units without work."""
+    several = sum(other.case == fit.case for other in kernel.fits) > 1
+    name = f"{'one launch of ' if several else ''}`{kernel.kernel}`"
     if fit.rounds == 1:
         return (
-            f"In {fit.case} `{kernel.kernel}` has {fit.workgroups} workgroups for {fit.compute_units} units: "
+            f"In {fit.case} {name} has {fit.workgroups} workgroups for {fit.compute_units} units: "
             f"{fit.idle_units} of them have no work."
         )
     return (
-        f"In {fit.case} the grid of `{kernel.kernel}` fills the device {fit.rounds} times, the last time "
+        f"In {fit.case} the grid of {name} fills the device {fit.rounds} times, the last time "
         f"{1 - fit.tail_idle:.0%}: {fit.idle:.0%} of all places have no work."
     )
 
@@ -167,6 +169,21 @@ def share_of_call(evaluation: Evaluation, kernel: str, case: str) -> float:
     if latency is None or not total:
         return 1.0
     return sum(launch.ms for launch in latency.launches if launch.kernel == kernel) / total
+
+
+def share_of_fit(evaluation: Evaluation, kernel: KernelResources, fit: GridFit) -> float:
+    """Returns the share of a call that the launch with this grid takes.
+
+    If it is not known which launch has the grid, all launches of the kernel count.
+    """
+    fits = [other for other in kernel.fits if other.case == fit.case]
+    latency = next((row for row in evaluation.latency if row.case == fit.case), None)
+    launches = latency.launches if latency is not None else ()
+    own = [launch.ms for launch in launches if launch.kernel == kernel.kernel]
+    total = sum(launch.ms for launch in launches)
+    if total and len(own) == len(fits):
+        return own[fits.index(fit)] / total
+    return share_of_call(evaluation, kernel.kernel, fit.case)
 
 
 def chosen_configs(evaluation: Evaluation) -> list[str]:

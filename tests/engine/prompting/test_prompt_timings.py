@@ -12,6 +12,7 @@ from engine.prompting.history_facts import optimizer_facts
 from engine.prompting.judged import JudgedCandidate
 from engine.prompting.standouts import standouts
 from harness import KernelResources, Latency
+from harness.wire.results.evaluation import GridFit
 from harness.wire.results.latency import Bound, Efficiency, LaunchTime, Timed, Window
 from harness.wire.results.roofs import roof_share
 from tests.support.judge.judged_candidates import passing
@@ -81,14 +82,42 @@ def test_clocks_are_those_of_the_samples_that_count() -> None:
     assert measurements(with_latency(*rows).evaluation).device_state == words
 
 
-def test_a_kernel_whose_launches_were_not_timed_says_so() -> None:
+def test_cases_whose_launches_were_not_timed_are_named_once() -> None:
     baseline = (LaunchTime("quantize", 0.0329), LaunchTime("product", 4.291))
-    [words] = measurements(
-        with_latency(timed(confirmed="wall", baseline_launches=baseline)).evaluation
-    ).launches
-    assert words == "fp32: this kernel not timed by launch; baseline quantize 32.9 us, product 4291 us"
-    [words] = measurements(with_latency(timed(baseline_launches=baseline)).evaluation).launches
-    assert words == "fp32: baseline quantize 32.9 us, product 4291 us"
+    taped = timed(baseline_launches=baseline)
+    untaped = [
+        timed(case=case, confirmed="wall", baseline_launches=baseline) for case in ("square", "ragged")
+    ]
+    (kernel,) = passing().evaluation.resources["gfx942"]
+    pair = [
+        msgspec.structs.replace(kernel, kernel=name, case=case)
+        for case in ("square", "ragged")
+        for name in ("pad", "product")
+    ]
+    rows = (taped, *untaped, timed(case="thin", confirmed="wall", baseline_launches=baseline))
+    resources = {"gfx942": (*pair, msgspec.structs.replace(kernel, case="thin"))}
+    assert measurements(with_latency(*rows, resources=resources).evaluation).launches == [
+        "fp32: baseline quantize 32.9 us, product 4291 us",
+        "square, ragged: the launches of this kernel could not be timed one by one",
+    ]
+
+
+def test_grid_of_one_of_two_launches_counts_with_the_time_of_that_launch() -> None:
+    (kernel,) = passing().evaluation.resources["gfx942"]
+    whole, rest = (
+        GridFit(
+            case="fp32", grid=(groups, 1, 1), workgroups=groups, compute_units=132, per_unit=1, rounds=rounds,
+            tail_idle=idle, idle=idle, idle_units=72, dies=1, die_most=groups, die_least=groups,
+        )
+        for groups, rounds, idle in ((264, 2, 0.0), (60, 1, 0.545))
+    )  # fmt: skip
+    binary = msgspec.structs.replace(kernel, fits=(whole, rest))
+    for rest_ms, words in ((0.01, ""), (0.1, "In fp32 one launch of `softmax_kernel` has 60 workgroups")):
+        launches = (LaunchTime("softmax_kernel", 0.15), LaunchTime("softmax_kernel", rest_ms))
+        judged = with_latency(timed(launches=launches), resources={"gfx942": (binary,)})
+        sentences = " ".join(standouts(judged.evaluation))
+        assert words in sentences
+        assert ("workgroups" in sentences) is bool(words)
 
 
 def test_cases_without_an_exact_ratio_are_explained() -> None:
