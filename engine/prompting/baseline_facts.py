@@ -84,5 +84,5 @@ def practical_roofs(evaluation: Evaluation) -> str:
     known = [part for part in parts if part]
     if not known:
         return ""
-    empty = f"; an empty kernel takes {number(min(floors) * 1e3)} us" if floors else ""
+    empty = f"; an empty kernel takes {min(floors) * 1e3:.2f} us" if floors else ""
     return f"Measured on this device: {' and '.join(known)}{empty}."

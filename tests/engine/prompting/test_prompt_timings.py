@@ -60,7 +60,7 @@ def test_an_empty_kernel_is_the_limit_of_a_case_that_is_shorter_at_its_roof() ->
     judged = with_latency(short)
     facts = baseline_facts("triton", "", judged.evaluation)
     assert facts.times == {"fp32": "4 (5.00x an empty kernel)"}
-    assert facts.roofs == "Measured on this device: a copy moves 10.00 TB/s; an empty kernel takes 0.8 us."
+    assert facts.roofs == "Measured on this device: a copy moves 10.00 TB/s; an empty kernel takes 0.80 us."
 
 
 def test_a_product_that_was_not_measured_counts_by_the_peak() -> None:
