@@ -27,6 +27,8 @@ from .markdown import number
 from .standouts import resource_legend, resource_lines, standouts
 
 RESOURCE_LINES = 12
+SLOWER = 0.98
+"""A case's clock is named below this share of the highest: smaller differences change no conclusion."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -193,7 +195,7 @@ def device_words(evaluation: Evaluation) -> str:
     usual = max(clocks.values(), default=None if window is None else window.clock_mhz)
     if window is None or usual is None:
         return ""
-    lower = ", ".join(f"{case} {clock}" for case, clock in clocks.items() if clock < usual)
+    lower = ", ".join(f"{case} {clock}" for case, clock in clocks.items() if clock < SLOWER * usual)
     power = "" if window.power_w is None else f" and {window.power_w:.0f} W"
     reasons = f"; held back by: {', '.join(window.throttled)}" if lower and window.throttled else ""
     return f"at {usual} MHz{f' ({lower})' if lower else ''}{power}{reasons}"

@@ -75,7 +75,8 @@ def test_clocks_are_those_of_the_samples_that_count() -> None:
     window = Window(source="nvml", seconds=1.0, clock_mhz=1620, power_w=247.2, throttled={"power cap": 0.5})
     side = Timed(0.16, 0.15, 0.17, 9, clock_mhz=1980)
     slow = msgspec.structs.replace(side, clock_mhz=1800)
-    rows = [timed(case=case, window=window, candidate=side) for case in ("ragged", "thin")]
+    near = msgspec.structs.replace(side, clock_mhz=1965)
+    rows = [timed(case=case, window=window, candidate=clock) for case, clock in (("a", side), ("b", near))]
     assert measurements(with_latency(*rows).evaluation).device_state == "at 1980 MHz and 247 W"
     rows.append(timed(case="square", window=window, candidate=slow))
     words = "at 1980 MHz (square 1800) and 247 W; held back by: power cap"
