@@ -149,7 +149,7 @@ def idle_units(evaluation: Evaluation) -> list[str]:
 
 def idle_words(kernel: KernelResources, fit: GridFit) -> str:
     """Returns how a grid leaves units without work."""
-    several = sum(other.case == fit.case for other in kernel.fits) > 1
+    several = sum(grid.case == fit.case for grid in kernel.fits) > 1
     name = f"{'one launch of ' if several else ''}`{kernel.kernel}`"
     if fit.rounds == 1:
         return (
@@ -176,7 +176,7 @@ def share_of_fit(evaluation: Evaluation, kernel: KernelResources, fit: GridFit) 
 
     If it is not known which launch has the grid, all launches of the kernel count.
     """
-    fits = [other for other in kernel.fits if other.case == fit.case]
+    fits = [grid for grid in kernel.fits if grid.case == fit.case]
     latency = next((row for row in evaluation.latency if row.case == fit.case), None)
     launches = latency.launches if latency is not None else ()
     own = [launch.ms for launch in launches if launch.kernel == kernel.kernel]

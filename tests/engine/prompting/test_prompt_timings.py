@@ -197,9 +197,9 @@ def test_a_kernel_that_copies_tiles_by_a_descriptor_does_not_load_narrowly() -> 
 def test_best_attempt_is_told_with_the_cases_where_another_is_faster() -> None:
     best = with_latency(timed(speedup=1.5), timed(case="fp16", speedup=0.9))
     assert answer_best([best]).faster_elsewhere == {}
-    other = with_latency(timed(speedup=1.0), timed(case="fp16", speedup=1.0))
-    other.attempt = "softmax#1/1"
-    assert answer_best([other, best]).faster_elsewhere == {"fp16": "1.00x in softmax#1/1"}
+    former = with_latency(timed(speedup=1.0), timed(case="fp16", speedup=1.0))
+    former.attempt = "softmax#1/1"
+    assert answer_best([former, best]).faster_elsewhere == {"fp16": "1.00x in softmax#1/1"}
 
 
 def test_cases_without_a_time_are_named() -> None:
