@@ -162,12 +162,12 @@ def answer_best(judged: Sequence[JudgedCandidate]) -> BestAnswer:
     best = best_of(judged)
     if best is None:
         return BestAnswer("", "", None)
-    others = [
-        (other.attempt, other.evaluation)
-        for other in judged
-        if other.passed and other.attempt != best.attempt
+    behind = [
+        (candidate.attempt, candidate.evaluation)
+        for candidate in judged
+        if candidate.passed and candidate.attempt != best.attempt
     ]
-    elsewhere = {case: better.words for case, better in better_elsewhere(best.evaluation, others).items()}
+    elsewhere = {case: better.words for case, better in better_elsewhere(best.evaluation, behind).items()}
     return BestAnswer(best.attempt, best.source, measurements(best.evaluation, best.profile), elsewhere)
 
 
