@@ -238,7 +238,7 @@ def test_prompt_for_a_known_device_names_its_product() -> None:
     system, user = first_prompt(setting)
     assert "roofline estimate for H200 SXM at the vendor's peaks" in user.content
     assert "# Target `sm_90` (H200 SXM)" in system.content
-    assert "4.8 TB/s" in system.content
+    assert "4.80 TB/s" in system.content
     case = next(case for case in task.open_cases if case.name == "fp32")
     least_us = task_cost(task, case.gpu, case.dtype).minimal_bytes / h200.memory_bytes_per_s * 1e6
     assert f"| {markdown.number(least_us)} (memory) |" in user.content

@@ -94,7 +94,7 @@ def test_knowledge_pages_are_short_and_name_their_sources() -> None:
 def test_hardware_figures_come_from_the_table() -> None:
     about = [page for page in knowledge.pages() if "gfx942" in page.targets]
     facts = hardware(target("gfx942"))
-    bandwidth = f"{facts.memory_bytes_per_s / 1e12:.1f} TB/s"
+    bandwidth = f"{facts.memory_bytes_per_s / 1e12:.2f} TB/s"
     filled = "\n".join(knowledge_for(Setting(load_task("matmul"), SETTING.targets)))
     for figure in (
         f"compute units | {facts.compute_units}",

@@ -81,7 +81,7 @@ def test_other_timed_kernels_name_ratios_and_slower_cases() -> None:
     best, other = passing("softmax#1/1", speedup=1.44), passing("softmax#1/2", speedup=1.31)
     messages = optimize_prompt(SETTING, history=[other, best], last=other)
     assert "## softmax#1/2 ranks below softmax#1/1: 1.31x against 1.44x; slower in fp32\n" in text(messages)
-    assert "**The latest candidate is no gain.** It is softmax#1/2." in text(messages)
+    assert "**The latest candidate ranks no higher.** It is softmax#1/2." in text(messages)
     assert text(messages).count("ranks below") == 1
 
 
@@ -134,7 +134,7 @@ def test_prompt_has_figures_of_the_best_attempts_provenance_alone() -> None:
 def test_two_rounds_without_gain_ask_for_a_different_strategy() -> None:
     best, last = passing("softmax#1/2", high_us=300), passing("softmax#1/5", high_us=500)
     once = text(optimize_prompt(SETTING, history=[best], last=last, without_gain=1))
-    assert "The latest candidate is no gain." in once
+    assert "The latest candidate ranks no higher." in once
     assert "softmax#1/5 is correct, but ranks below softmax#1/2" in once
     assert "different strategy" not in once
     twice = text(optimize_prompt(SETTING, history=[best], last=last, without_gain=2))
