@@ -107,6 +107,8 @@ def test_change_counts_lines_and_the_gain_on_its_base() -> None:
     (section,) = attempt_sections(report(measured()))
     row = next(row for row in section.rows if row.key == "softmax#1/1")
     assert row.cells[-1].text.startswith("output y of case")
+    (best_row,) = (row for row in section.rows if row.key == "softmax#1/3")
+    assert "5 of 6" in [cell.text for cell in best_row.cells], "one case has no ratio and counts as 1.00"
 
 
 def test_title_of_the_session_is_above_its_report() -> None:

@@ -21,7 +21,7 @@ from tui.facts.vocabulary import FINDING, grouped, letter, moment, percent_chang
 
 from .model import SessionReport, is_best
 from .section import Section, section_of
-from .winner_sections import interval_cell, speed_cell
+from .winner_sections import cases_words, interval_cell, speed_cell
 
 COUNTED = 4096
 """Pairs of texts with remembered counts: a live report asks for them again with each verdict."""
@@ -91,6 +91,12 @@ def _estimate(change: Change) -> str:
     return estimate_words(evaluation)
 
 
+def _cases_in_part(change: Change) -> str:
+    """Return `2 of 7` if some cases have no ratio, so that they count as 1.00 in the speedup."""
+    speed = change.speed
+    return "" if speed is None or speed.cases == speed.all_cases else cases_words(speed)
+
+
 def _lines(change: Change) -> str:
     """Return the changed lines: `+14 -9`."""
     lines = change.lines
@@ -117,6 +123,7 @@ CHANGES: tuple[Field[Change], ...] = (
     ),
     Field(Number("speedup", 9, 10, if_known=True), lambda change: speed_cell(change.speed)),
     Field(Number("95 %", 12, 14, if_known=True, drop=6), lambda change: interval_cell(change.speed)),
+    Field(Number("cases", 6, 8, if_known=True, drop=3), _cases_in_part, "dim"),
     Field(Number("to base", 7, 7, if_known=True, drop=2), lambda change: percent_change(change.gain)),
     Field(Number("estimate", 18, 20, if_known=True, drop=1), _estimate, "dim"),
     Field(Number("lines", 6, 11, if_known=True, drop=5), _lines, "dim"),
@@ -129,6 +136,7 @@ def attempt_sections(report: SessionReport) -> tuple[Section, ...]:
     changes = list(changes_of(report.state))
     to_base = any(change.gain is not None for change in changes)
     apart = any(change.is_apart for change in changes)
+    in_part = any(map(_cases_in_part, changes))
     return (
         section_of(
             "From attempt to attempt",
@@ -137,6 +145,7 @@ def attempt_sections(report: SessionReport) -> tuple[Section, ...]:
             lambda change: change.attempt.attempt,
             "To base: change in speed on the cases that both timed, without an interval." if to_base else "",
             "No figure to base: other hardware or software timed the base." if apart else "",
+            "Cases: those with a ratio, where not all have one; the others count as 1.00." if in_part else "",
             "`*` is the best attempt of its instance." if any(change.is_best for change in changes) else "",
         ),
     )

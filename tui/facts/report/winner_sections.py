@@ -39,9 +39,8 @@ def interval_cell(speed: Speed | None) -> Cell:
     return Cell("" if ends is None else interval(*ends), speed_style(speed))
 
 
-def _cases(winner: Winner) -> str:
+def cases_words(speed: Speed | None) -> str:
     """Return the cases with a ratio: `6`, or `5 of 6`."""
-    speed = winner.speed
     if speed is None:
         return ""
     return f"{speed.cases}" if speed.cases == speed.all_cases else f"{speed.cases} of {speed.all_cases}"
@@ -99,7 +98,7 @@ WINNERS: tuple[Field[Winner], ...] = (
     Field(Number("speedup", 9, 10, if_known=True), lambda winner: speed_cell(winner.speed)),
     Field(Number("95 %", 12, 14, if_known=True, drop=1), lambda winner: interval_cell(winner.speed)),
     Field(Column("", 3, 3, if_known=True), _marks),
-    Field(Number("cases", 6, 8, if_known=True, drop=4), _cases, "dim"),
+    Field(Number("cases", 6, 8, if_known=True, drop=4), lambda winner: cases_words(winner.speed), "dim"),
     Field(
         Number("exact cases", if_known=True, drop=10),
         lambda winner: winner.speed.exact_words if winner.speed is not None else "",
