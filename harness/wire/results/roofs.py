@@ -8,18 +8,39 @@ from .latency import Bound, Efficiency, Latency, Outcome
 
 
 class RoofShare(NamedTuple):
-    """Share of the practical roof of the device in one case."""
+    """Share of the roof that limits one case."""
 
     share: float
     """1 is the roof: the fastest copy, or a large matrix product, that this session measured on this device."""
     limit: str
     """`memory` or `compute`."""
+    is_of_peak: bool = False
+    """True if 1 is the vendor's peak: no product was measured, but this share of its peak is the larger one."""
+
+    @property
+    def limit_words(self) -> str:
+        """`memory`, or `compute peak` for a share of the vendor's peak."""
+        return f"{self.limit} peak" if self.is_of_peak else self.limit
 
 
 def roof_share(latency: Latency) -> RoofShare | None:
-    """Return the larger of the two shares; `None` if the roof is unknown, the share is suspect, or the launch limits."""
+    """Return the larger of the two shares; `None` if the roof is unknown, the share is suspect, or the launch limits.
+
+    Not every dtype has a measured product. A case without one that comes closer to the vendor's peak of compute than to a
+    copy is limited by compute, so its share of that peak is returned.
+    """
     used = trusted_efficiency(latency)
-    return None if used is None else larger_share(used.io_measured, used.mfu_measured)
+    if used is None:
+        return None
+    measured = larger_share(used.io_measured, used.mfu_measured)
+    if (
+        used.mfu_measured is None
+        and used.mfu is not None
+        and measured is not None
+        and used.mfu > measured.share
+    ):
+        return RoofShare(used.mfu, "compute", is_of_peak=True)
+    return measured
 
 
 def trusted_efficiency(latency: Latency) -> Efficiency | None:

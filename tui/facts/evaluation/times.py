@@ -14,7 +14,7 @@ from tui.facts.tables import NOTHING, Cell, Column, Number, Row, Table, row
 from tui.facts.vocabulary import UNKNOWN, interval, percent, percent_change, size, speedup
 
 from .certainty import against_words
-from .roofs import peak_share, shortest_us
+from .roofs import NO_PRODUCT, has_peak_share, peak_share, shortest_us
 
 ENERGY = (
     "mJ a call: candidate / baseline, energy of the whole device over plain calls back to back, "
@@ -124,7 +124,7 @@ def _share(timing: Latency) -> Cell:
     if is_launch_bound(timing):
         return Cell(f"{UNKNOWN} launch", "dim")
     share = roof_share(timing) or peak_share(timing)
-    return Cell(f"{percent(share.share)} {share.limit}" if share else "")
+    return Cell(f"{percent(share.share)} {share.limit_words}" if share else "")
 
 
 def is_hidden(timing: Latency, *, baseline: bool = False) -> bool:
@@ -162,8 +162,9 @@ def times_tables(evaluation: Evaluation, baseline: str = "") -> list[Table]:
         *dict.fromkeys(text for timing in latency for text in remarks(timing)),
         ENERGY if any(map(energy_words, latency)) else "",
     )
+    product = NO_PRODUCT if has_peak_share(evaluation) else ""
     return [
-        times.with_sentences(gained, missing_words(evaluation)),
+        times.with_sentences(gained, missing_words(evaluation), product),
         device_table(latency).with_sentences(*notes),
     ]
 

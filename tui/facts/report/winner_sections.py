@@ -11,7 +11,7 @@ from sessions.state.speed import MIXED, Speed, baseline_names, found_speed, miss
 from sessions.state.state import Confirmation
 from tui.facts.attempt import origin_words
 from tui.facts.evaluation.counted import estimate_words
-from tui.facts.evaluation.roofs import roof_range, roof_range_words
+from tui.facts.evaluation.roofs import NO_PRODUCT, has_peak_share, roof_range, roof_range_words
 from tui.facts.evaluation.spread import by_gpu_words
 from tui.facts.tables import Cell, Column, Field, Number, Row, columns_of
 from tui.facts.vocabulary import ACCEPTED, CONFIRMED, FINDING, UNKNOWN, WAITS, interval, speed_style
@@ -181,6 +181,8 @@ def _notes(report: SessionReport) -> Iterator[str]:
         yield "`~` is a mean over lower and upper bounds: the true speedup may be above or below."
     if any(roof_range(winner.evaluation) is not None for winner in report.winners):
         yield "Roof: share of the copy or matrix product that this session measured on the device."
+    if any(has_peak_share(winner.evaluation) for winner in report.winners):
+        yield NO_PRODUCT
     if any(_marks(winner).text for winner in report.winners):
         yield "Marks: `!` findings, `?` waits for review, `+` accepted, `=` confirmed by the exam."
     if not report.has_gpu:

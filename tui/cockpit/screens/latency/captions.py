@@ -13,6 +13,7 @@ from tui.cockpit.draw.lines import EMPTY, Line, Span, clean, line, wrap_phrases
 from tui.cockpit.screens.agent.page import paragraph, table_lines
 from tui.facts.evaluation.certainty import against_words, exam_of
 from tui.facts.evaluation.counted import estimates_table
+from tui.facts.evaluation.roofs import has_peak_share
 from tui.facts.evaluation.times import throttle_words
 from tui.facts.evaluation.verdict import failure_words
 from tui.facts.vocabulary import percent, speed_style, verdict_style
@@ -70,6 +71,8 @@ def roof_words(evaluation: Evaluation) -> list[str]:
     limits = {limit_word(latency) for latency in evaluation.latency}
     if roofs.flops_per_s is not None and "compute" in limits:
         words.append(f"matrix product measured here {roofs.flops_per_s / 1e12:.0f} TFLOP/s")
+    if has_peak_share(evaluation):
+        words.append("compute peak: the vendor's, no product measured")
     return words or ["roof: not measured"]
 
 

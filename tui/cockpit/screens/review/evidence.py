@@ -135,7 +135,8 @@ def _claim(state: SessionState, attempt: AttemptState, evaluation: Evaluation) -
     for ends, words in ((roof_range(evaluation), "the roof"), (peak_range(evaluation), "the vendor's peak")):
         if ends is not None:
             shares = dict.fromkeys(vocabulary.percent(end.share) for end in ends)
-            measured.append(Span(f"{' to '.join(shares)} of {words}"))
+            peak = " or of the peak of compute" if any(end.is_of_peak for end in ends) else ""
+            measured.append(Span(f"{' to '.join(shares)} of {words}{peak}"))
             break
     yield "measured", measured
 
