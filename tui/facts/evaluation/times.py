@@ -184,13 +184,19 @@ def missing_cases(evaluation: Evaluation) -> list[str]:
     return [f"{reason}: {', '.join(cases)}" for reason, cases in reasons if cases]
 
 
-def serving_table(evaluation: Evaluation) -> Table:
+def exam_serving_table(exam: Evaluation | None) -> Table:
+    """Return what the exam measured about serving, on its own cases; empty if it measured nothing."""
+    title = "serving, measured again in the exam"
+    return serving_table(exam, title) if exam is not None and exam.serving else Table(title, (), ())
+
+
+def serving_table(evaluation: Evaluation, title: str = "serving") -> Table:
     """Return the facts that decide whether a kernel can be served; empty if it is not correct and was not timed."""
     rows = (
         row(Cell(fact.name, "dim"), Cell(fact.value, "warn" if fact.is_obstacle else ""))
         for fact in serving_facts(evaluation)
     )
-    return Table("serving", (Column("", keep=True), Column("")), tuple(rows))
+    return Table(title, (Column("", keep=True), Column("")), tuple(rows))
 
 
 def device_table(latency: Sequence[Latency]) -> Table:

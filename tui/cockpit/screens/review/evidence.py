@@ -87,7 +87,7 @@ def _facts(
         yield "exam", [Span(clean(exam.sentence), exam.style)] if exam is not None else []
         yield from _findings(attempt)
         timed = timed_evaluation(attempt) or evaluation
-        yield "serving", list(_serving(timed)) if timed.serving else []
+        yield "serving", list(_serving(timed, evaluation)) if timed.serving else []
         yield "resources", _resources(state, attempt, instance, evaluation)
         base = base_of(state, attempt)
         if base is not None and base.evaluation is not None:
@@ -270,9 +270,17 @@ def _findings(attempt: AttemptState) -> Iterator[Fact]:
         yield "", [Span(f"{len(findings) - MOST_FINDINGS} more: enter opens the attempt", "dim")]
 
 
-def _serving(evaluation: Evaluation) -> Iterator[Span]:
-    for fact in serving_facts(evaluation):
+def _serving(timed: Evaluation, found: Evaluation) -> Iterator[Span]:
+    """The facts of the evaluation whose times count, then the obstacles that only the verdict found before an exam."""
+    if timed is not found:
+        yield Span("measured again in the exam:")
+    facts = serving_facts(timed)
+    for fact in facts:
         yield Span(clean(f"{fact.name}: {fact.value}"), "warn" if fact.is_obstacle else "")
+    obstacles = {fact.name for fact in facts if fact.is_obstacle}
+    for fact in serving_facts(found):
+        if fact.is_obstacle and fact.name not in obstacles:
+            yield Span(clean(f"before the exam, {fact.name}: {fact.value}"), "warn")
 
 
 def _resources(
