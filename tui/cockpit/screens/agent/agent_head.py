@@ -40,7 +40,7 @@ def head_line(
         words = f"ended without an attempt: {ending_words(instance.finished)}{cause}"
         room = width - cells((head, DOT))
         return (head, DOT, Span(fit(clean(words), room).rstrip(), "bad" if instance.curable else "dim"))
-    limit = sum(state.phases(instance.key))
+    limit = state.most_attempts(instance.key)
     lineage = (DOT, Span(attempts.lineage(shown)))
     count = (DOT, Span(f"attempt {shown.number} of {len(instance.attempts)}"))
     most = (Span(f" (limit {limit})", "dim"),) if limit else ()
