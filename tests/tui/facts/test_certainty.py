@@ -121,6 +121,9 @@ def test_speedup_of_partly_timed_kernel_names_its_cases_on_every_page() -> None:
     assert "1002" in text, "row of the timed case"
     covered = "1 of 3 cases have a ratio, the others count as 1.00"
     assert f"{covered}; without a latency: fp16, bf16" in text
+    note = "timing was not whole: 2 of 3 cases have no time: 603 samples were disturbed"
+    why = msgspec.structs.replace(evaluation, notes=(note,))
+    assert f"{covered}; without a latency (603 samples were disturbed): fp16, bf16" in page(why)
     assert achieved(evaluation).startswith(
         "1.00x [1.00, 1.00] the baseline by geometric mean (1.00x [0.99, 1.01]"
     )

@@ -167,6 +167,14 @@ def test_the_title_gives_the_bound_and_the_measured_part_beside_each_other() -> 
     assert "copy measured here 7.00 TB/s = 88 % of the vendor's peak" in caption
 
 
+def test_caption_says_why_cases_have_no_time() -> None:
+    note = "timing was not whole: 5 of 7 cases have no time: 603 samples were disturbed"
+    log = opened("2")
+    log.attempt(ATTEMPT, RIGHT_SOURCE, msgspec.structs.replace(evaluated(), notes=(note,)))
+    caption = text(caption_lines(of(log.events)[1], Shown.TIME, 200, ()))
+    assert "not timed: 603 samples were disturbed" in caption
+
+
 def test_of_more_gpus_than_fit_those_around_the_cursor_are_shown() -> None:
     log = opened(*map(str, range(64)))
     log.attempt(ATTEMPT, RIGHT_SOURCE, evaluated())

@@ -180,7 +180,8 @@ def missing_words(evaluation: Evaluation) -> str:
 def missing_cases(evaluation: Evaluation) -> list[str]:
     """Return the names of the cases without a ratio, for each reason: `too short on both sides: one-row`."""
     short = [timing.case for timing in evaluation.latency if timing.speedup is None]
-    reasons = (("too short on both sides", short), ("without a latency", evaluation.not_timed))
+    why = f" ({evaluation.why_not_timed})" if evaluation.why_not_timed else ""
+    reasons = (("too short on both sides", short), (f"without a latency{why}", evaluation.not_timed))
     return [f"{reason}: {', '.join(cases)}" for reason, cases in reasons if cases]
 
 

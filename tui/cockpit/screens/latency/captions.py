@@ -56,6 +56,8 @@ def caption_lines(timings: Timings, shown: Shown, width: int, titles: Collection
     if 0 < len(visible) < len(names):
         parts.append(f"{visible[0]} to {visible[-1]} of {len(names)} GPUs (h l: others)")
     parts += roof_words(timings.evaluation)
+    if timings.evaluation.why_not_timed:
+        parts.append(f"not timed: {clean(timings.evaluation.why_not_timed)}")
     if "spread" in titles:
         parts.append("spread: (max - min) / median")
     return in_lines([Span(part, "dim") for part in parts], width)
