@@ -114,7 +114,7 @@ WINNERS: tuple[Field[Winner], ...] = (
         Number("before exam", if_known=True, drop=6), lambda winner: speed_cell(found_speed(winner.best)).text
     ),
     Field(Column("against", 7, 12, if_known=True, drop=7), _against, "dim"),
-    Field(Column("device", 6, 16, if_known=True, drop=8), _device, "dim"),
+    Field(Column("device", 6, 24, if_known=True, drop=8), _device, "dim"),
     Field(Column("by GPU", 12, 30, if_known=True, drop=9), lambda winner: by_gpu_words(winner.best)),
 )
 WINNER_COLUMNS = columns_of(WINNERS)
