@@ -69,6 +69,7 @@ def test_what_verdict_and_exam_measured_about_serving_is_told_apart_everywhere()
     for text in (printed, speed, review):
         assert "measured again in the exam" in text
         assert "no, rows=1 alone and in rows=6151, case exam-fp16" in text
+        assert "over the cases of the exam, for gfx942" in text
     assert "yes, rows=1 alone and in rows=4096, case fp32" in printed
     attempt, review = judged(examined, msgspec.structs.replace(served, exam=True))
     assert "before the exam, same bits in any batch: no, rows=1 alone and in rows=6151" in review

@@ -185,10 +185,16 @@ def missing_cases(evaluation: Evaluation) -> list[str]:
     return [f"{reason}: {', '.join(cases)}" for reason, cases in reasons if cases]
 
 
-def exam_serving_table(exam: Evaluation | None) -> Table:
-    """Return what the exam measured about serving, on its own cases; empty if it measured nothing."""
-    title = "serving, measured again in the exam"
-    return serving_table(exam, title) if exam is not None and exam.serving else Table(title, (), ())
+def exam_tables(exam: Evaluation | None) -> Iterator[Table]:
+    """Yield what the exam timed again, and what it measured about serving, on its own cases."""
+    if exam is None:
+        return
+    if exam.latency:
+        words = "timed again for the exam, in new processes and on new values; this speedup counts"
+        yield Table("").with_sentences(words, style="head")
+        yield from times_tables(exam)
+    if exam.serving:
+        yield serving_table(exam, "serving, measured again in the exam")
 
 
 def serving_table(evaluation: Evaluation, title: str = "serving") -> Table:
