@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import lru_cache
 from typing import NamedTuple
 
 from harness import Verdict
+from harness.wire.results.ratios import TIE
 from sessions.names import split_attempt
 from sessions.state.findings import finding_words, findings_of
 from sessions.state.speed import Speed, attempt_speed, gain, is_apart
@@ -23,6 +24,7 @@ from .model import SessionReport, is_best
 from .section import Section, section_of
 from .winner_sections import cases_words, interval_cell, speed_cell
 
+TIE_WORDS = "Speedups within 1 % tie: the earlier attempt stays the best."
 COUNTED = 4096
 """Pairs of texts with remembered counts: a live report asks for them again with each verdict."""
 
@@ -68,6 +70,22 @@ def _changed_lines(before: str, after: str) -> tuple[int, int]:
     """Return the numbers of lines that only the second and only the first text has; a moved line is no change."""
     old, new = Counter(source_lines(before)), Counter(source_lines(after))
     return (new - old).total(), (old - new).total()
+
+
+def _has_tie(changes: Sequence[Change]) -> bool:
+    """Return whether an attempt is faster than the best of its instance by so little that they tie."""
+    best = {
+        split_attempt(change.attempt.attempt).instance: change.speed for change in changes if change.is_best
+    }
+    pairs = [
+        (best.get(split_attempt(change.attempt.attempt).instance), change.speed)
+        for change in changes
+        if change.attempt.decision is None
+    ]
+    return any(
+        leader is not None and speed is not None and 1 < speed.value / leader.value <= 1 + TIE
+        for leader, speed in pairs
+    )
 
 
 def report_style(verdict: Verdict | None) -> str:
@@ -147,6 +165,7 @@ def attempt_sections(report: SessionReport) -> tuple[Section, ...]:
             "No figure to base: other hardware or software timed the base." if apart else "",
             "Cases: those with a ratio, where not all have one; the others count as 1.00." if in_part else "",
             "`*` is the best attempt of its instance." if any(change.is_best for change in changes) else "",
+            TIE_WORDS if _has_tie(changes) else "",
         ),
     )
 
