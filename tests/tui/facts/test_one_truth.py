@@ -23,7 +23,7 @@ from tests.support.sessions import story
 from tests.support.sessions.journals import FAST_SOURCE, RIGHT_SOURCE, EventLog, examined, timed_again
 from tests.support.sessions.measured_sessions import softmax_cases, timed
 from tui.cockpit.draw.lines import plain
-from tui.cockpit.screens.agent.agent_head import strip_line
+from tui.cockpit.screens.agent.agent_head import head_line, strip_line
 from tui.cockpit.screens.agent.page import PageSubject
 from tui.cockpit.screens.agent.tabs import page_of
 from tui.cockpit.screens.agent.verdict import head_lines
@@ -31,12 +31,13 @@ from tui.cockpit.screens.fleet import fleet_view
 from tui.cockpit.screens.header import header_line
 from tui.cockpit.screens.latency.captions import title_lines
 from tui.cockpit.screens.report import report_view
-from tui.cockpit.screens.review.evidence import evidence
+from tui.cockpit.screens.review.evidence import evidence, evidence_title
 from tui.commands.watch.best import FIELDS as BEST_FIELDS
 from tui.commands.watch.show import verdict_lines
 from tui.commands.watch.status import FIELDS as STATUS_FIELDS
 from tui.facts.attempt import gain_words
 from tui.facts.attention import attention
+from tui.facts.doing import doing
 from tui.facts.evaluation import counted
 from tui.facts.evaluation.certainty import certainty_words, exam_sentence, tolerance_words
 from tui.facts.evaluation.page import evaluation_tables
@@ -359,3 +360,26 @@ def test_tokens_from_a_cache_are_unknown_where_no_call_says_how_many() -> None:
     assert "cached" not in listing(USAGE, [usage])
     told = msgspec.structs.replace(usage, cached_tokens=0)
     assert "cached" in listing(USAGE, [told]), "a server that says 0 is believed"
+
+
+def test_nothing_runs_in_a_session_whose_engine_stopped() -> None:
+    log = EventLog()
+    log.open()
+    log.attempt(BEST, RIGHT_SOURCE, timed(softmax_cases()))
+    log.add(ev.StageStarted(attempt=BEST, stage="performance", device="2", exam=True))
+    assert "exam runs: timing" in exam_sentence(fold(log.events).attempt(BEST), None)
+    log.add(ev.EngineStopped(reason="interrupted"))
+    state = fold(log.events)
+    instance, attempt = state.instances["softmax#1"], state.attempt(BEST)
+    assert doing(state, instance).word == "stopped"
+    head = plain(head_line(state, instance, "softmax#1", attempt, wall=log.wall + 60, width=120))
+    assert head.endswith(" stopped")
+    printed = "\n".join(verdict_lines("s", attempt, instance))
+    review = "\n".join(map(plain, evidence(state, attempt, instance, wall=None, width=200)))
+    for text in (printed, review):
+        assert "exam runs" not in text
+        assert "not examined yet: the best attempt is examined when softmax#1 ends" in text
+    assert "softmax#1 goes on after `wavedeck resume`" in evidence_title(state, attempt, instance, 120)
+    log.add(ev.EngineStarted(host="node17", pid=2, resumed=True))
+    resumed = fold(log.events)
+    assert doing(resumed, resumed.instances["softmax#1"]).word == "queued"

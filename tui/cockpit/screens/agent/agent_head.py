@@ -67,7 +67,8 @@ def _now(
     now = doing(state, instance)
     running = attempts.newest(instance)
     word = now.letter if is_short else now.word
-    if instance.finished is not None or running is None or running.word == "wait":
+    is_over = instance.finished is not None or state.stopped is not None
+    if is_over or running is None or running.word == "wait":
         return Span(now.word, now.style)
     busy = [attempt for attempt in instance.attempts if attempt.word not in ("wait", "exam", "person")]
     name = f"now #{running.number} " if running is not shown else ""

@@ -173,12 +173,14 @@ def about(attempt: AttemptState, room: int) -> str:
     return whole if model and cell_len(whole) <= room else head
 
 
-def standing_words(attempt: AttemptState, instance: InstanceState) -> Span:
+def standing_words(state: SessionState, attempt: AttemptState, instance: InstanceState) -> Span:
     """Return whether the instance waits for the decision: `softmax#3 WAITS for your decision`, or its state."""
     if attempt.waiting:
         return Span(f"{instance.key} WAITS for your decision", "warn")
     if instance.finished is not None:
         return Span(f"{instance.key} ended ({instance.finished.replace('_', ' ')}), nothing waits", "dim")
+    if state.stopped is not None:
+        return Span(f"{instance.key} goes on after `wavedeck resume`", "dim")
     return Span(f"{instance.key} goes on", "busy")
 
 
@@ -225,9 +227,9 @@ def session_name(state: SessionState) -> str:
     return state.started.session if state.started is not None else ""
 
 
-def evidence_title(attempt: AttemptState, instance: InstanceState, room: int) -> str:
+def evidence_title(state: SessionState, attempt: AttemptState, instance: InstanceState, room: int) -> str:
     """Return the title of the evidence, as markup: the attempt, and in its colour whether the instance waits."""
-    standing = standing_words(attempt, instance)
+    standing = standing_words(state, attempt, instance)
     style = {"warn": "bold $warning", "busy": "$primary"}.get(standing.style, "$wd-dim")
     head = about(attempt, room - cell_len(standing.text) - 2 * len(GAP))
     return f"{escaped(head)}{GAP}[{style}]{escaped(standing.text)}[/]"
