@@ -1,4 +1,4 @@
-"""The share of a device's practical roof that a timed case reaches, and cases that are too short for it."""
+"""The share of a device's practical roof that a timed case reaches, and cases that a launch limits instead."""
 
 from __future__ import annotations
 
@@ -11,11 +11,14 @@ class RoofShare(NamedTuple):
     """Share of the roof that limits one case."""
 
     share: float
-    """1 is the roof: the fastest copy, or a large matrix product, that this session measured on this device."""
+    """1 is the roof: the fastest copy, or a large matrix product, that this session measured on this device.
+
+    A product that torch does not measure, as of int8, counts by the vendor's peak: `is_of_peak`.
+    """
     limit: str
     """`memory` or `compute`."""
     is_of_peak: bool = False
-    """True if 1 is the vendor's peak: no product was measured, but this share of its peak is the larger one."""
+    """True if 1 is the vendor's peak of compute, because no product was measured."""
 
     @property
     def limit_words(self) -> str:
@@ -24,23 +27,9 @@ class RoofShare(NamedTuple):
 
 
 def roof_share(latency: Latency) -> RoofShare | None:
-    """Return the larger of the two shares; `None` if the roof is unknown, the share is suspect, or the launch limits.
-
-    Not every dtype has a measured product. A case without one that comes closer to the vendor's peak of compute than to a
-    copy is limited by compute, so its share of that peak is returned.
-    """
+    """Return the larger of the two shares; `None` if the roof is unknown, the share is suspect, or the launch limits."""
     used = trusted_efficiency(latency)
-    if used is None:
-        return None
-    measured = larger_share(used.io_measured, used.mfu_measured)
-    if (
-        used.mfu_measured is None
-        and used.mfu is not None
-        and measured is not None
-        and used.mfu > measured.share
-    ):
-        return RoofShare(used.mfu, "compute", is_of_peak=True)
-    return measured
+    return None if used is None else _reached(used)
 
 
 def trusted_efficiency(latency: Latency) -> Efficiency | None:
@@ -57,6 +46,24 @@ def larger_share(memory: float | None, compute: float | None) -> RoofShare | Non
         if share is not None
     ]
     return max(shares, default=None)
+
+
+def _reached(used: Efficiency) -> RoofShare | None:
+    measured = larger_share(used.io_measured, used.mfu_measured)
+    if measured is None or used.mfu is None or used.mfu_measured is not None or used.mfu <= measured.share:
+        return measured
+    return RoofShare(used.mfu, "compute", is_of_peak=True)
+
+
+def is_shorter_than_launch(latency: Latency) -> bool:
+    """True if the case would take less than an empty kernel at its practical roof: the launch limits it, not the roof."""
+    used = latency.efficiency
+    share = None if used is None or used.suspect else _reached(used)
+    return (
+        share is not None
+        and latency.floor_ms is not None
+        and share.share * latency.candidate_ms < latency.floor_ms
+    )
 
 
 def is_launch_bound(latency: Latency) -> bool:
