@@ -144,8 +144,8 @@ def instances_of(state: SessionState) -> list[str]:
 
 def has_open_instances(state: SessionState) -> bool:
     """True if an instance of the session has work left, so that a model may be asked."""
-    known = (state.instances.get(key) for key in instances_of(state))
-    return any(instance is None or instance.finished is None or instance.curable for instance in known)
+    instances = (state.instances.get(key) for key in instances_of(state))
+    return any(instance is None or instance.finished is None or instance.curable for instance in instances)
 
 
 def _title(request: Request, state: SessionState) -> SessionTitled:

@@ -84,10 +84,10 @@ class Timings:
 
 def timings_of(state: SessionState, attempt: AttemptState) -> Timings | None:
     """Return the times of an attempt, of its exam if that timed it again; `None` if no GPU timed it."""
-    found, evaluation = attempt.evaluation, timed_evaluation(attempt)
+    verdict, evaluation = attempt.evaluation, timed_evaluation(attempt)
     measured = {again.device: again for again in attempt.spread}
     if (
-        found is None
+        verdict is None
         or evaluation is None
         or not (evaluation.latency or any(again.evaluation.latency for again in measured.values()))
     ):
@@ -95,7 +95,7 @@ def timings_of(state: SessionState, attempt: AttemptState) -> Timings | None:
     own = evaluation.device if evaluation.latency else _first_timed(attempt.spread)
     # On another GPU than the exam's, the times of the verdict are shown until it is measured again.
     by_place = (
-        {(latency.device, latency.case): latency for latency in found.latency if latency.device != own}
+        {(latency.device, latency.case): latency for latency in verdict.latency if latency.device != own}
         | {
             (latency.device, latency.case): latency
             for again in attempt.spread
@@ -112,7 +112,7 @@ def timings_of(state: SessionState, attempt: AttemptState) -> Timings | None:
         evaluation,
         own,
         devices,
-        _cases(found, evaluation, tuple(case for _, case in by_place)),
+        _cases(verdict, evaluation, tuple(case for _, case in by_place)),
         by_place,
         {latency.case: latency for latency in repeated.evaluation.latency} if repeated is not None else {},
         {
@@ -127,12 +127,12 @@ def _first_timed(spread: list[WinnerMeasured]) -> str:
     return min(again.device for again in spread if again.evaluation.latency)
 
 
-def _cases(found: Evaluation, evaluation: Evaluation, measured: tuple[str, ...]) -> tuple[Case, ...]:
-    """The cases of a timed evaluation, with the sizes that the verdict `found` has."""
+def _cases(verdict: Evaluation, evaluation: Evaluation, measured: tuple[str, ...]) -> tuple[Case, ...]:
+    """The cases of a timed evaluation, with the sizes that the verdict `verdict` has."""
     names = dict.fromkeys([*(latency.case for latency in evaluation.latency), *measured])
     names |= dict.fromkeys(name for name in evaluation.not_timed if name not in names)
-    shapes = {sampled.case: sampled.sizes for sampled in found.sampled}
-    shapes |= {estimate.case: estimate.sizes for estimate in found.estimate if estimate.of_device}
+    shapes = {sampled.case: sampled.sizes for sampled in verdict.sampled}
+    shapes |= {estimate.case: estimate.sizes for estimate in verdict.estimate if estimate.of_device}
     return tuple(
         Case(case_letter(place), name, shape_words(shapes.get(name, {}))) for place, name in enumerate(names)
     )
