@@ -128,7 +128,7 @@ def _first_timed(spread: list[WinnerMeasured]) -> str:
 
 
 def _cases(verdict: Evaluation, evaluation: Evaluation, measured: tuple[str, ...]) -> tuple[Case, ...]:
-    """The cases of a timed evaluation, with the sizes that the verdict `verdict` has."""
+    """The cases of a timed evaluation, with the sizes that only the verdict's has."""
     names = dict.fromkeys([*(latency.case for latency in evaluation.latency), *measured])
     names |= dict.fromkeys(name for name in evaluation.not_timed if name not in names)
     shapes = {sampled.case: sampled.sizes for sampled in verdict.sampled}
