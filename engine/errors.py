@@ -61,6 +61,10 @@ class CommandRefused(EngineError):
     """An engine refuses a command."""
 
 
+class AlreadyAsked(CommandRefused):
+    """The work of a command is asked for already, and not done yet."""
+
+
 class EngineDidNotStart(EngineError):
     """An engine process ended before it opened its session."""
 

@@ -49,8 +49,13 @@ class Job:
 
 
 @asynccontextmanager
-async def open_job(plan: SessionPlan, *, home: Home, environ: Mapping[str, str]) -> AsyncIterator[Job]:
-    """Open the job of a plan. Raises `EngineError`, `SuiteError` or `HarnessError` if a part is missing."""
+async def open_job(
+    plan: SessionPlan, *, home: Home, environ: Mapping[str, str], has_open_instances: bool = True
+) -> AsyncIterator[Job]:
+    """Open the job of a plan. Raises `EngineError`, `SuiteError` or `HarnessError` if a part is missing.
+
+    Without open instances nothing asks a model at once, so its server is not asked first: a profile needs none.
+    """
     method = open_method(plan.method)
     tasks = [load_task(name, registry=home.suites) for name in plan.tasks]
     targets = tuple(target(name) for name in plan.targets)
@@ -65,7 +70,7 @@ async def open_job(plan: SessionPlan, *, home: Home, environ: Mapping[str, str])
         )
     try:
         # Before anything is judged: else a server that refuses every call is found after minutes of baselines.
-        if method.asks_model:
+        if method.asks_model and has_open_instances:
             await asyncio.to_thread(check_reachable, plan.model, environ, method.roles)
             await check_answers(clients.values(), tuple(TOOLBOX.values()) if plan.method == TOOLS else ())
         corpus = await asyncio.to_thread(corpus_for, tasks, home, plan.options.corpus)

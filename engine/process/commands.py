@@ -8,7 +8,7 @@ from __future__ import annotations
 import difflib
 from collections.abc import Sequence
 
-from engine.errors import CommandRefused
+from engine.errors import AlreadyAsked, CommandRefused
 from engine.methods import open_method
 from engine.methods.orders import MOST_CHARACTERS, orders_until
 from engine.process.control import Request
@@ -140,6 +140,12 @@ def instances_of(state: SessionState) -> list[str]:
         instance_key(task, number) for number in range(1, started.instances + 1) for task in started.tasks
     ]
     return planned + list(state.forks)
+
+
+def has_open_instances(state: SessionState) -> bool:
+    """True if an instance of the session has work left, so that a model may be asked."""
+    instances = (state.instances.get(key) for key in instances_of(state))
+    return any(instance is None or instance.finished is None or instance.curable for instance in instances)
 
 
 def _title(request: Request, state: SessionState) -> SessionTitled:
@@ -274,7 +280,7 @@ def _measure(request: Request, state: SessionState) -> MeasureAsked:
     wanted = {ALL_GPUS: tuple(gpus), (): (attempt.evaluation.device,)}.get(request.devices, request.devices)
     _require_usable(wanted, gpus, state)
     if any(measure.attempt == request.attempt for measure in state.measures):
-        raise CommandRefused(f"{request.attempt} is already being measured; wait for its result")
+        raise AlreadyAsked(f"{request.attempt} is already being measured; wait for its result")
     return MeasureAsked(attempt=request.attempt, devices=wanted, by=request.by)
 
 
@@ -293,7 +299,7 @@ def _profile(request: Request, state: SessionState) -> ProfileAsked:
         (earlier.attempt, earlier.of_baseline) == (request.attempt, request.of_baseline)
         for earlier in state.profiles_asked
     ):
-        raise CommandRefused(f"{request.attempt} is already being profiled; wait for its result")
+        raise AlreadyAsked(f"{request.attempt} is already being profiled; wait for its result")
     return ProfileAsked(
         attempt=request.attempt,
         device=wanted[0],

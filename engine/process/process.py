@@ -29,7 +29,7 @@ from engine.models import Gates
 from engine.models.clients.recorded import RecordedClient, changed_templates
 from engine.plan.budget import budget_of
 from engine.plan.job import Job, open_job, plan_of, read_plan, session_started
-from engine.process.commands import ENDING, decision_of, event_of
+from engine.process.commands import ENDING, decision_of, event_of, has_open_instances
 from engine.process.control import FROM_AGENTS, STEERING, ControlServer, Request
 from engine.process.garbage import shorten_pauses
 from engine.process.keys import environment_with_keys, hidden_keys
@@ -136,7 +136,10 @@ class Engine:
                 stack.enter_context(recorder)
             plan = read_plan(self._live) or plan_of(recorder.state.started if recorder else None)
             python = await asyncio.to_thread(find_python, plan.python, self._home.judge_packages)
-            job = await stack.enter_async_context(open_job(plan, home=self._home, environ=self._environ))
+            is_open = recorder is None or has_open_instances(recorder.state)
+            job = await stack.enter_async_context(
+                open_job(plan, home=self._home, environ=self._environ, has_open_instances=is_open)
+            )
             if recorder is None:
                 recorder = await asyncio.to_thread(Recorder.begin, self._home, session_started(plan, python))
                 stack.enter_context(recorder)

@@ -253,6 +253,7 @@ def _apply(state: SessionState, event: ev.AnyEvent) -> frozenset[str]:
         case ev.EngineStopped():
             # After `SessionFinished`: the session could not be put in the store, so it is not finished.
             state.finished, state.stopped, state.stopped_wall = False, event.reason, event.wall
+            return _stop_exams(state)
         case ev.SessionFinished():
             state.finished, state.stopped = True, None
         case _:
@@ -340,6 +341,18 @@ def _start_engine(state: SessionState, event: ev.EngineStarted) -> frozenset[str
     dirty = frozenset((SESSION, *state.instances, *map(device_key, state.devices)))
     state.devices.clear()
     return dirty
+
+
+def _stop_exams(state: SessionState) -> frozenset[str]:
+    """End the exams that an engine left; a resume repeats them."""
+    dirty = {SESSION}
+    for instance in state.instances.values():
+        for place, attempt in enumerate(instance.attempts):
+            if attempt.examining is not None:
+                own_attempt(state, instance, place).examining = None
+        if instance.finished is None:
+            dirty.add(instance.key)
+    return frozenset(dirty)
 
 
 def _device(state: SessionState, name: str) -> DeviceState:

@@ -188,14 +188,40 @@ def is_apart(attempt: AttemptState, before: AttemptState) -> bool:
 
 
 def gain(attempt: AttemptState, before: AttemptState) -> float | None:
-    """Returns how much faster an attempt is than an earlier one: the ratio of their speeds, minus 1.
+    """Returns how much faster an attempt is than an earlier one, minus 1, on the cases that both timed.
 
-    `None` if one of them was not timed, if their tasks have another number of cases, or if they are apart (`is_apart`).
+    A case that only one of them timed exactly is left out; a case that neither timed exactly counts as unchanged. `None` if
+    no case has an exact ratio in both, if their tasks have another number of cases, or if they are apart (`is_apart`).
     """
     speed, earlier = attempt_speed(attempt), attempt_speed(before)
+    pair = timed_evaluation(attempt), timed_evaluation(before)
     if speed is None or earlier is None or speed.all_cases != earlier.all_cases or is_apart(attempt, before):
         return None
-    return speed.value / earlier.value - 1
+    exactness = [_exactness(evaluation) for evaluation in pair if evaluation is not None]
+    alike = frozenset(dict(frozenset.intersection(*(frozenset(cases.items()) for cases in exactness))))
+    value, earlier_value = (_value_over(evaluation, alike) for evaluation in pair if evaluation is not None)
+    return value / earlier_value - 1 if value is not None and earlier_value is not None else None
+
+
+def _exactness(evaluation: Evaluation) -> dict[str, bool]:
+    """Returns for each timed case whether its ratio is known and no bound, on all GPUs that timed it."""
+    inexact = {
+        timed.case for timed in evaluation.latency if not timed.speedup or timed.bound is not Bound.NONE
+    }
+    return {timed.case: timed.case not in inexact for timed in evaluation.latency}
+
+
+def _value_over(evaluation: Evaluation, cases: frozenset[str]) -> float | None:
+    """Returns the speed over these cases alone, without bounds; `None` if none of them has an exact ratio."""
+    latency = tuple(
+        timed
+        if timed.bound is Bound.NONE
+        else msgspec.structs.replace(timed, speedup=None, ci=None, bound=Bound.NONE)
+        for timed in evaluation.latency
+        if timed.case in cases
+    )
+    speed = speed_of(msgspec.structs.replace(evaluation, latency=latency, not_timed=()))
+    return None if speed is None else speed.value
 
 
 def missing_speed(evaluation: Evaluation) -> str:

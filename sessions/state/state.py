@@ -13,6 +13,7 @@ from harness import Evaluation, Stage, Verdict
 from harness.wire.results.kernel_profile import Profile
 from sessions.events import (
     AGENT_PROGRAM,
+    GIVEN,
     AttemptBanned,
     AttemptPinned,
     AttemptSwept,
@@ -522,6 +523,12 @@ class SessionState:
         Iterations that it gave away leave its phases when it gets others: until then a resume repeats the same run.
         """
         return tuple(self._phases_and_moved(instance)[0])
+
+    def most_attempts(self, instance: str) -> int:
+        """Returns how many attempts an instance may make: its iterations, and the kernels that people gave."""
+        known = self.instances.get(instance)
+        given = sum(attempt.origin in GIVEN for attempt in known.attempts) if known is not None else 0
+        return sum(self.phases(instance)) + given
 
     def given_away(self, instance: str) -> int:
         """Returns how many iterations of its `phases` an instance gave away."""

@@ -7,7 +7,7 @@ import getpass
 import time
 from typing import Any
 
-from engine.errors import CommandRefused
+from engine.errors import AlreadyAsked, CommandRefused
 from engine.plan.job import plan_of, read_plan
 from engine.plan.plan import SessionPlan
 from engine.process.commands import ENDING, decision_of, record_at_rest
@@ -44,6 +44,10 @@ async def give(home: Home, session: str, name: str, **arguments: Any) -> None:
         require_private(home)
     try:
         await asyncio.to_thread(_record, home, session, request)
+    except AlreadyAsked as refusal:
+        if not opens:
+            raise Complaint(str(refusal)) from refusal
+        # An engine ended before it did this: the one that starts now does.
     except CommandRefused as refusal:
         raise Complaint(str(refusal)) from refusal
     if opens:

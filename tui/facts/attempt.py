@@ -119,7 +119,7 @@ def _reason_words(
 
 
 def _goes_on(state: SessionState, attempt: AttemptState, instance: InstanceState) -> bool:
-    return instance.finished is None and attempt.number < sum(state.phases(instance.key))
+    return instance.finished is None and attempt.number < state.most_attempts(instance.key)
 
 
 def served_as(call: CallState) -> str:

@@ -32,7 +32,7 @@ class Doing(NamedTuple):
 
     letter: str
     """`q` queued, `g` generate, `j` judge, `t` timing, `r` reflect, `?` review, `p` paused, `.` done, `x` failed,
-    `m` no model, `a` waits for an agent's candidate."""
+    `m` no model, `a` waits for an agent's candidate, `s` stopped with its engine."""
     word: str
     style: str
     """Word of the palette: busy, warn, bad or dim."""
@@ -42,6 +42,8 @@ def doing(state: SessionState, instance: InstanceState) -> Doing:
     """Return what an instance does now; what a person asked for comes first."""
     if not instance.finished and instance.key in state.retired:
         return Doing(".", "stopping", "warn")
+    if state.stopped is not None and not instance.finished and instance.word != "person":
+        return Doing("s", "stopped", "dim")
     asked = {split_attempt(measure.attempt).instance for measure in state.measures}
     if instance.word in ("wait", "done") and instance.key in asked:
         return Doing("t", "judge: timing", "busy")

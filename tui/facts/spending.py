@@ -74,6 +74,14 @@ def session_spent_words(state: SessionState) -> str:
     return f"{tokens}; cost {money(state.cost_usd)}{more}"
 
 
+def session_device_words(state: SessionState) -> str:
+    """Return `3 min 2 s on devices, 21 s of it for baselines`; attempts and tasks do not count baselines."""
+    baselines = state.baselines_device_s
+    part = f", {duration(baselines)} of it for baselines" if baselines else ""
+    words = device_words(state.device_s)
+    return f"{words}{part}" if words else ""
+
+
 def device_words(device_s: float) -> str:
     """Return `3 min 2 s on devices`; empty if the events have no device times."""
     return f"{duration(device_s)} on devices" if device_s else ""

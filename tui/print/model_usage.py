@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import msgspec
 
 from sessions import SessionState
-from sessions.state.state import CallState
+from sessions.state.state import CallState, known_sum
 from tui.facts.tables import Column, Field, Number
 from tui.facts.vocabulary import UNKNOWN, grouped, money
 
@@ -21,7 +21,8 @@ class ModelUsage(msgspec.Struct, frozen=True):
     """Finished calls."""
     failed: int
     input_tokens: int
-    cached_tokens: int
+    cached_tokens: int | None
+    """`None` if no call says how many were cached."""
     cache_write_tokens: int
     output_tokens: int
     cost_usd: float | None
@@ -51,7 +52,7 @@ def _sum_calls(role: str, model: str, calls: Sequence[CallState]) -> ModelUsage:
         calls=len(finished),
         failed=sum(bool(call.failed) for call in calls),
         input_tokens=sum(call.usage.input_tokens or 0 for call in finished),
-        cached_tokens=sum(call.usage.cached_tokens or 0 for call in finished),
+        cached_tokens=known_sum([call.usage.cached_tokens for call in finished]),
         cache_write_tokens=sum(call.usage.cache_write_tokens or 0 for call in finished),
         output_tokens=sum(call.usage.output_tokens or 0 for call in finished),
         cost_usd=sum(costs) if costs else None,
@@ -67,7 +68,7 @@ USAGE: tuple[Field[ModelUsage], ...] = (
     Field(Column("served as", if_known=True, drop=3), lambda usage: ", ".join(usage.served)),
     Field(Number("calls"), lambda usage: str(usage.calls)),
     Field(Number("tokens in"), lambda usage: grouped(usage.input_tokens)),
-    Field(Number("cached", drop=1), lambda usage: grouped(usage.cached_tokens)),
+    Field(Number("cached", if_known=True, drop=1), lambda usage: grouped(usage.cached_tokens)),
     Field(Number("out"), lambda usage: grouped(usage.output_tokens)),
     Field(Number("cost", if_known=True), lambda usage: _cost(usage)),
     Field(

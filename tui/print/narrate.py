@@ -18,6 +18,7 @@ from tui.facts.endings import ending_words
 from tui.facts.evaluation.certainty import exam_sentence, exam_word, is_winner
 from tui.facts.evaluation.provenance import verification_words
 from tui.facts.evaluation.spread import measured_words
+from tui.facts.evaluation.times import missing_words
 from tui.facts.evaluation.verdict import error_table, headline
 from tui.facts.settings_words import method_words, timing_words
 from tui.facts.spending import spent_words
@@ -250,6 +251,8 @@ def _attempt(attempt: AttemptState, base: AttemptState | None, instance: Instanc
         yield "   not judged"
         return
     yield f"   {headline(evaluation)}"
+    if evaluation.why_not_timed:
+        yield f"   {missing_words(evaluation)}"
     if attempt.device_s:
         yield f"   {duration(attempt.device_s)} on devices"
     if text := tables_text([replace(error_table(evaluation.error), title="")]):

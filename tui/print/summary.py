@@ -16,7 +16,7 @@ from tui.facts.evaluation.best_by_case import FIELDS as CASE_FIELDS
 from tui.facts.evaluation.best_by_case import TITLE, basis_words
 from tui.facts.evaluation.certainty import against_words, speed_words, used_share, worst_first
 from tui.facts.evaluation.spread import spread_lines
-from tui.facts.spending import device_words, session_spent_words
+from tui.facts.spending import session_device_words, session_spent_words
 from tui.facts.tables import Column, Field, Number
 from tui.facts.vocabulary import UNKNOWN, counted, duration, grouped
 
@@ -81,7 +81,7 @@ def summary(state: SessionState) -> str:
     name = state.started.session if state.started else UNKNOWN
     counts = tally(state.attempts())
     uncounted = f", {grouped(counts.uncounted)} not counted" if counts.uncounted else ""
-    spent = "; ".join(filter(None, (session_spent_words(state), device_words(state.device_s))))
+    spent = "; ".join(filter(None, (session_spent_words(state), session_device_words(state))))
     spread = [
         f"{outcome.best.attempt} on {words}"
         for outcome in outcomes(state)
@@ -94,7 +94,7 @@ def summary(state: SessionState) -> str:
             *spread,
             *_by_case(state),
             "",
-            f"session   {name}, {session_ending(state)} after {duration(state.worked_s)}",
+            f"session   {name}, {session_ending(state)} after {duration(state.worked_s)} of work",
             f"attempts  {grouped(counts.judged)} judged{uncounted}; {spent}",
         ]
     )

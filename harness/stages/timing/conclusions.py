@@ -12,7 +12,7 @@ from harness.hardware.product import Product
 from harness.wire.device import Device
 from harness.wire.messages.clock import BASELINE, CANDIDATE, Floor, Measure, Measured, ProcessTimes, method_of
 from harness.wire.results import ratios
-from harness.wire.results.evaluation import Basis, ErrorReport, Fact
+from harness.wire.results.evaluation import NOT_WHOLE, Basis, ErrorReport, Fact
 from harness.wire.results.latency import Bound, DeviceState, Latency, Outcome, RoughTime, Timed, Window
 from harness.wire.results.served_calls import ServedCall, unmet_requirements
 from suites.task import Case, Task
@@ -105,8 +105,8 @@ def conclude_timing(
         return Timing((), f"not timed: {why or 'no case was measured'}", disturbed=disturbed)
     notes = []
     if missing:
-        count = f"{len(latencies)} of {len(cases)} cases"
-        notes.append(f"timing was not whole: {count}{f': {why}' if why else ''}")
+        count = f"{len(missing)} of {len(cases)} cases have no time"
+        notes.append(f"{NOT_WHOLE}{count}{f': {why}' if why else ''}")
     elif measured.problem:
         notes.append(f"timing was not finished, though every case has a latency: {measured.problem}")
     notes += [

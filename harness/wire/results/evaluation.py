@@ -14,6 +14,8 @@ from .served_calls import BatchRows, ServedCall
 
 SCHEMA = 1
 STAGES = ("static", "call", "compile", "execution", "integrity", "performance")
+NOT_WHOLE = "timing was not whole: "
+"""Begins the note that says how many cases have no time, then why."""
 _MOST_CHARACTERS = 400
 """Length of an error in one line."""
 _MANY_TIMES = 1e6
@@ -449,6 +451,12 @@ class Evaluation(msgspec.Struct, frozen=True):
         """`5 of 7 cases` if only some open cases have a ratio; empty if all have one, or none was timed."""
         count = len(self.latency) + len(self.not_timed)
         return f"{self.speedup_cases} of {count} cases" if self.speedup_cases < count else ""
+
+    @property
+    def why_not_timed(self) -> str:
+        """Why the cases in `not_timed` have no latency, as its note says it; empty if no note does."""
+        note = next((note for note in self.notes if note.startswith(NOT_WHOLE)), "")
+        return note.removeprefix(NOT_WHOLE).partition(": ")[2]
 
     @property
     def speedup_cases(self) -> int:

@@ -8,15 +8,22 @@ from .latency import Bound, Efficiency, Latency, Outcome
 
 
 class RoofShare(NamedTuple):
-    """Share of the practical roof of the device in one case."""
+    """Share of the roof that limits one case."""
 
     share: float
     """1 is the roof: the fastest copy, or a large matrix product, that this session measured on this device.
 
-    A product that torch does not measure, as of int8, counts by the vendor's peak.
+    A product that torch does not measure, as of int8, counts by the vendor's peak: `is_of_peak`.
     """
     limit: str
     """`memory` or `compute`."""
+    is_of_peak: bool = False
+    """True if 1 is the vendor's peak of compute, because no product was measured."""
+
+    @property
+    def limit_words(self) -> str:
+        """`memory`, or `compute peak` for a share of the vendor's peak."""
+        return f"{self.limit} peak" if self.is_of_peak else self.limit
 
 
 def roof_share(latency: Latency) -> RoofShare | None:
@@ -42,8 +49,10 @@ def larger_share(memory: float | None, compute: float | None) -> RoofShare | Non
 
 
 def _reached(used: Efficiency) -> RoofShare | None:
-    peak = used.mfu if used.io_measured is not None else None
-    return larger_share(used.io_measured, peak if used.mfu_measured is None else used.mfu_measured)
+    measured = larger_share(used.io_measured, used.mfu_measured)
+    if measured is None or used.mfu is None or used.mfu_measured is not None or used.mfu <= measured.share:
+        return measured
+    return RoofShare(used.mfu, "compute", is_of_peak=True)
 
 
 def is_shorter_than_launch(latency: Latency) -> bool:

@@ -93,8 +93,9 @@ def _specializations(evaluation: Evaluation) -> tuple[ServingFact, ...]:
         return ()
     seconds = [kernel.compile_seconds for kernel in compiled if kernel.compile_seconds is not None]
     tuning_s = sum(call.tuning_s for call in evaluation.serving)
+    cases = "the cases of the exam" if evaluation.exam else "all cases"
     parts = (
-        f"{len(compiled)} over all cases, for {target}",
+        f"{len(compiled)} over {cases}, for {target}",
         f"{sum(seconds):.2g} s to compile one after another" if seconds else "",
         _tuning(evaluation, tuning_s),
     )

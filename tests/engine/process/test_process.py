@@ -28,6 +28,8 @@ from sessions.events import (
     EndReason,
     EngineStarted,
     EngineStopped,
+    InstanceFinished,
+    InstanceStarted,
     Notice,
     Origin,
     Role,
@@ -204,6 +206,24 @@ async def test_model_that_takes_no_connection_ends_the_engine_before_anything_is
     with pytest.raises(EngineDidNotStart, match=r"127\.0\.0\.1:9 takes no connection: .*; start its server"):
         await Engine(live, {}).run()
     assert not live.journal.exists()
+
+
+@pytest.mark.parametrize("reason", [EndReason.ITERATIONS, EndReason.MODEL_FAILED])
+async def test_model_without_a_connection_matters_only_to_open_instances(
+    reason: EndReason, home: Home, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    judge_by_script(monkeypatch)
+    live = planned(home)
+    session_plan = plan(model="openai:test@http://127.0.0.1:9/v1")
+    with Recorder.begin(home, session_started(session_plan)) as recorder:
+        recorder.record(InstanceStarted(task="starter/vector_add", instance=1))
+        recorder.record(InstanceFinished(task="starter/vector_add", instance=1, reason=reason))
+    if reason is EndReason.MODEL_FAILED:
+        with pytest.raises(EngineDidNotStart, match="takes no connection"):
+            await Engine(live, {}).run()
+    else:
+        assert await Engine(live, {}).run() == 0
+        assert isinstance(journal(home, session_plan.session)[-1], SessionFinished)
 
 
 async def test_refused_key_ends_the_engine_before_anything_is_judged(home: Home) -> None:

@@ -66,7 +66,7 @@ def test_an_empty_kernel_is_the_limit_of_a_case_that_is_shorter_at_its_roof() ->
 def test_a_product_that_was_not_measured_counts_by_the_peak() -> None:
     of_int8 = used(io_measured=0.2, mfu=0.51)
     assert roof_words(timed(efficiency=of_int8)) == "51% of peak FLOP/s"
-    assert roof_share(timed(efficiency=of_int8)) == (0.51, "compute")
+    assert roof_share(timed(efficiency=of_int8)) == (0.51, "compute", True)
     measured = used(io_measured=0.2, mfu=0.51, mfu_measured=0.6)
     assert roof_words(timed(efficiency=measured)) == "60% of a product"
 

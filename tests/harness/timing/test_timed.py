@@ -233,7 +233,9 @@ def test_failed_baseline_leaves_candidate_correct_with_reason() -> None:
 def test_times_before_a_problem_are_kept_with_a_note() -> None:
     timing = conclude(*times(baseline=1.0, candidate=0.5), problem="full")
     assert timing.ok is True
-    assert timing.notes == (f"timing was not whole: 1 of {len(TASK.open_cases)} cases: full",)
+    assert timing.notes == (
+        f"timing was not whole: {len(TASK.open_cases) - 1} of {len(TASK.open_cases)} cases have no time: full",
+    )
 
 
 def test_note_counts_disturbed_samples_of_untimed_case() -> None:
@@ -241,7 +243,8 @@ def test_note_counts_disturbed_samples_of_untimed_case() -> None:
     left_out = {(first, CANDIDATE): 900, (second, BASELINE): 7, (second, CANDIDATE): 5}
     disturbed = "12 samples were disturbed by a change of the clock or by others on the device"
     timing = conclude(*times(first, baseline=1.0, candidate=0.5), left_out=left_out)
-    assert timing.notes == (f"timing was not whole: 1 of {len(TASK.open_cases)} cases: {disturbed}",)
+    count = len(TASK.open_cases)
+    assert timing.notes == (f"timing was not whole: {count - 1} of {count} cases have no time: {disturbed}",)
     timing = conclude(left_out={(second, BASELINE): 7, (second, CANDIDATE): 5})
     assert timing.detail == f"not timed: {disturbed}"
 

@@ -147,6 +147,17 @@ def test_gain_is_the_ratio_of_two_speeds_over_the_same_cases() -> None:
     assert gain(attempt(timed(case("a", 2.0), case("b", 2.0))), before) is None
 
 
+def test_gain_leaves_out_cases_that_only_one_side_timed_exactly() -> None:
+    before = attempt(timed(case("a", 2.0), case("b", 50.0), case("c", 4.0)))
+    disturbed = timed(case("a", 2.0), not_timed=("b", "c"))
+    assert gain(attempt(disturbed), before) == pytest.approx(0.0), "nothing says that it is slower"
+    bounded = timed(case("a", 3.0), case("b", 90.0, Bound.AT_LEAST), case("c", 4.0))
+    assert gain(attempt(bounded), before) == pytest.approx(1.5**0.5 - 1)
+    assert gain(attempt(timed(case("a", None), not_timed=("b", "c"))), before) is None
+    both = attempt(timed(case("a", 2.0), case("b", 20.0, Bound.AT_LEAST), case("c", 4.0)))
+    assert gain(attempt(bounded), both) == pytest.approx(1.5 ** (1 / 3) - 1), "a bound shows no change"
+
+
 def test_attempts_with_another_driver_or_product_have_no_gain() -> None:
     h100 = Provenance(product="H100", driver="570.86.15")
     first, same, other = (

@@ -7,10 +7,12 @@ import pytest
 
 from engine.prompting.figures import achieved
 from harness import Basis, Evaluation, Fact, Latency, Margin
+from sessions import fold
 from sessions.events import Origin, WinnerMeasured
 from sessions.state.state import AttemptState
 from suites import Case, Distribution, Tolerance, load_task
 from tests.support.judge.evaluations import correct, failed
+from tests.support.sessions.journals import RIGHT_SOURCE, EventLog
 from tui.facts.evaluation.certainty import (
     confirmed_words,
     exam_sentence,
@@ -23,6 +25,7 @@ from tui.facts.evaluation.page import evaluation_tables
 from tui.facts.evaluation.spread import measured_words
 from tui.facts.evaluation.task_cases import allowed, tolerances_of
 from tui.facts.evaluation.verdict import headline
+from tui.print import narrate
 from tui.print.plain import tables_text
 
 
@@ -121,6 +124,13 @@ def test_speedup_of_partly_timed_kernel_names_its_cases_on_every_page() -> None:
     assert "1002" in text, "row of the timed case"
     covered = "1 of 3 cases have a ratio, the others count as 1.00"
     assert f"{covered}; without a latency: fp16, bf16" in text
+    note = "timing was not whole: 2 of 3 cases have no time: 603 samples were disturbed"
+    why = msgspec.structs.replace(evaluation, notes=(note,))
+    assert f"{covered}; without a latency (603 samples were disturbed): fp16, bf16" in page(why)
+    events = EventLog()
+    events.open(devices=("0",))
+    events.attempt("softmax#1/1", RIGHT_SOURCE, why)
+    assert any("603 samples were disturbed" in row for row in narrate.log(fold(events.events)))
     assert achieved(evaluation).startswith(
         "1.00x [1.00, 1.00] the baseline by geometric mean (cases with an exact ratio alone: 1.00x [0.99, 1.01]"
     )

@@ -20,10 +20,10 @@ from sessions.state.info import Standing, info_of
 from sessions.store.attempt_commits import attempt_message
 from tests.support.judge.evaluations import failed, judged
 from tests.support.sessions import story
-from tests.support.sessions.journals import FAST_SOURCE, RIGHT_SOURCE, EventLog, examined
+from tests.support.sessions.journals import FAST_SOURCE, RIGHT_SOURCE, EventLog, examined, timed_again
 from tests.support.sessions.measured_sessions import softmax_cases, timed
 from tui.cockpit.draw.lines import plain
-from tui.cockpit.screens.agent.agent_head import strip_line
+from tui.cockpit.screens.agent.agent_head import head_line, strip_line
 from tui.cockpit.screens.agent.page import PageSubject
 from tui.cockpit.screens.agent.tabs import page_of
 from tui.cockpit.screens.agent.verdict import head_lines
@@ -31,11 +31,13 @@ from tui.cockpit.screens.fleet import fleet_view
 from tui.cockpit.screens.header import header_line
 from tui.cockpit.screens.latency.captions import title_lines
 from tui.cockpit.screens.report import report_view
-from tui.cockpit.screens.review.evidence import evidence
+from tui.cockpit.screens.review.evidence import evidence, evidence_title
 from tui.commands.watch.best import FIELDS as BEST_FIELDS
+from tui.commands.watch.show import verdict_lines
 from tui.commands.watch.status import FIELDS as STATUS_FIELDS
 from tui.facts.attempt import gain_words
 from tui.facts.attention import attention
+from tui.facts.doing import doing
 from tui.facts.evaluation import counted
 from tui.facts.evaluation.certainty import certainty_words, exam_sentence, tolerance_words
 from tui.facts.evaluation.page import evaluation_tables
@@ -49,6 +51,7 @@ from tui.facts.report.metric_sections import metric_sections
 from tui.facts.report.reading import ReportReader
 from tui.facts.report.tables import CONTAMINATION
 from tui.facts.report.winner_sections import winner_sections
+from tui.print.model_usage import USAGE, model_usage
 from tui.print.plain import listing, tables_text
 from tui.print.report import as_html, as_latex, as_markdown, as_text
 from tui.print.summary import outcomes, summary
@@ -317,3 +320,66 @@ def test_best_that_is_accepted_and_confirmed_has_both_marks_in_fleet_and_report(
     state = fold(log.events)
     for surface in (fleet, printed_report):
         assert " += " in surface(state)
+
+
+def test_times_of_the_exam_are_on_the_printed_page_as_in_the_report() -> None:
+    state = fold(timed_again())
+    attempt = state.attempt("vector_add#1/1")
+    printed = "\n".join(verdict_lines("s", attempt, state.instances["vector_add#1"]))
+    assert "timed again for the exam, in new processes and on new values; this speedup counts" in printed
+    (exam_row, *_) = (row for row in printed.splitlines() if "1.28x [1.25, 1.31]" in row)
+    assert "32.2" in exam_row
+    assert "1.28x [1.25, 1.31]" in printed_report(state)
+
+
+def test_device_time_of_baselines_is_told_apart_in_summary_and_report() -> None:
+    log = EventLog(events=list(timed_again()))
+    before = fold(log.events)
+    assert before.device_s == 0
+    log.add(
+        ev.BaselineMeasured(
+            task="starter/softmax", evaluation=story.evaluation(Verdict.CORRECT), device_s=21.0
+        )
+    )
+    state = fold(log.events)
+    for text in (summary(state), printed_report(state)):
+        assert "21 s on devices, 21 s of it for baselines" in text
+
+
+def test_tokens_from_a_cache_are_unknown_where_no_call_says_how_many() -> None:
+    (known, *_) = model_usage(fold(timed_again()))
+    silent = [
+        msgspec.structs.replace(event, usage=msgspec.structs.replace(event.usage, cached_tokens=None))
+        if isinstance(event, ev.CallFinished)
+        else event
+        for event in timed_again()
+    ]
+    (usage, *_) = model_usage(fold(silent))
+    assert (known.cached_tokens or 0) > 0
+    assert usage.cached_tokens is None
+    assert "cached" not in listing(USAGE, [usage])
+    told = msgspec.structs.replace(usage, cached_tokens=0)
+    assert "cached" in listing(USAGE, [told]), "a server that says 0 is believed"
+
+
+def test_nothing_runs_in_a_session_whose_engine_stopped() -> None:
+    log = EventLog()
+    log.open()
+    log.attempt(BEST, RIGHT_SOURCE, timed(softmax_cases()))
+    log.add(ev.StageStarted(attempt=BEST, stage="performance", device="2", exam=True))
+    assert "exam runs: timing" in exam_sentence(fold(log.events).attempt(BEST), None)
+    log.add(ev.EngineStopped(reason="interrupted"))
+    state = fold(log.events)
+    instance, attempt = state.instances["softmax#1"], state.attempt(BEST)
+    assert doing(state, instance).word == "stopped"
+    head = plain(head_line(state, instance, "softmax#1", attempt, wall=log.wall + 60, width=120))
+    assert head.endswith(" stopped")
+    printed = "\n".join(verdict_lines("s", attempt, instance))
+    review = "\n".join(map(plain, evidence(state, attempt, instance, wall=None, width=200)))
+    for text in (printed, review):
+        assert "exam runs" not in text
+        assert "not examined yet: the best attempt is examined when softmax#1 ends" in text
+    assert "softmax#1 goes on after `wavedeck resume`" in evidence_title(state, attempt, instance, 120)
+    log.add(ev.EngineStarted(host="node17", pid=2, resumed=True))
+    resumed = fold(log.events)
+    assert doing(resumed, resumed.instances["softmax#1"]).word == "queued"

@@ -19,7 +19,7 @@ from sessions.events import AnyEvent
 from sessions.metrics.attempt_row import WEAK
 from sessions.state.folding import fold
 from sessions.state.speed import found_speed
-from tests.support.sessions.journals import finished, timed_again
+from tests.support.sessions.journals import RIGHT_SOURCE, EventLog, finished, timed_again
 from tests.support.sessions.measured_sessions import (
     empty,
     estimated,
@@ -107,6 +107,21 @@ def test_change_counts_lines_and_the_gain_on_its_base() -> None:
     (section,) = attempt_sections(report(measured()))
     row = next(row for row in section.rows if row.key == "softmax#1/1")
     assert row.cells[-1].text.startswith("output y of case")
+    (best_row,) = (row for row in section.rows if row.key == "softmax#1/3")
+    assert "5 of 6" in [cell.text for cell in best_row.cells], "one case has no ratio and counts as 1.00"
+
+
+def test_report_says_why_a_slightly_faster_attempt_is_not_the_best() -> None:
+    def text(faster: float) -> str:
+        log = EventLog()
+        log.open(devices=("2",))
+        log.attempt("softmax#1/1", RIGHT_SOURCE, timed(softmax_cases()))
+        log.attempt("softmax#1/2", RIGHT_SOURCE, timed(softmax_cases(scale=1 / faster)))
+        return as_text(document(report(log.events)))
+
+    tie = "Speedups within 1 % tie: the earlier attempt stays the best."
+    assert tie in text(1.003)
+    assert tie not in text(1.2)
 
 
 def test_title_of_the_session_is_above_its_report() -> None:

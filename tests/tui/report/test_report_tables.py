@@ -158,6 +158,13 @@ def test_winners_are_the_fastest_over_all_sessions() -> None:
     assert [winner.task for winner in section.plots[0].winners] == [Y, X]
 
 
+def test_winner_of_sessions_that_tie_is_the_fastest_as_in_the_best_of_all() -> None:
+    tie = (2.0, 70.0)
+    slower = timed(speedup=2.0, session="first", place=tie)
+    section = table("winners", slower, timed(speedup=2.004, session="second", place=tie))
+    assert [line["session"] for line in cells(section)] == ["second"]
+
+
 def test_failures_are_counted_by_stage_class_and_cheat() -> None:
     refused = {"verdict": Verdict.REJECTED, "error": "no_launch", "stage": "integrity"}
     rows = (

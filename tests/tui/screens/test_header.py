@@ -5,10 +5,11 @@ from __future__ import annotations
 import pytest
 
 from benchmarks.generated_session.eighty_instances import session
+from harness import Verdict
 from sessions import events as ev
 from sessions.state.folding import fold
 from sessions.state.state import InstanceState, SessionState
-from tests.support.sessions import fleets
+from tests.support.sessions import fleets, story
 from tests.support.sessions.journals import EventLog
 from tui.cockpit.data.feed import Feed
 from tui.cockpit.data.replays import Replay, read_story
@@ -146,3 +147,15 @@ def test_head_says_why_an_instance_ended_without_an_attempt() -> None:
     )
     head = head_line(SessionState(), instance, "softmax#1", None, wall=0.0, width=80)
     assert plain(head) == " softmax#1 · ended without an attempt: the model failed (key refused)"
+
+
+def test_limit_of_attempts_counts_the_kernel_that_a_person_gave_besides_the_iterations() -> None:
+    log = EventLog()
+    log.open(iterations=2)
+    log.attempt("softmax#1/1", story.KERNEL, story.evaluation(Verdict.CORRECT), origin=ev.Origin.HUMAN)
+    for number in (2, 3):
+        log.attempt(f"softmax#1/{number}", story.KERNEL, story.evaluation(Verdict.WRONG))
+    state = fold(log.events)
+    instance = state.instances["softmax#1"]
+    head = head_line(state, instance, "softmax#1", instance.attempts[-1], wall=log.wall, width=120)
+    assert "attempt 3 of 3 (limit 3)" in plain(head)

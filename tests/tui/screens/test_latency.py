@@ -10,6 +10,7 @@ from harness import ErrorReport, Evaluation, Latency, Outcome
 from harness.wire.results.latency import Bound, Efficiency, Timed, Window
 from sessions import events as ev
 from sessions.state.folding import fold
+from sessions.state.speed import attempt_speed
 from sessions.state.state import SessionState
 from tests.support.cockpit.cockpits import NARROW, USUAL, RecordingDecider, live, until
 from tests.support.cockpit.pictures import picture
@@ -165,6 +166,27 @@ def test_the_title_gives_the_bound_and_the_measured_part_beside_each_other() -> 
     assert "cold cache" in caption
     assert "speedup: GPU2" in caption
     assert "copy measured here 7.00 TB/s = 88 % of the vendor's peak" in caption
+
+
+def test_times_are_those_of_the_exam_where_the_speedup_is_the_exams() -> None:
+    log = opened("0", "2")
+    log.attempt(ATTEMPT, RIGHT_SOURCE, evaluated("2"))
+    log.exam(ATTEMPT, msgspec.structs.replace(evaluated("0", later=1.5), exam=True))
+    state, timings = of(log.events)
+    speed = attempt_speed(state.attempt(ATTEMPT))
+    assert speed.words in text(title_lines(state.attempt(ATTEMPT), 200))
+    assert "speedup: GPU0" in text(caption_lines(timings, Shown.TIME, 200, ()))
+    row = table(timings)["fp32"]
+    assert (row["GPU0"], row["GPU2"]) == ("195.3", "130.2"), "the verdict's time is on its own GPU"
+    assert row["speedup"] == "1.29", "as in the report: 251.0 us over 195.3 us"
+
+
+def test_caption_says_why_cases_have_no_time() -> None:
+    note = "timing was not whole: 5 of 7 cases have no time: 603 samples were disturbed"
+    log = opened("2")
+    log.attempt(ATTEMPT, RIGHT_SOURCE, msgspec.structs.replace(evaluated(), notes=(note,)))
+    caption = text(caption_lines(of(log.events)[1], Shown.TIME, 200, ()))
+    assert "not timed: 603 samples were disturbed" in caption
 
 
 def test_of_more_gpus_than_fit_those_around_the_cursor_are_shown() -> None:

@@ -9,7 +9,7 @@ import click
 
 from harness import Verdict
 from harness.wire.results.kernel_profile import Profile
-from sessions import JournalTail
+from sessions import JournalTail, SessionState
 from sessions.events import ProfileAsked, ProfileTaken
 from sessions.store.decidable import find_attempt
 from tui.actions.send import give
@@ -101,16 +101,24 @@ def _profile(
     )
     subject = f"the baseline of {attempt}" if of_baseline else attempt
     say(f"{subject} is being profiled, in {opened.name}")
-    taken = _wait(opened, attempt, case=case, after=state.last_seq, of_baseline=of_baseline)
+    taken = _wait(opened, attempt, case=case, before=state, of_baseline=of_baseline)
     if taken.profile is None:
         raise Complaint(taken.failure, code=ExitCode.FAILED)
     return taken.profile
 
 
-def _wait(opened: OpenedSession, attempt: str, *, case: str, after: int, of_baseline: bool) -> ProfileTaken:
-    """Wait for the answer to the request after event `after`. Raises `Complaint` if the engine ends before."""
+def _wait(
+    opened: OpenedSession, attempt: str, *, case: str, before: SessionState, of_baseline: bool
+) -> ProfileTaken:
+    """Wait for the answer to a request, given the state before it. Raises `Complaint` if the engine ends before."""
     live, wanted = opened.home.live(opened.name), (attempt, of_baseline, case)
-    asked = set[int]()
+    # An engine may have ended before it took a profile that was asked for earlier.
+    asked = {
+        earlier.seq
+        for earlier in before.profiles_asked
+        if (earlier.attempt, earlier.of_baseline) == (attempt, of_baseline)
+    }
+    after = before.last_seq
     with JournalTail(live.journal, after=after) as tail:
         while True:
             # Check the lock before reading: then no event of an engine that released the lock is lost.
@@ -126,8 +134,9 @@ def _wait(opened: OpenedSession, attempt: str, *, case: str, after: int, of_base
                 if isinstance(event, ProfileTaken) and event.asked in asked:
                     return event
             if not running:
+                why = f": {reason}" if (reason := opened.state.stopped) else ""
                 raise Complaint(
-                    f"the engine of {opened.name} ended before the profile; see {live.log}",
+                    f"the engine of {opened.name} ended before the profile{why}; see {live.log}",
                     code=ExitCode.FAILED,
                 )
             time.sleep(POLL_S)

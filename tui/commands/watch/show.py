@@ -17,6 +17,7 @@ from tui.facts.attempt import decided_words, origin_words
 from tui.facts.evaluation.certainty import exam_sentence
 from tui.facts.evaluation.page import evaluation_tables
 from tui.facts.evaluation.spread import spread_lines
+from tui.facts.evaluation.times import exam_tables
 from tui.facts.settings_words import REFERENCE_SHOWN
 from tui.print.plain import emit, emit_exactly, emit_json, tables_text
 
@@ -76,6 +77,9 @@ def verdict_lines(session: str, attempt: AttemptState, instance: InstanceState) 
     if any(further):
         yield ""
     yield from filter(None, further)
+    if again := tables_text(exam_tables(attempt.exam)):
+        yield ""
+        yield again
 
 
 def source_of(attempt: AttemptState) -> str:

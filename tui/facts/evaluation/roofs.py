@@ -8,6 +8,11 @@ from harness import Evaluation, Latency
 from harness.wire.results.ratios import FLOORS
 from harness.wire.results.roofs import RoofShare, larger_share, roof_share, trusted_efficiency
 
+NO_PRODUCT = (
+    "Compute peak: no matrix product was measured for the case, so the share is of the vendor's peak."
+)
+"""Explains shares of the vendor's peak among shares of the practical roof."""
+
 
 def peak_share(latency: Latency) -> RoofShare | None:
     """Return the larger share of the vendor's peaks; `None` as in `roof_share`."""
@@ -33,6 +38,11 @@ def roof_range(evaluation: Evaluation) -> tuple[RoofShare, RoofShare] | None:
 def peak_range(evaluation: Evaluation) -> tuple[RoofShare, RoofShare] | None:
     """Return the smallest and the largest share of the vendor's peaks; `None` if no case has a share."""
     return _ends(map(peak_share, evaluation.latency))
+
+
+def has_peak_share(evaluation: Evaluation) -> bool:
+    """Return whether the share of a case is one of the vendor's peak of compute, because no product was measured."""
+    return any(share.is_of_peak for share in map(roof_share, evaluation.latency) if share is not None)
 
 
 def _ends(shares: Iterable[RoofShare | None]) -> tuple[RoofShare, RoofShare] | None:

@@ -14,7 +14,7 @@ from tui.facts.tables import NOTHING, Cell, Column, Number, Row, Table, row
 from tui.facts.vocabulary import UNKNOWN, interval, percent, percent_change, size, speedup
 
 from .certainty import against_words
-from .roofs import peak_share, shortest_us
+from .roofs import NO_PRODUCT, has_peak_share, peak_share, shortest_us
 
 ENERGY = (
     "mJ a call: candidate / baseline, energy of the whole device over plain calls back to back, "
@@ -124,7 +124,7 @@ def _share(timing: Latency) -> Cell:
     if is_launch_bound(timing):
         return Cell(f"{UNKNOWN} launch", "dim")
     share = roof_share(timing) or peak_share(timing)
-    return Cell(f"{percent(share.share)} {share.limit}" if share else "")
+    return Cell(f"{percent(share.share)} {share.limit_words}" if share else "")
 
 
 def is_hidden(timing: Latency, *, baseline: bool = False) -> bool:
@@ -162,8 +162,9 @@ def times_tables(evaluation: Evaluation, baseline: str = "") -> list[Table]:
         *dict.fromkeys(text for timing in latency for text in remarks(timing)),
         ENERGY if any(map(energy_words, latency)) else "",
     )
+    product = NO_PRODUCT if has_peak_share(evaluation) else ""
     return [
-        times.with_sentences(gained, missing_words(evaluation)),
+        times.with_sentences(gained, missing_words(evaluation), product),
         device_table(latency).with_sentences(*notes),
     ]
 
@@ -179,17 +180,30 @@ def missing_words(evaluation: Evaluation) -> str:
 def missing_cases(evaluation: Evaluation) -> list[str]:
     """Return the names of the cases without a ratio, for each reason: `too short on both sides: one-row`."""
     short = [timing.case for timing in evaluation.latency if timing.speedup is None]
-    reasons = (("too short on both sides", short), ("without a latency", evaluation.not_timed))
+    why = f" ({evaluation.why_not_timed})" if evaluation.why_not_timed else ""
+    reasons = (("too short on both sides", short), (f"without a latency{why}", evaluation.not_timed))
     return [f"{reason}: {', '.join(cases)}" for reason, cases in reasons if cases]
 
 
-def serving_table(evaluation: Evaluation) -> Table:
+def exam_tables(exam: Evaluation | None) -> Iterator[Table]:
+    """Yield what the exam timed again, and what it measured about serving, on its own cases."""
+    if exam is None:
+        return
+    if exam.latency:
+        words = "timed again for the exam, in new processes and on new values; this speedup counts"
+        yield Table("").with_sentences(words, style="head")
+        yield from times_tables(exam)
+    if exam.serving:
+        yield serving_table(exam, "serving, measured again in the exam")
+
+
+def serving_table(evaluation: Evaluation, title: str = "serving") -> Table:
     """Return the facts that decide whether a kernel can be served; empty if it is not correct and was not timed."""
     rows = (
         row(Cell(fact.name, "dim"), Cell(fact.value, "warn" if fact.is_obstacle else ""))
         for fact in serving_facts(evaluation)
     )
-    return Table("serving", (Column("", keep=True), Column("")), tuple(rows))
+    return Table(title, (Column("", keep=True), Column("")), tuple(rows))
 
 
 def device_table(latency: Sequence[Latency]) -> Table:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import lru_cache
 from typing import NamedTuple
 
 from harness import Verdict
+from harness.wire.results.ratios import TIE
 from sessions.names import split_attempt
 from sessions.state.findings import finding_words, findings_of
 from sessions.state.speed import Speed, attempt_speed, gain, is_apart
@@ -21,8 +22,9 @@ from tui.facts.vocabulary import FINDING, grouped, letter, moment, percent_chang
 
 from .model import SessionReport, is_best
 from .section import Section, section_of
-from .winner_sections import interval_cell, speed_cell
+from .winner_sections import cases_words, interval_cell, speed_cell
 
+TIE_WORDS = "Speedups within 1 % tie: the earlier attempt stays the best."
 COUNTED = 4096
 """Pairs of texts with remembered counts: a live report asks for them again with each verdict."""
 
@@ -70,6 +72,22 @@ def _changed_lines(before: str, after: str) -> tuple[int, int]:
     return (new - old).total(), (old - new).total()
 
 
+def _has_tie(changes: Sequence[Change]) -> bool:
+    """Return whether an attempt is faster than the best of its instance by so little that they tie."""
+    best = {
+        split_attempt(change.attempt.attempt).instance: change.speed for change in changes if change.is_best
+    }
+    pairs = [
+        (best.get(split_attempt(change.attempt.attempt).instance), change.speed)
+        for change in changes
+        if change.attempt.decision is None
+    ]
+    return any(
+        leader is not None and speed is not None and 1 < speed.value / leader.value <= 1 + TIE
+        for leader, speed in pairs
+    )
+
+
 def report_style(verdict: Verdict | None) -> str:
     """Return the style of a verdict; in a report green is for speedups only."""
     return "" if verdict is Verdict.CORRECT else verdict_style(verdict)
@@ -89,6 +107,12 @@ def _estimate(change: Change) -> str:
     if evaluation is None or evaluation.verdict is not Verdict.CORRECT or change.speed is not None:
         return ""
     return estimate_words(evaluation)
+
+
+def _cases_in_part(change: Change) -> str:
+    """Return `2 of 7` if some cases have no ratio, so that they count as 1.00 in the speedup."""
+    speed = change.speed
+    return "" if speed is None or speed.cases == speed.all_cases else cases_words(speed)
 
 
 def _lines(change: Change) -> str:
@@ -117,6 +141,7 @@ CHANGES: tuple[Field[Change], ...] = (
     ),
     Field(Number("speedup", 9, 10, if_known=True), lambda change: speed_cell(change.speed)),
     Field(Number("95 %", 12, 14, if_known=True, drop=6), lambda change: interval_cell(change.speed)),
+    Field(Number("cases", 6, 8, if_known=True, drop=3), _cases_in_part, "dim"),
     Field(Number("to base", 7, 7, if_known=True, drop=2), lambda change: percent_change(change.gain)),
     Field(Number("estimate", 18, 20, if_known=True, drop=1), _estimate, "dim"),
     Field(Number("lines", 6, 11, if_known=True, drop=5), _lines, "dim"),
@@ -129,6 +154,7 @@ def attempt_sections(report: SessionReport) -> tuple[Section, ...]:
     changes = list(changes_of(report.state))
     to_base = any(change.gain is not None for change in changes)
     apart = any(change.is_apart for change in changes)
+    in_part = any(map(_cases_in_part, changes))
     return (
         section_of(
             "From attempt to attempt",
@@ -137,7 +163,9 @@ def attempt_sections(report: SessionReport) -> tuple[Section, ...]:
             lambda change: change.attempt.attempt,
             "To base: change in speed on the cases that both timed, without an interval." if to_base else "",
             "No figure to base: other hardware or software timed the base." if apart else "",
+            "Cases: those with a ratio, where not all have one; the others count as 1.00." if in_part else "",
             "`*` is the best attempt of its instance." if any(change.is_best for change in changes) else "",
+            TIE_WORDS if _has_tie(changes) else "",
         ),
     )
 

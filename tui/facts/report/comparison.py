@@ -223,7 +223,7 @@ def _speed_section(comparison: Comparison) -> Section:
         fields,
         timed,
         lambda pair: f"task:{pair.task}",
-        f"Speedup of each side's best attempt against {', '.join(baselines)}, as its verdict timed it.",
+        f"Speedup of each side's fastest attempt against {', '.join(baselines)}, as its verdict timed it.",
         f"Not compared: {left_out}." if left_out else "",
     )
 

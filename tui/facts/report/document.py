@@ -63,7 +63,11 @@ def rows_document(
     hardware = {" ".join(filter(None, row.provenance)) for row in rows.counted if row.headline is not None}
     spendings = [
         f"{budget.words(amount)} {unit}".strip()
-        for budget, unit in ((TOKENS, f"tokens{recorded}"), (COST, ""), (DEVICE, "on devices"))
+        for budget, unit in (
+            (TOKENS, f"tokens{recorded}"),
+            (COST, ""),
+            (DEVICE, "on devices, without baselines"),
+        )
         if (amount := spent(rows.rows, budget)) is not None
     ]
     facts = {

@@ -8,7 +8,7 @@ from sessions.metrics.attempt_row import attempt_rows
 from tui.facts.endings import session_ending
 from tui.facts.evaluation.provenance import verification_words
 from tui.facts.settings_words import REFERENCE_SHOWN, method_words
-from tui.facts.spending import device_words, session_spent_words
+from tui.facts.spending import session_device_words, session_spent_words
 from tui.facts.vocabulary import NO_GPU, counted, duration, grouped, money, percent
 
 from .attempt_sections import attempt_sections, decision_sections
@@ -78,8 +78,6 @@ def facts_of(report: SessionReport) -> dict[str, str]:
         "people": ", ".join(filter(None, people)),
         "spent": session_spent_words(state),
         "price": "" if price is None else f"{money(price)} for each solved task",
-        "time": ", ".join(
-            filter(None, (f"{duration(state.worked_s)} of work", device_words(state.device_s)))
-        ),
+        "time": ", ".join(filter(None, (f"{duration(state.worked_s)} of work", session_device_words(state)))),
     }
     return {name: value for name, value in facts.items() if value}

@@ -11,7 +11,7 @@ from sessions.state.speed import MIXED, Speed, baseline_names, found_speed, miss
 from sessions.state.state import Confirmation
 from tui.facts.attempt import origin_words
 from tui.facts.evaluation.counted import estimate_words
-from tui.facts.evaluation.roofs import roof_range, roof_range_words
+from tui.facts.evaluation.roofs import NO_PRODUCT, has_peak_share, roof_range, roof_range_words
 from tui.facts.evaluation.spread import by_gpu_words
 from tui.facts.tables import Cell, Column, Field, Number, Row, columns_of
 from tui.facts.vocabulary import ACCEPTED, CONFIRMED, FINDING, UNKNOWN, WAITS, interval, speed_style
@@ -39,9 +39,8 @@ def interval_cell(speed: Speed | None) -> Cell:
     return Cell("" if ends is None else interval(*ends), speed_style(speed))
 
 
-def _cases(winner: Winner) -> str:
+def cases_words(speed: Speed | None) -> str:
     """Return the cases with a ratio: `6`, or `5 of 6`."""
-    speed = winner.speed
     if speed is None:
         return ""
     return f"{speed.cases}" if speed.cases == speed.all_cases else f"{speed.cases} of {speed.all_cases}"
@@ -99,7 +98,7 @@ WINNERS: tuple[Field[Winner], ...] = (
     Field(Number("speedup", 9, 10, if_known=True), lambda winner: speed_cell(winner.speed)),
     Field(Number("95 %", 12, 14, if_known=True, drop=1), lambda winner: interval_cell(winner.speed)),
     Field(Column("", 3, 3, if_known=True), _marks),
-    Field(Number("cases", 6, 8, if_known=True, drop=4), _cases, "dim"),
+    Field(Number("cases", 6, 8, if_known=True, drop=4), lambda winner: cases_words(winner.speed), "dim"),
     Field(
         Number("exact cases", if_known=True, drop=10),
         lambda winner: winner.speed.exact_words if winner.speed is not None else "",
@@ -115,7 +114,7 @@ WINNERS: tuple[Field[Winner], ...] = (
         Number("before exam", if_known=True, drop=6), lambda winner: speed_cell(found_speed(winner.best)).text
     ),
     Field(Column("against", 7, 12, if_known=True, drop=7), _against, "dim"),
-    Field(Column("device", 6, 16, if_known=True, drop=8), _device, "dim"),
+    Field(Column("device", 6, 24, if_known=True, drop=8), _device, "dim"),
     Field(Column("by GPU", 12, 30, if_known=True, drop=9), lambda winner: by_gpu_words(winner.best)),
 )
 WINNER_COLUMNS = columns_of(WINNERS)
@@ -182,6 +181,8 @@ def _notes(report: SessionReport) -> Iterator[str]:
         yield "`~` is a mean over lower and upper bounds: the true speedup may be above or below."
     if any(roof_range(winner.evaluation) is not None for winner in report.winners):
         yield "Roof: share of the copy or matrix product that this session measured on the device."
+    if any(has_peak_share(winner.evaluation) for winner in report.winners):
+        yield NO_PRODUCT
     if any(_marks(winner).text for winner in report.winners):
         yield "Marks: `!` findings, `?` waits for review, `+` accepted, `=` confirmed by the exam."
     if not report.has_gpu:

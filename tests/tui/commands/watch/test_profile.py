@@ -4,9 +4,13 @@ from __future__ import annotations
 
 import json
 
+import pytest
+
+from engine.errors import AlreadyAsked
 from harness import Verdict
 from sessions import Home
 from sessions import events as ev
+from sessions.store.reconcile import take_up
 from tests.support.command_line import Shell, one_line
 from tests.support.judge.profiles import softmax_profile
 from tests.support.sessions import stored_sessions as stored
@@ -72,3 +76,38 @@ def test_impossible_profile_is_refused_in_one_line(shell: Shell, home: Home) -> 
         refused = shell("profile", *arguments)
         assert words in one_line(refused), arguments
         assert refused.code == ExitCode.USAGE
+
+
+def test_profile_that_an_ended_engine_left_undone_is_taken_by_the_next(
+    shell: Shell, home: Home, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    record(home)
+    with take_up(home, stored.FIRST) as recorder:
+        asked = recorder.record(ev.ProfileAsked(attempt="softmax#1/2", device="0"))
+        recorder.record(ev.EngineStopped(reason="interrupted"))
+
+    def end_at_once(home: Home, session: str) -> None:
+        """Do what an engine does that finds no GPU."""
+        with take_up(home, session) as recorder:
+            recorder.record(ev.EngineStopped(reason="no device '0' on this machine", failed=True))
+
+    def resume(home: Home, session: str) -> None:
+        """Do what the next engine does: take the profile that was asked for."""
+        with take_up(home, session) as recorder:
+            taken = ev.ProfileTaken(
+                attempt="softmax#1/2", asked=asked.seq, profile=softmax_profile(case="wide")
+            )
+            recorder.record(taken)
+            recorder.record(ev.SessionFinished())
+
+    def event_of(*_: object) -> ev.AnyEvent:
+        raise AlreadyAsked("softmax#1/2 is already being profiled; wait for its result")
+
+    monkeypatch.setattr("tui.actions.send.plan_at_rest", lambda *_: None)
+    monkeypatch.setattr("engine.process.commands.event_of", event_of)
+    monkeypatch.setattr("tui.actions.send.resume", end_at_once)
+    assert (
+        "ended before the profile: no device '0' on this machine; see" in shell("profile", "softmax#1/2").err
+    )
+    monkeypatch.setattr("tui.actions.send.resume", resume)
+    assert shell("profile", "softmax#1/2").out.startswith("profile, case wide")

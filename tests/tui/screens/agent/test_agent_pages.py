@@ -186,7 +186,7 @@ def test_speed_page_says_why_nothing_or_not_all_was_measured() -> None:
         correct(speed=latencies()), speedup=None, not_timed=("ragged",), notes=(note,)
     )
     shown = page("speed", part, 200)
-    assert "without a latency: ragged" in " ".join(shown.split())
+    assert "without a latency (ragged: no memory for its inputs): ragged" in " ".join(shown.split())
     assert note in shown
 
 

@@ -40,7 +40,7 @@ def head_line(
         words = f"ended without an attempt: {ending_words(instance.finished)}{cause}"
         room = width - cells((head, DOT))
         return (head, DOT, Span(fit(clean(words), room).rstrip(), "bad" if instance.curable else "dim"))
-    limit = sum(state.phases(instance.key))
+    limit = state.most_attempts(instance.key)
     lineage = (DOT, Span(attempts.lineage(shown)))
     count = (DOT, Span(f"attempt {shown.number} of {len(instance.attempts)}"))
     most = (Span(f" (limit {limit})", "dim"),) if limit else ()
@@ -67,7 +67,8 @@ def _now(
     now = doing(state, instance)
     running = attempts.newest(instance)
     word = now.letter if is_short else now.word
-    if instance.finished is not None or running is None or running.word == "wait":
+    is_over = instance.finished is not None or state.stopped is not None
+    if is_over or running is None or running.word == "wait":
         return Span(now.word, now.style)
     busy = [attempt for attempt in instance.attempts if attempt.word not in ("wait", "exam", "person")]
     name = f"now #{running.number} " if running is not shown else ""

@@ -16,7 +16,7 @@ from tui.facts.evaluation.counted import estimates_table, sampled_table, traffic
 from tui.facts.evaluation.resources import LEGEND, resource_tables
 from tui.facts.evaluation.spread import spread_tables
 from tui.facts.evaluation.stages import stages_table, trust_tables
-from tui.facts.evaluation.times import launches_table, serving_table, times_tables
+from tui.facts.evaluation.times import exam_tables, launches_table, serving_table, times_tables
 from tui.facts.profiling.profile_tables import profile_tables
 from tui.facts.tables import Table
 
@@ -72,10 +72,7 @@ def _speed_tables(attempt: AttemptState, evaluation: Evaluation) -> Iterator[Tab
     yield serving_table(evaluation)
     yield Table("notes").with_sentences(*evaluation.notes, style="warn")
     yield estimates_table(evaluation)
-    if attempt.exam is not None and attempt.exam.latency:
-        words = "timed again for the exam, in new processes and on new values; this speedup counts"
-        yield Table("").with_sentences(words, style="head")
-        yield from times_tables(attempt.exam)
+    yield from exam_tables(attempt.exam)
     yield from spread_tables(attempt)
 
 

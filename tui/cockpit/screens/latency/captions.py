@@ -13,6 +13,7 @@ from tui.cockpit.draw.lines import EMPTY, Line, Span, clean, line, wrap_phrases
 from tui.cockpit.screens.agent.page import paragraph, table_lines
 from tui.facts.evaluation.certainty import against_words, exam_of
 from tui.facts.evaluation.counted import estimates_table
+from tui.facts.evaluation.roofs import has_peak_share
 from tui.facts.evaluation.times import throttle_words
 from tui.facts.evaluation.verdict import failure_words
 from tui.facts.vocabulary import percent, speed_style, verdict_style
@@ -55,6 +56,8 @@ def caption_lines(timings: Timings, shown: Shown, width: int, titles: Collection
     if 0 < len(visible) < len(names):
         parts.append(f"{visible[0]} to {visible[-1]} of {len(names)} GPUs (h l: others)")
     parts += roof_words(timings.evaluation)
+    if timings.evaluation.why_not_timed:
+        parts.append(f"not timed: {clean(timings.evaluation.why_not_timed)}")
     if "spread" in titles:
         parts.append("spread: (max - min) / median")
     return in_lines([Span(part, "dim") for part in parts], width)
@@ -70,6 +73,8 @@ def roof_words(evaluation: Evaluation) -> list[str]:
     limits = {limit_word(latency) for latency in evaluation.latency}
     if roofs.flops_per_s is not None and "compute" in limits:
         words.append(f"matrix product measured here {roofs.flops_per_s / 1e12:.0f} TFLOP/s")
+    if has_peak_share(evaluation):
+        words.append("compute peak: the vendor's, no product measured")
     return words or ["roof: not measured"]
 
 

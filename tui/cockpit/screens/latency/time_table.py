@@ -121,10 +121,10 @@ def speedup_cells(latency: Latency | None) -> tuple[Cell, Cell]:
 
 
 def limit_word(latency: Latency | None) -> str:
-    """Return what limits the candidate in a case: `memory`, `compute` or `launch`; `-` if unknown."""
+    """Return what limits the candidate in a case: `memory`, `compute`, `compute peak` or `launch`; `-` if unknown."""
     if latency is None:
         return UNKNOWN
     if is_launch_bound(latency):
         return "launch"
     share = roof_share(latency)
-    return UNKNOWN if share is None else share.limit
+    return UNKNOWN if share is None else share.limit_words

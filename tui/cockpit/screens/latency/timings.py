@@ -9,6 +9,7 @@ from string import ascii_uppercase
 
 from harness import Evaluation, Latency, Verdict
 from sessions.events import WinnerMeasured
+from sessions.state.speed import timed_evaluation
 from sessions.state.state import AttemptState, InstanceState, SessionState
 from tui.actions.line import gpus_of
 from tui.facts.evaluation.times import is_hidden
@@ -54,7 +55,7 @@ class Timings:
     attempt: AttemptState
     evaluation: Evaluation
     device: str
-    """The GPU of the speedup: there the verdict was given."""
+    """The GPU of the speedup: there the exam timed the attempt again, else the verdict did."""
     devices: tuple[str, ...]
     cases: tuple[Case, ...]
     by_place: dict[tuple[str, str], Latency]
@@ -82,20 +83,27 @@ class Timings:
 
 
 def timings_of(state: SessionState, attempt: AttemptState) -> Timings | None:
-    """Return the times of an attempt; `None` if no GPU timed it."""
-    evaluation = attempt.evaluation
+    """Return the times of an attempt, of its exam if that timed it again; `None` if no GPU timed it."""
+    verdict, evaluation = attempt.evaluation, timed_evaluation(attempt)
     measured = {again.device: again for again in attempt.spread}
-    if evaluation is None or not (
-        evaluation.latency or any(again.evaluation.latency for again in measured.values())
+    if (
+        verdict is None
+        or evaluation is None
+        or not (evaluation.latency or any(again.evaluation.latency for again in measured.values()))
     ):
         return None
     own = evaluation.device if evaluation.latency else _first_timed(attempt.spread)
-    by_place = {
-        (latency.device, latency.case): latency
-        for again in attempt.spread
-        if again.device != own or not evaluation.latency
-        for latency in again.evaluation.latency
-    } | {(latency.device, latency.case): latency for latency in evaluation.latency}
+    # On another GPU than the exam's, the times of the verdict are shown until it is measured again.
+    by_place = (
+        {(latency.device, latency.case): latency for latency in verdict.latency if latency.device != own}
+        | {
+            (latency.device, latency.case): latency
+            for again in attempt.spread
+            if again.device != own or not evaluation.latency
+            for latency in again.evaluation.latency
+        }
+        | {(latency.device, latency.case): latency for latency in evaluation.latency}
+    )
     devices = tuple(dict.fromkeys([*gpus_of(state), *sorted({device for device, _ in by_place})]))
     timed = {device for device, _ in by_place}
     repeated = measured.get(own) if evaluation.latency else None
@@ -104,7 +112,7 @@ def timings_of(state: SessionState, attempt: AttemptState) -> Timings | None:
         evaluation,
         own,
         devices,
-        _cases(evaluation, tuple(case for _, case in by_place)),
+        _cases(verdict, evaluation, tuple(case for _, case in by_place)),
         by_place,
         {latency.case: latency for latency in repeated.evaluation.latency} if repeated is not None else {},
         {
@@ -119,11 +127,12 @@ def _first_timed(spread: list[WinnerMeasured]) -> str:
     return min(again.device for again in spread if again.evaluation.latency)
 
 
-def _cases(evaluation: Evaluation, measured: tuple[str, ...]) -> tuple[Case, ...]:
+def _cases(verdict: Evaluation, evaluation: Evaluation, measured: tuple[str, ...]) -> tuple[Case, ...]:
+    """The cases of a timed evaluation, with the sizes that only the verdict's has."""
     names = dict.fromkeys([*(latency.case for latency in evaluation.latency), *measured])
     names |= dict.fromkeys(name for name in evaluation.not_timed if name not in names)
-    shapes = {sampled.case: sampled.sizes for sampled in evaluation.sampled}
-    shapes |= {estimate.case: estimate.sizes for estimate in evaluation.estimate if estimate.of_device}
+    shapes = {sampled.case: sampled.sizes for sampled in verdict.sampled}
+    shapes |= {estimate.case: estimate.sizes for estimate in verdict.estimate if estimate.of_device}
     return tuple(
         Case(case_letter(place), name, shape_words(shapes.get(name, {}))) for place, name in enumerate(names)
     )

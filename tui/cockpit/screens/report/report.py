@@ -64,7 +64,7 @@ Every attempt, by instance. `enter` opens it.
 
 *        the best of its instance
 to base  change in speed against its base, on the cases that both timed;
-         it has no interval
+         it has no interval; a case that only one timed exactly is left out
 lines    added and removed against its base
 """,
     "verdicts": "Attempts by stage, and by verdict and class of error. `enter` opens the newest one.",

@@ -87,7 +87,7 @@ def _facts(
         yield "exam", [Span(clean(exam.sentence), exam.style)] if exam is not None else []
         yield from _findings(attempt)
         timed = timed_evaluation(attempt) or evaluation
-        yield "serving", list(_serving(timed)) if timed.serving else []
+        yield "serving", list(_serving(timed, evaluation)) if timed.serving else []
         yield "resources", _resources(state, attempt, instance, evaluation)
         base = base_of(state, attempt)
         if base is not None and base.evaluation is not None:
@@ -135,7 +135,8 @@ def _claim(state: SessionState, attempt: AttemptState, evaluation: Evaluation) -
     for ends, words in ((roof_range(evaluation), "the roof"), (peak_range(evaluation), "the vendor's peak")):
         if ends is not None:
             shares = dict.fromkeys(vocabulary.percent(end.share) for end in ends)
-            measured.append(Span(f"{' to '.join(shares)} of {words}"))
+            peak = " or of the peak of compute" if any(end.is_of_peak for end in ends) else ""
+            measured.append(Span(f"{' to '.join(shares)} of {words}{peak}"))
             break
     yield "measured", measured
 
@@ -172,12 +173,14 @@ def about(attempt: AttemptState, room: int) -> str:
     return whole if model and cell_len(whole) <= room else head
 
 
-def standing_words(attempt: AttemptState, instance: InstanceState) -> Span:
+def standing_words(state: SessionState, attempt: AttemptState, instance: InstanceState) -> Span:
     """Return whether the instance waits for the decision: `softmax#3 WAITS for your decision`, or its state."""
     if attempt.waiting:
         return Span(f"{instance.key} WAITS for your decision", "warn")
     if instance.finished is not None:
         return Span(f"{instance.key} ended ({instance.finished.replace('_', ' ')}), nothing waits", "dim")
+    if state.stopped is not None:
+        return Span(f"{instance.key} goes on after `wavedeck resume`", "dim")
     return Span(f"{instance.key} goes on", "busy")
 
 
@@ -224,9 +227,9 @@ def session_name(state: SessionState) -> str:
     return state.started.session if state.started is not None else ""
 
 
-def evidence_title(attempt: AttemptState, instance: InstanceState, room: int) -> str:
+def evidence_title(state: SessionState, attempt: AttemptState, instance: InstanceState, room: int) -> str:
     """Return the title of the evidence, as markup: the attempt, and in its colour whether the instance waits."""
-    standing = standing_words(attempt, instance)
+    standing = standing_words(state, attempt, instance)
     style = {"warn": "bold $warning", "busy": "$primary"}.get(standing.style, "$wd-dim")
     head = about(attempt, room - cell_len(standing.text) - 2 * len(GAP))
     return f"{escaped(head)}{GAP}[{style}]{escaped(standing.text)}[/]"
@@ -269,9 +272,17 @@ def _findings(attempt: AttemptState) -> Iterator[Fact]:
         yield "", [Span(f"{len(findings) - MOST_FINDINGS} more: enter opens the attempt", "dim")]
 
 
-def _serving(evaluation: Evaluation) -> Iterator[Span]:
-    for fact in serving_facts(evaluation):
+def _serving(timed: Evaluation, found: Evaluation) -> Iterator[Span]:
+    """The facts of the evaluation whose times count, then the obstacles that only the verdict found before an exam."""
+    if timed is not found:
+        yield Span("measured again in the exam:")
+    facts = serving_facts(timed)
+    for fact in facts:
         yield Span(clean(f"{fact.name}: {fact.value}"), "warn" if fact.is_obstacle else "")
+    obstacles = {fact.name for fact in facts if fact.is_obstacle}
+    for fact in serving_facts(found):
+        if fact.is_obstacle and fact.name not in obstacles:
+            yield Span(clean(f"before the exam, {fact.name}: {fact.value}"), "warn")
 
 
 def _resources(

@@ -199,7 +199,7 @@ recorded. `u` undoes the decision under the cursor, else your latest one.
         if entry is not None:
             self._draw_evidence(entry)
             room = self.evidence.size.width - 4
-            set_title(self.evidence, evidence_title(entry.attempt, entry.instance, room))
+            set_title(self.evidence, evidence_title(self.feed.state, entry.attempt, entry.instance, room))
             self.code.show_attempt(state, entry.instance, entry.attempt)
             return
         words = review_queue.empty_words(state, over=over)
