@@ -270,10 +270,10 @@ def install(venv: Path, system: dict[str, Any], progress: Progress) -> None:
         # pip uses one core, and torch is half of all bytes: two processes install. What torch itself needs comes last.
         # Torch is compiled while pip resolves the rest. The last pass compiles again what was half written.
         torch = Installing(pip_command(venv, "--no-deps", TORCH, TRITON), progress)
-        others = Installing(pip_command(venv, "--no-warn-conflicts", *ours), progress)
+        tools = Installing(pip_command(venv, "--no-warn-conflicts", *ours), progress)
         torch.expect_success()
         compiling = subprocess.Popen(compile_command(venv), cwd=ROOT)
-        others.expect_success()
+        tools.expect_success()
         Installing(pip_command(venv, TORCH, TRITON), progress).expect_success()
     progress.step("byte code")
     if compiling is not None:
