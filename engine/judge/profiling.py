@@ -9,7 +9,7 @@ from engine.judge.bench import Bench
 from harness import Evaluation, HarnessError
 from harness.wire.errors import NoDeviceLeft
 from harness.wire.results.latency import Latency
-from harness.wire.results.roofs import roof_share
+from harness.wire.results.roofs import is_shorter_than_launch, roof_share
 from sessions.events import ProfileAsked, ProfileTaken
 from sessions.store.decidable import find_attempt
 from suites import Task
@@ -37,9 +37,7 @@ def case_to_profile(task: Task, evaluation: Evaluation | None, name: str = "") -
 def _share_with_room(latency: Latency) -> float | None:
     """The share of its practical roof that a case reaches; `None` if at the roof it would take less than an empty kernel."""
     reached = roof_share(latency)
-    if reached is None or reached.share * latency.candidate_ms < (latency.floor_ms or 0.0):
-        return None
-    return reached.share
+    return None if reached is None or is_shorter_than_launch(latency) else reached.share
 
 
 async def take_asked(bench: Bench, tasks: Sequence[Task], request: ProfileAsked) -> None:

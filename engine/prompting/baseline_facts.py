@@ -72,7 +72,7 @@ def baseline_facts(
 
 
 def practical_roofs(evaluation: Evaluation) -> str:
-    """Returns the measured copy and matrix product of the device in one sentence; empty if neither is known."""
+    """Returns the device's measured copy, matrix product and empty kernel in one sentence; empty without a roof."""
     used = [latency.efficiency for latency in evaluation.latency if latency.efficiency is not None]
     copies = [case.bytes_per_s / case.io_measured for case in used if case.io_measured]
     products = [case.flops_per_s / case.mfu_measured for case in used if case.mfu_measured]
@@ -80,5 +80,9 @@ def practical_roofs(evaluation: Evaluation) -> str:
         f"a copy moves {max(copies) / 1e12:.2f} TB/s" if copies else "",
         f"a matrix product reaches {max(products) / 1e12:.0f} TFLOP/s" if products else "",
     ]
+    floors = [latency.floor_ms for latency in evaluation.latency if latency.floor_ms]
     known = [part for part in parts if part]
-    return f"Measured on this device: {' and '.join(known)}." if known else ""
+    if not known:
+        return ""
+    empty = f"; an empty kernel takes {min(floors) * 1e3:.2f} us" if floors else ""
+    return f"Measured on this device: {' and '.join(known)}{empty}."

@@ -45,18 +45,18 @@ def case_speeds(evaluation: Evaluation) -> dict[str, float]:
 def better_elsewhere(best: Evaluation, others: Sequence[tuple[str, Evaluation]]) -> dict[str, Better]:
     """Returns, by case, the fastest other attempt if it is clearly faster than the best one.
 
-    Attempts are compared only if all were timed, or none, and with the same hardware and software.
+    Attempts are compared only if all were timed, or none, and with the same hardware and software. A case in which the
+    best one was not timed or not estimated is left out: nothing says that it is slower there.
     """
-    own = case_speeds(best)
+    # A timed case without a ratio counts as 1.00 in the rank.
+    own = dict.fromkeys((latency.case for latency in best.latency), 1.0) | case_speeds(best)
     clearly = CLEARLY if best.latency else 1 + ESTIMATE_TIE
-    # A timed case without a ratio counts as 1.00 in the rank; a case that was not estimated is not known to be slower.
-    unknown = 1.0 if best.latency else math.inf
     better: dict[str, tuple[float, str]] = {}
     for attempt, evaluation in others:
         if bool(evaluation.latency) != bool(best.latency) or not are_comparable(evaluation, best):
             continue
         for case, speed in case_speeds(evaluation).items():
-            if speed > clearly * own.get(case, unknown) and speed > better.get(case, (0.0, ""))[0]:
+            if speed > clearly * own.get(case, math.inf) and speed > better.get(case, (0.0, ""))[0]:
                 better[case] = (speed, attempt)
     timed = bool(best.latency)
     return {

@@ -14,6 +14,7 @@ from msgspec.structs import replace
 from harness import Evaluation, Target, Traffic, Verdict
 from harness.hardware.product import Product
 from harness.stages.estimates.roofline import estimate
+from harness.wire.messages.guest import GPU_FAULT
 from sessions.state.ranking import LAUNCH_BOUND_US
 from sessions.state.speed import are_comparable
 from suites import Case, Output, Task, baseline_source, task_cost
@@ -29,6 +30,8 @@ LINE_CHARACTERS = 240
 SAME = 80
 """Characters of two messages that are compared."""
 NOTES = 6
+RAISED = " raised "
+"""Part of the reason for a missing sample if the kernel failed in it: the interpreter names a cause, a GPU none."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,7 +162,26 @@ def error_facts(candidate: JudgedCandidate) -> ErrorFacts:
         line_text=lines[error.line - 1].strip() if in_source and error.line else "",
         trace="\n".join(error.trace.splitlines()[-TRACE_LINES:]),
         mismatch=mismatch_words(evaluation),
-        notes=(*(finding.text for finding in evaluation.findings), *evaluation.notes)[:NOTES],
+        notes=(
+            *fault_notes(evaluation),
+            *(finding.text for finding in evaluation.findings),
+            *evaluation.notes,
+        )[:NOTES],
+    )
+
+
+def fault_notes(evaluation: Evaluation) -> tuple[str, ...]:
+    """Returns what the line and the message of a fault of the GPU do not say; empty for other errors."""
+    if evaluation.error is None or evaluation.error.kind != GPU_FAULT:
+        return ()
+    late = "a GPU reports a fault late: any launch of the call up to the named line can be the cause, not only the launch there"
+    return (
+        late,
+        *(
+            f"{case} in the interpreter: {why}"
+            for case, why in evaluation.not_sampled.items()
+            if RAISED in why
+        ),
     )
 
 
@@ -243,7 +265,15 @@ def below_words(lower: JudgedCandidate, higher: JudgedCandidate) -> str:
     worse = better_elsewhere(lower.evaluation, [(higher.attempt, higher.evaluation)])
     slower = "slower" if lower.evaluation.latency else "worse"
     cases = f"; {slower} in {', '.join(worse)}" if worse else ""
-    return f"ranks below {higher.attempt}: {lower.why_below(higher)}{cases}"
+    untimed = untimed_beside(lower, higher)
+    missing = f"; not timed, and counted as 1.00x, in {', '.join(untimed)}" if untimed else ""
+    return f"ranks below {higher.attempt}: {lower.why_below(higher)}{cases}{missing}"
+
+
+def untimed_beside(lower: JudgedCandidate, higher: JudgedCandidate) -> list[str]:
+    """Returns the cases in which only `higher` was timed; none if `lower` was not timed at all."""
+    timed = {latency.case for latency in lower.evaluation.latency}
+    return [latency.case for latency in higher.evaluation.latency if timed and latency.case not in timed]
 
 
 def shorten(text: str, characters: int) -> str:

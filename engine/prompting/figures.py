@@ -12,18 +12,23 @@ from dataclasses import dataclass
 from harness import Evaluation, Latency, Traffic
 from harness.wire.results.evaluation import SampledTraffic
 from harness.wire.results.latency import Bound, LaunchTime, Outcome
+from harness.wire.results.roofs import is_launch_bound, is_shorter_than_launch
 from sessions.state.ranking import (
     ESTIMATE_TIE,
     estimate_coverage,
     estimated_slowdown,
     improvable,
     long_estimates,
+    own_kernels,
 )
 from sessions.state.speed import are_comparable, speed_of
 
+from .markdown import number
 from .standouts import resource_legend, resource_lines, standouts
 
 RESOURCE_LINES = 12
+SLOWER = 0.98
+"""A case's clock is named below this share of the highest: smaller differences change no conclusion."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +40,7 @@ class TimedRow:
     speedup: str
     """Ratio to the baseline with its 95 % interval, or why there is none."""
     roof: str
-    """Share of the practical roof; empty if unknown."""
+    """Distance to the limit, as by `roof_words`; empty if unknown."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +69,7 @@ def timed_rows(evaluation: Evaluation) -> tuple[TimedRow, ...]:
     return tuple(
         TimedRow(
             case=latency.case,
-            time_us=latency.candidate_ms * 1e3,
+            time_us=rounded(latency.candidate_ms * 1e3),
             speedup=speedup_words(latency),
             roof=roof_words(latency),
         )
@@ -82,12 +87,25 @@ def too_short_cases(evaluation: Evaluation) -> list[str]:
     ]
 
 
+def too_short_words(evaluation: Evaluation) -> list[str]:
+    """Returns the cases of `too_short_cases` with both times: `thin (1.21 us, baseline 1.56 us)`."""
+    short = too_short_cases(evaluation)
+    return [
+        f"{latency.case} ({number(latency.candidate_ms * 1e3)} us, baseline {number(latency.baseline_ms * 1e3)} us)"
+        for latency in evaluation.latency
+        if latency.case in short and latency.device == evaluation.device
+    ]
+
+
 def speedup_words(latency: Latency) -> str:
-    """Returns the speedup of a case that has one: `1.29x (1.27 to 1.31)`, or `>=37.0x`."""
+    """Returns the speedup of a case that has one: `1.29x (1.27 to 1.31)`, or `>=37.0x` and why it is a bound."""
     if latency.speedup is None:
         raise ValueError(f"{latency.case} has no speedup: {latency.outcome}")
     ratio = f"{latency.bound.sign}{times(latency.speedup)}"
-    if latency.ci is None or latency.bound is not Bound.NONE:
+    if latency.bound is not Bound.NONE:
+        side = "" if latency.bound is Bound.AT_LEAST else "the baseline is "
+        return f"{ratio} ({side}too short for an exact ratio)"
+    if latency.ci is None:
         return ratio
     unresolved = ", not resolved" if latency.outcome is Outcome.NOT_RESOLVED else ""
     low, high = (f"{bound:.3f}" if bound < 10 else f"{bound:.1f}" for bound in latency.ci)
@@ -100,48 +118,87 @@ def times(ratio: float) -> str:
 
 
 def roof_words(latency: Latency) -> str:
-    """Returns the larger share of the two practical roofs: `92 % of a copy` or `61 % of a product`."""
+    """Returns how far a case is from its limit: `92% of a copy`, `61% of a product`, or `3.75x an empty kernel`.
+
+    A product that was not measured, as of int8, counts by the vendor's peak. An empty kernel is the limit of a case that would
+    take less time than a launch at its roof.
+    """
     used = latency.efficiency
-    if used is None:
+    if latency.floor_ms and (is_launch_bound(latency) or is_shorter_than_launch(latency)):
+        return f"{times(latency.candidate_ms / latency.floor_ms)} an empty kernel"
+    if used is None or used.suspect:
         return ""
-    shares = [(used.io_measured, "of a copy"), (used.mfu_measured, "of a product")]
-    known = [(share, words) for share, words in shares if share is not None]
-    if not known:
-        peaks = [(used.io_utilisation, "of peak bandwidth"), (used.mfu, "of peak FLOP/s")]
-        known = [(share, words) for share, words in peaks if share is not None]
-    if not known:
-        return ""
-    share, words = max(known)
-    return f"{share:.0%} {words}"
+    memory = ((used.io_measured, "of a copy"), (used.io_utilisation, "of peak bandwidth"))
+    compute = ((used.mfu_measured, "of a product"), (used.mfu, "of peak FLOP/s"))
+    shares = [
+        next((share, words) for share, words in side if share is not None)
+        for side in (memory, compute)
+        if any(share is not None for share, _ in side)
+    ]
+    share, words = max(shares, default=(None, ""))
+    return "" if share is None else f"{share:.0%} {words}"
+
+
+def rounded(value: float) -> float:
+    """Returns a value with four significant digits, as prompts show it."""
+    return float(f"{value:.4g}")
 
 
 def launch_lines(evaluation: Evaluation) -> list[str]:
-    """Returns the time by launch of each case whose call makes several launches, with the baseline's beside it."""
-    lines = []
+    """Returns the time by launch of each case where a side makes several launches, with the baseline's beside it.
+
+    Only launches of a tape can be timed one by one; one line names the cases without a tape.
+    """
+    lines, without_tape = [], []
     for latency in evaluation.latency:
-        if latency.device != evaluation.device or not (latency.launches or latency.baseline_launches):
+        if latency.device != evaluation.device:
             continue
-        sides = [
-            f"{name} {launch_words(launches)}"
-            for name, launches in (("this kernel", latency.launches), ("baseline", latency.baseline_launches))
-            if launches
-        ]
-        lines.append(f"{latency.case}: {'; '.join(sides)}")
+        kernels = {kernel.kernel for kernel in own_kernels(evaluation) if latency.case in kernel.cases}
+        if latency.confirmed != "tape":
+            without_tape += [latency.case] if len(kernels) > 1 else []
+            continue
+        if not (latency.launches or latency.baseline_launches):
+            continue
+        sides = {
+            "this kernel": launch_words(latency.launches),
+            "baseline": launch_words(latency.baseline_launches),
+        }
+        lines.append(
+            f"{latency.case}: {'; '.join(f'{side} {words}' for side, words in sides.items() if words)}"
+        )
+    if without_tape:
+        lines.append(f"{', '.join(without_tape)}: the launches of this kernel could not be timed one by one")
     return lines
 
 
 def launch_words(launches: Sequence[LaunchTime]) -> str:
     """Returns the launches of one call with their times: `partial 3.2 us, combine 1.1 us`."""
-    return ", ".join(f"{launch.kernel} {launch.ms * 1e3:.3g} us" for launch in launches)
+    return ", ".join(f"{launch.kernel} {_three_digits(launch.ms * 1e3)} us" for launch in launches)
+
+
+def _three_digits(value: float) -> str:
+    """A value with at least three digits and no exponent: `4290`, `18.9`, `1.5`."""
+    return f"{value:.0f}" if value >= 100 else f"{value:.3g}"
 
 
 def device_words(evaluation: Evaluation) -> str:
-    """Returns the device's state during timing: `at 1755 MHz and 412 W`; empty if unknown."""
+    """Returns the device's state during timing: `at 1980 MHz (square 1800) and 412 W`; empty if unknown.
+
+    Clocks are those of the samples that count. What held the clock back is named if a case ran at a lower one.
+    """
     window = evaluation.latency[0].window if evaluation.latency else None
-    if window is None or window.clock_mhz is None:
+    clocks = {
+        latency.case: latency.candidate.clock_mhz
+        for latency in evaluation.latency
+        if latency.candidate is not None and latency.candidate.clock_mhz is not None
+    }
+    usual = max(clocks.values(), default=None if window is None else window.clock_mhz)
+    if window is None or usual is None:
         return ""
+    lower = ", ".join(f"{case} {clock}" for case, clock in clocks.items() if clock < SLOWER * usual)
     power = "" if window.power_w is None else f" and {window.power_w:.0f} W"
-    return f"at {window.clock_mhz} MHz{power}"
+    reasons = f"; held back by: {', '.join(window.throttled)}" if lower and window.throttled else ""
+    return f"at {usual} MHz{f' ({lower})' if lower else ''}{power}{reasons}"
 
 
 def estimated_rows(evaluation: Evaluation) -> tuple[EstimatedRow, ...]:
@@ -200,8 +257,8 @@ def achieved(evaluation: Evaluation) -> str:
     """Returns the speed of a correct kernel in one line: measured figures if it was timed, else estimates."""
     speed = speed_of(evaluation)
     if speed is not None:
-        exact = f" ({speed.exact_words})" if speed.exact is not None else ""
-        return f"{speed} the baseline by {speed.mean}{exact}"
+        alone = f" (cases with an exact ratio alone: {speed.exact_words})" if speed.exact is not None else ""
+        return f"{speed} the baseline by {speed.mean}{alone}"
     parts = ["no case has a ratio to the baseline"] if evaluation.latency else []
     slowdown = estimated_slowdown(evaluation)
     if slowdown is not None:
@@ -240,7 +297,7 @@ class Measurements:
     timed: Sequence[TimedRow]
     """Empty if no case has a ratio."""
     too_short: Sequence[str]
-    """Timed cases without a ratio."""
+    """Timed cases without a ratio, with both times."""
     device_state: str
     """Clock and power during timing; empty if unknown."""
     launches: Sequence[str]
@@ -265,7 +322,7 @@ class Measurements:
 
 def measurements(evaluation: Evaluation, profile: str = "") -> Measurements:
     """Returns the figures on a correct candidate's performance; `profile` is a paragraph of a profiler's counts."""
-    timed, too_short = timed_rows(evaluation), too_short_cases(evaluation)
+    timed, too_short = timed_rows(evaluation), too_short_words(evaluation)
     return Measurements(
         summary=achieved(evaluation),
         timed=timed,

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 from engine.prompting.comparison import better_elsewhere, changed_functions
 from engine.prompting.comparison import code_difference as source_difference
-from engine.prompting.facts import below_words, lost_ground
+from engine.prompting.facts import below_words, lost_ground, untimed_beside
 from engine.prompting.figures import measurements, too_short_cases
 from engine.prompting.judged import JudgedCandidate
 from sessions.state.code_facts import code_difference
@@ -77,7 +77,9 @@ def optimizer_facts(
     shown = [candidate for candidate in others if not short or candidate.attempt == latest]
     needed = {candidate.attempt for candidate in better.values()} | {latest}
     figures = measurements(best.evaluation)
-    ground = lost_ground(best, last) if last and last.attempt != best.attempt else ""
+    # Nothing says that a candidate is no gain if it was not timed in a case of the best one.
+    is_behind = last is not None and last.attempt != best.attempt and not untimed_beside(last, best)
+    ground = lost_ground(best, last) if last is not None and is_behind else ""
     if ground and latest in {candidate.attempt for candidate in shown}:
         ground = f"It is {latest}."
     if not short and best.before is not None and (words := code_words(best.before, best)):

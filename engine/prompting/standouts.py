@@ -10,14 +10,24 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from harness import Evaluation, KernelResources
 from harness.wire.results.evaluation import GridFit
-from sessions.state.ranking import LAUNCH_BOUND_US, WIDEST_BITS, long_estimates, own_kernels
+from sessions.state.ranking import (
+    LAUNCH_BOUND_US,
+    WIDEST_BITS,
+    chosen_cases,
+    is_chosen,
+    long_estimates,
+    own_kernels,
+)
+from sessions.state.speed import speed_of
 
 NARROW_BITS = 64
 """Loads with fewer bits per lane waste bandwidth."""
+MOSTLY = 2
+"""Loads are narrow if their instructions load more than this multiple of what the wide ones load."""
 MUCH_IDLE = 0.25
 """Smallest idle share of a device's places, and of its units, that is reported."""
 MUCH_TIME = 0.2
-"""Smallest share of a call that a launch takes if its grid is reported."""
+"""Smallest share of a call that a launch takes if its loads or its grid are reported."""
 MUCH_COST = 0.1
 """Smallest share of all cases' least time that a case takes if its grid is reported."""
 DEFAULTS = ("num_ctas: 1", "maxnreg: None", "pre_hook: None", "ir_override: None")
@@ -30,6 +40,7 @@ def standouts(evaluation: Evaluation) -> list[str]:
     """Returns the sentences for a prompt."""
     return [
         *unsampled_cases(evaluation),
+        *untimed_cases(evaluation),
         *spills(evaluation),
         *narrow_loads(evaluation),
         *idle_units(evaluation),
@@ -53,35 +64,64 @@ def unsampled_cases(evaluation: Evaluation) -> list[str]:
     ]
 
 
+def untimed_cases(evaluation: Evaluation) -> list[str]:
+    """Returns a sentence about the cases of a timed kernel that have no time; none if no case has a ratio."""
+    speed = speed_of(evaluation)
+    named = ", ".join(dict.fromkeys(case.partition(" on GPU ")[0] for case in evaluation.not_timed))
+    return [f"Not timed, and counted as 1.00x: {named}."] if speed is not None and named else []
+
+
 def spills(evaluation: Evaluation) -> Iterator[str]:
-    """Yield one sentence per target about its first kernel that spills."""
+    """Yield one sentence per target about its first kernel that spills; configs that were not chosen do not count."""
     for target, kernels in evaluation.resources.items():
         for kernel in kernels:
-            if kernel.vgpr_spills or kernel.spill_bytes:
+            cases = chosen_cases(evaluation, kernel)
+            if (kernel.vgpr_spills or kernel.spill_bytes) and cases:
                 amount = (
                     f"{kernel.vgpr_spills} vector registers"
                     if kernel.vgpr_spills
                     else f"{kernel.spill_bytes} bytes"
                 )
-                yield f"`{kernel.kernel}` spills {amount} on {target}: use a smaller tile or more warps."
+                where = f"in {', '.join(cases)} on {target}"
+                yield f"`{kernel.kernel}` spills {amount} {where}: use a smaller tile or more warps."
                 break
 
 
 def narrow_loads(evaluation: Evaluation) -> list[str]:
-    """Returns one sentence per kernel and width about the long cases in which even its widest loads are narrow."""
+    """Returns one sentence per kernel and width about the long cases in which it loads narrowly.
+
+    Helpers that take little of the call do not count. Of an autotuned kernel the chosen config counts; if no choice is
+    known, every config must load narrowly.
+    """
     long = {estimate.case for estimate in long_estimates(evaluation)}
-    cases: dict[tuple[str, int], list[str]] = {}
+    widths: dict[tuple[str, str], list[str]] = {}
     for kernel in own_kernels(evaluation):
-        widest = max((int(bits) for bits in kernel.load_widths), default=None)
-        if widest is not None and widest < NARROW_BITS:
-            shown = [case for case in kernel.cases if case in long or not long]
-            cases.setdefault((kernel.kernel, widest), []).extend(shown)
+        for case in chosen_cases(evaluation, kernel):
+            is_long = case in long or not long
+            if is_long and share_of_call(evaluation, kernel.kernel, case) >= MUCH_TIME:
+                widths.setdefault((kernel.kernel, case), []).append(narrow_width(kernel))
+    cases: dict[tuple[str, str], list[str]] = {}
+    for (name, case), of_configs in widths.items():
+        if all(of_configs):
+            cases.setdefault((name, of_configs[0]), []).append(case)
     return [
-        f"`{name}` loads at most {widest} bits per lane in {', '.join(dict.fromkeys(named))} ({WIDEST_BITS} are possible): "
+        f"`{name}` loads {width} per lane in {', '.join(named)} ({WIDEST_BITS} are possible): "
         "Triton does not see contiguous, aligned offsets there."
-        for (name, widest), named in cases.items()
-        if named
+        for (name, width), named in cases.items()
     ]
+
+
+def narrow_width(kernel: KernelResources) -> str:
+    """Returns how a binary loads narrowly: `at most 32 bits`, or `mostly 16 bits` beside a few wide loads; else empty.
+
+    A kernel that copies tiles by a descriptor loads widely.
+    """
+    loaded = {int(bits): int(bits) * count for bits, count in kernel.load_widths.items()}
+    wide = sum(amount for bits, amount in loaded.items() if bits >= NARROW_BITS)
+    narrow = {bits: amount for bits, amount in loaded.items() if bits < NARROW_BITS}
+    if kernel.tile_loads or sum(narrow.values()) <= MOSTLY * wide:
+        return ""
+    return f"mostly {max(narrow, key=narrow.__getitem__)} bits" if wide else f"at most {max(narrow)} bits"
 
 
 def idle_units(evaluation: Evaluation) -> list[str]:
@@ -96,9 +136,10 @@ def idle_units(evaluation: Evaluation) -> list[str]:
         (kernel, fit)
         for kernel in own_kernels(evaluation)
         for fit in kernel.fits
-        if min(fit.idle, fit.idle_units / fit.compute_units if fit.rounds == 1 else 1.0) >= MUCH_IDLE
+        if is_chosen(evaluation, kernel, fit.case) is not False
+        and min(fit.idle, fit.idle_units / fit.compute_units if fit.rounds == 1 else 1.0) >= MUCH_IDLE
         and costs.get(fit.case, 0.0) >= max(LAUNCH_BOUND_US, MUCH_COST * total)
-        and share_of_call(evaluation, kernel.kernel, fit.case) >= MUCH_TIME
+        and share_of_fit(evaluation, kernel, fit) >= MUCH_TIME
     ]
     if not wasteful:
         return []
@@ -108,13 +149,15 @@ def idle_units(evaluation: Evaluation) -> list[str]:
 
 def idle_words(kernel: KernelResources, fit: GridFit) -> str:
     """Returns how a grid leaves units without work."""
+    several = sum(grid.case == fit.case for grid in kernel.fits) > 1
+    name = f"{'one launch of ' if several else ''}`{kernel.kernel}`"
     if fit.rounds == 1:
         return (
-            f"In {fit.case} `{kernel.kernel}` has {fit.workgroups} workgroups for {fit.compute_units} units: "
+            f"In {fit.case} {name} has {fit.workgroups} workgroups for {fit.compute_units} units: "
             f"{fit.idle_units} of them have no work."
         )
     return (
-        f"In {fit.case} the grid of `{kernel.kernel}` fills the device {fit.rounds} times, the last time "
+        f"In {fit.case} the grid of {name} fills the device {fit.rounds} times, the last time "
         f"{1 - fit.tail_idle:.0%}: {fit.idle:.0%} of all places have no work."
     )
 
@@ -126,6 +169,21 @@ def share_of_call(evaluation: Evaluation, kernel: str, case: str) -> float:
     if latency is None or not total:
         return 1.0
     return sum(launch.ms for launch in latency.launches if launch.kernel == kernel) / total
+
+
+def share_of_fit(evaluation: Evaluation, kernel: KernelResources, fit: GridFit) -> float:
+    """Returns the share of a call that the launch with this grid takes.
+
+    If it is not known which launch has the grid, all launches of the kernel count.
+    """
+    fits = [grid for grid in kernel.fits if grid.case == fit.case]
+    latency = next((row for row in evaluation.latency if row.case == fit.case), None)
+    launches = latency.launches if latency is not None else ()
+    own = [launch.ms for launch in launches if launch.kernel == kernel.kernel]
+    total = sum(launch.ms for launch in launches)
+    if total and len(own) == len(fits):
+        return own[fits.index(fit)] / total
+    return share_of_call(evaluation, kernel.kernel, fit.case)
 
 
 def chosen_configs(evaluation: Evaluation) -> list[str]:
@@ -178,11 +236,24 @@ def no_matrix_instructions(evaluation: Evaluation) -> list[str]:
 
 
 def resource_lines(evaluation: Evaluation, most: int) -> Sequence[str]:
-    """Returns one line per group of binaries with equal figures, of the first target; at most `most` lines."""
+    """Returns one line per group of binaries with equal figures, of the first target; at most `most` lines.
+
+    Of the configs of an autotuned kernel only the chosen one is listed, if it was compiled for the case.
+    """
     groups: dict[tuple[str, str], list[str]] = {}
     kernels = list(own_kernels(evaluation))
+    with_choice = {
+        (kernel.kernel, case)
+        for kernel in kernels
+        for case in kernel.cases
+        if is_chosen(evaluation, kernel, case)
+    }
     for kernel in kernels:
-        groups.setdefault((_name_among(kernels, kernel), resource_words(kernel)), []).extend(kernel.cases)
+        for case in kernel.cases:
+            is_unused = is_chosen(evaluation, kernel, case) is False
+            if not (is_unused and (kernel.kernel, case) in with_choice):
+                name = _name_among(kernels, kernel, ", not the chosen config" if is_unused else "")
+                groups.setdefault((name, resource_words(kernel)), []).append(case)
     lines = [
         f"{name} in {', '.join(dict.fromkeys(cases))}: {words}" for (name, words), cases in groups.items()
     ]
@@ -191,8 +262,8 @@ def resource_lines(evaluation: Evaluation, most: int) -> Sequence[str]:
     return lines
 
 
-def _name_among(kernels: Sequence[KernelResources], kernel: KernelResources) -> str:
-    """A kernel's name, with the values that its autotuner chooses between: `` `k` (BLOCK=64) ``."""
+def _name_among(kernels: Sequence[KernelResources], kernel: KernelResources, note: str) -> str:
+    """A kernel's name, with the values that its autotuner chooses between and a note: `` `k` (BLOCK=64) ``."""
     if kernel.autotune_index is None:
         return f"`{kernel.kernel}`"
     values: dict[tuple[str, str], set[str]] = {}
@@ -202,7 +273,9 @@ def _name_among(kernels: Sequence[KernelResources], kernel: KernelResources) -> 
                 values.setdefault((binary.case, name), set()).add(value)
     tuned = {name for (_, name), tried in values.items() if len(tried) > 1}
     own = {name: value for name, value in kernel.config.items() if name in tuned}
-    return f"`{kernel.kernel}` ({_values(own)})" if own else f"`{kernel.kernel}`"
+    if note and not own:  # the only config that was compiled
+        own = dict(kernel.config)
+    return f"`{kernel.kernel}` ({_values(own)}{note})" if own else f"`{kernel.kernel}`"
 
 
 def resource_legend(evaluation: Evaluation) -> str:
@@ -230,10 +303,11 @@ def resource_words(kernel: KernelResources) -> str:
             None,
             (
                 "" if registers is None else f"{registers} registers",
-                f"{spilled} spilled" if spilled else "",
+                f"{spilled}{' bytes' if kernel.vgprs is None else ''} spilled" if spilled else "",
                 f"{local_kib:.3g} KiB of {local}" if local_kib >= 1 else "",
                 "" if kernel.occupancy is None else f"occupancy {kernel.occupancy:g}{limit}",
                 f"{kernel.matrix_instructions} matrix instructions" if kernel.matrix_instructions else "",
+                f"copies of tiles by descriptor: {kernel.tile_loads}" if kernel.tile_loads else "",
                 f"loads: {widths}" if widths else "",
             ),
         )

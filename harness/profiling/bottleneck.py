@@ -9,6 +9,8 @@ from harness.wire.results.kernel_profile import KernelProfile, Profile
 
 BUSY = 0.6
 """A unit above this share limits. Below it latency does. Source: the rule "SpeedOfLight" of Nsight Compute."""
+SOME = 0.05
+"""Smallest share of bank conflicts that is reported."""
 MORE = 1.2
 """More than this multiple of the cost model's bytes is worth a word."""
 MOST_KERNELS = 3
@@ -103,10 +105,12 @@ def _difference(profile: Profile, counted: str) -> str:
 
 
 def profile_words(profile: Profile) -> str:
-    """Return the facts of a profile as one paragraph."""
+    """Return the facts of a profile as one paragraph: by kernel, the longest first, its limit and then its figures."""
     kernels = sorted(profile.kernels, key=lambda kernel: -(kernel.us or 0.0))
+    call_us = total([kernel.us for kernel in kernels])
     sentences = [
-        f"`{kernel.name}`{_time(kernel)}: {'; '.join(_facts(kernel))}." for kernel in kernels[:MOST_KERNELS]
+        f"`{kernel.name}`{_time(kernel, call_us)}: {'; '.join(_facts(kernel))}."
+        for kernel in kernels[:MOST_KERNELS]
     ]
     if len(kernels) > MOST_KERNELS:
         sentences.append(f"Further kernels that take less time: {len(kernels) - MOST_KERNELS}.")
@@ -117,19 +121,25 @@ def profile_words(profile: Profile) -> str:
 
 
 def _facts(kernel: KernelProfile) -> Iterator[str]:
-    figures = {"L2 hits": kernel.l2_hit, "occupancy": kernel.occupancy, "bank conflicts": kernel.conflicts}
-    facts = [f"{name} {_percent(share)}" for name, share in figures.items() if share is not None]
-    facts += [f"{kernel.registers} registers"] if kernel.registers is not None else []
-    if facts:
-        yield ", ".join(facts)
     limit = limit_of(kernel)
     yield limit.words
     if limit.name != LATENCY:
         yield from _longest_stall(kernel)
+    figures = {"L2 hits": kernel.l2_hit}
+    if limit.name != LATENCY:  # the words for latency have it
+        figures["occupancy"] = kernel.occupancy
+    if kernel.conflicts is not None and kernel.conflicts >= SOME:
+        figures["bank conflicts"] = kernel.conflicts
+    facts = [f"{name} {_percent(share)}" for name, share in figures.items() if share is not None]
+    if facts:
+        yield ", ".join(facts)
 
 
-def _time(kernel: KernelProfile) -> str:
-    return "" if kernel.us is None else f" ({kernel.us:.4g} us)"
+def _time(kernel: KernelProfile, call_us: float | None) -> str:
+    if kernel.us is None:
+        return ""
+    share = f", {_percent(kernel.us / call_us)} of the call" if call_us and kernel.us < call_us else ""
+    return f" ({kernel.us:.4g} us{share})"
 
 
 def _percent(share: float) -> str:

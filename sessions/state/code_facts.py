@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from harness import Evaluation, KernelResources
 from harness.wire.results.code_counts import CodeCounts
 
-from .ranking import long_estimates, own_kernels
+from .ranking import is_chosen, long_estimates, own_kernels
 
 SHOWN = 3
 """Most kernels with a named difference."""
@@ -73,31 +73,47 @@ def loop_title(loop: CodeCounts) -> str:
 def code_difference(before: Evaluation, after: Evaluation) -> str:
     """
     Return how the compiled code of two attempts differs on the first target, by kernel and loop; empty if it does not.
+    The code that takes the most time comes first.
 
     Small changes of registers, waits and numbers of instructions are left out. Only cases that take longer than their launch
-    count. Empty too if the code of either is not known.
+    count. An autotuned kernel counts with its chosen config, and not in cases for which that was not compiled. Empty too if
+    the code of either is not known.
     """
     if next(iter(before.resources), None) != next(iter(after.resources), ""):
         return ""
     long = {estimate.case for estimate in long_estimates(after)}
-    earlier, own = _first_configs(before), _first_configs(after)
+    earlier, own = _own_code(before), _own_code(after)
     sentences: dict[str, list[str]] = {}
+    costs: dict[str, float] = {}
     for (kernel, case), row in own.items():
         old = earlier.get((kernel, case)) or _only(earlier, own, case)
         if old is None or (long and case not in long):
             continue
         if changes := list(_changes(old, row)):
             renamed = f" (`{old.kernel}` before)" if old.kernel != kernel else ""
-            sentences.setdefault(f"`{kernel}`{renamed}: {'; '.join(changes)}", []).append(case)
-    named = [f"in {', '.join(cases)} {words}." for words, cases in sentences.items()]
+            words = f"`{kernel}`{renamed}: {'; '.join(changes)}"
+            sentences.setdefault(words, []).append(case)
+            costs[words] = max(costs.get(words, 0.0), _cost_ms(after, kernel, case))
+    longest_first = sorted(sentences.items(), key=lambda item: -costs[item[0]])
+    named = [f"in {', '.join(cases)} {words}." for words, cases in longest_first]
     more = f" (And {len(named) - SHOWN} more.)" if len(named) > SHOWN else ""
     return " ".join(f"{words[0].upper()}{words[1:]}" for words in named[:SHOWN]) + more
 
 
-def _first_configs(evaluation: Evaluation) -> dict[tuple[str, str], KernelResources]:
+def _cost_ms(evaluation: Evaluation, kernel: str, case: str) -> float:
+    """The time of a kernel in a case: of its launches, or of the whole call if these are unknown; 0 without a time."""
+    latency = next((latency for latency in evaluation.latency if latency.case == case), None)
+    if latency is None:
+        return 0.0
+    own = [launch.ms for launch in latency.launches if launch.kernel == kernel]
+    return sum(own) if latency.launches else latency.candidate_ms
+
+
+def _own_code(evaluation: Evaluation) -> dict[tuple[str, str], KernelResources]:
+    """The code by kernel and case; of an autotuned kernel the chosen config, or the first if no choice is known."""
     rows: dict[tuple[str, str], KernelResources] = {}
     for row in own_kernels(evaluation):
-        if row.code is not None:
+        if row.code is not None and is_chosen(evaluation, row, row.case) is not False:
             rows.setdefault((row.kernel, row.case), row)
     return rows
 
@@ -135,7 +151,7 @@ def _resources(row: KernelResources) -> dict[str, int | float | None]:
         "spilled registers": row.vgpr_spills,
         "spilled scalar registers": row.sgpr_spills,
         "spilled bytes": row.spill_bytes,
-        "bytes of local memory": row.lds_bytes,
+        "bytes of shared memory" if row.vgprs is None else "bytes of LDS": row.lds_bytes,
         "occupancy": row.occupancy,
     }
 

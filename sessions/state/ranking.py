@@ -209,6 +209,20 @@ def own_kernels(evaluation: Evaluation) -> Iterator[KernelResources]:
     return (kernel for kernel in own if not kernel.failure)
 
 
+def is_chosen(evaluation: Evaluation, kernel: KernelResources, case: str) -> bool | None:
+    """True if the autotuner chose this binary's config in a timed case; `None` if no choice is known."""
+    texts = [latency.configs.get(kernel.kernel, "") for latency in evaluation.latency if latency.case == case]
+    if kernel.autotune_index is None or not any(texts):
+        return None
+    pairs = [part.partition(": ") for part in next(filter(None, texts)).split(", ")]
+    return all(kernel.config.get(name, value) == value for name, _, value in pairs)
+
+
+def chosen_cases(evaluation: Evaluation, kernel: KernelResources) -> list[str]:
+    """Returns the cases that launch this code, without those in which the autotuner chose another config."""
+    return [case for case in kernel.cases if is_chosen(evaluation, kernel, case) is not False]
+
+
 def _spill_rank(evaluation: Evaluation) -> float:
     counts = [min(map(_spills, configs)) for configs in _launched(evaluation)]
     return float(-sum(counts)) if counts else UNKNOWN

@@ -49,6 +49,9 @@ ON_GPUS = ("measure", "profile")
 """Tools that need a GPU."""
 LONGEST_NAME = 60
 """Characters of a wrong name that an answer repeats."""
+ALWAYS = ("attempt", "attempts")
+"""Fields that answers have even if they are empty."""
+EMPTY: tuple[object, ...] = ("", None, [], {})
 LONGEST = 200_000
 """Characters of a conversation after which a new one begins: every call sends all of it."""
 WORK = """# How to work
@@ -269,8 +272,17 @@ class Conversation:
 
 
 def encoded(answer: object) -> str:
-    """Returns an answer as JSON."""
-    return msgspec.json.encode(answer).decode()
+    """Returns an answer as JSON, without fields that are empty. The fields of `ALWAYS` stay."""
+    return msgspec.json.encode(_without_empty(msgspec.to_builtins(answer))).decode()
+
+
+def _without_empty(value: Any) -> Any:
+    if isinstance(value, (list, tuple)):
+        return [_without_empty(item) for item in value]
+    if not isinstance(value, dict):
+        return value
+    fields = {name: _without_empty(content) for name, content in value.items()}
+    return {name: content for name, content in fields.items() if name in ALWAYS or content not in EMPTY}
 
 
 def with_news(message: Message, news: list[str]) -> Message:
@@ -283,4 +295,4 @@ def with_news(message: Message, news: list[str]) -> Message:
 
 def length(message: Message) -> int:
     """Returns the characters of a message as it is sent."""
-    return len(encoded(message.turn)) if message.turn else len(message.content)
+    return len(msgspec.json.encode(message.turn)) if message.turn else len(message.content)

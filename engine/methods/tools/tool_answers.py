@@ -6,10 +6,11 @@ Plain dataclasses, so that any protocol can encode them.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 
 from engine.prompting.agent_prompt import best_of
+from engine.prompting.comparison import better_elsewhere
 from engine.prompting.facts import ErrorFacts, error_facts, failure_line
 from engine.prompting.figures import Measurements, TimedRow, achieved, measurements, timed_rows
 from engine.prompting.judged import JudgedCandidate
@@ -84,6 +85,8 @@ class BestAnswer:
     attempt: str
     code: str
     figures: Measurements | None
+    faster_elsewhere: Mapping[str, str] = field(default_factory=dict)
+    """The cases in which another attempt is clearly faster, as `1.35x in softmax#1/1`: combine them."""
 
 
 @dataclass(frozen=True)
@@ -155,11 +158,17 @@ def answer_history(
 
 
 def answer_best(judged: Sequence[JudgedCandidate]) -> BestAnswer:
-    """Returns the best correct attempt with its code."""
+    """Returns the best correct attempt with its code, and where another one is faster."""
     best = best_of(judged)
     if best is None:
         return BestAnswer("", "", None)
-    return BestAnswer(best.attempt, best.source, measurements(best.evaluation, best.profile))
+    behind = [
+        (candidate.attempt, candidate.evaluation)
+        for candidate in judged
+        if candidate.passed and candidate.attempt != best.attempt
+    ]
+    elsewhere = {case: better.words for case, better in better_elsewhere(best.evaluation, behind).items()}
+    return BestAnswer(best.attempt, best.source, measurements(best.evaluation, best.profile), elsewhere)
 
 
 def answer_asm(

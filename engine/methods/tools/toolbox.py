@@ -57,7 +57,10 @@ TOOLBOX = {
             case=CASE,
         ),
         _tool("history", "List your attempts in short, oldest first."),
-        _tool("best", "Show your best correct attempt with its code and figures."),
+        _tool(
+            "best",
+            "Show your best correct attempt with its code and figures, and where another attempt is faster.",
+        ),
         _tool(
             "submit", "End your work. Your best correct attempt is the result; no further candidate is taken."
         ),

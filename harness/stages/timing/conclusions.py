@@ -115,8 +115,9 @@ def conclude_timing(
     for latency in latencies:
         if latency.case in measured.why_events:
             between_events.setdefault(measured.why_events[latency.case], []).append(latency.case)
+    added = "some microseconds" if measured.floor is None else f"{measured.floor.empty_ms * 1e3:.3g} us"
     notes += [
-        f"{', '.join(names)}: timed between events, which add some microseconds to each call: {reason}"
+        f"{', '.join(names)}: timed between events, which add {added} to each call: {reason}"
         for reason, names in between_events.items()
     ]
     if measured.not_shared:

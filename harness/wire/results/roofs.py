@@ -1,4 +1,4 @@
-"""The share of a device's practical roof that a timed case reaches, and cases that are too short for it."""
+"""The share of a device's practical roof that a timed case reaches, and cases that a launch limits instead."""
 
 from __future__ import annotations
 
@@ -11,7 +11,10 @@ class RoofShare(NamedTuple):
     """Share of the practical roof of the device in one case."""
 
     share: float
-    """1 is the roof: the fastest copy, or a large matrix product, that this session measured on this device."""
+    """1 is the roof: the fastest copy, or a large matrix product, that this session measured on this device.
+
+    A product that torch does not measure, as of int8, counts by the vendor's peak.
+    """
     limit: str
     """`memory` or `compute`."""
 
@@ -19,7 +22,7 @@ class RoofShare(NamedTuple):
 def roof_share(latency: Latency) -> RoofShare | None:
     """Return the larger of the two shares; `None` if the roof is unknown, the share is suspect, or the launch limits."""
     used = trusted_efficiency(latency)
-    return None if used is None else larger_share(used.io_measured, used.mfu_measured)
+    return None if used is None else _reached(used)
 
 
 def trusted_efficiency(latency: Latency) -> Efficiency | None:
@@ -36,6 +39,22 @@ def larger_share(memory: float | None, compute: float | None) -> RoofShare | Non
         if share is not None
     ]
     return max(shares, default=None)
+
+
+def _reached(used: Efficiency) -> RoofShare | None:
+    peak = used.mfu if used.io_measured is not None else None
+    return larger_share(used.io_measured, peak if used.mfu_measured is None else used.mfu_measured)
+
+
+def is_shorter_than_launch(latency: Latency) -> bool:
+    """True if the case would take less than an empty kernel at its practical roof: the launch limits it, not the roof."""
+    used = latency.efficiency
+    share = None if used is None or used.suspect else _reached(used)
+    return (
+        share is not None
+        and latency.floor_ms is not None
+        and share.share * latency.candidate_ms < latency.floor_ms
+    )
 
 
 def is_launch_bound(latency: Latency) -> bool:

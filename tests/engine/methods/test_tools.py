@@ -99,6 +99,8 @@ async def test_a_model_evaluates_asks_and_submits(home: Home, wire: str) -> None
     assert judged["evaluations_left"] == 2
     assert explained == judged
     assert [row["verdict"] for row in history["attempts"]] == ["wrong"]
+    assert best == {"attempt": ""}, "empty fields are left out"
+    assert not [field for answer in (judged, history) for field in answer if answer[field] in ([], "", None)]
     assert (best["attempt"], asm["error"]) == ("", f"{FIRST}: no kernel of it was compiled")
     assert (repaired["verdict"], repaired["best"].partition(":")[0]) == ("correct", SECOND)
     # People read what the model said and sent; the cockpit finds the code in it.

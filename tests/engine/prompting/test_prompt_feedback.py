@@ -23,7 +23,7 @@ from engine.prompting.prompting import (
 )
 from engine.prompting.shown_example import shown_example
 from engine.prompting.standouts import standouts
-from harness import Verdict, target
+from harness import ErrorReport, Verdict, target
 from harness.hardware.product_tables import find_product
 from harness.wire.results.evaluation import Estimate, GridFit, SampledTraffic
 from harness.wire.results.latency import Bound, Efficiency, LaunchTime, Outcome, Window
@@ -159,7 +159,9 @@ def test_timed_row_tells_roof_clock_and_time_by_launch() -> None:
     assert "Timed at 1755 MHz and 412 W. By launch:" in prompt
     assert "- fp32: this kernel partial 3.2 us, combine 1.1 us" in prompt
     bound = msgspec.structs.replace(row, bound=Bound.AT_LEAST)
-    assert "| >=1.25x |" in text(optimize_prompt(SETTING, history=[changed(judged, latency=(bound,))]))
+    assert "| >=1.25x (too short for an exact ratio) |" in text(
+        optimize_prompt(SETTING, history=[changed(judged, latency=(bound,))])
+    )
 
 
 def test_autotuned_kernel_is_shown_with_its_configs_and_the_chosen_ones() -> None:
@@ -181,9 +183,9 @@ def test_autotuned_kernel_is_shown_with_its_configs_and_the_chosen_ones() -> Non
     ]
     judged = changed(judged, resources={"gfx942": tuple(tuned)}, latency=tuple(timed))
     prompt = text(optimize_prompt(SETTING, history=[judged]))
-    assert "- `softmax_kernel` (BLOCK=64) in fp32: 40 registers" in prompt
+    assert "- `softmax_kernel` (BLOCK=64) in fp32: 40 registers" not in prompt
     assert "- `softmax_kernel` (BLOCK=128) in fp32: 60 registers" in prompt
-    assert "- `softmax_kernel` (BLOCK=64) in fp16: 50 registers" in prompt
+    assert "- `softmax_kernel` (BLOCK=64, not the chosen config) in fp16: 50 registers" in prompt
     assert "- The autotuner chose for `softmax_kernel`: BLOCK=128 num_stages=2 in fp32, fp16\n" in prompt
 
 
@@ -196,10 +198,30 @@ def test_cases_that_are_too_short_are_named_once() -> None:
     ]
     prompt = text(optimize_prompt(SETTING, history=[changed(judged, latency=(row, *short))]))
     assert prompt.count("oo short") == 1
-    assert "Too short to compare any two kernels, here and in further attempts: fp32-one-row, fp16." in prompt
+    named = "fp32-one-row (160 us, baseline 200 us), fp16 (160 us, baseline 200 us)"
+    assert f"Too short to compare any two kernels, here and in further attempts: {named}." in prompt
     prompt = text(optimize_prompt(SETTING, history=[changed(judged, latency=tuple(short))]))
     assert "No latency can be measured here" not in prompt, "a GPU timed them"
     assert prompt.count("oo short") == 1
+
+
+def test_fault_of_a_gpu_is_told_with_what_its_line_hides() -> None:
+    fault = ErrorReport(kind="gpu_fault", message="case ragged: illegal instruction", line=5)
+    failed = changed(
+        failing(verdict=Verdict.CRASH, error=fault),
+        not_sampled={
+            "ragged": "with made-up values it raised AssertionError: block offset must be aligned",
+            "fp32": "the sample took 1 s: programs are long",
+        },
+    )
+    prompt = text(repair_prompt(SETTING, failed=failed, failures=1, trap=5))
+    assert (
+        "- a GPU reports a fault late: any launch of the call up to the named line can be the cause" in prompt
+    )
+    assert "- ragged in the interpreter: with made-up values it raised AssertionError: block offset" in prompt
+    assert "programs are long" not in prompt
+    raised = failing(error=ErrorReport(kind="exception", message="a name is missing", line=5))
+    assert "reports a fault late" not in text(repair_prompt(SETTING, failed=raised, failures=1, trap=5))
 
 
 def test_grid_of_a_launch_bound_case_is_no_standout() -> None:

@@ -35,7 +35,7 @@ def test_optimizer_prompt_shows_the_best_in_full_and_others_in_short_without_inv
     assert "time, us |" not in prompt
     assert "speedup" not in prompt.partition("# The best kernel so far")[2]
     spilling = text(optimize_prompt(SETTING, history=[slow]))
-    assert "`softmax_kernel` spills 12 vector registers on gfx942" in spilling
+    assert "`softmax_kernel` spills 12 vector registers in fp32 on gfx942" in spilling
     assert "`softmax_kernel` loads at most 32 bits per lane in fp32 (128 are possible)" in spilling
 
 

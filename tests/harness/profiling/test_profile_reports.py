@@ -116,6 +116,19 @@ def test_limit_is_named_with_its_figures_and_compared_with_the_roofline() -> Non
     assert "a resident warp waits for a barrier in 32 % of its time" in waits
 
 
+def test_words_begin_with_the_limit_of_the_longest_kernel() -> None:
+    profile = profiles.softmax_profile()
+    (kernel,) = profile.kernels
+    assert kernel.us is not None
+    short = msgspec.structs.replace(kernel, name="combine", us=kernel.us / 3, memory=0.1, vector=0.1)
+    words = profile_words(msgspec.structs.replace(profile, kernels=(short, kernel)))
+    assert f"in case {profile.case}: `{kernel.name}` (20.13 us, 75 % of the call): memory limits: " in words
+    assert "`combine` (6.709 us, 25 % of the call): latency limits: " in words
+    assert words.count("occupancy") == 2, "once a kernel"
+    assert "bank conflicts" not in words
+    assert "registers" not in words, "the binaries have them"
+
+
 def test_tool_that_may_not_count_says_what_to_do(tmp_path: Path) -> None:
     tool = Tool(NCU, "2025.3", "/opt/ncu")
     denied = "==ERROR== ERR_NVGPUCTRPERM - The user does not have permission to access NVIDIA GPU Performance Counters"

@@ -105,6 +105,17 @@ def test_plain_latency_has_no_note() -> None:
     assert noted(*times(baseline=1.0, candidate=0.5), floor=Floor(empty_ms=0.002, copies=())) == ()
 
 
+def test_note_says_how_much_events_add_to_a_call() -> None:
+    sides = times(baseline=1.0, candidate=0.5)
+    timing = conclude(
+        *sides, floor=Floor(empty_ms=0.00451, copies=()), why_events={sides[0].case: "no memory"}
+    )
+    assert (
+        timing.notes[-1]
+        == f"{sides[0].case}: timed between events, which add 4.51 us to each call: no memory"
+    )
+
+
 def test_note_names_the_ratio_without_the_floor() -> None:
     graphs = [msgspec.structs.replace(side, launches=8) for side in times(baseline=0.0050, candidate=0.0025)]
     timing = conclude(*graphs, floor=Floor(empty_ms=0.004, copies=(), graph_ms=0.001))

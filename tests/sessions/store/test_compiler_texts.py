@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import msgspec
 import pytest
 
+from harness import Evaluation, Latency
+from harness.wire.results.latency import LaunchTime
 from sessions import Clock, Home, Recorder
 from sessions.state.code_facts import code_difference
 from sessions.store import compiler_texts
@@ -49,3 +52,36 @@ def test_difference_names_what_changed_by_loop_and_nothing_else() -> None:
     )
     assert code_difference(before, before) == ""
     assert code_difference(correct(), after) == "", "an older session has no counts"
+
+
+def test_difference_begins_with_the_code_that_takes_the_most_time() -> None:
+    (row,) = with_assembly(correct(), AMD).resources["gfx942"]
+
+    def of(vgprs: int) -> Evaluation:
+        rows = [msgspec.structs.replace(row, kernel=name, vgprs=vgprs) for name in ("pad", "product")]
+        launches = (LaunchTime("pad", 0.01), LaunchTime("product", 0.2))
+        latency = Latency("0", "fp32", 0.2, 0.21, 1.0, None, "tape", launches=launches)
+        return msgspec.structs.replace(correct(), resources={"gfx942": tuple(rows)}, latency=(latency,))
+
+    assert code_difference(of(96), of(200)) == (
+        "In fp32 `product`: registers 96 -> 200. In fp32 `pad`: registers 96 -> 200."
+    )
+
+
+def test_difference_is_that_of_the_code_that_runs() -> None:
+    before = after = with_assembly(correct(), AMD)
+    (row,) = after.resources["gfx942"]
+    configs = [
+        msgspec.structs.replace(row, autotune_index=0, config={"BLOCK": block}, vgprs=vgprs, lds_bytes=lds)
+        for block, vgprs, lds in (("64", 32, 0), ("128", 200, 8192))
+    ]
+    config = {"kernel": "BLOCK: 128, num_ctas: 1"}
+    timed = Latency("0", "fp32", 0.2, 0.2, 1.0, None, "tape", configs=config)
+    tuned = msgspec.structs.replace(after, resources={"gfx942": tuple(configs)}, latency=(timed,))
+    words = "In fp32 `kernel`: registers 96 -> 200, bytes of LDS 0 -> 8192."
+    assert code_difference(before, tuned) == words
+    missing = msgspec.structs.replace(tuned, resources={"gfx942": tuple(configs[:1])})
+    assert code_difference(before, missing) == "", "the code of the chosen config is not known"
+    on_nvidia = [msgspec.structs.replace(row, vgprs=None, registers=96, lds_bytes=lds) for lds in (16, 4096)]
+    pair = [msgspec.structs.replace(after, resources={"sm_90": (row,)}) for row in on_nvidia]
+    assert code_difference(*pair) == "In fp32 `kernel`: bytes of shared memory 16 -> 4096."

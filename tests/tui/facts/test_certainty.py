@@ -122,7 +122,7 @@ def test_speedup_of_partly_timed_kernel_names_its_cases_on_every_page() -> None:
     covered = "1 of 3 cases have a ratio, the others count as 1.00"
     assert f"{covered}; without a latency: fp16, bf16" in text
     assert achieved(evaluation).startswith(
-        "1.00x [1.00, 1.00] the baseline by geometric mean (1.00x [0.99, 1.01]"
+        "1.00x [1.00, 1.00] the baseline by geometric mean (cases with an exact ratio alone: 1.00x [0.99, 1.01]"
     )
     assert measured_words(WinnerMeasured(attempt="a#1/1", device="0", evaluation=evaluation)) == (
         f"GPU 0: {words} against triton"

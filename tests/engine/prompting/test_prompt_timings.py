@@ -1,0 +1,222 @@
+"""Measured figures in prompts: limits, clocks, launches and autotuned binaries, as sessions on four H100 met them."""
+
+from __future__ import annotations
+
+import msgspec
+
+from engine.methods.tools.tool_answers import answer_best
+from engine.prompting.baseline_facts import baseline_facts
+from engine.prompting.facts import below_words
+from engine.prompting.figures import measurements, roof_words
+from engine.prompting.history_facts import optimizer_facts
+from engine.prompting.judged import JudgedCandidate
+from engine.prompting.standouts import standouts
+from harness import KernelResources, Latency
+from harness.wire.results.evaluation import GridFit
+from harness.wire.results.latency import Bound, Efficiency, LaunchTime, Timed, Window
+from harness.wire.results.roofs import roof_share
+from tests.support.judge.judged_candidates import passing
+
+CHOSEN = "BLOCK: 128, num_warps: 8, num_ctas: 1, num_stages: 2, maxnreg: None"
+
+
+def timed(**fields: object) -> Latency:
+    """Return the timing of `passing(speedup=1.25)`, 0.16 ms against 0.2 ms, with these fields."""
+    (row,) = passing(speedup=1.25).evaluation.latency
+    return msgspec.structs.replace(row, **fields)
+
+
+def used(**shares: float) -> Efficiency:
+    return Efficiency(
+        "H100 SXM5",
+        1,
+        1,
+        "int8",
+        4e11,
+        2e14,
+        **({"io_utilisation": None, "mfu": None} | shares),  # type: ignore[arg-type]
+    )
+
+
+def with_latency(*rows: Latency, **fields: object) -> JudgedCandidate:
+    judged = passing(speedup=1.25)
+    judged.evaluation = msgspec.structs.replace(judged.evaluation, latency=rows, **fields)
+    return judged
+
+
+def tuned(case: str, block: str, **fields: object) -> KernelResources:
+    """Return the binary of one config of an autotuned kernel."""
+    (kernel,) = passing().evaluation.resources["gfx942"]
+    changes = {"case": case, "config": {"BLOCK": block}, "autotune_index": 0} | fields
+    return msgspec.structs.replace(kernel, **changes)
+
+
+def test_an_empty_kernel_is_the_limit_of_a_case_that_is_shorter_at_its_roof() -> None:
+    # 4 % of a copy of 4 us: at the roof it would take 0.16 us, less than an empty kernel.
+    short = timed(candidate_ms=0.004, floor_ms=0.0008, efficiency=used(io_measured=0.04))
+    assert roof_words(short) == "5.00x an empty kernel"
+    long = timed(candidate_ms=0.04, floor_ms=0.0008, efficiency=used(io_measured=0.04))
+    assert roof_words(long) == "4% of a copy"
+    judged = with_latency(short)
+    facts = baseline_facts("triton", "", judged.evaluation)
+    assert facts.times == {"fp32": "4 (5.00x an empty kernel)"}
+    assert facts.roofs == "Measured on this device: a copy moves 10.00 TB/s; an empty kernel takes 0.80 us."
+
+
+def test_a_product_that_was_not_measured_counts_by_the_peak() -> None:
+    of_int8 = used(io_measured=0.2, mfu=0.51)
+    assert roof_words(timed(efficiency=of_int8)) == "51% of peak FLOP/s"
+    assert roof_share(timed(efficiency=of_int8)) == (0.51, "compute")
+    measured = used(io_measured=0.2, mfu=0.51, mfu_measured=0.6)
+    assert roof_words(timed(efficiency=measured)) == "60% of a product"
+
+
+def test_clocks_are_those_of_the_samples_that_count() -> None:
+    window = Window(source="nvml", seconds=1.0, clock_mhz=1620, power_w=247.2, throttled={"power cap": 0.5})
+    side = Timed(0.16, 0.15, 0.17, 9, clock_mhz=1980)
+    slow = msgspec.structs.replace(side, clock_mhz=1800)
+    near = msgspec.structs.replace(side, clock_mhz=1965)
+    rows = [timed(case=case, window=window, candidate=clock) for case, clock in (("a", side), ("b", near))]
+    assert measurements(with_latency(*rows).evaluation).device_state == "at 1980 MHz and 247 W"
+    rows.append(timed(case="square", window=window, candidate=slow))
+    words = "at 1980 MHz (square 1800) and 247 W; held back by: power cap"
+    assert measurements(with_latency(*rows).evaluation).device_state == words
+
+
+def test_cases_whose_launches_were_not_timed_are_named_once() -> None:
+    baseline = (LaunchTime("quantize", 0.0329), LaunchTime("product", 4.291))
+    taped = timed(baseline_launches=baseline)
+    untaped = [
+        timed(case=case, confirmed="wall", baseline_launches=baseline) for case in ("square", "ragged")
+    ]
+    (kernel,) = passing().evaluation.resources["gfx942"]
+    pair = [
+        msgspec.structs.replace(kernel, kernel=name, case=case)
+        for case in ("square", "ragged")
+        for name in ("pad", "product")
+    ]
+    rows = (taped, *untaped, timed(case="thin", confirmed="wall", baseline_launches=baseline))
+    resources = {"gfx942": (*pair, msgspec.structs.replace(kernel, case="thin"))}
+    assert measurements(with_latency(*rows, resources=resources).evaluation).launches == [
+        "fp32: baseline quantize 32.9 us, product 4291 us",
+        "square, ragged: the launches of this kernel could not be timed one by one",
+    ]
+
+
+def test_grid_of_one_of_two_launches_counts_with_the_time_of_that_launch() -> None:
+    (kernel,) = passing().evaluation.resources["gfx942"]
+    whole, rest = (
+        GridFit(
+            case="fp32", grid=(groups, 1, 1), workgroups=groups, compute_units=132, per_unit=1, rounds=rounds,
+            tail_idle=idle, idle=idle, idle_units=72, dies=1, die_most=groups, die_least=groups,
+        )
+        for groups, rounds, idle in ((264, 2, 0.0), (60, 1, 0.545))
+    )  # fmt: skip
+    binary = msgspec.structs.replace(kernel, fits=(whole, rest))
+    for rest_ms, words in ((0.01, ""), (0.1, "In fp32 one launch of `softmax_kernel` has 60 workgroups")):
+        launches = (LaunchTime("softmax_kernel", 0.15), LaunchTime("softmax_kernel", rest_ms))
+        judged = with_latency(timed(launches=launches), resources={"gfx942": (binary,)})
+        sentences = " ".join(standouts(judged.evaluation))
+        assert words in sentences
+        assert ("workgroups" in sentences) is bool(words)
+
+
+def test_cases_without_an_exact_ratio_are_explained() -> None:
+    rows = (timed(), timed(case="short", bound=Bound.AT_LEAST), timed(case="thin", speedup=None, ci=None))
+    figures = measurements(with_latency(*rows).evaluation)
+    assert "(cases with an exact ratio alone: 1.25x [1.24, 1.26] exact, 1 of 3)" in figures.summary
+    assert figures.timed[1].speedup == ">=1.25x (too short for an exact ratio)"
+    assert figures.too_short == ["thin (160 us, baseline 200 us)"]
+    at_most = measurements(with_latency(timed(bound=Bound.AT_MOST)).evaluation)
+    assert at_most.timed[0].speedup == "<=1.25x (the baseline is too short for an exact ratio)"
+    precise = measurements(with_latency(timed(candidate_ms=0.298592001)).evaluation)
+    assert precise.timed[0].time_us == 298.6
+
+
+def test_only_the_chosen_config_of_an_autotuned_kernel_is_described() -> None:
+    rows = tuple(timed(case=case, configs={"softmax_kernel": CHOSEN}) for case in ("fp32", "fp16"))
+    binaries = (
+        tuned("fp32", "64", vgprs=40, vgpr_spills=9, load_widths={"16": 1}),
+        tuned("fp32", "128", vgprs=60),
+        tuned("fp16", "64", vgprs=50, load_widths={"16": 1}),
+    )
+    evaluation = with_latency(*rows, resources={"gfx942": binaries}, estimate=()).evaluation
+    assert [line.partition(" registers")[0] for line in measurements(evaluation).resources] == [
+        "`softmax_kernel` (BLOCK=128) in fp32: 60",
+        "`softmax_kernel` (BLOCK=64, not the chosen config) in fp16: 50",
+    ]
+    alone = msgspec.structs.replace(evaluation, resources={"gfx942": binaries[2:]})
+    [line] = measurements(alone).resources
+    assert line.startswith("`softmax_kernel` (BLOCK=64, not the chosen config) in fp16: 50")
+    words = " ".join(standouts(evaluation))
+    assert "spills" not in words
+    assert "loads at most" not in words
+    unknown = msgspec.structs.replace(evaluation, latency=(timed(), timed(case="fp16")), estimate=())
+    words = " ".join(standouts(unknown))
+    assert "`softmax_kernel` spills 9 vector registers in fp32 on gfx942" in words
+    assert "`softmax_kernel` loads at most 16 bits per lane in fp16 (128" in words, (
+        "in fp32 a config loads widely"
+    )
+
+
+def test_a_wide_load_of_an_index_does_not_hide_narrow_loads_of_rows() -> None:
+    (kernel,) = passing().evaluation.resources["gfx942"]
+    for widths, words in (
+        ({"64": 1, "16": 17}, "`softmax_kernel` loads mostly 16 bits per lane in fp32 (128 are possible)"),
+        ({"128": 8, "64": 1, "32": 2}, ""),
+    ):
+        binary = msgspec.structs.replace(kernel, load_widths=widths)
+        sentences = " ".join(standouts(with_latency(timed(), resources={"gfx942": (binary,)}).evaluation))
+        assert words in sentences
+        assert ("loads" in sentences) is bool(words)
+
+
+def test_loads_of_a_helper_that_takes_little_of_the_call_are_no_standout() -> None:
+    (kernel,) = passing(width=16).evaluation.resources["gfx942"]
+    binaries = (kernel, msgspec.structs.replace(kernel, kernel="pad"))
+    for pad_ms, named in ((0.01, False), (0.15, True)):
+        launches = (LaunchTime("softmax_kernel", 0.16), LaunchTime("pad", pad_ms))
+        judged = with_latency(timed(launches=launches), resources={"gfx942": binaries})
+        words = " ".join(standouts(judged.evaluation))
+        assert "`softmax_kernel` loads at most 16 bits" in words
+        assert ("`pad` loads" in words) is named
+
+
+def test_a_kernel_that_copies_tiles_by_a_descriptor_does_not_load_narrowly() -> None:
+    judged = passing(width=32)
+    assert "loads at most 32 bits" in " ".join(standouts(judged.evaluation))
+    (kernel,) = judged.evaluation.resources["gfx942"]
+    tiles = msgspec.structs.replace(kernel, tile_loads=6, vgprs=None, registers=180, spill_bytes=1112)
+    evaluation = msgspec.structs.replace(judged.evaluation, resources={"gfx942": (tiles,)})
+    assert "loads at most" not in " ".join(standouts(evaluation))
+    [line] = measurements(evaluation).resources
+    assert "180 registers, 1112 bytes spilled" in line
+    assert "copies of tiles by descriptor: 6, loads: 9 of 32 bits" in line
+
+
+def test_best_attempt_is_told_with_the_cases_where_another_is_faster() -> None:
+    best = with_latency(timed(speedup=1.5), timed(case="fp16", speedup=0.9))
+    assert answer_best([best]).faster_elsewhere == {}
+    former = with_latency(timed(speedup=1.0), timed(case="fp16", speedup=1.0))
+    former.attempt = "softmax#1/1"
+    assert answer_best([former, best]).faster_elsewhere == {"fp16": "1.00x in softmax#1/1"}
+
+
+def test_cases_without_a_time_are_named() -> None:
+    evaluation = with_latency(timed(), not_timed=("narrow", "fp16")).evaluation
+    assert "Not timed, and counted as 1.00x: narrow, fp16." in standouts(evaluation)
+    assert not [words for words in standouts(with_latency(timed()).evaluation) if "ot timed" in words]
+
+
+def test_a_case_that_was_not_timed_is_not_called_slower() -> None:
+    best = with_latency(timed(), timed(case="narrow", speedup=57.0), timed(case="fp16", speedup=1.5))
+    lower = with_latency(timed(), timed(case="fp16", speedup=1.2))
+    lower.attempt = "softmax#1/3"
+    words = below_words(lower, best)
+    assert words.endswith("; slower in fp16; not timed, and counted as 1.00x, in narrow")
+    untimed = optimizer_facts([lower, best], lower, 0, short=False)
+    assert untimed["lost_ground"] == "", "it may be a gain"
+    lower.evaluation = msgspec.structs.replace(
+        lower.evaluation, latency=(*lower.evaluation.latency, timed(case="narrow"))
+    )
+    assert optimizer_facts([lower, best], lower, 0, short=False)["lost_ground"] == "It is softmax#1/3."
