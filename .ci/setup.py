@@ -268,12 +268,10 @@ def install(venv: Path, system: dict[str, Any], progress: Progress) -> None:
         pass
     else:
         # pip uses one core, and torch is half of all bytes: two processes install. What torch itself needs comes last.
-        # Torch is compiled while pip resolves the rest. The last pass compiles again what was half written.
         torch = Installing(pip_command(venv, "--no-deps", TORCH, TRITON), progress)
-        tools = Installing(pip_command(venv, "--no-warn-conflicts", *ours), progress)
+        Installing(pip_command(venv, "--no-warn-conflicts", *ours), progress).expect_success()
         torch.expect_success()
         compiling = subprocess.Popen(compile_command(venv), cwd=ROOT)
-        tools.expect_success()
         Installing(pip_command(venv, TORCH, TRITON), progress).expect_success()
     progress.step("byte code")
     if compiling is not None:
