@@ -382,6 +382,7 @@ def _warm_up(*, compiling: bool) -> None:
 
     landlock.common_rules(run_programs=compiling, gpu=False)
     try:
+        warm.name_triton_by_version()
         warm.specialise_once()
         if compiling:
             warm.compile_once()

@@ -12,6 +12,7 @@ import triton
 import triton.language as tl
 from triton.backends.compiler import GPUTarget
 from triton.compiler import ASTSource
+from triton.runtime import cache
 from triton.runtime.jit import mangle_type
 
 from harness.wire.device import Device
@@ -23,6 +24,15 @@ def _copy(source, result, count, BLOCK: tl.constexpr):  # type: ignore[no-untype
     offsets = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
     values = tl.load(source + offsets, mask=offsets < count)
     tl.store(result + offsets, tl.exp(values) + tl.sum(values, axis=0), mask=offsets < count)
+
+
+def name_triton_by_version() -> None:
+    """Let the names of compiled kernels hold Triton's version, and not the hash of its library of 460 MB.
+
+    The hash takes half a second in each process that compiles first. Our folders of compiled kernels end with their pool, so
+    one Triton writes all of their files.
+    """
+    cache.triton_key = lambda: triton.__version__
 
 
 def specialise_once() -> None:

@@ -76,11 +76,10 @@ def test_correct_kernel_exits_with_0_and_one_document(correct: Done) -> None:
 
 
 @pytest.mark.judge
-def test_exam_judges_the_exam_cases_and_replays_calls() -> None:
+def test_exam_judges_the_exam_cases_and_replays_calls(shell: Shell) -> None:
     task = load_task("vector_add")
-    done = run_script(
-        "eval", "-", "--task", "vector_add", "--seed", "3", "--exam", "--json", stdin=baseline_source(task)
-    )
+    Path("kernel.py").write_text(baseline_source(task))
+    done = shell("eval", "kernel.py", "--task", "vector_add", "--seed", "3", "--exam", "--json")
     assert done.code == ExitCode.DONE
     evaluation = json.loads(done.out)
     assert (evaluation["verdict"], evaluation["exam"]) == ("correct", True)
