@@ -8,7 +8,6 @@ from contextlib import asynccontextmanager
 import pytest
 from textual.pilot import Pilot
 
-from harness import Verdict
 from sessions import events as ev
 from sessions.events import EndReason
 from sessions.state.folding import fold
@@ -257,20 +256,6 @@ async def test_ended_engine_takes_the_gpus_away_and_says_why() -> None:
         await until(pilot, lambda: not screen.gpus_side.display, "no GPUs")
         assert "ENGINE ENDED" in screen.header_bar.text
         assert "stopped by ada" in screen.header_bar.text
-
-
-async def test_verdicts_of_a_stopped_session_age_with_the_end_of_its_engine() -> None:
-    log = EventLog()
-    log.open()
-    log.attempt("softmax#1/1", story.KERNEL, story.evaluation(Verdict.CORRECT))
-    log.add(ev.EngineStopped(reason="interrupted"))
-    half_an_hour_later = log.events[-1].wall + 1800
-    async with on_fleet(log.events, wall=lambda: half_an_hour_later) as (pilot, app):
-        screen = app.screen
-        assert isinstance(screen, FleetScreen)
-        await until(pilot, lambda: "ENGINE ENDED 30:00 ago" in screen.header_bar.text, "the end")
-        (verdict,) = (row for row in picture(app).splitlines() if " ago  correct" in row)
-        assert "30:0" in verdict
 
 
 async def test_fleet_draws_at_any_terminal_size() -> None:

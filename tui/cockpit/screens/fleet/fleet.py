@@ -199,7 +199,7 @@ class FleetScreen(ActingScreen):
                 for task in tasks
             }
             self.tasks.set_rows(table.rows, table.columns)
-        second = int(self.desk.present())
+        second = int(now_wall)
         if jumped or second != self._second or any(key.startswith("device:") for key in dirty):
             self._second = second
             self._draw_gpus(now_wall)
@@ -314,7 +314,7 @@ class FleetScreen(ActingScreen):
             self.feed.state,
             self.feed.facts,
             letters=not self._form.words,
-            present=self.desk.present(),
+            now_wall=self.desk.wall(),
             width=self.size.width - 1,
             height=height,
         )

@@ -21,12 +21,9 @@ LEGEND_LINES = 2
 
 
 def latest_lines(
-    state: SessionState, facts: FactsCache, *, letters: bool, present: float, width: int, height: int
+    state: SessionState, facts: FactsCache, *, letters: bool, now_wall: float, width: int, height: int
 ) -> list[Line]:
-    """Return `height` lines, or none if the instances do not have a line each; `letters`: Fleet's cells have no words.
-
-    `present` is now, also after the end of a session, because verdicts say how long ago they were.
-    """
+    """Return `height` lines, or none if the instances do not have a line each; `letters`: Fleet's cells have no words."""
     instances = ordered_instances(state)
     if not instances or len(instances) + 1 > height:
         return []
@@ -36,7 +33,7 @@ def latest_lines(
         lines += [rule("Reasoning", [Span("the last line of each", "dim")], "", width), *thoughts]
     legend = _legend(all_facts, letters=letters, width=width)[: height - len(lines)]
     room = height - len(lines) - len(legend)
-    if room > 1 and (verdicts := _verdicts(instances, room - 1, present, width)):
+    if room > 1 and (verdicts := _verdicts(instances, room - 1, now_wall, width)):
         lines += [rule("Verdicts", [Span("newest first", "dim")], "", width), *verdicts]
     return [*lines, *[EMPTY] * (height - len(lines) - len(legend)), *legend]
 
@@ -78,7 +75,7 @@ def _ending(text: str, width: int) -> str:
     return end if end == text else f"{ELLIPSIS} {end[2:].partition(' ')[2]}"
 
 
-def _verdicts(instances: Sequence[InstanceState], most: int, present: float, width: int) -> list[Line]:
+def _verdicts(instances: Sequence[InstanceState], most: int, now_wall: float, width: int) -> list[Line]:
     judged = [
         (attempt.judged_seq, attempt, instance)
         for instance in instances
@@ -89,7 +86,9 @@ def _verdicts(instances: Sequence[InstanceState], most: int, present: float, wid
     name = max((len(attempt.attempt) for _, attempt, _ in newest), default=0)
     lines: list[Line] = []
     for _, attempt, instance in newest:
-        since = vocabulary.clock(present - attempt.judged_wall) if attempt.judged_wall else vocabulary.UNKNOWN
+        since = (
+            vocabulary.clock(now_wall - attempt.judged_wall) if attempt.judged_wall else vocabulary.UNKNOWN
+        )
         start = (Span(f"{MARGIN}{attempt.attempt:<{name}}  "), Span(f"{since:>7} ago  ", "dim"))
         lines.append((*start, *pinned_lines(attempt, instance, width - cells(start))[0]))
     return lines
