@@ -8,6 +8,7 @@ from contextlib import asynccontextmanager
 import pytest
 from textual.pilot import Pilot
 
+from harness import Verdict
 from sessions import events as ev
 from sessions.events import EndReason
 from sessions.state.folding import fold
@@ -256,6 +257,17 @@ async def test_ended_engine_takes_the_gpus_away_and_says_why() -> None:
         await until(pilot, lambda: not screen.gpus_side.display, "no GPUs")
         assert "ENGINE ENDED" in screen.header_bar.text
         assert "stopped by ada" in screen.header_bar.text
+
+
+async def test_verdicts_of_an_ended_session_are_placed_before_its_end() -> None:
+    """A screen of an ended session rests, so no age on it counts up."""
+    log = EventLog()
+    log.open()
+    log.attempt("softmax#1/1", story.KERNEL, story.evaluation(Verdict.CORRECT))
+    log.add(ev.EngineStopped(reason="interrupted"))
+    half_an_hour_later = log.events[-1].wall + 1800
+    async with on_fleet(log.events, wall=lambda: half_an_hour_later) as (pilot, app):
+        await until(pilot, lambda: " before the end  correct" in picture(app), "the verdict's place")
 
 
 async def test_fleet_draws_at_any_terminal_size() -> None:

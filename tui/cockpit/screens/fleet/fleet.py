@@ -315,6 +315,7 @@ class FleetScreen(ActingScreen):
             self.feed.facts,
             letters=not self._form.words,
             now_wall=self.desk.wall(),
+            is_over=self.feed.is_over,
             width=self.size.width - 1,
             height=height,
         )

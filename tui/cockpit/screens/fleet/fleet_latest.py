@@ -21,9 +21,19 @@ LEGEND_LINES = 2
 
 
 def latest_lines(
-    state: SessionState, facts: FactsCache, *, letters: bool, now_wall: float, width: int, height: int
+    state: SessionState,
+    facts: FactsCache,
+    *,
+    letters: bool,
+    now_wall: float,
+    is_over: bool,
+    width: int,
+    height: int,
 ) -> list[Line]:
-    """Return `height` lines, or none if the instances do not have a line each; `letters`: Fleet's cells have no words."""
+    """Return `height` lines, or none if the instances do not have a line each; `letters`: Fleet's cells have no words.
+
+    Verdicts of a session that `is_over` say how long before its end they came: so its screen rests.
+    """
     instances = ordered_instances(state)
     if not instances or len(instances) + 1 > height:
         return []
@@ -33,7 +43,7 @@ def latest_lines(
         lines += [rule("Reasoning", [Span("the last line of each", "dim")], "", width), *thoughts]
     legend = _legend(all_facts, letters=letters, width=width)[: height - len(lines)]
     room = height - len(lines) - len(legend)
-    if room > 1 and (verdicts := _verdicts(instances, room - 1, now_wall, width)):
+    if room > 1 and (verdicts := _verdicts(instances, room - 1, now_wall, width, is_over=is_over)):
         lines += [rule("Verdicts", [Span("newest first", "dim")], "", width), *verdicts]
     return [*lines, *[EMPTY] * (height - len(lines) - len(legend)), *legend]
 
@@ -75,7 +85,9 @@ def _ending(text: str, width: int) -> str:
     return end if end == text else f"{ELLIPSIS} {end[2:].partition(' ')[2]}"
 
 
-def _verdicts(instances: Sequence[InstanceState], most: int, now_wall: float, width: int) -> list[Line]:
+def _verdicts(
+    instances: Sequence[InstanceState], most: int, now_wall: float, width: int, *, is_over: bool
+) -> list[Line]:
     judged = [
         (attempt.judged_seq, attempt, instance)
         for instance in instances
@@ -89,7 +101,10 @@ def _verdicts(instances: Sequence[InstanceState], most: int, now_wall: float, wi
         since = (
             vocabulary.clock(now_wall - attempt.judged_wall) if attempt.judged_wall else vocabulary.UNKNOWN
         )
-        start = (Span(f"{MARGIN}{attempt.attempt:<{name}}  "), Span(f"{since:>7} ago  ", "dim"))
+        start = (
+            Span(f"{MARGIN}{attempt.attempt:<{name}}  "),
+            Span(f"{since:>7} {'before the end' if is_over else 'ago'}  ", "dim"),
+        )
         lines.append((*start, *pinned_lines(attempt, instance, width - cells(start))[0]))
     return lines
 
