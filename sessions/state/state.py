@@ -526,9 +526,9 @@ class SessionState:
 
     def most_attempts(self, instance: str) -> int:
         """Returns how many attempts an instance may make: its iterations, and the kernels that people gave."""
-        known = self.instances.get(instance)
-        given = sum(attempt.origin in GIVEN for attempt in known.attempts) if known is not None else 0
-        return sum(self.phases(instance)) + given
+        begun = self.instances.get(instance)
+        by_people = sum(attempt.origin in GIVEN for attempt in begun.attempts) if begun is not None else 0
+        return sum(self.phases(instance)) + by_people
 
     def given_away(self, instance: str) -> int:
         """Returns how many iterations of its `phases` an instance gave away."""

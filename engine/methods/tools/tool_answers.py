@@ -158,7 +158,7 @@ def answer_history(
 
 
 def answer_best(judged: Sequence[JudgedCandidate]) -> BestAnswer:
-    """Returns the best correct attempt with its code, and where another one is faster."""
+    """Returns the best correct attempt with its code, and the cases in which another attempt is faster."""
     best = best_of(judged)
     if best is None:
         return BestAnswer("", "", None)

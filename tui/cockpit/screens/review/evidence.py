@@ -273,7 +273,7 @@ def _findings(attempt: AttemptState) -> Iterator[Fact]:
 
 
 def _serving(timed: Evaluation, found: Evaluation) -> Iterator[Span]:
-    """The facts of the evaluation whose times count, then the obstacles that only the verdict found before an exam."""
+    """The facts of the evaluation with the times that count, then the obstacles that only the verdict met before an exam."""
     if timed is not found:
         yield Span("measured again in the exam:")
     facts = serving_facts(timed)
