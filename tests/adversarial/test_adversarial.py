@@ -1,6 +1,6 @@
 """Protects the judge's verdicts on the corpus: cheats are refused, honest kernels are correct, known limits are unchanged.
 
-`make test` judges two cheats of each family, drawn anew for each commit, and honest kernels in `tests/honest`. `make soak`
+`make test` judges a fifth of the cheats, drawn anew for each commit, and honest kernels in `tests/honest`. `make soak`
 judges all entries, `pytest -m gpu` on a GPU.
 """
 
@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import ast
 import asyncio
-from itertools import groupby
 from pathlib import Path
 
 import pytest
@@ -35,10 +34,7 @@ REFUSED = [entry for entry in CORPUS if entry.family != KNOWN_LIMITS]
 CPU = [entry for entry in REFUSED if entry.device != "gpu"]
 GPU = [entry for entry in REFUSED if entry.device != "cpu" and entry.level == "default"]
 CHEATS = [entry for entry in CPU if not entry.is_honest]
-OF_EACH_FAMILY = [
-    entry for _, family in groupby(CHEATS, lambda entry: entry.family) for entry in drawn([*family], 2)
-]
-JUDGINGS = [(entry, entry.level) for entry in (CPU if SOAK else OF_EACH_FAMILY)]
+JUDGINGS = [(entry, entry.level) for entry in (CPU if SOAK else drawn(CHEATS, len(CHEATS) // 5))]
 LIMIT_JUDGINGS = [(entry, level) for entry in LIMITS for level in ("default", "exam")]
 
 

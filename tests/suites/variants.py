@@ -120,6 +120,6 @@ WRONG = (
 DRAWN = [
     variant
     for _, variants in groupby(WRONG, lambda variant: variant.task)
-    for variant in drawn([*variants], 1)
+    for variant in drawn([*variants], 2)
 ]
-"""One variant of each task; all of them in the soak."""
+"""Two variants of each task; all of them in the soak."""

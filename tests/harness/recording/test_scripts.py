@@ -96,7 +96,7 @@ VARIANTS = (
 """Right and wrong text, and the call that shows the difference."""
 
 
-@pytest.mark.parametrize(("right", "wrong", "case"), drawn(VARIANTS, 2))
+@pytest.mark.parametrize(("right", "wrong", "case"), drawn(VARIANTS, 3))
 async def test_a_wrong_variant_is_refused(
     pool: DevicePool, scale: Task, right: str, wrong: str, case: str
 ) -> None:

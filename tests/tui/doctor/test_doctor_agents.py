@@ -13,23 +13,21 @@ from tui.doctor import agent_checks
 from tui.doctor.doctor_findings import DoctorFinding, State
 
 LISTING = """#!{python}
-import sys
-
-if sys.argv[1:] == ["--version"]:
-    print("1.2.3 (scripted)")
-    sys.exit()
-
-import asyncio, json
+import asyncio, json, sys, time
 from pathlib import Path
 
 import httpx2
 from mcp.client.client import Client
 from mcp.client.streamable_http import streamable_http_client
 
+if sys.argv[1:] == ["--version"]:
+    print("1.2.3 (scripted)")
+    sys.exit()
+
 
 async def count():
     server = json.loads((Path.home() / ".claude.json").read_text())["mcpServers"]["wavedeck"]
-    http = httpx2.AsyncClient(headers=server["headers"], timeout=20)
+    http = httpx2.AsyncClient(headers={headers}, timeout=20)
     async with http, Client(streamable_http_client(server["url"], http_client=http)) as client:
         return len((await client.list_tools()).tools)
 
@@ -38,10 +36,6 @@ try:
     print(f"wavedeck: {{asyncio.run(count())}} tools (HTTP) - \\u2714 Connected")
 except Exception:
     print("wavedeck: (HTTP) - \\u2718 Disconnected")
-"""
-
-REFUSED = """#!/bin/sh
-[ "$1" = --version ] && echo "1.2.3 (scripted)" || echo "wavedeck: (HTTP) - \u2718 Disconnected"
 """
 
 
@@ -62,9 +56,13 @@ def is_running(started: Path) -> bool:
         return False
 
 
+def listing(headers: str) -> str:
+    return LISTING.format(python=sys.executable, headers=headers)
+
+
 def test_doctor_says_which_agents_connect_to_our_server(tmp_path: Path) -> None:
     codex = "#!/bin/sh\necho codex-cli 7\n"
-    findings = examine(tmp_path, claude=LISTING.format(python=sys.executable), codex=codex)
+    findings = examine(tmp_path, claude=listing('server["headers"]'), codex=codex)
     claude = findings["claude-code"]
     assert (claude.state, claude.found) == (State.OK, "1.2.3 (scripted); accepts wavedeck mcp")
     assert findings["codex"].found.startswith("codex-cli 7; MCP not checked: no command of codex connects")
@@ -72,7 +70,7 @@ def test_doctor_says_which_agents_connect_to_our_server(tmp_path: Path) -> None:
 
 
 def test_doctor_warns_of_an_agent_that_does_not_connect(tmp_path: Path) -> None:
-    claude = examine(tmp_path, claude=REFUSED)["claude-code"]
+    claude = examine(tmp_path, claude=listing("{}"))["claude-code"]
     assert claude.state is State.WARNING
     assert claude.found.endswith("`claude mcp list` does not connect to wavedeck mcp")
 
