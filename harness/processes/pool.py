@@ -260,10 +260,12 @@ class DevicePool:
         """
         device = slot.device
         async with self._neighbours[device.name].alone():
-            slots = [each for each in self._all if each.device == device]
-            ending = [each.judge for each in slots if each.judge is not None] + self._drop_ready(device)
-            for each in slots:
-                each.discard()
+            neighbours = [place for place in self._all if place.device == device]
+            ending = [place.judge for place in neighbours if place.judge is not None] + self._drop_ready(
+                device
+            )
+            for place in neighbours:
+                place.discard()
             if ending:
                 await asyncio.wait([child.ended for child in ending], timeout=END_S)
             async with self.leases.alone(slot):

@@ -119,16 +119,16 @@ async def test_case_that_others_disturbed_is_timed_again_once() -> None:
 
 async def test_floor_is_measured_again_after_a_disturbance(monkeypatch: pytest.MonkeyPatch) -> None:
     """The judge keeps its floor for all candidates, so one that was measured beside others would spoil them all."""
-    pool, asked = Pool(), list[bool]()
+    pool, new_floors = Pool(), list[bool]()
     pool.watch.watched = [crowded(SAMPLES), Watched(QUIET)]
 
     async def script(clock: ScriptedClock, _pool: Pool) -> None:
         for _ in range(2):
-            asked.append((await clock.reach_lease()).new_floor)
+            new_floors.append((await clock.reach_lease()).new_floor)
             await clock.send(Measured(times=SAMPLES, floor=None))
 
     await measure_with(script, pool)
-    assert asked == [False, True]
+    assert new_floors == [False, True]
     empty_ms = iter((9.0, 5.0))
 
     @functools.cache

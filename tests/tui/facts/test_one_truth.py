@@ -347,7 +347,7 @@ def test_device_time_of_baselines_is_told_apart_in_summary_and_report() -> None:
 
 
 def test_tokens_from_a_cache_are_unknown_where_no_call_says_how_many() -> None:
-    (known, *_) = model_usage(fold(timed_again()))
+    (with_cache, *_) = model_usage(fold(timed_again()))
     silent = [
         msgspec.structs.replace(event, usage=msgspec.structs.replace(event.usage, cached_tokens=None))
         if isinstance(event, ev.CallFinished)
@@ -355,11 +355,11 @@ def test_tokens_from_a_cache_are_unknown_where_no_call_says_how_many() -> None:
         for event in timed_again()
     ]
     (usage, *_) = model_usage(fold(silent))
-    assert (known.cached_tokens or 0) > 0
+    assert (with_cache.cached_tokens or 0) > 0
     assert usage.cached_tokens is None
     assert "cached" not in listing(USAGE, [usage])
-    told = msgspec.structs.replace(usage, cached_tokens=0)
-    assert "cached" in listing(USAGE, [told]), "a server that says 0 is believed"
+    without_cache = msgspec.structs.replace(usage, cached_tokens=0)
+    assert "cached" in listing(USAGE, [without_cache]), "a server that says 0 is believed"
 
 
 def test_nothing_runs_in_a_session_whose_engine_stopped() -> None:

@@ -113,7 +113,7 @@ def _wait(
     """Wait for the answer to a request, given the state before it. Raises `Complaint` if the engine ends before."""
     live, wanted = opened.home.live(opened.name), (attempt, of_baseline, case)
     # An engine may have ended before it took a profile that was asked for earlier.
-    asked = {
+    requests = {
         earlier.seq
         for earlier in before.profiles_asked
         if (earlier.attempt, earlier.of_baseline) == (attempt, of_baseline)
@@ -130,8 +130,8 @@ def _wait(
                     isinstance(event, ProfileAsked)
                     and (event.attempt, event.of_baseline, event.case) == wanted
                 ):
-                    asked.add(event.seq)
-                if isinstance(event, ProfileTaken) and event.asked in asked:
+                    requests.add(event.seq)
+                if isinstance(event, ProfileTaken) and event.asked in requests:
                     return event
             if not running:
                 why = f": {reason}" if (reason := opened.state.stopped) else ""

@@ -83,7 +83,7 @@ def test_profile_that_an_ended_engine_left_undone_is_taken_by_the_next(
 ) -> None:
     record(home)
     with take_up(home, stored.FIRST) as recorder:
-        asked = recorder.record(ev.ProfileAsked(attempt="softmax#1/2", device="0"))
+        request = recorder.record(ev.ProfileAsked(attempt="softmax#1/2", device="0"))
         recorder.record(ev.EngineStopped(reason="interrupted"))
 
     def end_at_once(home: Home, session: str) -> None:
@@ -95,7 +95,7 @@ def test_profile_that_an_ended_engine_left_undone_is_taken_by_the_next(
         """Do what the next engine does: take the profile that was asked for."""
         with take_up(home, session) as recorder:
             taken = ev.ProfileTaken(
-                attempt="softmax#1/2", asked=asked.seq, profile=softmax_profile(case="wide")
+                attempt="softmax#1/2", asked=request.seq, profile=softmax_profile(case="wide")
             )
             recorder.record(taken)
             recorder.record(ev.SessionFinished())

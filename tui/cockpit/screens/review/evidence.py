@@ -272,15 +272,15 @@ def _findings(attempt: AttemptState) -> Iterator[Fact]:
         yield "", [Span(f"{len(findings) - MOST_FINDINGS} more: enter opens the attempt", "dim")]
 
 
-def _serving(timed: Evaluation, found: Evaluation) -> Iterator[Span]:
+def _serving(timed: Evaluation, judged: Evaluation) -> Iterator[Span]:
     """The facts of the evaluation with the times that count, then the obstacles that only the verdict met before an exam."""
-    if timed is not found:
+    if timed is not judged:
         yield Span("measured again in the exam:")
     facts = serving_facts(timed)
     for fact in facts:
         yield Span(clean(f"{fact.name}: {fact.value}"), "warn" if fact.is_obstacle else "")
     obstacles = {fact.name for fact in facts if fact.is_obstacle}
-    for fact in serving_facts(found):
+    for fact in serving_facts(judged):
         if fact.is_obstacle and fact.name not in obstacles:
             yield Span(clean(f"before the exam, {fact.name}: {fact.value}"), "warn")
 
