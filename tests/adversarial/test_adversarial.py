@@ -130,5 +130,5 @@ async def test_corpus_entries_are_valid_and_complete() -> None:
     cheats = [entry for entry in REFUSED if not entry.is_honest]
     assert len(cheats) >= 250
     assert len(honest) >= 24
-    assert len(LIMITS) <= 45
+    assert len(LIMITS) <= 43
     assert {entry.task for entry in honest} == {entry.task for entry in cheats} == set(CASES)

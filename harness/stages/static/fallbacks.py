@@ -2,7 +2,7 @@
 
 A fallback may run only on inputs that the judge's calls do not have. The check follows the entry point's result back through the
 module's functions to torch operators inside an `if` or a `try`, or behind an early return. Operators without a
-condition are seen when they run.
+condition, and those behind a constant of the module (`if not HAS_TRITON`), are seen when they run.
 
 Allowed: allocations, views, copies, casts, the task's allowed operators, numbers (`.item()`), gradients (`backward`),
 inputs of kernels, and operators on memory that a kernel may have written.
@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import ast
 import builtins
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
@@ -20,7 +21,7 @@ import msgspec
 from harness.wire.calls import operators
 from suites.task import Task
 
-from .reachability import DEFINITIONS, reachable_statements
+from .reachability import DEFINITIONS, reachable_statements, statements_in
 
 _NAMES = """
 abs add addmm addcdiv addcmul addmv all amax amin aminmax any argmax argmin argsort atan avg_pool1d avg_pool2d baddbmm
@@ -75,6 +76,7 @@ class Fallback(NamedTuple):
 def find_fallbacks(tree: ast.Module, task: Task) -> Iterator[Fallback]:
     """Each fallback that an entry point reaches, in no particular order."""
     entries = {entry.name for entry in task.entry_points}
+    constants = _constants(tree)
     bodies: dict[str, _Body] = {}
     for definition in reachable_statements(tree.body, entries):
         if not isinstance(definition, DEFINITIONS):
@@ -85,7 +87,7 @@ def find_fallbacks(tree: ast.Module, task: Task) -> Iterator[Fallback]:
                 and function.name not in _GRADIENTS
                 and not any("jit" in ast.unparse(decorator) for decorator in function.decorator_list)
             ):
-                bodies[function.name] = _Body(function, is_entry=function.name in entries)
+                bodies[function.name] = _Body(function, constants, is_entry=function.name in entries)
                 if function.name == "forward":
                     bodies[f"{definition.name}.apply"] = bodies["forward"]
     for name in entries & bodies.keys():
@@ -111,12 +113,12 @@ def fallback_operators(tree: ast.Module, task: Task) -> tuple[str, ...]:
 class _Body:
     """A host function: its return statements, its assignments, and which of its nodes are conditional."""
 
-    def __init__(self, function: Function, *, is_entry: bool) -> None:
+    def __init__(self, function: Function, constants: frozenset[str], *, is_entry: bool) -> None:
         arguments = function.args
         required = arguments.args[: len(arguments.args) - len(arguments.defaults)] if is_entry else []
         self._tensors = {argument.arg for argument in required}
         """Parameters that are tensors: an entry point's parameters without a default."""
-        self._conditional = set(_conditional(function.body, inside=False))
+        self._conditional = set(_conditional(function.body, constants, inside=False))
         own = list(_own_nodes(function))
         self._returned = [node for node in own if isinstance(node, ast.Return)]
         self._assigned: dict[str, list[ast.expr]] = {}
@@ -226,14 +228,59 @@ def _root(target: ast.expr) -> str:
     return target.id if isinstance(target, ast.Name) else ""
 
 
-def _conditional(body: list[ast.stmt], *, inside: bool) -> Iterator[ast.AST]:
+def _constants(tree: ast.Module) -> frozenset[str]:
+    """Names of the module that are bound to constants only, at its top level and nowhere else."""
+    top_level = [inner for statement in tree.body for inner in statements_in(statement)]
+    constant = [
+        target.id
+        for statement in top_level
+        if isinstance(statement, ast.Assign) and isinstance(statement.value, ast.Constant)
+        for target in statement.targets
+        if isinstance(target, ast.Name)
+    ]
+    bound = Counter(name for node in ast.walk(tree) for name in _bound(node))
+    if "*" in bound:
+        return frozenset()
+    return frozenset(name for name, count in Counter(constant).items() if bound[name] == count)
+
+
+def _bound(node: ast.AST) -> list[str]:
+    """Names that a node binds or deletes, in whatever scope."""
+    match node:
+        case ast.Name(id=name, ctx=ast.Store() | ast.Del()) | ast.arg(arg=name):
+            return [name]
+        case ast.FunctionDef(name=name) | ast.AsyncFunctionDef(name=name) | ast.ClassDef(name=name):
+            return [name]
+        case ast.alias(name=name, asname=other):
+            return [other or name.partition(".")[0]]
+        case ast.ExceptHandler(name=str(name)) | ast.MatchAs(name=str(name)) | ast.MatchStar(name=str(name)):
+            return [name]
+        case ast.Global(names=names) | ast.Nonlocal(names=names):
+            return names
+        case _:
+            return []
+
+
+def _is_decided(node: ast.AST, constants: frozenset[str]) -> bool:
+    """True if a branch depends on constants of the module alone, so that every call takes the same side."""
+    if not isinstance(node, (ast.If, ast.IfExp)):
+        return False
+    parts = [part for part in ast.walk(node.test) if isinstance(part, ast.expr)]
+    return all(
+        isinstance(part, (ast.UnaryOp, ast.BoolOp, ast.Constant))
+        or (isinstance(part, ast.Name) and part.id in constants)
+        for part in parts
+    )
+
+
+def _conditional(body: list[ast.stmt], constants: frozenset[str], *, inside: bool) -> Iterator[ast.AST]:
     """Nodes in branches, and nodes behind a branch that may return."""
     for statement in body:
         if inside:
             yield from ast.walk(statement)
             continue
         for node in ast.walk(statement):
-            if isinstance(node, _BRANCHES):
+            if isinstance(node, _BRANCHES) and not _is_decided(node, constants):
                 yield from (child for part in ast.iter_child_nodes(node) for child in ast.walk(part))
                 inside = inside or any(isinstance(child, ast.Return) for child in ast.walk(node))
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import sys
 from collections.abc import Collection, Iterator
 from contextlib import suppress
 from typing import NamedTuple, TypeGuard
@@ -47,7 +48,8 @@ _UNWATCHED = {
         "the judge cannot watch memory that is reached without torch",
     ),
     **dict.fromkeys(
-        ("builtins", "code", "codeop", "imp", "resource", "tracemalloc", "faulthandler", "unittest", "setuptools"),
+        ("builtins", "code", "codeop", "imp", "resource", "tracemalloc", "faulthandler", "unittest", "setuptools", "pydoc",
+         "pdb", "bdb", "doctest", "trace", "profile", "cProfile"),
         "it changes Python or the process around the kernels",
     ),
 }  # fmt: skip
@@ -100,9 +102,9 @@ _WRAPPED_KERNEL = "torch.library.wrap_triton"
 
 _INSIDE_LIBRARIES = frozenset({
     "os", "sys", "subprocess", "ctypes", "ctypeslib", "socket", "importlib", "builtins", "inspect", "gc", "threading",
-    "pickle", "shutil", "tempfile", "pathlib", "memmap", "fromfile", "tofile", "DataSource",
+    "pickle", "shutil", "tempfile", "pathlib", "memmap", "fromfile", "tofile", "DataSource", "__dict__",
 })  # fmt: skip
-"""Modules that torch, triton and numpy import, and their file access: `torch.os` is `os` too."""
+"""Modules that other modules import, and their file access: `torch.os` and `queue.threading` are `os` and `threading` too."""
 
 _BUILTINS = {
     **dict.fromkeys(("exec", "eval", "compile", "__import__"), "the judge cannot read code that is made at run time"),
@@ -120,6 +122,8 @@ _ATTRIBUTES = frozenset({
     "_current_frames", "settrace", "setprofile", "modules", "meta_path", "path_hooks", "_C",
 })  # fmt: skip
 """Attributes and names through which a candidate reaches the judge's objects."""
+_LIBRARIES = ("torch", "triton", "numpy")
+_GETTERS = ("operator.attrgetter", "operator.methodcaller", "getattr")
 _NEW_TEXT = "_unsafe_update_src"
 _MODULE_ONLY_ATTRIBUTES = frozenset({"modules"})
 """Harmless on anything but `sys`, as `nn.Module.modules`."""
@@ -142,6 +146,7 @@ def find_refusals(
     allowed = _OF_PACKAGES if package is not None else frozenset()
     launched = _Launched(package)
     followed = _parameters_read(tree) | followed_imports(tree, imported)
+    plain = _plain_getters(tree)
     # A `__main__` block at the end never runs, because the module is imported.
     body = (
         part
@@ -151,6 +156,11 @@ def find_refusals(
     statements = reachable_statements(body, entry_points)
     for node in (node for statement in statements for node in own_nodes(statement)):
         match node:
+            case ast.Name() | ast.Attribute() if node not in plain and _path_of(node, imported) in _GETTERS:
+                yield Refusal(
+                    node.lineno,
+                    f"`{ast.unparse(node)}` gets an attribute with a computed name; write the name out",
+                )
             case ast.Name(id=name, ctx=ast.Load()) if node not in followed:
                 yield from _check_name(node, name, imported, own_names, allowed)
                 yield from launched.check(node, imported)
@@ -174,6 +184,33 @@ def find_refusals(
                 yield Refusal(
                     node.lineno, f"{_INTERPRETER_VARIABLE}: a kernel must not behave differently when judged"
                 )
+
+
+def _path_of(node: ast.Name | ast.Attribute, imported: dict[str, str]) -> str | None:
+    """The dotted path of an expression; a name that is not imported is its own path."""
+    return dotted(node, imported) or (node.id if isinstance(node, ast.Name) else None)
+
+
+def _plain_getters(tree: ast.Module) -> frozenset[ast.AST]:
+    """Uses of functions that get attributes, in calls that name the attributes plainly.
+
+    `getattr` may get a variable: `_check_reflection` decides about its target.
+    """
+    plain: set[ast.AST] = set()
+    for node in ast.walk(tree):
+        match node:
+            case ast.Call(func=ast.Name(id="getattr") as function, args=[_, name, *_]):
+                if _constant(name) or any(
+                    isinstance(part, (ast.Name, ast.Attribute)) for part in ast.walk(name)
+                ):
+                    plain.add(function)
+            case ast.Call(func=ast.Name() | ast.Attribute() as function, args=names):
+                texts = [_constant(name) or "" for name in names]
+                if all(text and _ATTRIBUTES.isdisjoint(text.split(".")) for text in texts):
+                    plain.add(function)
+            case _:
+                pass
+    return frozenset(plain)
 
 
 class _Launched:
@@ -301,7 +338,9 @@ def _check_path(line: int, path: str, allowed: frozenset[str]) -> Iterator[Refus
         if path == IMPORT_MODULE:
             why = "the judge cannot follow a module that is named at run time; import it by its name"
         yield Refusal(line, f"`{path}` is used: {why}", unsupported=True)
-    if top in ("torch", "triton", "numpy") and not _INSIDE_LIBRARIES.isdisjoint(path.split(".")[1:]):
+    if (top in _LIBRARIES or top in sys.stdlib_module_names) and not _INSIDE_LIBRARIES.isdisjoint(
+        member.split(".")
+    ):
         yield Refusal(line, f"`{path}` reaches files or modules of Python through a library")
     if path.startswith(_CUSTOM_OPERATORS) and not _leads_to(path, _WRAPPED_KERNEL):
         why = f"`{path}` is used: the judge cannot watch what runs inside an operator of torch.library; call the kernel directly"
@@ -369,7 +408,12 @@ def _check_reflection(
         yield _reaching(node.lineno, attribute)
     if library and attribute is not None:
         yield from _check_path(node.lineno, f"{path}.{attribute}", allowed)
-    if library and attribute is None and node.func.id == "getattr" and _hides(path or "", name):
+    if (
+        library
+        and not isinstance(name, ast.Constant)
+        and node.func.id == "getattr"
+        and _hides(path or "", name)
+    ):
         yield Refusal(node.lineno, f"a member of `{path}` is named by an expression; name it plainly")
 
 
@@ -385,4 +429,12 @@ def _hides(path: str, name: ast.expr) -> bool:
 
 
 def _constant(node: ast.expr) -> str | None:
-    return node.value if isinstance(node, ast.Constant) and isinstance(node.value, str) else None
+    """The text of a literal, or of literals that are joined by `+`."""
+    match node:
+        case ast.Constant(value=str(text)):
+            return text
+        case ast.BinOp(op=ast.Add(), left=left, right=right):
+            first, second = _constant(left), _constant(right)
+            return None if first is None or second is None else first + second
+        case _:
+            return None

@@ -28,10 +28,13 @@ LOOKING = frozenset({
 })  # fmt: skip
 """Kinds of view, and reads of one element (these are counted separately)."""
 
-ANNOTATING = frozenset({"_record_function_enter", "_record_function_enter_new", "_record_function_exit"})
-"""Marks for a profiler, which touch no tensor."""
+WITHOUT_MEMORY = frozenset({
+    "_record_function_enter", "_record_function_enter_new", "_record_function_exit",
+    "promote_types", "result_type", "can_cast",
+})  # fmt: skip
+"""Marks for a profiler, and questions about dtypes: they read and write no element."""
 
-FREE = ALLOCATING | FILLING | MOVING | LOOKING | ANNOTATING
+FREE = ALLOCATING | FILLING | MOVING | LOOKING | WITHOUT_MEMORY
 
 
 def is_allowed(name: str, by_task: tuple[str, ...]) -> bool:

@@ -225,6 +225,8 @@ class Returned(msgspec.Struct, frozen=True, tag="returned"):
     """Parts of the result that are no tensors, where `Task.returns` wants them; `None`: the result has other parts."""
     foreign_kernels: tuple[str, ...] = ()
     """Launched kernels that the candidate does not define, with their modules."""
+    unwatched: str = ""
+    """What first read bytes that neither an input, a watched operator nor a kernel wrote, in words; empty: nothing."""
 
 
 class LeftBehind(msgspec.Struct, frozen=True, tag="left_behind"):

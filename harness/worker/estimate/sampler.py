@@ -12,6 +12,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
 
 from harness.wire.results.evaluation import Flow
@@ -211,7 +212,7 @@ class Sampler(Observation):
             + ("narrow its mask" if self.masked else "it has no mask")
         )
 
-    def _add(self, address: int, span: Span, holder: object) -> None:
+    def _add(self, address: int, span: Span, holder: torch.UntypedStorage) -> None:
         """Add an allocation without its byte maps, which would be as large as the tensor."""
         empty = np.empty(0, dtype=np.uint8)
         self.allocations[address] = Allocation(span, holder, empty, empty)

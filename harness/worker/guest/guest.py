@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
@@ -44,7 +45,7 @@ from harness.worker.kit.poison import KINDS
 from harness.worker.replay.call_recorder import Recorder
 from harness.worker.triton_hooks import warm
 
-from . import watch
+from . import audit, watch
 from .gpu_runner import GpuRunner
 from .runner import InterpreterRunner, Runner
 from .stack_sampler import StackSampler
@@ -106,8 +107,10 @@ class Guest:
         not_reached = self._runner.reach(request.reach) if request.reach is not None else ""
         self._snapshot = Snapshot()
         write_candidate(self._file, request.source)
+        audit.install(str(self._file))
         try:
-            self._module = import_written(self._file)
+            with self._runner.importing() as observation, self._watching_import(observation):
+                self._module = import_written(self._file)
         except SystemExit:  # the judge sees the exit status
             raise
         except BaseException as error:  # noqa: BLE001 (foreign code may raise anything)
@@ -118,6 +121,12 @@ class Guest:
             return missing_entry_points(missing)
         parameters = {name: parameters_of(entry) for name, entry in entries.items()}
         return Loaded(parameters=parameters, not_reached=not_reached)
+
+    def _watching_import(self, observation: Observation | None) -> AbstractContextManager[object]:
+        """Follows what the import writes to memory; only the calls decide what may run."""
+        if observation is None:
+            return nullcontext()
+        return watch.OperatorWatch(observation, str(self._file), self._recorder)
 
     def _call(self, request: Call, descriptor: int | None) -> Returned | Failed:
         arguments = self._runner.open(descriptor, request)
@@ -166,6 +175,8 @@ class Guest:
 
     def _returned(self, request: Call, run: EntryRun) -> Returned:
         structure, parts = outputs.parts_of(run.value)
+        for part in outputs.plain(parts):
+            run.observation.check_read(part, "the caller of the entry point")
         record, unrecorded = self._recorder.finish(outputs.plain(parts))
         return Returned(
             structure=structure,
@@ -184,6 +195,7 @@ class Guest:
             unrecorded=unrecorded,
             plain=run.plain,
             foreign_kernels=self._foreign_kernels.take(),
+            unwatched=run.observation.unwatched,
         )
 
     def _output(self, part: Any, run: EntryRun) -> OutputData:

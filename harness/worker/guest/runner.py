@@ -7,7 +7,7 @@ import os
 import threading
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
 import torch
@@ -16,6 +16,7 @@ from harness.hardware.targets import target
 from harness.linux import syscalls
 from harness.wire.messages.guest import Call, FailedKind, Load, SharedAt
 from harness.worker.interpreter import interpreter
+from harness.worker.interpreter.known_memory import KnownMemory
 from harness.worker.interpreter.traffic import Observation
 from harness.worker.kit import arena
 from harness.worker.replay import call_recorder
@@ -42,6 +43,10 @@ class Runner(ABC):
 
         With `call.again`, the same tensors as in the last call with `call.hold`, filled from the judge's memory again.
         """
+
+    def importing(self) -> AbstractContextManager[Observation | None]:
+        """Observe the import of the candidate's module, which may make tables; `None` if memory is not followed here."""
+        return nullcontext()
 
     @abstractmethod
     def observe(self, inputs: Mapping[str, torch.Tensor]) -> AbstractContextManager[Observation]:
@@ -75,6 +80,7 @@ class InterpreterRunner(Runner):
 
     def __init__(self) -> None:
         self._held: dict[str, Any] = {}
+        self._known = KnownMemory()
 
     def prepare(self, load: Load) -> None:
         interpreter.prepare(target(load.target))
@@ -90,8 +96,12 @@ class InterpreterRunner(Runner):
         self._held = arguments if call.hold else {}
         return arguments
 
+    def importing(self) -> AbstractContextManager[Observation | None]:
+        return interpreter.observe({}, known=self._known)
+
     def observe(self, inputs: Mapping[str, torch.Tensor]) -> AbstractContextManager[Observation]:
-        return interpreter.observe(inputs)
+        self._known.forget_freed()
+        return interpreter.observe(inputs, known=self._known)
 
     def threads(self) -> int:
         return max(threading.active_count(), syscalls.thread_count()) - 1

@@ -55,15 +55,20 @@ class OperatorWatch(OperatorMode):  # type: ignore[no-untyped-call]
 
     def _run(self, func: Any, name: str, args: tuple[Any, ...], named: dict[str, Any]) -> Any:
         """Run the operator and note it."""
-        if name in operators.ANNOTATING:
+        if name in operators.WITHOUT_MEMORY:
             return func(*args, **named)
         sources = list(tensors((args, named)))
         derived = any(self.from_kernel(source) for source in sources) and name not in operators.FILLING
+        if not func.is_view and name not in operators.LOOKING:
+            for source in sources:
+                self._observation.check_read(source, f"line {calling_line(self._module)}: `{name}`")
         result = func(*args, **named)
         if name in operators.ALLOCATING:
             for tensor in tensors(result):
                 poison(tensor, self._poison)
                 self._observation.fresh(tensor)
+        elif name == "lift_fresh":  # of `torch.tensor` and its kind: new memory with numbers of Python
+            self._observation.filled(result)
         elif not func.is_view:
             if name not in operators.LOOKING:
                 for tensor in tensors((result, args, named) if func._schema.is_mutable else result):

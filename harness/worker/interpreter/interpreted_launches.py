@@ -96,7 +96,8 @@ def run(
             x, y, z = size
             noted.launches.append(LaunchRecord(kernel.fn.__name__, size, x * y * z))
             interpreter.interpreter_builder.set_grid_dim(x, y, z)
-            _running.programs(kernel, values, size)
+            with noted.following_stores():
+                _running.programs(kernel, values, size)
     finally:
         noted.launching = False
 

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any, TypeVar
 
+from .known_memory import KnownMemory
 from .traffic import Observation
 
 Watching = TypeVar("Watching", bound=Observation)
@@ -17,13 +18,15 @@ class UnsupportedHere(Exception):
 
 
 @contextmanager
-def observe(inputs: Mapping[str, Any], *, zero_lanes: bool = False) -> Iterator[Observation]:
+def observe(
+    inputs: Mapping[str, Any], *, zero_lanes: bool = False, known: KnownMemory | None = None
+) -> Iterator[Observation]:
     """Count what kernels do until the block ends.
 
-    Of each tensor in `inputs`, kernels may touch only its own elements, not the rest of its storage. `zero_lanes`: see
+    Of each tensor in `inputs`, kernels may touch only its own elements, not the rest of its storage. `zero_lanes`, `known`: see
     `Observation`. Exceptions of the candidate pass through; check `unsupported` before them.
     """
-    observation = Observation(zero_lanes=zero_lanes)
+    observation = Observation(zero_lanes=zero_lanes, known=known)
     observation.admit(inputs)
     with running(observation):
         yield observation

@@ -14,10 +14,11 @@ from numpy.typing import NDArray
 
 from harness.wire.messages.guest import CaseTraffic
 from harness.wire.results.evaluation import Finding, line_in
-from harness.worker.kit.arena import Span, extent, span_bytes
+from harness.worker.kit.arena import Span, extent, span_in_storage
 from harness.worker.triton_hooks.autotuning import is_static
 
 from .candidate_lines import candidate_line
+from .known_memory import KnownMemory
 from .places import Addresses, Places, elements_text, indices_text, mark, places_of
 
 Mask = NDArray[np.bool_]
@@ -45,13 +46,15 @@ class Allocation:
     """Memory that kernels may touch: an input, or a storage that the candidate made. Notes have an entry for each byte."""
 
     span: Span
-    holder: object
+    holder: torch.UntypedStorage
     """Keeps the memory alive, so that two tensors never have the same address."""
     reads: NDArray[np.uint8]
     """1 if the byte was read."""
     writes: NDArray[np.uint8]
     filled: NDArray[np.uint8] | None = None
     """1 if the host filled the byte of an allocation that was made empty; `None`: all bytes are filled."""
+    watched: NDArray[np.uint8] | None = None
+    """1 for each byte of the storage that watched work left so (`KnownMemory`); `None`: all bytes."""
 
 
 @dataclass(slots=True)
@@ -107,6 +110,10 @@ class Observation:
     """Which work of the call was still running when it returned, in words."""
     allocations: dict[int, Allocation] = field(default_factory=dict)
     """Allocations by address of the storage."""
+    known: KnownMemory | None = None
+    """`None`: what wrote the memory is not followed."""
+    unwatched: str = ""
+    """The first use of bytes that no watched work wrote, in one line."""
     _looks: int = 0
     _reported: set[tuple[str, int, str]] = field(default_factory=set)
     _fresh: dict[int, tuple[object, NDArray[np.uint8]]] = field(default_factory=dict)
@@ -200,7 +207,7 @@ class Observation:
     def admit(self, inputs: Mapping[str, Any]) -> None:
         """Let kernels touch these tensors and nothing else of their storages, which may hold guard zones."""
         spans: dict[int, list[Span]] = {}
-        storages: dict[int, object] = {}
+        storages: dict[int, torch.UntypedStorage] = {}
         for tensor in inputs.values():
             if not isinstance(tensor, torch.Tensor):
                 continue
@@ -210,20 +217,22 @@ class Observation:
         for address, parts in spans.items():
             whole = Span(min(part.start for part in parts), max(part.end for part in parts))
             self._add(address, whole, storages[address])
+            self._remember(storages[address])
 
     def fresh(self, tensor: torch.Tensor) -> None:
         """Note that the tensor's storage was just made empty."""
         storage = tensor.untyped_storage()
         if storage.nbytes():
             self._fresh[storage.data_ptr()] = storage, np.zeros(storage.nbytes(), dtype=np.uint8)
+            self._remember(storage)
 
     def filled(self, tensor: torch.Tensor) -> None:
         """Note that the host wrote this tensor's elements; bytes between them count as written too."""
-        storage = tensor.untyped_storage()
+        storage, span = tensor.untyped_storage(), span_in_storage(tensor)
+        self._remember(storage, span)
         fresh = self._fresh.get(storage.data_ptr())
         if fresh is not None and not self.launching:
-            first = tensor.data_ptr() - storage.data_ptr()
-            fresh[1][first : first + span_bytes(tensor)] = 1
+            fresh[1][span] = 1
 
     def origin(self, tensor: torch.Tensor, names: Iterable[str] = ()) -> Origin:
         """The origin of a pointer to this tensor; kernels may touch its storage from now on."""
@@ -232,6 +241,31 @@ class Observation:
         if address not in self.allocations:
             self._add(address, Span(address, address + storage.nbytes()), storage)
         return Origin(self.allocations[address], tensor.data_ptr(), tuple(names), address)
+
+    @contextmanager
+    def following_stores(self) -> Iterator[None]:
+        """Kernels run in the block: compare the memory before it with `known`, and remember their stores after it."""
+        for allocation in self.allocations.values():
+            allocation.watched = self._watched(allocation.holder)
+        try:
+            yield
+        finally:
+            if self.known is not None:
+                for allocation in self.allocations.values():
+                    self.known.remember_stores(allocation.holder, allocation.watched)
+
+    def check_read(self, tensor: torch.Tensor, reader: str) -> None:
+        """Note in `unwatched` that `reader` gets bytes of the tensor that no watched work wrote."""
+        watched = None if self.unwatched else self._watched(tensor.untyped_storage())
+        if watched is not None and not watched[span_in_storage(tensor)].all():
+            self.unwatched = f"{reader} reads bytes"
+
+    def _watched(self, storage: torch.UntypedStorage) -> NDArray[np.uint8] | None:
+        return None if self.known is None else self.known.watched(storage)
+
+    def _remember(self, storage: torch.UntypedStorage, span: slice = slice(None)) -> None:
+        if self.known is not None:
+            self.known.remember(storage, span)
 
     def count_dot(self, flops: int) -> None:
         """Count the operations of a matrix product."""
@@ -282,17 +316,29 @@ class Observation:
         places = places_of(home.span.start, live, item_bytes)
         if kind != "store":
             self._look_for_unwritten(kind, home, places, item_bytes, origin)
-        if kind != "store":
+            self._look_for_unwatched(kind, home, live, item_bytes, origin)
             mark(home.reads, places, item_bytes)
         if kind != "load":
             mark(home.writes, places, item_bytes)
+            if home.watched is not None:
+                mark(home.watched, places_of(home.holder.data_ptr(), live, item_bytes), item_bytes)
 
-    def _add(self, address: int, span: Span, holder: object) -> None:
+    def _look_for_unwatched(
+        self, kind: str, home: Allocation, live: Addresses, item_bytes: int, origin: Origin | None
+    ) -> None:
+        """Note in `unwatched` that an access reads bytes that no watched work wrote."""
+        if home.watched is None or self.unwatched:
+            return
+        first = live.view(np.int64) - home.holder.data_ptr()
+        if not all(home.watched[first + byte].all() for byte in range(item_bytes)):
+            self.unwatched = self._located(f"a {kind} of {_name(origin)} reads bytes")
+
+    def _add(self, address: int, span: Span, holder: torch.UntypedStorage) -> None:
         size = span.end - span.start
         fresh = self._fresh.get(address)
         filled = fresh[1] if fresh is not None and fresh[1].size == size else None
         reads, writes = np.zeros((2, size), dtype=np.uint8)
-        self.allocations[address] = Allocation(span, holder, reads, writes, filled)
+        self.allocations[address] = Allocation(span, holder, reads, writes, filled, self._watched(holder))
 
     def _discover(self) -> None:
         """Admit every live tensor: a kernel may get addresses as integers, which no launch argument names."""

@@ -222,6 +222,12 @@ def span_bytes(tensor: torch.Tensor) -> int:
     return (last + 1) * tensor.element_size()
 
 
+def span_in_storage(tensor: torch.Tensor) -> slice:
+    """The bytes from a tensor's first element to its last, counted from its storage's start."""
+    first = tensor.data_ptr() - tensor.untyped_storage().data_ptr() if tensor.numel() else 0
+    return slice(first, first + span_bytes(tensor))
+
+
 def extent(tensor: torch.Tensor) -> Span:
     """The addresses from a tensor's first element to its last, whatever its strides."""
     start = tensor.data_ptr()

@@ -71,6 +71,30 @@ FALLBACKS = {
                 torch.add(x, y, out=out)
             return out
     """,
+    "behind a name that a call binds": """
+        FAST = True
+
+        def vector_add(x, y):
+            global FAST
+            if not FAST:
+                return torch.add(x, y)
+            FAST = x.numel() < 1 << 20
+            return launch(x, y)
+    """,
+    "behind a parameter named like a constant": """
+        FAST = True
+
+        def vector_add(x, y, FAST=True):
+            return launch(x, y) if FAST else torch.add(x, y)
+    """,
+    "behind a list that calls fill": """
+        CALLS = []
+
+        def vector_add(x, y):
+            if CALLS:
+                return torch.add(x, y)
+            return launch(x, y)
+    """,
     "in an autograd function": """
         class Add(torch.autograd.Function):
             @staticmethod
@@ -131,6 +155,18 @@ HONEST = {
             if lengths is not None:
                 lengths = places(lengths)
                 y = y.masked_fill(lengths, 0.0)
+            return launch(x, y)
+    """,
+    "a constant of the module": """
+        try:
+            import triton.language.extra.libdevice
+            HAS_TRITON = True
+        except ImportError:
+            HAS_TRITON = False
+
+        def vector_add(x, y):
+            if not HAS_TRITON:
+                return torch.add(x, y)
             return launch(x, y)
     """,
     "gradients and references": """
