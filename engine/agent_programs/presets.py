@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import importlib.util
 import json
-import re
 import shlex
 import shutil
 from collections.abc import Mapping
@@ -13,14 +12,14 @@ from pathlib import Path
 
 from engine.agent_programs.output import SERVER
 from engine.errors import UsageProblem
+from engine.models.access import PROXIES
 from sessions.settings import MethodOptions
+from suites.secret_variables import holds_key
 
 URL = "WAVEDECK_MCP_URL"
 TOKEN = "WAVEDECK_MCP_TOKEN"
 TASK = "WAVEDECK_AGENT_TASK"
 """Variables with address and token of the MCP server that serves one instance, and with its task."""
-SECRET = re.compile(r"KEY|TOKEN|SECRET|PASSW|CREDENTIAL|AUTH", re.IGNORECASE)
-"""Variables with such a name stay out of the environment of an agent, unless its preset names them."""
 
 
 GEMINI_SETTINGS = ".gemini/settings.json"
@@ -188,7 +187,7 @@ def agent_environment(
     kept = {
         name: value
         for name, value in environ.items()
-        if name in keys or not (SECRET.search(name) or name.startswith("WAVEDECK_"))
+        if name in (*keys, *PROXIES) or not (holds_key(name, value) or name.startswith("WAVEDECK_"))
     }
     return kept | {
         **(program.variables or {}),

@@ -11,9 +11,9 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from typing import NamedTuple
-from urllib.parse import unquote, urlsplit
 
 from engine.errors import UsageProblem
+from suites.secret_variables import passwords_in
 
 from .spec import HAS_SECRET, ModelSpec, is_http_url
 
@@ -86,7 +86,7 @@ class Access(NamedTuple):
 def access(spec: ModelSpec, environ: Mapping[str, str]) -> Access:
     """Returns the access to a model. `UsageProblem` names the variable that is missing or conflicts."""
     provider = PROVIDERS[spec.provider]
-    hidden = proxy_passwords(environ)
+    hidden = tuple(passwords_in(environ.get(name, "") for name in PROXIES))
     if spec.url is not None:
         key = _checked_key(KEY_VARIABLE, environ.get(KEY_VARIABLE) or NO_KEY)
         return Access(spec.url, key, extra_headers(environ), hidden=hidden)
@@ -164,16 +164,3 @@ def extra_headers(environ: Mapping[str, str]) -> tuple[tuple[str, str], ...]:
             raise UsageProblem(f"{where}: {name} appears twice; remove one of them")
         headers[name.lower()] = (name, value)
     return tuple(headers.values())
-
-
-def proxy_passwords(environ: Mapping[str, str]) -> tuple[str, ...]:
-    """Returns the passwords in the URLs of proxies."""
-    passwords = []
-    for name in PROXIES:
-        try:
-            password = urlsplit(environ.get(name, "")).password
-        except ValueError:
-            continue
-        if password:
-            passwords += [password, unquote(password)]
-    return tuple(dict.fromkeys(passwords))

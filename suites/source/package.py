@@ -26,6 +26,7 @@ from typing import NamedTuple
 
 import msgspec
 
+from suites.secret_variables import holds_key
 from suites.source.python_source import parse_python
 
 _ROOMS = ("tui", "engine", "sessions", "harness", "suites")
@@ -37,7 +38,6 @@ _PROJECT_FILES = ("pyproject.toml", "setup.py", "setup.cfg")
 _VARIABLE = re.compile(r"[A-Z_][A-Z0-9_]*=")
 _NOT_OF_PACKAGES = ("TRITON_", "TORCH", "PYTHON", "PYTORCH_", "LD_", "CUDA_", "HIP_", "WAVEDECK_")
 """Variables that change what the judge compiles and runs."""
-_SECRET = re.compile(r"KEY|TOKEN|SECRET|PASS|CREDENTIAL")
 _DATA_WORDS = ("__file__", "importlib.resources", "get_data")
 
 
@@ -130,7 +130,7 @@ def own_variables(package: Package, environment: Mapping[str, str]) -> tuple[str
     return tuple(
         f"{name}={value}"
         for name, value in sorted(environment.items())
-        if name.startswith(starts) and not name.startswith(_NOT_OF_PACKAGES) and not _SECRET.search(name)
+        if name.startswith(starts) and not name.startswith(_NOT_OF_PACKAGES) and not holds_key(name, value)
     )
 
 

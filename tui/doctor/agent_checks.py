@@ -19,7 +19,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 from engine.agent_programs.output import SERVER
-from engine.agent_programs.presets import GEMINI_SETTINGS, PRESETS, SECRET, AgentProgram, server_settings
+from engine.agent_programs.presets import GEMINI_SETTINGS, PRESETS, AgentProgram, server_settings
+from suites.secret_variables import holds_key
 
 from .doctor_findings import DoctorFinding, note, ok, warning
 
@@ -113,7 +114,7 @@ def accepts(path: str, served: Served, environ: Mapping[str, str]) -> bool:
     kept = {
         name: value
         for name, value in environ.items()
-        if not SECRET.search(name) and name != "CLAUDE_CONFIG_DIR"
+        if not holds_key(name, value) and name != "CLAUDE_CONFIG_DIR"
     }
     done = run([path, "mcp", "list"], kept | {"HOME": str(home), "GEMINI_CLI_TRUST_WORKSPACE": "true"}, home)
     return CONNECTED.search(done.stdout + done.stderr) is not None

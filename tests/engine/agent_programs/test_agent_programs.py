@@ -16,12 +16,19 @@ from sessions.settings import MethodOptions
 ENVIRON = {
     "PATH": "/bin", "ANTHROPIC_API_KEY": "a", "OPENAI_API_KEY": "o", "AWS_SECRET_ACCESS_KEY": "s",
     "GITHUB_TOKEN": "g", "npm_config__authToken": "n", "SSH_AUTH_SOCK": "/agent", "WAVEDECK_HOME": "/home",
-    "LANG": "C",
+    "MY_DB_PASS": "d", "SSHPASS": "s", "GITHUB_PAT": "p", "MAIL_PASSWD": "m", "PGP_PASSPHRASE": "p", "MYSQL_PWD": "q",
+    "AWS_CREDENTIALS": "c", "NPM_AUTH": "a", "SENTRY_DSN": "d", "STORAGE_CONNECTION_STRING": "s", "SLACK_WEBHOOK": "w",
+    "DATABASE_URL": "postgres://me:word@host/db",
+}  # fmt: skip
+HARMLESS = {
+    "LANG": "C", "PWD": "/", "OLDPWD": "/", "GIT_AUTHOR_NAME": "Jo", "TOKENIZERS_PARALLELISM": "false", "NO_BYPASS": "1",
+    "COMPASS_HOME": "/c", "PATTERN": "x", "PIP_INDEX_URL": "https://pypi.org:443?mail=me@home", "HTTPS_PROXY": "http://me:word@proxy:80",
 }  # fmt: skip
 
 
 def environment(agent: str, model: str = "") -> dict[str, str]:
-    return agent_environment(PRESETS[agent], model, ENVIRON, Path("/opt"), task="softmax", url="u", token="t")
+    environ = ENVIRON | HARMLESS
+    return agent_environment(PRESETS[agent], model, environ, Path("/opt"), task="softmax", url="u", token="t")
 
 
 def lines(*events: object) -> bytes:
@@ -40,7 +47,8 @@ def lines(*events: object) -> bytes:
 )
 def test_an_agent_gets_only_the_keys_of_its_provider(agent: str, model: str, keys: set[str]) -> None:
     received = environment(agent, model)
-    assert {name for name in received if name in ENVIRON} == {"PATH", "LANG"} | keys
+    assert {name for name in received if name in ENVIRON} == {"PATH"} | keys
+    assert {name: received[name] for name in HARMLESS} == HARMLESS | {"PWD": "/opt"}
     assert received["PATH"] == "/opt/bin:/bin"
 
 

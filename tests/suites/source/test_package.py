@@ -116,6 +116,7 @@ def test_variables_of_a_package_are_those_that_begin_with_its_name_and_no_keys()
         "GEMS_VENDOR": "nvidia",
         "FLAGGEMS_CACHE_DIR": "/c",
         "GEMS_TOKEN": "s",
+        "GEMS_HUB_PAT": "s",
         "TRITON_DEBUG": "1",
         "HOME": "/",
     }
