@@ -161,6 +161,8 @@ async def test_an_agent_makes_a_whole_session_over_stdio(home: Home) -> None:
 
 async def test_http_serves_who_has_the_token(home: Home, unused_tcp_port: int) -> None:
     address = f"http://127.0.0.1:{unused_tcp_port}/mcp"
+    home.ensure()
+    (home.root / "mcp-token").write_text("guess")  # of an earlier server
     server = start("mcp", "--devices", "cpu", "--http", str(unused_tcp_port))
     assert server.stderr is not None
     assert address in await asyncio.to_thread(server.stderr.readline)

@@ -87,14 +87,14 @@ def mcp_command(
     if port is None:
         asyncio.run(serve_stdio(desk))
         return ExitCode.DONE
-    token = home.root / "mcp-token"
-    if not token.exists():
-        write_whole(token, secrets.token_urlsafe(32).encode() + b"\n", mode=0o600)
+    file = home.root / "mcp-token"
+    token = os.environ[TOKEN] = secrets.token_urlsafe(32)  # engines that the server starts mask it
+    write_whole(file, token.encode() + b"\n", mode=0o600)
 
     def announce(address: str) -> None:
-        say(f"serving {address}; the bearer token for the agent is in {token}")
+        say(f"serving {address}; the bearer token for the agent is in {file}")
 
-    asyncio.run(serve_http(desk, port, token.read_text().strip(), announce))
+    asyncio.run(serve_http(desk, port, token, announce))
     return ExitCode.DONE
 
 
