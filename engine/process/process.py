@@ -66,6 +66,7 @@ from sessions.store.reconcile import resume
 from sessions.store.recorder import Recorder
 from sessions.verifications import standing_of
 from suites import SuiteError
+from suites.secret_variables import keys_in
 
 log = logging.getLogger(__name__)
 
@@ -143,6 +144,10 @@ class Engine:
             if recorder is None:
                 recorder = await asyncio.to_thread(Recorder.begin, self._home, session_started(plan, python))
                 stack.enter_context(recorder)
+            codes = [
+                file.read_text(errors="replace") for task in job.tasks for file in task.folder.glob("*.py")
+            ]
+            recorder.masks.hide(keys_in(self._environ), shown="\n".join([*map(str, job.tasks), *codes]))
             recorder.record(EngineStarted(host=socket.gethostname(), pid=os.getpid(), resumed=resumed))
             report_changes(recorder, job)
             return await self._serve(recorder, job, python)

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import asyncio
+from collections import defaultdict
 from collections.abc import Callable
+from itertools import groupby
+from operator import attrgetter
 
 from engine.models import Piece
 from sessions.errors import SessionsError
 from sessions.events import ReplyPiece
+from sessions.masking import Masks
 
 PERIOD_S = 0.1
 """At most ten batches per second for each call."""
@@ -34,12 +38,17 @@ class PieceBatches:
     A fast stream would otherwise flood the journal. Call `close` at the end.
     """
 
-    def __init__(self, call: str, record: Callable[[ReplyPiece], object], streams: Streams) -> None:
+    def __init__(
+        self, call: str, record: Callable[[ReplyPiece], object], streams: Streams, masks: Masks
+    ) -> None:
         self._call = call
         self._record = record
         self._streams = streams
         streams.live += 1
         self._pieces: list[Piece] = []
+        self._masks = masks
+        self._held = defaultdict[str, str](str)
+        """Text that may be the beginning of a key, by the kind of its pieces."""
         self._timer: asyncio.TimerHandle | None = None
         self._refused: SessionsError | None = None
         self.began = False
@@ -58,6 +67,7 @@ class PieceBatches:
         """Discard the pieces that were not recorded: the try is void."""
         self.began = False
         self._pieces.clear()
+        self._held.clear()
         self._stop_timer()
 
     def close(self) -> None:
@@ -66,20 +76,29 @@ class PieceBatches:
         self._streams.live -= 1
 
     def flush(self) -> None:
-        """Record the collected pieces: one event for each run of pieces of one kind."""
+        """Record all pieces, because the reply has ended."""
+        self._record_pieces()
+        for kind, words in self._held.items():
+            self._record_words(kind, self._masks.mask(words))
+        self._held.clear()
+
+    def _record_pieces(self) -> None:
+        """Record the collected pieces without keys: one event for each run of pieces of one kind."""
         self._stop_timer()
         pieces, self._pieces = self._pieces, []
-        start = 0
-        for end in range(1, len(pieces) + 1):
-            if end == len(pieces) or pieces[end].kind != pieces[start].kind:
-                words = "".join(piece.text for piece in pieces[start:end])
-                self._record(ReplyPiece(call=self._call, kind=pieces[start].kind, text=words))
-                start = end
+        for kind, run in groupby(pieces, key=attrgetter("kind")):
+            text = self._held[kind] + "".join(piece.text for piece in run)
+            masked, self._held[kind] = self._masks.mask_beginning(text)
+            self._record_words(kind, masked)
+
+    def _record_words(self, kind: str, words: str) -> None:
+        if words:
+            self._record(ReplyPiece(call=self._call, kind=kind, text=words))
 
     def _flush_on_time(self) -> None:
         # No caller awaits a timer: the next `add` raises the error.
         try:
-            self.flush()
+            self._record_pieces()
         except SessionsError as error:
             self._refused = error
 

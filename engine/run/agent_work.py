@@ -108,6 +108,7 @@ class AgentWork:
         try:
             await asyncio.to_thread(self._make_folder, prompt, best)
             token = secrets.token_urlsafe(32)
+            self._shared.recorder.masks.hide([token])
             url = await self._start_server(token)
             await asyncio.to_thread(self._write_configuration, url, token)
             await self._start_program(prompt, url, token)
@@ -121,7 +122,7 @@ class AgentWork:
         recorder = self._shared.recorder
         call = self._start_call(attempt)
         began, kept = time.monotonic(), list[str]()
-        batches = PieceBatches(call, recorder.record, self._shared.streams)
+        batches = PieceBatches(call, recorder.record, self._shared.streams, recorder.masks)
 
         def listen(piece: Piece) -> None:
             kept.append(piece.text)

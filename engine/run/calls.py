@@ -75,7 +75,7 @@ async def _call(
             continues=earlier.call if earlier is not None else "",
         )
     )
-    batches = PieceBatches(call, record, shared.streams)
+    batches = PieceBatches(call, record, shared.streams, recorder.masks)
 
     def retried(retry: Retry) -> None:
         billed = batches.began or retry.reason in PERHAPS_BILLED

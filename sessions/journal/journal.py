@@ -19,6 +19,7 @@ import msgspec
 from sessions.errors import JournalDamaged, JournalNotWritable
 from sessions.events import AnyEvent, DurableEvent, Event
 from sessions.files import sync_folder, write_all, write_whole
+from sessions.masking import Masks
 
 from .codec import BadLine, Skipped, decode, encode, readable
 
@@ -106,6 +107,8 @@ class JournalWriter:
 
     def __init__(self, path: Path, *, descriptor: int, next_seq: int, size: int, clock: Clock) -> None:
         self.path = path
+        self.masks = Masks()
+        """Keys that no event may have."""
         self._descriptor = descriptor
         self._next_seq = next_seq
         self._size = size
@@ -141,8 +144,9 @@ class JournalWriter:
         stamped = msgspec.structs.replace(
             event, seq=self._next_seq, wall=self._clock.wall(), mono=self._clock.mono() - self._born
         )
-        line = encode(stamped)
-        if isinstance(event, DurableEvent):
+        plain = encode(stamped)
+        line = self.masks.mask_line(plain)
+        if isinstance(event, DurableEvent) or line != plain:
             stamped = readable(stamped, line)
         try:
             write_all(self._descriptor, line + b"\n")

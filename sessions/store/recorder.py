@@ -83,6 +83,8 @@ class Recorder:
         self.store = store
         self.state = SessionState()
         """The fold of all events so far; only the recorder changes it."""
+        self.masks = writer.masks
+        """Every event is masked with them before anything acts on it."""
         self._lock = lock
         self._writer = writer
         self._reasoning = Reasoning()

@@ -8,6 +8,7 @@ import sys
 from engine.models import Piece
 from engine.reply.streaming import PieceBatches, Streams
 from sessions.events import ReplyPiece
+from sessions.masking import Masks
 from tests.support.engine.engines import until
 
 COLLECTING = """
@@ -21,11 +22,15 @@ assert len(gc.get_objects()) < 1_000, len(gc.get_objects())
 
 
 async def test_more_streaming_calls_share_the_same_rate_of_events() -> None:
-    streams, events = Streams(), list[ReplyPiece]()
-    first = PieceBatches("softmax#1/1/generator/1", events.append, streams)
-    further = [PieceBatches(f"softmax#{n}/1/generator/1", events.append, streams) for n in range(2, 81)]
+    streams, events, masks = Streams(), list[ReplyPiece](), Masks()
+    first = PieceBatches("softmax#1/1/generator/1", events.append, streams, masks)
+    further = [
+        PieceBatches(f"softmax#{n}/1/generator/1", events.append, streams, masks) for n in range(2, 81)
+    ]
     assert streams.period_s == 0.1
-    further += [PieceBatches(f"softmax#{n}/1/generator/1", events.append, streams) for n in range(81, 2001)]
+    further += [
+        PieceBatches(f"softmax#{n}/1/generator/1", events.append, streams, masks) for n in range(81, 2001)
+    ]
     assert streams.period_s == 2.0
     for batches in further:
         batches.close()
@@ -33,6 +38,24 @@ async def test_more_streaming_calls_share_the_same_rate_of_events() -> None:
     first.add(Piece("text", "at once"))
     await until(lambda: events)
     assert [event.text for event in events] == ["now at once"]
+
+
+async def test_a_key_in_two_pieces_is_masked_and_ordinary_words_come_at_once() -> None:
+    events, masks = list[ReplyPiece](), Masks()
+    masks.hide(["sk-1234abcd5678efgh"])
+    batches = PieceBatches("softmax#1/1/generator/1", events.append, Streams(), masks)
+    batches.add(Piece("text", "My key: sk-1234"))
+    await until(lambda: events)
+    batches.add(Piece("reasoning", "Hm. "))
+    batches.add(Piece("text", "abcd5678efgh, sk-12"))
+    batches.flush()
+    batches.close()
+    assert [(event.kind, event.text) for event in events] == [
+        ("text", "My key: "),
+        ("reasoning", "Hm. "),
+        ("text", "[key], "),
+        ("text", "sk-12"),
+    ]
 
 
 def test_collector_does_not_scan_the_states_of_a_session_again() -> None:

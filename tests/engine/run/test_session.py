@@ -16,7 +16,7 @@ from harness import Device, Evaluation, Verdict
 from harness.processes.process_endings import AGAIN
 from harness.wire.device import Identity
 from harness.wire.errors import NoDeviceLeft
-from sessions import Home, fold, load_recording, write_recording
+from sessions import Home, Recorder, fold, load_recording, write_recording
 from sessions.events import (
     AttemptJudged,
     CallFailed,
@@ -28,7 +28,15 @@ from sessions.events import (
     ReplyPiece,
 )
 from sessions.journal.journal import read_journal
-from tests.support.engine.engines import ScriptedJudge, answer_of, endings, plan, play, scripted_model
+from tests.support.engine.engines import (
+    ScriptedJudge,
+    answer_of,
+    candidate,
+    endings,
+    plan,
+    play,
+    scripted_model,
+)
 from tests.support.sessions.story import git
 
 
@@ -55,6 +63,24 @@ async def test_session_records_all_calls_and_verdicts(home: Home) -> None:
         if isinstance(event, ReplyPiece) and event.call == "vector_add#1/1/generator/1"
     ]
     assert "".join(words) == "Thinking 1.1.1." + answer_of("wrong", "1.1.1")
+
+
+async def test_a_kernel_is_judged_as_it_is_recorded_without_keys(home: Home) -> None:
+    key, judge = "sk-1234abcd5678efgh", ScriptedJudge()
+    marks = (f"{key[:9]}\n#{key[9:]}", "softmax_kernel 12345678")
+
+    def answer(request: Request) -> Reply:
+        return Reply(text=answer_of("correct", marks[request.key.attempt - 1]), reasoning=f"I have {key}.")
+
+    def hide(recorder: Recorder, _: object) -> None:
+        recorder.masks.hide([key, "softmax_kernel", "12345678"])
+
+    client = ScriptedClient(answer=answer)
+    events = await play(home, client, session_plan=plan(iterations=2), judge=judge, before=hide)
+    assert judge.evaluated == [attempt.source for attempt in fold(events).attempts()]
+    assert judge.evaluated == [candidate("correct", "[key]"), candidate("correct", marks[1])]
+    assert key.encode() not in home.live(plan().session).journal.read_bytes()
+    assert key[9:] not in git(home.store, "log", "--all", "-p")
 
 
 async def test_every_attempt_is_a_commit_with_all_its_calls(home: Home) -> None:

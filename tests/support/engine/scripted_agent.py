@@ -1,5 +1,6 @@
 """A scripted agent without MCP: `python scripted_agent.py ACTION PROMPT`. It imports nothing of Wavedeck."""
 
+import base64
 import json
 import os
 import subprocess
@@ -151,6 +152,33 @@ def steady():
             print("no evaluation is left", flush=True)
 
     asyncio.run(work())
+
+
+def leaky():
+    """Print keys in many spellings, send them with a kernel, and end with them. The test reads the server's token as numbers."""
+    print(f"\033[1mThe prompt has {'vector_add(x, y)' in PROMPT and 'the signature'}.\033[0m", flush=True)
+    token = os.environ["WAVEDECK_MCP_TOKEN"]
+    print("letters", " ".join(str(ord(letter)) for letter in token), flush=True)
+    keys = [*json.loads(Path(os.environ["LEAKS"]).read_text()), token]
+    print("variables", sorted(name for name in os.environ if os.environ[name] in keys), flush=True)
+    spelled = []
+    for key in keys:
+        encoded = base64.b64encode(f"key={key};".encode()).decode()
+        half = len(key) // 2
+        spelled += [key, encoded, base64.urlsafe_b64encode(key.encode()).decode(), key[:12], key[-12:]]
+        spelled += [
+            f"{key[:half]}\n   {key[half:]}",
+            f'"{key[:half]}" +\n"{key[half:]}"',
+            json.dumps([f"{key[:half]}\n{key[half:]}"]),
+        ]
+        for piece in (key[:half], f"{key[half:]}\n"):
+            print(piece, end="", flush=True)
+            time.sleep(0.02)
+    words = "\n".join(spelled)
+    print(words, flush=True)
+    comments = "".join(f"# {line}\n" for line in words.splitlines())
+    print(propose(f"{RIGHT}\nTEXT = {spelled!r}\n{comments}", "Add. " + words[:1500]), flush=True)
+    sys.exit(words)
 
 
 def broken():

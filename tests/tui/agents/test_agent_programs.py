@@ -2,8 +2,14 @@
 
 from __future__ import annotations
 
+import base64
+import json
 import os
+import random
+import re
 import signal
+import string
+import subprocess
 import sys
 from pathlib import Path
 from shlex import quote
@@ -63,18 +69,52 @@ def processes_of(session: str) -> list[psutil.Process]:
     return processes
 
 
-def test_an_agent_is_run_and_its_words_are_shown(home: Home, shell: Shell) -> None:
-    session = run(shell, "brief", "--iterations", "1")
+def test_an_agent_is_run_and_its_words_are_shown_without_keys(
+    home: Home, shell: Shell, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    names = ("MY_DB_PASS", "GITHUB_PAT", "MAIL_PASSWD", "PGP_PASSPHRASE", "AWS_CREDENTIALS", "NPM_AUTH")
+    letters, draw = f"{string.ascii_letters}{string.digits}-_", random.Random(1)
+    keys = ["".join(draw.choices(letters, k=8 + 2 * number)) for number in range(24)]
+    for number, key in enumerate(keys):
+        monkeypatch.setenv(f"{names[number % len(names)]}{number or ''}", key)
+    monkeypatch.setenv("LEAKS", str(tmp_path / "leaks"))
+    (tmp_path / "leaks").write_text(json.dumps(keys))
+    session = run(shell, "leaky", "--iterations", "1")
     until_left(home, session)
     state = state_of(home, session)
     [attempt] = state.attempts()
-    assert (attempt.verdict, attempt.strategy) == ("correct", "Add.")
-    before, after = said(home, session)
-    assert before.startswith("The prompt has the signature.\n")
-    assert after.endswith("correct\n")  # after its last evaluation it could still end by itself
+    assert attempt.verdict == "correct"
+    assert attempt.strategy.startswith("Add. [key]")
+    words, after = said(home, session)
+    assert words.startswith("The prompt has the signature.\n")
+    assert "variables ['WAVEDECK_MCP_TOKEN']\n" in words
+    assert "correct\n" in after
+    assert after.endswith('[key]"]\n')  # after its last evaluation it could still end by itself
     assert attempt.calls[0].messages[0].content.startswith("#")
     assert state.instances[KEY].finished == "iterations"
     wait_until(lambda: not processes_of(session), "the end of all processes")
+    keys.append("".join(chr(int(number)) for number in re.search("letters ([0-9 ]+)", words)[1].split()))
+    out = Path("out")
+    shell("export", session, str(out / "export"))
+    shell("report", session, "-o", str(out / "report.html"))
+    shell("dataset", "winners", session, "-o", str(out / "winners"))
+    subprocess.run(["git", "init", "-q", "--bare", "pushed.git"], check=True)
+    shell("sessions", "push", "pushed.git", session)
+    written = [
+        path.read_bytes() for folder in (home.root, Path()) for path in folder.rglob("*") if path.is_file()
+    ]
+    objects = ("cat-file", "--batch-all-objects", "--batch")
+    written += [
+        subprocess.check_output(["git", "-C", store, *objects]) for store in (home.store, "pushed.git")
+    ]
+    everything = b"\n".join(written).decode(errors="replace")
+    folded = re.sub(r"\\n|[\W_]", "", everything)
+    for key in keys:
+        encoded = base64.b64encode(f"key={key};".encode()).decode()
+        for spelling in (key, key[:12], key[-12:], encoded, base64.urlsafe_b64encode(key.encode()).decode()):
+            assert spelling not in everything, spelling
+        assert re.sub(r"[\W_]", "", key) not in folded, key
+    assert "[key]" in everything
 
 
 @pytest.mark.soak
