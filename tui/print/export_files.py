@@ -28,7 +28,8 @@ from tui.facts.evaluation.task_cases import cases_table
 from tui.facts.evaluation.verdict import headline
 from tui.facts.vocabulary import moment
 
-from .plain import json_document, tables_markdown
+from .markdown_text import facts_list, tables_markdown
+from .plain import json_document
 
 HOW = (
     "The judge ran the kernel in a sandboxed process. Outside of that process it compared the outputs with the task's "
@@ -109,7 +110,7 @@ def evidence_page(kernel: KeptKernel, task: Task, missing: str = "") -> str:
     state, attempt = _known(kernel)
     parts = [
         f"# {kernel.attempt}: evidence",
-        "\n".join(f"- {name}: {value}" for name, value in facts(kernel, state, attempt) if value),
+        facts_list(facts(kernel, state, attempt)),
         "## How it was judged",
         HOW,
         *filter(None, [missing]),

@@ -14,7 +14,7 @@ from pathlib import Path
 import msgspec
 
 from tui.diagnostics import OutputGone, printable
-from tui.facts.tables import GAP, NOTHING, Column, Field, T, Table, columns_of, lay_out
+from tui.facts.tables import GAP, Column, Field, T, Table, columns_of, lay_out
 
 PIPE_WIDTH = 10_000
 """Width of an output that is not a terminal: programs get unfolded lines."""
@@ -144,41 +144,6 @@ def _table_text(shown: Table) -> str:
             table(shown.columns, [[cell.text for cell in row.cells] for row in shown.rows], indent=indent)
         )
     return "\n".join([*parts, *(wrapped(indented(sentence.text, indent)) for sentence in shown.sentences)])
-
-
-def markdown_table(columns: Sequence[Column], rows: Sequence[Sequence[str]]) -> str:
-    """Return a table in GitHub's Markdown."""
-    lines = [
-        "| " + " | ".join(column.title for column in columns) + " |",
-        "|" + "|".join("---:" if column.right else "---" for column in columns) + "|",
-        *("| " + " | ".join(cell.replace("|", "\\|") for cell in row) + " |" for row in rows),
-    ]
-    return "\n".join(lines)
-
-
-def tables_markdown(tables: Iterable[Table], *, level: int = 2) -> str:
-    """Return tables with their sentences in GitHub's Markdown; a title is a heading of this level."""
-    return "\n\n".join(_table_markdown(shown, level) for shown in tables if shown.has_content)
-
-
-def _table_markdown(shown: Table, level: int) -> str:
-    parts = [f"{'#' * level} {shown.title}"] if shown.title else []
-    if shown.rows:
-        texts = [[cell.text for cell in row.cells] for row in shown.rows]
-        places = [
-            place
-            for place, column in enumerate(shown.columns)
-            if not column.if_known or any(row[place] not in NOTHING for row in texts)
-        ]
-        parts.append(
-            markdown_table(
-                [shown.columns[place] for place in places],
-                [[row[place] for place in places] for row in texts],
-            )
-        )
-    sentences = (sentence.text for sentence in shown.sentences)
-    parts += [f"```\n{text}\n```" if "\n" in text else text for text in sentences]
-    return "\n\n".join(parts)
 
 
 def csv_page(names: Sequence[str], rows: Iterable[Sequence[object]]) -> str:

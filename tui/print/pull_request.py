@@ -28,7 +28,7 @@ from tui.facts.tables import Column, Field, Number, table_of
 from tui.facts.vocabulary import counted
 
 from .export_files import HOW, facts
-from .plain import tables_markdown
+from .markdown_text import facts_list, tables_markdown
 
 SIGN_OFF = "The person who submits it checks it and signs it off: `git commit --amend -s`."
 
@@ -126,7 +126,7 @@ def pull_request(
         if test
         else "The tests of this repository were not run."
     )
-    listed = "\n".join(f"- {name}: {value}" for name, value in facts(kernel, state, attempt) if value)
+    listed = facts_list(facts(kernel, state, attempt))
     change = [
         f"Replaces `{task.entry_points[0].name}` in {', '.join(f'`{path}`' for path in paths)}. {tests}"
         if tuned is None
@@ -214,8 +214,8 @@ def _times(timed: Evaluation, task: Task) -> list[str]:
 
 def _serving(timed: Evaluation) -> list[str]:
     """Return the section about what serving needs; empty without such facts."""
-    lines = [f"- {fact.name}: {fact.value}" for fact in serving_facts(timed)]
-    return ["## In a server", "\n".join(lines)] if lines else []
+    listed = facts_list((fact.name, fact.value) for fact in serving_facts(timed))
+    return ["## In a server", listed] if listed else []
 
 
 def _compared(comparisons: Sequence[Comparison]) -> list[str]:

@@ -10,6 +10,7 @@ from sessions.metrics.training_rows import is_right
 from tui.diagnostics import Complaint, printable
 
 from .export_files import HOW, facts
+from .markdown_text import facts_list
 
 INIT = '"""Triton kernels that Wavedeck judged correct; README.md has the evidence of each."""\n'
 HEAD = (
@@ -36,7 +37,7 @@ def winner_files(kernels: Iterable[KeptKernel], licences: Mapping[str, str]) -> 
         modules[f"{name}.py"] = kernel.source
         licence = licences.get(kernel.task.partition("/")[0], "not known")
         lines = [*facts(kernel, state, attempt), ("licence of the task's suite", licence)]
-        sections += [f"## {name}.py", "\n".join(f"- {fact}: {value}" for fact, value in lines if value)]
+        sections += [f"## {name}.py", facts_list(lines)]
     if not modules:
         raise Complaint("these sessions have no correct kernel that neither a person nor the exam refused")
     if refused:

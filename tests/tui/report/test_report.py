@@ -195,13 +195,15 @@ def test_every_format_says_the_same() -> None:
     assert titles[:2] == ["## Winners", "## Speedup by task"]
 
 
-def test_html_is_one_safe_page() -> None:
+def test_html_and_markdown_are_safe_pages() -> None:
     events = [
         msgspec.structs.replace(event, strategy="<script>alert(1)</script>")
         if isinstance(event, ev.CandidateProposed)
         else event
         for event in measured()
     ]
+    markdown = as_markdown(document(report(events)))
+    assert markdown.count("<script>") == markdown.count("\\<script>") > 0, "shown, and escaped"
     page = as_html(document(report(events)))
     assert page.count("<script") == 1, "the page's own script, which sorts tables"
     assert "&lt;script&gt;" in page

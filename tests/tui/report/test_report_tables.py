@@ -25,6 +25,7 @@ from tui.facts.report.document import Document, rows_document
 from tui.facts.report.section import Plot
 from tui.facts.report.tables import TABLES, RowSet, tables_of
 from tui.facts.report.tables.contamination import likenesses
+from tui.print.markdown_text import inline
 from tui.print.report import PAGES, document_data, table_csv
 from tui.print.report.latex import escaped
 
@@ -253,7 +254,7 @@ def test_every_format_of_the_tables_has_the_same_cells() -> None:
         printed = list(csv.reader(io.StringIO(table_csv(section))))
         assert printed[0] == [column.title for column in columns]
         for line, texts, values in zip(rows, printed[1:], data[section.name], strict=True):
-            assert "| " + " | ".join(cell.text for cell in line) + " |" in pages["md"]
+            assert "| " + " | ".join(inline(cell.text) for cell in line) + " |" in pages["md"]
             for cell, text, value in zip(line, texts, values.values(), strict=True):
                 assert cell.text in pages["table"]
                 assert escaped(cell.text) in pages["tex"]

@@ -20,6 +20,7 @@ from tui.facts.report.comparison import (
     comparison_sections,
     why_not_compared,
 )
+from tui.print.markdown_text import facts_list
 from tui.print.plain import emit, emit_json, wrapped
 from tui.print.report.markdown import section_markdown
 from tui.print.report.text import section_text
@@ -75,7 +76,7 @@ def comparison_text(compared: ComparedSides) -> str:
 
 def comparison_markdown(compared: ComparedSides) -> str:
     """Return the comparison in GitHub's Markdown."""
-    facts = "\n".join(f"- {name}: {value}" for name, value in comparison_facts(compared).items())
+    facts = facts_list(comparison_facts(compared).items())
     return "\n\n".join(["# A and B compared", facts, *map(section_markdown, comparison_sections(compared))])
 
 

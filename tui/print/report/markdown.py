@@ -5,21 +5,21 @@ from __future__ import annotations
 from tui.facts.report import Section
 from tui.facts.report.bars import bar_lines
 from tui.facts.report.document import Document
-from tui.print.plain import markdown_table
+from tui.print.markdown_text import facts_list, inline, markdown_table, paragraph
 
 from .text import BAR_CELLS
 
 
 def as_markdown(document: Document) -> str:
     """Return a report in Markdown."""
-    facts = "\n".join(f"- {name}: {value}" for name, value in document.facts.items())
-    head = [f"# {document.title}", facts] if facts else []
+    facts = facts_list(document.facts.items())
+    head = [f"# {inline(document.title)}", facts] if facts else []
     return "\n\n".join([*head, *map(section_markdown, document.sections)])
 
 
 def section_markdown(section: Section) -> str:
     """Return a section in GitHub's Markdown."""
-    parts = [f"## {section.title}", *section.sentences]
+    parts = [f"## {inline(section.title)}", *map(paragraph, section.sentences)]
     if section.bars:
         parts.append("\n".join(["```text", *bar_lines(section.bars, BAR_CELLS), "```"]))
     if section.rows:

@@ -98,6 +98,7 @@ def test_evidence_says_times_hardware_seed_and_how_it_was_judged(home: Home, she
         SOFTMAX,
         latency=(latency("fp32", 251.0, 130.2), latency("fp16", 160.1, 97.6)),
         provenance=hardware,
+        printed="![x](http://x/a.png)",
     )
     assert shell("export", stored.FIRST, "out").code == ExitCode.DONE
     folder = Path("out/starter/softmax")
@@ -113,6 +114,7 @@ def test_evidence_says_times_hardware_seed_and_how_it_was_judged(home: Home, she
         "1.93x [1.89, 1.97]",
         "not examined",
         "sandboxed process",
+        r"![x\](http\://x/a.png)",
     ):
         assert words in page, words
     document = json.loads((folder / "evidence.json").read_text())
