@@ -6,6 +6,7 @@ No repair deletes anything: damaged files move to the folder `damaged` of the st
 from __future__ import annotations
 
 import hashlib
+import os
 import zlib
 from collections.abc import Callable, Iterator
 from functools import cached_property, partial
@@ -57,18 +58,20 @@ def _skeleton(git_dir: Path) -> Iterator[Repair]:
 
         def act() -> None:
             set_aside(git_dir, git_dir / "HEAD")
+            if not (git_dir / "refs").is_dir():
+                set_aside(git_dir, git_dir / "refs")
             mend_skeleton(git_dir)
 
         yield Repair(error.damage, "write HEAD as in a new store; branches and objects stay as they are", act)
 
 
 def set_aside(git_dir: Path, path: Path) -> None:
-    """Move a damaged file of the store to the folder `damaged`; no effect if there is no such file."""
+    """Move a damaged file of the store, or a folder in its place, to the folder `damaged`; no effect if there is none."""
     folder = git_dir / DAMAGED
     folder.mkdir(mode=0o700, exist_ok=True)
     name = path.relative_to(git_dir).as_posix().replace("/", "-")
     taken = len(list(folder.iterdir()))
-    if path.is_file():
+    if os.path.lexists(path):
         path.rename(folder / f"{name}.{taken}")
 
 

@@ -118,7 +118,7 @@ def check_skeleton(path: Path) -> None:
         raise StoreBroken(f"the store {path} cannot be read ({error.strerror}); check its owner") from error
     if "objects" not in names or ".git" in names:
         return
-    if "refs" not in names:
+    if not (path / "refs").is_dir():
         raise StoreDamaged(f"the store's folder {path / 'refs'} is lost")
     head = path / "HEAD"
     try:

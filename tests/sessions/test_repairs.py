@@ -51,6 +51,16 @@ def no_head(home: Home) -> None:
     (home.store / "HEAD").unlink()
 
 
+def folder_as_head(home: Home) -> None:
+    (home.store / "HEAD").unlink()
+    (home.store / "HEAD" / "inner").mkdir(parents=True)
+
+
+def file_as_refs(home: Home) -> None:
+    no_refs(home)
+    (home.store / "refs").write_bytes(b"")
+
+
 def no_refs(home: Home) -> None:
     """Damage of a copy tool that leaves out empty folders; all refs are packed."""
     git(home.store, "pack-refs", "--all")
@@ -122,6 +132,8 @@ def lost_blob_of_a_stopped_session(home: Home) -> None:
     [
         empty_head,
         no_head,
+        folder_as_head,
+        file_as_refs,
         no_refs,
         journal_ref_of_a_stopped_session,
         journal_ref_of_a_finished_session,
