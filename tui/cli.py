@@ -68,12 +68,10 @@ class Commands(click.Group):
 def print_version(ctx: click.Context, _param: click.Parameter, wanted: bool) -> None:  # noqa: FBT001  # click calls it so
     """Print the version and end."""
     if wanted and not ctx.resilient_parsing:
-        from importlib.metadata import PackageNotFoundError, version
+        from harness.linux.installed import installed_version
 
-        try:
-            click.echo(f"wavedeck {version('wavedeck')}")
-        except PackageNotFoundError:
-            click.echo("wavedeck, not installed: runs from its sources")
+        version = installed_version("wavedeck")
+        click.echo(f"wavedeck {version}" if version else "wavedeck, not installed: runs from its sources")
         ctx.exit()
 
 

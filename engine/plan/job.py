@@ -8,7 +8,6 @@ import platform
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
-from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
 import msgspec
@@ -22,6 +21,7 @@ from engine.models.reaching import check_answers, check_reachable
 from engine.plan.plan import SESSION_PLAN, SessionPlan
 from engine.prompting.prompting import template_hashes
 from harness import Target, target
+from harness.linux.installed import installed_version
 from harness.processes.starting.judge_python import OUR_PYTHON, JudgePython
 from sessions.events import Role, SessionStarted
 from sessions.home import Home, LiveFiles
@@ -150,10 +150,8 @@ def session_started(plan: SessionPlan, python: JudgePython = OUR_PYTHON) -> Sess
 
 def versions() -> dict[str, str]:
     """Returns the versions of Python, Wavedeck, and the packages that affect verdicts and replies."""
-    numbers = {"python": platform.python_version()}
-    for package in ("wavedeck", "torch", "triton", "anthropic", "openai"):
-        try:
-            numbers[package] = version(package)
-        except PackageNotFoundError:
-            continue
-    return numbers
+    packages = ("wavedeck", "torch", "triton", "anthropic", "openai")
+    numbers = {package: installed_version(package) for package in packages}
+    return {"python": platform.python_version()} | {
+        name: number for name, number in numbers.items() if number
+    }

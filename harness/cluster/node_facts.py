@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import functools
 import hashlib
-import importlib.metadata
 import platform
 import re
 from collections.abc import Mapping, Sequence
@@ -12,6 +11,7 @@ from pathlib import Path
 
 import msgspec
 
+from harness.linux.installed import installed_version
 from harness.node.discovery import CPU
 from harness.node.selection import ALL, select_devices
 from harness.node.telemetry.watcher import ask_once
@@ -66,13 +66,10 @@ OWN_FACTS = msgspec.msgpack.Decoder(OwnFacts)
 
 def describe_this_node() -> OwnFacts:
     """Return the facts of the machine that this process runs on. Imports neither torch nor triton."""
+    packages = {name: installed_version(name) for name in ("torch", "triton")}
+    missing = [name for name, version in packages.items() if not version]
     versions = {"wavedeck": judge_digest(), "python": platform.python_version()}
-    for name in ("torch", "triton"):
-        try:
-            versions[name] = importlib.metadata.version(name)
-        except importlib.metadata.PackageNotFoundError:
-            continue
-    missing = [name for name in ("torch", "triton") if name not in versions]
+    versions |= {name: version for name, version in packages.items() if version}
     problem = f"{' and '.join(missing)} not installed there" if missing else ""
     try:
         gpus = [device for device in select_devices((ALL,)) if device != CPU]

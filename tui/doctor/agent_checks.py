@@ -14,12 +14,12 @@ from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from functools import partial
-from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import NamedTuple
 
 from engine.agent_programs.output import SERVER
 from engine.agent_programs.presets import GEMINI_SETTINGS, PRESETS, AgentProgram, server_settings
+from harness.linux.installed import installed_version
 from suites.secret_variables import holds_key
 
 from .doctor_findings import DoctorFinding, note, ok, warning
@@ -43,11 +43,10 @@ class Served(NamedTuple):
 
 def agents(environ: Mapping[str, str]) -> Iterator[DoctorFinding]:
     """Yield the version of the MCP SDK, and of each agent on the path whether it accepts our server."""
-    try:
-        sdk = version("mcp")
+    sdk = installed_version("mcp")
+    if sdk:
         yield ok("mcp", sdk, "wavedeck mcp serves the judge to agents: docs/agents.md")
-    except PackageNotFoundError:
-        sdk = ""
+    else:
         yield note("mcp", "not installed", "wavedeck mcp needs it: pip install 'wavedeck[mcp]'")
     paths = {
         preset.name: shutil.which(preset.command[0], path=environ.get("PATH")) for preset in PRESETS.values()

@@ -6,9 +6,9 @@ import platform
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
-from importlib.metadata import PackageNotFoundError, version
 
 from harness import Device, HarnessError, product_of
+from harness.linux.installed import installed_version
 from harness.wire.results.provenance import runtime_of
 
 
@@ -57,10 +57,10 @@ def read_node(environ: Mapping[str, str]) -> NodeFacts:
         problem = str(error)
     return NodeFacts(
         host=platform.node().partition(".")[0],
-        version=_installed("wavedeck"),
+        version=installed_version("wavedeck"),
         gpus=gpus,
-        runtime=runtime_of(_installed("torch")) if gpus else "",
-        triton=_installed("triton").partition("+")[0],
+        runtime=runtime_of(installed_version("torch")) if gpus else "",
+        triton=installed_version("triton").partition("+")[0],
         keys=key_names(environ),
         problem=problem,
     )
@@ -106,10 +106,3 @@ def node_words(node: NodeFacts) -> str:
 def blocked_words(node: NodeFacts | None) -> str:
     """Return why no run can be judged on this node; empty if runs can be judged, or the node is not read yet."""
     return "triton is not installed: nothing can be judged" if node is not None and not node.triton else ""
-
-
-def _installed(package: str) -> str:
-    try:
-        return version(package)
-    except PackageNotFoundError:
-        return ""

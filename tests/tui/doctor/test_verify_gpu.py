@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import socket
 from collections.abc import Sequence
+from importlib.metadata import PackageNotFoundError
 
 import msgspec
 import pytest
@@ -189,6 +190,19 @@ async def test_interruption_keeps_what_was_measured_and_an_earlier_outcome(home:
     assert "not all checks ran" in verification.outcome
     assert len(read_verifications(home)) == 2
     assert standing(home) == before.outcome
+
+
+async def test_a_checkout_that_is_not_installed_is_verified(
+    home: Home, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def missing(name: str) -> str:
+        raise PackageNotFoundError(name)
+
+    monkeypatch.setattr("importlib.metadata.Distribution.from_name", missing)
+    subject = ScriptedSubject()
+    subject.no_start = "no torch here"
+    verification, _ = await verified(subject, home)
+    assert verification.wavedeck == "not installed"
 
 
 async def test_checks_end_with_their_time(home: Home) -> None:

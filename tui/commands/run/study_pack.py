@@ -5,13 +5,13 @@ from __future__ import annotations
 import hashlib
 import os
 from collections.abc import Iterable
-from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
 import click
 from git import Repo
 from git.exc import InvalidGitRepositoryError
 
+from harness.linux.installed import installed_version
 from sessions.catalog import Standing, find_study
 from sessions.errors import NoSuchSession
 from sessions.home import Home, home_from
@@ -47,7 +47,7 @@ def pack_command(study: str, *, output: Path, anonymous: bool) -> None:
         raise Complaint(f"no study {study!r}; list them with: wavedeck study") from None
     manifest = PackManifest(
         study=name,
-        version=_version(),
+        version=installed_version("wavedeck") or "not installed",
         commit=_commit(),
         tasks=task_digests({task for info in infos for task in info.settings.tasks}, home),
     )
@@ -85,13 +85,6 @@ def task_digests(names: Iterable[str], home: Home) -> dict[str, str]:
         whole = b"\0".join(part for file in files for part in (file.name.encode(), file.read_bytes()))
         digests[name] = hashlib.sha256(whole).hexdigest()
     return digests
-
-
-def _version() -> str:
-    try:
-        return version("wavedeck")
-    except PackageNotFoundError:
-        return "not installed"
 
 
 def _commit() -> str:

@@ -6,11 +6,11 @@ import asyncio
 import socket
 import time
 from collections.abc import Callable
-from importlib.metadata import version
 
 import msgspec
 
 from harness import HarnessError
+from harness.linux.installed import installed_version
 from sessions.home import Home
 from sessions.verifications import CheckResult, VerificationFile, verification_path, write_verification
 from tui.diagnostics import one_line
@@ -45,7 +45,7 @@ async def verify(
     """
     verification = VerificationFile(
         host=socket.gethostname(),
-        wavedeck=version("wavedeck"),
+        wavedeck=installed_version("wavedeck") or "not installed",
         kind=subject.devices[0].kind,
         provenance=subject.provenance,
         devices=tuple(
