@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import shutil
 import subprocess
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -12,6 +11,7 @@ from pathlib import Path
 import msgspec
 
 from sessions.errors import NotApplicable
+from sessions.git_environment import drop_git_variables
 from suites.source.package import Package
 from suites.task import Task
 
@@ -19,8 +19,6 @@ from .before_after import run_shell
 from .merging import changed_definition, uses
 from .placing import Home, merge_files, without_aliases
 
-OF_CALLER = ("GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_PREFIX")
-"""Variables of a git hook that would lead git into another repository."""
 _TEMPLATES = tuple(f"{folder}pull_request_template.md" for folder in (".github/", "docs/", ""))
 """Paths of a pull request's template on GitHub, in lower case."""
 CALLS = 3
@@ -265,13 +263,12 @@ class Repository:
         standard_input: str | None = None,
         ok: Sequence[int] = (0,),
     ) -> str:
-        environ = {name: value for name, value in os.environ.items() if name not in OF_CALLER}
+        drop_git_variables()
         done = subprocess.run(
             ["git", "-C", str(folder or self._root), *arguments],
             input=None if standard_input is None else standard_input.encode(),
             stdin=subprocess.DEVNULL if standard_input is None else None,
             capture_output=True,
-            env=environ,
             check=False,
         )
         if done.returncode not in ok:

@@ -33,6 +33,7 @@ from git.exc import (
 
 from sessions.errors import StoreBroken, StoreDamaged
 from sessions.files import locked, sync_folder, write_all
+from sessions.git_environment import drop_git_variables
 
 from .loose_objects import LooseObjects
 from .refs import Refs, check_skeleton, read_ref, read_refs
@@ -68,9 +69,9 @@ CONFIG = """\
 
 def open_git(path: Path) -> git.Repo:
     """Open a repository of which GitPython runs every command with `SETTINGS`; raises GitPython's errors."""
+    drop_git_variables()
     repo = git.Repo(path, expand_vars=False)
     repo.git.set_persistent_git_options(c=list(SETTINGS))
-    # A GIT_DIR in the environment, for example in a hook, must not redirect the commands to another repository.
     repo.git.update_environment(GIT_DIR=str(repo.git_dir))
     return repo
 
@@ -103,7 +104,12 @@ class Repository:
             ) from error
         self.git_dir = Path(self._repo.git_dir)
         # The person's settings are for their own repositories.
-        self._repo.git.update_environment(GIT_CONFIG_GLOBAL=os.devnull, GIT_CONFIG_NOSYSTEM="1")
+        self._repo.git.update_environment(
+            GIT_CONFIG_GLOBAL=os.devnull,
+            GIT_CONFIG_NOSYSTEM="1",
+            GIT_CONFIG_COUNT="0",
+            GIT_CONFIG_PARAMETERS="",
+        )
         self._objects = LooseObjects(self.git_dir / "objects")
         self._lock = lock
         self._thread_lock = threading.RLock()

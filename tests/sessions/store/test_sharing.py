@@ -142,3 +142,17 @@ def test_helper_of_git_is_no_remote(home: Home, address: str) -> None:
     for exchange in (push_sessions, fetch_sessions):
         with pytest.raises(RemoteUnusable, match="a remote helper of git"):
             exchange(home, address, on_progress=ignore)
+
+
+def test_variables_that_reach_a_remote_are_kept(
+    home: Home, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stored.finished(home, stored.FIRST)
+    command, called = tmp_path / "ssh", tmp_path / "called"
+    command.write_text(f"#!/bin/sh\necho no way in >&2\necho $* > {called}\nexit 1\n")
+    command.chmod(0o755)
+    monkeypatch.setenv("GIT_SSH_COMMAND", str(command))
+    monkeypatch.setenv("GIT_DIR", str(tmp_path))
+    with pytest.raises(RemoteUnusable, match="no way in"):
+        push_sessions(home, "ssh://node/store.git", on_progress=ignore)
+    assert "node" in called.read_text()

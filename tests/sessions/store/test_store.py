@@ -145,14 +145,38 @@ def test_journal_can_be_assembled_with_plain_git(finished_home: Home) -> None:
     assert not {"seq", "mono", "type"} & set(description)
 
 
-def test_git_dir_of_the_environment_is_ignored(
+def test_the_repository_of_a_caller_is_ignored(
     finished_home: Home, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    """Hooks, rebases and scripts set such variables for the programs that they call."""
     git(tmp_path, "init", "--quiet", "other")
-    monkeypatch.setenv("GIT_DIR", str(tmp_path / "other" / ".git"))
-    with Store.read_only(finished_home.store) as store:
+    other = tmp_path / "other" / ".git"
+    for name in (
+        "DIR",
+        "COMMON_DIR",
+        "WORK_TREE",
+        "INDEX_FILE",
+        "OBJECT_DIRECTORY",
+        "SHALLOW_FILE",
+        "GRAFT_FILE",
+    ):
+        monkeypatch.setenv(f"GIT_{name}", str(other / name.lower()))
+    for name in ("NAMESPACE", "REPLACE_REF_BASE", "PREFIX", "DEFAULT_HASH", "LITERAL_PATHSPECS", "TRACE"):
+        monkeypatch.setenv(f"GIT_{name}", "2")
+    monkeypatch.setenv("GIT_CONFIG_COUNT", "1")
+    monkeypatch.setenv("GIT_CONFIG_KEY_0", "core.worktree")
+    monkeypatch.setenv("GIT_CONFIG_VALUE_0", str(other))
+    with Store.of(finished_home) as store:
         assert list(store.journals()) == [SESSION]
         assert store.session_journal(SESSION).events
+        assert store.session_is_complete(SESSION)
+        store.commit("further", {"file": b"x"}, parents=[], message="m", wall=1.0)
+        store.repository.pack()
+        remote = tmp_path / "remote.git"
+        git(tmp_path, "init", "--quiet", "--bare", str(remote))
+        push_sessions(finished_home, str(remote), on_progress=print)
+    assert f"{SESSION}/_journal" in git(remote, "branch", "--list")
+    assert not list(other.glob("object_directory"))
 
 
 def test_no_hook_and_no_setting_of_the_person_acts_in_the_store(

@@ -8,7 +8,6 @@ from collections.abc import Iterable
 from pathlib import Path
 
 import click
-from git import Repo
 from git.exc import InvalidGitRepositoryError
 
 from harness.linux.installed import installed_version
@@ -16,6 +15,7 @@ from sessions.catalog import Standing, find_study
 from sessions.errors import NoSuchSession
 from sessions.home import Home, home_from
 from sessions.store.packing import SUFFIX, PackManifest, journal_bytes, pack_bytes
+from sessions.store.repository import open_git
 from suites import SuiteError, load_task
 from tui.commands.files import write_document
 from tui.diagnostics import Complaint, say
@@ -89,7 +89,7 @@ def task_digests(names: Iterable[str], home: Home) -> dict[str, str]:
 
 def _commit() -> str:
     try:
-        with Repo(Path(__file__).parents[3]) as code:
-            return code.head.commit.hexsha
+        with open_git(Path(__file__).parents[3]) as code:
+            return str(code.head.commit.hexsha)
     except (InvalidGitRepositoryError, ValueError):
         return ""
