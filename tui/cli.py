@@ -14,7 +14,7 @@ from pathlib import Path
 import click
 from click.exceptions import NoArgsIsHelpError
 
-from engine.process.keys import hidden_keys
+from engine.keys import hidden_keys
 
 from .actions.catalogue import ACTIONS, Group
 from .diagnostics import ExitCode, OutputGone, report, say, silence

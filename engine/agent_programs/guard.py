@@ -60,11 +60,11 @@ def main() -> NoReturn:
 
     def run() -> NoReturn:
         try:
+            leave_rights(has_landlock=version > 0)
             if version:
                 names = (*DEVICES, *(TERMINALS if confinement.terminals else ()))
                 devices = [Path("/dev", name) for name in names]
                 write = [Path(confinement.folder), *map(Path, confinement.write), *devices]
-                syscalls.prctl(syscalls.PR_SET_NO_NEW_PRIVS, 1)
                 landlock.confine(version, run=readable, write=write)
             os.chdir(confinement.folder)
             os.execvp(sys.argv[2], sys.argv[2:])
@@ -81,6 +81,38 @@ def main() -> NoReturn:
 
     folder = Path(confinement.folder)
     warden.run(run, lambda _: None, ended, lambda: folder, most_processes=MOST_PROCESSES)
+
+
+def leave_rights(*, has_landlock: bool) -> None:
+    """Give up all that lets a process read the memory and the environment of the user's other processes.
+
+    Root's capabilities open them past Landlock. Without Landlock a user namespace closes them, if this machine allows one.
+    """
+    syscalls.prctl(syscalls.PR_SET_NO_NEW_PRIVS, 1)
+    if not has_landlock and allows_user_namespace():
+        enter_user_namespace()
+    syscalls.set_capabilities(0)
+
+
+def allows_user_namespace() -> bool:
+    """Return whether this machine allows a user namespace; a child tries, because a half-made one cannot be left."""
+    pid = os.fork()
+    if pid == 0:
+        try:
+            enter_user_namespace()
+        except OSError:
+            os._exit(1)
+        os._exit(0)
+    return os.waitpid(pid, 0)[1] == 0
+
+
+def enter_user_namespace() -> None:
+    """Enter a new user namespace as the same user; `OSError` if this machine forbids it."""
+    user, group = os.geteuid(), os.getegid()
+    syscalls.unshare(syscalls.CLONE_NEWUSER)
+    lines = {"uid_map": f"{user} {user} 1", "setgroups": "deny", "gid_map": f"{group} {group} 1"}
+    for name, line in lines.items():
+        Path("/proc/self", name).write_text(line, encoding="ascii")
 
 
 def all_but(hidden: Collection[Path], *, opened: Collection[Path]) -> Iterator[Path]:

@@ -11,13 +11,14 @@ import threading
 import time
 from collections.abc import Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import suppress
 from pathlib import Path
 
 import msgspec
 
 from engine.errors import EngineDidNotStart, UsageProblem
+from engine.keys import environment_with_keys, without_secrets
 from engine.plan.plan import RunPlan, SessionPlan, resolve
-from engine.process.keys import environment_with_keys
 from harness.processes.starting.judge_python import OUR_PYTHON
 from sessions.engine_info import read_engine_info
 from sessions.errors import NoSuchSession, NothingToResume, SessionBusy
@@ -189,18 +190,22 @@ class EngineStart:
 
     def _spawn(self) -> tuple[subprocess.Popen[bytes], int]:
         """Returns the process, and the size of the engine's log before it."""
+        environ, secrets = without_secrets(self._environ)
         with self._live.log.open("ab") as log:
             begun = log.tell()
             process = subprocess.Popen(
                 # -P: a folder named `engine` in the current directory must not shadow the package.
                 [sys.executable, "-P", "-m", ENGINE, str(self._live.folder)],
                 cwd=self._live.folder.parent,
-                env=self._environ,
-                stdin=subprocess.DEVNULL,
+                env=environ,
+                stdin=subprocess.PIPE,
                 stdout=log,
                 stderr=log,
                 start_new_session=True,
             )
+        assert process.stdin is not None
+        with suppress(BrokenPipeError), process.stdin:  # an engine that has already ended reads nothing
+            process.stdin.write(secrets)
         # Reaps the engine if it ends before this process.
         threading.Thread(target=process.wait, name=f"reaper/{self.session}", daemon=True).start()
         return process, begun

@@ -8,7 +8,6 @@ there.
 from __future__ import annotations
 
 import asyncio
-import ctypes
 import logging
 import os
 import secrets
@@ -25,6 +24,7 @@ import psutil
 
 from engine.errors import CommandRefused, EngineError, UsageProblem, refusal
 from engine.judge.judging import Judge
+from engine.keys import close_memory, receive_secrets
 from engine.models import Gates
 from engine.models.clients.recorded import RecordedClient, changed_templates
 from engine.plan.budget import budget_of
@@ -32,7 +32,6 @@ from engine.plan.job import Job, open_job, plan_of, read_plan, session_started
 from engine.process.commands import ENDING, decision_of, event_of, has_open_instances
 from engine.process.control import FROM_AGENTS, STEERING, ControlServer, Request
 from engine.process.garbage import shorten_pauses
-from engine.process.keys import environment_with_keys, hidden_keys
 from engine.process.launch import WRONG_USAGE
 from engine.process.telemetry import DeviceSampler, NodeSource, device_event
 from engine.prompting.prompting import template_hashes
@@ -73,7 +72,6 @@ log = logging.getLogger(__name__)
 TICK_S = 1.0
 MACHINERY_FAILED = 3
 STOPPED_AT_ONCE = 130
-PR_SET_DUMPABLE = 4
 KNOWN = (EngineError, SessionsError, HarnessError, SuiteError)
 """Errors with a message for people; any other exception is a bug of Wavedeck."""
 
@@ -90,8 +88,8 @@ def main(folder: Path) -> int:
     protect()
     shorten_pauses()
     try:
-        with hidden_keys():
-            return asyncio.run(Engine(LiveFiles(folder.absolute()), environment_with_keys()).run())
+        environ = {**os.environ, **receive_secrets()}
+        return asyncio.run(Engine(LiveFiles(folder.absolute()), environ).run())
     except KNOWN as error:
         sys.stderr.write(f"{one_line(error)}\n")
         return WRONG_USAGE if isinstance(error, (UsageProblem, BadPython)) else MACHINERY_FAILED
@@ -106,8 +104,7 @@ def main(folder: Path) -> int:
 def protect() -> None:
     """Hide the engine's memory and environment from other processes of the same user; ignore the end of a terminal."""
     signal.signal(signal.SIGHUP, signal.SIG_IGN)
-    if sys.platform == "linux":
-        ctypes.CDLL(None, use_errno=True).prctl(PR_SET_DUMPABLE, 0, 0, 0, 0)
+    close_memory()
 
 
 def one_line(error: BaseException) -> str:

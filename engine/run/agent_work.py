@@ -304,7 +304,7 @@ class AgentWork:
         task = split_instance(self._key).task
         is_confined = landlock.version() > 0
         if not is_confined:
-            words = "this kernel cannot confine agents (no Landlock): they can read this home and all that you can"
+            words = "this kernel cannot confine agents (no Landlock): they can read this home and all files that you can"
             note_once(self._shared.recorder, "warning", words)
         values = {"prompt": prompt, "mcp": str(self._folder / "mcp.json"), "url": url}
         confinement = guard.Confinement(

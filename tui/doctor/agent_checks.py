@@ -17,9 +17,13 @@ from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
+import msgspec
+
+from engine.agent_programs import guard
 from engine.agent_programs.output import SERVER
 from engine.agent_programs.presets import GEMINI_SETTINGS, PRESETS, AgentProgram, server_settings
 from harness.linux.installed import installed_version
+from harness.sandbox import landlock
 from suites.secret_variables import holds_key
 
 from .doctor_findings import DoctorFinding, note, ok, warning
@@ -42,7 +46,8 @@ class Served(NamedTuple):
 
 
 def agents(environ: Mapping[str, str]) -> Iterator[DoctorFinding]:
-    """Yield the version of the MCP SDK, and of each agent on the path whether it accepts our server."""
+    """Yield what confines agents, the version of the MCP SDK, and of each agent on the path whether it accepts our server."""
+    yield confinement()
     sdk = installed_version("mcp")
     if sdk:
         yield ok("mcp", sdk, "wavedeck mcp serves the judge to agents: docs/agents.md")
@@ -56,6 +61,27 @@ def agents(environ: Mapping[str, str]) -> Iterator[DoctorFinding]:
         yield from pool.map(
             lambda preset: finding(preset, paths[preset.name], served, environ), PRESETS.values()
         )
+
+
+def confinement() -> DoctorFinding:
+    """Return what confines agents here: an agent is started that only tries to read the environment of the shell."""
+    with tempfile.TemporaryDirectory() as folder:
+        confined = guard.Confinement(
+            engine=os.getpid(), folder=folder, write=(), hidden=(), shared=tempfile.gettempdir()
+        )
+        command = [sys.executable, "-P", "-m", guard.__name__, msgspec.json.encode(confined).decode()]
+        done = run([*command, "cat", f"/proc/{os.getppid()}/environ"], dict(os.environ), Path.cwd())
+    if done.returncode == 0:
+        words = "agents can read the memory and the environment of your shell"
+        return warning("confinement", words, "export no key there; write it before the command that needs it")
+    if done.returncode != 1:
+        return warning("confinement", f"not tried: {done.stderr.strip() or f'exit code {done.returncode}'}")
+    words = "agents read no memory and no environment of your other programs"
+    if not landlock.version():
+        return warning(
+            "confinement", words, "without Landlock they can read this home and all files that you can"
+        )
+    return ok("confinement", f"Landlock; {words}")
 
 
 def finding(

@@ -13,10 +13,10 @@ import psutil
 import pytest
 
 from engine.errors import UsageProblem
+from engine.keys import SECRETS
 from engine.models import parse_models, recording_of
 from engine.plan.plan import RunPlan, resolve
 from engine.plan.prices import Price
-from engine.process.keys import SECRETS
 from sessions import Home
 from sessions.events import CallFinished, CallRetried, CallStarted, Role, SessionFinished, SessionStarted
 from sessions.recording import load_recording

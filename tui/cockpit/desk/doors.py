@@ -9,7 +9,7 @@ from functools import cache
 from typing import TYPE_CHECKING
 
 from engine.errors import UsageProblem
-from engine.process.keys import environment_with_keys
+from engine.keys import environment_with_keys
 from sessions.home import Home
 from tui.cockpit.data.collecting import many_objects_stay
 from tui.cockpit.data.replays import Story, open_story

@@ -6,7 +6,7 @@ import os
 
 import click
 
-from engine.process.keys import environment_with_keys
+from engine.keys import environment_with_keys
 from harness.cluster.choice import is_cluster
 from sessions.home import home_from
 from tui.commands.options import json_option

@@ -11,10 +11,10 @@ from typing import Any
 import click
 import msgspec
 
+from engine.keys import environment_with_keys
 from engine.methods import METHODS, open_method
 from engine.plan.plan import check_model
 from engine.process.environment import detach_risks
-from engine.process.keys import environment_with_keys
 from engine.process.launch import EngineStart, prepare
 from sessions.home import Home, home_from
 from suites import Task, find_name, public_suite_names

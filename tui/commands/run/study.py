@@ -15,8 +15,8 @@ import click
 import msgspec
 
 from engine.errors import EngineError
+from engine.keys import environment_with_keys
 from engine.plan.plan import RunPlan, SessionPlan, resolve
-from engine.process.keys import environment_with_keys
 from engine.process.launch import resume, start
 from harness import HarnessError
 from sessions.catalog import SessionInfo, Standing, journal_of, list_sessions, study_sessions

@@ -17,9 +17,9 @@ from textual.widgets import Input
 from textual.worker import Worker, WorkerState
 
 from engine.errors import EngineError
+from engine.keys import environment_with_keys
 from engine.models.reaching import unreachable_because
 from engine.plan.plan import RunPlan
-from engine.process.keys import environment_with_keys
 from harness import HarnessError
 from sessions.errors import SessionsError
 from sessions.home import Home

@@ -1,15 +1,18 @@
-"""Keys of models: in the environment of an engine that is started, and of no other child process."""
+"""Keys of models: an engine that is started gets them, and no process has them where other programs can read them."""
 
 from __future__ import annotations
 
+import ast
 import os
 import shutil
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
+from engine.keys import SECRETS, environment_with_keys, hidden_keys, without_secrets
 from engine.models.access import AZURE_TOKEN, HEADERS_VARIABLE, KEY_VARIABLE, PROVIDERS
-from engine.process.keys import SECRETS, environment_with_keys, hidden_keys
 from sessions import Home
 from sessions.store.store import Store
 from tests.support.command_line import run_script
@@ -54,3 +57,21 @@ def test_git_gets_no_key_from_a_command(tmp_path: Path, isolated_home: Path) -> 
     assert {"version", "ls-remote"} <= set(calls.read_text().split())
     assert "SSH_AUTH_SOCK=agent" in environment.read_text()
     assert "5ecret" not in environment.read_text()
+
+
+def test_an_engine_gets_keys_that_its_own_environment_does_not_have(monkeypatch: pytest.MonkeyPatch) -> None:
+    environ = {**os.environ, "OPENAI_API_KEY": "planted=5ecret\n", "MY_TOKEN": "planted-5ecret", "LANG": "C"}
+    public, secrets = without_secrets(environ)
+    assert "5ecret" not in str(public)
+    assert public["LANG"] == "C"
+    code = "from engine.keys import receive_secrets; print(receive_secrets())"
+    done = subprocess.run([sys.executable, "-c", code], env=public, input=secrets, capture_output=True)
+    received = ast.literal_eval(done.stdout.decode())
+    assert received.items() >= {"OPENAI_API_KEY": "planted=5ecret\n", "MY_TOKEN": "planted-5ecret"}.items()
+
+
+def test_the_memory_of_a_command_is_closed_to_other_programs() -> None:
+    code = "with hidden_keys(): print(syscalls.is_dumpable())"
+    imports = "from engine.keys import hidden_keys; from harness.linux import syscalls"
+    done = subprocess.run([sys.executable, "-c", f"{imports}\n{code}"], capture_output=True, text=True)
+    assert done.stdout == "False\n"
