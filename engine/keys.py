@@ -13,24 +13,12 @@ import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 
-SECRETS = (
-    "WAVEDECK_MODEL_KEY",
-    "WAVEDECK_MODEL_HEADERS",
-    "ANTHROPIC_API_KEY",
-    "ANTHROPIC_AUTH_TOKEN",
-    "OPENAI_API_KEY",
-    "OPENAI_ADMIN_KEY",
-    "AZURE_OPENAI_API_KEY",
-    "AZURE_OPENAI_AD_TOKEN",
-    "GEMINI_API_KEY",
-    "GOOGLE_API_KEY",
-    "CLAUDE_CODE_OAUTH_TOKEN",
-    "CODEX_API_KEY",
-    "LLM_API_KEY",
+KEY = re.compile(
+    r"(ANTHROPIC|OPENAI|AZURE_OPENAI|GEMINI|GOOGLE|CLAUDE_CODE|CODEX|LLM|WAVEDECK_MODEL)_(\w+_)?(KEY|TOKEN|HEADERS)"
 )
-"""Variables with a key, or with headers that hold one."""
-SECRET = re.compile(r"KEY|TOKEN|SECRET|PASSW|CREDENTIAL|AUTH", re.IGNORECASE)
-"""Variables with such a name, too, stay out of the environment of an engine, and of an agent unless its preset names them."""
+"""Variables with a key of a model, or with headers that hold one."""
+SECRET = re.compile(r"KEY|TOKEN|SECRET|PASSW|CREDENTIAL|AUTH|MODEL_HEADERS", re.IGNORECASE)
+"""Variables that an engine gets through the pipe, and that an agent does not get unless its preset names them."""
 
 _hidden: dict[str, str] = {}
 
@@ -42,9 +30,8 @@ def hidden_keys() -> Iterator[None]:
     The memory of the process is closed to other processes for good.
     """
     close_memory()
-    for name in SECRETS:
-        if name in os.environ:
-            _hidden[name] = os.environ.pop(name)
+    for name in filter(KEY.fullmatch, list(os.environ)):
+        _hidden[name] = os.environ.pop(name)
     try:
         yield
     finally:
@@ -67,16 +54,14 @@ def close_memory() -> None:
 
 
 def without_secrets(environ: Mapping[str, str]) -> tuple[dict[str, str], bytes]:
-    """Returns the environment for a process that is started, and what `receive_secrets` reads there from its standard input."""
+    """Returns the environment for a process, and the bytes that its `receive_environment` reads from standard input."""
     # Ray reads its own token from the process's environment.
-    secrets = {
-        name for name in environ if name in SECRETS or (SECRET.search(name) and not name.startswith("RAY_"))
-    }
+    secrets = {name for name in environ if SECRET.search(name) and not name.startswith("RAY_")}
     lines = [os.fsencode(f"{name}={environ[name]}") for name in secrets]
     return {name: value for name, value in environ.items() if name not in secrets}, b"\0".join(lines)
 
 
-def receive_secrets() -> dict[str, str]:
-    """Returns the secrets that the starting process sent."""
+def receive_environment() -> dict[str, str]:
+    """Returns the process's environment with the secrets that the starting process sends."""
     lines = os.fsdecode(sys.stdin.buffer.read()).split("\0")
-    return dict(line.split("=", 1) for line in lines if line)
+    return {**os.environ, **dict(line.split("=", 1) for line in lines if line)}

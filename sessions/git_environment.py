@@ -8,7 +8,7 @@ import re
 _KEPT = re.compile(
     r"GIT_(SSH|ASKPASS|TERMINAL_PROMPT|PROXY_|SSL_|HTTP_|PROTOCOL|ALLOW_PROTOCOL|CONFIG_|AUTHOR_|COMMITTER_|EXEC_PATH|PYTHON_)"
 )
-"""What reaches another repository, a person's configuration and name, and where git and GitPython are installed."""
+"""Variables that reach another repository, name a person or a configuration, or say where git and GitPython are installed."""
 
 
 def drop_git_variables() -> None:

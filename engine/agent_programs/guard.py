@@ -10,6 +10,7 @@ import os
 import signal
 import sys
 from collections.abc import Collection, Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import NoReturn
 
@@ -89,21 +90,10 @@ def leave_rights(*, has_landlock: bool) -> None:
     Root's capabilities open them past Landlock. Without Landlock a user namespace closes them, if this machine allows one.
     """
     syscalls.prctl(syscalls.PR_SET_NO_NEW_PRIVS, 1)
-    if not has_landlock and allows_user_namespace():
-        enter_user_namespace()
-    syscalls.set_capabilities(0)
-
-
-def allows_user_namespace() -> bool:
-    """Return whether this machine allows a user namespace; a child tries, because a half-made one cannot be left."""
-    pid = os.fork()
-    if pid == 0:
-        try:
+    if not has_landlock:
+        with suppress(OSError):  # some machines forbid it
             enter_user_namespace()
-        except OSError:
-            os._exit(1)
-        os._exit(0)
-    return os.waitpid(pid, 0)[1] == 0
+    syscalls.set_capabilities(0)
 
 
 def enter_user_namespace() -> None:

@@ -151,7 +151,5 @@ def session_started(plan: SessionPlan, python: JudgePython = OUR_PYTHON) -> Sess
 def versions() -> dict[str, str]:
     """Returns the versions of Python, Wavedeck, and the packages that affect verdicts and replies."""
     packages = ("wavedeck", "torch", "triton", "anthropic", "openai")
-    numbers = {package: installed_version(package) for package in packages}
-    return {"python": platform.python_version()} | {
-        name: number for name, number in numbers.items() if number
-    }
+    numbers = {package: number for package in packages if (number := installed_version(package))}
+    return {"python": platform.python_version(), **numbers}

@@ -24,7 +24,7 @@ import psutil
 
 from engine.errors import CommandRefused, EngineError, UsageProblem, refusal
 from engine.judge.judging import Judge
-from engine.keys import close_memory, receive_secrets
+from engine.keys import close_memory, receive_environment
 from engine.models import Gates
 from engine.models.clients.recorded import RecordedClient, changed_templates
 from engine.plan.budget import budget_of
@@ -85,11 +85,11 @@ def main(folder: Path) -> int:
     logging.basicConfig(
         stream=sys.stderr, level=logging.WARNING, format="%(asctime)s %(levelname)s %(message)s"
     )
-    protect()
+    signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    close_memory()
     shorten_pauses()
     try:
-        environ = {**os.environ, **receive_secrets()}
-        return asyncio.run(Engine(LiveFiles(folder.absolute()), environ).run())
+        return asyncio.run(Engine(LiveFiles(folder.absolute()), receive_environment()).run())
     except KNOWN as error:
         sys.stderr.write(f"{one_line(error)}\n")
         return WRONG_USAGE if isinstance(error, (UsageProblem, BadPython)) else MACHINERY_FAILED
@@ -99,12 +99,6 @@ def main(folder: Path) -> int:
             raise
         sys.stderr.write(f"{words}\n")
         return MACHINERY_FAILED
-
-
-def protect() -> None:
-    """Hide the engine's memory and environment from other processes of the same user; ignore the end of a terminal."""
-    signal.signal(signal.SIGHUP, signal.SIG_IGN)
-    close_memory()
 
 
 def one_line(error: BaseException) -> str:

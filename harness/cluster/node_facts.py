@@ -66,10 +66,10 @@ OWN_FACTS = msgspec.msgpack.Decoder(OwnFacts)
 
 def describe_this_node() -> OwnFacts:
     """Return the facts of the machine that this process runs on. Imports neither torch nor triton."""
-    packages = {name: installed_version(name) for name in ("torch", "triton")}
-    missing = [name for name, version in packages.items() if not version]
-    versions = {"wavedeck": judge_digest(), "python": platform.python_version()}
-    versions |= {name: version for name, version in packages.items() if version}
+    packages = ("torch", "triton")
+    versions = {name: number for name in packages if (number := installed_version(name))}
+    missing = [name for name in packages if name not in versions]
+    versions |= {"wavedeck": judge_digest(), "python": platform.python_version()}
     problem = f"{' and '.join(missing)} not installed there" if missing else ""
     try:
         gpus = [device for device in select_devices((ALL,)) if device != CPU]

@@ -11,7 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from engine.keys import SECRETS, environment_with_keys, hidden_keys, without_secrets
+from engine.agent_programs.presets import PRESETS
+from engine.keys import KEY, environment_with_keys, hidden_keys, without_secrets
 from engine.models.access import AZURE_TOKEN, HEADERS_VARIABLE, KEY_VARIABLE, PROVIDERS
 from sessions import Home
 from sessions.store.store import Store
@@ -24,18 +25,25 @@ exec {git} "$@"
 """
 
 
+KEYS = {
+    *(provider.key_variable for provider in PROVIDERS.values()),
+    *(name for preset in PRESETS.values() for name in preset.keys),
+    *(KEY_VARIABLE, HEADERS_VARIABLE, AZURE_TOKEN, "OPENAI_ADMIN_KEY"),
+}
+
+
 def test_every_key_variable_is_hidden_and_comes_back(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in SECRETS:
+    for name in KEYS:
         monkeypatch.setenv(name, "planted")
     with hidden_keys():
-        assert not set(SECRETS) & set(os.environ)
-        assert {environment_with_keys()[name] for name in SECRETS} == {"planted"}
-    assert set(SECRETS) <= set(os.environ)
+        assert not KEYS & set(os.environ)
+        assert {environment_with_keys()[name] for name in KEYS} == {"planted"}
+    assert set(os.environ) >= KEYS
 
 
-def test_key_variables_of_all_clients_are_known() -> None:
-    used = {provider.key_variable for provider in PROVIDERS.values()}
-    assert used | {KEY_VARIABLE, HEADERS_VARIABLE, AZURE_TOKEN} <= set(SECRETS)
+def test_variables_of_other_programs_are_not_hidden() -> None:
+    names = ("SSH_AUTH_SOCK", "GITHUB_TOKEN", "RAY_AUTH_TOKEN", "GIT_ASKPASS", "WANDB_API_KEY", "KEYMAP")
+    assert not any(map(KEY.fullmatch, names))
 
 
 def test_git_gets_no_key_from_a_command(tmp_path: Path, isolated_home: Path) -> None:
@@ -46,7 +54,7 @@ def test_git_gets_no_key_from_a_command(tmp_path: Path, isolated_home: Path) -> 
     program.parent.mkdir()
     program.write_text(GIT.format(calls=calls, environment=environment, git=shutil.which("git")))
     program.chmod(0o755)
-    keys = dict.fromkeys(SECRETS, "planted-5ecret")
+    keys = dict.fromkeys(KEYS, "planted-5ecret")
     environ = {
         **os.environ,
         **keys,
@@ -59,12 +67,12 @@ def test_git_gets_no_key_from_a_command(tmp_path: Path, isolated_home: Path) -> 
     assert "5ecret" not in environment.read_text()
 
 
-def test_an_engine_gets_keys_that_its_own_environment_does_not_have(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_engine_gets_keys_that_its_own_environment_does_not_have() -> None:
     environ = {**os.environ, "OPENAI_API_KEY": "planted=5ecret\n", "MY_TOKEN": "planted-5ecret", "LANG": "C"}
     public, secrets = without_secrets(environ)
     assert "5ecret" not in str(public)
     assert public["LANG"] == "C"
-    code = "from engine.keys import receive_secrets; print(receive_secrets())"
+    code = "from engine.keys import receive_environment; print(receive_environment())"
     done = subprocess.run([sys.executable, "-c", code], env=public, input=secrets, capture_output=True)
     received = ast.literal_eval(done.stdout.decode())
     assert received.items() >= {"OPENAI_API_KEY": "planted=5ecret\n", "MY_TOKEN": "planted-5ecret"}.items()

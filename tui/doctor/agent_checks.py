@@ -65,22 +65,18 @@ def agents(environ: Mapping[str, str]) -> Iterator[DoctorFinding]:
 
 def confinement() -> DoctorFinding:
     """Return what confines agents here: an agent is started that only tries to read the environment of the shell."""
-    with tempfile.TemporaryDirectory() as folder:
-        confined = guard.Confinement(
-            engine=os.getpid(), folder=folder, write=(), hidden=(), shared=tempfile.gettempdir()
-        )
-        command = [sys.executable, "-P", "-m", guard.__name__, msgspec.json.encode(confined).decode()]
-        done = run([*command, "cat", f"/proc/{os.getppid()}/environ"], dict(os.environ), Path.cwd())
+    folder = tempfile.gettempdir()
+    confined = guard.Confinement(engine=os.getpid(), folder=folder, write=(), hidden=(), shared=folder)
+    command = [sys.executable, "-P", "-m", guard.__name__, msgspec.json.encode(confined).decode()]
+    done = run([*command, "cat", f"/proc/{os.getppid()}/environ"], dict(os.environ), Path.cwd())
     if done.returncode == 0:
         words = "agents can read the memory and the environment of your shell"
         return warning("confinement", words, "export no key there; write it before the command that needs it")
     if done.returncode != 1:
-        return warning("confinement", f"not tried: {done.stderr.strip() or f'exit code {done.returncode}'}")
+        return warning("confinement", f"could not be tried: {done.stderr.strip()[-100:]}")
     words = "agents read no memory and no environment of your other programs"
     if not landlock.version():
-        return warning(
-            "confinement", words, "without Landlock they can read this home and all files that you can"
-        )
+        return warning("confinement", words, "without Landlock they can read this home and your files")
     return ok("confinement", f"Landlock; {words}")
 
 

@@ -142,6 +142,16 @@ def row(*values: Cell | str) -> Row:
     return Row("", tuple(cell if cell.text else Cell(UNKNOWN, "dim") for cell in cells))
 
 
+def known_cells(columns: Sequence[Column], rows: Sequence[Row]) -> tuple[list[Column], list[list[Cell]]]:
+    """Return columns and cells, without the columns with `if_known` that no row knows a value for."""
+    places = [
+        place
+        for place, column in enumerate(columns)
+        if not column.if_known or any(row.cells[place].text not in NOTHING for row in rows)
+    ]
+    return [columns[place] for place in places], [[row.cells[place] for place in places] for row in rows]
+
+
 def named_values(title: str, pairs: Iterable[tuple[str, str]]) -> Table:
     """Return a table of names with their values, without titles of columns."""
     columns = (Column("", keep=True), Column(""))

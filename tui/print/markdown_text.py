@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Sequence
 
 from engine.prompting.markdown import fenced
-from tui.facts.tables import NOTHING, Column, Table
+from tui.facts.tables import Column, Table, known_cells
 
 _INLINE = re.compile(
     r"""\\(?=[!-/:-@[-`{-~]) | <(?=[A-Za-z/!?]) | \](?=[\[(:]) | (?<=[a-z]):(?=//) | (?<=www)\.""",
@@ -54,17 +54,7 @@ def tables_markdown(tables: Iterable[Table], *, level: int = 2) -> str:
 def _table_markdown(shown: Table, level: int) -> str:
     parts = [f"{'#' * level} {inline(shown.title)}"] if shown.title else []
     if shown.rows:
-        texts = [[cell.text for cell in row.cells] for row in shown.rows]
-        places = [
-            place
-            for place, column in enumerate(shown.columns)
-            if not column.if_known or any(row[place] not in NOTHING for row in texts)
-        ]
-        parts.append(
-            markdown_table(
-                [shown.columns[place] for place in places],
-                [[row[place] for place in places] for row in texts],
-            )
-        )
+        columns, rows = known_cells(shown.columns, shown.rows)
+        parts.append(markdown_table(columns, [[cell.text for cell in row] for row in rows]))
     parts += [paragraph(sentence.text) for sentence in shown.sentences]
     return "\n\n".join(parts)

@@ -13,7 +13,6 @@ import psutil
 import pytest
 
 from engine.errors import UsageProblem
-from engine.keys import SECRETS
 from engine.models import parse_models, recording_of
 from engine.plan.plan import RunPlan, resolve
 from engine.plan.prices import Price
@@ -26,6 +25,13 @@ from tests.support.waiting import wait_until
 
 BOTH = "generator=anthropic:x,reflector=openai:y"
 KEYS = {"ANTHROPIC_API_KEY": "k1", "OPENAI_API_KEY": "k2"}
+SECRETS = (
+    "WAVEDECK_MODEL_KEY",
+    "WAVEDECK_MODEL_HEADERS",
+    "ANTHROPIC_API_KEY",
+    "GROQ_API_KEY",
+    "GITHUB_TOKEN",
+)
 PLANTED = {name: f"planted-{number}-5ecret" for number, name in enumerate(SECRETS)}
 
 
@@ -142,7 +148,7 @@ def test_session_with_roles_is_priced_and_recorded_without_any_key(tmp_path: Pat
                 lambda: len(generator_server.requests) >= 2 and engine.children(recursive=True),
                 "a call and a judge",
             )
-            for child in engine.children(recursive=True):
+            for child in (engine, *engine.children(recursive=True)):
                 for file in ("environ", "cmdline"):
                     assert b"5ecret" not in read_proc(child.pid, file)
             go_on.set()

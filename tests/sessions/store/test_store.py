@@ -150,7 +150,7 @@ def test_the_repository_of_a_caller_is_ignored(
 ) -> None:
     """Hooks, rebases and scripts set such variables for the programs that they call."""
     git(tmp_path, "init", "--quiet", "other")
-    other = tmp_path / "other" / ".git"
+    git_dir = tmp_path / "other" / ".git"
     for name in (
         "DIR",
         "COMMON_DIR",
@@ -160,12 +160,12 @@ def test_the_repository_of_a_caller_is_ignored(
         "SHALLOW_FILE",
         "GRAFT_FILE",
     ):
-        monkeypatch.setenv(f"GIT_{name}", str(other / name.lower()))
+        monkeypatch.setenv(f"GIT_{name}", str(git_dir / name.lower()))
     for name in ("NAMESPACE", "REPLACE_REF_BASE", "PREFIX", "DEFAULT_HASH", "LITERAL_PATHSPECS", "TRACE"):
         monkeypatch.setenv(f"GIT_{name}", "2")
     monkeypatch.setenv("GIT_CONFIG_COUNT", "1")
     monkeypatch.setenv("GIT_CONFIG_KEY_0", "core.worktree")
-    monkeypatch.setenv("GIT_CONFIG_VALUE_0", str(other))
+    monkeypatch.setenv("GIT_CONFIG_VALUE_0", str(git_dir))
     with Store.of(finished_home) as store:
         assert list(store.journals()) == [SESSION]
         assert store.session_journal(SESSION).events
@@ -176,7 +176,7 @@ def test_the_repository_of_a_caller_is_ignored(
         git(tmp_path, "init", "--quiet", "--bare", str(remote))
         push_sessions(finished_home, str(remote), on_progress=print)
     assert f"{SESSION}/_journal" in git(remote, "branch", "--list")
-    assert not list(other.glob("object_directory"))
+    assert not list(git_dir.glob("object_directory"))
 
 
 def test_no_hook_and_no_setting_of_the_person_acts_in_the_store(

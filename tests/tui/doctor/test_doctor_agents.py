@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from harness.sandbox import landlock
 from tests.support.waiting import wait_until
 from tui.doctor import agent_checks
 from tui.doctor.doctor_findings import DoctorFinding, State
@@ -67,6 +68,8 @@ def test_doctor_says_which_agents_connect_to_our_server(tmp_path: Path) -> None:
     assert (claude.state, claude.found) == (State.OK, "1.2.3 (scripted); accepts wavedeck mcp")
     assert findings["codex"].found.startswith("codex-cli 7; MCP not checked: no command of codex connects")
     assert findings["gemini"].state is State.NOTE
+    if landlock.version():
+        assert findings["confinement"].state is State.OK
 
 
 def test_doctor_warns_of_an_agent_that_does_not_connect(tmp_path: Path) -> None:

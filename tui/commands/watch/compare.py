@@ -20,10 +20,9 @@ from tui.facts.report.comparison import (
     comparison_sections,
     why_not_compared,
 )
-from tui.print.markdown_text import facts_list
-from tui.print.plain import emit, emit_json, wrapped
-from tui.print.report.markdown import section_markdown
-from tui.print.report.text import section_text
+from tui.facts.report.document import Document
+from tui.print.plain import emit, emit_json
+from tui.print.report import PAGES
 
 
 @click.command(name="compare")
@@ -63,21 +62,8 @@ def compare_command(first: str, second: str, *, budget: str, form: str) -> None:
     if form == "json":
         emit_json(comparison_json(compared))
     else:
-        emit({"table": comparison_text, "md": comparison_markdown}[form](compared))
-
-
-def comparison_text(compared: ComparedSides) -> str:
-    """Return the comparison as plain text for a terminal."""
-    facts = comparison_facts(compared)
-    width = max(map(len, facts))
-    head = "\n".join(f"{name:<{width}}  {value}" for name, value in facts.items())
-    return "\n\n".join([wrapped(head), *map(section_text, comparison_sections(compared))])
-
-
-def comparison_markdown(compared: ComparedSides) -> str:
-    """Return the comparison in GitHub's Markdown."""
-    facts = facts_list(comparison_facts(compared).items())
-    return "\n\n".join(["# A and B compared", facts, *map(section_markdown, comparison_sections(compared))])
+        sections = tuple(comparison_sections(compared))
+        emit(PAGES[form](Document("A and B compared", comparison_facts(compared), sections)))
 
 
 def comparison_json(compared: ComparedSides) -> dict[str, object]:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import NamedTuple, Protocol, TypeVar
 
 from sessions.state.speed import Speed
-from tui.facts.tables import NOTHING, UNBOUNDED, Cell, Column, Field, Row, columns_of, rows_of
+from tui.facts.tables import UNBOUNDED, Cell, Column, Field, Row, columns_of, known_cells, rows_of
 
 T = TypeVar("T")
 
@@ -85,14 +85,8 @@ class Section:
 
     def printed_cells(self) -> tuple[list[Column], list[list[Cell]]]:
         """Return columns and cells for a page, which folds long cells: without the columns that no row knows a value for."""
-        places = [
-            place
-            for place, column in enumerate(self.columns)
-            if not column.if_known or any(row.cells[place].text not in NOTHING for row in self.rows)
-        ]
-        return [_unbounded(self.columns[place]) for place in places], [
-            [row.cells[place] for place in places] for row in self.rows
-        ]
+        columns, cells = known_cells(self.columns, self.rows)
+        return [_unbounded(column) for column in columns], cells
 
     def printed(self) -> tuple[list[Column], list[list[str]]]:
         """Return the same columns with the texts of the cells."""
