@@ -17,8 +17,8 @@ KEY = re.compile(
     r"(ANTHROPIC|OPENAI|AZURE_OPENAI|GEMINI|GOOGLE|CLAUDE_CODE|CODEX|LLM|WAVEDECK_MODEL)_(\w+_)?(KEY|TOKEN|HEADERS)"
 )
 """Variables with a key of a model, or with headers that hold one."""
-SECRET = re.compile(r"KEY|TOKEN|SECRET|PASSW|CREDENTIAL|AUTH|MODEL_HEADERS", re.IGNORECASE)
-"""Variables that an engine gets through the pipe, and that an agent does not get unless its preset names them."""
+_READ_BY_LIBRARIES = re.compile(r"RAY_.*|.*_proxy", re.IGNORECASE)
+"""Variables that libraries read from the process's own environment: Ray its token, SDKs the proxies."""
 
 _hidden: dict[str, str] = {}
 
@@ -55,8 +55,14 @@ def close_memory() -> None:
 
 def without_secrets(environ: Mapping[str, str]) -> tuple[dict[str, str], bytes]:
     """Returns the environment for a process, and the bytes that its `receive_environment` reads from standard input."""
-    # Ray reads its own token from the process's environment.
-    secrets = {name for name in environ if SECRET.search(name) and not name.startswith("RAY_")}
+    # Imported here: the command line starts without the tasks.
+    from suites.secret_variables import holds_key
+
+    secrets = {
+        name
+        for name, value in environ.items()
+        if holds_key(name, value) and not _READ_BY_LIBRARIES.fullmatch(name)
+    }
     lines = [os.fsencode(f"{name}={environ[name]}") for name in secrets]
     return {name: value for name, value in environ.items() if name not in secrets}, b"\0".join(lines)
 
