@@ -6,7 +6,6 @@ import math
 import os
 import re
 import statistics
-import subprocess
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -14,11 +13,12 @@ from pathlib import Path
 
 from sessions.errors import NotApplicable
 
+from .shell import run_shell
+
 STUDENT_95 = 2.776
 """Quantile of Student's distribution for a 95 % interval with 4 degrees of freedom: five pairs, or two sides of three runs."""
 PAIRS, REPEATS = 5, 3
 WALL_TIME = "wall time, s"
-SHOWN_LINES = 5
 _NUMBER = r"[-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?"
 _LAST_LINE = re.compile(rf"\s*(?P<key>[^\s=]+)=(?P<value>{_NUMBER})(?:\s+stderr=(?P<stderr>{_NUMBER}))?\s*")
 
@@ -155,21 +155,3 @@ def _run(command: str, tree: Path) -> _Run:
     if match is None:
         return _Run(seconds, "", 0.0, 0.0)
     return _Run(seconds, match["key"], float(match["value"]), float(match["stderr"] or 0))
-
-
-def run_shell(command: str, folder: Path, failure: str) -> str:
-    """Run a shell command and return its standard output. Raises `NotApplicable` with the end of its output if it fails."""
-    done = subprocess.run(
-        ["/bin/sh", "-c", command],
-        cwd=folder,
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        check=False,
-    )
-    output = done.stdout.decode("utf-8", "replace")
-    if done.returncode:
-        printed = f"{output}\n{done.stderr.decode('utf-8', 'replace')}"
-        lines = [line for line in printed.splitlines() if line.strip()][-SHOWN_LINES:]
-        shown = f", it prints: {' | '.join(lines)}" if lines else ""
-        raise NotApplicable(f"{failure} (exit code {done.returncode}); nothing is left behind{shown}")
-    return output

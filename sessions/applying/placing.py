@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
 
 import msgspec
 
 from sessions.errors import NotApplicable
 from suites.source.package import Package, absolute_name
-from suites.source.python_source import source_lines
+from suites.source.python_source import decode_python, source_lines
 
 from .merging import Module, defined_names, merge, reached, used_names
 
@@ -21,6 +23,27 @@ class Home(msgspec.Struct, frozen=True):
     text: str
     package: Package | None = None
     """Its module; needed only beside other files."""
+    encoding: str = "utf-8"
+
+    def encoded(self, text: str) -> bytes:
+        """Return a new text of the file as bytes. Raises `NotApplicable` if the file's encoding lacks a character."""
+        try:
+            return text.encode(self.encoding)
+        except UnicodeEncodeError as error:
+            raise NotApplicable(
+                f"{self.path} is in {self.encoding}, which has no {text[error.start]!r} of the kernel; change the kernel or the file"
+            ) from error
+
+
+def read_home(path: str, data: bytes, package: Package | None = None) -> Home:
+    """Return a file of these bytes. Raises `NotApplicable` if they are no text of the encoding that the file names."""
+    try:
+        text, encoding = decode_python(data)
+    except (SyntaxError, LookupError, ValueError) as error:
+        raise NotApplicable(
+            f"{path} cannot be read as Python: {error}; correct its encoding or its coding line"
+        ) from error
+    return Home(path, text, package, encoding)
 
 
 def merge_files(
@@ -38,12 +61,17 @@ def merge_files(
     A new definition goes into the file with the definitions that use it, else into the first file. Raises `NotApplicable` as
     `merge`, and if a definition cannot be placed, or changes a kernel that further files use.
     """
+
+    def is_named_beside(path: str, name: str) -> bool:
+        texts = (home.text for home in homes if home.path != path)
+        return is_used_elsewhere(name) or any(re.search(rf"\b{name}\b", text) for text in texts)
+
     first, *further = homes
     kernel = reached(kernel, entry_points)
     if further:
         kernel = without_aliases(kernel, homes)
     after = Module(kernel)
-    modules = {home.path: Module(home.text) for home in homes}
+    modules = {home.path: Module(home.text, home.path) for home in homes}
     if further:
         _check_blocks(after, modules.values())
     owners = _owners(after, modules)
@@ -52,8 +80,8 @@ def merge_files(
         before = modules[home.path]
         own = [name for name, path in owners.items() if path == home.path]
         changed = [name for name in own if not before.has_same(name, after)]
-        for name in changed if home is not first else ():
-            if name in before.defined and (files := users(name)):
+        for name in changed:
+            if name in before.defined and name not in entry_points and (files := users(name)):
                 raise NotApplicable(
                     f"`{name}` of {home.path} changes, and {files[0]} uses it too, which was not judged; merge them by hand"
                 )
@@ -62,8 +90,7 @@ def merge_files(
                 home.text,
                 _part(after, home, own, owners, homes) if further else kernel,
                 entry_points if home is first else (),
-                places=[name for name in own if name in before.defined] if home is not first else (),
-                is_used_elsewhere=is_used_elsewhere,
+                is_used_elsewhere=partial(is_named_beside, home.path),
             )
     return {home.path: texts[home.path] for home in homes if texts.get(home.path, home.text) != home.text}
 
@@ -73,7 +100,7 @@ def without_aliases(text: str, homes: Sequence[Home]) -> str:
     imported = {
         (alias.asname, alias.name)
         for home in homes
-        for statement in Module(home.text).body
+        for statement in Module(home.text, home.path).body
         if isinstance(statement, ast.ImportFrom)
         for alias in statement.names
     }
@@ -92,10 +119,10 @@ def without_aliases(text: str, homes: Sequence[Home]) -> str:
 
 def _check_blocks(after: Module, modules: Iterable[Module]) -> None:
     """Raise `NotApplicable` if a statement of the kernel that defines no name is in no file."""
-    dumps = {ast.dump(statement) for module in modules for statement in module.body}
+    dumps = {dump for module in modules for dump in module.dumps.values()}
     for statement in after.body:
         is_import = isinstance(statement, ast.Import | ast.ImportFrom)
-        if not is_import and not [*defined_names(statement)] and ast.dump(statement) not in dumps:
+        if not is_import and not [*defined_names(statement)] and after.dumps[statement] not in dumps:
             raise NotApplicable(
                 f"line {statement.lineno} of the kernel defines no name, so its file is not known; merge them by hand"
             )

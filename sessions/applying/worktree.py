@@ -2,23 +2,29 @@
 
 from __future__ import annotations
 
-import shutil
+import os
 import subprocess
-from collections.abc import Callable, Iterator, Mapping, Sequence
+import tempfile
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
+from functools import partial
 from pathlib import Path
 
 import msgspec
 
+from harness.linux.folder_removal import remove
 from sessions.errors import NotApplicable
 from sessions.git_environment import drop_git_variables
+from sessions.store.repository import SETTINGS
 from suites.source.package import Package
 from suites.task import Task
 
-from .before_after import run_shell
 from .merging import changed_definition, uses
-from .placing import Home, merge_files, without_aliases
+from .placing import Home, merge_files, read_home, without_aliases
+from .shell import run_shell
 
+_FILE, _LINK = "100644", "120000"
+"""Git's modes of a new file, and of a symbolic link."""
 _TEMPLATES = tuple(f"{folder}pull_request_template.md" for folder in (".github/", "docs/", ""))
 """Paths of a pull request's template on GitHub, in lower case."""
 CALLS = 3
@@ -40,11 +46,15 @@ def homes_on_disk(task: Task, original: str) -> list[Home]:
     packages = [task.package, *_kernel_packages(task)]
     try:
         homes = [
-            Home(_path_in_repository(package.file), package.file.read_text(encoding="utf-8"), package)
+            read_home(_path_in_repository(package.file), package.file.read_bytes(), package)
             for package in packages
         ]
-    except (OSError, UnicodeDecodeError) as error:
+    except OSError as error:
         raise NotApplicable(f"the package of {task.id} cannot be read: {error}") from error
+    if encoded := [home.path for home in homes if home.encoding != "utf-8"]:
+        raise NotApplicable(
+            f"{encoded[0]} is not in plain UTF-8, as a patch is; `wavedeck apply` keeps its encoding"
+        )
     _check_same(task, original, homes)
     return homes
 
@@ -58,11 +68,8 @@ def _kernel_packages(task: Task) -> list[Package]:
 
 def _check_same(task: Task, original: str, homes: Sequence[Home]) -> None:
     paths = " or ".join(home.path for home in homes)
-    try:
-        changed = changed_definition(without_aliases(original, homes), *(home.text for home in homes))
-    except (SyntaxError, ValueError) as error:
-        raise NotApplicable(f"{paths} is no Python file; name another file with --file") from error
-    if changed:
+    texts = {home.path: home.text for home in homes}
+    if changed := changed_definition(without_aliases(original, homes), texts):
         raise NotApplicable(
             f"`{changed}` in {paths} is not as in the original of {task.id}: the file changed since the task was made; "
             "make the task again from it"
@@ -83,7 +90,7 @@ class Repository:
         try:
             self._root = path
             self._root = Path(self._git("rev-parse", "--show-toplevel").strip())
-            self._git("rev-parse", "--verify", "HEAD")
+            self._base = self._git("rev-parse", "--verify", "HEAD^{commit}").strip()
         except (OSError, NotApplicable) as error:
             raise NotApplicable(
                 f"{path} is not a git repository with a commit; name one with --to"
@@ -108,22 +115,28 @@ class Repository:
                 f"{problem}; name the file of the kernel with --file PATH"
                 + (f", or wire it by hand where the function is called: {', '.join(calls)}" if calls else "")
             )
+        if self._files()[path] == _LINK:
+            raise NotApplicable(
+                f"{path} is a symbolic link to {self._text(path)}; name this file with --file"
+            )
         packages = [(path, task.package)]
         packages += [(_path_in_repository(package.file), package) for package in _kernel_packages(task)]
-        homes = [Home(path, self.read(path), package) for path, package in packages]
-        if changes := self._git("status", "--porcelain", "--", *(path for path, _ in packages)):
+        homes = [read_home(path, self._blob(path), package) for path, package in packages]
+        if changes := self._git("status", "--porcelain", "-z", "--", *(path for path, _ in packages)):
             raise NotApplicable(
-                f"{changes.splitlines()[0][3:]} has changes that are not committed; commit or stash them"
+                f"{changes.partition(chr(0))[0][3:]} has changes that are not committed; commit or stash them"
             )
         _check_same(task, original, homes)
         return homes
 
-    def read(self, path: str) -> str:
-        """Return the text of a file at HEAD."""
-        return self._git("show", f"HEAD:{path}")
+    def _blob(self, path: str) -> bytes:
+        """Return the content of a file at HEAD, as git has it."""
+        return self._git("cat-file", "blob", f"{self._base}:{path}").encode("utf-8", "surrogateescape")
 
-    def _files(self) -> Sequence[str]:
-        return self._git("ls-tree", "-r", "-z", "--name-only", "--full-tree", "HEAD").split("\0")
+    def _files(self) -> dict[str, str]:
+        """Return the mode of each file of HEAD."""
+        entries = self._git("ls-tree", "-r", "-z", "--full-tree", self._base).split("\0")
+        return {path: facts.split(" ")[0] for facts, _, path in (entry.partition("\t") for entry in entries)}
 
     def _named(self, file: str) -> str:
         """Return the path from the root; a relative one may also begin at the current folder."""
@@ -134,10 +147,10 @@ class Repository:
 
     def _with_text(self, text: str) -> str:
         """Return the only file of HEAD with this text; empty if there is none, or if several have it."""
-        blob = self._git("hash-object", "--stdin", standard_input=text).strip()
+        blob = self._git("hash-object", "--stdin", standard_input=text.encode()).strip()
         entries = (
             entry.partition("\t")
-            for entry in self._git("ls-tree", "-r", "-z", "--full-tree", "HEAD").split("\0")
+            for entry in self._git("ls-tree", "-r", "-z", "--full-tree", self._base).split("\0")
         )
         paths = [path for facts, _, path in entries if facts.endswith(blob)]
         return paths[0] if len(paths) == 1 else ""
@@ -146,16 +159,19 @@ class Repository:
         """Return the text of a file at HEAD; `None` if it is not there. Raises `NotApplicable` if it has other changes."""
         if self._git("status", "--porcelain", "--", path):
             raise NotApplicable(f"{path} has changes that are not committed; commit or stash them")
-        return self.read(path) if path in self._files() else None
+        return self._text(path) if path in self._files() else None
 
     @property
     def pull_request_template(self) -> str:
         """The repository's own form of the text of a pull request; empty without one."""
         places = [path for path in self._files() if path.lower() in _TEMPLATES]
-        return self.read(places[0]) if places else ""
+        return self._text(places[0]) if places else ""
 
-    def merged(self, homes: Sequence[Home], kernel: str, task: Task) -> dict[str, str]:
-        """Return the texts of the files that the kernel changes, by path. Raises `NotApplicable`."""
+    def _text(self, path: str) -> str:
+        return self._blob(path).decode("utf-8", "replace")
+
+    def merged(self, homes: Sequence[Home], kernel: str, task: Task) -> dict[str, bytes]:
+        """Return the contents of the files that the kernel changes, by path. Raises `NotApplicable`."""
         paths = [home.path for home in homes]
         texts = merge_files(
             homes,
@@ -166,11 +182,11 @@ class Repository:
         )
         if not texts:
             raise NotApplicable(f"{paths[0]} has this already")
-        return texts
+        return {home.path: home.encoded(texts[home.path]) for home in homes if home.path in texts}
 
     def apply(
         self,
-        texts: Mapping[str, str],
+        files: Mapping[str, bytes],
         *,
         branch: str,
         folder: Path,
@@ -178,77 +194,110 @@ class Repository:
         test: str = "",
         compare: Callable[[tuple[Path, Path]], None] | None = None,
     ) -> str:
-        """Commit files with new texts to a new branch, in a new worktree `folder`; return the commit.
+        """Commit files with new contents to a new branch, in a new worktree `folder`; return the commit.
 
         `test` is a shell command that must end with 0 before and after the change. `compare` gets a worktree of the original
-        commit, which is removed after it, and `folder` with the change. If anything fails or raises, neither branch nor
-        folder is left. Raises `NotApplicable`.
+        commit, which is removed after it, and `folder` with the change. Neither has a part in the commit, which exists before
+        they run. If anything fails or raises, neither branch nor folder is left. Raises `NotApplicable`.
         """
-        if all(path in self._files() and text == self.read(path) for path, text in texts.items()):
-            raise NotApplicable(f"{', '.join(texts)} has this already")
+        if all(path in self._files() and data == self._blob(path) for path, data in files.items()):
+            raise NotApplicable(f"{', '.join(files)} has this already")
         if self._git("branch", "--list", branch):
             raise NotApplicable(f"the branch {branch} exists already; delete it, or use it")
         if folder.exists():
             raise NotApplicable(
                 f"{folder} exists already; remove it with: git worktree remove --force {folder}"
             )
-        with self._worktree(branch, folder):
-            if test:
-                run_shell(test, folder, f"{test!r} fails before the change")
-            for path, text in texts.items():
-                (folder / path).parent.mkdir(parents=True, exist_ok=True)
-                with (folder / path).open("w", encoding="utf-8", newline="") as file:
-                    file.write(text)
-            if test:
-                run_shell(test, folder, f"{test!r} passes before the change and fails after it")
-            if compare is not None:
+        commit = self._commit(files, message)
+        with self._worktree(branch, folder, commit):
+            if test or compare is not None:
                 with self._original(folder.with_name("original")) as original:
-                    compare((original, folder))
-            self._git("add", "--intent-to-add", "--", *texts, folder=folder)
-            # The person signs and checks the commit later, so no hook and no signature now.
-            commit = ("commit", "-q", "--no-verify", "--no-gpg-sign", "-F", "-", "--", *texts)
-            self._git(*commit, folder=folder, standard_input=message)
-        return self._git("rev-parse", branch).strip()
+                    if left_out := [path for path in files if not (folder / path).is_file()]:
+                        raise NotApplicable(
+                            f"the sparse checkout has no {left_out[0]}, so a command cannot use it; leave the command out"
+                        )
+                    if test:
+                        failure = f"{test!r} passes before the change and fails after it"
+                        self._test(test, original, files, f"{test!r} fails before the change")
+                        self._test(test, folder, files, failure)
+                    if compare is not None:
+                        compare((original, folder))
+        return commit
+
+    def _commit(self, files: Mapping[str, bytes], message: str) -> str:
+        """Return a new commit of no branch: HEAD with new contents of files, which keep their modes.
+
+        No hook, filter or signature has a part in it: the person signs and checks the commit later.
+        """
+        modes = self._files()
+        with tempfile.TemporaryDirectory() as folder:
+            git = partial(self._git, index=f"{folder}/index")
+            git("read-tree", self._base)
+            for path, data in files.items():
+                blob = git("hash-object", "-w", "--stdin", standard_input=data).strip()
+                git("update-index", "--add", "--cacheinfo", f"{modes.get(path, _FILE)},{blob},{path}")
+            tree = git("write-tree").strip()
+        return self._git(
+            "commit-tree", tree, "-p", self._base, standard_input=f"{message.rstrip()}\n".encode()
+        ).strip()
+
+    def _test(self, command: str, folder: Path, paths: Iterable[str], failure: str) -> None:
+        """Run a command in a worktree. Raises `NotApplicable` if it fails, or leaves another HEAD or other files."""
+
+        def state() -> list[object]:
+            files = [folder / path for path in paths]
+            contents = [(file.stat().st_mode, file.read_bytes()) for file in files if file.is_file()]
+            return [self._git("rev-parse", "HEAD", folder=folder), contents]
+
+        before = state()
+        run_shell(command, folder, failure)
+        if state() != before:
+            raise NotApplicable(
+                f"{command!r} moves HEAD or changes {', '.join(paths)} in its worktree, so it tests another kernel than this "
+                "one; nothing is left behind"
+            )
 
     def _mentions(self, name: str, *, other_than: Sequence[str]) -> list[str]:
         """Return the other files of HEAD that have this word."""
-        lines = self._git("grep", "-lwF", "-e", name, "HEAD", ok=(0, 1)).splitlines()
+        lines = self._git("grep", "--no-color", "-lwF", "-e", name, self._base, ok=(0, 1)).splitlines()
         return [path for line in lines if (path := line.partition(":")[2]) not in other_than]
 
     def _users(self, name: str, *, other_than: Sequence[str]) -> list[str]:
         """Return the other Python files of HEAD that use a name. An import alone is no use."""
         users = []
         for path in self._mentions(name, other_than=other_than):
-            with suppress(SyntaxError, ValueError):
-                if path.endswith(".py") and uses(self.read(path), name):
+            with suppress(SyntaxError, ValueError, RecursionError, MemoryError):
+                if path.endswith(".py") and uses(self._text(path), name):
                     users.append(path)
         return users
 
     def _calls(self, name: str) -> list[str]:
         """Return the first places of HEAD that call a function, as `ops/add.py:12`."""
-        lines = self._git("grep", "-nE", rf"\b{name}\(", "HEAD", "--", "*.py", ok=(0, 1)).splitlines()
-        places = [":".join(line.split(":")[1:3]) for line in lines if f"def {name}(" not in line]
+        lines = self._git("grep", "--no-color", "-nE", rf"\b{name}\(", self._base, ok=(0, 1)).splitlines()
+        places = [
+            ":".join(line.split(":")[1:3]) for line in lines if f"def {name}(" not in line and ".py:" in line
+        ]
         return places[:CALLS]
 
     @contextmanager
     def _original(self, folder: Path) -> Iterator[Path]:
         """A worktree of HEAD, removed at the end."""
-        self._git("worktree", "add", "-q", "--detach", str(folder), "HEAD")
+        self._git("worktree", "add", "-q", "--detach", str(folder), self._base)
         try:
             yield folder
         finally:
-            shutil.rmtree(folder, ignore_errors=True)
+            remove(folder)
             self._git("worktree", "prune")
 
     @contextmanager
-    def _worktree(self, branch: str, folder: Path) -> Iterator[None]:
-        """A new branch in a new worktree; both are removed if the block fails."""
+    def _worktree(self, branch: str, folder: Path, commit: str) -> Iterator[None]:
+        """A new branch of a commit in a new worktree; both are removed if the block fails."""
         folder.parent.mkdir(parents=True, exist_ok=True)
         try:
-            self._git("worktree", "add", "-q", "-b", branch, str(folder), "HEAD")
+            self._git("worktree", "add", "-q", "-b", branch, str(folder), commit)
             yield
         except BaseException:
-            shutil.rmtree(folder, ignore_errors=True)
+            remove(folder)
             with suppress(OSError):
                 folder.parent.rmdir()
             self._git("worktree", "prune")
@@ -260,18 +309,29 @@ class Repository:
         self,
         *arguments: str,
         folder: Path | None = None,
-        standard_input: str | None = None,
+        standard_input: bytes = b"",
+        index: str = "",
         ok: Sequence[int] = (0,),
     ) -> str:
+        """Run git without hooks; return its output, with `index` as its index. Bytes that are not UTF-8 become surrogates."""
         drop_git_variables()
+        settings = [word for setting in (*SETTINGS, "i18n.commitEncoding=utf-8") for word in ("-c", setting)]
         done = subprocess.run(
-            ["git", "-C", str(folder or self._root), *arguments],
-            input=None if standard_input is None else standard_input.encode(),
-            stdin=subprocess.DEVNULL if standard_input is None else None,
+            [
+                "git",
+                "--no-optional-locks",
+                "--literal-pathspecs",
+                *settings,
+                "-C",
+                str(folder or self._root),
+                *arguments,
+            ],
+            input=standard_input,
             capture_output=True,
+            env=os.environ | ({"GIT_INDEX_FILE": index} if index else {}),
             check=False,
         )
         if done.returncode not in ok:
             words = done.stderr.decode("utf-8", "replace").strip().splitlines() or ["no reason given"]
             raise NotApplicable(f"git {arguments[0]} fails in {self._root}: {words[-1]}")
-        return done.stdout.decode("utf-8", "replace")
+        return done.stdout.decode("utf-8", "surrogateescape")

@@ -8,12 +8,14 @@ Filters of warnings are also shared by all threads. So only one thread parses at
 from __future__ import annotations
 
 import ast
+import io
 import re
 import threading
+import tokenize
 import warnings
 
 _PARSING = threading.Lock()
-_LINE_END = re.compile(r"\r\n|\r|\n")
+_ROW = re.compile(r"[^\r\n]*(?:\r\n|\r|\n)|[^\r\n]+")
 
 
 def parse_python(source: str, filename: str = "<unknown>") -> ast.Module:
@@ -32,7 +34,25 @@ def parse_literal(text: str) -> object:
         return ast.literal_eval(text)
 
 
+def decode_python(data: bytes) -> tuple[str, str]:
+    """Return the text of a Python file, without its BOM, and the encoding that gives the same bytes again.
+
+    The encoding is that of the BOM or the coding line, else UTF-8. Raises `SyntaxError`, `LookupError` or `ValueError` if the
+    file is not in this encoding.
+    """
+    head = data.replace(b"\r\n", b"\n").replace(b"\r", b"\n")
+    encoding, _ = tokenize.detect_encoding(io.BytesIO(head).readline)
+    text = data.decode(encoding)
+    if text.encode(encoding) != data:
+        raise ValueError(f"{encoding} does not give the same bytes again")
+    return text, encoding
+
+
+def source_rows(source: str) -> list[str]:
+    """Return the lines by Python's own count, with their line ends. `str.splitlines` also splits at form feeds and U+2028."""
+    return _ROW.findall(source)
+
+
 def source_lines(source: str) -> list[str]:
-    """Return the lines by Python's own count, without line ends. `str.splitlines` also splits at form feeds and U+2028."""
-    lines = _LINE_END.split(source)
-    return lines if lines[-1] else lines[:-1]
+    """Return the lines without line ends."""
+    return [row.rstrip("\r\n") for row in source_rows(source)]

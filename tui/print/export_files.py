@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 import hashlib
+import re
 from collections.abc import Iterator
 
 import msgspec
@@ -79,9 +80,8 @@ def patch_file(kernel: KeptKernel, task: Task) -> dict[str, str]:
 
 def unified_diff(old: str, new: str, old_name: str, new_name: str) -> str:
     """Return a unified diff that `patch` and `git apply` take; empty if the texts are equal."""
-    lines = difflib.unified_diff(
-        old.splitlines(keepends=True), new.splitlines(keepends=True), old_name, new_name
-    )
+    old_lines, new_lines = (re.findall(r"[^\n]*\n|[^\n]+", text) for text in (old, new))
+    lines = difflib.unified_diff(old_lines, new_lines, old_name, new_name)
     return "".join(
         line if line.endswith("\n") else f"{line}\n\\ No newline at end of file\n" for line in lines
     )

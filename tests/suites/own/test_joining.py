@@ -203,7 +203,7 @@ def test_branch_has_both_files_and_a_third_use_of_the_kernel_is_refused(root: Pa
     git(root, "add", "bench.py")
     git(root, "commit", "-q", "-m", "second")
     with pytest.raises(NotApplicable, match=r"`split_kernel` of .* changes, and bench.py uses it too"):
-        repository.merged(files, faster, task)
+        Repository(root).merged(files, faster, task)
     (root / KERNELS).write_text(SPLIT_KERNEL + "# edited\n")
     with pytest.raises(NotApplicable, match="has changes that are not committed"):
         repository.find_files(task, text)

@@ -105,19 +105,19 @@ def apply_command(  # an option each
     targets = tuple(filter(None, must_hold.split(",")))
     if config:
         tuned = tuned_change(kernel, task, config, repo)
-        texts, name = (
-            {config: tuned.text},
+        files, name = (
+            {config: tuned.text.encode()},
             f"{_name(kernel)}-{re.sub(r'[^A-Za-z0-9_.]+', '-', Path(config).stem).strip('-')}",
         )
     else:
         tuned = None
         homes, name = repo.find_files(task, baseline_source(task), file), _name(kernel)
         source = guarded_kernel(kernel, task, homes) if guard else kernel.source
-        texts = repo.merged(homes, source, task)
+        files = repo.merged(homes, source, task)
         check_holds(kernel, task, targets)
     place, branch = home.root / "applied" / name, f"wavedeck/{name}"
     message = commit_message(kernel, task, tuned)
-    paths = [*texts]
+    paths = [*files]
     comparisons: list[Comparison] = []
 
     def compare(trees: tuple[Path, Path]) -> None:
@@ -132,7 +132,7 @@ def apply_command(  # an option each
             )
 
     commit = repo.apply(
-        texts,
+        files,
         branch=branch,
         folder=place / "tree",
         message=message,
@@ -151,8 +151,8 @@ def apply_command(  # an option each
         template=repo.pull_request_template,
     )
     write_whole(place / "PR.md", page.encode("utf-8", "replace"))
-    files = {} if config else standalone_or_none(task, kernel.source)
-    for name, content in files.items():
+    standalone = {} if config else standalone_or_none(task, kernel.source)
+    for name, content in standalone.items():
         (place / "standalone").mkdir(exist_ok=True)
         write_whole(place / "standalone" / name, content.encode("utf-8", "replace"))
     for comparison in comparisons:
@@ -160,7 +160,7 @@ def apply_command(  # an option each
     emit(f"branch        {branch}: commit {commit[:12]} changes {', '.join(paths)}")
     emit(f"worktree      {place / 'tree'}")
     emit(f"pull request  {place / 'PR.md'}")
-    if files:
+    if standalone:
         emit(f"test, bench   {place / 'standalone'}")
     emit(f"sign it off   git -C {place / 'tree'} commit --amend -s --no-edit")
 
