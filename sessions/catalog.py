@@ -6,6 +6,7 @@ Lists read summaries; they do not fold whole journals.
 from __future__ import annotations
 
 import threading
+from collections.abc import Iterator
 from typing import NamedTuple
 
 from .errors import (
@@ -18,12 +19,14 @@ from .errors import (
 )
 from .files import FileLock
 from .home import Home, LiveFiles, file_mark
-from .journal.journal import Journal, read_journal
+from .journal.journal import CHUNK_BYTES, Journal, parse
 from .names import choose_session, split_series
 from .state.description import SessionSummary
 from .state.info import LiveSession, damaged_info, info_of
 from .state.info import SessionInfo as SessionInfo
 from .state.info import Standing as Standing
+from .state.skimming import Skim, skim_lines
+from .state.state import SessionState
 from .store.recorder import LOCK_WAIT_S
 from .store.store import Store, damaged_branch, journal_branch
 
@@ -182,16 +185,40 @@ def journal_of(home: Home, session: str, *, most_bytes: int | None = None) -> Jo
 
     With `most_bytes`, about so much of its beginning.
     """
+    return parse(journal_lines(home, session), most_bytes=most_bytes)
+
+
+def journal_lines(home: Home, session: str) -> Iterator[bytes]:
+    """Yield the lines of a session's journal from the live folder or the store, one by one; raises as `journal_of`."""
+    path = home.live(session).journal
     try:
-        return read_journal(home.live(session).journal, most_bytes=most_bytes)
+        with path.open("rb", buffering=CHUNK_BYTES) as journal:
+            yield from journal
     except FileNotFoundError:
         # A session is in the store before its live folder is removed.
         if not home.store.exists():
             raise NoSuchSession(session) from None
         with Store.read_only(home.store) as store:
-            return store.session_journal(session, most_bytes=most_bytes)
+            yield from store.session_lines(session)
     except OSError as error:
-        raise JournalNotReadable(home.live(session).journal, error) from error
+        raise JournalNotReadable(path, error) from error
+
+
+def skimmed_state(home: Home, session: str, skim: Skim) -> SessionState:
+    """Returns a session's state after the events that `skim` needs; raises as `journal_of`."""
+    state = SessionState()
+    skim_lines(state, journal_lines(home, session), skim)
+    return state
+
+
+def session_info(home: Home, session: str) -> SessionInfo | None:
+    """Returns the line of one session (its full name); `None` if there is none."""
+    live = LiveSession(home.live(session)).info()
+    if live is not None or not home.store.exists():
+        return live
+    with Store.read_only(home.store) as store:
+        journals = store.journals()
+        return stored_info(store, session, journals[session]) if session in journals else None
 
 
 def delete_session(home: Home, session: str) -> None:

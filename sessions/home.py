@@ -45,6 +45,11 @@ class LiveFiles:
         return self.folder / "journal.jsonl"
 
     @property
+    def summary(self) -> Path:
+        """What lists show of a long journal (`sessions.state.live_summary`); a cache."""
+        return self.folder / "summary.msgpack"
+
+    @property
     def lock(self) -> Path:
         """An engine holds this lock for its whole life."""
         return self.folder / "lock"

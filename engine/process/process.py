@@ -214,6 +214,7 @@ class Engine:
             reason, code = self._why_stopped(recorder, failure, curable)
             await recorder.record_durable(EngineStopped(reason=reason, failed=code != 0))
             await recorder.flush()
+            await recorder.keep_summary(at_end=True)
             self._live.engine.unlink(missing_ok=True)
             return code
 
@@ -330,6 +331,7 @@ class Engine:
                 await asyncio.sleep(TICK_S)
                 for sample in await sampler.changed():
                     recorder.record(sample)
+                await recorder.keep_summary()
                 await self._keep_reachable(recorder, control)
 
     async def _keep_reachable(self, recorder: Recorder, control: ControlServer) -> None:

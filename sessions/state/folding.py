@@ -7,6 +7,7 @@ journal still shows everything that is left.
 
 from __future__ import annotations
 
+import bisect
 import sys
 from collections.abc import Iterable
 from typing import assert_never
@@ -79,9 +80,9 @@ def apply_and_compact(state: SessionState, event: ev.AnyEvent | Skipped) -> froz
     """Like `apply`, for a state that grows for hours: a verdict compresses what few readers need of earlier attempts."""
     dirty = apply(state, event)
     if isinstance(event, ev.AttemptJudged):
-        instance = state.instances.get(event.attempt.rpartition("/")[0])
-        if instance is not None:
-            instance.compact()
+        key, _, number = event.attempt.rpartition("/")
+        if key in dirty:
+            state.instances[key].compact(int(number))
     return dirty
 
 
@@ -511,6 +512,8 @@ def _apply_exam(
 
 def _set_word(instance: InstanceState, attempt: AttemptState, word: str, wall: float) -> None:
     """Set the attempt's word, and the instance's word to that of its latest busy attempt."""
+    if attempt.word == word == instance.word == "wait":
+        return  # nothing is busy that was not
     if attempt.word != word:
         attempt.word, attempt.word_wall = word, wall
     busy = (state.word for state in reversed(instance.attempts) if state.word != "wait")
@@ -524,10 +527,10 @@ def _best(instance: InstanceState) -> str | None:
 
 def _best_after_verdict(instance: InstanceState, judged: AttemptState) -> str | None:
     """Returns the best after one more verdict; compares only two attempts, because ranks are costly."""
-    if instance.best in (None, judged.attempt):
+    if instance.best is None or instance.best == judged.attempt:
         return _best(instance)
-    rivals = [attempt for attempt in instance.attempts if attempt.attempt in (instance.best, judged.attempt)]
-    best = best_of(rivals)
+    before = instance.attempts[_place(instance, split_attempt(instance.best).number)]
+    best = best_of(sorted((before, judged), key=lambda attempt: attempt.number))
     return best.attempt if best else None
 
 
@@ -577,14 +580,16 @@ def _instance(state: SessionState, key: str) -> InstanceState:
 def _attempt(state: SessionState, attempt: str) -> tuple[AttemptState, InstanceState]:
     name = split_attempt(attempt)
     instance = _instance(state, name.instance)
-    for place in range(len(instance.attempts) - 1, -1, -1):
-        if instance.attempts[place].number == name.number:
-            return own_attempt(state, instance, place), instance
-    attempt_state = AttemptState(attempt, name.number, ev.Origin.FRESH, None)
-    state.owned.add(attempt)
-    instance.attempts.append(attempt_state)
-    instance.attempts.sort(key=lambda state: state.number)
-    return attempt_state, instance
+    place = _place(instance, name.number)
+    if place == len(instance.attempts) or instance.attempts[place].number != name.number:
+        state.owned.add(attempt)
+        instance.attempts.insert(place, AttemptState(attempt, name.number, ev.Origin.FRESH, None))
+    return own_attempt(state, instance, place), instance
+
+
+def _place(instance: InstanceState, number: int) -> int:
+    """The place of the attempt with this number, or of the first later one: attempts are in order."""
+    return bisect.bisect_left(instance.attempts, number, key=lambda attempt: attempt.number)
 
 
 def _owned_attempts(state: SessionState, instance: InstanceState) -> list[AttemptState]:

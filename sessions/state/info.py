@@ -1,7 +1,4 @@
-"""The facts of one session that lists show, from its journal or its summary; reads no git.
-
-Only the events that a summary needs are decoded.
-"""
+"""The facts of one session that lists show, from its summary or the end of its journal; reads no git."""
 
 from __future__ import annotations
 
@@ -12,25 +9,13 @@ from typing import BinaryIO
 import msgspec
 
 from sessions.errors import JournalNotReadable
-from sessions.events import (
-    AttemptSwept,
-    CallStarted,
-    CandidateProposed,
-    DeviceAwaited,
-    DeviceSampled,
-    Event,
-    ReplyPiece,
-    StageFinished,
-    StageStarted,
-    SweepRung,
-    SweepStarted,
-)
 from sessions.home import Home, LiveFiles
-from sessions.journal.codec import BadLine, decode, flat, tag_of
+from sessions.journal.codec import flat
 from sessions.settings import RunSettings, SessionDescription
 
-from .description import SessionResults, SessionSummary, summarise
-from .folding import apply_and_compact
+from .description import SessionResults, SessionSummary
+from .live_summary import LiveSummary, keep_summary, kept_summary, live_summary
+from .skimming import SUMMARY, skim_lines
 from .state import Preparation, SessionState
 
 
@@ -106,22 +91,6 @@ def damaged_info(name: str, problem: str) -> SessionInfo:
     return SessionInfo(name=name, state=Standing.DAMAGED, settings=UNKNOWN, problem=problem)
 
 
-DETAILS = (
-    CallStarted,
-    ReplyPiece,
-    CandidateProposed,
-    SweepStarted,
-    AttemptSwept,
-    SweepRung,
-    StageStarted,
-    StageFinished,
-    DeviceSampled,
-    DeviceAwaited,
-)
-"""Events that a summary does not need: nearly all events of a long journal."""
-_SKIPPED = tuple(b'{"type":"%s"' % tag_of(kind).encode() for kind in DETAILS)
-
-
 class LiveSession:
     """A session with live files; each reading of its facts reads only what is new in its journal."""
 
@@ -134,40 +103,38 @@ class LiveSession:
     def info(self) -> SessionInfo | None:
         """Returns the facts; `None` if the folder has no journal: nothing was recorded, or it is being removed."""
         files = self._files
+        running = files.running
         try:
             with files.journal.open("rb") as journal:
-                self._skim(journal)
+                live = self._read(journal, running=running)
         except FileNotFoundError:
             return None
         except OSError as error:
             return damaged_info(files.session, str(JournalNotReadable(files.journal, error)))
-        summary, running = summarise(self._state), files.running
-        info = info_of(files.session, self._state.started, summary, running=running)
+        summary = live.summary
+        info = info_of(files.session, live.started, summary, running=running)
         if running and files.reachable and (summary.finished or summary.stopped is not None):
             return msgspec.structs.replace(info, putting_away_since=summary.last_wall)
         if running:
-            return msgspec.structs.replace(info, preparing=self._state.preparing)
+            return msgspec.structs.replace(info, preparing=live.preparing)
         if info.state is Standing.FINISHED:
             return msgspec.structs.replace(info, state=Standing.UNSTORED)
         return info
 
-    def _skim(self, journal: BinaryIO) -> None:
-        """Fold the events of new complete lines that a summary needs, line by line: a journal may be too long for memory."""
+    def _read(self, journal: BinaryIO, *, running: bool) -> LiveSummary:
+        """Return what the summary beside the journal has, if it is new enough; else fold what is new in the journal."""
+        kept = kept_summary(self._files, journal, running=running) if not self._offset else None
+        if kept is not None:
+            return kept
         status = os.fstat(journal.fileno())
         if status.st_ino != self._inode or status.st_size < self._offset:
             self._inode, self._offset, self._state = status.st_ino, 0, SessionState()
         journal.seek(self._offset)
-        for line in journal:
-            if not line.endswith(b"\n"):
-                return
-            self._offset += len(line)
-            if line.startswith(_SKIPPED):
-                continue
-            event = decode(line[:-1])
-            if isinstance(event, Event):
-                apply_and_compact(self._state, event)
-            elif isinstance(event, BadLine):
-                self._state.skipped_events += 1
+        self._offset += skim_lines(self._state, journal, SUMMARY)
+        live = live_summary(self._files, self._state, self._offset)
+        if not running:
+            keep_summary(self._files, live)
+        return live
 
 
 def running_infos(home: Home) -> list[SessionInfo]:

@@ -349,13 +349,19 @@ class InstanceState:
     """Best judged attempt so far, by `sessions.state.winners`; a failed attempt while none is correct (see `solved`)."""
     last_wall: float = 0.0
     """When its last event happened."""
+    whole: set[int] = field(default_factory=set, compare=False, repr=False)
+    """Numbers of the judged attempts that `compact` left as they are."""
 
-    def compact(self) -> None:
-        """Compress the judged attempts, except the best and the latest: for states that grow for a long time."""
-        judged = [attempt for attempt in self.attempts if attempt.verdict is not None]
-        for attempt in judged[:-1]:
-            if attempt.attempt != self.best and not isinstance(held(attempt, "evaluation"), Compact):
+    def compact(self, judged: int) -> None:
+        """After a verdict on this attempt, compress the judged attempts except the best and the latest: for states that grow."""
+        self.whole.add(judged)
+        kept = {max(self.whole), split_attempt(self.best).number if self.best else 0}
+        for attempt in reversed(self.attempts):
+            if self.whole <= kept:
+                break
+            if attempt.number in self.whole - kept:
                 attempt.compact(self.task)
+                self.whole.remove(attempt.number)
 
     @property
     def solved(self) -> bool:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import math
 import threading
+import time
 from collections.abc import Callable, Coroutine, Iterable
 from contextlib import ExitStack
 from functools import partial
@@ -30,6 +31,7 @@ from sessions.journal.compact import held
 from sessions.journal.journal import Clock, JournalWriter, open_journal, read_journal
 from sessions.state.description import summarise
 from sessions.state.folding import apply_and_compact, fold
+from sessions.state.live_summary import LONG_BYTES, keep_summary, live_summary
 from sessions.state.state import AttemptState, InstanceState, SessionState, Words
 
 from .attempt_commits import (
@@ -55,6 +57,8 @@ FLUSH_BYTES = 256 << 10
 FLUSH_SHARE = 1 / 16
 """Journal bytes without a copy in git, at least, with which the next commit of an attempt also flushes the journal; in a long
 journal this share of it. A flush reads the whole state, so a fixed size would cost ever more of the time."""
+SUMMARY_SHARE = 1 / 100
+"""Share of the time that goes into summaries for lists: in a long session one takes 50 ms."""
 MOST_COMMITS = 64
 """Commits that are written together."""
 
@@ -100,6 +104,9 @@ class Recorder:
         self._working = threading.Lock()
         self._syncing = threading.Lock()
         self._synced_seq = 0
+        self._summarised_seq = 0
+        self._summary_due = 0.0
+        """When the next summary for lists may be made, by `time.monotonic`."""
         for event in events:
             self._take(event)
 
@@ -345,6 +352,17 @@ class Recorder:
             self._segments.flush(size, summary=summary, started=started, files=files)
 
         return work
+
+    async def keep_summary(self, *, at_end: bool = False) -> None:
+        """Write what lists show of a long journal, if it grew and, before the end, the last summary is long enough ago."""
+        began = time.monotonic()
+        is_due = at_end or began >= self._summary_due
+        if not is_due or self._writer.size < LONG_BYTES or self._summarised_seq == self.state.last_seq:
+            return
+        self._summarised_seq = self.state.last_seq
+        live = live_summary(self.live, self.state, self._writer.size)
+        self._summary_due = began + (time.monotonic() - began) / SUMMARY_SHARE
+        await self._in_thread(partial(keep_summary, self.live, live))
 
     def uncommitted(self) -> list[str]:
         """Returns the judged attempts without a commit.

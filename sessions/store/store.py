@@ -197,9 +197,13 @@ class Store:
 
         `commit` is one of its branch, by default the newest.
         """
+        return parse(self.session_lines(session, commit=commit), most_bytes=most_bytes)
+
+    def session_lines(self, session: str, *, commit: str | None = None) -> Iterator[bytes]:
+        """Return the lines of the journal; one segment is in memory at a time."""
         tree = self.repository.read_tree(commit or self._journal_head(session))
         segments = (io.BytesIO(self.repository.read_file(tree[path])) for path in segments_of(tree))
-        return parse(chain.from_iterable(segments), most_bytes=most_bytes)
+        return chain.from_iterable(segments)
 
     def read_text(self, session: str, digest: str) -> bytes | None:
         """Returns a text of the compiler, as gzip; `None` if the session's branch lacks it."""

@@ -11,11 +11,12 @@ import click
 from click.shell_completion import CompletionItem
 
 from sessions import Journal, SessionState, fold
-from sessions.catalog import LATEST, find_session, find_sessions, journal_of
+from sessions.catalog import LATEST, find_session, find_sessions, journal_of, skimmed_state
 from sessions.home import Home, home_from
 from sessions.kept_kernels import KeptKernel, kept_kernel, session_kernels
 from sessions.metrics.attempt_row import AttemptRow, attempt_rows
 from sessions.metrics.row_cache import rows_of_session
+from sessions.state.skimming import RESULTS, skim_of_attempts
 from sessions.state.state import AttemptState, InstanceState
 from sessions.store.decidable import find_attempt
 from sessions.store.packing import SUFFIX, read_pack
@@ -40,6 +41,23 @@ class OpenedSession(NamedTuple):
     def state(self) -> SessionState:
         """Its state after these events."""
         return fold(self.journal.events)
+
+    @property
+    def results(self) -> SessionState:
+        """Its state without what only a view of the moment shows; its journal may be too long for memory."""
+        return skimmed_state(self.home, self.name, RESULTS)
+
+    def state_of(self, *attempts: str) -> SessionState:
+        """Returns its state with the instances of these attempts only; raises as `find_attempt` if one is missing."""
+        try:
+            state = skimmed_state(self.home, self.name, skim_of_attempts(attempts))
+            for attempt in attempts:
+                state.attempt(attempt)
+        except (ValueError, KeyError):
+            state = self.results  # the error names similar attempts
+            for attempt in attempts:
+                find_attempt(state, attempt)
+        return state
 
     @property
     def rows(self) -> Sequence[AttemptRow]:
@@ -98,13 +116,16 @@ class OpenedAttempt(NamedTuple):
     instance: InstanceState
 
 
-def open_attempt(words: Sequence[str]) -> OpenedAttempt:
-    """Return the attempt of `[SESSION] ATTEMPT`, by default of the latest session; raises as `find_attempt`."""
+def open_attempt(words: Sequence[str], *, also: Sequence[str] | None = None) -> OpenedAttempt:
+    """Return the attempt of `[SESSION] ATTEMPT`, by default of the latest session; raises as `find_attempt`.
+
+    With `also`, the state has only the instances of the attempt and of these attempts.
+    """
     if len(words) > 2:
         command = click.get_current_context().command_path
         raise Complaint(f"{words[2]!r} is too much: {command} [SESSION] ATTEMPT")
     opened = open_session(words[0] if len(words) == 2 else LATEST)
-    state = opened.state
+    state = opened.state if also is None else opened.state_of(words[-1], *also)
     return OpenedAttempt(opened, state, *find_attempt(state, words[-1]))
 
 

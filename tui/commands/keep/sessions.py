@@ -9,8 +9,7 @@ from collections.abc import Iterator, Sequence
 import click
 
 from harness import Verdict
-from sessions import Journal, fold
-from sessions.catalog import SessionInfo, Standing, delete_session, list_sessions
+from sessions.catalog import SessionInfo, Standing, delete_session, list_sessions, session_info
 from sessions.home import home_from
 from sessions.state.state import AttemptState, InstanceState, SessionState
 from tui.actions.send import give
@@ -137,18 +136,17 @@ def show_command(session: str, *, as_json: bool) -> None:
     """Show one session: how it was started, and its results for each task and instance."""
     opened = open_session(session)
     name = opened.name
-    info = next((info for info in list_sessions(opened.home) if info.name == name), None)
+    info = session_info(opened.home, name)
     if info is None:
         raise Complaint(f"session {name} was deleted just now; list sessions with: wavedeck sessions")
-    journal = opened.journal
-    state = fold(journal.events)
+    state = opened.results
     usages = model_usage(state)
     if as_json:
         emit_json(
             {
                 "session": info.document(),
                 "started": state.started,
-                "skipped_events": len(journal.skipped),
+                "skipped_events": state.skipped_events,
                 "asked": usages,
                 "tasks": [
                     {
@@ -167,8 +165,8 @@ def show_command(session: str, *, as_json: bool) -> None:
             }
         )
         return
-    if journal.skipped:
-        say(skipped_words(journal))
+    if state.skipped_events:
+        say(skipped_words(state.skipped_events))
     instances = state.instances.values()
     blocks = (
         "\n".join(head_lines(info, state)),
@@ -229,9 +227,9 @@ def next_for(info: SessionInfo) -> str:
     return next_command(info.name, running=running, finished=finished)
 
 
-def skipped_words(journal: Journal) -> str:
+def skipped_words(lines: int) -> str:
     """Return the message about journal lines that this version cannot read."""
-    return f"skipped {counted(len(journal.skipped), 'line')} of the journal that cannot be read"
+    return f"skipped {counted(lines, 'line')} of the journal that cannot be read"
 
 
 @sessions_command.command("title")

@@ -38,7 +38,7 @@ def replay_command(session: str, *, speed: float) -> ExitCode:
         return open_cockpit(os.environ, session=opened.name, mode="replay", readonly=True, speed=speed)
     journal = opened.journal
     if journal.skipped:
-        say(skipped_words(journal))
+        say(skipped_words(len(journal.skipped)))
     state = fold(journal.events)
     for line in log(state):
         emit(line)

@@ -36,7 +36,7 @@ def show_command(
     """Show an ATTEMPT (such as softmax#2/7) of SESSION, by default of the latest: its verdict with all results."""
     if source + bool(compared) + prompt + as_json > 1:
         raise Complaint("--source, --diff, --prompt and --json exclude each other; give one of them")
-    opened, state, attempt, instance = open_attempt(words)
+    opened, state, attempt, instance = open_attempt(words, also=(compared,) if compared else ())
     if source:
         emit_exactly(source_of(attempt))
     elif compared is not None:
