@@ -26,6 +26,7 @@ from engine.prompting.prompting import Example
 from engine.prompting.subject import named_subject, spaced
 from engine.reply.module_text import parse_module
 from suites import Task, baseline_source
+from suites.public.task import PublicTask
 
 if TYPE_CHECKING:
     import bm25s
@@ -144,14 +145,21 @@ class Corpus:
         return self._copies[place]
 
 
-def build_corpus(loaded: Sequence[Task], under_test: Sequence[Task], further: Path | None = None) -> Corpus:
+def build_corpus(
+    loaded: Sequence[Task],
+    under_test: Sequence[Task],
+    further: Path | None = None,
+    *,
+    unrecorded: Sequence[PublicTask] = (),
+) -> Corpus:
     """Returns the baselines of `loaded` and the kernels in `further`, of which no search finds an overlap with a task under test.
 
     A kernel overlaps if it has the name of a task under test, or defines one of its entry points. A near copy of a kernel
     of its baseline overlaps too (`engine.corpus.overlap`). No examples are answers of a public benchmark, PyTorch
-    references, and modules of a package. Raises `UsageProblem` if `further` is neither a folder nor a JSON array.
+    references, and modules of a package. `unrecorded`: further tasks under test. Raises `UsageProblem` if `further` is neither
+    a folder nor a JSON array.
     """
-    tested = Tested(under_test)
+    tested = Tested((*under_test, *unrecorded))
     documents = []
     for task in loaded:
         if task.package is not None or (task.script is not None and task.script.hides_baseline):
@@ -175,14 +183,16 @@ def build_corpus(loaded: Sequence[Task], under_test: Sequence[Task], further: Pa
             documents.append(
                 Document(name, kernel.title or name, kernel.words, kernel.source, topics=topics_of(subject))
             )
-    references = [form for task in under_test for form in kernel_forms(baseline_source(task))]
+    sources = [baseline_source(task) for task in under_test]
+    sources += [task.reference.text for task in unrecorded if task.reference is not None]
+    references = [form for source in sources for form in kernel_forms(source)]
     return Corpus(documents, skipped, references)
 
 
 class Tested:
     """The names of the tasks under test; an example must not have one."""
 
-    def __init__(self, tasks: Sequence[Task]) -> None:
+    def __init__(self, tasks: Sequence[Task | PublicTask]) -> None:
         self._names = {task.name for task in tasks}
         self._entry_points = {point.name for task in tasks for point in task.entry_points}
 

@@ -8,6 +8,7 @@ import platform
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
+from functools import cache, partial
 from pathlib import Path
 
 import msgspec
@@ -26,7 +27,8 @@ from harness.processes.starting.judge_python import OUR_PYTHON, JudgePython
 from sessions.events import Role, SessionStarted
 from sessions.home import Home, LiveFiles
 from sessions.settings import RunSettings, SessionDescription
-from suites import SuiteError, Task, load_suite, load_task
+from suites import SuiteError, Task, find_public_task, load_public_suite, load_suite, load_task
+from suites.public.task import PublicTask
 from suites.registry import OWN
 
 log = logging.getLogger(__name__)
@@ -43,6 +45,8 @@ class Job:
     method: Method
     tasks: Sequence[Task]
     targets: tuple[Target, ...]
+    unrecorded: Sequence[PublicTask]
+    """Tasks whose tests the engine records first."""
     corpus: Corpus
     clients: Mapping[Role, Client]
     """The model of each role; `NoModel` for a method that asks no model."""
@@ -57,7 +61,9 @@ async def open_job(
     Without open instances nothing asks a model at once, so its server is not asked first: a profile needs none.
     """
     method = open_method(plan.method)
-    tasks = [load_task(name, registry=home.suites) for name in plan.tasks]
+    tasks = [load_task(name, registry=home.suites) for name in plan.tasks if name not in plan.to_record]
+    read_suite = cache(partial(load_public_suite, registry=home.suites))
+    unrecorded = [find_public_task(name, read_suite(name.partition("/")[0]).tasks) for name in plan.to_record]
     targets = tuple(target(name) for name in plan.targets)
     clients: Mapping[Role, Client] = dict.fromkeys(Role, NoModel())
     if method.asks_model:
@@ -73,14 +79,14 @@ async def open_job(
         if method.asks_model and has_open_instances:
             await asyncio.to_thread(check_reachable, plan.model, environ, method.roles)
             await check_answers(clients.values(), tuple(TOOLBOX.values()) if plan.method == TOOLS else ())
-        corpus = await asyncio.to_thread(corpus_for, tasks, home, plan.options.corpus)
+        corpus = await asyncio.to_thread(corpus_for, tasks, home, plan.options.corpus, unrecorded)
         async with AsyncExitStack() as stack:
             if plan.options.corpus:
                 # Starts now, not with the first search, because a search runs in the event loop.
                 stack.push_async_callback(
                     asyncio.wait, [asyncio.create_task(prepare(corpus), name="examples")]
                 )
-            yield Job(plan, method, tasks, targets, corpus, clients)
+            yield Job(plan, method, tasks, targets, unrecorded, corpus, clients)
     finally:
         for client in {id(client): client for client in clients.values()}.values():
             await client.close()
@@ -94,7 +100,9 @@ async def prepare(corpus: Corpus) -> None:
         log.exception("the indices of the examples cannot be built")
 
 
-def corpus_for(tasks: Sequence[Task], home: Home, further: str = "") -> Corpus:
+def corpus_for(
+    tasks: Sequence[Task], home: Home, further: str = "", unrecorded: Sequence[PublicTask] = ()
+) -> Corpus:
     """Returns the examples for these tasks, also from the folder or file `further`; the tasks themselves are left out.
 
     A suite that cannot be loaded gives no examples and no error. Nor does the suite `OWN`: a person agreed to show one file.
@@ -105,7 +113,7 @@ def corpus_for(tasks: Sequence[Task], home: Home, further: str = "") -> Corpus:
             loaded += load_suite(suite, registry=home.suites)
         except SuiteError:
             continue
-    return build_corpus(loaded, tasks, Path(further) if further else None)
+    return build_corpus(loaded, tasks, Path(further) if further else None, unrecorded=unrecorded)
 
 
 def read_plan(live: LiveFiles) -> SessionPlan | None:

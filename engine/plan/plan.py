@@ -42,7 +42,7 @@ WITHOUT_GAIN = 2
 
 UNCHANGED = (
     *("budget_usd", "budget_tokens", "budget_attempts", "budget_device_s", "budget_wall_s"),
-    *("review", "limits", "first_chain", "series", "spread", "profile_best"),
+    *("review", "limits", "first_chain", "series", "spread", "profile_best", "to_record"),
 )
 """Settings that a checked plan has as the person gave them."""
 
@@ -53,6 +53,8 @@ class RunPlan(msgspec.Struct, frozen=True, kw_only=True):
     model: str = ""
     """One model, or one for each role (`engine.models.spec`); the agent's name; empty for a method that asks none."""
     tasks: tuple[str, ...] = ()
+    to_record: tuple[str, ...] = ()
+    """Full names of further tasks, of public benchmarks: the engine records their tests while the others are worked on."""
     suite: str | None = None
     method: str = "geak"
     instances: int | None = None
@@ -103,6 +105,8 @@ class SessionPlan(RunSettings, frozen=True, kw_only=True):
     """The known prices of its models."""
     limits: Limits
     providers: dict[str, Pace] = msgspec.field(default_factory=dict)
+    to_record: tuple[str, ...] = ()
+    """The tasks whose tests the engine records."""
     candidates: dict[str, tuple[ReadyCandidate, ...]] = msgspec.field(default_factory=dict)
     """Candidates that exist already, by instance; empty if the method makes them."""
 
@@ -162,7 +166,7 @@ def resolve(
         session=session_name(method.name, now or datetime.now(UTC)),
         method=method.name,
         model=_model_words(plan, method, program),
-        tasks=tuple(task.id for task in tasks),
+        tasks=(*(task.id for task in tasks), *plan.to_record),
         instances=instances,
         iterations=iterations,
         seed=secrets.randbelow(1 << 31) if plan.seed is None else _at_least("--seed", plan.seed, 0),
@@ -229,6 +233,13 @@ def _tasks(plan: RunPlan, home: Home, recording: Recording | None) -> tuple[Task
 def check_model(plan: RunPlan, *, home: Home, environ: Mapping[str, str]) -> None:
     """Raise the error of a run without a usable model. It needs no task, so that it comes before a long preparation of tasks."""
     _models(plan, open_method(plan.method), home=home, environ=environ)
+
+
+def can_record(plan: RunPlan) -> bool:
+    """True if the engine may record tests of benchmarks while it works: nothing else is checked with each task before the run."""
+    is_usual = plan.against in ("", TASK) and plan.options.prompt_style == MethodOptions().prompt_style
+    is_recorded = plan.model.startswith("recorded:")
+    return is_usual and not (plan.options.start or plan.python or is_recorded or is_cluster(plan.devices))
 
 
 def _models(plan: RunPlan, method: Method, *, home: Home, environ: Mapping[str, str]) -> tuple[str, ...]:
@@ -404,7 +415,7 @@ def _allocate(plan: RunPlan, method: Method, tasks: Sequence[Task], *, recorded:
             raise UsageProblem(
                 "--allocate best needs a model and a method with several iterations; a recording has fixed chains"
             )
-        if len(tasks) == 1:
+        if len(tasks) + len(plan.to_record) == 1:
             raise UsageProblem("--allocate best moves iterations between tasks; name two tasks or more")
     return plan.allocate
 

@@ -24,6 +24,7 @@ import psutil
 
 from engine.errors import CommandRefused, EngineError, UsageProblem, refusal
 from engine.judge.judging import Judge
+from engine.judge.unrecorded import record_tests
 from engine.keys import close_memory, receive_environment
 from engine.models import Gates
 from engine.models.clients.recorded import RecordedClient, changed_templates
@@ -285,7 +286,14 @@ class Engine:
                 else:
                     verification = note_verification(evaluator, recorder, self._home)
                     helpers.append(group.create_task(verification, name="verification"))
-                curable = await run_instances(shared, job.method, job.tasks)
+                named = recorder.state.started.tasks if recorder.state.started else ()
+                unrecorded = [task for task in job.unrecorded if task.id in named]
+                later = (
+                    record_tests(unrecorded, recorder, evaluator.pool, job.targets[0], self._home.suites)
+                    if isinstance(evaluator, LocalEvaluator)
+                    else ()
+                )
+                curable = await run_instances(shared, job.method, job.tasks, later)
                 for helper in helpers:
                     helper.cancel()
             return curable

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import Callable, Coroutine, Iterable, Sequence
 from typing import Any, NamedTuple
 
 from engine.errors import BudgetSpent, JudgeUnable, ModelError, RecordingExhausted, StopRuleMet, UsageProblem
@@ -31,8 +31,15 @@ class Ending(NamedTuple):
     message: str = ""
 
 
-async def run_instances(shared: Shared, method: Method, tasks: Sequence[Task]) -> tuple[str, ...]:
+async def run_instances(
+    shared: Shared,
+    method: Method,
+    ready: Sequence[Task],
+    later: Iterable[Coroutine[Any, Any, Task | None]] = (),
+) -> tuple[str, ...]:
     """Run the unfinished instances of the session; returns the keys of instances that a resume can continue.
+
+    The instances of a task in `later` start when its coroutine returns the task; with `None` the session goes on without it.
 
     An error of model, budget or judge ends its instance. Two kinds of error end all instances: a pool without devices
     (`NoDeviceLeft`), and any other exception, which is a bug. They are raised as an `ExceptionGroup`, and the journal
@@ -40,6 +47,13 @@ async def run_instances(shared: Shared, method: Method, tasks: Sequence[Task]) -
     """
     jobs: dict[str, asyncio.Task[None]] = {}
     measures: dict[int, asyncio.Task[None]] = {}
+    tasks = list(ready)
+
+    async def take(coming: Coroutine[Any, Any, Task | None]) -> None:
+        task = await coming
+        if task is not None:
+            tasks.append(task)
+
     async with asyncio.TaskGroup() as group:
 
         def begin(work: Coroutine[Any, Any, None], name: str) -> asyncio.Task[None]:
@@ -47,6 +61,7 @@ async def run_instances(shared: Shared, method: Method, tasks: Sequence[Task]) -
             task.add_done_callback(lambda _: shared.changes.announce())
             return task
 
+        arrivals = [begin(take(coming), "arrival") for coming in later]
         while True:
             started = False
             for key, (task, number) in _instances(shared, tasks).items():
@@ -64,7 +79,7 @@ async def run_instances(shared: Shared, method: Method, tasks: Sequence[Task]) -
                 if profile.seq not in measures:
                     work = take_asked(shared, tasks, profile)
                     measures[profile.seq] = begin(work, f"profile/{profile.attempt}")
-            if all(job.done() for job in (*jobs.values(), *measures.values())):
+            if all(job.done() for job in (*jobs.values(), *measures.values(), *arrivals)):
                 break
             await shared.changes.next()
         shared.changes.closed = True

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import asyncio
 import os
 import re
 import shutil
@@ -57,9 +58,12 @@ async def record_task(public: PublicTask, folder: Path, *, pool: DevicePool, tar
     on_gpu = pool.devices[0].kind != "cpu"
     run = partial(_run_test, public, target, on_gpu=on_gpu)
     chosen, recordings, notes = await run_in_slot(pool, "its test", run)
-    task = write_task(public, chosen, recordings, folder, on_gpu=on_gpu, notes=notes)
+    write = partial(_write_in_thread, public, folder, on_gpu=on_gpu)
     try:
+        task = await write(chosen, recordings, notes)
         failure = await _failure_for_timing(public, task, pool, target)
+    except NotRecorded:
+        raise
     except BaseException:
         shutil.rmtree(
             folder, ignore_errors=True
@@ -72,7 +76,27 @@ async def record_task(public: PublicTask, folder: Path, *, pool: DevicePool, tar
         replace(recording, calls=tuple(call for call in recording.calls if not call.for_timing))
         for recording in recordings
     ]
-    return write_task(public, replace(chosen, performance=""), tests_only, folder, on_gpu=on_gpu, notes=notes)
+    return await write(replace(chosen, performance=""), tests_only, notes)
+
+
+async def _write_in_thread(
+    public: PublicTask,
+    folder: Path,
+    script: Script,
+    recordings: list[RanScript],
+    notes: tuple[str, ...],
+    *,
+    on_gpu: bool,
+) -> Task:
+    """Call `write_task` in a thread, because recordings may have hundreds of megabytes. A cancelled caller waits for its end."""
+    writing = asyncio.create_task(
+        asyncio.to_thread(write_task, public, script, recordings, folder, on_gpu=on_gpu, notes=notes)
+    )
+    try:
+        return await asyncio.shield(writing)
+    except asyncio.CancelledError:
+        await asyncio.wait([writing])
+        raise
 
 
 async def _run_test(

@@ -63,13 +63,21 @@ from .instances import (
     IterationsMoved,
     WaitingForPerson,
 )
-from .measurements import BaselineMeasured, BaselineStageStarted, ProfileTaken, WinnerExamined, WinnerMeasured
-from .session import EngineStarted, EngineStopped, Notice, SessionFinished, SessionStarted
+from .measurements import (
+    RECORDING,
+    BaselineMeasured,
+    BaselineStageStarted,
+    ProfileTaken,
+    WinnerExamined,
+    WinnerMeasured,
+)
+from .session import EngineStarted, EngineStopped, Notice, SessionFinished, SessionStarted, TaskLeftOut
 from .sweeps import AttemptSwept, RungEntry, SweepRung, SweepStarted, SweptVariant
 
 __all__ = [
     "AGENT_PROGRAM",
     "GIVEN",
+    "RECORDING",
     "UNASKED",
     "AgentLeft",
     "AnyEvent",
@@ -130,6 +138,7 @@ __all__ = [
     "SweepRung",
     "SweepStarted",
     "SweptVariant",
+    "TaskLeftOut",
     "Unpaused",
     "Usage",
     "VerificationRead",

@@ -40,7 +40,7 @@ from .devices import (
 )
 from .instances import AgentLeft, InstanceFinished, InstanceStarted, IterationsMoved, WaitingForPerson
 from .measurements import BaselineMeasured, BaselineStageStarted, ProfileTaken, WinnerExamined, WinnerMeasured
-from .session import EngineStarted, EngineStopped, Notice, SessionFinished, SessionStarted
+from .session import EngineStarted, EngineStopped, Notice, SessionFinished, SessionStarted, TaskLeftOut
 from .sweeps import AttemptSwept, SweepRung, SweepStarted
 
 AnyEvent = (
@@ -94,6 +94,7 @@ AnyEvent = (
     | NodePaused
     | NodeResumed
     | Notice
+    | TaskLeftOut
     | EngineStopped
     | SessionFinished
 )

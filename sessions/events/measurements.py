@@ -16,12 +16,15 @@ class WinnerExamined(JudgedEvent, frozen=True, kw_only=True, tag="winner_examine
     attempt: str
 
 
+RECORDING = "record"
+
+
 class BaselineStageStarted(Event, frozen=True, kw_only=True, tag="baseline_stage"):
-    """The judge began a stage of a task's timing baseline; the first prompt waits for its end."""
+    """The judge began a step before a task's first prompt, which waits for its end."""
 
     task: str
     stage: str
-    """A stage of the cascade, see `StageStarted`."""
+    """A stage in which it judges the timing baseline, see `StageStarted`; `RECORDING`: it records a benchmark's test."""
 
 
 class BaselineMeasured(JudgedEvent, frozen=True, kw_only=True, tag="baseline_measured"):

@@ -48,6 +48,13 @@ class Notice(Event, frozen=True, kw_only=True, tag="notice"):
     message: str
 
 
+class TaskLeftOut(DurableEvent, frozen=True, kw_only=True, tag="task_left_out"):
+    """A named task cannot be judged: the session goes on without it, as if nobody had named it."""
+
+    task: str
+    why: str
+
+
 class EngineStopped(DurableEvent, frozen=True, kw_only=True, tag="engine_stopped"):
     """The engine left the session unfinished and in good order (stop command, signal, error).
 

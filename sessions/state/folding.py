@@ -115,6 +115,8 @@ def _apply(state: SessionState, event: ev.AnyEvent) -> frozenset[str]:
         case ev.InstanceStarted():
             instance = _instance(state, instance_key(event.task, event.instance))
             instance.finished, instance.message, instance.word = None, "", "wait"
+            if state.baseline_stages.get(event.task, ("",))[0] == ev.RECORDING:
+                del state.baseline_stages[event.task]
             return frozenset((instance.key,))
         case ev.AttemptStarted():
             return _start_attempt(state, event)
@@ -251,6 +253,12 @@ def _apply(state: SessionState, event: ev.AnyEvent) -> frozenset[str]:
             state.notices.append(("info", f"judging goes on after {event.seconds:.0f} s"))
         case ev.Notice():
             state.notices.append((event.level, event.message))
+        case ev.TaskLeftOut():
+            state.baseline_stages.pop(event.task, None)
+            state.notices.append(("warning", f"{event.task} is left out: {event.why}"))
+            if state.started is not None:
+                tasks = tuple(task for task in state.started.tasks if task != event.task)
+                state.started = msgspec.structs.replace(state.started, tasks=tasks)
         case ev.EngineStopped():
             # After `SessionFinished`: the session could not be put in the store, so it is not finished.
             state.finished, state.stopped, state.stopped_wall = False, event.reason, event.wall

@@ -14,6 +14,7 @@ from harness.wire.results.kernel_profile import Profile
 from sessions.events import (
     AGENT_PROGRAM,
     GIVEN,
+    RECORDING,
     AttemptBanned,
     AttemptPinned,
     AttemptSwept,
@@ -502,7 +503,12 @@ class SessionState:
         if not self.instances:
             return (Preparation("starting the judge", self.started_wall or self.engine_wall),)
         return tuple(
-            Preparation(f"judging the baseline of {short_task(task)}: {stage_word(stage)}", since)
+            Preparation(
+                f"recording the test of {short_task(task)}"
+                if stage == RECORDING
+                else f"judging the baseline of {short_task(task)}: {stage_word(stage)}",
+                since,
+            )
             for task, (stage, since) in self.baseline_stages.items()
         )
 

@@ -84,6 +84,8 @@ class Narrator:
                 return event.attempt, f"{headline(event.evaluation)}{same}"
             case ev.WinnerExamined():
                 return event.attempt, exam_sentence(self.state.attempt(event.attempt), None)
+            case ev.BaselineStageStarted(stage=ev.RECORDING):
+                return short_task(event.task), "recording its test"
             case ev.BaselineStageStarted():
                 return short_task(event.task), f"judging the baseline: {stage_word(event.stage)}"
             case ev.BaselineMeasured():
@@ -163,6 +165,8 @@ class Narrator:
                 return "node", f"judging resumes after {duration(event.seconds)}"
             case ev.Notice():
                 return event.level, event.message
+            case ev.TaskLeftOut():
+                return "warning", f"{event.task} is left out: {event.why}"
             case ev.EngineStopped():
                 return "session", f"stopped: {event.reason}"
             case ev.SessionFinished():

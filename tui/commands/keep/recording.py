@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import Callable, Iterable, Sequence
 from functools import cache, partial
 from pathlib import Path
+from typing import NamedTuple
 
 from harness import DevicePool
 from harness.node.selection import targets_for, wait_for_devices
@@ -38,17 +39,43 @@ def judged_task(name: str, registry: Path, *, devices: Sequence[str], targets: S
 def record_missing(
     names: Sequence[str], registry: Path, *, devices: Sequence[str], targets: Sequence[str]
 ) -> tuple[str, ...]:
-    """Record the named tasks of public benchmarks that have no valid recording. Raises as `judged_task`.
+    """Record the named tasks of public benchmarks that have no valid recording.
 
-    Returns all names as `load_task` knows them: a benchmark's own name of a task may differ.
+    Returns the names of the tasks that can be judged as `load_task` knows them: a benchmark's own name of a task may differ. A
+    task that cannot be judged is left out with a warning. Raises `SuiteError` for an unknown task, and `Complaint` if no named
+    task can be judged.
     """
+    return record_first(names, registry, devices=devices, targets=targets, fewest=len(names)).ready
+
+
+class Recorded(NamedTuple):
+    """Full names of the tasks of a run."""
+
+    ready: tuple[str, ...]
+    unrecorded: tuple[str, ...]
+
+
+def record_first(
+    names: Sequence[str], registry: Path, *, devices: Sequence[str], targets: Sequence[str], fewest: int = 1
+) -> Recorded:
+    """Like `record_missing`, but returns when `fewest` of the named tasks are ready."""
     find = _finder(registry)
-    public_tasks = {name: task for name in names if (task := find(name)) is not None}
-    if public_tasks:
-        reasons = asyncio.run(_record_missing(list(public_tasks.values()), registry, devices, targets))
-        if reasons:
-            raise Complaint("; ".join(f"{name} cannot be judged: {why}" for name, why in reasons.items()))
-    return tuple(public_tasks[name].id if name in public_tasks else name for name in names)
+    public = {name: task for name in names if (task := find(name)) is not None}
+    reasons: dict[str, str] = {}
+    waiting: list[str] = []
+    if public:
+        fewest -= len(names) - len(public)
+        reasons, waiting = asyncio.run(
+            _record_missing(list(public.values()), registry, devices, targets, fewest)
+        )
+    full_names = [public[name].id if name in public else name for name in names]
+    if reasons and len(reasons) == len(set(full_names)):
+        raise Complaint("; ".join(f"{name} cannot be judged: {why}" for name, why in reasons.items()))
+    for name, why in reasons.items():
+        say(f"{name} is left out: it cannot be judged: {why}")
+    return Recorded(
+        tuple(name for name in full_names if name not in reasons and name not in waiting), tuple(waiting)
+    )
 
 
 def judged_tasks(
@@ -67,9 +94,11 @@ def judged_tasks(
                 public[name] = public_task
         except SuiteError as error:
             tasks[name] = str(error)
-    reasons = (
-        asyncio.run(_record_missing(list(public.values()), registry, devices, targets)) if public else {}
-    )
+    reasons: dict[str, str] = {}
+    if public:
+        reasons, _ = asyncio.run(
+            _record_missing(list(public.values()), registry, devices, targets, len(public))
+        )
     for name, task in public.items():
         tasks[name] = reasons.get(task.id) or load_task(task.id, registry=registry)
     return tasks
@@ -88,26 +117,45 @@ def _finder(registry: Path) -> Callable[[str], PublicTask | None]:
 
 
 async def _record_missing(
-    tasks: Sequence[PublicTask], registry: Path, devices: Sequence[str], targets: Sequence[str]
-) -> dict[str, str]:
-    """Record the tasks without a valid recording. Returns the reason for each task that cannot be judged, by its full name."""
+    tasks: Sequence[PublicTask], registry: Path, devices: Sequence[str], targets: Sequence[str], fewest: int
+) -> tuple[dict[str, str], list[str]]:
+    """Record the tasks without a valid recording, side by side, until `fewest` tasks are ready.
+
+    Returns the reason for each task that cannot be judged, and the tasks that were not recorded yet, by full name.
+    """
     chosen = (await wait_for_devices(devices, on_wait=say))[:1]
     on_gpu = chosen[0].kind != "cpu"
-    missing = [task for task in tasks if find_recorded(task, registry, for_gpu=on_gpu) is None]
+    missing = {task.id: task for task in tasks if find_recorded(task, registry, for_gpu=on_gpu) is None}
     reasons: dict[str, str] = {}
-    if not missing:
-        return reasons
+    ready = len({task.id for task in tasks}) - len(missing)
+    if not missing or ready >= fewest:
+        return reasons, list(missing)
     target = targets_for(chosen, targets)[0]
     pool = DevicePool([device.name for device in chosen], case_bytes=RECORDED_CASE_BYTES, timed=False)
 
-    async def record(public: PublicTask) -> None:
+    async def record(public: PublicTask) -> str:
+        """Returns why the task cannot be judged; empty if it can."""
         say(f"{public.id}: records the calls of its test, once")
         try:
             await find_or_record(public, registry, pool=pool, target=target)
         except NotRecorded as reason:
-            reasons[public.id] = str(reason)
+            return str(reason)
+        return ""
 
-    async with pool, asyncio.TaskGroup() as group:
-        for public in missing:
-            group.create_task(record(public), name=f"record/{public.id}")
-    return reasons
+    async with pool:
+        recordings = {asyncio.create_task(record(task), name=name): name for name, task in missing.items()}
+        try:
+            while recordings and ready < fewest:
+                ended, _ = await asyncio.wait(recordings, return_when=asyncio.FIRST_COMPLETED)
+                for recording in ended:
+                    name = recordings.pop(recording)
+                    if reason := await recording:
+                        reasons[name] = reason
+                    else:
+                        ready += 1
+        finally:
+            for recording in recordings:
+                recording.cancel()
+            if recordings:
+                await asyncio.wait(recordings)
+    return reasons, list(recordings.values())

@@ -13,7 +13,7 @@ import msgspec
 
 from engine.keys import environment_with_keys
 from engine.methods import METHODS, open_method
-from engine.plan.plan import check_model
+from engine.plan.plan import can_record, check_model
 from engine.process.environment import detach_risks
 from engine.process.launch import EngineStart, prepare
 from sessions.home import Home, home_from
@@ -117,13 +117,19 @@ def run_command(
         public_suites = public_suite_names(registry=home.suites)
         if any(task.partition("/")[0] in public_suites for task in tasks):
             # Imported here: it needs the judge's modules.
-            from tui.commands.keep.recording import record_missing
+            from tui.commands.keep.recording import record_first
 
             check_model(requested, home=home, environ=environment_with_keys())
-            recorded = record_missing(
-                tasks, home.suites, devices=requested.devices, targets=requested.targets
+            recorded = record_first(
+                tasks,
+                home.suites,
+                devices=requested.devices,
+                targets=requested.targets,
+                fewest=1 if can_record(requested) else len(tasks),
             )
-            requested = msgspec.structs.replace(requested, tasks=recorded)
+            requested = msgspec.structs.replace(
+                requested, tasks=recorded.ready, to_record=recorded.unrecorded
+            )
         engine = prepare(requested, home)
         for words in (remark if not has_file else "", shipped_price_words(requested)):
             if words:
