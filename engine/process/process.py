@@ -20,6 +20,7 @@ from contextlib import AsyncExitStack
 from functools import partial
 from pathlib import Path
 
+import msgspec
 import psutil
 
 from engine.errors import CommandRefused, EngineError, UsageProblem, refusal
@@ -30,6 +31,7 @@ from engine.models import Gates
 from engine.models.clients.recorded import RecordedClient, changed_templates
 from engine.plan.budget import budget_of
 from engine.plan.job import Job, open_job, plan_of, read_plan, session_started
+from engine.plan.plan import SessionPlan
 from engine.process.commands import ENDING, decision_of, event_of, has_open_instances
 from engine.process.control import FROM_AGENTS, STEERING, ControlServer, Request
 from engine.process.garbage import shorten_pauses
@@ -61,6 +63,7 @@ from sessions.events import (
 from sessions.files import write_whole
 from sessions.home import Home, LiveFiles
 from sessions.journal.journal import read_journal
+from sessions.state.state import SessionState
 from sessions.store.decidable import check_decision
 from sessions.store.reconcile import resume
 from sessions.store.recorder import Recorder
@@ -128,6 +131,8 @@ class Engine:
                 recorder = await asyncio.to_thread(resume, self._home, self._live.session)
                 stack.enter_context(recorder)
             plan = read_plan(self._live) or plan_of(recorder.state.started if recorder else None)
+            if recorder is not None:
+                plan = remaining_plan(plan, recorder.state)
             python = await asyncio.to_thread(find_python, plan.python, self._home.judge_packages)
             is_open = recorder is None or has_open_instances(recorder.state)
             job = await stack.enter_async_context(
@@ -286,10 +291,8 @@ class Engine:
                 else:
                     verification = note_verification(evaluator, recorder, self._home)
                     helpers.append(group.create_task(verification, name="verification"))
-                named = recorder.state.started.tasks if recorder.state.started else ()
-                unrecorded = [task for task in job.unrecorded if task.id in named]
                 later = (
-                    record_tests(unrecorded, recorder, evaluator.pool, job.targets[0], self._home.suites)
+                    record_tests(job.unrecorded, recorder, evaluator.pool, job.targets[0], self._home.suites)
                     if isinstance(evaluator, LocalEvaluator)
                     else ()
                 )
@@ -392,6 +395,14 @@ class Engine:
         if request.command == "stop":
             self._ask_to_stop(request.reason or f"stopped by {request.by or 'a person'}")
         return recorder.state.last_seq
+
+
+def remaining_plan(plan: SessionPlan, state: SessionState) -> SessionPlan:
+    """Returns the plan of a resumed session, without tasks that were left out and without tests that were recorded."""
+    tasks = state.started.tasks if state.started is not None else plan.tasks
+    begun = {instance.task for instance in state.instances.values()}
+    unrecorded = tuple(task for task in plan.to_record if task in tasks and task not in begun)
+    return msgspec.structs.replace(plan, tasks=tasks, to_record=unrecorded)
 
 
 def putting_away(session: str) -> Callable[[], str]:

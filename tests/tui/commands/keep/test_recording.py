@@ -1,0 +1,99 @@
+"""Tests of public benchmarks that a command records before it judges, without a judge."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from harness import Device
+from harness.recording.errors import NotRecorded
+from suites.public.task import PublicTask, SuiteKind
+from tests.support.tasks.scripts import SCALE, TEST, public_task
+from tui.commands.keep import recording
+from tui.diagnostics import Complaint
+
+COMPLEX = "its calls make no valid task: complex64"
+
+
+class NoPool:
+    """Stands in for a pool of devices."""
+
+    def __init__(self, *_: object, **__: object) -> None:
+        pass
+
+    async def __aenter__(self) -> None:
+        pass
+
+    async def __aexit__(self, *_: object) -> None:
+        pass
+
+
+class Recorder:
+    """Stands in for `find_or_record`: tasks named `complex...` cannot be judged, the others end in the order of their names."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, names: Sequence[str], folder: Path) -> None:
+        self.at_work = 0
+        self.most_at_work = 0
+        self.ended: list[str] = []
+        self._turns = {name: turn for turn, name in enumerate(sorted(names))}
+        template = public_task(SCALE, TEST, folder)
+        tasks = {f"mine/{name}": self._named(template, name) for name in names}
+        monkeypatch.setattr(recording, "_finder", lambda _: tasks.get)
+        monkeypatch.setattr(recording, "find_recorded", lambda *_, **__: None)
+        monkeypatch.setattr(recording, "find_or_record", self.find_or_record)
+        monkeypatch.setattr(recording, "DevicePool", NoPool)
+        monkeypatch.setattr(recording, "wait_for_devices", self.wait_for_devices)
+
+    def _named(self, task: PublicTask, name: str) -> PublicTask:
+        return msgspec.structs.replace(task, name=name, kind=SuiteKind.TRITONBENCH_G)
+
+    async def wait_for_devices(self, *_: object, **__: object) -> tuple[Device, ...]:
+        return (Device("cpu", "cpu"),)
+
+    async def find_or_record(self, public: PublicTask, *_: object, **__: object) -> None:
+        self.at_work += 1
+        self.most_at_work = max(self.most_at_work, self.at_work)
+        try:
+            for _turn in range(10 * (1 + self._turns[public.name])):
+                await asyncio.sleep(0)
+            if public.name.startswith("complex"):
+                raise NotRecorded(COMPLEX)
+            self.ended.append(public.name)
+        finally:
+            self.at_work -= 1
+
+
+OPTIONS = {"devices": ("cpu",), "targets": ("gfx942",)}
+
+
+def test_a_named_task_that_cannot_be_judged_is_left_out(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    recorder = Recorder(monkeypatch, ["a", "complex", "d"], tmp_path)
+    names = recording.record_missing(["softmax", "mine/a", "mine/complex", "mine/d"], tmp_path, **OPTIONS)
+    assert names == ("softmax", "mine/a", "mine/d")
+    assert f"mine/complex is left out: it cannot be judged: {COMPLEX}" in capsys.readouterr().err
+    assert recorder.most_at_work == 3
+
+
+def test_a_run_of_tasks_that_cannot_be_judged_is_refused(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    Recorder(monkeypatch, ["complex1", "complex2"], tmp_path)
+    with pytest.raises(
+        Complaint, match=r"mine/complex1 cannot be judged: .*; mine/complex2 cannot be judged"
+    ):
+        recording.record_first(["mine/complex1", "mine/complex2"], tmp_path, **OPTIONS)
+
+
+def test_a_run_waits_for_its_first_task_only(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    recorder = Recorder(monkeypatch, ["complex", "d", "e", "f"], tmp_path)
+    names = ["mine/f", "mine/complex", "mine/e", "mine/d"]
+    assert recording.record_first(names, tmp_path, **OPTIONS) == (("mine/d",), ("mine/f", "mine/e"))
+    assert (recorder.ended, recorder.at_work) == (["d"], 0)
+    assert recording.record_first(["softmax", *names], tmp_path, **OPTIONS).ready == ("softmax",)
+    assert recorder.ended == ["d"], "a task that is ready starts at once"
