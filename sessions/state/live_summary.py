@@ -42,18 +42,8 @@ class LiveSummary(msgspec.Struct, frozen=True):
 
 MEANING = 1
 """Raise it if a field gets another meaning without another type."""
-VERSION = hashlib.sha256(
-    repr(
-        (
-            MEANING,
-            [
-                (field.name, field.type)
-                for kind in (LiveSummary, SessionSummary, SessionDescription)
-                for field in msgspec.structs.fields(kind)
-            ],
-        )
-    ).encode()
-).hexdigest()[:16]
+_KINDS = (LiveSummary, SessionSummary, SessionDescription)
+VERSION = hashlib.sha256(repr((MEANING, [*map(msgspec.structs.fields, _KINDS)])).encode()).hexdigest()[:16]
 _DECODER: msgspec.msgpack.Decoder[LiveSummary] = msgspec.msgpack.Decoder(LiveSummary)
 
 

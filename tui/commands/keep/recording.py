@@ -126,16 +126,21 @@ async def _record_missing(
     chosen = (await wait_for_devices(devices, on_wait=say))[:1]
     on_gpu = chosen[0].kind != "cpu"
     missing = {task.id: task for task in tasks if find_recorded(task, registry, for_gpu=on_gpu) is None}
-    reasons: dict[str, str] = {}
     ready = len({task.id for task in tasks}) - len(missing)
+    reasons = {name: task.unsupported for name, task in missing.items() if task.unsupported}
+    missing = {name: task for name, task in missing.items() if name not in reasons}
     if not missing or ready >= fewest:
         return reasons, list(missing)
+    tests = (
+        f"the test of {next(iter(missing))}" if len(missing) == 1 else f"the tests of {len(missing)} tasks"
+    )
+    then = "; the session starts with the first" if ready + len(missing) > fewest else ""
+    say(f"records the calls of {tests}, once{then}")
     target = targets_for(chosen, targets)[0]
     pool = DevicePool([device.name for device in chosen], case_bytes=RECORDED_CASE_BYTES, timed=False)
 
     async def record(public: PublicTask) -> str:
         """Returns why the task cannot be judged; empty if it can."""
-        say(f"{public.id}: records the calls of its test, once")
         try:
             await find_or_record(public, registry, pool=pool, target=target)
         except NotRecorded as reason:
