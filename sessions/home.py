@@ -46,7 +46,7 @@ class LiveFiles:
 
     @property
     def summary(self) -> Path:
-        """What lists show of a long journal (`sessions.state.live_summary`); a cache."""
+        """A cache of the facts that lists show of a long journal (`sessions.state.live_summary`)."""
         return self.folder / "summary.msgpack"
 
     @property

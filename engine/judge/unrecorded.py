@@ -22,7 +22,7 @@ def record_tests(
 ) -> list[Coroutine[Any, Any, Task | None]]:
     """Returns a coroutine for each task, which returns the task once its test is recorded, `None` if it is left out.
 
-    Half of the pool's slots record, so that the tasks that are ready are judged meanwhile.
+    Half of the pool's slots record; the others judge the tasks that are ready.
     """
     places = asyncio.Semaphore(max(1, pool.slots // 2))
 

@@ -46,7 +46,7 @@ class Job:
     tasks: Sequence[Task]
     targets: tuple[Target, ...]
     unrecorded: Sequence[PublicTask]
-    """Tasks whose tests the engine records first."""
+    """Tasks of benchmarks: the engine records their tests first."""
     corpus: Corpus
     clients: Mapping[Role, Client]
     """The model of each role; `NoModel` for a method that asks no model."""

@@ -49,7 +49,7 @@ class Notice(Event, frozen=True, kw_only=True, tag="notice"):
 
 
 class TaskLeftOut(DurableEvent, frozen=True, kw_only=True, tag="task_left_out"):
-    """A named task cannot be judged: the session goes on without it, as if nobody had named it."""
+    """A named task cannot be judged: the session goes on, and its tasks are the others."""
 
     task: str
     why: str

@@ -29,7 +29,7 @@ MOST_LAG_S = 60.0
 
 
 class LiveSummary(msgspec.Struct, frozen=True):
-    """What a list shows of the first `size` bytes of a journal."""
+    """The facts of a list about the first `size` bytes of a journal."""
 
     version: str
     size: int
@@ -43,7 +43,9 @@ class LiveSummary(msgspec.Struct, frozen=True):
 MEANING = 1
 """Raise it if a field gets another meaning without another type."""
 _KINDS = (LiveSummary, SessionSummary, SessionDescription)
-VERSION = hashlib.sha256(repr((MEANING, [*map(msgspec.structs.fields, _KINDS)])).encode()).hexdigest()[:16]
+VERSION = hashlib.sha256(
+    repr((MEANING, [msgspec.structs.fields(kind) for kind in _KINDS])).encode()
+).hexdigest()[:16]
 _DECODER: msgspec.msgpack.Decoder[LiveSummary] = msgspec.msgpack.Decoder(LiveSummary)
 
 

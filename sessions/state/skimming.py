@@ -15,7 +15,7 @@ from .state import SessionState
 Kinds = tuple[type[ev.Event], ...]
 
 PASSING: Kinds = (ev.ReplyPiece, ev.StageStarted, ev.StageFinished, ev.DeviceSampled, ev.DeviceAwaited)
-"""Events whose content a later event repeats, or that are about one moment."""
+"""Events about one moment, and events with content that a later event repeats."""
 DETAILS: Kinds = (
     *PASSING, ev.CallStarted, ev.CandidateProposed, ev.SweepStarted, ev.AttemptSwept, ev.SweepRung
 )  # fmt: skip

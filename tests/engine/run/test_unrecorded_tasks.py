@@ -1,4 +1,4 @@
-"""Tasks of public benchmarks whose tests are recorded while a session runs."""
+"""The tests of public benchmarks are recorded while a session runs."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def public(name: str) -> PublicTask:
 
 
 class ScriptedTests:
-    """Stands in for `find_or_record`: the test of a task is recorded when its future is resolved."""
+    """Replaces `find_or_record`: the test of a task is recorded when its future is resolved."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch, *, slots: int = 8) -> None:
         self.ready: dict[str, asyncio.Future[None]] = {}

@@ -32,7 +32,7 @@ async def play_long(recorder: Recorder) -> None:
 
 @pytest.fixture
 async def crashed(home: Home) -> LiveFiles:
-    """A long session whose engine ended without a last event, and without a summary."""
+    """A long session: its engine ended without a last event and without a summary."""
     with Recorder.begin(home, story.started()) as recorder:
         await play_long(recorder)
     return home.live(SESSION)

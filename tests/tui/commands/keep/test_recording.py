@@ -20,7 +20,7 @@ COMPLEX = "its calls make no valid task: complex64"
 
 
 class NoPool:
-    """Stands in for a pool of devices."""
+    """Replaces a pool of devices."""
 
     def __init__(self, *_: object, **__: object) -> None:
         pass
@@ -33,7 +33,7 @@ class NoPool:
 
 
 class Recorder:
-    """Stands in for `find_or_record`: tasks named `complex...` cannot be judged, the others end in the order of their names."""
+    """Replaces `find_or_record`: tasks named `complex...` cannot be judged, the others end in the order of their names."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch, names: Sequence[str], folder: Path) -> None:
         self.at_work = 0
