@@ -293,7 +293,7 @@ class Engine:
                     helpers.append(group.create_task(verification, name="verification"))
                 later = (
                     record_tests(job.unrecorded, recorder, evaluator.pool, job.targets[0], self._home.suites)
-                    if isinstance(evaluator, LocalEvaluator)
+                    if job.unrecorded and isinstance(evaluator, LocalEvaluator)
                     else ()
                 )
                 curable = await run_instances(shared, job.method, job.tasks, later)
