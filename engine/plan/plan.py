@@ -106,7 +106,7 @@ class SessionPlan(RunSettings, frozen=True, kw_only=True):
     limits: Limits
     providers: dict[str, Pace] = msgspec.field(default_factory=dict)
     to_record: tuple[str, ...] = ()
-    """Those of its tasks that need a recorded test first; the engine records it."""
+    """Tasks of benchmarks: the engine records their tests first."""
     candidates: dict[str, tuple[ReadyCandidate, ...]] = msgspec.field(default_factory=dict)
     """Candidates that exist already, by instance; empty if the method makes them."""
 
