@@ -127,7 +127,9 @@ async def reflect(
     """Ask why a candidate failed, unless the module `reflection` is off; for the rest see `reflect_prompt`."""
     if "reflection" not in context.options.without:
         messages = reflect_prompt(setting, failed=failed, earlier=earlier, best=best)
-        failed.reflection = (await context.ask(Role.REFLECTOR, messages)).text
+        reply = await context.ask(Role.REFLECTOR, messages)
+        # The next prompts have all of a reflection.
+        failed.reflection = "" if reply.is_cut else reply.text
 
 
 async def propose(
@@ -137,7 +139,7 @@ async def propose(
 
     If the prompt does not fit the model's context, a shorter prompt is tried once (`Setting.short`): no example, and
     only the best and the latest of the history. If that does not fit either, raises `ContextTooLong`. A reply without code
-    is followed by one corrective request.
+    is followed by one corrective request, unless its size limit cut it.
     """
     setting = replace(setting, words=context.words)
     messages = build(setting)
@@ -150,7 +152,7 @@ async def propose(
         messages = shorter
         reply = await context.ask(role, messages)
     proposal = read_answer(setting.profile, reply.text, context.task, stop_reason=reply.stop_reason)
-    if isinstance(proposal, Candidate):
+    if isinstance(proposal, Candidate) or reply.is_cut:
         return proposal
     reply = await context.ask(role, corrective_prompt(messages, reply.text, proposal))
     return read_answer(setting.profile, reply.text, context.task, stop_reason=reply.stop_reason)

@@ -59,7 +59,7 @@ class Reply(msgspec.Struct, frozen=True):
     text: str
     reasoning: str = ""
     stop_reason: str = "end"
-    """`end`, `truncated`, or the provider's own word if neither fits."""
+    """`end`, `truncated`, `cut at N bytes` (`limits.reply_bytes`), or the provider's own word if none fits."""
     usage: Usage = Usage()
     seconds: float = 0.0
     """From the request to the last piece, without the waits between tries."""
@@ -70,13 +70,27 @@ class Reply(msgspec.Struct, frozen=True):
     turn: tuple[dict[str, Any], ...] = ()
     """The reply in the provider's own form if it calls tools (`tool_calls.calls_in`); else empty."""
 
+    @property
+    def is_cut(self) -> bool:
+        """True if the client ended the reply at its size limit. The reply is paid for, so it is not asked for again."""
+        return self.stop_reason.startswith(CUT)
+
+
+CUT = "cut at "
+"""How the stop reason of a reply begins that the client ended."""
+
+
+def cut_at(limit: int) -> str:
+    """Returns the stop reason of a reply that the client ended at this number of bytes."""
+    return f"{CUT}{limit:,} bytes"
+
 
 Seconds = Annotated[float, msgspec.Meta(gt=0, le=86_400)]
 Wait = Annotated[float, msgspec.Meta(ge=0, le=3600)]
 
 
 class Limits(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Time limits of a model in seconds, and the number of tries."""
+    """Time limits of a model in seconds, the size of a reply, and the number of tries."""
 
     connect_s: Seconds = 15.0
     first_token_s: Seconds = 300.0
@@ -84,6 +98,8 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     silence_s: Seconds = 120.0
     """Longest pause between two items of a stream after its first piece."""
     reply_s: Seconds = 1800.0
+    reply_bytes: Annotated[int, msgspec.Meta(ge=1000, le=100_000_000)] = 2_000_000
+    """Size of a reply with its reasoning and tool calls. The rest of a longer reply is not read."""
     tries: Annotated[int, msgspec.Meta(ge=1, le=100)] = 6
     wait_low_s: Wait = 1.0
     """Shortest wait between tries; a longer retry-after of the server replaces it."""

@@ -59,7 +59,7 @@ def open_client(
     spec = parse_model(text)
     limits = limits or Limits()
     if spec.provider == "recorded":
-        return open_recorded(spec, home_recordings)
+        return open_recorded(spec, home_recordings, limits)
     model_access = access(spec, environ)
     if spec.provider == "anthropic":
         from .clients.anthropic_client import AnthropicClient

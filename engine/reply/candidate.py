@@ -7,16 +7,17 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from engine.models.client import CUT
 from engine.reply.module_text import defines, join_pieces, module_within, parse_module
 
 LANGUAGES = frozenset({"", "python", "python3", "py", "triton"})
 STRATEGY_LIMIT = 2000
-FENCE = re.compile(r"^([ \t]*)(`{3,}|~{3,})[ \t]*(?:\{?\.?([\w+#-]*))[^`]*$")
-"""At any depth: models indent the blocks of a list's items."""
+FENCE = re.compile(r"^([ \t]*+)(`{3,}+|~{3,}+)[ \t]*+(?:\{?\.?([\w+#-]*+))[^`]*+$")
+"""At any depth: models indent the blocks of a list's items. Possessive, because a line may have a million characters."""
 _FURTHER = 3
 """A closing fence may be indented so much more than its opening fence."""
 LINE_END = re.compile(r"\r\n|\n|\r")
-HEADING = re.compile(r"^ {0,3}(?:#{1,6}[ \t]+(.+?)[ \t]*#*|\*\*(.+?)\*\*:?)[ \t]*$")
+HEADING = re.compile(r"^ {0,3}(?:#{1,6}[ \t]+(.+)|\*\*(.+?)\*\*:?[ \t]*)$")
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +34,7 @@ class Unusable:
     """A reply without a module to judge."""
 
     reason: str
-    """`empty`, `truncated`, `no_code_block` or `several_modules`."""
+    """`empty`, `truncated`, `no_code_block`, `several_modules`, or `cut at N bytes`."""
     message: str
     """The defect and the wanted answer, in the words of the corrective request."""
 
@@ -56,12 +57,15 @@ def read_reply(text: str, entry_points: Sequence[str], *, stop_reason: str = "en
     Prose and `<think>` text around the code are ignored. Of several Python blocks, the last block that defines every
     entry point is the candidate, joined with the blocks that define what it lacks. A single block is always the
     candidate: the judge reports best what it lacks. Text without a block counts if it is a module that lacks nothing.
-    A block that the end of the reply cut off is not a candidate.
+    A block that the end of the reply cut off is not a candidate, and no other block of a `truncated` reply is. A reply that
+    the client cut may repeat itself for ever: its whole blocks count.
     """
     answer = without_thoughts(text)
+    is_cut = stop_reason.startswith(CUT)
+    is_truncated = is_cut or stop_reason == "truncated"
     if not answer.strip():
-        if stop_reason == "truncated":
-            return truncated()
+        if is_truncated:
+            return truncated(stop_reason)
         return Unusable("empty", "Your reply held no text. Answer again with the strategy and the module.")
     blocks = [
         block
@@ -69,15 +73,17 @@ def read_reply(text: str, entry_points: Sequence[str], *, stop_reason: str = "en
         if block.language in LANGUAGES or _is_module(block.source, entry_points)
     ]
     named = [block for block in blocks if block.language or _is_module(block.source, entry_points)] or blocks
-    if named and not named[-1].closed and stop_reason != "truncated":
+    if is_cut:
+        named = [block for block in named if block.closed and block.source.strip()]
+    if named and not named[-1].closed and not is_truncated:
         # The closing fence is missing, or is not on a line of its own.
         text_to_end = named[-1].source.rstrip().removesuffix("```") + "\n"
         whole = text_to_end if parse_module(text_to_end) else module_within(text_to_end, entry_points)
         if whole is None:
-            return truncated()
+            return truncated("truncated")
         named[-1] = named[-1]._replace(source=whole, closed=True)
-    if stop_reason == "truncated" and (not named or not named[-1].closed):
-        return truncated()
+    if is_truncated and (not named or not named[-1].closed):
+        return truncated(stop_reason)
     written = [block.source for block in named if block.source.strip()]
     if not written:
         bare = module_within(answer, entry_points)
@@ -92,6 +98,8 @@ def read_reply(text: str, entry_points: Sequence[str], *, stop_reason: str = "en
     # A last module that Python cannot parse is what the model wants judged.
     joined = join_pieces(written, entry_points) if not whole_ones or parse_module(last) else None
     if joined is None and not whole_ones and len(written) > 1:
+        if is_cut:
+            return truncated(stop_reason)
         return Unusable(
             "several_modules",
             f"Your reply held {len(written)} code blocks and none of them defines {_list_names(entry_points)}. "
@@ -104,10 +112,10 @@ def _is_module(source: str, entry_points: Sequence[str]) -> bool:
     return parse_module(source) is not None and defines(source, entry_points)
 
 
-def truncated() -> Unusable:
+def truncated(reason: str) -> Unusable:
     """The result for a reply that reached its length limit before its code was complete."""
     return Unusable(
-        "truncated",
+        reason,
         "Your reply was cut off before the module was complete. Answer again and be brief: "
         "two sentences of strategy, then the whole module in one ```python block, nothing else.",
     )
@@ -118,7 +126,9 @@ def without_thoughts(text: str) -> str:
 
     Some servers drop the opening tag: text before a lone closing tag is reasoning too.
     """
-    text = re.sub(r"<think>.*?</think>", "", text, flags=re.DOTALL)
+    # Each opening tag before the last closing tag has an end, so that the search is linear.
+    thoughts, last, rest = text.rpartition("</think>")
+    text = re.sub(r"<think>.*?</think>", "", thoughts + last, flags=re.DOTALL) + rest
     before, closing, after = text.partition("</think>")
     if closing and "```" not in after and "```" in before:
         after = text

@@ -11,6 +11,8 @@ from functools import lru_cache
 
 from suites.source.python_source import parse_python
 
+LONGEST_PARSED = 200_000
+"""Characters of a source that are parsed: the engine waits for it, and no kernel is so long."""
 _BUILTINS = frozenset(dir(builtins)) | {"__file__", "__name__", "__doc__"}
 _FIRST_LINE = re.compile(r"^(?:import |from \S+ import |@|def |#!|\"\"\")", re.MULTILINE)
 _PARAGRAPH = re.compile(r"\n[ \t]*\n")
@@ -19,9 +21,9 @@ _TRIMMED_PARAGRAPHS = 8
 
 @lru_cache(maxsize=16)
 def parse_module(source: str) -> ast.Module | None:
-    """Returns the syntax tree, which is not to be changed; `None` if Python cannot parse the source."""
+    """Returns the syntax tree, which is not to be changed; `None` if Python cannot parse the source, or if it is too long."""
     try:
-        return parse_python(source)
+        return parse_python(source) if len(source) <= LONGEST_PARSED else None
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return None
 

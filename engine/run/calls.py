@@ -73,6 +73,8 @@ async def _call(
             model=client.model,
             messages=request.messages[len(earlier.messages) :] if earlier is not None else request.messages,
             continues=earlier.call if earlier is not None else "",
+            most_tokens=reservation.tokens,
+            most_usd=reservation.usd,
         )
     )
     batches = PieceBatches(call, record, shared.streams, recorder.masks)

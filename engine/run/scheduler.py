@@ -7,6 +7,7 @@ from collections.abc import Callable, Coroutine, Iterable, Sequence
 from typing import Any, NamedTuple
 
 from engine.errors import BudgetSpent, JudgeUnable, ModelError, RecordingExhausted, StopRuleMet, UsageProblem
+from engine.judge.evaluating import cancelled_evaluation
 from engine.judge.profiling import take_asked
 from engine.judge.winners import examine, measure_on, spread
 from engine.methods import Context, Method
@@ -17,7 +18,7 @@ from engine.run.person import run_until
 from engine.run.shared import Shared
 from harness import HarnessError, Verdict
 from harness.wire.errors import NoDeviceLeft
-from sessions.events import EndReason, InstanceFinished, InstanceStarted, MeasureAsked, Notice
+from sessions.events import EndReason, InstanceFinished, InstanceStarted, MeasureAsked, Notice, WinnerMeasured
 from sessions.names import instance_key
 from sessions.state.state import EXTENDABLE
 from sessions.store.decidable import find_attempt
@@ -154,18 +155,25 @@ def _lost_receiver(shared: Shared, key: str, ending: Ending) -> bool:
 
 
 async def _measure(shared: Shared, tasks: Sequence[Task], asked: MeasureAsked) -> None:
-    """Time an attempt again on the GPUs that a person named; a failed GPU or a spent budget gives a notice."""
+    """Time an attempt again on the GPUs that a person named. A failed GPU or a spent budget gives a notice and `cancelled`."""
     attempt, instance = find_attempt(shared.recorder.state, asked.attempt)
     task = next(task for task in tasks if task.id == instance.task)
-    devices = [device for device in shared.judge.devices if device.name in asked.devices]
-    for device in devices:
+    devices = {device.name: device for device in shared.judge.devices}
+    for name in asked.devices:
         try:
-            await measure_on(shared, task, attempt, device)
+            if name not in devices:
+                raise HarnessError(f"the session runs on {', '.join(devices)} now")
+            await measure_on(shared, task, attempt, devices[name])
         except NoDeviceLeft:
             raise
         except (BudgetSpent, HarnessError, SuiteError) as error:
-            words = f"{asked.attempt} was not measured on GPU {device.name}: {error}"
+            words = f"{asked.attempt} was not measured on GPU {name}: {error}"
             shared.recorder.record(Notice(level="error", message=words))
+            # An answer to the request: without one it stays open, and a resume repeats it.
+            evaluation = cancelled_evaluation(task.id, name, str(error))
+            await shared.recorder.record_durable(
+                WinnerMeasured(attempt=asked.attempt, device=name, evaluation=evaluation)
+            )
 
 
 async def _run(

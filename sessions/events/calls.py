@@ -68,6 +68,9 @@ class CallStarted(Event, frozen=True, kw_only=True, tag="call_started"):
     """The messages exactly as sent, after those of `continues`."""
     continues: str = ""
     """In a conversation with tools, the earlier call that it goes on from; a journal has each message once."""
+    most_tokens: int = 0
+    """The most that it can use. Budgets count it in full for a try whose usage stays unknown and that may be billed."""
+    most_usd: float = 0.0
 
 
 class ReplyPiece(Event, frozen=True, kw_only=True, tag="reply_piece"):

@@ -31,6 +31,7 @@ from .state import (
     DeviceState,
     InstanceState,
     SessionState,
+    Spend,
     Words,
 )
 from .winners import best_of
@@ -335,11 +336,14 @@ def _start_engine(state: SessionState, event: ev.EngineStarted) -> frozenset[str
     """Mark the session as running; at a resume, drop the unfinished work of the last engine, because it is repeated."""
     state.stopped, state.paused = None, ""
     state.baseline_stages.clear()
+    state.reserved.clear()
     if not event.resumed:
         return frozenset((SESSION,))
     for instance in state.instances.values():
         for attempt in _owned_attempts(state, instance):
-            state.lost_tries += [(call.model, call.messages) for call in attempt.calls if call.live]
+            for call in attempt.calls:
+                if call.live:
+                    _lose(state, call)
             attempt.calls = [call for call in attempt.calls if not call.live]
             attempt.stage = attempt.examining = None
             attempt.word = "person" if attempt.waiting else "wait"
@@ -420,6 +424,7 @@ def _apply_call(
                 messages = _messages_of(instance, event.continues) + messages
             # The model's name is in every call.
             fresh = CallState(event.call, attempt.attempt, event.role, sys.intern(event.model), messages)
+            fresh.most = state.reserved[event.call] = Spend(event.most_tokens, event.most_usd)
             attempt.calls[attempt.calls.index(call)] = fresh
             _set_word(instance, attempt, WORD_OF_ROLE[event.role], event.wall)
         case ev.ReplyPiece():
@@ -430,7 +435,7 @@ def _apply_call(
             refused_wall = event.wall if began or not call.retries else call.refused_wall
             call.reasoning_words, call.text_words = Words(), Words()
             if event.billed:
-                state.lost_tries.append((call.model, call.messages))
+                _lose(state, call)
             call.retries, call.last_retry = event.retry, f"{event.reason}: {event.message}"
             call.refused_wall, call.retry_wall = refused_wall, event.wall + event.wait_s
         case ev.CallFinished():
@@ -450,14 +455,28 @@ def _apply_call(
             cause = f", {event.cause}" if event.cause else ""
             call.failed = f"{event.reason}{cause}: {event.message}"
             if event.billed:
-                state.lost_tries.append((call.model, call.messages))
+                _lose(state, call)
+            state.reserved.pop(event.call, None)
             _set_word(instance, attempt, "wait", event.wall)
         case _:
             assert_never(event)
     return dirty
 
 
+def _lose(state: SessionState, call: CallState) -> None:
+    """Note a try of a call that may be billed although it brought no reply."""
+    state.lost_tries.append((call.model, call.messages))
+    state.assumed = state.assumed.plus(call.most)
+
+
 def _count(state: SessionState, event: ev.CallFinished, call: CallState) -> None:
+    state.reserved.pop(event.call, None)
+    counts = (event.usage.input_tokens, event.usage.output_tokens)
+    unknown = Spend(
+        max(0, call.most.tokens - sum(filter(None, counts))) if None in counts else 0,
+        call.most.usd if event.cost_usd is None else 0.0,
+    )
+    state.assumed = state.assumed.plus(unknown)
     state.input_tokens += event.usage.input_tokens or 0
     state.output_tokens += event.usage.output_tokens or 0
     if event.cost_usd is not None:

@@ -131,6 +131,20 @@ class Decision:
     wall: float
 
 
+class Spend(NamedTuple):
+    """Tokens and USD."""
+
+    tokens: int = 0
+    usd: float = 0.0
+
+    def plus(self, other: Spend) -> Spend:
+        """Returns the sum of both."""
+        return Spend(self.tokens + other.tokens, self.usd + other.usd)
+
+
+NOTHING = Spend()
+
+
 @compactable("messages", "turn")
 @dataclass(slots=True)
 class CallState:
@@ -155,6 +169,8 @@ class CallState:
     stop_reason: str = ""
     usage: Usage = field(default_factory=Usage)
     cost_usd: float | None = None
+    most: Spend = NOTHING
+    """See `CallStarted.most_tokens`."""
     seconds: float | None = None
     temperature: float | None = None
     served: ServedModel | None = None
@@ -476,6 +492,10 @@ class SessionState:
     cost_usd: float | None = None
     """Cost of the calls with a known price; `None` if there are none."""
     unpriced_calls: int = 0
+    assumed: Spend = NOTHING
+    """What budgets count besides, for calls whose usage is unknown and for lost tries."""
+    reserved: dict[str, Spend] = field(default_factory=dict)
+    """What budgets hold for the calls in progress, by call."""
     lost_tries: list[tuple[str, tuple[Message, ...]]] = field(default_factory=list)
     """Model and messages of each try that a provider may bill although it brought no reply."""
     system_messages: dict[Message, Message] = field(default_factory=dict)
@@ -489,6 +509,16 @@ class SessionState:
     """Events of unknown types, and unreadable lines."""
     owned: set[str] = field(default_factory=set, compare=False, repr=False)
     """Attempts that no other state shares (see `sessions.state.copying`)."""
+
+    @property
+    def counted(self) -> Spend:
+        """What budgets of tokens and USD count as spent."""
+        return Spend(self.input_tokens + self.output_tokens, self.cost_usd or 0.0).plus(self.assumed)
+
+    @property
+    def held(self) -> Spend:
+        """What budgets hold besides for the calls in progress."""
+        return Spend(*map(sum, zip(NOTHING, *self.reserved.values(), strict=True)))
 
     @property
     def device_s(self) -> float:

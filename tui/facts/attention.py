@@ -219,14 +219,14 @@ def _budget(state: SessionState) -> Iterator[Concern]:
     if started is None:
         return
     usd = None if started.budget_usd is None else started.budget_usd + state.added_usd
-    used_tokens = state.input_tokens + state.output_tokens
+    spent = state.counted
     attempts = sum(len(instance.attempts) for instance in state.instances.values())
     limits: list[tuple[float, float | None, str]] = [
-        (state.cost_usd or 0.0, usd, f"{money(state.cost_usd)} of {money(usd)}"),
+        (spent.usd, usd, f"{money(spent.usd)} of {money(usd)}"),
         (
-            used_tokens,
+            spent.tokens,
             started.budget_tokens,
-            f"{count(used_tokens)} of {count(started.budget_tokens or 0)} tokens",
+            f"{count(spent.tokens)} of {count(started.budget_tokens or 0)} tokens",
         ),
         (attempts, started.budget_attempts, f"{attempts} of {started.budget_attempts} attempts"),
         (

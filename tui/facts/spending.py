@@ -67,6 +67,10 @@ def session_spent_words(state: SessionState) -> str:
         return "no model was asked; nothing was spent"
     if state.started is not None and state.started.model.startswith("recorded:"):
         return f"{tokens} (as recorded); nothing was spent"
+    if state.started is not None and state.started.budget_tokens and state.assumed.tokens:
+        tokens += (
+            f", and {grouped(state.assumed.tokens)} that the provider did not count: the budget assumes them"
+        )
     if state.cost_usd is None:
         return f"{tokens}; cost unknown (no price configured)"
     unpriced = state.unpriced_calls

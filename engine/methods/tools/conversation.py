@@ -130,7 +130,7 @@ class Conversation:
                     return EndReason.ITERATIONS
             self._base = self._judged[-1] if self._judged else None
             self._take_in(reply, answers)
-            await self._end_idle()
+            await self._end_idle(reply.stop_reason if reply.is_cut else "")
         return EndReason.ITERATIONS
 
     async def _begin(self) -> None:
@@ -146,10 +146,10 @@ class Conversation:
         self._news += self._context.words
         self._replies = self._silent = 0
 
-    async def _end_idle(self) -> None:
-        """End an attempt for which the model brings no candidate."""
-        if self._attempt and (self._replies >= MOST_REPLIES or self._silent >= MOST_SILENT):
-            await self._context.judge("", "", unusable="no_eval")
+    async def _end_idle(self, cut: str) -> None:
+        """End an attempt for which the model brings no candidate. `cut` is the stop reason of a reply that was cut."""
+        if self._attempt and (cut or self._replies >= MOST_REPLIES or self._silent >= MOST_SILENT):
+            await self._context.judge("", "", unusable=cut or "no_eval")
             self._attempt = ""
             self._used += 1
 

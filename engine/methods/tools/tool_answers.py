@@ -197,7 +197,8 @@ def cut(text: str, most: int) -> str:
 
 def answer_measured(attempt: str, device: str, evaluation: Evaluation) -> MeasureAnswer:
     """Returns the times of a measurement."""
-    words = achieved(evaluation) if evaluation.verdict is Verdict.CORRECT else str(evaluation.verdict)
+    why = evaluation.error.first_line if evaluation.error is not None else str(evaluation.verdict)
+    words = achieved(evaluation) if evaluation.verdict is Verdict.CORRECT else why
     return MeasureAnswer(attempt, device, words, timed_rows(evaluation))
 
 

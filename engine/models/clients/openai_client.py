@@ -18,7 +18,8 @@ from .openai_wire import BROKEN, OpenAIWire
 from .streams import Beat, Ending, StreamItem, next_event, read_text
 
 STOP_REASONS = {"stop": "end", "tool_calls": "end", "length": "truncated"}
-
+CALL_BYTES = 1000
+"""Bytes for which each call of a tool counts besides its arguments."""
 REASONING = ("reasoning_content", "reasoning")
 """Names of streamed reasoning in compatible servers. Those with the first name want it back with the tool calls."""
 
@@ -75,13 +76,16 @@ async def translate_chunks(stream: AsyncIterable[object]) -> AsyncGenerator[Stre
         yield Piece("text", text := read_text(delta.get("content")))
         content += text
         reasoning += reasoning_of(delta, REASONING[0])
+        held = 0
         for part in delta.get("tool_calls") or ():
+            held += len(str(field(part, "function", "arguments") or ""))
             if add_part(calls, part):
+                yield Beat(CALL_BYTES)
                 yield Piece("text", arguments_of(calls[:-1]) + shown_name(calls[-1]["function"]["name"]))
         stop_reason = read_stop_reason(field(choice, "finish_reason"), STOP_REASONS) or stop_reason
         if stop_reason and chunk.get("usage") is not None:
             usage = usage_of(chunk["usage"])
-        yield Beat()
+        yield Beat(held)
     if stop_reason:
         yield Piece("text", arguments_of(calls))
         yield Ending(stop_reason, usage, model, turn_of(content, reasoning, calls))

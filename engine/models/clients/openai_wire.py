@@ -39,7 +39,7 @@ class OpenAIWire(SdkClient):
             "max_retries": 0,
             "timeout": httpx2.Timeout(None, connect=self._limits.connect_s),
             "default_headers": dict(access.headers),
-            "http_client": http_client(openai.DefaultAsyncHttpxClient),
+            "http_client": http_client(openai.DefaultAsyncHttpxClient, reply_bytes=self._limits.reply_bytes),
         }
         if spec.provider != "azure":
             return openai.AsyncOpenAI(api_key=access.key, base_url=access.url, **shared)

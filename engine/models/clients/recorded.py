@@ -11,7 +11,7 @@ from pathlib import Path
 import msgspec
 
 from engine.errors import ContextTooLong, RecordingExhausted
-from engine.models.client import Piece, Reply, Request
+from engine.models.client import Limits, Piece, Reply, Request, cut_at
 from engine.models.spec import ModelSpec, find_recording
 from sessions.recording import Recording, load_recording
 
@@ -31,11 +31,13 @@ class RecordedClient:
         recording: Recording,
         *,
         pieces_a_second: float | None = PIECES_A_SECOND,
+        reply_bytes: int = Limits().reply_bytes,
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
     ) -> None:
         """`pieces_a_second=None` plays each reply at once."""
         self.model = f"recorded:{recording.facts.name}"
         self.recording = recording
+        self._reply_bytes = reply_bytes
         self._handful = None if pieces_a_second is None else max(1, round(pieces_a_second * TICK_S))
         self._sleep = sleep
 
@@ -62,6 +64,7 @@ class RecordedClient:
             usage=recorded.usage,
             turn=recorded.turn,
         )
+        reply = bounded(reply, self._reply_bytes)
         pieces = pieces_of(reply)
         if self._handful is None:
             for piece in pieces:
@@ -77,12 +80,23 @@ class RecordedClient:
         """See `Client`; it has no connections."""
 
 
-def open_recorded(spec: ModelSpec, home_recordings: Path) -> RecordedClient:
+def bounded(reply: Reply, most: int) -> Reply:
+    """Returns the beginning of a reply of more than `most` bytes, without its tool calls; else the whole reply."""
+    reasoning, text = reply.reasoning.encode()[: most + 1], reply.text.encode()[: most + 1]
+    if len(reasoning) + len(text) <= most:
+        return reply
+    kept = (reasoning[:most], text[: max(0, most - len(reasoning))])
+    reasoning_words, words = (part.decode("utf-8", "ignore") for part in kept)
+    return Reply(words, reasoning_words, cut_at(most), reply.usage)
+
+
+def open_recorded(spec: ModelSpec, home_recordings: Path, limits: Limits) -> RecordedClient:
     """Returns the client of a recording; a person's own recording comes before a shipped one.
 
     Raises `UsageProblem` if there is none, `BadRecording` if it is damaged.
     """
-    return RecordedClient(load_recording(find_recording(spec.name, home_recordings)))
+    recording = load_recording(find_recording(spec.name, home_recordings))
+    return RecordedClient(recording, reply_bytes=limits.reply_bytes)
 
 
 def changed_templates(recorded: Mapping[str, str], current: Mapping[str, str]) -> tuple[str, ...]:

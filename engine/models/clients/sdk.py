@@ -10,10 +10,12 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from engine.errors import UsageProblem
 from engine.models.access import PROXIES
+
+from .streams import bounded_bytes
 
 PREFIXES = ("ANTHROPIC_", "OPENAI_", "AZURE_OPENAI_")
 CERTIFICATES = ("SSL_CERT_FILE", "SSL_CERT_DIR")
@@ -32,8 +34,10 @@ def hidden_variables() -> Iterator[None]:
         os.environ.update(hidden)
 
 
-def http_client(make: Callable[..., T]) -> T:
+def http_client(make: Callable[..., T], *, reply_bytes: int) -> T:
     """Returns an SDK's HTTP client that follows no redirect, because a redirect would forward prompts and key.
+
+    It bounds each answer (`bounded_bytes`), because the SDKs keep lines and bodies of any length.
 
     It has no limit of connections (the SDKs' own is 1,000): how many requests are sent at the same time is for `Gate` to say.
 
@@ -43,8 +47,13 @@ def http_client(make: Callable[..., T]) -> T:
     # A dependency of the SDKs, so it is installed with them.
     import httpx2
 
+    async def bound(response: Any) -> None:
+        is_stream = response.is_success and "text/event-stream" in response.headers.get("content-type", "")
+        read = response.aiter_bytes
+        response.aiter_bytes = lambda: bounded_bytes(read(), is_stream=is_stream, reply_bytes=reply_bytes)
+
     try:
-        return make(follow_redirects=False, limits=httpx2.Limits())
+        return make(follow_redirects=False, limits=httpx2.Limits(), event_hooks={"response": [bound]})
     except OSError as error:
         named = _set(CERTIFICATES) or "the system's certificates"
         raise UsageProblem(

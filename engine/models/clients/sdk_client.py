@@ -34,6 +34,8 @@ from .faults import from_status, from_transport, one_line, require_stream
 
 CHECK_S = 5.0
 """Longest wait for the answer to a free question about the model."""
+LONGEST_ANSWER = 4000
+"""Characters of a server's message that are read."""
 KEY_REFUSED = (401, 403)
 NO_TOOLS = re.compile(
     r"\btools?\b.*\b(support|requires?\b|enable)|\bsupport.*\btools?\b", re.IGNORECASE | re.DOTALL
@@ -224,7 +226,7 @@ def in_stream(code: object, kind: object, message: object, secrets: Sequence[str
 def server_message(error: Any) -> str:
     """Returns the server's own message, without the SDK's dump of the body."""
     message = field(error.body, "error", "message") or field(error.body, "message")
-    return message if isinstance(message, str) else str(error.message)
+    return (message if isinstance(message, str) else str(error.message))[:LONGEST_ANSWER]
 
 
 def split_system(messages: Sequence[Message]) -> tuple[str, list[Message]]:

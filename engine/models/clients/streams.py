@@ -10,10 +10,14 @@ from dataclasses import dataclass
 from typing import Any
 
 from engine.errors import TryAgain, UselessToRetry
-from engine.models.client import Limits, Piece, Reply
+from engine.models.client import Limits, Piece, Reply, cut_at
 from engine.models.tool_calls import Turn, keepable
 from sessions.events import ServedModel, Usage
 
+EVENT_SHARE = 4
+"""Most bytes of one event, for each byte of `reply_bytes`: JSON escapes characters, and an event may repeat the prompt."""
+STREAM_SHARE = 64
+"""Most bytes of a stream, for each byte of `reply_bytes`: an event of a few hundred bytes brings one token."""
 LAST_WORDS_S = 10.0
 """Time limit for token counts and the protocol's end, after the model's last piece."""
 
@@ -48,7 +52,14 @@ class Ending:
 
 @dataclass(frozen=True, slots=True)
 class Beat:
-    """A sign of life without content."""
+    """A sign of life without a piece."""
+
+    held: int = 0
+    """Bytes of tool calls that the client keeps of this event."""
+
+
+class StreamTooLong(Exception):
+    """A stream is longer than its size limit allows."""
 
 
 StreamItem = Piece | Ending | Beat
@@ -62,7 +73,9 @@ async def gather_reply(
     endpoint: str,
     parameters: dict[str, Any],
 ) -> Reply:
-    """Returns the complete reply of a stream; `parameters` were sent to the `endpoint`.
+    """Returns the reply of a stream; `parameters` were sent to the `endpoint`.
+
+    A reply is complete, or ends at `limits.reply_bytes` without its usage and tool calls (`Reply.is_cut`).
 
     Raises `TryAgain`: `silent` if the first piece or the next item is late, `cut` if the stream ends without its
     `Ending`. Raises `UselessToRetry` (`too_slow`) if the reply takes longer than `limits.reply_s`, because a retry
@@ -71,6 +84,7 @@ async def gather_reply(
     started = time.monotonic()
     spoken: dict[str, list[str]] = {"reasoning": [], "text": []}
     ending: Ending | None = None
+    left = limits.reply_bytes
     try:
         async with asyncio.timeout(limits.reply_s), aclosing(stream):
             while ending is None:
@@ -79,13 +93,19 @@ async def gather_reply(
                     case Piece(kind=kind, text=text):
                         if text:
                             # A lone surrogate is legal JSON, but a journal cannot store it.
-                            item = Piece(kind, text.encode("utf-8", "replace").decode())
+                            data = text.encode("utf-8", "replace")
+                            item = Piece(kind, data[:left].decode("utf-8", "ignore"))
                             spoken[kind].append(item.text)
                             on_piece(item)
+                            left -= len(data)
                     case Ending():
                         ending = item
-                    case Beat():
-                        continue
+                    case Beat(held=held):
+                        left -= held
+                if left < 0:
+                    ending = Ending(cut_at(limits.reply_bytes), Usage())
+    except StreamTooLong:
+        ending = Ending(cut_at(limits.reply_bytes), Usage())
     except TimeoutError:
         raise UselessToRetry(
             "too_slow", f"the reply took more than {limits.reply_s:g} s (limit reply_s)"
@@ -104,6 +124,28 @@ async def gather_reply(
         ),
         turn=keepable(ending.turn),
     )
+
+
+async def bounded_bytes(
+    chunks: AsyncGenerator[bytes, None], *, is_stream: bool, reply_bytes: int
+) -> AsyncGenerator[bytes, None]:
+    """Yield the decoded bytes of a server's answer, as far as its size limit allows.
+
+    Raises `StreamTooLong` if a stream, or one of its events, is too long. Any other answer ends at `reply_bytes`.
+    """
+    tail, total, event = b"", 0, 0
+    async with aclosing(chunks):
+        async for chunk in chunks:
+            # The empty line after an event may be spread over two chunks.
+            seen = tail + chunk
+            end = max(seen.rfind(b"\n\n"), seen.rfind(b"\n\r\n"))
+            event = event + len(chunk) if end < 0 else len(seen) - end
+            tail, total = seen[-3:], total + len(chunk)
+            if not is_stream and total > reply_bytes:
+                return
+            if event > EVENT_SHARE * reply_bytes or total > STREAM_SHARE * reply_bytes:
+                raise StreamTooLong
+            yield chunk
 
 
 async def next_event(

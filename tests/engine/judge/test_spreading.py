@@ -21,7 +21,7 @@ from harness.stages.evaluator import LocalEvaluator
 from harness.stages.modes import Attempt
 from harness.stages.timing.baselines import USUAL
 from sessions import Home, fold
-from sessions.events import EngineStarted, InstanceFinished, SessionFinished, WinnerMeasured
+from sessions.events import EngineStarted, InstanceFinished, MeasureAsked, SessionFinished, WinnerMeasured
 from sessions.store.attempt_commits import attempt_message, exam_files
 from sessions.store.reconcile import take_up
 from suites import Task, baseline_source, load_task
@@ -264,6 +264,27 @@ async def test_attempt_is_measured_again_on_request_after_the_end(tmp_path: Path
     assert [device for _, device in judge.measured] == ["1", "0", "1", "2", "2"]
     assert sorted(each.device for each in state.attempt("vector_add#1/1").spread) == ["0", "1", "2"]
     assert not state.measures
+
+
+async def test_measurement_that_fails_is_over(tmp_path: Path) -> None:
+    class Failing(GpuJudge):
+        async def measure(self, source: str, task: Task, *, device: str, on_stage: OnStage) -> Evaluation:
+            raise HarnessError("the process ended")
+
+    session_plan = plan(iterations=1, devices=("0", "1", "2"))
+    home, name = Home(tmp_path), "vector_add#1/1"
+    await play(home, scripted_model("correct 1.2"), session_plan=session_plan, judge=GpuJudge())
+    with take_up(home, session_plan.session) as recorder:
+        recorder.record(MeasureAsked(attempt=name, devices=("1", "9"), by="ann"))
+        recorder.record(EngineStarted(host="here", pid=2, resumed=True))
+        await run(shared(recorder, session_plan, scripted_model("correct"), Failing()))
+        state = recorder.state
+    assert not state.measures
+    assert [level for level, _ in state.notices] == ["error"] * 2
+    assert spread_lines(state.attempt(name)) == [
+        "GPU 1: cancelled: the process ended",
+        "GPU 9: cancelled: the session runs on 0, 1, 2 now",
+    ]
 
 
 @pytest.mark.parametrize(

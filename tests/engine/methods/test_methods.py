@@ -119,6 +119,11 @@ def test_direct_makes_one_attempt_without_reflection() -> None:
     assert corrected.roles == [Role.GENERATOR] * 2
 
 
+def test_reply_that_the_client_cut_is_not_asked_for_again() -> None:
+    [attempt] = run("direct", "endless").attempts
+    assert (attempt.roles, attempt.unusable) == ([Role.GENERATOR], "cut at 9 bytes")
+
+
 def test_reflexion_never_drops_its_line() -> None:
     attempts = run("reflexion", *["wrong"] * (TRAP + 3)).attempts
     assert [attempt.origin for attempt in attempts[1:]] == [Origin.REPAIR] * (TRAP + 2)

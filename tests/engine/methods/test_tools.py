@@ -42,7 +42,7 @@ from sessions.store.reconcile import take_up
 from suites import Task, baseline_source, load_task
 from tests.support.engine.engines import ScriptedJudge, candidate, cut, endings, plan, play, resume_to_end
 from tests.support.engine.live_engines import info_of, journal, plan_for, started, until_left
-from tests.support.engine.model_calls import WIRES, connected
+from tests.support.engine.model_calls import BRISK, WIRES, connected
 from tests.support.engine.model_server import Answer, Seen, calls, hangs, model_server, refuses, says
 from tests.support.waiting import wait_until
 
@@ -365,3 +365,11 @@ def test_a_killed_engine_goes_on_with_the_conversation_and_a_real_judge(home: Ho
     assert verdicts(fold(events)) == ["wrong", "correct"]  # type: ignore[arg-type]
     assert len([event for event in events if isinstance(event, AttemptJudged)]) == 2
     assert "amdgcn for gfx942" in server.requests[-1].prompt
+
+
+async def test_attempt_of_a_reply_that_the_client_cut_ends_at_once(home: Home) -> None:
+    limits = msgspec.structs.replace(BRISK, reply_bytes=2000)
+    async with connected("openai", says("wait, " * 1000), limits=limits) as (client, server):
+        events = await play(home, client, session_plan=plan(method="tools", iterations=1))
+    assert [made.unusable for made in events if isinstance(made, CandidateProposed)] == ["cut at 2,000 bytes"]
+    assert (endings(events), len(server.requests)) == (["iterations"], 1)

@@ -8,7 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from engine.reply.candidate import Candidate, Unusable, fenced_blocks, read_reply
+from engine.models.client import cut_at
+from engine.reply.candidate import Candidate, Unusable, fenced_blocks, read_reply, strategy_of
 
 MODULE = "import triton\n\n\ndef softmax(x):\n    return x\n"
 SECOND_MODULE = "def softmax(x):\n    return -x\n"
@@ -128,6 +129,34 @@ def test_join_that_python_refuses_is_not_made() -> None:
 
 def test_whole_module_in_a_truncated_reply_counts() -> None:
     assert source_of(fenced(MODULE) + "In conclusion, thi", "truncated") == MODULE
+
+
+def test_reply_that_the_client_cut_gives_its_last_whole_block() -> None:
+    repeated = fenced(SECOND_MODULE) + "Better:\n```python\n" + MODULE[:30]
+    assert source_of(repeated, cut_at(2000)) == SECOND_MODULE
+    for reply in (
+        "",
+        "<think>hmm, so",
+        "```python\n" + MODULE[:30],
+        "```python\n```\nwait",
+        fenced("x = 1\n") * 2,
+    ):
+        assert reason_of(reply, cut_at(2000)) == "cut at 2,000 bytes"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "~" * 10**6 + "`",
+        "```" + " " * 10**6 + "`",
+        "a</think>" + "<think>" * 10**5,
+        "# a" + " " * 10**6 + "b",
+    ],
+)
+def test_odd_reply_of_a_million_characters_is_read_in_a_moment(text: str) -> None:
+    # A search with backtracking takes hours.
+    assert isinstance(read_reply(text, ["softmax"]), Unusable)
+    assert strategy_of(text) == ""
 
 
 def test_single_block_goes_to_the_judge_unchecked() -> None:

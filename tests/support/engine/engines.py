@@ -47,8 +47,8 @@ def candidate(verdict: str, mark: str) -> str:
 
 
 def answer_of(verdict: str, mark: str) -> str:
-    """Return a reply with a candidate for `verdict`; `prose` gives a reply without code."""
-    if verdict == "prose":
+    """Return a reply with a candidate for `verdict`; `prose` and `endless` give a reply without code."""
+    if verdict in ("prose", "endless"):
         return f"I would rather talk about {mark}."
     return f"## Strategy\n\nIdea {mark}.\n\n```python\n{candidate(verdict, mark)}```\n"
 

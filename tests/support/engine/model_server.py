@@ -68,6 +68,8 @@ class Answer:
     raw: bytes | None = None
     """Send these bytes as the body."""
     content_type: str = "text/event-stream"
+    endless: bytes = b""
+    """Send these bytes for ever, after `raw`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -274,7 +276,7 @@ class Handler(BaseHTTPRequestHandler):
         self.send_header("transfer-encoding", "chunked")
         self.end_headers()
         if answer.raw is not None:
-            self.write(answer.raw)
+            self.write(answer.raw or answer.endless)
         else:
             frames = frames_of(wire, answer, body)
             if answer.odd:
@@ -296,6 +298,8 @@ class Handler(BaseHTTPRequestHandler):
             if answer.lingers:
                 self.hang()
                 return
+        while answer.endless and not self.model.closing.is_set():
+            self.write(answer.endless)
         self.wfile.write(b"0\r\n\r\n")
 
     def write(self, data: bytes) -> None:

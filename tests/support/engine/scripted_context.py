@@ -13,6 +13,7 @@ from engine.corpus.retrieval import Corpus
 from engine.methods import Review, Start
 from engine.methods.orders import Orders
 from engine.models import Reply, Tool
+from engine.models.client import cut_at
 from engine.prompting.baseline_facts import BaselineFacts
 from engine.tuning.rungs import PlannedRung
 from harness import Evaluation, Target, target
@@ -39,6 +40,7 @@ class ScriptedAttempt:
     origin: Origin
     base: str | None
     calls: list[tuple[Role, tuple[Message, ...]]] = field(default_factory=list)
+    unusable: str = ""
     evaluation: Evaluation | None = None
     reviewed: bool = False
     judged_before: list[frozenset[int]] = field(default_factory=list)
@@ -72,7 +74,8 @@ class World:
 class ScriptedContext:
     """`Context` whose attempt n ends with verdict n.
 
-    A verdict is a verdict of `ScriptedJudge`, `prose`, or `turned_down` (rejected by a person).
+    A verdict is a verdict of `ScriptedJudge`, `prose`, `endless` (the client cuts the reply), or `turned_down` (rejected by a
+    person).
     """
 
     def __init__(self, *verdicts: str, why: str = "too clever", options: MethodOptions | None = None) -> None:
@@ -168,10 +171,11 @@ class ScriptedContext:
         if role is Role.REFLECTOR:
             return Reply(text=f"Cause {mark}.")
         verdict = "correct" if self._verdict == "turned_down" else self._verdict
-        return Reply(text=answer_of(verdict, mark))
+        return Reply(text=answer_of(verdict, mark), stop_reason=cut_at(9) if verdict == "endless" else "end")
 
     async def judge(self, source: str, strategy: str, *, unusable: str = "") -> Evaluation:
         """See `Context`."""
+        self._attempt.unusable = unusable
         evaluation = await self.world.judge.evaluate(source, self.task, on_stage=_ignore)
         self._attempt.evaluation = evaluation
         return evaluation

@@ -89,6 +89,23 @@ def test_tokens_where_no_price_is_known() -> None:
     assert "2.45k of 10k tokens" in header(log, 158)
 
 
+def test_budget_is_shown_as_it_counts() -> None:
+    log = fleets.opened(budget_usd=None, budget_tokens=100_000)
+    name = "softmax#1/1"
+    log.add(ev.AttemptStarted(attempt=name, origin=ev.Origin.FRESH))
+    for call in (f"{name}/generator/{number}" for number in (1, 2, 3)):
+        log.add(
+            ev.CallStarted(
+                call=call, attempt=name, role=ev.Role.GENERATOR, model="m", messages=(), most_tokens=32_116
+            )
+        )
+    assert "0 of 100k tokens + 96.3k held" in header(log, 158)
+    log.add(ev.CallRetried(call=call, reason="cut", message="", wait_s=1, retry=1, billed=True))
+    log.add(ev.CallFailed(call=call, reason="gave_up", message="", billed=True))
+    log.add(ev.CallFinished(call=f"{name}/generator/1", text="x"))
+    assert "96.3k of 100k tokens + 32.1k held" in header(log, 158)
+
+
 def test_calls_without_a_price_are_counted() -> None:
     log = fleets.opened()
     fleets.judge(log, "softmax#1/1", fleets.measured(1.2), usd=0.5)
