@@ -49,7 +49,7 @@ class Lineage:
     line: JudgedCandidate | None = None
     """The candidate being repaired."""
     failures: int = 0
-    """JudgedCandidates in a row on this line; an iteration without code counts."""
+    """Failures in a row on this line; an iteration without code counts."""
     given_up: list[JudgedCandidate] = field(default_factory=list)
     """The last candidate of each line that was dropped, oldest first."""
     unusable: str = ""

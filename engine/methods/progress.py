@@ -17,7 +17,7 @@ from sessions.events import Origin, Role
 from .history import History
 
 TRAP = 5
-"""JudgedCandidates in a row after which a line is dropped: GEAK's `max_perf_debug_num`."""
+"""Failures in a row after which a line is dropped: GEAK's `max_perf_debug_num`."""
 
 
 class Move(Enum):
@@ -48,7 +48,7 @@ class Progress:
     line: JudgedCandidate | None = None
     """The candidate being repaired."""
     failures: int = 0
-    """JudgedCandidates in a row on this line; an iteration without code counts."""
+    """Failures in a row on this line; an iteration without code counts."""
     given_up: list[JudgedCandidate] = field(default_factory=list)
     """The last candidate of each line that was dropped, oldest first."""
     escaping: bool = False

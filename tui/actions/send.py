@@ -24,16 +24,16 @@ from tui.diagnostics import Complaint
 ENDS_WITHIN_S = 60.0
 
 
-async def give(home: Home, session: str, name: str, **arguments: Any) -> None:
+async def give(home: Home, session: str, name: str, **arguments: Any) -> int | None:
     """Give the command of an action in this person's name; new work starts an engine if none runs.
 
-    The command's event is on disk when this returns; a refusal is a one-line error.
+    Returns the number of the command's event; `None` if an earlier command does the same, and for a decision at rest. The command's event is on disk when this returns; a refusal is a one-line error.
     """
     request = Request(command=name, by=login_name(), **arguments)
     if home.live(session).running:
         answer = await send(home, session, name, by=request.by, **arguments)
         if answer.ok:
-            return
+            return answer.seq
         if answer.error != ENDING:
             raise Complaint(answer.error or f"the engine of {session} refused to {name} and gave no reason")
         await _wait_for_end(home, session)
@@ -42,8 +42,9 @@ async def give(home: Home, session: str, name: str, **arguments: Any) -> None:
         # Before the event is recorded: a session that cannot be resumed must not be opened again.
         await asyncio.to_thread(plan_at_rest, home, session)
         require_private(home)
+    number = None
     try:
-        await asyncio.to_thread(_record, home, session, request)
+        number = await asyncio.to_thread(_record, home, session, request)
     except AlreadyAsked as refusal:
         if not opens:
             raise Complaint(str(refusal)) from refusal
@@ -52,6 +53,7 @@ async def give(home: Home, session: str, name: str, **arguments: Any) -> None:
         raise Complaint(str(refusal)) from refusal
     if opens:
         await asyncio.to_thread(resume, home, session)
+    return number
 
 
 async def _wait_for_end(home: Home, session: str) -> None:
@@ -63,12 +65,12 @@ async def _wait_for_end(home: Home, session: str) -> None:
         await asyncio.sleep(0.1)
 
 
-def _record(home: Home, session: str, request: Request) -> None:
+def _record(home: Home, session: str, request: Request) -> int | None:
     decision = decision_of(request)
-    if decision is not None:
-        decide(home, session, decision)
-    else:
-        record_at_rest(home, session, request)
+    if decision is None:
+        return record_at_rest(home, session, request).seq
+    decide(home, session, decision)
+    return None
 
 
 def plan_at_rest(home: Home, session: str) -> SessionPlan:

@@ -307,7 +307,7 @@ class Cockpit(Viewer, inherit_bindings=False):
 
     def _show_outside(self) -> None:
         feed = self.feed
-        if feed is not None and feed.live is not None:
+        if feed is not None and feed.live is not None and not feed.is_over:
             waiting = {attempt.attempt for attempt in feed.state.attempts() if attempt.waiting}
             self._outside.show(feed.session, frozenset(waiting))
 
@@ -378,7 +378,7 @@ class Cockpit(Viewer, inherit_bindings=False):
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         """Copying only where there is something to copy."""
         if action == "command_line":
-            # It has priority, so that no key typed after it reaches the screen; text that is typed keeps its colons.
+            # Text that is typed keeps its colons.
             return not isinstance(self.screen, ModalScreen) and not isinstance(self.focused, Input)
         if action == "copy":
             return hasattr(self.focused, "copy_text") or bool(self.screen.get_selected_text())

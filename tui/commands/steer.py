@@ -86,7 +86,7 @@ def _obey(action: Action, session: str, **values: Any) -> None:
     opened = open_session(session)
     home, name = opened
     before = accepted_kernels(home) if action.name == "accept" else {}
-    asyncio.run(give(home, name, action.name, **fields))
+    number = asyncio.run(give(home, name, action.name, **fields))
     about = str(values.get("instance") or values.get("attempt") or values.get("gpu") or "")
     text = further_words(values["iterations"], values["budget_usd"]) if action.takes is Takes.NUMBER else ""
     done = done_words(action, f"{about} of {name}" if about else name, text=text or values.get("text", ""))
@@ -99,7 +99,8 @@ def _obey(action: Action, session: str, **values: Any) -> None:
                 done += _replaced(before.get(task), name, about)
                 done += f"; all accepted kernels: git clone -b accepted {home.store}"
         case "fork" | "edit":
-            done += f": {list(opened.state.forks)[-1]}"
+            # Another person may have forked since.
+            done += f": {next(key for key, fork in opened.state.forks.items() if fork.seq == number)}"
         case "pause":
             done += f"; end the pause with: wavedeck unpause {name} {values['instance']}".rstrip()
         case "stop":

@@ -141,7 +141,7 @@ def ended_words(state: SessionState, now_wall: float, *, crashed: bool) -> str:
 
 
 def waiting_words(state: SessionState, attempt: AttemptState, now_wall: float) -> str:
-    """Return `waits 4:10: 1.84x, own gain +6 %, not examined`."""
+    """Return `waits 4:10: 1.84x, own gain +6 %, not examined`; in a session that was stopped, `not decided: ...`."""
     speed = attempt_speed(attempt)
     figures = ["not measured"]
     if speed is not None:
@@ -155,7 +155,8 @@ def waiting_words(state: SessionState, attempt: AttemptState, now_wall: float) -
         Confirmation.NOT_EXAMINED: "not examined",
     }
     since = attempt.waiting_wall or attempt.judged_wall
-    return f"waits {clock(now_wall - since)}: {', '.join([*figures, examined[attempt.confirmation]])}"
+    waits = f"waits {clock(now_wall - since)}" if state.stopped is None else "not decided"
+    return f"{waits}: {', '.join([*figures, examined[attempt.confirmation]])}"
 
 
 def foreign_words(device: DeviceState, session: str) -> str:

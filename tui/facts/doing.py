@@ -42,8 +42,9 @@ def doing(state: SessionState, instance: InstanceState) -> Doing:
     """Return what an instance does now; what a person asked for comes first."""
     if not instance.finished and instance.key in state.retired:
         return Doing(".", "stopping", "warn")
-    if state.stopped is not None and not instance.finished and instance.word != "person":
-        return Doing("s", "stopped", "dim")
+    if state.stopped is not None and not instance.finished:
+        waits = instance.word == "person"
+        return Doing("s", "not decided" if waits else "stopped", "warn" if waits else "dim")
     asked = {split_attempt(measure.attempt).instance for measure in state.measures}
     if instance.word in ("wait", "done") and instance.key in asked:
         return Doing("t", "judge: timing", "busy")

@@ -9,7 +9,7 @@ from dataclasses import replace
 from sessions import AttemptState, InstanceState, SessionState
 from sessions import events as ev
 from sessions.events import AnyEvent
-from sessions.names import instance_key, short_task, stage_word
+from sessions.names import instance_key, short_task, split_attempt, split_call, stage_word
 from sessions.state.folding import apply_and_compact
 from suites.source.python_source import source_lines
 from tui.diagnostics import one_line
@@ -62,13 +62,15 @@ class Narrator:
             case ev.EngineStarted():
                 return "session", "starting the judge"
             case ev.CallRetried():
-                return event.call.partition("/")[0], (
+                return split_attempt(split_call(event.call).attempt).instance, (
                     f"asks again in {duration(event.wait_s)} ({event.reason}: {event.message})"
                 )
             case ev.CallFailed():
                 self._failure = f"{event.reason}: {event.message}"
                 reason = f"{event.reason}, {event.cause}" if event.cause else event.reason
-                return event.call.partition("/")[0], f"no reply ({reason}): {event.message}"
+                return split_attempt(
+                    split_call(event.call).attempt
+                ).instance, f"no reply ({reason}): {event.message}"
             case ev.CandidateProposed():
                 return event.attempt, self._proposed(event)
             case ev.CandidateWithdrawn():

@@ -18,7 +18,7 @@ def serve(
     sandbox: tuple[Layer, ...],
     answer: Callable[[RequestMessage, tuple[int, ...]], WorkerAnswer],
 ) -> None:
-    """WorkerAnswer requests until the other side closes the channel. An exception of our own code is an answer too."""
+    """Answer requests until the other side closes the channel. An exception of our own code is an answer too."""
     tell(channel, "", Hello(sandbox=sandbox))
     while True:
         try:

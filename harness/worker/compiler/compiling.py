@@ -24,7 +24,7 @@ from .compiler import compile_candidate, prepare
 
 
 def main(channel: Channel, spawn: Spawn) -> None:
-    """WorkerAnswer one `Compile`, with an `Alive` after each config of an autotuned kernel.
+    """Answer one `Compile`, with an `Alive` after each config of an autotuned kernel.
 
     Then wait: the engine copies files from the scratch folder, which ends with this process.
     """

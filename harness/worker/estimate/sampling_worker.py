@@ -37,7 +37,7 @@ _READERS = (torch.Tensor.tolist, torch.Tensor.numpy, torch.Tensor.__array__)
 
 
 def main(channel: Channel, spawn: Spawn) -> None:
-    """WorkerAnswer one `SampleCases` request with a report for each case."""
+    """Answer one `SampleCases` request with a report for each case."""
     file = Path(spawn.scratch) / candidate_trace.NAME
 
     def answer(message: RequestMessage, _: tuple[int, ...]) -> WorkerAnswer:

@@ -114,7 +114,7 @@ class Seats:
         self._seats: dict[int, Timer] = {}
 
     def answer(self, message: RequestMessage, descriptors: tuple[int, ...]) -> WorkerAnswer:
-        """WorkerAnswer a request to one seat, or empty all of them."""
+        """Answer a request to one seat, or empty all of them."""
         if not isinstance(message.request, Clear):
             timer = self._seats.setdefault(message.seat, Timer(self._scratch, self._device))
             return timer.answer(message.request, descriptors)
@@ -159,7 +159,7 @@ class Timer:
         """The most threads seen running after calls."""
 
     def answer(self, request: WorkerRequest, descriptors: tuple[int, ...]) -> WorkerAnswer:
-        """WorkerAnswer one request. An exception of the source becomes an answer too."""
+        """Answer one request. An exception of the source becomes an answer too."""
         try:
             match request:
                 case Load():

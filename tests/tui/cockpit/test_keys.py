@@ -134,6 +134,23 @@ async def test_redraw_and_ctrl_c_stop_nothing_and_keys_typed_at_once_after_a_col
         assert decider.decisions == []
 
 
+def type_at_once(app: Cockpit, *keys: str) -> None:
+    """Send keys as a slow connection does: all of them before the cockpit acts on the first."""
+    for key in keys:
+        app.post_message(events.Key(key, key if len(key) == 1 else None))
+
+
+async def test_keys_that_arrive_together_act_one_after_the_other() -> None:
+    decider = RecordingDecider()
+    async with on_fleet(running(), decider=decider) as (pilot, app):
+        type_at_once(app, "enter", "r", "a", "x", "backspace", "l", "enter", "escape", "l", "A", "escape")
+        await until(
+            pilot, lambda: decider.decisions == [(SESSION, "softmax#1/3", False, "al")], "the decision"
+        )
+        await until(pilot, lambda: isinstance(app.screen, FleetScreen), "Fleet")
+        assert app.screen.steered_instance.key == "softmax#2"
+
+
 async def test_keys_copy_a_line_that_runs_the_attempt_again_and_export_it(
     home: Home, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

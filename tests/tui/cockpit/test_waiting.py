@@ -25,8 +25,8 @@ from tui.cockpit.screens.agent.agent import AgentScreen
 from tui.cockpit.screens.fleet.fleet import FleetScreen
 from tui.cockpit.screens.review.review import ReviewScreen
 from tui.cockpit.widgets.bar import Bar
-from tui.facts.attention import attention
-from tui.facts.doing import preparing
+from tui.facts.attention import attention, waiting_words
+from tui.facts.doing import doing, preparing
 from tui.print.narrate import Narrator
 
 
@@ -220,6 +220,27 @@ async def test_verdict_names_keys_of_a_decision_only_where_they_work(*, readonly
         await pilot.press("w", "enter")
         await until(pilot, lambda: isinstance(app.screen, AgentScreen), "an instance")
         assert app.screen.page.text.splitlines()[0] == words
+
+
+async def test_stopped_session_waits_for_no_person() -> None:
+    log = two_waiting()
+    state = fold(log.events)
+    waiting = next(attempt for attempt in state.attempts() if attempt.waiting)
+    assert "waits" in waiting_words(state, waiting, log.wall)
+    log.add(ev.EngineStopped(reason="stopped by ann"))
+    state = fold(log.events)
+    instance = next(key for key in state.instances if waiting.attempt.startswith(f"{key}/"))
+    assert doing(state, state.instances[instance]).word == "not decided"
+    assert waiting_words(state, state.attempt(waiting.attempt), log.wall).startswith("not decided: ")
+    async with on_fleet(log.events) as (pilot, app):
+        assert "waits" not in picture(app).lower()
+        await pilot.press("w", "enter")
+        await until(pilot, lambda: isinstance(app.screen, AgentScreen), "an instance")
+        assert app.screen.page.text.splitlines()[0] == "? not decided: a accepts, r rejects"
+        assert "waits" not in picture(app).lower()
+        await pilot.press("V")
+        await until(pilot, lambda: isinstance(app.screen, ReviewScreen), "Review")
+        assert "stopped before your decision" in picture(app)
 
 
 async def test_header_names_a_session_without_events() -> None:

@@ -2,12 +2,21 @@
 
 from __future__ import annotations
 
+from typing import Any
+
+import pytest
+
+from engine.process.commands import record_at_rest
+from engine.process.control import Request
 from harness import Verdict
 from sessions import Home, fold
 from sessions.catalog import journal_of
-from sessions.events import AnyEvent, WaitingForPerson
+from sessions.events import AnyEvent, CallFailed, WaitingForPerson
 from tests.support.command_line import Shell, one_line
 from tests.support.sessions import stored_sessions as stored
+from tui.actions.line import Order
+from tui.cockpit.desk.desk import destination
+from tui.cockpit.desk.messages import OpenInstance
 from tui.print.narrate import Narrator
 
 
@@ -29,6 +38,33 @@ def test_command_to_a_stopped_session_is_kept_for_its_resume(shell: Shell, home:
     lines = "\n".join(narrated(events)[-3:])
     for words in ("Use wide loads.", "paused by", "retired by"):
         assert words in lines
+
+
+def test_each_person_is_told_the_instance_of_their_own_fork(
+    shell: Shell, home: Home, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stored.stopped(home)
+
+    async def give(home: Home, session: str, name: str, **arguments: Any) -> int:
+        numbers = [
+            record_at_rest(home, session, Request(command=name, by=by, **arguments)).seq
+            for by in ("ann", "kim")
+        ]
+        return numbers[0]
+
+    monkeypatch.setattr("tui.commands.steer.give", give)
+    done = shell("fork", stored.FIRST, "softmax#1/1")
+    forks = list(fold(journal_of(home, stored.FIRST).events).forks)
+    assert f": {forks[0]};" in done.err
+    assert forks[1] not in done.err
+
+
+def test_lines_name_instances_of_tasks_with_a_suite() -> None:
+    call = "own/rms#1/2/generator/1"
+    event = CallFailed(call=call, reason="gave_up", message="no reply")
+    assert "own/rms#1 " in narrated([event])[0]
+    assert destination(Order("show", text="own/rms#1/2")) == OpenInstance("own/rms#1", 2)
+    assert destination(Order("show", text="own/rms#1")) == OpenInstance("own/rms#1")
 
 
 def test_impossible_command_is_refused_in_one_line(shell: Shell, home: Home) -> None:

@@ -41,10 +41,11 @@ def away_words(state: SessionState, seq: int) -> str:
         for instance in state.instances.values()
     )
     waiting = sum(attempt.waiting for attempt in state.attempts())
+    waits = "not decided" if state.stopped else "waits for you" if waiting == 1 else "wait for you"
     parts = [
         counted(len(attempts), "attempt") if attempts else "",
         counted(bests, "new best") if bests else "",
-        f"{waiting} {'waits' if waiting == 1 else 'wait'} for you" if waiting else "",
+        f"{waiting} {waits}" if waiting else "",
     ]
     return f"while you were away: {', '.join(filter(None, parts))}" if seq and attempts else ""
 

@@ -44,13 +44,16 @@ class AttemptStep(NamedTuple):
     """The pane that shows this step: `code` or `verdict`; empty if its text is here."""
 
 
-def steps_of(attempt: AttemptState) -> list[AttemptStep]:
-    """Return the steps of an attempt so far. Reasoning and reply of its latest call are open."""
+def steps_of(attempt: AttemptState, *, stopped: bool = False) -> list[AttemptStep]:
+    """Return the steps of an attempt so far. Reasoning and reply of its latest call are open.
+
+    `stopped`: no engine runs that waits for a decision.
+    """
     steps: list[AttemptStep] = []
     code = written_code(attempt)
     for call in attempt.calls:
         steps += _call_steps(call, code, is_latest=call is attempt.calls[-1])
-    steps += _judge_steps(attempt)
+    steps += _judge_steps(attempt, stopped=stopped)
     return steps or [AttemptStep("none", "nothing yet", "no call of a model has started", style="dim")]
 
 
@@ -123,7 +126,7 @@ def _reply(call: CallState, code: str | None) -> Iterator[tuple[str, str]]:
         yield name, text
 
 
-def _judge_steps(attempt: AttemptState) -> Iterator[AttemptStep]:
+def _judge_steps(attempt: AttemptState, *, stopped: bool) -> Iterator[AttemptStep]:
     key = attempt.attempt
     if attempt.evaluation is None and attempt.stage:
         yield AttemptStep(
@@ -143,7 +146,8 @@ def _judge_steps(attempt: AttemptState) -> Iterator[AttemptStep]:
             f"{key} decision", "decision", facts, style="" if attempt.decision.accepted else "bad"
         )
     elif attempt.waiting:
-        yield AttemptStep(f"{key} decision", "decision", "waits for you", style="warn")
+        words = "not decided" if stopped else "waits for you"
+        yield AttemptStep(f"{key} decision", "decision", words, style="warn")
 
 
 def sweep_text(attempt: AttemptState) -> str:

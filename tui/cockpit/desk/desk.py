@@ -357,7 +357,8 @@ def destination(order: Order) -> Message | None:
         case "latency":
             return OpenLatency(order.attempt)
         case "show":
-            key, _, number = order.text.partition("/")
-            return OpenInstance(key, int(number) if number.isdecimal() else None)
+            key, _, number = order.text.rpartition("/")  # the task's suite ends in a slash too
+            is_attempt = "#" in key and number.isdecimal()
+            return OpenInstance(key, int(number)) if is_attempt else OpenInstance(order.text, None)
         case name:
             return SCREENS[name]() if name in SCREENS else None

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from os.path import commonprefix
 from typing import ClassVar
 
-from textual import events, on
+from textual import on
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Horizontal, Vertical
@@ -49,27 +49,6 @@ class LinePrompt(ClosesOnce, ModalScreen[str | None]):
         self._about = about
         self._changed = changed
         self._complete = complete
-        self._early = ""
-        """Keys that came before the line was there."""
-
-    def on_mount(self) -> None:
-        """Add what the person typed before the line was there."""
-        if self._early:
-            self._add(self._early)
-
-    def on_key(self, event: events.Key) -> None:
-        """Take a key that came before the line got the focus: over a slow connection a whole word comes at once."""
-        if self.focused is None and event.is_printable and event.character:
-            event.stop()
-            if self.is_mounted:
-                self._add(event.character)
-            else:
-                self._early += event.character
-
-    def _add(self, text: str) -> None:
-        line = self.query_one(Input)
-        line.value += text
-        line.cursor_position = len(line.value)
 
     def compose(self) -> ComposeResult:
         with Vertical(id="prompt"):

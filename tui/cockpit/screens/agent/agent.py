@@ -163,7 +163,7 @@ Brackets are around the attempt that all panes are about.
         if name != self._shown:
             self._shown = name
             view.restart(follows=is_live)
-        view.show_steps(steps_of(attempt) if attempt is not None else ())
+        view.show_steps(steps_of(attempt, stopped=self.feed.is_over) if attempt is not None else ())
         hold = ", held: f follows" if is_live and not view.following else ""
         set_title(view, escaped(f"steps {attempts.short_name(name)}{hold}" if name else "steps"))
 
@@ -213,6 +213,7 @@ Brackets are around the attempt that all panes are about.
             self.tabbed,
             self.feed.session,
             self._can_act,
+            self.feed.is_over,
             code.chosen_error,
         )
 

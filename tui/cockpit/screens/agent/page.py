@@ -60,6 +60,8 @@ class PageSubject(NamedTuple):
     session: str = ""
     can_act: bool = True
     """False in a replay or a view for reading only, where no key decides."""
+    stopped: bool = False
+    """True if no engine runs that waits for a decision."""
     chosen_error: int | None = None
     """The line of the candidate that a person went to last, of those that the error names."""
 

@@ -110,7 +110,14 @@ def _decision(subject: PageSubject, width: int) -> list[Line]:
     if decision is not None:
         text = f"{vocabulary.decision_mark(subject.attempt)} {dated_decision(decision)}"
         return paragraph(text, width, "" if decision.accepted else "bad")
-    words = "? waits for you: a accepts, r rejects" if subject.can_act else "? waits for a person's decision"
+    words = (
+        "? not decided"
+        if subject.stopped
+        else "? waits for you"
+        if subject.can_act
+        else "? waits for a person's decision"
+    )
+    words += ": a accepts, r rejects" if subject.can_act else ""
     return [line(words, "warn")] if subject.attempt.waiting else []
 
 

@@ -175,6 +175,10 @@ def about(attempt: AttemptState, room: int) -> str:
 
 def standing_words(state: SessionState, attempt: AttemptState, instance: InstanceState) -> Span:
     """Return whether the instance waits for the decision: `softmax#3 WAITS for your decision`, or its state."""
+    if attempt.waiting and state.stopped is not None:
+        return Span(
+            f"{instance.key} stopped before your decision; it follows it after `wavedeck resume`", "warn"
+        )
     if attempt.waiting:
         return Span(f"{instance.key} WAITS for your decision", "warn")
     if instance.finished is not None:
