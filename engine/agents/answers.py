@@ -12,6 +12,7 @@ from engine.methods.tools.tool_answers import (
     MeasureAnswer,
     ProfileAnswer,
     TaskAnswer,
+    TasksAnswer,
     VerdictAnswer,
     answer_about,
     answer_best,
@@ -30,6 +31,7 @@ __all__ = [
     "MeasureAnswer",
     "ProfileAnswer",
     "TaskAnswer",
+    "TasksAnswer",
     "VerdictAnswer",
 ]
 

@@ -23,6 +23,7 @@ from engine.agents.answers import (
     MeasureAnswer,
     ProfileAnswer,
     TaskAnswer,
+    TasksAnswer,
     VerdictAnswer,
     best_answer,
     evaluations_left,
@@ -45,13 +46,15 @@ from harness import target
 from harness.assembly.code_texts import NoText
 from harness.node.selection import select_devices, targets_for
 from harness.stages.timing.baselines import timing_baseline
+from harness.wire.device import is_cpu
+from harness.wire.errors import NoIdleDevice
 from sessions import JournalTail, SessionState
 from sessions.home import Home
 from sessions.names import attempt_name, full_task, instance_key, split_attempt
 from sessions.state.folding import apply_and_compact
 from sessions.state.state import AttemptState
 from sessions.store.compiler_texts import read_text
-from suites import Task, load_task
+from suites import Task, load_suite, load_task, suite_names
 
 ANSWER_S = 200.0
 """A call is answered before: Codex and Claude Code give up calls after 300 s."""
@@ -198,6 +201,26 @@ class Desk:
         joined.listener.heard = max(
             (command.seq for command in joined.state.commands if command.seq <= answered), default=0
         )
+
+    @property
+    def has_gpu(self) -> bool:
+        """True if the desk's sessions run on a GPU, so that they can measure and profile."""
+        joined = next((session.state.started for session in self._sessions.values()), None)
+        if joined is not None:
+            return not all(map(is_cpu, joined.devices))
+        try:
+            return any(device.kind != "cpu" for device in select_devices(self._rules.plan.devices))
+        except NoIdleDevice:
+            return True
+
+    def tasks(self) -> TasksAnswer:
+        """Returns the tasks that the agent may work on; of public benchmarks only those that the person named."""
+        registry = self._home.suites
+        every = [
+            task for name in suite_names(registry=registry) for task in load_suite(name, registry=registry)
+        ]
+        named = [load_task(name, registry=registry) for name in self._rules.tasks]
+        return TasksAnswer({task.short_id: task.title for task in named or every})
 
     def task(self, name: str) -> TaskAnswer:
         """Returns the facts of a task."""
@@ -367,7 +390,12 @@ class Desk:
             await session.command("leave", instance=session.key)
         best = best_of_agent(session.state, session.key)
         answer = self._answer(session, best.attempt if best is not None else attempt_name(session.key, 1))
-        return replace(answer, next="submitted: a person decides about the best attempt")
+        started = session.state.started
+        by_person = started is not None and started.review == "manual"
+        follows = (
+            "a person decides about the best attempt" if by_person else "the best attempt is your result"
+        )
+        return replace(answer, next=f"submitted: {follows}")
 
     async def close(self) -> None:
         """End the work in each session that this desk started: the agent is gone. What was sent is still judged."""

@@ -27,7 +27,8 @@ ENDS_WITHIN_S = 60.0
 async def give(home: Home, session: str, name: str, **arguments: Any) -> int | None:
     """Give the command of an action in this person's name; new work starts an engine if none runs.
 
-    Returns the number of the command's event; `None` if an earlier command does the same, and for a decision at rest. The command's event is on disk when this returns; a refusal is a one-line error.
+    Returns the number of the command's event; `None` if an earlier command does the same, and for a decision at rest. The event
+    is on disk when this returns; a refusal is a one-line error.
     """
     request = Request(command=name, by=login_name(), **arguments)
     if home.live(session).running:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import signal
 from typing import Any
 
@@ -30,10 +31,10 @@ async def propose_to(url: str, token: str, task: str, source: str, note: str) ->
         tool, arguments = "eval", {"task": task, "code": source, "note": note}
         while True:
             result = await client.call_tool(tool, arguments, progress_callback=report)
-            answer: dict[str, Any] | None = result.structured_content
-            if result.is_error or answer is None:
-                words = " ".join(getattr(part, "text", "") for part in result.content)
+            words = " ".join(getattr(part, "text", "") for part in result.content)
+            if result.is_error:
                 raise Complaint(words, code=ExitCode.FAILED)
+            answer: dict[str, Any] = json.loads(words)
             if answer["judged"]:
                 return answer
             tool, arguments = "wait", {"attempt": answer["attempt"]}

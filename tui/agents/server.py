@@ -10,36 +10,28 @@ import signal
 import socket
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
-from typing import Annotated, TypeVar
+from functools import partial
+from typing import Annotated
 
 import uvicorn
-from mcp.server.auth.provider import AccessToken
-from mcp.server.auth.settings import AuthSettings
 from mcp.server.mcpserver import Context, MCPServer
 from mcp.server.mcpserver.exceptions import ToolError
 from mcp.types import ToolAnnotations
 from pydantic import Field
+from starlette.responses import PlainTextResponse
+from starlette.types import ASGIApp, Receive, Scope, Send
 
-from engine.agents.answers import (
-    AsmAnswer,
-    BestAnswer,
-    HistoryAnswer,
-    MeasureAnswer,
-    ProfileAnswer,
-    TaskAnswer,
-    VerdictAnswer,
-)
 from engine.agents.desk import Desk
+from engine.methods.tools.tool_answers import encoded
 from engine.methods.tools.toolbox import ATTEMPT, CASE, CODE, KERNEL, NOTE, PROFILED_CASE, TOOLBOX
 from harness import STAGES
-from tui.diagnostics import code_of
+from tui.diagnostics import Complaint, code_of
 
-T = TypeVar("T")
 AnyContext = Context[None, None]
 Attempt = Annotated[str, Field(description=ATTEMPT)]
 
 HOST = "127.0.0.1"
-INSTRUCTIONS = """Wavedeck judges Triton kernels. Call `task_show` first, then `eval` with one complete module, improve it by the \
+INSTRUCTIONS = """Wavedeck judges Triton kernels. Call `tasks` and `task_show` first, then `eval` with one complete module, improve it by the \
 answer, and end with `submit`. Judging takes from seconds to minutes: if an answer is not `judged`, call `wait` with its `attempt`. \
 Only the verdict of `eval` counts. Follow what `person` says."""
 
@@ -50,87 +42,90 @@ JUDGES = ToolAnnotations(read_only_hint=False, destructive_hint=False, open_worl
 
 
 class OneToken:
-    """Accepts one token."""
+    """Lets the requests with a token pass to an app; every other request is answered with 401."""
 
-    def __init__(self, token: str) -> None:
-        self._token = token
+    def __init__(self, app: ASGIApp, token: str) -> None:
+        self._app = app
+        self._token = token.encode()
 
-    async def verify_token(self, token: str) -> AccessToken | None:
-        """Return what the token allows; `None` for a wrong token."""
-        is_right = hmac.compare_digest(token.encode(), self._token.encode())
-        return AccessToken(token=token, client_id="agent", scopes=[]) if is_right else None
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer a request, as ASGI has it. Clients ask below `.well-known` for a login, which the app does not have."""
+        if scope["type"] != "lifespan" and not scope["path"].startswith("/.well-known/"):
+            scheme, _, given = dict(scope["headers"]).get(b"authorization", b"").partition(b" ")
+            if scheme.lower() != b"bearer" or not hmac.compare_digest(given.strip(), self._token):
+                refusal = PlainTextResponse("wrong token\n", 401, {"WWW-Authenticate": "Bearer"})
+                await refusal(scope, receive, send)
+                return
+        await self._app(scope, receive, send)
 
 
-def make_server(desk: Desk, *, address: str = "", token: str = "") -> MCPServer[None]:
-    """Return the server of a desk; with an address, calls over HTTP need the token."""
-    auth = (
-        AuthSettings(issuer_url=address, resource_server_url=address, validate_token_resource=False)  # type: ignore[arg-type]
-        if address
-        else None
-    )
-    server: MCPServer[None] = MCPServer(
-        "wavedeck",
-        instructions=INSTRUCTIONS,
-        log_level="WARNING",
-        token_verifier=OneToken(token) if address else None,
-        auth=auth,
-    )
+def make_server(desk: Desk) -> MCPServer[None]:
+    """Return the server of a desk. An answer is sent once, as JSON in a text, which every agent reads."""
+    server: MCPServer[None] = MCPServer("wavedeck", instructions=INSTRUCTIONS, log_level="WARNING")
+    offer = partial(server.tool, structured_output=False)
 
-    @server.tool(annotations=READS)
-    async def task_show(task: str) -> TaskAnswer:
+    @offer(annotations=READS)
+    async def tasks() -> str:
+        """List the tasks that you may work on."""
+        return await answered(asyncio.to_thread(desk.tasks))
+
+    @offer(annotations=READS)
+    async def task_show(task: str) -> str:
         """Show a task: what to compute, entry points, cases, tolerances, rules of the judge, hardware."""
         return await answered(asyncio.to_thread(desk.task, task))
 
-    @server.tool(name="eval", description=f"{words('eval')} {TICKET}", annotations=JUDGES)
+    @offer(name="eval", description=f"{words('eval')} {TICKET}", annotations=JUDGES)
     async def evaluate(
         task: str,
         code: Annotated[str, Field(description=CODE)],
         ctx: AnyContext,
         note: Annotated[str, Field(description=NOTE)] = "",
-    ) -> VerdictAnswer:
+    ) -> str:
         judging = desk.evaluate(task, code, note, agent=client_of(ctx), on_progress=progress(ctx))
         return await answered(judging)
 
-    @server.tool(annotations=READS)
-    async def wait(attempt: Attempt, ctx: AnyContext) -> VerdictAnswer:
+    @offer(annotations=READS)
+    async def wait(attempt: Attempt, ctx: AnyContext) -> str:
         """Wait at most 200 s for the verdict on an attempt that `eval` named."""
         return await answered(desk.wait(attempt, on_progress=progress(ctx)))
 
-    @server.tool(description=words("measure"), annotations=JUDGES)
-    async def measure(attempt: Attempt) -> MeasureAnswer:
-        return await answered(desk.measure(attempt))
+    if desk.has_gpu:
 
-    @server.tool(
-        description=f"{words('profile')} The answer comes within 200 s. If the profile is not `taken`, call `profile` again.",
-        annotations=JUDGES,
-    )
-    async def profile(
-        attempt: Attempt, case: Annotated[str, Field(description=PROFILED_CASE)] = ""
-    ) -> ProfileAnswer:
-        return await answered(desk.profile(attempt, case=case))
+        @offer(description=words("measure"), annotations=JUDGES)
+        async def measure(attempt: Attempt) -> str:
+            return await answered(desk.measure(attempt))
 
-    @server.tool(description=words("explain"), annotations=READS)
-    async def explain(attempt: Attempt) -> VerdictAnswer:
+        @offer(
+            description=f"{words('profile')} The answer comes within 200 s. If the profile is not `taken`, call `profile` again.",
+            annotations=JUDGES,
+        )
+        async def profile(
+            attempt: Attempt, case: Annotated[str, Field(description=PROFILED_CASE)] = ""
+        ) -> str:
+            return await answered(desk.profile(attempt, case=case))
+
+    @offer(description=words("explain"), annotations=READS)
+    async def explain(attempt: Attempt) -> str:
         return await answered(desk.explain(attempt))
 
-    @server.tool(description=words("asm"), annotations=READS)
+    @offer(description=words("asm"), annotations=READS)
     async def asm(
         attempt: Attempt,
         kernel: Annotated[str, Field(description=KERNEL)] = "",
         case: Annotated[str, Field(description=CASE)] = "",
-    ) -> AsmAnswer:
+    ) -> str:
         return await answered(desk.asm(attempt, kernel=kernel, case=case))
 
-    @server.tool(description=words("history"), annotations=READS)
-    async def history(task: str) -> HistoryAnswer:
+    @offer(description=words("history"), annotations=READS)
+    async def history(task: str) -> str:
         return await answered(desk.history(task))
 
-    @server.tool(description=words("best"), annotations=READS)
-    async def best(task: str) -> BestAnswer:
+    @offer(description=words("best"), annotations=READS)
+    async def best(task: str) -> str:
         return await answered(desk.best(task))
 
-    @server.tool(description=words("submit"), annotations=JUDGES)
-    async def submit(task: str) -> VerdictAnswer:
+    @offer(description=words("submit"), annotations=JUDGES)
+    async def submit(task: str) -> str:
         return await answered(desk.submit(task))
 
     return server
@@ -141,10 +136,10 @@ def words(tool: str) -> str:
     return TOOLBOX[tool].description
 
 
-async def answered(work: Awaitable[T]) -> T:
-    """Return the result of a tool; an error with a message for people becomes the answer."""
+async def answered(work: Awaitable[object]) -> str:
+    """Return the answer of a tool; an error with a message for people becomes the answer."""
     try:
-        return await work
+        return encoded(await work)
     except Exception as error:
         if code_of(error) is None:
             raise
@@ -180,11 +175,16 @@ async def serve_stdio(desk: Desk) -> None:
 
 async def serve_http(desk: Desk, port: int, token: str, on_address: Callable[[str], None]) -> None:
     """Serve on loopback until a signal, on any free port if the port is 0; `on_address` gets the address when calls can come."""
-    with socket.create_server((HOST, port), family=socket.AF_INET) as listening:
+    try:
+        listening = socket.create_server((HOST, port), family=socket.AF_INET)
+    except OSError as error:
+        raise Complaint(
+            f"port {port} of {HOST} cannot be used ({os.strerror(error.errno or 0)}); choose another, or 0 for a free one"
+        ) from None
+    with listening:
         address = f"http://{HOST}:{listening.getsockname()[1]}"
-        server = make_server(desk, address=address, token=token)
         # An agent may think for longer than any session of the protocol is idle.
-        app = server.streamable_http_app(session_idle_timeout=None)
+        app = OneToken(make_server(desk).streamable_http_app(session_idle_timeout=None), token)
         on_address(f"{address}/mcp")
         async with leaving(desk):
             config = uvicorn.Config(app, log_level="warning", timeout_graceful_shutdown=1)

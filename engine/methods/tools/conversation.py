@@ -36,8 +36,9 @@ from .tool_answers import (
     answer_history,
     answer_measured,
     answer_profiled,
+    encoded,
 )
-from .toolbox import TOOLBOX, misfit
+from .toolbox import ON_GPUS, TOOLBOX, misfit
 
 MOST_REPLIES = 12
 """Replies for one attempt: a model may ask about its attempts, but not for ever."""
@@ -45,13 +46,8 @@ MOST_SILENT = 2
 """Replies without a tool call in one attempt; the first one is answered with a reminder."""
 MOST_CALLS = 64
 """Calls of one reply that are carried out."""
-ON_GPUS = ("measure", "profile")
-"""Tools that need a GPU."""
 LONGEST_NAME = 60
 """Characters of a wrong name that an answer repeats."""
-ALWAYS = ("attempt", "attempts")
-"""Fields that answers have even if they are empty."""
-EMPTY: tuple[object, ...] = ("", None, [], {})
 LONGEST = 200_000
 """Characters of a conversation after which a new one begins: every call sends all of it."""
 WORK = """# How to work
@@ -269,20 +265,6 @@ class Conversation:
         return answer_about(
             judged, best_of(self._judged), same_as=same_as, next_step=step, remaining=self._left
         )
-
-
-def encoded(answer: object) -> str:
-    """Returns an answer as JSON, without fields that are empty. The fields of `ALWAYS` stay."""
-    return msgspec.json.encode(_without_empty(msgspec.to_builtins(answer))).decode()
-
-
-def _without_empty(value: Any) -> Any:
-    if isinstance(value, (list, tuple)):
-        return [_without_empty(item) for item in value]
-    if not isinstance(value, dict):
-        return value
-    fields = {name: _without_empty(content) for name, content in value.items()}
-    return {name: content for name, content in fields.items() if name in ALWAYS or content not in EMPTY}
 
 
 def with_news(message: Message, news: list[str]) -> Message:

@@ -8,6 +8,9 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any
+
+import msgspec
 
 from engine.prompting.agent_prompt import best_of
 from engine.prompting.comparison import better_elsewhere
@@ -22,6 +25,19 @@ from harness.wire.results.kernel_profile import Profile
 NO_CODE = re.compile(r"\s*(;|//|\.Ltmp|\.(?!loc\b)[\w.]+(\s|$))")
 MOST_ASSEMBLY = 20_000
 """Characters of assembly in one answer, over all kernels."""
+ALWAYS = ("attempt", "attempts")
+"""Fields that answers have even if they are empty."""
+EMPTY: tuple[object, ...] = ("", None, [], {})
+DIGITS = 6
+"""Significant digits of a number in an answer: no measurement has more, and two float32 values stay apart."""
+
+
+@dataclass(frozen=True)
+class TasksAnswer:
+    """The tasks that an agent may work on."""
+
+    tasks: Mapping[str, str]
+    """Title by name."""
 
 
 @dataclass(frozen=True)
@@ -207,3 +223,19 @@ def answer_profiled(attempt: str, case: str, profile: Profile | None) -> Profile
     if profile is None:
         return ProfileAnswer(attempt, case, False, "", "")
     return ProfileAnswer(attempt, case, True, profile.device, profile_words(profile))
+
+
+def encoded(answer: object) -> str:
+    """Returns an answer as JSON, without fields that are empty and with short numbers. The fields of `ALWAYS` stay."""
+    return msgspec.json.encode(_shortened(msgspec.to_builtins(answer))).decode()
+
+
+def _shortened(value: Any) -> Any:
+    if isinstance(value, (list, tuple)):
+        return [_shortened(item) for item in value]
+    if isinstance(value, float):
+        return float(f"{value:.{DIGITS}g}")
+    if not isinstance(value, dict):
+        return value
+    fields = {name: _shortened(content) for name, content in value.items()}
+    return {name: content for name, content in fields.items() if name in ALWAYS or content not in EMPTY}

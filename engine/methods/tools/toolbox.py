@@ -14,6 +14,8 @@ ATTEMPT = "Name of the attempt, as an answer has it."
 KERNEL = "This kernel alone."
 CASE = "The code for this case; by default for the first case."
 PROFILED_CASE = "The open case that is called; by default the one farthest from its roof."
+ON_GPUS = ("measure", "profile")
+"""Tools that need a GPU."""
 
 
 def _tool(name: str, description: str, *optional: str, **arguments: str) -> Tool:

@@ -148,7 +148,7 @@ def steady():
                 source = f"{RIGHT}\n# {time.time_ns()}\n"
                 print("I send", source[-20:].strip(), flush=True)
                 answer = await client.call_tool("eval", {"task": "vector_add", "code": source})
-                refused = answer.is_error or not answer.structured_content["evaluations_left"]
+                refused = answer.is_error or not json.loads(answer.content[0].text)["evaluations_left"]
             print("no evaluation is left", flush=True)
 
     asyncio.run(work())

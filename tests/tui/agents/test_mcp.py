@@ -22,8 +22,9 @@ from msgspec.structs import replace
 from engine.agents import desk as desks
 from engine.agents.answers import verdict_answer
 from engine.agents.desk import Desk, DeskRules
+from engine.errors import CommandRefused
 from engine.judge.evaluating import cancelled_evaluation
-from engine.methods.tools.toolbox import TOOLBOX
+from engine.methods.tools.toolbox import ON_GPUS, TOOLBOX
 from engine.plan.job import session_started
 from engine.plan.plan import RunPlan
 from engine.process import launch
@@ -55,7 +56,8 @@ from tests.support.engine.live_engines import journal, until_left
 from tests.support.judge.evaluations import correct, failed
 from tests.support.judge.profiles import softmax_profile
 from tests.support.waiting import await_until
-from tui.agents.server import make_server
+from tui.agents.server import make_server, serve_http
+from tui.diagnostics import Complaint
 from tui.facts.doing import doing
 
 __all__ = ["scripted_judge"]
@@ -67,12 +69,13 @@ ON_GPU = session_started(plan(method="agent", devices=("0",)))
 
 
 async def call(client: Client, tool: str, **arguments: Any) -> dict[str, Any]:
-    """Call a tool and return its structured result, or the words of a refusal as `refused`."""
+    """Call a tool and return its answer, or the words of a refusal as `refused`."""
     result = await client.call_tool(tool, arguments)
     if result.is_error:
         return {"refused": result.content[0].text}
-    assert result.structured_content is not None
-    return result.structured_content
+    assert result.structured_content is None, "an answer is sent once"
+    answer: dict[str, Any] = json.loads(result.content[0].text)
+    return answer
 
 
 async def ignore(_: str) -> None: ...
@@ -116,7 +119,8 @@ async def test_an_agent_makes_a_whole_session_over_stdio(home: Home) -> None:
 
     async with Client(stdio_client(server)) as client:
         offered = {tool.name: tool for tool in (await client.list_tools()).tools}
-        for name, own in TOOLBOX.items():
+        assert not offered.keys() & set(ON_GPUS)
+        for name, own in ((name, own) for name, own in TOOLBOX.items() if name not in ON_GPUS):
             # The arguments of our own loop, and for some the task.
             assert set(offered[name].input_schema["properties"]) - {"task"} == set(
                 own.parameters["properties"]
@@ -127,22 +131,27 @@ async def test_an_agent_makes_a_whole_session_over_stdio(home: Home) -> None:
             assert hints is not None
             assert hints.open_world_hint is False
             assert hints.read_only_hint or hints.destructive_hint is False
-            assert tool.output_schema is not None
+            assert tool.output_schema is None
+        assert (await call(client, "tasks"))["tasks"] == {"vector_add": load_task("vector_add").title}
         text = (await call(client, "task_show", task="vector_add"))["text"]
         assert "vector_add(x, y)" in text
         assert "How a candidate is judged" in text
         assert "## Strategy" not in text  # the format of replies to prompts
         assert "softmax is not among" in (await call(client, "eval", task="softmax", code="x"))["refused"]
         wrong = await call(client, "eval", task="vector_add", code=WRONG, note="Subtract.")
-        assert (wrong["verdict"], wrong["evaluations_left"], wrong["best"]) == ("wrong", 2, "")
+        assert (wrong["verdict"], wrong["evaluations_left"], wrong.get("best")) == ("wrong", 2, None)
         assert wrong["error"]["message"] == "scripted verdict: wrong"
         result = await client.call_tool("eval", EVAL, progress_callback=note)
-        assert result.structured_content["verdict"] == "correct"
+        right = json.loads(result.content[0].text)
+        assert right["verdict"] == "correct"
         assert progress[-1] == "vector_add#1/2 judged: correct"
         rows = (await call(client, "history", task="vector_add"))["attempts"]
-        assert [(row["verdict"], row["note"]) for row in rows] == [("wrong", "Subtract."), ("correct", "")]
+        assert [(row["verdict"], row.get("note", "")) for row in rows] == [
+            ("wrong", "Subtract."),
+            ("correct", ""),
+        ]
         assert await call(client, "explain", attempt="vector_add#1/1") == wrong | {
-            "best": result.structured_content["best"],
+            "best": right["best"],
             "evaluations_left": 1,
         }
         refusal = (await call(client, "asm", attempt="vector_add#1/2"))["refused"]
@@ -169,6 +178,14 @@ async def test_http_serves_who_has_the_token(home: Home, unused_tcp_port: int) -
     async with httpx2.AsyncClient(transport=httpx2.AsyncHTTPTransport(retries=9)) as stranger:
         for headers in ({}, {"Authorization": "Bearer guess"}):
             assert (await stranger.post(address, json={}, headers=headers)).status_code == 401
+        # No login is offered, because there is none.
+        known = address.replace("/mcp", "/.well-known/oauth-protected-resource/mcp")
+        assert (await stranger.get(known)).status_code == 404
+    with pytest.raises(
+        Complaint,
+        match=f"port {unused_tcp_port} of 127.0.0.1 cannot be used \\(Address already in use\\); choose",
+    ):
+        await serve_http(desk_of(home), unused_tcp_port, "token", print)
     token = (home.root / "mcp-token").read_text().strip()
     async with (
         httpx2.AsyncClient(headers={"Authorization": f"Bearer {token}"}) as http,
@@ -208,16 +225,18 @@ async def test_budget_holds_to_the_evaluation_when_an_agent_sends_many_at_once(
 
 
 async def test_a_profile_without_a_gpu_is_refused_as_the_command_refuses_it(home: Home, shell: Shell) -> None:
-    async with connected(home) as (client, _):
+    async with connected(home) as (client, desk):
         await call(client, "eval", **EVAL)
-        refused = (await call(client, "profile", attempt="vector_add#1/1"))["refused"]
+        with pytest.raises(CommandRefused, match="has no GPU") as refused:
+            await desk.profile("vector_add#1/1", case="")
         done = await asyncio.to_thread(shell, "profile", session_of(home), "vector_add#1/1")
-        assert "has no GPU" in refused
-        assert one_line(done).endswith(refused.removeprefix("Error executing tool profile: "))
-        assert (
-            "no open case" in (await call(client, "profile", attempt="vector_add#1/1", case="x"))["refused"]
-        )
-        assert "of yours" in (await call(client, "profile", attempt="vector_add#2/1"))["refused"]
+        assert one_line(done).endswith(str(refused.value))
+        for attempt, case, words in (
+            ("vector_add#1/1", "x", "no open case"),
+            ("vector_add#2/1", "", "of yours"),
+        ):
+            with pytest.raises(CommandRefused, match=words):
+                await desk.profile(attempt, case=case)
 
 
 def judged_without_engine(recorder: Recorder, name: str) -> Callable[..., Coroutine[Any, Any, Answer]]:
@@ -246,7 +265,7 @@ async def test_a_long_profile_is_answered_before_it_is_taken(
         desk.join(ON_GPU.session, "vector_add")
         async with Client(make_server(desk)) as client:
             ticket = await call(client, "profile", attempt=name)
-            assert (ticket["taken"], ticket["text"]) == (False, "")
+            assert (ticket["taken"], ticket.get("text")) == (False, None)
             assert not (await call(client, "profile", attempt=name))["taken"], "asked once"
             [request] = recorder.state.profiles_asked
             case = load_task("vector_add").open_cases[0].name
@@ -296,14 +315,14 @@ async def test_an_agent_gets_its_case_while_a_person_profiles_another(
 
 async def test_a_person_steers_an_agent(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
     async with connected(home) as (client, desk):
-        assert (await call(client, "eval", **EVAL))["person"] == []
+        assert (await call(client, "eval", **EVAL)).get("person") is None
         session = session_of(home)
         await send(home, session, "hint", instance="vector_add#1", text="Use wide loads.", by="kim")
         await send(home, session, "reject", attempt="vector_add#1/1", why="too slow", by="kim")
         await send(home, session, "pause", by="kim")
         monkeypatch.setattr(desks, "ANSWER_S", 0.2)
         ticket = await call(client, "eval", task="vector_add", code=WRONG)
-        assert (ticket["judged"], ticket["best"]) == (False, "")
+        assert (ticket["judged"], ticket.get("best")) == (False, None)
         assert ticket["next"] == "waiting: a person paused the session; call wait with vector_add#1/2"
         assert ticket["person"] == [
             'a person gives a hint: "Use wide loads."',

@@ -27,7 +27,7 @@ async def test_only_the_judge_decides_and_a_cancelled_call_ends_its_work(home: H
     async with connected(home) as (client, desk):
         fake = await call(client, "eval", task="vector_add", code=FAKE, note="10x faster, verified.")
         assert fake["verdict"] not in ("correct", "")
-        assert fake["best"] == ""
+        assert "best" not in fake
         session = session_of(home)
         endless = asyncio.create_task(call(client, "eval", task="vector_add", code=ENDLESS))
         await await_until(
@@ -40,7 +40,7 @@ async def test_only_the_judge_decides_and_a_cancelled_call_ends_its_work(home: H
         endless.cancel()
         right = await call(client, "eval", task="vector_add", code=RIGHT)
         assert (right["attempt"], right["verdict"]) == ("vector_add#1/3", "correct")
-        assert right["figures"]["estimated"] or right["figures"]["launch_bound"]
+        assert right["figures"].keys() & {"estimated", "launch_bound"}
         verdicts = [attempt.verdict for attempt in fold(journal(home, session)).attempts()]
         assert verdicts[1] == "cancelled"
         await desk.close()
