@@ -18,9 +18,9 @@ from engine.methods.tools.tool_answers import (
     answer_best,
     answer_history,
     answer_measured,
+    best_words,
 )
 from engine.prompting.agent_prompt import best_of_agent, judged_of, task_parts
-from engine.prompting.figures import achieved
 from engine.prompting.prompting import Setting
 from sessions.state.state import AttemptState, SessionState
 
@@ -64,7 +64,7 @@ def verdict_answer(
     best = best_of_agent(state, instance)
     judged = next((entry for entry in judged_of(state, instance) if entry.attempt == attempt), None)
     if judged is None:
-        words = f"{best.attempt}: {achieved(best.evaluation)}" if best is not None else ""
+        words = best_words(best, attempt)
         return VerdictAnswer(attempt, False, "", next_step, "", None, None, words, remaining, person, session)
     same_as = state.attempt(attempt).same_as
     answer = answer_about(judged, best, same_as=same_as, next_step=next_step, remaining=remaining)

@@ -28,8 +28,10 @@ MOST_ASSEMBLY = 20_000
 ALWAYS = ("attempt", "attempts")
 """Fields that answers have even if they are empty."""
 EMPTY: tuple[object, ...] = ("", None, [], {})
-DIGITS = 6
-"""Significant digits of a number in an answer: no measurement has more, and two float32 values stay apart."""
+LEFT_OUT = ("ranked_us", "resource_legend")
+"""Facts of prompts that answers leave out: the first is another fact of its row, the second explains plain words."""
+DIGITS = 4
+"""Significant digits of a number in an answer, as in prompts. Values of tensors are texts."""
 
 
 @dataclass(frozen=True)
@@ -68,7 +70,7 @@ class VerdictAnswer:
     figures: Measurements | None
     """Speed and resources of a correct candidate."""
     best: str
-    """The best correct attempt so far with its speed; empty if there is none."""
+    """The best correct attempt so far, with its speed if it is another one; empty if there is none."""
     evaluations_left: int
     person: tuple[str, ...]
     """A person's hints, and decisions about attempts, one line each."""
@@ -150,11 +152,18 @@ def answer_about(
         same_as=same_as,
         error=error_facts(judged) if evaluation.error else None,
         figures=measurements(evaluation, judged.profile) if evaluation.verdict is Verdict.CORRECT else None,
-        best=f"{best.attempt}: {achieved(best.evaluation)}" if best is not None else "",
+        best=best_words(best, judged.attempt),
         evaluations_left=remaining,
         person=(),
         session="",
     )
+
+
+def best_words(best: JudgedCandidate | None, attempt: str) -> str:
+    """Returns the name of the best attempt, with its figures unless the answer is about this attempt."""
+    if best is None or best.attempt == attempt:
+        return "" if best is None else best.attempt
+    return f"{best.attempt}: {achieved(best.evaluation)}"
 
 
 def answer_history(
@@ -238,4 +247,8 @@ def _shortened(value: Any) -> Any:
     if not isinstance(value, dict):
         return value
     fields = {name: _shortened(content) for name, content in value.items()}
-    return {name: content for name, content in fields.items() if name in ALWAYS or content not in EMPTY}
+    return {
+        name: content
+        for name, content in fields.items()
+        if name in ALWAYS or (content not in EMPTY and name not in LEFT_OUT)
+    }

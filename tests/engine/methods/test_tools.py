@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import re
 import signal
 import threading
 from pathlib import Path
@@ -15,9 +16,11 @@ import pytest
 
 from engine.errors import ContextTooLong, ModelError, UsageProblem
 from engine.methods.tools import conversation
+from engine.methods.tools.tool_answers import answer_about, encoded
 from engine.models import RecordedClient, Reply, Request, ScriptedClient
 from engine.plan.plan import RunPlan, resolve
 from engine.process import launch
+from engine.prompting.judged import JudgedCandidate
 from harness import Device, Evaluation, StageEntered
 from harness.profiling.launches import ProfileFailed
 from harness.wire.results.kernel_profile import Profile
@@ -44,6 +47,7 @@ from tests.support.engine.engines import ScriptedJudge, candidate, cut, endings,
 from tests.support.engine.live_engines import info_of, journal, plan_for, started, until_left
 from tests.support.engine.model_calls import BRISK, WIRES, connected
 from tests.support.engine.model_server import Answer, Seen, calls, hangs, model_server, refuses, says
+from tests.support.sessions import journals
 from tests.support.waiting import wait_until
 
 PLAN = plan(method="tools", session="20260101-000000-tools-0000")
@@ -373,3 +377,13 @@ async def test_attempt_of_a_reply_that_the_client_cut_ends_at_once(home: Home) -
         events = await play(home, client, session_plan=plan(method="tools", iterations=1))
     assert [made.unusable for made in events if isinstance(made, CandidateProposed)] == ["cut at 2,000 bytes"]
     assert (endings(events), len(server.requests)) == (["iterations"], 1)
+
+
+def test_answer_about_a_correct_attempt_is_short() -> None:
+    evaluation = journals.correct(speed=journals.latencies())
+    evaluation = msgspec.structs.replace(evaluation, estimate=journals.correct(waste=1.23456789).estimate)
+    for shown in (evaluation, journals.correct(waste=1.23456789)):
+        judged = JudgedCandidate("softmax#1/1", "", "", shown)
+        text = encoded(answer_about(judged, judged, same_as="", next_step="submit", remaining=2))
+        assert len(text) < 1500
+        assert re.search(r"\d\.\d{5}", text) is None

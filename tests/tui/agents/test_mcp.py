@@ -143,7 +143,8 @@ async def test_an_agent_makes_a_whole_session_over_stdio(home: Home) -> None:
         assert wrong["error"]["message"] == "scripted verdict: wrong"
         result = await client.call_tool("eval", EVAL, progress_callback=note)
         right = json.loads(result.content[0].text)
-        assert right["verdict"] == "correct"
+        assert (right["verdict"], right["best"]) == ("correct", "vector_add#1/2")
+        best_words = f"vector_add#1/2: {right['figures']['summary']}"
         assert progress[-1] == "vector_add#1/2 judged: correct"
         rows = (await call(client, "history", task="vector_add"))["attempts"]
         assert [(row["verdict"], row.get("note", "")) for row in rows] == [
@@ -151,7 +152,7 @@ async def test_an_agent_makes_a_whole_session_over_stdio(home: Home) -> None:
             ("correct", ""),
         ]
         assert await call(client, "explain", attempt="vector_add#1/1") == wrong | {
-            "best": right["best"],
+            "best": best_words,
             "evaluations_left": 1,
         }
         refusal = (await call(client, "asm", attempt="vector_add#1/2"))["refused"]
@@ -175,7 +176,7 @@ async def test_http_serves_who_has_the_token(home: Home, unused_tcp_port: int) -
     server = start("mcp", "--devices", "cpu", "--http", str(unused_tcp_port))
     assert server.stderr is not None
     assert address in await asyncio.to_thread(server.stderr.readline)
-    async with httpx2.AsyncClient(transport=httpx2.AsyncHTTPTransport(retries=9)) as stranger:
+    async with httpx2.AsyncClient(transport=httpx2.AsyncHTTPTransport(retries=9), timeout=None) as stranger:
         for headers in ({}, {"Authorization": "Bearer guess"}):
             assert (await stranger.post(address, json={}, headers=headers)).status_code == 401
         # No login is offered, because there is none.
