@@ -69,7 +69,7 @@ class CallStarted(Event, frozen=True, kw_only=True, tag="call_started"):
     continues: str = ""
     """In a conversation with tools, the earlier call that it goes on from; a journal has each message once."""
     most_tokens: int = 0
-    """The most that it can use. Budgets count it in full for a try whose usage stays unknown and that may be billed."""
+    """The most that it can use. Budgets count it in full if the try may be billed and its usage is unknown."""
     most_usd: float = 0.0
 
 

@@ -137,9 +137,9 @@ class Spend(NamedTuple):
     tokens: int = 0
     usd: float = 0.0
 
-    def plus(self, other: Spend) -> Spend:
+    def plus(self, addend: Spend) -> Spend:
         """Returns the sum of both."""
-        return Spend(self.tokens + other.tokens, self.usd + other.usd)
+        return Spend(self.tokens + addend.tokens, self.usd + addend.usd)
 
 
 NOTHING = Spend()
@@ -493,9 +493,9 @@ class SessionState:
     """Cost of the calls with a known price; `None` if there are none."""
     unpriced_calls: int = 0
     assumed: Spend = NOTHING
-    """What budgets count besides, for calls whose usage is unknown and for lost tries."""
+    """The sum that budgets assume for lost tries and for calls without known usage."""
     reserved: dict[str, Spend] = field(default_factory=dict)
-    """What budgets hold for the calls in progress, by call."""
+    """The most that each call in progress can use."""
     lost_tries: list[tuple[str, tuple[Message, ...]]] = field(default_factory=list)
     """Model and messages of each try that a provider may bill although it brought no reply."""
     system_messages: dict[Message, Message] = field(default_factory=dict)
@@ -512,12 +512,12 @@ class SessionState:
 
     @property
     def counted(self) -> Spend:
-        """What budgets of tokens and USD count as spent."""
+        """The tokens and USD that budgets count as spent."""
         return Spend(self.input_tokens + self.output_tokens, self.cost_usd or 0.0).plus(self.assumed)
 
     @property
-    def held(self) -> Spend:
-        """What budgets hold besides for the calls in progress."""
+    def total_reserved(self) -> Spend:
+        """The tokens and USD that budgets hold for the calls in progress."""
         return Spend(*map(sum, zip(NOTHING, *self.reserved.values(), strict=True)))
 
     @property

@@ -70,7 +70,7 @@ class VerdictAnswer:
     figures: Measurements | None
     """Speed and resources of a correct candidate."""
     best: str
-    """The best correct attempt so far, with its speed if it is another one; empty if there is none."""
+    """The best correct attempt so far, with its speed if the answer is about another attempt; empty if there is none."""
     evaluations_left: int
     person: tuple[str, ...]
     """A person's hints, and decisions about attempts, one line each."""

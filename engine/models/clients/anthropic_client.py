@@ -115,14 +115,14 @@ async def translate_events(stream: AsyncIterable[object]) -> AsyncGenerator[Stre
     events = aiter(stream)
     while (event := await next_event(events, finished=bool(stop_reason), broken=BROKEN)) is not None:
         delta: Any = event.get("delta")
-        held = 0
+        kept_bytes = 0
         match event.get("type"):
             case "message_start":
                 model = read_model(field(event, "message", "model"))
                 _update_counts(counts, field(event, "message", "usage"), INPUT_COUNTS)
             case "content_block_start":
                 block = blocks[event.get("index")] = dict(event.get("content_block") or {})
-                held = len(str(block))
+                kept_bytes = len(str(block))
                 if block.get("type") == "tool_use":
                     yield Piece("text", shown_name(block.get("name")))
             case "content_block_delta":
@@ -132,7 +132,7 @@ async def translate_events(stream: AsyncIterable[object]) -> AsyncGenerator[Stre
                 elif delta["type"] == "thinking_delta":
                     yield Piece("reasoning", read_text(delta["thinking"]))
                 else:
-                    held = len(str(delta.get("partial_json") or delta.get("signature") or ""))
+                    kept_bytes = len(str(delta.get("partial_json") or delta.get("signature") or ""))
             case "content_block_stop":
                 block = blocks.get(event.get("index"), {})
                 if block.get("type") == "tool_use":
@@ -144,7 +144,7 @@ async def translate_events(stream: AsyncIterable[object]) -> AsyncGenerator[Stre
                 stop_reason = stop_reason or "end"
             case _:
                 pass
-        yield Beat(held)
+        yield Beat(kept_bytes)
     if stop_reason:
         yield Ending(stop_reason, usage_of(counts), model, turn_of(blocks.values()))
 

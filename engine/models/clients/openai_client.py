@@ -76,16 +76,16 @@ async def translate_chunks(stream: AsyncIterable[object]) -> AsyncGenerator[Stre
         yield Piece("text", text := read_text(delta.get("content")))
         content += text
         reasoning += reasoning_of(delta, REASONING[0])
-        held = 0
+        kept_bytes = 0
         for part in delta.get("tool_calls") or ():
-            held += len(str(field(part, "function", "arguments") or ""))
+            kept_bytes += len(str(field(part, "function", "arguments") or ""))
             if add_part(calls, part):
                 yield Beat(CALL_BYTES)
                 yield Piece("text", arguments_of(calls[:-1]) + shown_name(calls[-1]["function"]["name"]))
         stop_reason = read_stop_reason(field(choice, "finish_reason"), STOP_REASONS) or stop_reason
         if stop_reason and chunk.get("usage") is not None:
             usage = usage_of(chunk["usage"])
-        yield Beat(held)
+        yield Beat(kept_bytes)
     if stop_reason:
         yield Piece("text", arguments_of(calls))
         yield Ending(stop_reason, usage, model, turn_of(content, reasoning, calls))

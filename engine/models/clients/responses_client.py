@@ -88,7 +88,7 @@ async def translate_events(
     while (event := await next_event(events, finished=ending is not None, broken=BROKEN)) is not None:
         if ending is not None:
             continue
-        held = 0
+        kept_bytes = 0
         match event.get("type"):
             case "response.reasoning_summary_part.added" if "reasoning" in spoken:
                 yield Piece("reasoning", "\n\n")
@@ -103,14 +103,14 @@ async def translate_events(
             case "response.output_item.done":
                 item = {name: value for name, value in event["item"].items() if value is not None}
                 items.append(item)
-                held = len(str(item)) if item.get("type") != "message" else 0
+                kept_bytes = len(str(item)) if item.get("type") != "message" else 0
                 for call in calls_in([item]):
                     yield Piece("text", shown_arguments(call.arguments))
             case "response.output_item.added" if field(event, "item", "type") == "function_call":
                 yield Piece("text", shown_name(field(event, "item", "name")))
             case _:
                 ending = ending_of(event, secrets)
-        yield Beat(held)
+        yield Beat(kept_bytes)
     if isinstance(ending, ModelError):
         raise ending
     if ending is not None:

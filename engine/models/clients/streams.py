@@ -54,7 +54,7 @@ class Ending:
 class Beat:
     """A sign of life without a piece."""
 
-    held: int = 0
+    kept_bytes: int = 0
     """Bytes of tool calls that the client keeps of this event."""
 
 
@@ -84,7 +84,7 @@ async def gather_reply(
     started = time.monotonic()
     spoken: dict[str, list[str]] = {"reasoning": [], "text": []}
     ending: Ending | None = None
-    left = limits.reply_bytes
+    room = limits.reply_bytes
     try:
         async with asyncio.timeout(limits.reply_s), aclosing(stream):
             while ending is None:
@@ -94,15 +94,15 @@ async def gather_reply(
                         if text:
                             # A lone surrogate is legal JSON, but a journal cannot store it.
                             data = text.encode("utf-8", "replace")
-                            item = Piece(kind, data[:left].decode("utf-8", "ignore"))
+                            item = Piece(kind, data[:room].decode("utf-8", "ignore"))
                             spoken[kind].append(item.text)
                             on_piece(item)
-                            left -= len(data)
+                            room -= len(data)
                     case Ending():
                         ending = item
-                    case Beat(held=held):
-                        left -= held
-                if left < 0:
+                    case Beat(kept_bytes=kept_bytes):
+                        room -= kept_bytes
+                if room < 0:
                     ending = Ending(cut_at(limits.reply_bytes), Usage())
     except StreamTooLong:
         ending = Ending(cut_at(limits.reply_bytes), Usage())

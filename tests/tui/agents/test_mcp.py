@@ -180,8 +180,8 @@ async def test_http_serves_who_has_the_token(home: Home, unused_tcp_port: int) -
         for headers in ({}, {"Authorization": "Bearer guess"}):
             assert (await stranger.post(address, json={}, headers=headers)).status_code == 401
         # No login is offered, because there is none.
-        known = address.replace("/mcp", "/.well-known/oauth-protected-resource/mcp")
-        assert (await stranger.get(known)).status_code == 404
+        metadata = address.replace("/mcp", "/.well-known/oauth-protected-resource/mcp")
+        assert (await stranger.get(metadata)).status_code == 404
     with pytest.raises(
         Complaint,
         match=f"port {unused_tcp_port} of 127.0.0.1 cannot be used \\(Address already in use\\); choose",

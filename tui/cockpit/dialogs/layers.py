@@ -20,7 +20,7 @@ from textual.screen import Screen
 from textual.widget import Widget
 
 ROUNDS = 3
-"""How often a `KeyPassed` follows a key: a key's action may post a message, whose handler posts one to the app."""
+"""How often a `KeyPassed` follows a key: a key's action may post a message, and the message's handler another."""
 LATE_S = 0.5
 """A key waits no longer for the one before: the `KeyPassed` of a widget that is gone never arrives."""
 T = TypeVar("T")

@@ -147,13 +147,13 @@ def _spent(state: SessionState) -> list[str]:
     """Money, or tokens if no price is known, each with its cap; with a cap, as the budget counts."""
     started = state.started
     cap = None if started is None or started.budget_usd is None else started.budget_usd + state.added_usd
-    counted, held = state.counted, state.held
+    counted, reserved = state.counted, state.total_reserved
     token_cap = started.budget_tokens if started is not None else None
     used = counted.tokens if token_cap else state.input_tokens + state.output_tokens
     limit = f" of {vocabulary.count(token_cap)}" if token_cap else ""
-    tokens = f"{vocabulary.count(used)}{limit} tokens" if used or (token_cap and held.tokens) else ""
-    if token_cap and held.tokens:
-        tokens += f" + {vocabulary.count(held.tokens)} held"
+    tokens = f"{vocabulary.count(used)}{limit} tokens" if used or (token_cap and reserved.tokens) else ""
+    if token_cap and reserved.tokens:
+        tokens += f" + {vocabulary.count(reserved.tokens)} held"
     if state.cost_usd is None and cap is None:
         return [tokens, tokens]
     money = vocabulary.money(state.cost_usd if cap is None else counted.usd)
@@ -162,8 +162,8 @@ def _spent(state: SessionState) -> list[str]:
         if state.unpriced_calls
         else ""
     )
-    if cap is not None and held.usd:
-        unpriced += f" + {vocabulary.money(held.usd)} held"
+    if cap is not None and reserved.usd:
+        unpriced += f" + {vocabulary.money(reserved.usd)} held"
     long = f"{money} of {_dollars(cap)}{unpriced}" if cap is not None else f"{money}{unpriced}"
     short = f"{money}/{_dollars(cap)}" if cap is not None else money
     return [f"{tokens}  {long}" if token_cap else long, short]
