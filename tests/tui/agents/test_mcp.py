@@ -189,7 +189,7 @@ async def test_http_serves_who_has_the_token(home: Home, unused_tcp_port: int) -
         await serve_http(desk_of(home), unused_tcp_port, "token", print)
     token = (home.root / "mcp-token").read_text().strip()
     async with (
-        httpx2.AsyncClient(headers={"Authorization": f"Bearer {token}"}) as http,
+        httpx2.AsyncClient(headers={"Authorization": f"Bearer {token}"}, timeout=None) as http,
         Client(streamable_http_client(address, http_client=http)) as client,
     ):
         assert (await call(client, "eval", **EVAL))["verdict"] == "correct"
