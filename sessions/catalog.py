@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 from .errors import (
     AmbiguousSession,
+    ForeignSession,
     JournalNotReadable,
     NoSuchSession,
     NoSuchSessionOrStudy,
@@ -22,11 +23,13 @@ from .home import Home, LiveFiles, file_mark
 from .journal.journal import CHUNK_BYTES, Journal, parse
 from .names import choose_session, split_series
 from .state.description import SessionSummary
+from .state.folding import fold
 from .state.info import LiveSession, damaged_info, info_of
 from .state.info import SessionInfo as SessionInfo
 from .state.info import Standing as Standing
 from .state.skimming import Skim, skim_lines
 from .state.state import SessionState
+from .store.origin import settings_acts
 from .store.recorder import LOCK_WAIT_S
 from .store.store import Store, damaged_branch, journal_branch
 
@@ -219,6 +222,22 @@ def session_info(home: Home, session: str) -> SessionInfo | None:
     with Store.read_only(home.store) as store:
         journals = store.journals()
         return stored_info(store, session, journals[session]) if session in journals else None
+
+
+def require_trust(home: Home, session: str) -> None:
+    """Raise `ForeignSession` if an engine of this session would follow settings of another home."""
+    home.ensure()
+    with Store.of(home) as store:
+        if store.is_own(session):
+            return
+    started = fold(journal_of(home, session).events).started
+    raise ForeignSession(session, settings_acts(started) if started is not None else ())
+
+
+def trust_session(home: Home, session: str) -> None:
+    """Let an engine go on with a session of another home, until the session is fetched with further events."""
+    with Store.of(home) as store:
+        store.trust(session)
 
 
 def delete_session(home: Home, session: str) -> None:

@@ -78,6 +78,17 @@ class SessionExists(SessionsError):
         super().__init__(f"session {session} already exists; go on with: wavedeck resume {session}")
 
 
+class ForeignSession(SessionsError):
+    """Another home made the session, or continued it, and no person here trusts it yet. `acts` says what it would do."""
+
+    def __init__(self, session: str, acts: Sequence[str]) -> None:
+        super().__init__(
+            f"session {session} came from another home, and going on would {', '.join(acts)}; if you trust its sender: "
+            f"wavedeck resume {session} --trust-session"
+        )
+        self.acts = acts
+
+
 class NothingToResume(SessionsError):
     """The session is finished."""
 

@@ -121,6 +121,11 @@ class Home:
         return self.root / "store.lock"
 
     @property
+    def store_key(self) -> Path:
+        """The key below which the store marks the sessions that were made here (`sessions.store.origin`)."""
+        return self.root / "store.key"
+
+    @property
     def recordings(self) -> Path:
         """Recordings that people made."""
         return self.root / "recordings"

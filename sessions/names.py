@@ -6,11 +6,25 @@ import difflib
 import re
 from collections.abc import Sequence
 from functools import lru_cache
-from typing import NamedTuple
+from typing import Annotated, NamedTuple
+
+import msgspec
 
 from .errors import AmbiguousSession, NoSuchSession
 
 STARTER = "starter"
+_PART = r"[\w+=,@()-][\w+=,@().-]{0,199}"
+_TASK = rf"^(?!.*\.\.)(?!.*\.lock\b){_PART}(?:/{_PART}){{0,7}}"
+_NUMBER = "[0-9]{1,9}"
+TaskName = Annotated[str, msgspec.Meta(pattern=rf"{_TASK}\Z")]
+"""The name of a task in an event: paths and branches are made of it, so no part is `..` or hidden."""
+InstanceKey = Annotated[str, msgspec.Meta(pattern=rf"{_TASK}#{_NUMBER}\Z")]
+InstanceKeyOrNone = Annotated[str, msgspec.Meta(pattern=rf"\A\Z|{_TASK}#{_NUMBER}\Z")]
+"""Empty: the whole session."""
+AttemptKey = Annotated[str, msgspec.Meta(pattern=rf"{_TASK}#{_NUMBER}/{_NUMBER}\Z")]
+CallKey = Annotated[str, msgspec.Meta(pattern=rf"{_TASK}#{_NUMBER}/{_NUMBER}/\w+/{_NUMBER}\Z")]
+SessionKey = Annotated[str, msgspec.Meta(pattern=rf"^{_PART}\Z")]
+"""The name of a session in an event."""
 SESSION = re.compile(r"\d{8}-\d{6}-[a-z0-9][a-z0-9-]*-[0-9a-f]{4}")
 """Pattern of a session's full name."""
 NAMES_KEPT = 4096

@@ -20,7 +20,7 @@ from suites.private_folder import make_private_folder
 
 from .errors import BadRecording
 from .events import UNASKED, Role, Usage
-from .names import split_attempt, split_call
+from .names import TaskName, split_attempt, split_call
 from .state.state import CallState, InstanceState, SessionState
 
 NAME = re.compile(r"[a-z0-9][a-z0-9._-]*")
@@ -45,7 +45,7 @@ class RecordedReply(msgspec.Struct, frozen=True):
 class ChainEntry(msgspec.Struct, frozen=True):
     """A chain in `recording.toml`."""
 
-    task: str
+    task: TaskName
     chain: int
     """From 1; instance n plays chain n."""
     attempts: int

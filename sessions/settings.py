@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Annotated, Any
 
 import msgspec
 
+from .names import SessionKey, TaskName
+
 SCHEMA = 1
 """Version of events and of the store's files."""
+Schema = Annotated[int, msgspec.Meta(ge=0, le=SCHEMA)]
+"""A version that this program can read."""
+Seconds = Annotated[float, msgspec.Meta(ge=0.0, le=250e9)]
+"""A time that a calendar has: until the year 9892."""
+Count = Annotated[int, msgspec.Meta(ge=0, le=1_000_000)]
 AGENT = "agent"
 """Method of a session in which an agent that is not Wavedeck's own sends the candidates."""
 
@@ -66,10 +73,10 @@ class RunSettings(msgspec.Struct, frozen=True, kw_only=True):
     method: str
     model: str
     """One model, or one for each role (`engine.models.spec`); of the method `agent`, name and version of the agent."""
-    tasks: tuple[str, ...]
+    tasks: tuple[TaskName, ...]
     """Full names, `suite/task`."""
-    instances: int
-    iterations: int
+    instances: Count
+    iterations: Count
     seed: int
     devices: tuple[str, ...]
     """Names; in a cluster `node1/0`, `node1/cpu`."""
@@ -116,9 +123,9 @@ class RunSettings(msgspec.Struct, frozen=True, kw_only=True):
 class SessionDescription(RunSettings, frozen=True, kw_only=True):
     """`session.json`: how a session was started."""
 
-    schema: int = SCHEMA
-    session: str
-    started: float
+    schema: Schema = SCHEMA
+    session: SessionKey
+    started: Seconds
     """Seconds since the epoch, UTC."""
     versions: dict[str, str] = {}
     templates: dict[str, str] = {}

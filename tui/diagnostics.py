@@ -107,6 +107,7 @@ def code_of(error: BaseException) -> ExitCode | None:
         UnknownTarget,
         SuiteError,
         sessions.SessionBusy,
+        sessions.ForeignSession,
         sessions.NothingToResume,
         sessions.NoSuchSession,
         sessions.AmbiguousSession,

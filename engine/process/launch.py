@@ -71,15 +71,20 @@ def prepare_checked(
 def resume(home: Home, session: str, *, environ: Mapping[str, str] | None = None) -> None:
     """Start an engine that continues a session (its full name); returns when the engine can be reached.
 
-    Raises `SessionBusy` if an engine has the session, `NothingToResume` if the session is finished, else as `start`.
+    Raises `SessionBusy` if an engine has the session, `ForeignSession` if another home made it, `NothingToResume` if it is
+    finished, else as `start`.
     A finished session that was not yet moved to the store is moved there first.
     """
+    # Imported here: it needs git, and a start does not.
+    from sessions.catalog import require_trust
+
     environ = environment_with_keys() if environ is None else environ
     require_private(home)
     home.ensure()
     live = home.live(session)
     if live.running:
         raise SessionBusy(session)
+    require_trust(home, session)
     _require_judge(_python_of_unfinished(home, session))
     _clear_dead_engine(live)
     made = not live.folder.exists()
@@ -106,7 +111,6 @@ def write_plan(live: LiveFiles, plan: SessionPlan) -> None:
 
 def _python_of_unfinished(home: Home, session: str) -> str:
     """Returns the judge's interpreter of a session; empty if it is Wavedeck's own. Raises `NothingToResume`."""
-    # Imported here: they need git, and a start does not.
     from sessions import fold
     from sessions.catalog import journal_of
     from sessions.store.reconcile import resume as take_up

@@ -5,6 +5,7 @@ from __future__ import annotations
 from enum import StrEnum
 
 from harness import Stage
+from sessions.names import AttemptKey, InstanceKey
 
 from .base import DurableEvent, Event, JudgedEvent
 
@@ -32,10 +33,10 @@ UNASKED = GIVEN | {Origin.TUNE}
 class AttemptStarted(Event, frozen=True, kw_only=True, tag="attempt_started"):
     """An attempt began; its candidate is requested next."""
 
-    attempt: str
+    attempt: AttemptKey
     """`softmax#2/7`: short task id, instance, number within the instance from 1."""
     origin: Origin
-    base: str | None = None
+    base: AttemptKey | None = None
     """The attempt from which this attempt is derived."""
     heard: int = 0
     """Number of the last command of a person that this attempt follows; later commands wait for the next attempt."""
@@ -44,7 +45,7 @@ class AttemptStarted(Event, frozen=True, kw_only=True, tag="attempt_started"):
 class CandidateProposed(DurableEvent, frozen=True, kw_only=True, tag="candidate_proposed"):
     """The candidate of an attempt is known."""
 
-    attempt: str
+    attempt: AttemptKey
     source: str
     strategy: str = ""
     """The model's strategy in one or a few sentences."""
@@ -56,7 +57,7 @@ class CandidateProposed(DurableEvent, frozen=True, kw_only=True, tag="candidate_
 class CandidateSent(DurableEvent, frozen=True, kw_only=True, tag="candidate_sent"):
     """An agent sent a candidate. Attempt n of the instance judges the n-th candidate that was sent to it."""
 
-    instance: str
+    instance: InstanceKey
     source: str
     strategy: str = ""
     """The agent's own words about it."""
@@ -67,13 +68,13 @@ class CandidateSent(DurableEvent, frozen=True, kw_only=True, tag="candidate_sent
 class CandidateWithdrawn(DurableEvent, frozen=True, kw_only=True, tag="candidate_withdrawn"):
     """The agent wants no verdict on a candidate any more: its judging is cancelled."""
 
-    attempt: str
+    attempt: AttemptKey
 
 
 class StageStarted(Event, frozen=True, kw_only=True, tag="stage_started"):
     """The judge entered a stage of the cascade."""
 
-    attempt: str
+    attempt: AttemptKey
     stage: str
     device: str
     exam: bool = False
@@ -83,7 +84,7 @@ class StageStarted(Event, frozen=True, kw_only=True, tag="stage_started"):
 class StageFinished(Event, frozen=True, kw_only=True, tag="stage_finished"):
     """The judge left a stage."""
 
-    attempt: str
+    attempt: AttemptKey
     stage: Stage
     exam: bool = False
     """See `StageStarted`."""
@@ -92,7 +93,7 @@ class StageFinished(Event, frozen=True, kw_only=True, tag="stage_finished"):
 class AttemptJudged(JudgedEvent, frozen=True, kw_only=True, tag="attempt_judged"):
     """The verdict."""
 
-    attempt: str
+    attempt: AttemptKey
     same_as: str = ""
     """The earlier attempt of the instance with the same source, whose evaluation this is; empty if it was judged."""
 
@@ -100,6 +101,6 @@ class AttemptJudged(JudgedEvent, frozen=True, kw_only=True, tag="attempt_judged"
 class AttemptCommitted(Event, frozen=True, kw_only=True, tag="attempt_committed"):
     """The attempt is in the git store."""
 
-    attempt: str
+    attempt: AttemptKey
     commit: str
     branch: str

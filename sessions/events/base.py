@@ -2,22 +2,24 @@
 
 from __future__ import annotations
 
+from typing import Annotated
+
 import msgspec
 
 from harness import Evaluation
-from sessions.settings import SCHEMA
+from sessions.settings import SCHEMA, Schema, Seconds
 
 
 class Event(msgspec.Struct, frozen=True, kw_only=True, tag_field="type"):
     """Fields of every event; the journal sets them when it writes the event."""
 
-    seq: int = 0
+    seq: Annotated[int, msgspec.Meta(ge=0, le=1 << 62)] = 0
     """1, 2, 3, ... in a session: the total order."""
-    wall: float = 0.0
+    wall: Seconds = 0.0
     """Seconds since the epoch, UTC."""
-    mono: float = 0.0
+    mono: Seconds = 0.0
     """Seconds since this engine process started, from a monotonic clock; durations use it."""
-    schema: int = SCHEMA
+    schema: Schema = SCHEMA
 
 
 class DurableEvent(Event, frozen=True, kw_only=True):

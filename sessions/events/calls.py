@@ -7,6 +7,8 @@ from typing import Any
 
 import msgspec
 
+from sessions.names import AttemptKey, CallKey
+
 from .base import DurableEvent, Event
 
 
@@ -59,9 +61,9 @@ class ServedModel(msgspec.Struct, frozen=True):
 class CallStarted(Event, frozen=True, kw_only=True, tag="call_started"):
     """A request is sent to the model."""
 
-    call: str
+    call: CallKey
     """`softmax#2/7/generator/1`: attempt, role, number of the role's call in the attempt."""
-    attempt: str
+    attempt: AttemptKey
     role: Role
     model: str
     messages: tuple[Message, ...]
@@ -76,7 +78,7 @@ class CallStarted(Event, frozen=True, kw_only=True, tag="call_started"):
 class ReplyPiece(Event, frozen=True, kw_only=True, tag="reply_piece"):
     """A batch of streamed text; not synced. A retry starts again: see `CallRetried`."""
 
-    call: str
+    call: CallKey
     kind: str
     """`reasoning` or `text`."""
     text: str
@@ -85,7 +87,7 @@ class ReplyPiece(Event, frozen=True, kw_only=True, tag="reply_piece"):
 class CallRetried(Event, frozen=True, kw_only=True, tag="call_retried"):
     """A try failed and is repeated; the pieces streamed so far are void."""
 
-    call: str
+    call: CallKey
     reason: str
     """`rate_limited`, `server_error`, `connection`, `cut`, `silent`, `garbage`, `overloaded`, ..."""
     message: str
@@ -99,7 +101,7 @@ class CallRetried(Event, frozen=True, kw_only=True, tag="call_retried"):
 class CallFinished(DurableEvent, frozen=True, kw_only=True, tag="call_finished"):
     """A complete reply arrived. It is never requested again."""
 
-    call: str
+    call: CallKey
     text: str
     reasoning: str = ""
     stop_reason: str = ""
@@ -120,7 +122,7 @@ class CallFinished(DurableEvent, frozen=True, kw_only=True, tag="call_finished")
 class CallFailed(DurableEvent, frozen=True, kw_only=True, tag="call_failed"):
     """No reply will come: all tries failed, or a retry cannot help."""
 
-    call: str
+    call: CallKey
     reason: str
     """`bad_key`, `unknown_model`, `bad_request`, `gave_up`, `recording_exhausted`, ..."""
     message: str

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from sessions.names import AttemptKey, InstanceKey, InstanceKeyOrNone, TaskName
+
 from .base import PersonEvent
 
 
 class DecisionMade(PersonEvent, frozen=True, kw_only=True, tag="decision_made"):
     """A person accepted or rejected an attempt."""
 
-    attempt: str
+    attempt: AttemptKey
     accepted: bool
     why: str = ""
     forced: bool = False
@@ -18,13 +20,13 @@ class DecisionMade(PersonEvent, frozen=True, kw_only=True, tag="decision_made"):
 class DecisionUndone(PersonEvent, frozen=True, kw_only=True, tag="decision_undone"):
     """A person undid the current decision about an attempt."""
 
-    attempt: str
+    attempt: AttemptKey
 
 
 class HintGiven(PersonEvent, frozen=True, kw_only=True, tag="hint_given"):
     """A person gave a hint for the next attempt of an instance."""
 
-    instance: str
+    instance: InstanceKey
     """`softmax#2`."""
     text: str
 
@@ -32,13 +34,13 @@ class HintGiven(PersonEvent, frozen=True, kw_only=True, tag="hint_given"):
 class AttemptPinned(PersonEvent, frozen=True, kw_only=True, tag="attempt_pinned"):
     """A person chose a correct attempt as the base of its instance's optimizations, until the next pin."""
 
-    attempt: str
+    attempt: AttemptKey
 
 
 class AttemptBanned(PersonEvent, frozen=True, kw_only=True, tag="attempt_banned"):
     """A person excluded an attempt: its instance builds on it no more."""
 
-    attempt: str
+    attempt: AttemptKey
 
 
 class SessionTitled(PersonEvent, frozen=True, kw_only=True, tag="session_titled"):
@@ -51,20 +53,20 @@ class SessionTitled(PersonEvent, frozen=True, kw_only=True, tag="session_titled"
 class RetireAsked(PersonEvent, frozen=True, kw_only=True, tag="retire_asked"):
     """A person retired an instance; its work in progress is cancelled and its winner examined."""
 
-    instance: str
+    instance: InstanceKey
 
 
 class Paused(PersonEvent, frozen=True, kw_only=True, tag="paused"):
     """A person paused an instance: no call and no attempt starts until `Unpaused`."""
 
-    instance: str = ""
+    instance: InstanceKeyOrNone = ""
     """Empty: the whole session."""
 
 
 class Unpaused(PersonEvent, frozen=True, kw_only=True, tag="unpaused"):
     """A person ended a pause."""
 
-    instance: str = ""
+    instance: InstanceKeyOrNone = ""
     """Empty: all pauses of the session."""
 
 
@@ -84,9 +86,9 @@ class SessionExtended(PersonEvent, frozen=True, kw_only=True, tag="session_exten
 class InstanceForked(PersonEvent, frozen=True, kw_only=True, tag="instance_forked"):
     """A person added an instance that starts from an attempt; a finished session is open again."""
 
-    task: str
+    task: TaskName
     instance: int
-    base: str
+    base: AttemptKey
     """The attempt whose kernel is the first attempt."""
     source: str = ""
     """A person's edit of that kernel: it is judged, and no model is asked. Empty: the method goes on from the kernel."""
@@ -97,7 +99,7 @@ class InstanceForked(PersonEvent, frozen=True, kw_only=True, tag="instance_forke
 class MeasureAsked(PersonEvent, frozen=True, kw_only=True, tag="measure_asked"):
     """A person asked to time a correct attempt again; a finished session is open again."""
 
-    attempt: str
+    attempt: AttemptKey
     devices: tuple[str, ...]
     """GPUs of the session; each gives a `WinnerMeasured`."""
 
@@ -105,7 +107,7 @@ class MeasureAsked(PersonEvent, frozen=True, kw_only=True, tag="measure_asked"):
 class ProfileAsked(PersonEvent, frozen=True, kw_only=True, tag="profile_asked"):
     """A person asked for the profile of a correct attempt; a finished session is open again."""
 
-    attempt: str
+    attempt: AttemptKey
     device: str
     """GPU of the session."""
     case: str = ""

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from enum import StrEnum
 
+from sessions.names import AttemptKey, InstanceKey, TaskName
+
 from .base import DurableEvent, Event
 
 
@@ -45,7 +47,7 @@ class EndReason(StrEnum):
 class InstanceStarted(Event, frozen=True, kw_only=True, tag="instance_started"):
     """An instance (one chain on one task) began."""
 
-    task: str
+    task: TaskName
     instance: int
     """1, 2, ... within the task."""
 
@@ -53,13 +55,13 @@ class InstanceStarted(Event, frozen=True, kw_only=True, tag="instance_started"):
 class AgentLeft(DurableEvent, frozen=True, kw_only=True, tag="agent_left"):
     """The agent sends no further candidate: the instance ends when those that were sent are judged."""
 
-    instance: str
+    instance: InstanceKey
 
 
 class InstanceFinished(DurableEvent, frozen=True, kw_only=True, tag="instance_finished"):
     """An instance ended."""
 
-    task: str
+    task: TaskName
     instance: int
     reason: str
     """An `EndReason`, or a word of a newer version."""
@@ -71,7 +73,7 @@ class InstanceFinished(DurableEvent, frozen=True, kw_only=True, tag="instance_fi
 class WaitingForPerson(Event, frozen=True, kw_only=True, tag="waiting_for_person"):
     """In manual review, an instance waits for a decision about its attempt."""
 
-    attempt: str
+    attempt: AttemptKey
 
 
 class IterationsMoved(DurableEvent, frozen=True, kw_only=True, tag="iterations_moved"):

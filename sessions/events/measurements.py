@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from harness.wire.results.kernel_profile import Profile
+from sessions.names import AttemptKey, TaskName
 
 from .base import DurableEvent, Event, JudgedEvent
 
@@ -13,7 +14,7 @@ class WinnerExamined(JudgedEvent, frozen=True, kw_only=True, tag="winner_examine
     No prompt of any instance ever contains any of it.
     """
 
-    attempt: str
+    attempt: AttemptKey
 
 
 RECORDING = "record"
@@ -22,7 +23,7 @@ RECORDING = "record"
 class BaselineStageStarted(Event, frozen=True, kw_only=True, tag="baseline_stage"):
     """The judge began a step before a task's first prompt, which waits for its end."""
 
-    task: str
+    task: TaskName
     stage: str
     """A stage in which it judges the timing baseline, see `StageStarted`; `RECORDING`: it records a benchmark's test."""
 
@@ -30,7 +31,7 @@ class BaselineStageStarted(Event, frozen=True, kw_only=True, tag="baseline_stage
 class BaselineMeasured(JudgedEvent, frozen=True, kw_only=True, tag="baseline_measured"):
     """The timing baseline of a task was judged like a candidate, for the first prompt."""
 
-    task: str
+    task: TaskName
 
 
 class WinnerMeasured(JudgedEvent, frozen=True, kw_only=True, tag="winner_measured"):
@@ -39,14 +40,14 @@ class WinnerMeasured(JudgedEvent, frozen=True, kw_only=True, tag="winner_measure
     On the open cases; part of a prompt only if the model asked for it, by the tool `measure`.
     """
 
-    attempt: str
+    attempt: AttemptKey
     device: str
 
 
 class ProfileTaken(DurableEvent, frozen=True, kw_only=True, tag="profile_taken"):
     """An attempt, or the timing baseline of its task, ran under a profiler, after `ProfileAsked` or with `profile_best`."""
 
-    attempt: str
+    attempt: AttemptKey
     of_baseline: bool = False
     profile: Profile | None = None
     problem: str = ""

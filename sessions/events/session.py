@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
+from sessions.names import SessionKey
 from sessions.settings import RunSettings, SessionDescription
 
 from .base import DurableEvent, Event
@@ -15,7 +16,7 @@ class SessionStarted(DurableEvent, frozen=True, kw_only=True, tag="session_start
     Its line in the journal has the fields of `settings` beside the others (`journal.codec`).
     """
 
-    session: str
+    session: SessionKey
     settings: RunSettings
     versions: dict[str, str] = msgspec.field(default_factory=dict)
     templates: dict[str, str] = msgspec.field(default_factory=dict)

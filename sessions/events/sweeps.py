@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import msgspec
 
+from sessions.names import AttemptKey
+
 from .base import DurableEvent, Event
 
 
 class SweepStarted(Event, frozen=True, kw_only=True, tag="sweep_started"):
     """A sweep of an attempt's launch parameters began: variants are compiled or estimated, not judged."""
 
-    attempt: str
+    attempt: AttemptKey
 
 
 class SweptVariant(msgspec.Struct, frozen=True):
@@ -27,7 +29,7 @@ class SweptVariant(msgspec.Struct, frozen=True):
 class AttemptSwept(DurableEvent, frozen=True, kw_only=True, tag="attempt_swept"):
     """A sweep of an attempt's launch parameters ended. It is not repeated."""
 
-    attempt: str
+    attempt: AttemptKey
     target: str
     """The compile target."""
     tried: int
@@ -63,7 +65,7 @@ class RungEntry(msgspec.Struct, frozen=True):
 class SweepRung(DurableEvent, frozen=True, kw_only=True, tag="sweep_rung"):
     """A rung of a sweep ended: the times of its variants were estimated, and the better ones continue."""
 
-    attempt: str
+    attempt: AttemptKey
     """The attempt that was swept; the ratios are relative to its time."""
     rung: int
     """1, 2, ...; each rung takes several times the samples of the last one."""

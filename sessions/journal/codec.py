@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import typing
 from dataclasses import dataclass
 from typing import Any, TypeVar
@@ -35,6 +36,7 @@ def tag_of(event: Event | type[Event]) -> str:
     return str(event.__struct_config__.tag)
 
 
+PATTERN = re.compile(r"`str` matching regex '.*'")
 STARTED = b'{"type":"%s"' % tag_of(SessionStarted).encode()
 RENAMED = {"stop_asked": "retire_asked", "continued": "unpaused"}
 """Tags that journals of older versions have, with the tags of today."""
@@ -79,18 +81,21 @@ def decode(line: bytes) -> AnyEvent | Skipped:
     try:
         return _started(line) if line.startswith(STARTED) else EVENTS.decode(line)
     except msgspec.ValidationError as error:
-        why = str(error)
+        # The pattern of a name is no sentence for a person.
+        why = PATTERN.sub("a name without `..`, spaces and hidden folders", str(error))
     except msgspec.DecodeError as error:
         return BadLine(str(error))
     except UnicodeDecodeError as error:
         return BadLine(error.reason)
+    except RecursionError:
+        return BadLine("its values are nested too deeply")
     try:
         head = _HEADS.decode(line)
         if head.type in RENAMED:
             fields = msgspec.json.decode(line, type=dict[str, Any])
             event: AnyEvent = msgspec.convert(fields | {"type": RENAMED[head.type]}, AnyEvent)
             return event
-    except msgspec.DecodeError:
+    except (msgspec.DecodeError, RecursionError):
         return BadLine(why)
     return BadLine(why) if head.type in TAGS else UnknownEvent(head.type, head.seq, head.wall)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
-from sessions.settings import SCHEMA, SessionDescription
+from sessions.settings import SCHEMA, Schema, Seconds, SessionDescription
 
 from .bests import MeasuredBest, measured_bests
 from .speed import Speed, attempt_speed
@@ -46,9 +46,9 @@ class SessionResults(msgspec.Struct, frozen=True, kw_only=True):
 class SessionSummary(SessionResults, frozen=True, kw_only=True):
     """`summary.json`: the state of a session at its last event; a cache that can be rebuilt from the events."""
 
-    schema: int = SCHEMA
+    schema: Schema = SCHEMA
     last_seq: int = 0
-    last_wall: float | None = None
+    last_wall: Seconds | None = None
     finished: bool = False
     stopped: str | None = None
     """Reason of an engine that stopped in good order."""

@@ -21,19 +21,21 @@ from sessions.errors import PackUnusable
 from sessions.events import AnyEvent, CallFinished, CallStarted, SessionStarted
 from sessions.home import Home
 from sessions.journal.journal import Journal, parse
-from sessions.settings import SCHEMA
+from sessions.settings import SCHEMA, Schema
 
 from .anonymity import Anonymity
 from .store import Store
 
 SUFFIX = ".tar.gz"
 MANIFEST, PLAN = "manifest.json", "plan.toml"
+MOST_BYTES = 1 << 30
+"""Most bytes of a pack after decompression; 1 MB can hold a gigabyte of zeros."""
 
 
 class PackManifest(msgspec.Struct, frozen=True, kw_only=True):
     """`manifest.json`."""
 
-    schema: int = SCHEMA
+    schema: Schema = SCHEMA
     study: str
     version: str
     """Version of Wavedeck that wrote the pack."""
@@ -100,10 +102,10 @@ def pack_bytes(manifest: PackManifest, plan: str, journals: Mapping[str, bytes],
 def read_pack(file: Path) -> Pack:
     """Returns the sessions of a pack; nothing is extracted. Raises `PackUnusable`."""
     try:
-        with tarfile.open(file, mode="r:gz") as archive:
+        with tarfile.open(fileobj=io.BytesIO(_inflated(file)), mode="r:") as archive:
             manifest = msgspec.json.decode(_member(archive, MANIFEST), type=PackManifest)
             journals = {name: _member(archive, _path(name)) for name in manifest.sessions}
-    except (OSError, EOFError, zlib.error, tarfile.TarError, KeyError, msgspec.DecodeError) as error:
+    except (OSError, EOFError, zlib.error, tarfile.TarError, ValueError, KeyError, RecursionError) as error:
         raise PackUnusable(file, why=str(error)) from error
     for name, data in journals.items():
         if hashlib.sha256(data).hexdigest() != manifest.sessions[name]:
@@ -115,8 +117,18 @@ def _path(session: str) -> str:
     return f"sessions/{session}.jsonl"
 
 
+def _inflated(file: Path) -> bytes:
+    with gzip.open(file) as stream:
+        data = stream.read(MOST_BYTES + 1)
+    if len(data) > MOST_BYTES:
+        raise ValueError(f"it has more than {MOST_BYTES >> 20} MB")
+    return data
+
+
 def _member(archive: tarfile.TarFile, path: str) -> bytes:
-    member = archive.extractfile(path)
+    # Not a link: a link can name itself.
+    entry = archive.getmember(path)
+    member = archive.extractfile(entry) if entry.isreg() else None
     if member is None:
         raise KeyError(f"{path} is not a file")
     return member.read()

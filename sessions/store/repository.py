@@ -14,6 +14,7 @@ import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from configparser import Error as ConfigError
 from contextlib import contextmanager, suppress
+from itertools import islice
 from pathlib import Path
 from typing import NamedTuple
 
@@ -42,6 +43,10 @@ HEADS = "refs/heads/"
 NO_GIT = "git is not installed; the store needs it"
 AUTHOR = "Wavedeck <wavedeck@localhost>"
 FILE_MODE = 0o100644
+MOST_BYTES = 1 << 30
+"""Most bytes of a file, and of a session's journal: a fetched object of 6 MB can hold 6 GB of zeros."""
+MOST_FILES = 200_000
+"""Most files and folders of a commit: ten small trees that repeat each other can hold more than a disk."""
 LOCK_WAIT_S = 60.0
 STALE_S = 2.0
 """Age from which a ref lock has no owner, while this process holds the store's lock: git holds a ref lock for
@@ -224,9 +229,14 @@ class Repository:
         return True
 
     def read_file(self, sha: str) -> bytes:
-        """Returns a file's content by its id."""
+        """Returns a file's content by its id. Raises `StoreDamaged` for more than `MOST_BYTES`."""
         with self._reading(sha):
-            return bytes(self._repo.odb.stream(bytes.fromhex(sha)).read())
+            stream = self._repo.odb.stream(bytes.fromhex(sha))
+            if stream.size > MOST_BYTES:
+                # Else GitPython reads what is left; `_reading` ends the process that would send it.
+                stream.stream._nbr = stream.size
+                raise ValueError("too large")
+            return bytes(stream.read())
 
     def read_commit(self, sha: str) -> Commit:
         """Returns a commit by its id."""
@@ -239,8 +249,11 @@ class Repository:
     def read_tree(self, sha: str, *, depth: int = -1) -> dict[str, str]:
         """Returns the id of every file below a commit or tree, by path; with depth 1, only files in its root."""
         with self._reading(sha):
-            items = self._repo.tree(sha).traverse(depth=depth)
-            return {str(item.path): item.hexsha for item in items if isinstance(item, git.Blob)}
+            items = islice(self._repo.tree(sha).traverse(depth=depth), MOST_FILES + 1)
+            files = {str(item.path): item.hexsha for item in items if isinstance(item, git.Blob)}
+            if next(items, None) is not None:
+                raise ValueError("too many files")
+            return files
 
     def history(self, sha: str) -> Iterator[Commit]:
         """Yield a commit and its first parents, newest first."""

@@ -7,6 +7,7 @@ an event loop calls them through `asyncio.to_thread`.
 from __future__ import annotations
 
 import io
+import re
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -20,16 +21,18 @@ from harness import Verdict
 from sessions.errors import NoSuchSession, StoreDamaged
 from sessions.home import JOURNAL, Home
 from sessions.journal.journal import Journal, parse
-from sessions.names import split_instance
-from sessions.settings import SCHEMA, SessionDescription
+from sessions.names import SESSION, split_instance
+from sessions.settings import SCHEMA, Schema, SessionDescription
 from sessions.state.description import DESCRIPTION, SUMMARY, SessionSummary
 
 from .attempt_commits import trailers_of, with_trailers
 from .loose_objects import SYNCS
-from .repository import HEADS, Repository
+from .origin import home_key, own_ref
+from .repository import HEADS, MOST_BYTES, Repository
 
 T = TypeVar("T")
 
+SEGMENT = re.compile(r"journal/[0-9]{1,20}\.jsonl")
 REMOTES = "refs/remotes/origin/"
 ACCEPTED = "refs/heads/accepted"
 LAST_DECISION = "Last-Decision"
@@ -39,7 +42,7 @@ LAST_DECISION = "Last-Decision"
 class AcceptedKernel(msgspec.Struct, frozen=True, kw_only=True):
     """`decision.json` beside an accepted kernel."""
 
-    schema: int = SCHEMA
+    schema: Schema = SCHEMA
     session: str
     attempt: str
     commit: str
@@ -103,10 +106,7 @@ def text_path(digest: str) -> str:
 
 def segments_of(tree: Mapping[str, str]) -> list[str]:
     """Returns the paths of the journal's segments in a `_journal` tree, in order."""
-    return sorted(
-        (path for path in tree if path.startswith("journal/")),
-        key=lambda path: int(path.removeprefix("journal/").removesuffix(".jsonl")),
-    )
+    return sorted(filter(SEGMENT.fullmatch, tree), key=lambda path: int(path[8:-6]))
 
 
 def fetched_decision(message: str) -> tuple[str, int] | None:
@@ -125,13 +125,16 @@ def local_branches(refs: Mapping[str, str], prefix: str = HEADS) -> dict[str, st
 class Store:
     """The store of a home, or a clone of it (read only)."""
 
-    def __init__(self, repository: Repository) -> None:
+    def __init__(self, repository: Repository, key: str = "") -> None:
         self.repository = repository
+        self._key = key
+        """Key of the home (`origin`); empty if the store is only read."""
 
     @classmethod
     def of(cls, home: Home) -> Store:
         """Open the home's store; creates it if needed."""
-        return cls(Repository.create(home.store, lock=home.store_lock))
+        repository = Repository.create(home.store, lock=home.store_lock)
+        return cls(repository, home_key(home, repository))
 
     @classmethod
     def read_only(cls, path: Path) -> Store:
@@ -167,7 +170,7 @@ class Store:
         return {
             branch.removesuffix(suffix): commit
             for branch, commit in sorted(branches.items())
-            if branch.endswith(suffix)
+            if branch.endswith(suffix) and SESSION.fullmatch(branch.removesuffix(suffix))
         }
 
     def session_tree(self, session: str) -> dict[str, str]:
@@ -187,8 +190,17 @@ class Store:
 
     def session_bytes(self, session: str) -> bytes:
         """Returns the journal as its engine wrote it, all segments joined."""
-        tree = self.session_tree(session)
-        return b"".join(self.repository.read_file(tree[path]) for path in segments_of(tree))
+        return b"".join(self._segments(session, self.session_tree(session)))
+
+    def _segments(self, session: str, tree: Mapping[str, str]) -> Iterator[bytes]:
+        """Yield the segments of a journal. Raises `StoreDamaged` after `MOST_BYTES`: each segment may be the same file."""
+        size = 0
+        for path in segments_of(tree):
+            data = self.repository.read_file(tree[path])
+            size += len(data)
+            if size > MOST_BYTES:
+                raise StoreDamaged(f"the journal of {session} has more than {MOST_BYTES >> 20} MB")
+            yield data
 
     def session_journal(
         self, session: str, *, commit: str | None = None, most_bytes: int | None = None
@@ -202,7 +214,7 @@ class Store:
     def session_lines(self, session: str, *, commit: str | None = None) -> Iterator[bytes]:
         """Return the lines of the journal; one segment is in memory at a time."""
         tree = self.repository.read_tree(commit or self._journal_head(session))
-        segments = (io.BytesIO(self.repository.read_file(tree[path])) for path in segments_of(tree))
+        segments = map(io.BytesIO, self._segments(session, tree))
         return chain.from_iterable(segments)
 
     def read_text(self, session: str, digest: str) -> bytes | None:
@@ -223,12 +235,29 @@ class Store:
     def _read_record(self, sha: str | None, decoder: msgspec.json.Decoder[T]) -> T | None:
         try:
             return decoder.decode(self.repository.read_file(sha)) if sha else None
-        except msgspec.DecodeError:
+        except (ValueError, RecursionError):
             return None
 
     def _head(self, branch: str) -> str | None:
         # Read the ref file first: listing all refs of a clone starts a process.
         return self.repository.read_ref(HEADS + branch) or self.heads().get(branch)
+
+    # Origin
+
+    def is_own(self, session: str) -> bool:
+        """True if this home made all of a session's journal, or a person trusted it; also if only live files have it."""
+        head, mark = self._head(journal_branch(session)), self.repository.read_ref(self._own_ref(session))
+        if head is None:
+            return True
+        return mark is not None and (mark == head or self.repository.is_ancestor(head, mark))
+
+    def trust(self, session: str) -> None:
+        """Mark a session as made here, up to the last event that the store has."""
+        with self.repository.writing():
+            self.repository.write_ref(self._own_ref(session), self._journal_head(session))
+
+    def _own_ref(self, session: str) -> str:
+        return own_ref(self._key, session)
 
     # Writing
 
@@ -297,6 +326,9 @@ class Store:
                 message=f"journal of {session}: {places}",
                 wall=wall,
             )
+            if self.is_own(session):
+                # Before the branch: a kill in between must not make the session foreign.
+                self.repository.write_ref(self._own_ref(session), commit)
             self.repository.write_ref(ref, commit)
         return commit
 
@@ -461,4 +493,6 @@ class Store:
         with self.repository.writing():
             refs = [ref for ref in self.repository.branches().commits if ref.startswith(prefix)]
             self.repository.delete_refs([ref for ref in refs if ref != journal])
-            self.repository.delete_refs([ref for ref in refs if ref == journal])
+            mark = self._own_ref(session)
+            marks = [mark] if self.repository.read_ref(mark) else []
+            self.repository.delete_refs([*marks, *(ref for ref in refs if ref == journal)])

@@ -14,7 +14,7 @@ from engine.process.commands import ENDING, decision_of, record_at_rest
 from engine.process.control import Request, send
 from engine.process.launch import resume
 from sessions import fold
-from sessions.catalog import journal_of
+from sessions.catalog import journal_of, require_trust
 from sessions.home import Home
 from sessions.home_access import require_private
 from sessions.store.reconcile import decide
@@ -75,7 +75,8 @@ def _record(home: Home, session: str, request: Request) -> int | None:
 
 
 def plan_at_rest(home: Home, session: str) -> SessionPlan:
-    """Returns the plan with which an engine would go on; `UsageProblem` if none can."""
+    """Returns the plan with which an engine would go on; `UsageProblem` if none can, `ForeignSession` if none may."""
+    require_trust(home, session)
     return read_plan(home.live(session)) or plan_of(fold(journal_of(home, session).events).started)
 
 

@@ -21,6 +21,7 @@ from tui.actions.catalogue import GPU_WORDS, Action, Takes, done_words, further_
 from tui.actions.send import give
 from tui.commands.opening import open_session
 from tui.commands.options import complete_sessions
+from tui.commands.trust import TRUST, ask_for_trust
 from tui.diagnostics import Complaint, say
 from tui.facts.evaluation.certainty import exam_sentence
 
@@ -69,7 +70,8 @@ OPENS = "A session that is stopped or finished goes on at once."
 
 def command_of(action: Action) -> click.Command:
     """Return the command of an action that is sent to a session."""
-    parameters = [*PARAMETERS.get(action.takes, []), *FURTHER.get(action.name, [])]
+    trust = [TRUST] if action.opens else []
+    parameters = [*PARAMETERS.get(action.takes, []), *FURTHER.get(action.name, []), *trust]
     examples = [EXAMPLES[parameter.name] for parameter in parameters if parameter.name in EXAMPLES]
     further = " ".join([*examples, OPENS] if action.opens else examples)
     return click.Command(
@@ -80,11 +82,13 @@ def command_of(action: Action) -> click.Command:
     )
 
 
-def _obey(action: Action, session: str, **values: Any) -> None:
+def _obey(action: Action, session: str, *, trusts: bool = False, **values: Any) -> None:
     """Send the command and print what follows."""
     fields = _fields(**values)
     opened = open_session(session)
     home, name = opened
+    if action.opens:
+        ask_for_trust(home, name, trusts=trusts)
     before = accepted_kernels(home) if action.name == "accept" else {}
     number = asyncio.run(give(home, name, action.name, **fields))
     about = str(values.get("instance") or values.get("attempt") or values.get("gpu") or "")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import re
 import types
 import typing
 
@@ -19,10 +20,25 @@ from sessions.settings import MethodOptions
 from tests.support.sessions import story
 from tests.support.sessions.journals import correct, latencies
 
+NAMES = (
+    "softmax",
+    "own/my_gemm",
+    "softmax#2",
+    "own/my_gemm#12",
+    "softmax#2/7",
+    "softmax#2/7/generator/1",
+    "",
+)
+
 
 @functools.cache
 def values(kind: typing.Any) -> st.SearchStrategy[typing.Any]:
     """Return a strategy for any JSON value of a field's type. A new strategy for each example would take most of the time."""
+    if hasattr(kind, "__metadata__"):
+        bounds = kind.__metadata__[0]
+        names = st.sampled_from([name for name in NAMES if re.search(bounds.pattern or "", name)])
+        numbers = {int: st.integers, float: st.floats}
+        return names if bounds.pattern else numbers[kind.__origin__](bounds.ge, bounds.le)
     arguments = typing.get_args(kind)
     match typing.get_origin(kind):
         case types.UnionType:
@@ -36,7 +52,7 @@ def values(kind: typing.Any) -> st.SearchStrategy[typing.Any]:
     if kind is typing.Any:
         return st.none() | st.booleans() | st.text(max_size=2)
     if issubclass(kind, msgspec.Struct):
-        fields = typing.get_type_hints(kind)
+        fields = typing.get_type_hints(kind, include_extras=True)
         return st.builds(kind, **{name: values(fields[name]) for name in kind.__struct_fields__})
     if kind is float:
         return st.floats(allow_nan=False, allow_infinity=False)

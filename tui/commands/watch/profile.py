@@ -14,6 +14,7 @@ from sessions.events import ProfileAsked, ProfileTaken
 from sessions.store.decidable import find_attempt
 from tui.actions.send import give
 from tui.commands.opening import OpenedSession, complete_words, open_attempt
+from tui.commands.trust import ask_for_trust, trust_option
 from tui.diagnostics import Complaint, ExitCode, say
 from tui.facts.profiling.profile_tables import BASELINE, profile_tables
 from tui.print.plain import emit, emit_json, tables_text
@@ -36,8 +37,16 @@ POLL_S = 0.2
 )
 @click.option("--again", is_flag=True, help="Profile again, even if the session has a profile.")
 @click.option("--json", "as_json", is_flag=True, help="All figures as one JSON document.")
+@trust_option
 def profile_command(
-    words: tuple[str, ...], *, case: str, gpu: str | None, against: str | None, again: bool, as_json: bool
+    words: tuple[str, ...],
+    *,
+    case: str,
+    gpu: str | None,
+    against: str | None,
+    again: bool,
+    as_json: bool,
+    trusts: bool,
 ) -> None:
     """Show what the hardware counted in one call of a correct ATTEMPT. SESSION is by default the latest.
 
@@ -52,7 +61,7 @@ def profile_command(
             raise Complaint(f"--against needs another attempt on {instance.task}, or `{BASELINE}`")
         if compared.verdict is not Verdict.CORRECT:  # before minutes of the first profile
             raise Complaint(f"{against} is not correct; profile a correct attempt")
-    first = _profile(opened, attempt.attempt, case=case, gpu=gpu, again=again)
+    first = _profile(opened, attempt.attempt, case=case, gpu=gpu, again=again, trusts=trusts)
     profiles = {attempt.attempt: first}
     if against is not None:
         profiles[against] = _profile(
@@ -62,6 +71,7 @@ def profile_command(
             gpu=gpu,
             device=first.device,
             again=again,
+            trusts=trusts,
             of_baseline=against == BASELINE,
         )
     if as_json:
@@ -78,6 +88,7 @@ def _profile(
     gpu: str | None,
     device: str = "",
     again: bool,
+    trusts: bool,
     of_baseline: bool = False,
 ) -> Profile:
     """Return the kept profile, or take one on `gpu`, else on `device`. Raises `Complaint` if there is none."""
@@ -87,6 +98,7 @@ def _profile(
     profile = kept.get(case) if case else next(reversed(kept.values()), None)
     if profile is not None and not again and gpu in (None, profile.device):
         return profile
+    ask_for_trust(opened.home, opened.name, trusts=trusts)
     devices = tuple(filter(None, [gpu or device]))
     asyncio.run(
         give(

@@ -1,0 +1,186 @@
+"""Sessions of a stranger, read by this home: no name leaves the home, and no size fills its memory."""
+
+from __future__ import annotations
+
+import gzip
+import io
+import json
+import tarfile
+import zlib
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from sessions import Home, fold, journal_of, list_sessions
+from sessions.errors import BadRecording, PackUnusable, StoreDamaged
+from sessions.journal.codec import BadLine, decode
+from sessions.recording import write_recording
+from sessions.store import packing, repository
+from sessions.store.packing import PackManifest, read_pack
+from sessions.store.sharing import fetch_sessions
+from sessions.store.store import Store
+from tests.support.sessions import stored_sessions as stored
+
+NAME = stored.FIRST
+
+
+def begun(**fields: object) -> bytes:
+    """The first line of a session with these fields; the others are usual."""
+    usual = {
+        "type": "session_started", "seq": 1, "session": NAME, "method": "geak", "model": "openai:x", "seed": 1,
+        "tasks": ["starter/softmax"], "instances": 1, "iterations": 1, "devices": ["cpu"], "targets": [],
+        "review": "auto",
+    }  # fmt: skip
+    return json.dumps(usual | fields, separators=(",", ":")).encode()
+
+
+def test_line_of_these_tests_is_an_event() -> None:
+    assert not isinstance(decode(begun()), BadLine)
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        begun(tasks=["../../../x"]),
+        begun(tasks=["starter/.hidden"]),
+        begun(tasks=["starter//softmax"]),
+        begun(tasks=["/etc/softmax"]),
+        begun(tasks=["starter/soft\u202emax"]),
+        begun(tasks=["starter/soft\x1b[2Jmax"]),
+        begun(tasks=["starter/softmax\n"]),
+        begun(tasks=["starter/" + "a" * 5000]),
+        begun(session="../../x"),
+        begun(schema=99999),
+        begun(schema=-1),
+        begun(wall=1e300),
+        begun(wall=-1.0),
+        begun(instances=10**12),
+        begun(iterations=-1),
+        b'{"type":"instance_started","seq":2,"task":"../../../x","instance":1}',
+        b'{"type":"attempt_started","seq":2,"attempt":"../../x#1/1","origin":"fresh"}',
+        b'{"type":"attempt_started","seq":2,"attempt":"softmax#1/1","origin":"fresh","base":"../x#1/1"}',
+        b'{"type":"attempt_started","seq":2,"attempt":"softmax#1/../../1","origin":"fresh"}',
+        b'{"type":"call_failed","seq":2,"call":"softmax#1/1/../x/1","reason":"x","message":"x"}',
+        b'{"type":"notice","seq":2,"level":"info","message":' + b"[" * 200_000,
+        b'{"type":"newer_event","seq":2,"x":' + b"[" * 200_000,
+        b'{"type":"notice","seq":2,"level":"info","message":"\xff"}',
+    ],
+    ids=lambda line: repr(line[:30]) + str(hash(line) % 1000),
+)
+def test_line_with_a_name_or_number_that_nobody_writes_is_a_bad_line(line: bytes) -> None:
+    event = decode(line)
+    assert isinstance(event, BadLine)
+    assert "regex" not in event.why
+
+
+def fetched(home: Home, tmp_path: Path, files: dict[str, bytes], lines: bytes = begun() + b"\n") -> None:
+    """Fetch a session with these files and lines on its journal branch."""
+    sender = Home(tmp_path / "sender")
+    sender.ensure()
+    with Store.of(sender) as store:
+        store.extend_journal(NAME, segments={1: lines}, files=files, wall=0.0)
+    fetch_sessions(home, str(sender.store), on_progress=lambda _: None)
+
+
+def test_recording_of_a_fetched_session_stays_in_its_folder(home: Home, tmp_path: Path) -> None:
+    lines = b"".join(
+        msgspec.json.encode({"type": tag, "seq": number} | fields) + b"\n"
+        for number, (tag, fields) in enumerate(
+            [
+                ("instance_started", {"task": "../../../../escaped", "instance": 1}),
+                ("attempt_started", {"attempt": "../../../../escaped#1/1", "origin": "fresh"}),
+                ("call_started", {"call": "../../../../escaped#1/1/generator/1", "attempt": "../../../../escaped#1/1",
+                                  "role": "generator", "model": "x", "messages": []}),
+                ("call_finished", {"call": "../../../../escaped#1/1/generator/1", "text": "x", "stop_reason": "end",
+                                   "usage": {}, "seconds": 1.0}),
+            ],
+            start=2,
+        )
+    )  # fmt: skip
+    fetched(home, tmp_path, {}, begun() + b"\n" + lines)
+    with pytest.raises(BadRecording):
+        write_recording([fold(journal_of(home, NAME).events)], "mine", home.recordings)
+    assert not list(tmp_path.rglob("escaped*"))
+
+
+def test_odd_files_of_a_fetched_session_are_no_segments(home: Home, tmp_path: Path) -> None:
+    deep = b"[" * 200_000
+    files = {
+        "journal/x.jsonl": b"no",
+        "journal/-1.jsonl": b"no",
+        "journal/1/2.jsonl": b"no",
+        "summary.json": deep,
+        "session.json": b"\xff",
+    }
+    fetched(home, tmp_path, files)
+    assert len(journal_of(home, NAME).events) == 1
+    assert [info.name for info in list_sessions(home)] == [NAME]
+
+
+@pytest.mark.parametrize("most", ["file", "journal", "files"])
+def test_size_of_a_fetched_session_is_bounded(
+    home: Home, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, most: str
+) -> None:
+    same = begun() + b"\n"
+    big = b"\0" * 4000 if most == "file" else same
+    fetched(home, tmp_path, {f"journal/{number}.jsonl": big for number in range(2, 9)})
+    from sessions.store import store as store_module
+
+    monkeypatch.setattr(repository, "MOST_BYTES", 3000 if most == "file" else 1 << 20)
+    monkeypatch.setattr(store_module, "MOST_BYTES", 3000 if most == "file" else len(same) * 3)
+    monkeypatch.setattr(repository, "MOST_FILES", 4 if most == "files" else 100)
+    with pytest.raises(StoreDamaged):
+        journal_of(home, NAME)
+
+
+def pack(path: Path, manifest: bytes, entries: list[tarfile.TarInfo], data: bytes = b"") -> Path:
+    """Write a pack with this manifest, these entries, and zeros after them."""
+    raw = io.BytesIO()
+    with tarfile.open(fileobj=raw, mode="w") as archive:
+        head = tarfile.TarInfo("manifest.json")
+        head.size = len(manifest)
+        archive.addfile(head, io.BytesIO(manifest))
+        for entry in entries:
+            archive.addfile(entry, io.BytesIO(data))
+    path.write_bytes(gzip.compress(raw.getvalue()))
+    return path
+
+
+def link(name: str, to: str, kind: bytes) -> tarfile.TarInfo:
+    entry = tarfile.TarInfo(name)
+    entry.type, entry.linkname = kind, to
+    return entry
+
+
+MANIFEST = msgspec.json.encode(PackManifest(study="s", version="1", tasks={}, sessions={NAME: "0" * 64}))
+MEMBER = f"sessions/{NAME}.jsonl"
+
+
+@pytest.mark.parametrize(
+    ("manifest", "entries"),
+    [
+        (MANIFEST, [link(MEMBER, MEMBER, tarfile.LNKTYPE)]),
+        (MANIFEST, [link(MEMBER, MEMBER, tarfile.SYMTYPE)]),
+        (MANIFEST, [link(MEMBER, "x", tarfile.LNKTYPE), link("x", MEMBER, tarfile.LNKTYPE)]),
+        (MANIFEST, [link(MEMBER, "/etc/passwd", tarfile.SYMTYPE)]),
+        (MANIFEST, [link(MEMBER, "", tarfile.FIFOTYPE)]),
+        (b"\xff\xfe", []),
+        (b"[" * 200_000, []),
+        (MANIFEST.replace(b'"schema":1', b'"schema":99999'), []),
+    ],
+)
+def test_odd_pack_is_no_pack(tmp_path: Path, manifest: bytes, entries: list[tarfile.TarInfo]) -> None:
+    with pytest.raises(PackUnusable):
+        read_pack(pack(tmp_path / "x.tar.gz", manifest, entries))
+
+
+def test_pack_that_inflates_too_far_is_no_pack(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(packing, "MOST_BYTES", 1 << 20)
+    file = tmp_path / "x.tar.gz"
+    file.write_bytes(gzip.compress(b"\0" * (2 << 20)))
+    with pytest.raises(PackUnusable, match="more than 1 MB"):
+        read_pack(file)
+    file.write_bytes(zlib.compress(b"no gzip"))
+    with pytest.raises(PackUnusable):
+        read_pack(file)
