@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 
 import msgspec
@@ -168,13 +169,21 @@ def read_capture(path: Path) -> Capture:
     try:
         if not path.is_dir():
             return CAPTURES.decode(path.read_bytes())
-        return merge(
-            [CAPTURES.decode(part.read_bytes()) for part in sorted(path.glob("part-*.json"))], str(path)
-        )
+        return merge(read_parts(path), str(path))
     except OSError as error:
         raise BadCapture(f"{path} cannot be read: {error.strerror}") from error
     except msgspec.DecodeError as error:
         raise BadCapture(f"{path} is no capture: {error}; `wavedeck capture` makes one") from error
+
+
+def read_parts(folder: Path) -> list[Capture]:
+    """Return what the processes of a program wrote, without damaged files: the program may change the folder."""
+    captures = []
+    for file in sorted(folder.glob("part-*.json")):
+        with suppress(OSError, msgspec.DecodeError, RecursionError):
+            if file.is_file():
+                captures.append(CAPTURES.decode(file.read_bytes()))
+    return captures
 
 
 def merge(parts: Sequence[Capture], source: str) -> Capture:

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import msgspec
 
-from suites.captures.capture import CAPTURES, OPERATORS, Capture, merge, read_capture, target_words
+from suites.captures.capture import OPERATORS, Capture, merge, read_capture, read_parts, target_words
 from suites.errors import BadCapture
 
 STARTUP = Path(__file__).parent / "startup"
@@ -61,38 +61,48 @@ class Recording:
             ENVIRONMENT: "\n".join((self.module, self.function, str(self.parts))),
         }
 
+    @property
+    def problem(self) -> str:
+        """Why the function cannot be recorded; empty if no process said so."""
+        try:
+            return (self.parts / "problem").read_text(encoding="utf-8", errors="replace")
+        except OSError:
+            return ""
+
     def finish(self, command: Sequence[str], exit_code: int, started: float) -> Capture:
         """Write the file of the capture, remove the folder, and return the capture.
 
-        Raises `BadCapture` with the reason if the function was never called; then there is no new file.
+        Raises `BadCapture` with the reason if there are no calls; then there is no new file.
         """
+        words = tuple(word.encode("utf-8", "replace").decode() for word in command)
         try:
-            capture = self._merged()
-        except BadCapture:
-            shutil.rmtree(self.parts)
-            raise
-        capture = msgspec.structs.replace(
-            capture, command=tuple(command), exit_code=exit_code, started=started
-        )
-        temporary = self.parts / "whole"
-        temporary.write_bytes(msgspec.json.encode(capture) + b"\n")
-        temporary.replace(self.out)
-        shutil.rmtree(self.parts)
+            capture = msgspec.structs.replace(
+                self._merged(), command=words, exit_code=exit_code, started=started
+            )
+            temporary = self.out.with_name(f".{self.out.name}.new")
+            temporary.write_bytes(msgspec.json.encode(capture) + b"\n")
+            temporary.replace(self.out)
+        except OSError as error:
+            raise BadCapture(f"{self.out} cannot be written: {error.strerror}") from error
+        finally:
+            shutil.rmtree(self.parts, ignore_errors=True)
         return capture
 
     def _merged(self) -> Capture:
         target = target_words(self.module, self.function)
-        files = sorted(self.parts.glob("part-*.json"))
+        if not self.parts.is_dir():
+            raise BadCapture(f"the program deleted {self.parts}, and so the recorded calls")
         if not (self.parts / "followed").exists():
             raise BadCapture(
                 "the command started no Python that can be followed: not `python -I` or `-E`, no container of its own"
             )
-        if not files:
+        parts = read_parts(self.parts)
+        if not parts:
             raise BadCapture(
                 f"no process imported {self.module}; check its name. A function of the script itself cannot be "
                 "recorded: move it to a module that the script imports"
             )
-        capture = merge([CAPTURES.decode(file.read_bytes()) for file in files], str(self.parts))
+        capture = merge(parts, str(self.parts))
         if not capture.signatures and capture.compiled:
             raise BadCapture(
                 f"{target} was only traced by a compiler: how often its compiled form ran is unknown; "

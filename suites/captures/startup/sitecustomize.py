@@ -12,8 +12,9 @@ try:
     import wavedeck_capture_hook  # type: ignore[import-not-found]  # PYTHONPATH holds its folder
 
     wavedeck_capture_hook.start(os.environ)
-except Exception as error:  # the program must run without the hook, too
-    sys.stderr.write(f"wavedeck capture: this process is not recorded: {error!r}\n")
+except Exception:  # the program must run without the hook, too; the capture says that it has no calls
+    pass
+sys.path[:] = [folder for folder in sys.path if os.path.abspath(folder) != FOLDER]
 
 
 def run_own_sitecustomize() -> None:
@@ -21,8 +22,7 @@ def run_own_sitecustomize() -> None:
     from importlib.machinery import PathFinder
     from importlib.util import module_from_spec
 
-    folders = [folder for folder in sys.path if os.path.abspath(folder) != FOLDER]
-    spec = PathFinder.find_spec("sitecustomize", folders)
+    spec = PathFinder.find_spec("sitecustomize")
     if spec is not None and spec.loader is not None:
         module = module_from_spec(spec)
         sys.modules["sitecustomize"] = module

@@ -2,6 +2,7 @@
 Records the calls of one function in a person's own program, for `wavedeck capture`.
 
 Python 3.9 and newer; standard library only. torch is used if the program imported it. An error in here never reaches the program.
+No method of an argument is called: it could print, fail or wait.
 
 A process writes what it saw to a file of its own in the folder of the capture: when it finds the function, at its first call,
 about once a second while calls come, and at its end. `suites/captures/capture.py` merges these files.
@@ -10,15 +11,17 @@ about once a second while calls come, and at its end. `suites/captures/capture.p
 from __future__ import annotations
 
 import atexit
-import functools
 import os
 import sys
 import threading
-import time
 from collections import defaultdict, deque
 from collections.abc import Callable, Hashable, Mapping
-from importlib.machinery import ModuleSpec
-from types import ModuleType
+from contextlib import nullcontext
+from functools import lru_cache
+from os import getpid, replace, urandom  # by name, because the program may replace the attributes of modules
+from threading import get_ident
+from time import monotonic, perf_counter, sleep
+from types import FrameType, FunctionType, MethodType, ModuleType
 from typing import Any
 
 from wavedeck_capture_signatures import (  # type: ignore[import-not-found]  # PYTHONPATH holds its folder
@@ -27,7 +30,9 @@ from wavedeck_capture_signatures import (  # type: ignore[import-not-found]  # P
     described,
     key_of,
 )
+from wavedeck_importlib_bootstrap import Finder, stand_in  # type: ignore[import-not-found]
 
+open_file = open
 ENVIRONMENT = "_WAVEDECK_CAPTURE"
 """Names the module, the function and the folder, one a line."""
 MOST_SIGNATURES = 2000
@@ -47,6 +52,10 @@ LAST_WAIT_S = 10.0
 """Longest wait for timings on a GPU when the process ends."""
 OPERATORS = "torch.ops"
 """The module of registered operators: its functions are `NAMESPACE.NAME`."""
+BOUND = (FunctionType, type(lru_cache(len)))
+"""Functions that a class binds to its instances. Other descriptors make an object for each call."""
+READ_CALLER = ("builtins", "inspect", "sys", "warnings")
+"""Modules with functions that read the frame of their caller."""
 
 
 def start(environ: Mapping[str, str]) -> None:
@@ -65,37 +74,26 @@ def start(environ: Mapping[str, str]) -> None:
         sys.meta_path.insert(0, Finder(module, recorder.wrap))
 
 
-class Finder:
-    """Finds one module as the other finders do, and calls `executed` with it after its execution."""
+def is_of_program(error: BaseException) -> bool:
+    """Return True if a signal handler of the program raised the error: Python gives it the interrupted frame as an argument."""
+    trace = error.__traceback__
+    while trace is not None:
+        for value in list(trace.tb_frame.f_locals.values()):
+            if FrameType in map(type, value if type(value) is tuple else (value,)):
+                return True
+        trace = trace.tb_next
+    return False
 
-    def __init__(self, module: str, executed: Callable[[ModuleType], None]) -> None:
-        self.module = module
-        self.executed = executed
-        self.is_searching = False
 
-    def find_spec(self, name: str, path: Any = None, target: Any = None) -> ModuleSpec | None:
-        """Return the module's spec with a loader that calls `executed`; `None` for other modules."""
-        if name != self.module or self.is_searching:
-            return None
-        self.is_searching = True  # another hook may ask all finders in turn
-        try:
-            finders = [getattr(finder, "find_spec", None) for finder in sys.meta_path if finder is not self]
-            specs = (find(name, path, target) for find in finders if find is not None)
-            spec = next((spec for spec in specs if spec is not None), None)
-        finally:
-            self.is_searching = False
-        execute = getattr(getattr(spec, "loader", None), "exec_module", None)
-        if spec is not None and execute is not None:
+def is_of_triton(value: Any) -> bool:
+    """Return True for a kernel, and for a decorator of Triton around one."""
+    return any(base.__module__.partition(".")[0] == "triton" for base in type(value).__mro__)
 
-            def exec_module(module: ModuleType) -> None:
-                execute(module)
-                self.executed(module)
 
-            try:
-                spec.loader.exec_module = exec_module
-            except (AttributeError, TypeError):
-                sys.stderr.write(f"wavedeck capture: the import of {name} cannot be hooked\n")
-        return spec
+class Inside(threading.local):
+    """Whether a thread runs the hook, whose own calls are not recorded."""
+
+    is_inside = False
 
 
 class Row:
@@ -135,6 +133,7 @@ class Recorder:
         self.parameters: list[str] = []
         self.defaults: dict[str, Hashable] = {}
         self.is_found = False
+        self.inside = Inside()
         self.reset()
         os.register_at_fork(after_in_child=self.reset)
         atexit.register(self.finish)
@@ -150,93 +149,89 @@ class Recorder:
         self.device = ""
         self.has_begun = False
         self.next_write = 0.0
-        self.part = os.path.join(self.folder, f"part-{os.getpid()}-{os.urandom(4).hex()}.json")
+        self.part = os.path.join(self.folder, f"part-{getpid()}-{urandom(4).hex()}.json")
 
     # The function
 
     def wrap(self, module: ModuleType) -> None:
         """Replace the function in its module by one that records its calls."""
+        from json import dumps
+
+        self.dumps = dumps
         try:
-            self.file = getattr(module, "__file__", None) or ""
+            self.file = str(getattr(module, "__file__", None) or "")
             self.problem = self._wrap_operator(module) if self.module == OPERATORS else self._wrap(module)
             self.is_found = not self.problem
         except Exception as error:
+            if is_of_program(error):
+                raise
             self.problem = f"{self.module}:{self.function} cannot be recorded: {error!r}"
-        self.write()
-        if self.problem:
-            self._say_problem()
-
-    def _say_problem(self) -> None:
-        """Print the problem at once, so that a person can stop a long program; one process prints it for all."""
-        try:
-            os.close(os.open(os.path.join(self.folder, "said"), os.O_CREAT | os.O_EXCL))
-        except OSError:
-            return
-        sys.stderr.write(f"wavedeck capture: {self.problem}\n")
+        self.guarded(self._write)
+        if self.problem:  # a person can then stop a long program
+            self.guarded(self._write_file, os.path.join(self.folder, "problem"), self.problem)
 
     def _wrap(self, module: ModuleType) -> str:
         """Return why the function cannot be recorded; nothing if it is replaced."""
         import inspect
         from difflib import get_close_matches
 
+        target = f"{self.module}:{self.function}"
         owner: Any = module
         *owners, name = self.function.split(".")
         for part in owners:
             owner = getattr(owner, part, None)
         if not hasattr(owner, name):
-            functions = [member for member in dir(owner) if callable(getattr(owner, member, None))]
-            close = get_close_matches(name, functions, n=1)
+            close = get_close_matches(name, dir(owner), n=1)
             hint = f" (did you mean {close[0]!r}?)" if close else ""
             return f"{self.module} has no {self.function!r}{hint}"
-        stored = vars(owner).get(name) if hasattr(owner, "__dict__") else None
-        value = getattr(owner, name)
-        plain: Any = value
-        while hasattr(plain, "fn") and hasattr(plain, "run"):  # Triton's decorators, around each other
-            self.kind = "kernel"
-            plain = plain.fn
-        if inspect.isclass(value):
-            return f"{self.module}:{self.function} is a class; name a method, as {self.function}.forward"
-        if not callable(value) or inspect.iscoroutinefunction(plain) or inspect.isgeneratorfunction(plain):
-            return f"{self.module}:{self.function} is no plain function: {type(value).__name__}"
-        self._read_signature(inspect, stored.__func__ if isinstance(stored, classmethod) else plain)
-        if self.kind == "kernel":
-            value.run = self.recording(value.run)
-        elif isinstance(stored, classmethod):
-            setattr(owner, name, classmethod(self.recording(stored.__func__)))
-        elif inspect.isclass(owner) and not inspect.isfunction(stored):
-            setattr(owner, name, staticmethod(self.recording(value)))
-        elif inspect.isroutine(value):
-            setattr(owner, name, self.recording(value))
-        else:
-            setattr(owner, name, Replacement(value, self.recording(value)))
+        if self.module in READ_CALLER:
+            return f"{target} cannot be recorded: functions of {self.module} read the frame of their caller"
+        plain: Any = getattr(owner, name)
+        if inspect.isclass(plain):
+            return f"{target} is a class; name a method, as {self.function}.forward"
+        only: Any = None
+        stored = inspect.getattr_static(owner, name, plain)
+        if is_of_triton(plain):
+            self.kind, owner, name, stored = "kernel", plain, "run", plain.run
+            while is_of_triton(plain):  # Triton's decorators, around each other
+                plain = plain.fn
+        elif type(plain) is MethodType and plain.__self__ is owner and not inspect.isclass(owner):
+            only, owner = owner, type(owner)
+        elif isinstance(inspect.getattr_static(type(plain), "__call__", None), FunctionType):
+            only, owner, name = plain, type(plain), "__call__"
+        if only is not None:  # its class gets the stand-in, so that the object stays as it is
+            stored = inspect.getattr_static(owner, name)
+        function = stored.__func__ if isinstance(stored, (classmethod, staticmethod)) else stored
+        if inspect.isclass(owner) and hasattr(type(function), "__get__") and not isinstance(function, BOUND):
+            return f"{target} is a {type(stored).__name__}; name the function that it calls"
+        if (
+            not callable(function)
+            or inspect.iscoroutinefunction(function)
+            or inspect.isgeneratorfunction(function)
+        ):
+            return f"{target} is no plain function: {type(stored).__name__}"
+        is_bound = self.kind == "kernel" or only is not None
+        self._read_signature(inspect, plain if is_bound else function)
+        recorded = self.recording(function, None if only is None else lambda first: first is only)
+        setattr(owner, name, recorded if function is stored else type(stored)(recorded))
         return ""
 
     def _wrap_operator(self, operators: Any) -> str:
         """Record the calls of an operator that a library registers later; Python calls it by its packet or an overload."""
         wanted = self.function.replace(".", "::", 1)
         self.kind = "operator"
-        recorded: dict[Any, Callable[..., Any]] = {}
         for kind, name_of in (
             (operators.OpOverloadPacket, lambda operator: operator._qualified_op_name),
             (operators.OpOverload, lambda operator: operator._schema.name),
         ):
 
-            def call(
-                operator: Any,
-                /,
-                *args: Any,
-                plain: Any = kind.__call__,
-                name_of: Any = name_of,
-                **kwargs: Any,
-            ) -> Any:
-                if name_of(operator) != wanted:
-                    return plain(operator, *args, **kwargs)
-                if operator not in recorded:
+            def selects(operator: Any, name_of: Any = name_of) -> bool:
+                is_wanted: bool = name_of(operator) == wanted
+                if is_wanted and not self.parameters:
                     self._read_schema(operator)
-                    recorded[operator] = self.recording(functools.partial(plain, operator))
-                return recorded[operator](*args, **kwargs)
+                return is_wanted
 
-            kind.__call__ = call
+            kind.__call__ = self.recording(kind.__call__, selects)
         return ""
 
     def _read_schema(self, operator: Any) -> None:
@@ -268,22 +263,23 @@ class Recorder:
             if parameter.default is not parameter.empty
         }
 
-    def recording(self, function: Callable[..., Any]) -> Callable[..., Any]:
-        """Return a function that calls `function` and records the call. torch.compile sees the plain call alone."""
+    def recording(
+        self, function: Callable[..., Any], selects: Callable[[Any], bool] | None = None
+    ) -> Callable[..., Any]:
+        """Return a stand-in that records the calls of a function; of a method those on selected objects, without the object."""
         is_compiling, note_compiled = self._compile_hooks()
 
-        @functools.wraps(function)
-        def recorded(*args: Any, **kwargs: Any) -> Any:
-            if is_compiling():
-                note_compiled()
-                return function(*args, **kwargs)
-            call = self.begin(args, kwargs)
-            result = function(*args, **kwargs)
-            if call is not None:
-                self.end(call)
-            return result
+        def traced(*args: Any, **kwargs: Any) -> Any:
+            note_compiled()
+            return function(*args, **kwargs)
 
-        return recorded
+        def begin(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+            if is_compiling():
+                self.compiled += 1
+                return None
+            return self.guarded(self._begin, args, kwargs, selects)
+
+        return stand_in(function, begin, self.end, function if selects else traced)
 
     def _compile_hooks(self) -> tuple[Callable[[], bool], Callable[[], bool]]:
         compiler: Any = getattr(sys.modules.get("torch"), "compiler", None)
@@ -301,20 +297,37 @@ class Recorder:
 
     # A call
 
-    def begin(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        """Return the row of a call and its start; `None` if its duration is not wanted."""
-        if kwargs.get("warmup") is True and self.kind == "kernel":
+    def guarded(self, work: Callable[..., Any], *arguments: Any) -> Any:
+        """Return `work(*arguments)`. An error in it is only counted; an error that the program raised in between goes on."""
+        if self.inside.is_inside:
             return None
+        self.inside.is_inside = True
         try:
-            return self._begin(args, kwargs)
+            torch: Any = sys.modules.get("torch")
+            # The program's modes and subclasses do not see what the hook does with a tensor.
+            with getattr(getattr(torch, "_C", None), "DisableTorchFunction", nullcontext)():
+                return work(*arguments)
         except TracedCall:
             self.compiled += 1
-            return None
         except Exception as error:
-            self._miss(error)
-            return None
+            if is_of_program(error):
+                raise
+            self.missed += 1
+            self.error = self.error or f"{type(error).__name__}: {error}"
+        finally:
+            self.inside.is_inside = False
+        return None
 
-    def _begin(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    def _begin(
+        self, args: tuple[Any, ...], kwargs: dict[str, Any], selects: Callable[[Any], bool] | None
+    ) -> Any:
+        """Return the row of a call and its start; `None` if its duration is not wanted."""
+        if selects is not None:
+            if not args or not selects(args[0]):
+                return None
+            args = args[1:]
+        if self.kind == "kernel" and kwargs.get("warmup") is True:
+            return None
         torch: Any = sys.modules.get("torch")
         tensors: list[tuple[str, Any]] = []
         arguments = self._arguments(args, kwargs, tensors, torch)
@@ -336,17 +349,15 @@ class Recorder:
                 row.graph_calls += 1
                 return None
             row.calls += 1
-            if row.calls & (row.calls - 1) == 0:  # the calls 1, 2, 4, 8, ...
-                try:
-                    self._read_indices(row, tensors, torch)
-                except Exception as error:
-                    self._miss(error)
             if row.calls == 1:
                 row.warm_up += 1
                 self._begin_process(torch, device)
+            if row.calls & (row.calls - 1) == 0:  # the calls 1, 2, 4, 8, ...
+                self._read_indices(row, tensors, torch)
+            if row.calls == 1:
                 return None
         if device is None:
-            return row, time.perf_counter(), None
+            return row, perf_counter(), None
         stream = torch.cuda.current_stream(device)
         opened = self._event(stream)
         opened.record(stream)
@@ -376,27 +387,27 @@ class Recorder:
 
     def end(self, call: Any) -> None:
         """Add the duration of a call to its row."""
-        row, opened, stream = call
-        try:
-            if stream is None:
-                ended = time.perf_counter()
-                with self.lock:
-                    row.add_time((ended - opened) * 1e6)
-            else:
-                closed = self._event(stream)
-                closed.record(stream)
+        if call is not None:
+            ended = perf_counter()
+            self.guarded(self._end, ended, *call)
 
-                def resolve() -> None:
-                    row.add_time(opened.elapsed_time(closed) * 1e3)
-                    self.spare_events[stream.device_index] += (opened, closed)
+    def _end(self, ended: float, row: Row, opened: Any, stream: Any) -> None:
+        if stream is None:
+            with self.lock:
+                row.add_time((ended - opened) * 1e6)
+        else:
+            closed = self._event(stream)
+            closed.record(stream)
 
-                self.pending.append((closed, resolve))
-                if len(self.pending) >= PENDING:
-                    self._resolve()
-            if time.monotonic() >= self.next_write:
-                self.write()
-        except Exception as error:
-            self._miss(error)
+            def resolve() -> None:
+                row.add_time(opened.elapsed_time(closed) * 1e3)
+                self.spare_events[stream.device_index] += (opened, closed)
+
+            self.pending.append((closed, resolve))
+            if len(self.pending) >= PENDING:
+                self._resolve()
+        if monotonic() >= self.next_write:
+            self._write()
 
     def _event(self, stream: Any) -> Any:
         spare = self.spare_events[stream.device_index]
@@ -431,10 +442,6 @@ class Recorder:
             else:
                 add()
 
-    def _miss(self, error: Exception) -> None:
-        self.missed += 1
-        self.error = self.error or f"{type(error).__name__}: {error}"
-
     # The file of the process
 
     def _begin_process(self, torch: Any, device: Any) -> None:
@@ -445,38 +452,38 @@ class Recorder:
             util = sys.modules.get("multiprocessing.util")
             if util is not None:  # a forked worker of multiprocessing calls no other function at its end
                 util.Finalize(None, self.finish, exitpriority=0)
-            self.write()
+            self._write()
 
     def finish(self) -> None:
         """Write the file of a process that ends, with the timings that a GPU still owes."""
-        if not self.is_found:
-            return
-        limit = time.monotonic() + LAST_WAIT_S
-        try:
+        if self.is_found:
+            self.guarded(self._finish)
+            self.guarded(self._write)
+
+    def _finish(self) -> None:
+        limit = monotonic() + LAST_WAIT_S
+        self._resolve()
+        while self.pending and monotonic() < limit:
+            sleep(0.01)
             self._resolve()
-            while self.pending and time.monotonic() < limit:
-                time.sleep(0.01)
-                self._resolve()
-        except Exception as error:
-            self._miss(error)
-        self.write()
 
-    def write(self) -> None:
-        """Write the file of this process, whole or not at all."""
-        import json
-
-        begun = time.monotonic()
-        try:
-            with self.lock:
-                text = json.dumps(self._data())
-            temporary = f"{self.part}.{threading.get_ident()}"
-            with open(temporary, "w", encoding="utf-8") as file:
-                file.write(text)
-            os.replace(temporary, self.part)
-        except Exception as error:
-            self._miss(error)
-        ended = time.monotonic()
+    def _write(self) -> None:
+        """Write the file of this process."""
+        begun = monotonic()
+        # A damaged disk or a deleted folder costs no time with each call.
+        self.next_write = begun + WRITE_EVERY_S
+        with self.lock:
+            text = self.dumps(self._data(), ensure_ascii=False)
+        self._write_file(self.part, text)
+        ended = monotonic()
         self.next_write = ended + max(WRITE_EVERY_S, (ended - begun) / WRITE_SHARE)
+
+    def _write_file(self, path: str, text: str) -> None:
+        """Write a file, whole or not at all; `?` for a lone surrogate, which is no text."""
+        temporary = f"{path}.{get_ident()}"
+        with open_file(temporary, "w", encoding="utf-8", errors="replace") as file:
+            file.write(text)
+        replace(temporary, path)
 
     def _data(self) -> dict[str, Any]:
         package = self.module.partition(".")[0]
@@ -490,7 +497,7 @@ class Recorder:
             if getattr(torch_version, name, None):
                 versions[name] = str(getattr(torch_version, name))
         process = {
-            "pid": os.getpid(),
+            "pid": getpid(),
             "host": os.uname().nodename,
             "rank": os.environ.get("RANK", ""),
             "device": self.device,

@@ -13,6 +13,10 @@ MOST_ITEMS = 64
 """Longer lists and dicts are described by their type alone."""
 MOST_CHARACTERS = 64
 """Longer texts are described by their type alone."""
+MOST_DEPTH = 3
+"""Deeper lists and dicts are described by their type alone: the items of many levels would take forever."""
+MODULE, NAME = vars(type)["__module__"], vars(type)["__qualname__"]
+"""They read the names of a class without its metaclass."""
 TRACED = ("FakeTensor", "FunctionalTensor")
 """Tensors of a compiler, which hold no values."""
 
@@ -21,10 +25,14 @@ class TracedCall(Exception):
     """A compiler calls the function, with tensors that hold no values."""
 
 
-def key_of(value: Any, path: str, tensors: list[tuple[str, Any]], torch: Any) -> Hashable:
-    """Return a hashable description of a value, and add its tensors to `tensors`. `described` makes plain data of it."""
+def key_of(value: Any, path: str, tensors: list[tuple[str, Any]], torch: Any, depth: int = 0) -> Hashable:
+    """
+    Return a hashable description of a value, and add its tensors to `tensors`. `described` makes plain data of it.
+
+    No method of the program is called: it could print, fail or wait.
+    """
     kind = type(value)
-    if torch is not None and isinstance(value, torch.Tensor):
+    if torch is not None and issubclass(kind, torch.Tensor):
         if kind.__name__ in TRACED:
             raise TracedCall
         tensors.append((path, value))
@@ -40,13 +48,24 @@ def key_of(value: Any, path: str, tensors: list[tuple[str, Any]], torch: Any) ->
         return ("scalar", kind, value)
     if torch is not None and kind in (torch.dtype, torch.device):
         return ("object", str(value))
-    if isinstance(value, (list, tuple)) and len(value) <= MOST_ITEMS:
-        items = (key_of(item, f"{path}[{place}]", tensors, torch) for place, item in enumerate(value))
-        return ("list", *items)
-    if kind is dict and len(value) <= MOST_ITEMS and all(type(name) is str for name in value):
-        items = ((name, key_of(item, f"{path}.{name}", tensors, torch)) for name, item in value.items())
-        return ("dict", *items)
-    return ("object", f"float {value}" if kind is float else f"{kind.__module__}.{kind.__qualname__}")
+    if depth < MOST_DEPTH:
+        for base in (list, tuple):
+            if issubclass(kind, base) and base.__len__(value) <= MOST_ITEMS:
+                numbered = enumerate(base.__iter__(value))
+                return (
+                    "list",
+                    *(
+                        key_of(item, f"{path}[{place}]", tensors, torch, depth + 1)
+                        for place, item in numbered
+                    ),
+                )
+        if kind is dict and len(value) <= MOST_ITEMS and all(type(name) is str for name in value):
+            named = value.items()
+            return (
+                "dict",
+                *((name, key_of(item, f"{path}.{name}", tensors, torch, depth + 1)) for name, item in named),
+            )
+    return ("object", f"float {value}" if kind is float else f"{MODULE.__get__(kind)}.{NAME.__get__(kind)}")
 
 
 def described(key: Any) -> dict[str, Any]:

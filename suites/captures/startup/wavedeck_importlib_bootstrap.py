@@ -1,0 +1,151 @@
+"""
+Objects that stand in for functions, and loaders that report executed modules, so that a program sees neither.
+
+The name of this file holds `importlib` and `_bootstrap`: when `warnings` and `logging` look for a caller, they skip the frames of
+such files. Python 3.9 and newer; standard library only.
+"""
+
+from __future__ import annotations
+
+import copyreg
+import sys
+import threading
+from collections.abc import Callable
+from importlib.machinery import ModuleSpec
+from types import FunctionType, MethodType, ModuleType
+from typing import Any
+
+FRAMES = 1 if sys.version_info >= (3, 12) else 2
+"""How much of the recursion limit a stand-in takes in a call."""
+OF_A_CLASS = {"__class__", "__class_getitem__", "__del__", "__getattr__", "__getattribute__", "__init__", "__init_subclass__", "__new__", "__subclasshook__"}  # fmt: skip
+"""Special names that a stand-in does not take from the class of its object."""
+
+
+def stand_in(
+    target: Callable[..., Any],
+    begin: Callable[[tuple[Any, ...], dict[str, Any]], Any],
+    end: Callable[[Any], None],
+    traced: Callable[..., Any],
+) -> Any:
+    """
+    Return an object that a program cannot distinguish from `target`, except by `type`, `is` and the frame of a call.
+
+    A call is `begin(args, kwargs)`, the call of `target`, and `end` with the result of `begin`, unless the call fails.
+    torch.compile traces `traced` and not the stand-in.
+    """
+    kind = type(target)
+
+    def forwarding(name: str) -> Callable[..., Any]:
+        def method(self: Any, /, *args: Any, **kwargs: Any) -> Any:
+            result = getattr(kind, name)(target, *args, **kwargs)
+            return self if result is target else result
+
+        return method
+
+    members = {name: forwarding(name) for name in dir(kind) if name[:2] == "__" and name not in OF_A_CLASS and callable(getattr(kind, name, None))}  # fmt: skip
+
+    def call(self: Any, /, *args: Any, **kwargs: Any) -> Any:
+        begun = begin(args, kwargs)
+        NESTING.enter(1)
+        try:
+            result = target(*args, **kwargs)
+        except BaseException as error:
+            # Without the frame of this call. A bare `raise` does not add it again.
+            BaseException.with_traceback(error, sys.exc_info()[2].tb_next)  # type: ignore[union-attr]
+            raise
+        finally:
+            NESTING.enter(-1)
+        end(begun)
+        return result
+
+    def bind(self: Any, /, instance: Any, owner: Any = None) -> Any:
+        bound = kind.__get__(target, instance, owner)  # type: ignore[attr-defined]
+        if type(bound) is MethodType and bound.__func__ is target:
+            return MethodType(self, bound.__self__)
+        return self if bound is target else bound
+
+    def reduce(self: Any, /, protocol: Any) -> Any:
+        if kind is FunctionType:
+            return target.__qualname__
+        return copyreg.dispatch_table.get(kind, lambda target: target.__reduce_ex__(protocol))(target)
+
+    def read(self: Any, /, name: str) -> Any:
+        if name in members:
+            return object.__getattribute__(self, name)
+        value = getattr(target, name)
+        return self if value is target else value
+
+    members.update(__call__=call, __reduce_ex__=reduce)
+    if hasattr(kind, "__get__"):
+        members["__get__"] = bind
+    names = {"__module__": kind.__module__, "__qualname__": kind.__qualname__, "__getattribute__": read}
+    # torch.compile takes the stand-in for a function, and asks its class for the function that it shall trace.
+    return type(kind.__name__, (), {**members, **names, "_torchdynamo_inline": traced})()
+
+
+class Nesting(threading.local):
+    """The calls of stand-ins that run in a thread. They may recurse as deep as without the frames of stand-ins."""
+
+    depth = 0
+    added = 0
+    """What this thread added to the recursion limit."""
+
+    def enter(self, calls: int) -> None:
+        """Count a call that begins, or -1 for a call that ends; set the recursion limit for the calls within the first."""
+        self.depth += calls
+        frames = FRAMES * max(self.depth - 1, 0) - self.added
+        if frames:
+            try:
+                sys.setrecursionlimit(sys.getrecursionlimit() + frames)
+            except RecursionError:  # too deep to lower the limit; the end of the next call does
+                return
+            self.added += frames
+
+
+NESTING = Nesting()
+
+
+class Finder:
+    """Finds one module as the other finders do, and calls `executed` with it after its execution."""
+
+    def __init__(self, module: str, executed: Callable[[ModuleType], None]) -> None:
+        self.module = module
+        self.executed = executed
+        self.is_searching = False
+
+    def find_spec(self, name: str, path: Any = None, target: Any = None) -> ModuleSpec | None:
+        """Return the module's spec with a loader that calls `executed`; `None` for other modules."""
+        if name != self.module or self.is_searching:
+            return None
+        self.is_searching = True  # another hook may ask all finders in turn
+        try:
+            finders = [getattr(finder, "find_spec", None) for finder in sys.meta_path if finder is not self]
+            specs = (find(name, path, target) for find in finders if find is not None)
+            spec = next((spec for spec in specs if spec is not None), None)
+        finally:
+            self.is_searching = False
+        if spec is not None and hasattr(spec.loader, "exec_module"):
+            spec.loader = Loader(spec.loader, self.executed)
+        return spec
+
+
+class Loader:
+    """Loads a module as its own loader does, and calls `executed` with it after its execution."""
+
+    def __init__(self, loader: Any, executed: Callable[[ModuleType], None]) -> None:
+        self.loader = loader
+        self.executed = executed
+
+    def __getattr__(self, name: str) -> Any:
+        """Return an attribute of the module's own loader."""
+        return getattr(self.loader, name)
+
+    def exec_module(self, module: Any) -> None:
+        """Execute the module; it then has its own loader."""
+        module.__spec__.loader = module.__loader__ = self.loader
+        try:
+            self.loader.exec_module(module)
+        except BaseException as error:
+            BaseException.with_traceback(error, sys.exc_info()[2].tb_next)  # type: ignore[union-attr]
+            raise
+        self.executed(module)
