@@ -15,8 +15,8 @@ from importlib.machinery import ModuleSpec
 from types import FunctionType, MethodType, ModuleType
 from typing import Any
 
-FRAMES = 1 if sys.version_info >= (3, 12) else 2
-"""How much of the recursion limit a stand-in takes in a call."""
+LEVELS = 1 if sys.version_info >= (3, 12) else 2
+"""What the call of a stand-in takes of the recursion limit."""
 OF_A_CLASS = {"__class__", "__class_getitem__", "__del__", "__getattr__", "__getattribute__", "__init__", "__init_subclass__", "__new__", "__subclasshook__"}  # fmt: skip
 """Special names that a stand-in does not take from the class of its object."""
 
@@ -37,7 +37,8 @@ def stand_in(
 
     def forwarding(name: str) -> Callable[..., Any]:
         def method(self: Any, /, *args: Any, **kwargs: Any) -> Any:
-            result = getattr(kind, name)(target, *args, **kwargs)
+            with HIDDEN:
+                result = getattr(kind, name)(target, *args, **kwargs)
             return self if result is target else result
 
         return method
@@ -46,15 +47,8 @@ def stand_in(
 
     def call(self: Any, /, *args: Any, **kwargs: Any) -> Any:
         begun = begin(args, kwargs)
-        NESTING.enter(1)
-        try:
+        with HIDDEN:
             result = target(*args, **kwargs)
-        except BaseException as error:
-            # Without the frame of this call. A bare `raise` does not add it again.
-            BaseException.with_traceback(error, sys.exc_info()[2].tb_next)  # type: ignore[union-attr]
-            raise
-        finally:
-            NESTING.enter(-1)
         end(begun)
         return result
 
@@ -72,7 +66,8 @@ def stand_in(
     def read(self: Any, /, name: str) -> Any:
         if name in members:
             return object.__getattribute__(self, name)
-        value = getattr(target, name)
+        with HIDDEN:
+            value = getattr(target, name)
         return self if value is target else value
 
     members.update(__call__=call, __reduce_ex__=reduce)
@@ -83,26 +78,38 @@ def stand_in(
     return type(kind.__name__, (), {**members, **names, "_torchdynamo_inline": traced})()
 
 
-class Nesting(threading.local):
-    """The calls of stand-ins that run in a thread. They may recurse as deep as without the frames of stand-ins."""
+class Hidden(threading.local):
+    """Hides the frames of its `with` statements: from tracebacks, and from the limit of recursion."""
 
     depth = 0
+    """Frames of this thread."""
     added = 0
     """What this thread added to the recursion limit."""
 
-    def enter(self, calls: int) -> None:
-        """Count a call that begins, or -1 for a call that ends; set the recursion limit for the calls within the first."""
-        self.depth += calls
-        frames = FRAMES * max(self.depth - 1, 0) - self.added
-        if frames:
-            try:
-                sys.setrecursionlimit(sys.getrecursionlimit() + frames)
-            except RecursionError:  # too deep to lower the limit; the end of the next call does
-                return
-            self.added += frames
+    def __enter__(self) -> None:
+        """Count the frame."""
+        if self.depth:
+            self._set_limit(self.depth)
+        self.depth += 1
+
+    def __exit__(self, _kind: Any, error: Any, trace: Any) -> None:
+        """Take the frame from the traceback. Python adds it again before 3.11."""
+        self.depth -= 1
+        if error is not None:
+            BaseException.with_traceback(error, trace.tb_next)
+        if self.added:
+            self._set_limit(max(self.depth - 1, 0))
+
+    def _set_limit(self, calls: int) -> None:
+        missing = LEVELS * calls - self.added
+        try:
+            sys.setrecursionlimit(sys.getrecursionlimit() + missing)
+        except RecursionError:  # too deep for a lower limit; the end of the next call sets it
+            return
+        self.added += missing
 
 
-NESTING = Nesting()
+HIDDEN = Hidden()
 
 
 class Finder:
@@ -143,9 +150,6 @@ class Loader:
     def exec_module(self, module: Any) -> None:
         """Execute the module; it then has its own loader."""
         module.__spec__.loader = module.__loader__ = self.loader
-        try:
+        with HIDDEN:
             self.loader.exec_module(module)
-        except BaseException as error:
-            BaseException.with_traceback(error, sys.exc_info()[2].tb_next)  # type: ignore[union-attr]
-            raise
         self.executed(module)
