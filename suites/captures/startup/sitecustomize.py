@@ -5,28 +5,43 @@ Then it runs the `sitecustomize` that the program would have had. Python 3.9 and
 
 import os
 import sys
+from contextlib import suppress
+from importlib.machinery import PathFinder, SourceFileLoader
+from importlib.util import module_from_spec, spec_from_file_location
+from types import CodeType
 
 FOLDER = os.path.dirname(os.path.abspath(__file__))
+INTERNAL = "<frozen importlib._bootstrap: wavedeck capture>"
+"""`warnings`, `logging` and torch.compile skip the frames of files with such a name."""
 
-try:
-    import wavedeck_capture_hook  # type: ignore[import-not-found]  # PYTHONPATH holds its folder
 
-    wavedeck_capture_hook.start(os.environ)
-except Exception:  # the program must run without the hook, too; the capture says that it has no calls
-    pass
+class Loader(SourceFileLoader):
+    """Loads a module of the hook, with `INTERNAL` as the name of its file in all frames."""
+
+    def get_code(self, fullname):
+        """Return the code of the module."""
+        return renamed(super().get_code(fullname))
+
+
+def renamed(code):
+    """Return the code with `INTERNAL` as the name of its file."""
+    constants = (renamed(value) if isinstance(value, CodeType) else value for value in code.co_consts)
+    return code.replace(co_filename=INTERNAL, co_consts=tuple(constants))
+
+
+def run_module(name, spec):
+    """Execute a module in the place that its name has."""
+    sys.modules[name] = module_from_spec(spec)
+    spec.loader.exec_module(sys.modules[name])
+
+
+with suppress(Exception):  # the program must run without the hook, too; the capture says that it has no calls
+    for name in ("wavedeck_capture_signatures", "wavedeck_capture_stand_in", "wavedeck_capture_hook"):
+        path = os.path.join(FOLDER, f"{name}.py")
+        run_module(name, spec_from_file_location(name, path, loader=Loader(name, path)))
+    sys.modules["wavedeck_capture_hook"].start(os.environ)
+
 sys.path[:] = [folder for folder in sys.path if os.path.abspath(folder) != FOLDER]
-
-
-def run_own_sitecustomize() -> None:
-    """Run the next `sitecustomize` on the path, in the place of this module."""
-    from importlib.machinery import PathFinder
-    from importlib.util import module_from_spec
-
-    spec = PathFinder.find_spec("sitecustomize")
-    if spec is not None and spec.loader is not None:
-        module = module_from_spec(spec)
-        sys.modules["sitecustomize"] = module
-        spec.loader.exec_module(module)
-
-
-run_own_sitecustomize()
+own = PathFinder.find_spec("sitecustomize")
+if own is not None and own.loader is not None:
+    run_module("sitecustomize", own)

@@ -30,7 +30,7 @@ from wavedeck_capture_signatures import (  # type: ignore[import-not-found]  # P
     described,
     key_of,
 )
-from wavedeck_importlib_bootstrap import Finder, stand_in  # type: ignore[import-not-found]
+from wavedeck_capture_stand_in import Finder, stand_in  # type: ignore[import-not-found]
 
 open_file = open
 ENVIRONMENT = "_WAVEDECK_CAPTURE"
@@ -78,7 +78,9 @@ def is_of_program(error: BaseException) -> bool:
     """Return True if a signal handler of the program raised the error: Python gives it the interrupted frame as an argument."""
     trace = error.__traceback__
     while trace is not None:
-        for value in list(trace.tb_frame.f_locals.values()):
+        frame = trace.tb_frame
+        is_of_torch = str(frame.f_globals.get("__name__")).partition(".")[0] == "torch"
+        for value in () if is_of_torch else list(frame.f_locals.values()):
             if FrameType in map(type, value if type(value) is tuple else (value,)):
                 return True
         trace = trace.tb_next
@@ -267,33 +269,19 @@ class Recorder:
         self, function: Callable[..., Any], selects: Callable[[Any], bool] | None = None
     ) -> Callable[..., Any]:
         """Return a stand-in that records the calls of a function; of a method those on selected objects, without the object."""
-        is_compiling, note_compiled = self._compile_hooks()
+        compiler: Any = getattr(sys.modules.get("torch"), "compiler", None)
+        is_compiling = getattr(compiler, "is_compiling", bool)
 
-        def traced(*args: Any, **kwargs: Any) -> Any:
-            note_compiled()
-            return function(*args, **kwargs)
+        def note_compiled() -> None:
+            self.compiled = self.compiled or 1
 
         def begin(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
             if is_compiling():
-                self.compiled += 1
+                note_compiled()
                 return None
             return self.guarded(self._begin, args, kwargs, selects)
 
-        return stand_in(function, begin, self.end, function if selects else traced)
-
-    def _compile_hooks(self) -> tuple[Callable[[], bool], Callable[[], bool]]:
-        compiler: Any = getattr(sys.modules.get("torch"), "compiler", None)
-        if not hasattr(compiler, "is_compiling"):
-            return bool, bool
-
-        def note_compiled() -> bool:
-            self.compiled += 1
-            return True
-
-        # As torch.compiler.assume_constant_result does, without the import of Dynamo, which takes seconds. Dynamo then calls the
-        # function while it traces, and the compiled program does not contain the call.
-        note_compiled._dynamo_marked_constant = True  # type: ignore[attr-defined]
-        return compiler.is_compiling, note_compiled
+        return stand_in(function, begin, self.end, note_compiled)
 
     # A call
 
@@ -421,6 +409,8 @@ class Recorder:
 
     def _read_indices(self, row: Row, tensors: list[tuple[str, Any]], torch: Any) -> None:
         """Read the range of integer tensors, and few values of those that index. A GPU copies them on its own."""
+        if getattr(getattr(torch, "_C", None), "_len_torch_dispatch_stack", int)():
+            return  # a mode of the program would see the reading
         for path, tensor in tensors:
             dtype = str(tensor.dtype)
             if dtype not in INDICES + QUANTIZED or not tensor.numel():

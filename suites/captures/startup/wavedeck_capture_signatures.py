@@ -22,7 +22,7 @@ TRACED = ("FakeTensor", "FunctionalTensor")
 
 
 class TracedCall(Exception):
-    """A compiler calls the function, with tensors that hold no values."""
+    """A compiler calls the function, with tensors that hold no values or have symbols as sizes."""
 
 
 def key_of(value: Any, path: str, tensors: list[tuple[str, Any]], torch: Any, depth: int = 0) -> Hashable:
@@ -83,6 +83,8 @@ def described_value(key: Any) -> dict[str, Any]:
     kind, *parts = key
     if kind == "tensor":
         shape, strides, dtype, device, requires_grad = parts
+        if not all(type(size) is int for size in (*shape, *strides)):
+            raise TracedCall
         return {
             "kind": kind,
             "shape": shape,

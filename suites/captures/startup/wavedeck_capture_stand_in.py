@@ -1,8 +1,7 @@
 """
 Objects that stand in for functions, and loaders that report executed modules, so that a program sees neither.
 
-The name of this file holds `importlib` and `_bootstrap`: when `warnings` and `logging` look for a caller, they skip the frames of
-such files. Python 3.9 and newer; standard library only.
+Python 3.9 and newer; standard library only.
 """
 
 from __future__ import annotations
@@ -25,13 +24,13 @@ def stand_in(
     target: Callable[..., Any],
     begin: Callable[[tuple[Any, ...], dict[str, Any]], Any],
     end: Callable[[Any], None],
-    traced: Callable[..., Any],
+    traced: Callable[[], None],
 ) -> Any:
     """
     Return an object that a program cannot distinguish from `target`, except by `type`, `is` and the frame of a call.
 
     A call is `begin(args, kwargs)`, the call of `target`, and `end` with the result of `begin`, unless the call fails.
-    torch.compile traces `traced` and not the stand-in.
+    torch.compile traces `target`, as without the stand-in; then `traced` is called.
     """
     kind = type(target)
 
@@ -45,7 +44,7 @@ def stand_in(
 
     members = {name: forwarding(name) for name in dir(kind) if name[:2] == "__" and name not in OF_A_CLASS and callable(getattr(kind, name, None))}  # fmt: skip
 
-    def call(self: Any, /, *args: Any, **kwargs: Any) -> Any:
+    def call(_self: Any, /, *args: Any, **kwargs: Any) -> Any:
         begun = begin(args, kwargs)
         with HIDDEN:
             result = target(*args, **kwargs)
@@ -58,7 +57,7 @@ def stand_in(
             return MethodType(self, bound.__self__)
         return self if bound is target else bound
 
-    def reduce(self: Any, /, protocol: Any) -> Any:
+    def reduce(_self: Any, /, protocol: Any) -> Any:
         if kind is FunctionType:
             return target.__qualname__
         return copyreg.dispatch_table.get(kind, lambda target: target.__reduce_ex__(protocol))(target)
@@ -66,6 +65,8 @@ def stand_in(
     def read(self: Any, /, name: str) -> Any:
         if name in members:
             return object.__getattribute__(self, name)
+        if name == "__code__" and sys._getframe(1).f_globals.get("__name__", "").startswith("torch._dynamo"):
+            traced()
         with HIDDEN:
             value = getattr(target, name)
         return self if value is target else value
@@ -74,8 +75,7 @@ def stand_in(
     if hasattr(kind, "__get__"):
         members["__get__"] = bind
     names = {"__module__": kind.__module__, "__qualname__": kind.__qualname__, "__getattribute__": read}
-    # torch.compile takes the stand-in for a function, and asks its class for the function that it shall trace.
-    return type(kind.__name__, (), {**members, **names, "_torchdynamo_inline": traced})()
+    return type(kind.__name__, (), {**members, **names})()
 
 
 class Hidden(threading.local):
