@@ -128,7 +128,7 @@ class Capture(msgspec.Struct, frozen=True):
     others: int
     """Calls of further signatures, which are too many to keep."""
     compiled: int
-    """Times that a compiler traced the function. How often its compiled form ran is unknown."""
+    """Not 0 if a compiler traced the function. How often its compiled form ran is unknown."""
     missed: int
     """Times that the hook could not read a call, or a part of it."""
     error: str = ""

@@ -13,7 +13,7 @@ MOST_ITEMS = 64
 """Longer lists and dicts are described by their type alone."""
 MOST_CHARACTERS = 64
 """Longer texts are described by their type alone."""
-MOST_DEPTH = 3
+MOST_DEPTH = 2
 """Deeper lists and dicts are described by their type alone: the items of many levels would take forever."""
 MODULE, NAME = vars(type)["__module__"], vars(type)["__qualname__"]
 """They read the names of a class without its metaclass."""

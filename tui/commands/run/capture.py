@@ -6,8 +6,8 @@ import os
 import signal
 import subprocess
 import time
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import click
@@ -46,7 +46,7 @@ def capture_command(target: str, command: tuple[str, ...], *, out: Path | None, 
     recording = Recording(target, out)
     started = time.time()
     try:
-        code = run_program(command, recording.environment(os.environ))
+        code = run_program(command, recording)
     except OSError as error:
         recording.parts.rmdir()
         raise Complaint(f"{command[0]} cannot be started: {error.strerror}") from error
@@ -54,18 +54,32 @@ def capture_command(target: str, command: tuple[str, ...], *, out: Path | None, 
         capture = recording.finish(command, code, started)
     except BadCapture as error:
         say(str(error))
-        return code or ExitCode.NO
+        return code
     write_error(page(capture) + "\n")
     say(f"{out}: {summary(capture)}")
     return code
 
 
-def run_program(command: Sequence[str], environ: Mapping[str, str]) -> int:
-    """Run a program in the foreground; return its exit code, as a shell does for a program that a signal ended."""
-    program = subprocess.Popen(command, env=environ)
+def run_program(command: Sequence[str], recording: Recording) -> int:
+    """Run a program in the foreground; return its exit code, as a shell does for a program that a signal ended.
+
+    Prints at once why its function cannot be recorded, so that a person can stop a long program.
+    """
+    program = subprocess.Popen(command, env=recording.environment(os.environ))
     with signals_for(program):
-        code = program.wait()
+        while (code := wait_for(program)) is None:
+            if recording.problem:
+                say(recording.problem)
+                code = program.wait()
+                break
     return code if code >= 0 else 128 - code
+
+
+def wait_for(program: subprocess.Popen[bytes]) -> int | None:
+    """Return the exit code of a program; `None` if it still runs after a second."""
+    with suppress(subprocess.TimeoutExpired):
+        return program.wait(1.0)
+    return None
 
 
 @contextmanager
@@ -125,7 +139,7 @@ def remarks(capture: Capture) -> list[str]:
     lines = {
         f"{counted(untimed, 'signature')} without a time: each process called it once, which is the warm-up": untimed,
         f"frequency unknown: {counted(in_graphs, 'signature')} captured in a CUDA graph, whose runs nobody counts": in_graphs,
-        f"frequency unknown: a compiler traced {capture.target} {counted(capture.compiled, 'time')}; "
+        f"frequency unknown: a compiler traced {capture.target}; "
         "calls of the compiled form are not in the table": capture.compiled,
         f"{counted(capture.others, 'call')} of further signatures not in the table": capture.others,
         f"{counted(capture.missed, 'call')} not recorded in whole: {capture.error}": capture.missed,
