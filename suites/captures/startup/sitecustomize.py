@@ -36,7 +36,7 @@ def run_module(name, spec):
 
 
 with suppress(Exception):  # the program must run without the hook, too; the capture says that it has no calls
-    for name in ("wavedeck_capture_signatures", "wavedeck_capture_stand_in", "wavedeck_capture_hook"):
+    for name in ("wavedeck_capture_signatures", "wavedeck_capture_proxy", "wavedeck_capture_hook"):
         path = os.path.join(FOLDER, f"{name}.py")
         run_module(name, spec_from_file_location(name, path, loader=Loader(name, path)))
     sys.modules["wavedeck_capture_hook"].start(os.environ)

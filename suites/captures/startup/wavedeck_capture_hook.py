@@ -24,13 +24,13 @@ from time import monotonic, perf_counter, sleep
 from types import FrameType, FunctionType, MethodType, ModuleType
 from typing import Any
 
+from wavedeck_capture_proxy import Finder, make_proxy  # type: ignore[import-not-found]
 from wavedeck_capture_signatures import (  # type: ignore[import-not-found]  # PYTHONPATH holds its folder
     TracedCall,
     aliases,
     described,
     key_of,
 )
-from wavedeck_capture_stand_in import Finder, stand_in  # type: ignore[import-not-found]
 
 open_file = open
 ENVIRONMENT = "_WAVEDECK_CAPTURE"
@@ -93,7 +93,7 @@ def is_of_triton(value: Any) -> bool:
 
 
 class Inside(threading.local):
-    """Whether a thread runs the hook, whose own calls are not recorded."""
+    """Whether a thread runs the hook: calls in the hook are not recorded."""
 
     is_inside = False
 
@@ -201,7 +201,7 @@ class Recorder:
             only, owner = owner, type(owner)
         elif isinstance(inspect.getattr_static(type(plain), "__call__", None), FunctionType):
             only, owner, name = plain, type(plain), "__call__"
-        if only is not None:  # its class gets the stand-in, so that the object stays as it is
+        if only is not None:  # its class gets the proxy, so that the object stays as it is
             stored = inspect.getattr_static(owner, name)
         function = stored.__func__ if isinstance(stored, (classmethod, staticmethod)) else stored
         if inspect.isclass(owner) and hasattr(type(function), "__get__") and not isinstance(function, BOUND):
@@ -268,7 +268,7 @@ class Recorder:
     def recording(
         self, function: Callable[..., Any], selects: Callable[[Any], bool] | None = None
     ) -> Callable[..., Any]:
-        """Return a stand-in that records the calls of a function; of a method those on selected objects, without the object."""
+        """Return a proxy that records the calls of a function; of a method those on selected objects, without the object."""
         compiler: Any = getattr(sys.modules.get("torch"), "compiler", None)
         is_compiling = getattr(compiler, "is_compiling", bool)
 
@@ -281,7 +281,7 @@ class Recorder:
                 return None
             return self.guarded(self._begin, args, kwargs, selects)
 
-        return stand_in(function, begin, self.end, note_compiled)
+        return make_proxy(function, begin, self.end, note_compiled)
 
     # A call
 

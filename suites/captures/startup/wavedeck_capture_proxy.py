@@ -1,5 +1,5 @@
 """
-Objects that stand in for functions, and loaders that report executed modules, so that a program sees neither.
+Proxies of functions, and loaders that report executed modules, so that a program sees neither.
 
 Python 3.9 and newer; standard library only.
 """
@@ -15,12 +15,12 @@ from types import FunctionType, MethodType, ModuleType
 from typing import Any
 
 LEVELS = 1 if sys.version_info >= (3, 12) else 2
-"""What the call of a stand-in takes of the recursion limit."""
+"""Levels of the recursion limit that the call of a proxy takes."""
 OF_A_CLASS = {"__class__", "__class_getitem__", "__del__", "__getattr__", "__getattribute__", "__init__", "__init_subclass__", "__new__", "__subclasshook__"}  # fmt: skip
-"""Special names that a stand-in does not take from the class of its object."""
+"""Special names that a proxy does not take from the class of its object."""
 
 
-def stand_in(
+def make_proxy(
     target: Callable[..., Any],
     begin: Callable[[tuple[Any, ...], dict[str, Any]], Any],
     end: Callable[[Any], None],
@@ -30,7 +30,7 @@ def stand_in(
     Return an object that a program cannot distinguish from `target`, except by `type`, `is` and the frame of a call.
 
     A call is `begin(args, kwargs)`, the call of `target`, and `end` with the result of `begin`, unless the call fails.
-    torch.compile traces `target`, as without the stand-in; then `traced` is called.
+    torch.compile traces `target`, as without the proxy; then `traced` is called.
     """
     kind = type(target)
 
@@ -84,7 +84,7 @@ class Hidden(threading.local):
     depth = 0
     """Frames of this thread."""
     added = 0
-    """What this thread added to the recursion limit."""
+    """Levels that this thread added to the recursion limit."""
 
     def __enter__(self) -> None:
         """Count the frame."""
