@@ -3,12 +3,15 @@
 Then it runs the `sitecustomize` that the program would have had. Python 3.9 and newer; standard library only.
 """
 
+from __future__ import annotations
+
 import os
 import sys
 from contextlib import suppress
 from importlib.machinery import PathFinder, SourceFileLoader
 from importlib.util import module_from_spec, spec_from_file_location
 from types import CodeType
+from typing import Any
 
 FOLDER = os.path.dirname(os.path.abspath(__file__))
 INTERNAL = "<frozen importlib._bootstrap: wavedeck capture>"
@@ -18,18 +21,18 @@ INTERNAL = "<frozen importlib._bootstrap: wavedeck capture>"
 class Loader(SourceFileLoader):
     """Loads a module of the hook, with `INTERNAL` as the name of its file in all frames."""
 
-    def get_code(self, fullname):
+    def get_code(self, fullname: str) -> Any:
         """Return the code of the module."""
         return renamed(super().get_code(fullname))
 
 
-def renamed(code):
+def renamed(code: Any) -> Any:
     """Return the code with `INTERNAL` as the name of its file."""
     constants = (renamed(value) if isinstance(value, CodeType) else value for value in code.co_consts)
     return code.replace(co_filename=INTERNAL, co_consts=tuple(constants))
 
 
-def run_module(name, spec):
+def run_module(name: str, spec: Any) -> None:
     """Execute a module in the place that its name has."""
     sys.modules[name] = module_from_spec(spec)
     spec.loader.exec_module(sys.modules[name])

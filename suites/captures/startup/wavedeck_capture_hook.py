@@ -265,9 +265,7 @@ class Recorder:
             if parameter.default is not parameter.empty
         }
 
-    def recording(
-        self, function: Callable[..., Any], selects: Callable[[Any], bool] | None = None
-    ) -> Callable[..., Any]:
+    def recording(self, function: Callable[..., Any], selects: Callable[[Any], bool] | None = None) -> Any:
         """Return a proxy that records the calls of a function; of a method those on selected objects, without the object."""
         compiler: Any = getattr(sys.modules.get("torch"), "compiler", None)
         is_compiling = getattr(compiler, "is_compiling", bool)

@@ -60,7 +60,8 @@ def make_proxy(
     def reduce(_self: Any, /, protocol: Any) -> Any:
         if kind is FunctionType:
             return target.__qualname__
-        return copyreg.dispatch_table.get(kind, lambda target: target.__reduce_ex__(protocol))(target)
+        reducer: Any = copyreg.dispatch_table.get(kind)
+        return reducer(target) if reducer else target.__reduce_ex__(protocol)
 
     def read(self: Any, /, name: str) -> Any:
         if name in members:

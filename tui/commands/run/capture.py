@@ -46,33 +46,34 @@ def capture_command(target: str, command: tuple[str, ...], *, out: Path | None, 
     recording = Recording(target, out)
     started = time.time()
     try:
-        code = run_program(command, recording)
+        code, said = run_program(command, recording)
     except OSError as error:
         recording.parts.rmdir()
         raise Complaint(f"{command[0]} cannot be started: {error.strerror}") from error
     try:
         capture = recording.finish(command, code, started)
     except BadCapture as error:
-        say(str(error))
+        if str(error) != said:
+            say(str(error))
         return code
     write_error(page(capture) + "\n")
     say(f"{out}: {summary(capture)}")
     return code
 
 
-def run_program(command: Sequence[str], recording: Recording) -> int:
+def run_program(command: Sequence[str], recording: Recording) -> tuple[int, str]:
     """Run a program in the foreground; return its exit code, as a shell does for a program that a signal ended.
 
-    Prints at once why its function cannot be recorded, so that a person can stop a long program.
+    Prints and returns why its function cannot be recorded, at once, so that a person can stop a long program.
     """
+    said = ""
     program = subprocess.Popen(command, env=recording.environment(os.environ))
     with signals_for(program):
         while (code := wait_for(program)) is None:
-            if recording.problem:
-                say(recording.problem)
-                code = program.wait()
-                break
-    return code if code >= 0 else 128 - code
+            if not said and recording.problem:
+                said = recording.problem
+                say(said)
+    return code if code >= 0 else 128 - code, said
 
 
 def wait_for(program: subprocess.Popen[bytes]) -> int | None:
