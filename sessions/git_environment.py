@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 import re
 
+SETTINGS = ("core.hooksPath=/dev/null", "core.fsmonitor=false", "push.gpgSign=false")
+"""Settings of every git command, stronger than those of any file: git starts no hook and no other program."""
 _KEPT = re.compile(
     r"GIT_(SSH|ASKPASS|TERMINAL_PROMPT|PROXY_|SSL_|HTTP_|PROTOCOL|ALLOW_PROTOCOL|CONFIG_|AUTHOR_|COMMITTER_|EXEC_PATH|PYTHON_)"
 )

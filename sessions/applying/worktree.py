@@ -14,8 +14,7 @@ import msgspec
 
 from harness.linux.folder_removal import remove
 from sessions.errors import NotApplicable
-from sessions.git_environment import drop_git_variables
-from sessions.store.repository import SETTINGS
+from sessions.git_environment import SETTINGS, drop_git_variables
 from suites.source.package import Package
 from suites.task import Task
 

@@ -11,8 +11,9 @@ from typing import IO
 from git.exc import GitCommandError, GitCommandNotFound
 
 from sessions.errors import RemoteUnusable, StoreBroken
+from sessions.git_environment import SETTINGS
 
-from .repository import HEADS, NO_GIT, SETTINGS, open_git
+from .repository import HEADS, NO_GIT, open_git
 
 CHUNK_BYTES = 4096
 KEPT_LINES = 20

@@ -34,7 +34,7 @@ from git.exc import (
 
 from sessions.errors import StoreBroken, StoreDamaged
 from sessions.files import locked, sync_folder, write_all
-from sessions.git_environment import drop_git_variables
+from sessions.git_environment import SETTINGS, drop_git_variables
 
 from .loose_objects import LooseObjects
 from .refs import Refs, check_skeleton, read_ref, read_refs
@@ -53,8 +53,6 @@ STALE_S = 2.0
 milliseconds."""
 
 
-SETTINGS = ("core.hooksPath=/dev/null", "core.fsmonitor=false", "push.gpgSign=false")
-"""Settings of every git command, stronger than those of any file: no hook and no other program runs in the store."""
 CONFIG = """\
 [core]
 \trepositoryformatversion = 0
