@@ -157,15 +157,6 @@ class BranchDiffers(SessionsError):
         )
 
 
-class PackUnusable(SessionsError):
-    """A file is no pack of a study, or it is damaged."""
-
-    def __init__(self, file: Path, *, why: str) -> None:
-        super().__init__(
-            f"{file} is no whole pack of a study ({why}); write it again with: wavedeck study pack"
-        )
-
-
 class StoreBroken(SessionsError):
     """The git store cannot be read or written."""
 

@@ -117,7 +117,6 @@ def code_of(error: BaseException) -> ExitCode | None:
         sessions.BadRecording,
         sessions.RemoteUnusable,
         sessions.BranchDiffers,
-        sessions.PackUnusable,
     )
     if isinstance(error, wrong_usage):
         return ExitCode.USAGE

@@ -81,8 +81,6 @@ class Study(msgspec.Struct, frozen=True):
     name: str
     """`ablation-3f2a91`."""
     file: Path
-    text: str
-    """The plan as it is in the file."""
     cells: tuple[RunPlan, ...]
     """The sessions to run; cell n is number n - 1."""
 
@@ -116,7 +114,7 @@ def read_study(word: str, tasks: Sequence[str], configured: Configuration, *, re
     seeded = [
         msgspec.structs.replace(cell, seed=seed) for seed, cell in product(keys.seeds or (usual,), cells)
     ]
-    return Study(name, file, source.text, tuple(_numbered(seeded, name)))
+    return Study(name, file, tuple(_numbered(seeded, name)))
 
 
 def find_plan(word: str) -> Path:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from pathlib import Path
 from typing import NamedTuple
 
 import click
@@ -14,12 +13,11 @@ from sessions import Journal, SessionState, fold
 from sessions.catalog import LATEST, find_session, find_sessions, journal_of, skimmed_state
 from sessions.home import Home, home_from
 from sessions.kept_kernels import KeptKernel, kept_kernel, session_kernels
-from sessions.metrics.attempt_row import AttemptRow, attempt_rows
+from sessions.metrics.attempt_row import AttemptRow
 from sessions.metrics.row_cache import rows_of_session
 from sessions.state.skimming import RESULTS, skim_of_attempts
 from sessions.state.state import AttemptState, InstanceState
 from sessions.store.decidable import find_attempt
-from sessions.store.packing import SUFFIX, read_pack
 from tui.diagnostics import Complaint
 
 from .options import complete_sessions
@@ -71,40 +69,11 @@ def open_session(wanted: str) -> OpenedSession:
     return OpenedSession(home, find_session(home, wanted))
 
 
-class PackedSession(NamedTuple):
-    """A session in a pack of a study."""
-
-    name: str
-    journal: Journal
-
-    @property
-    def state(self) -> SessionState:
-        """Its state after all events."""
-        return fold(self.journal.events)
-
-    @property
-    def rows(self) -> Sequence[AttemptRow]:
-        """A row for each of its judged attempts."""
-        return list(attempt_rows(self.state))
-
-
-def open_sessions(wanted: Sequence[str]) -> list[OpenedSession | PackedSession]:
-    """
-    Return the sessions that a person names, each once; a study, or the file of a packed study, gives all its sessions.
-
-    Raises as `find_sessions` and `read_pack`.
-    """
+def open_sessions(wanted: Sequence[str]) -> list[OpenedSession]:
+    """Return the sessions that a person names, each once; a study gives all its sessions. Raises as `find_sessions`."""
     home = home_from(os.environ)
-    opened: dict[str, OpenedSession | PackedSession] = {}
-    for word in wanted:
-        if word.endswith(SUFFIX):
-            if not Path(word).exists():
-                raise Complaint(f"there is no file {word}")
-            journals = read_pack(Path(word)).journals
-            opened |= {name: PackedSession(name, journal) for name, journal in journals.items()}
-        else:
-            opened |= {name: OpenedSession(home, name) for name in find_sessions(home, word)}
-    return list(opened.values())
+    names = dict.fromkeys(name for word in wanted for name in find_sessions(home, word))
+    return [OpenedSession(home, name) for name in names]
 
 
 class OpenedAttempt(NamedTuple):

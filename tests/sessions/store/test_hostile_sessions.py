@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import gzip
-import io
 import json
-import tarfile
 import zlib
 from pathlib import Path
 
@@ -13,11 +10,10 @@ import msgspec
 import pytest
 
 from sessions import Home, fold, journal_of, list_sessions
-from sessions.errors import BadRecording, PackUnusable, StoreDamaged
+from sessions.errors import BadRecording, StoreDamaged
 from sessions.journal.codec import BadLine, decode
 from sessions.recording import write_recording
-from sessions.store import packing, repository
-from sessions.store.packing import PackManifest, read_pack
+from sessions.store import repository
 from sessions.store.sharing import fetch_sessions
 from sessions.store.store import Store
 from tests.support.sessions import stored_sessions as stored
@@ -132,55 +128,3 @@ def test_size_of_a_fetched_session_is_bounded(
     monkeypatch.setattr(repository, "MOST_FILES", 4 if most == "files" else 100)
     with pytest.raises(StoreDamaged):
         journal_of(home, NAME)
-
-
-def pack(path: Path, manifest: bytes, entries: list[tarfile.TarInfo], data: bytes = b"") -> Path:
-    """Write a pack with this manifest, these entries, and zeros after them."""
-    raw = io.BytesIO()
-    with tarfile.open(fileobj=raw, mode="w") as archive:
-        head = tarfile.TarInfo("manifest.json")
-        head.size = len(manifest)
-        archive.addfile(head, io.BytesIO(manifest))
-        for entry in entries:
-            archive.addfile(entry, io.BytesIO(data))
-    path.write_bytes(gzip.compress(raw.getvalue()))
-    return path
-
-
-def link(name: str, to: str, kind: bytes) -> tarfile.TarInfo:
-    entry = tarfile.TarInfo(name)
-    entry.type, entry.linkname = kind, to
-    return entry
-
-
-MANIFEST = msgspec.json.encode(PackManifest(study="s", version="1", tasks={}, sessions={NAME: "0" * 64}))
-MEMBER = f"sessions/{NAME}.jsonl"
-
-
-@pytest.mark.parametrize(
-    ("manifest", "entries"),
-    [
-        (MANIFEST, [link(MEMBER, MEMBER, tarfile.LNKTYPE)]),
-        (MANIFEST, [link(MEMBER, MEMBER, tarfile.SYMTYPE)]),
-        (MANIFEST, [link(MEMBER, "x", tarfile.LNKTYPE), link("x", MEMBER, tarfile.LNKTYPE)]),
-        (MANIFEST, [link(MEMBER, "/etc/passwd", tarfile.SYMTYPE)]),
-        (MANIFEST, [link(MEMBER, "", tarfile.FIFOTYPE)]),
-        (b"\xff\xfe", []),
-        (b"[" * 200_000, []),
-        (MANIFEST.replace(b'"schema":1', b'"schema":99999'), []),
-    ],
-)
-def test_odd_pack_is_no_pack(tmp_path: Path, manifest: bytes, entries: list[tarfile.TarInfo]) -> None:
-    with pytest.raises(PackUnusable):
-        read_pack(pack(tmp_path / "x.tar.gz", manifest, entries))
-
-
-def test_pack_that_inflates_too_far_is_no_pack(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(packing, "MOST_BYTES", 1 << 20)
-    file = tmp_path / "x.tar.gz"
-    file.write_bytes(gzip.compress(b"\0" * (2 << 20)))
-    with pytest.raises(PackUnusable, match="more than 1 MB"):
-        read_pack(file)
-    file.write_bytes(zlib.compress(b"no gzip"))
-    with pytest.raises(PackUnusable):
-        read_pack(file)

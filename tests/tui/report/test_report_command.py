@@ -76,7 +76,6 @@ def test_session_without_a_verdict_is_named(shell: Shell, home: Home, two: tuple
     assert f"no attempt yet in {empty}" in done.out
     assert "sessions    2: " in done.out
     assert "reasons of a winner: wavedeck report SESSION" in one_line(done)
-    assert "there is no file study.tar.gz" in one_line(shell("report", "study.tar.gz"))
 
 
 def test_second_judgement_beside_the_first_is_said(shell: Shell, home: Home, two: tuple[str, str]) -> None:

@@ -1,4 +1,4 @@
-"""`wavedeck study`: run the sessions of a plan one after the other, and pack them."""
+"""`wavedeck study`: run the sessions of a plan one after the other."""
 
 from __future__ import annotations
 
@@ -28,7 +28,6 @@ from suites import SuiteError, public_suite_names
 from tui.actions.run_estimates import Spread, estimate_cell, total
 from tui.actions.study_plan import Study, read_study, shipped_plans
 from tui.commands.options import complete_tasks, json_option, setting_options
-from tui.commands.run.study_pack import pack_command, plan_file
 from tui.commands.watch.home import prepare_home
 from tui.config import load
 from tui.diagnostics import Complaint, ExitCode, say
@@ -85,9 +84,6 @@ def print_studies(*, as_json: bool) -> None:
     emit(f"plans that ship: {', '.join(shipped_plans())}; run one with: wavedeck study PLAN")
 
 
-study_command.add_command(pack_command)
-
-
 @study_command.command("run", short_help="Run every cell of a plan that is not finished.")
 @click.argument("word", metavar="PLAN")
 @click.argument("tasks", nargs=-1, metavar="[TASK]...", shell_complete=complete_tasks)
@@ -141,7 +137,6 @@ def run_command(word: str, tasks: tuple[str, ...], *, dry_run: bool, yes: bool, 
     if not yes and not click.confirm("Begin?", default=False, err=True):
         say("nothing was started")
         return ExitCode.NO
-    keep_plan(study, home)
     run = StudyRun(home, study)
     code = run.run()
     emit("")
@@ -157,13 +152,6 @@ def run_command(word: str, tasks: tuple[str, ...], *, dry_run: bool, yes: bool, 
 def count_finished(infos: Mapping[int, SessionInfo]) -> int:
     """Return the number of sessions that are finished and in the store."""
     return sum(info.state is Standing.FINISHED for info in infos.values())
-
-
-def keep_plan(study: Study, home: Home) -> None:
-    """Keep the plan's text in the home, for `study pack`."""
-    file = plan_file(home, study.name)
-    file.parent.mkdir(mode=0o700, exist_ok=True)
-    file.write_text(study.text, encoding="utf-8")
 
 
 def resolved(cells: Sequence[RunPlan], home: Home, environ: Mapping[str, str]) -> list[SessionPlan]:

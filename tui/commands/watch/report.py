@@ -32,7 +32,7 @@ MORE = (
 
 
 @click.command(name="report")
-@click.argument("sessions", nargs=-1, metavar="[SESSION|STUDY|PACK]...", shell_complete=complete_sessions)
+@click.argument("sessions", nargs=-1, metavar="[SESSION|STUDY]...", shell_complete=complete_sessions)
 @click.option(
     "--format",
     "form",
@@ -53,7 +53,7 @@ def report_command(
 ) -> None:
     """Report what is faster in SESSIONs: the winner of each task, its cases, why it is fast, and where its kernel lies.
 
-    Without SESSION, the report is of the newest session; a STUDY, or the file of a packed study, gives all its sessions.
+    Without SESSION, the report is of the newest session; a STUDY gives all its sessions.
     After the winners come the attempts of each instance, verdicts, decisions of people, cost, and the field's metrics.
     Speedups are measured; without a GPU the report has estimates, in a table of their own. The report of several sessions
     has the tables over all their attempts. Tables without data are left out. All formats say the same; `csv` has one table,

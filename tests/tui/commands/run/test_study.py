@@ -1,4 +1,4 @@
-"""`wavedeck study`: plans, cells, estimates and packs."""
+"""`wavedeck study`: plans, cells and estimates."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ import io
 import json
 import os
 import re
+import subprocess
 from pathlib import Path
 
-import msgspec
 import pytest
 
 from engine.plan.job import session_started
@@ -16,7 +16,6 @@ from engine.plan.plan import resolve
 from harness import Verdict
 from sessions import Home, Recorder, list_sessions
 from sessions import events as ev
-from sessions.store.packing import read_pack
 from tests.support.command_line import Shell, one_line, scripted_judge
 from tests.support.engine.live_engines import right
 from tests.support.sessions import stored_sessions as stored
@@ -166,11 +165,11 @@ def test_ablation_adds_one_module_at_a_time_and_leaves_each_out_once(folder: Pat
 # Sessions of cells, written by the recorder
 
 
-def record(home: Home, study: Study, number: int, *, finished: bool = True, host: str = "node") -> str:
+def record(home: Home, study: Study, number: int) -> str:
     """Record the session of a cell with one attempt of two calls; return its name."""
     plan = resolve(study.cells[number - 1], home=home, environ=os.environ)
     with Recorder.begin(home, session_started(plan)) as recorder:
-        recorder.record(ev.EngineStarted(host=host, pid=1))
+        recorder.record(ev.EngineStarted(host="node", pid=1))
         recorder.record(ev.InstanceStarted(task="starter/vector_add", instance=1))
         recorder.record(ev.AttemptStarted(attempt="vector_add#1/1", origin=ev.Origin.FRESH))
         call = "vector_add#1/1/generator/1"
@@ -185,15 +184,10 @@ def record(home: Home, study: Study, number: int, *, finished: bool = True, host
         )
         evaluation = stored.evaluation(Verdict.CORRECT, message="no")
         recorder.record(ev.AttemptJudged(attempt="vector_add#1/1", evaluation=evaluation))
-        recorder.record(
-            ev.DecisionMade(
-                attempt="vector_add#1/1", accepted=True, by="mallory", why="see /home/mallory/x.py on node"
-            )
-        )
+        recorder.record(ev.DecisionMade(attempt="vector_add#1/1", accepted=True, by="ada"))
         recorder.record(ev.InstanceFinished(task="starter/vector_add", instance=1, reason="iterations"))
-        if finished:
-            recorder.record(ev.SessionFinished())
-            recorder.now(recorder.finish())
+        recorder.record(ev.SessionFinished())
+        recorder.now(recorder.finish())
     return plan.session
 
 
@@ -263,47 +257,21 @@ def test_finished_study_runs_nothing_and_its_cells_are_shown(shell: Shell, home:
     assert "served as test-20261101, messages, temperature 1" in shell("replay", sessions[0]).out
 
 
-# Packs
-
-
-def test_report_of_a_pack_is_the_report_of_the_study(shell: Shell, home: Home, folder: Path) -> None:
+def test_fetched_study_has_the_same_report_in_another_home(
+    shell: Shell, home: Home, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     home.ensure()
     study = study_of(folder)
-    sessions = [record(home, study, number, finished=number < 4) for number in range(1, 5)]
-    pack = str(folder / "tables.tar.gz")
-    done = shell("study", "pack", study.name, "-o", pack)
-    assert done.code == ExitCode.DONE, done.err
-    assert "1 session of them not finished" in done.err
-    for form in ("table", "json"):
-        whole = shell("report", study.name, "--format", form)
-        assert whole.out
-        assert shell("report", pack, "--format", form).out == whole.out
-    manifest = read_pack(Path(pack)).manifest
-    assert list(manifest.sessions) == sessions
-    assert manifest.models == {"anthropic:test": ["test-20261101"]}
-    assert manifest.tasks.keys() == {"starter/vector_add", "starter/softmax"}
-    assert all(len(digest) == 64 for digest in (*manifest.tasks.values(), *manifest.templates.values()))
-
-
-def test_anonymous_pack_has_no_names_and_the_same_figures(shell: Shell, home: Home, folder: Path) -> None:
-    home.ensure()
-    study = study_of(folder)
-    record(home, study, 1, host="secret-node")
-    open_pack, closed = folder / "open.tar.gz", folder / "closed.tar.gz"
-    shell("study", "pack", study.name, "-o", str(open_pack))
-    assert shell("study", "pack", study.name, "-o", str(closed), "--anonymous").code == ExitCode.DONE
-    events = [event for journal in read_pack(closed).journals.values() for event in journal.events]
-    text = b"\n".join(map(msgspec.json.encode, events)).decode()
-    assert "mallory" in str(read_pack(open_pack))
-    for name in ("mallory", "secret-node", "/home/"):
-        assert name not in text
-    assert "/anonymous/x.py" in text
-    assert right() in [event.text for event in events if isinstance(event, ev.CallFinished)]
-    figures = [
-        json.loads(shell("report", str(pack), "--format", "json").out)["metrics"]
-        for pack in (open_pack, closed)
-    ]
-    assert figures[0] == figures[1]
+    for number in (1, 2):
+        record(home, study, number)
+    report = shell("report", study.name).out
+    assert report
+    remote = str(folder / "shared.git")
+    subprocess.run(["git", "init", "-q", "--bare", remote], check=True)
+    assert shell("sessions", "push", remote).code == ExitCode.DONE
+    monkeypatch.setenv("WAVEDECK_HOME", str(folder / "other-home"))
+    assert shell("sessions", "fetch", remote).code == ExitCode.DONE
+    assert shell("report", study.name).out == report
 
 
 def test_recording_of_a_study_has_chains_for_each_of_its_cells(
@@ -321,11 +289,3 @@ def test_recording_of_a_study_has_chains_for_each_of_its_cells(
     assert re.search(
         r"2 is more than the 0 that recorded:mine has for vector_add from chain \d", one_line(more)
     )
-
-
-def test_damaged_pack_is_refused(shell: Shell, folder: Path) -> None:
-    pack = folder / "x.tar.gz"
-    pack.write_bytes(b"no archive")
-    done = shell("report", str(pack))
-    assert done.code == ExitCode.USAGE
-    assert "is no whole pack of a study" in one_line(done)

@@ -131,6 +131,3 @@ def test_killed_study_goes_on_and_asks_for_no_finished_reply_again(
             events = journal_of(home, cell.name).events
             calls += [f"{cell.name} {event.call}" for event in events if isinstance(event, ev.CallFinished)]
         assert len(calls) == len(set(calls)) == sum(cell.calls or 0 for cell in cells.values())
-        pack = str(tmp_path / "tables.tar.gz")
-        assert shell("study", "pack", "tables", "-o", pack).code == ExitCode.DONE
-        assert shell("report", pack).out == shell("report", "tables").out
