@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from .catalog import journal_of
 from .errors import JournalNotReadable, StoreBroken
 from .home import Home
+from .listing.info import SessionInfo, Standing
 from .state.bests import MeasuredBest, best_of_each, measured_bests, order
 from .state.folding import fold
-from .state.info import SessionInfo, Standing
 
 
 @dataclass(frozen=True, slots=True)

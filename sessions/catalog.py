@@ -21,13 +21,13 @@ from .errors import (
 from .files import FileLock
 from .home import Home, LiveFiles, file_mark
 from .journal.journal import CHUNK_BYTES, Journal, parse
+from .listing.description import SessionSummary
+from .listing.info import LiveSession, damaged_info, info_of
+from .listing.info import SessionInfo as SessionInfo
+from .listing.info import Standing as Standing
+from .listing.skimming import Skim, skim_lines
 from .names import choose_session, split_series
-from .state.description import SessionSummary
 from .state.folding import fold
-from .state.info import LiveSession, damaged_info, info_of
-from .state.info import SessionInfo as SessionInfo
-from .state.info import Standing as Standing
-from .state.skimming import Skim, skim_lines
 from .state.state import SessionState
 from .store.origin import settings_acts
 from .store.recorder import LOCK_WAIT_S

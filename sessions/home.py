@@ -46,7 +46,7 @@ class LiveFiles:
 
     @property
     def summary(self) -> Path:
-        """A cache of the facts that lists show of a long journal (`sessions.state.live_summary`)."""
+        """A cache of the facts that lists show of a long journal (`sessions.listing.live_summary`)."""
         return self.folder / "summary.msgpack"
 
     @property

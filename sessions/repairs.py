@@ -18,7 +18,7 @@ from .errors import SessionsError, StoreDamaged
 from .events import DecisionMade, DecisionUndone
 from .files import write_whole
 from .home import JOURNAL, Home
-from .state.info import LiveSession, Standing
+from .listing.info import LiveSession, Standing
 from .store.reconcile import take_up
 from .store.refs import PACKED, check_skeleton, mend_skeleton, read_packed
 from .store.repository import HEADS, Commit

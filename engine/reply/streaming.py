@@ -11,7 +11,7 @@ from operator import attrgetter
 from engine.models import Piece
 from sessions.errors import SessionsError
 from sessions.events import ReplyPiece
-from sessions.masking import Masks
+from sessions.journal.masking import Masks
 
 PERIOD_S = 0.1
 """At most ten batches per second for each call."""

@@ -19,7 +19,7 @@ import msgspec
 from sessions.errors import JournalDamaged, JournalNotWritable
 from sessions.events import AnyEvent, DurableEvent, Event
 from sessions.files import sync_folder, write_all, write_whole
-from sessions.masking import Masks
+from sessions.journal.masking import Masks
 
 from .codec import BadLine, Skipped, decode, encode, readable
 

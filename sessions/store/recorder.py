@@ -29,9 +29,9 @@ from sessions.files import FileLock
 from sessions.home import Home, LiveFiles
 from sessions.journal.compact import held
 from sessions.journal.journal import Clock, JournalWriter, open_journal, read_journal
-from sessions.state.description import summarise
+from sessions.listing.description import summarise
+from sessions.listing.live_summary import LONG_BYTES, keep_summary, live_summary
 from sessions.state.folding import apply_and_compact, fold
-from sessions.state.live_summary import LONG_BYTES, keep_summary, live_summary
 from sessions.state.state import AttemptState, InstanceState, SessionState, Words
 
 from .attempt_commits import (

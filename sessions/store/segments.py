@@ -9,8 +9,8 @@ import msgspec
 from sessions.errors import JournalDamaged, NoSuchSession, StoreDamaged
 from sessions.home import LiveFiles
 from sessions.journal.codec import BadLine, decode
+from sessions.listing.description import SessionSummary
 from sessions.settings import SessionDescription
-from sessions.state.description import SessionSummary
 
 from .store import Store, text_path
 

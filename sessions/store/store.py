@@ -21,9 +21,9 @@ from harness import Verdict
 from sessions.errors import NoSuchSession, StoreDamaged
 from sessions.home import JOURNAL, Home
 from sessions.journal.journal import Journal, parse
+from sessions.listing.description import DESCRIPTION, SUMMARY, SessionSummary
 from sessions.names import SESSION, split_instance
 from sessions.settings import SCHEMA, Schema, SessionDescription
-from sessions.state.description import DESCRIPTION, SUMMARY, SessionSummary
 
 from .attempt_commits import trailers_of, with_trailers
 from .loose_objects import SYNCS

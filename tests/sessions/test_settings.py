@@ -8,8 +8,8 @@ from engine.plan.job import plan_of, session_started
 from engine.plan.plan import SESSION_PLAN
 from sessions.events import SessionStarted
 from sessions.journal.codec import BadLine, decode, encode
+from sessions.listing.description import DESCRIPTION
 from sessions.settings import MethodOptions, RunSettings, StopRules
-from sessions.state.description import DESCRIPTION
 
 SETTINGS = RunSettings(
     method="geak", model="anthropic:m", tasks=("starter/softmax",), instances=2, iterations=3, seed=1,

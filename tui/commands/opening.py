@@ -13,9 +13,9 @@ from sessions import Journal, SessionState, fold
 from sessions.catalog import LATEST, find_session, find_sessions, journal_of, skimmed_state
 from sessions.home import Home, home_from
 from sessions.kept_kernels import KeptKernel, kept_kernel, session_kernels
+from sessions.listing.skimming import RESULTS, skim_of_attempts
 from sessions.metrics.attempt_row import AttemptRow
 from sessions.metrics.row_cache import rows_of_session
-from sessions.state.skimming import RESULTS, skim_of_attempts
 from sessions.state.state import AttemptState, InstanceState
 from sessions.store.decidable import find_attempt
 from tui.diagnostics import Complaint

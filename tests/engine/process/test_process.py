@@ -37,7 +37,7 @@ from sessions.events import (
     WaitingForPerson,
 )
 from sessions.home import LiveFiles
-from sessions.state.info import LiveSession
+from sessions.listing.info import LiveSession
 from sessions.store.repository import Repository
 from sessions.store.store import Store
 from tests.support.command_line import scripted_judge

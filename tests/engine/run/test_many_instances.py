@@ -8,7 +8,7 @@ import sys
 from engine.models import Piece
 from engine.reply.streaming import PieceBatches, Streams
 from sessions.events import ReplyPiece
-from sessions.masking import Masks
+from sessions.journal.masking import Masks
 from tests.support.engine.engines import until
 
 COLLECTING = """

@@ -18,7 +18,7 @@ from sessions import SessionState, apply, fold
 from sessions import events as ev
 from sessions.journal.codec import decode, encode
 from sessions.journal.compact import WINDOW, Compact, Turn, compact, compact_messages, expanded, held
-from sessions.state.description import summarise
+from sessions.listing.description import summarise
 from sessions.state.folding import apply_and_compact
 from sessions.state.speed import attempt_speed
 from sessions.state.winners import best_of, contenders

@@ -8,7 +8,7 @@ import pytest
 from harness import ErrorReport, Verdict
 from sessions import SessionState, apply, fold
 from sessions import events as ev
-from sessions.state.description import summarise
+from sessions.listing.description import summarise
 from sessions.state.ranking import rank
 from sessions.state.speed import attempt_speed, found_speed
 from sessions.state.state import Confirmation

@@ -18,8 +18,8 @@ from textual.screen import Screen
 from sessions.catalog import SessionInfo, Standing
 from sessions.events import AnyEvent
 from sessions.home import Home
+from sessions.listing.info import UNKNOWN
 from sessions.settings import RunSettings
-from sessions.state.info import UNKNOWN
 from tests.support.cockpit.pictures import screen_text
 from tests.support.sessions.journals import SESSION
 from tests.support.waiting import LIMIT_S, check_time

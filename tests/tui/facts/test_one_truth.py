@@ -14,9 +14,9 @@ from harness.wire.results.evaluation import Finding
 from sessions import SessionState, fold
 from sessions import events as ev
 from sessions.best_ever import BestEver
+from sessions.listing.description import summarise
+from sessions.listing.info import Standing, info_of
 from sessions.state.bests import measured_bests
-from sessions.state.description import summarise
-from sessions.state.info import Standing, info_of
 from sessions.store.attempt_commits import attempt_message
 from tests.support.judge.evaluations import failed, judged
 from tests.support.sessions import story

@@ -9,8 +9,8 @@ from collections.abc import Sequence
 import click
 
 from sessions.home import home_from
+from sessions.listing.info import SessionInfo, running_infos
 from sessions.names import short_task
-from sessions.state.info import SessionInfo, running_infos
 from tui.commands.options import complete_sessions, json_option
 from tui.diagnostics import Complaint, say
 from tui.facts.doing import preparing

@@ -7,8 +7,8 @@ import time
 import click
 
 from sessions import JournalTail, SessionState
+from sessions.listing.skimming import DETAILS
 from sessions.state.folding import apply_and_compact
-from sessions.state.skimming import DETAILS
 from tui.commands.opening import open_session
 from tui.commands.options import session_argument
 from tui.diagnostics import ExitCode, say

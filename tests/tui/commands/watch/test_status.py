@@ -13,7 +13,7 @@ from harness import Verdict
 from sessions import Home
 from sessions import events as ev
 from sessions.files import FileLock
-from sessions.state.info import running_infos
+from sessions.listing.info import running_infos
 from sessions.store.recorder import Recorder
 from tests.support.command_line import Shell, one_line
 from tests.support.sessions import journals
@@ -108,7 +108,7 @@ async def test_follower_says_once_that_a_session_is_being_put_away(
 
 def test_short_status_loads_neither_git_nor_the_judge_nor_textual() -> None:
     loaded = loaded_by("from tui.cli import main; main(['status', '--short'])")
-    assert "sessions.state.info" in loaded
+    assert "sessions.listing.info" in loaded
     assert loaded.isdisjoint(("git", "textual", "engine.process.control", "harness.processes.pool", "torch"))
 
 

@@ -16,10 +16,10 @@ import msgspec
 from sessions.files import write_whole
 from sessions.home import LiveFiles
 from sessions.settings import SessionDescription
+from sessions.state.state import Preparation, SessionState
 
 from .description import SessionSummary, summarise
 from .skimming import SUMMARY
-from .state import Preparation, SessionState
 
 LONG_BYTES = 1 << 20
 """A shorter journal is folded in milliseconds and needs no summary."""

@@ -5,12 +5,11 @@ from __future__ import annotations
 import msgspec
 
 from sessions.settings import SCHEMA, Schema, Seconds, SessionDescription
-
-from .bests import MeasuredBest, measured_bests
-from .speed import Speed, attempt_speed
-from .state import SessionState
-from .tally import tally
-from .winners import bests_by_task, confirmed_tasks
+from sessions.state.bests import MeasuredBest, measured_bests
+from sessions.state.speed import Speed, attempt_speed
+from sessions.state.state import SessionState
+from sessions.state.tally import tally
+from sessions.state.winners import bests_by_task, confirmed_tasks
 
 
 class SessionResults(msgspec.Struct, frozen=True, kw_only=True):

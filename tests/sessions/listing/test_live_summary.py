@@ -13,9 +13,9 @@ from sessions import Home, Recorder, fold
 from sessions import events as ev
 from sessions.catalog import journal_of, list_sessions, session_info, skimmed_state
 from sessions.home import LiveFiles
-from sessions.state.info import SessionInfo, Standing
-from sessions.state.live_summary import LONG_BYTES, LiveSummary
-from sessions.state.skimming import RESULTS, skim_of_attempts
+from sessions.listing.info import SessionInfo, Standing
+from sessions.listing.live_summary import LONG_BYTES, LiveSummary
+from sessions.listing.skimming import RESULTS, skim_of_attempts
 from tests.support.sessions import story
 from tests.support.sessions.story import SESSION
 

@@ -14,7 +14,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sessions.masking import Masks, is_key
+from sessions.journal.masking import Masks, is_key
 from suites.secret_variables import keys_in
 
 KEYS = st.text(f"{string.ascii_letters}{string.digits}-_+/", min_size=8, max_size=48).filter(

@@ -12,11 +12,11 @@ from sessions.errors import JournalNotReadable
 from sessions.home import Home, LiveFiles
 from sessions.journal.codec import flat
 from sessions.settings import RunSettings, SessionDescription
+from sessions.state.state import Preparation, SessionState
 
 from .description import SessionResults, SessionSummary
 from .live_summary import LiveSummary, keep_summary, kept_summary, live_summary
 from .skimming import SUMMARY, skim_lines
-from .state import Preparation, SessionState
 
 
 class Standing(StrEnum):

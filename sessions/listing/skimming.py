@@ -8,9 +8,8 @@ from typing import NamedTuple
 from sessions import events as ev
 from sessions.journal.codec import decode, tag_of
 from sessions.names import split_attempt
-
-from .folding import apply_and_compact
-from .state import SessionState
+from sessions.state.folding import apply_and_compact
+from sessions.state.state import SessionState
 
 Kinds = tuple[type[ev.Event], ...]
 
