@@ -284,7 +284,7 @@ def _latency(
         baseline=Timed(baseline_ms, baseline_ms * 0.994, baseline_ms * 1.006, 640, processes=5),
         candidate=Timed(
             candidate_ms, candidate_ms * 0.996, candidate_ms * 1.005, 655, left_out=41 if throttled else 2,
-            processes=5, plain_ms=candidate_ms + 0.006, peak_bytes=shape.bytes, energy_mj=candidate_ms * 510,
+            processes=5, plain_ms=candidate_ms + 0.006, peak_bytes=shape.bytes,
         ),
         wall_ms=candidate_ms + 0.004,
         efficiency=Efficiency(
@@ -294,7 +294,7 @@ def _latency(
         ),
         window=Window(
             "amdsmi", 0.61, clock_mhz=1610 if throttled else 2100, clock_usual_mhz=2100, hotspot_c=71.0,
-            memory_c=58.0, power_w=750.0 if throttled else 640.0, energy_j=390.0,
+            memory_c=58.0, power_w=750.0 if throttled else 640.0,
             throttled={"power cap": 0.42} if throttled else {}, other_processes=0,
         ),
         launches=(LaunchTime(f"{name}_rows", candidate_ms),),

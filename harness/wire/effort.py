@@ -21,15 +21,15 @@ class Effort(msgspec.Struct, frozen=True):
     """Bounds for the blocks of samples that each process takes."""
     budget_s: float = 30.0
     """For all cases and looks together, under the exclusive lease."""
-    energy: bool = False
-    """Repeat each side's calls alone for the device's energy counter, for more than a second per case and side."""
+    sustained: bool = False
+    """Time plain calls without pause too, about two seconds per case and side."""
     rough: bool = False
     """The result is an estimate: no interval, no confirmation from outside the guest, no times by launch."""
 
 
 WHOLE = Effort()
-WITH_ENERGY = Effort(energy=True)
-"""For `wavedeck eval --energy`."""
+SUSTAINED = Effort(sustained=True, budget_s=120.0)
+"""For `wavedeck eval --sustained`."""
 ROUGH = (
     Effort(pairs=1, looks=1, least_rounds=1, most_rounds=1, budget_s=5.0, rough=True),
     Effort(pairs=2, looks=1, least_rounds=1, most_rounds=3, budget_s=15.0, rough=True),

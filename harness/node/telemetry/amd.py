@@ -62,7 +62,6 @@ class AmdSmi:
         reading.hotspot_c = known(metrics.get("temperature_hotspot"))
         reading.memory_c = known(metrics.get("temperature_mem"))
         reading.power_w = power(metrics)
-        reading.energy_j = joules(self._ask(self._smi.amdsmi_get_energy_count) or {})
         counters = {reason: known(metrics.get(name)) for name, reason in VIOLATIONS.items()}
         reading.counters = {reason: int(count) for reason, count in counters.items() if count is not None}
         reading.ticks = whole(known(metrics.get("accumulation_counter")))
@@ -144,13 +143,6 @@ def power(metrics: Mapping[str, object]) -> float | None:
     """Return the socket's power in W: the current power on MI300, an average on MI200."""
     current = known(metrics.get("current_socket_power"))
     return known(metrics.get("average_socket_power")) if current is None else current
-
-
-def joules(energy: Mapping[str, object]) -> float | None:
-    """Return the energy counter in J; its resolution is in microjoules."""
-    count = known(energy.get("energy_accumulator", energy.get("power")))
-    resolution = number(energy.get("counter_resolution"))
-    return None if count is None or not resolution else count * resolution / 1e6
 
 
 def watts(value: object) -> float | None:

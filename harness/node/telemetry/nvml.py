@@ -59,7 +59,6 @@ class Nvml:
         reading.hotspot_c = self._ask(nvml.nvmlDeviceGetTemperature, nvml.NVML_TEMPERATURE_GPU)
         reading.memory_c = self._memory_temperature()
         reading.power_w = _thousandth(self._ask(nvml.nvmlDeviceGetPowerUsage))
-        reading.energy_j = _thousandth(self._ask(nvml.nvmlDeviceGetTotalEnergyConsumption))
         rates = self._ask(nvml.nvmlDeviceGetUtilizationRates)
         reading.busy_percent = None if rates is None else float(rates.gpu)
         reading.memory_used_bytes, reading.memory_total_bytes = self._memory()
@@ -118,7 +117,7 @@ class Nvml:
 
 
 def _thousandth(value: object) -> float | None:
-    """Milliwatts as watts, millijoules as joules."""
+    """Milliwatts as watts."""
     count = whole(value)
     return None if count is None else count / 1000
 

@@ -33,8 +33,6 @@ class Reading:
     hotspot_c: float | None = None
     memory_c: float | None = None
     power_w: float | None = None
-    energy_j: float | None = None
-    """The device's own counter, from an arbitrary start."""
     reasons: tuple[str, ...] | None = None
     """Reasons why the clock is held back now (NVIDIA)."""
     counters: Mapping[str, int] = field(default_factory=dict)

@@ -91,9 +91,7 @@ class Sampling:
             self._others = self._count_others(self._source, self._family, reading)
             self._others_due = time.monotonic() + PROCESS_PERIOD_S
         self._readings.append(reading)
-        self._points.append(
-            Point(reading.at_s, reading.clock_mhz, self._others, reading.idle, reading.energy_j)
-        )
+        self._points.append(Point(reading.at_s, reading.clock_mhz, self._others, reading.idle))
 
     def _count_others(self, source: Source, family: Family, reading: Reading) -> int | None:
         return count_others(source.occupants(), family, reading.memory_used_bytes, host=self._host)

@@ -19,8 +19,6 @@ class Point(msgspec.Struct, frozen=True, array_like=True):
     """Processes of others on the device; `None` if unknown."""
     idle: bool = False
     """The device had no work, so its clock says nothing about a kernel."""
-    energy_j: float | None = None
-    """The device's own counter, from an arbitrary start."""
 
 
 class Watched(msgspec.Struct, frozen=True):

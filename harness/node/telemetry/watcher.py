@@ -69,7 +69,6 @@ class Telemetry:
         self._starts = 0
         self._losses = 0
         self._begun = False
-        self._energy: bool | None = None
         self.source = ""
         """`nvml`, `amdsmi` or `sysfs`; empty before the first answer, and if no source reads the device."""
         self.note = ""
@@ -94,12 +93,6 @@ class Telemetry:
             return DeviceState()
         self.source, self.note, self.provenance = reply.source, reply.note, reply.provenance
         return reply.state
-
-    async def counts_energy(self) -> bool:
-        """Return whether the device has an energy counter."""
-        if self._energy is None:
-            self._energy = (await self.state()).energy_j is not None
-        return self._energy
 
     async def begin(self, own_pids: Collection[int] = ()) -> None:
         """Begin a window; the first reading is taken when this returns."""

@@ -33,7 +33,6 @@ def summarize_window(
         hotspot_c=_highest(reading.hotspot_c for reading in readings),
         memory_c=_highest(reading.memory_c for reading in readings),
         power_w=statistics.fmean(powers) if powers else None,
-        energy_j=_energy(readings),
         throttled=_reason_shares(readings) or _counter_growth(first, last),
         other_processes=max(others, default=None),
     )
@@ -41,13 +40,6 @@ def summarize_window(
 
 def _highest(values: Iterable[float | None]) -> float | None:
     return max((value for value in values if value is not None), default=None)
-
-
-def _energy(readings: Sequence[Reading]) -> float | None:
-    """The counter's growth; `None` if it did not grow, or was not reported twice."""
-    counts = [reading.energy_j for reading in readings if reading.energy_j is not None]
-    growth = counts[-1] - counts[0] if counts else 0.0
-    return growth if growth > 0 else None
 
 
 def _reason_shares(readings: Sequence[Reading]) -> dict[str, float]:

@@ -46,8 +46,8 @@ class Against(msgspec.Struct, frozen=True):
     """`None`: the task's own."""
     cold: bool = True
     """Whether caches are emptied before each sample."""
-    energy: bool = False
-    """Whether the energy of a call is measured too."""
+    sustained: bool = False
+    """Whether calls are timed without pause too."""
 
 
 USUAL = Against()

@@ -305,6 +305,7 @@ def median_of_medians(processes: Sequence[ProcessTimes]) -> float:
 def _summarise_side(processes: Sequence[ProcessTimes], left_out: int) -> Timed:
     samples = sorted(sample for process in samples_by_process(processes) for sample in process)
     plain = [process.plain_ms for process in processes if process.plain_ms is not None]
+    sustained = [process.sustained_ms for process in processes if process.sustained_ms is not None]
     clocks = [process.clock_mhz for process in processes if process.clock_mhz is not None]
     return Timed(
         median_ms=median_of_medians(processes),
@@ -314,6 +315,7 @@ def _summarise_side(processes: Sequence[ProcessTimes], left_out: int) -> Timed:
         left_out=left_out,
         processes=len(processes),
         plain_ms=statistics.median(plain) if plain else None,
+        sustained_ms=sustained[0] if sustained else None,
         peak_bytes=max(process.peak_bytes for process in processes),
         clock_mhz=statistics.median_low(clocks) if clocks else None,
         median_error=max(map(ratios.median_error, samples_by_process(processes))),

@@ -51,7 +51,6 @@ from suites.task import Task
 from .baselines import Against, timing_baseline
 from .conclusions import Timing, conclude_timing, tape_facts
 from .efficiency import flush_bytes, matmul_dtype
-from .energy import DRAWN_S, add_energy
 from .larger_sizes import Larger, enlarge_case, judge_suspects
 from .rough_estimates import conclude_roughly
 from .steady_blocks import drop_disturbed_blocks
@@ -115,7 +114,6 @@ class Performance:
                 baseline = await asyncio.to_thread(timing_baseline, self.task)
         except HarnessError as error:
             return Timing((), f"not timed: {error}")
-        telemetry = self._telemetry
         measure = Measure(
             task=self.task,
             sources={BASELINE: with_calls(self.task, baseline.source), CANDIDATE: source},
@@ -130,7 +128,6 @@ class Performance:
             matmul_dtype=""
             if effort.rough
             else await asyncio.to_thread(matmul_dtype, self.task, self._product),
-            energy_s=DRAWN_S if effort.energy and telemetry and await telemetry.counts_energy() else 0.0,
         )
         timing = await self._time(channel, measure, compiled)
         if timing.disturbed:
@@ -176,7 +173,7 @@ class Performance:
         if not larger:
             return judge_suspects(first, Timing((), ""), (), why_not)
         task = msgspec.structs.replace(self.task, cases=tuple(enlarged.case for enlarged in larger))
-        measure = msgspec.structs.replace(measure, task=task, energy_s=0.0)
+        measure = msgspec.structs.replace(measure, task=task, effort=WHOLE)
         async with self.pool.leases.using(self.slot):
             again = await self._time(channel, measure, ())
         return judge_suspects(first, again, tuple(larger), why_not)
@@ -235,14 +232,10 @@ class Performance:
         if measure.effort.rough:
             return conclude_roughly(device, measure, measured, left_out)
         timing = conclude_timing(device, self._product, measure, measured, watched.window, left_out)
-        latency, no_energy = timing.latency, ""
-        if measure.energy_s:
-            latency, no_energy = add_energy(timing.latency, measured.times, watched.points)
         return msgspec.structs.replace(
             timing,
-            latency=latency,
             facts=(*timing.facts, *tape_facts(measured, compiled)),
-            notes=(*timing.notes, *filter(None, (watched.note, no_energy))),
+            notes=(*timing.notes, *filter(None, [watched.note])),
             before=self._before,
             after=after,
             served=measured.served,

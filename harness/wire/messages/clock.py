@@ -55,8 +55,6 @@ class Measure(msgspec.Struct, frozen=True, tag="measure"):
     effort: Effort = WHOLE
     matmul_dtype: str = ""
     """Dtype of the matrix product that the device is measured with; empty if the task has no matrix products."""
-    energy_s: float = 0.0
-    """Duration of each side's plain calls in each case, if the device counts energy; 0: not measured."""
     new_floor: bool = False
     """Measure the device's floor again, because the device was disturbed when it was measured."""
     baseline_calls: dict[str, TapedCall] = {}
@@ -97,14 +95,6 @@ class Block(msgspec.Struct, frozen=True):
     samples_ms: tuple[float, ...]
 
 
-class Drawn(msgspec.Struct, frozen=True):
-    """A series of plain calls only, for the device's energy counter; times by `time.monotonic`."""
-
-    began_s: float
-    ended_s: float
-    calls: int
-
-
 class ProcessTimes(msgspec.Struct, frozen=True):
     """The times of one process for one case; all but the blocks by the clock's own watch."""
 
@@ -121,7 +111,8 @@ class ProcessTimes(msgspec.Struct, frozen=True):
     """Calls in the graph that was timed; 0: calls were timed between events."""
     cold: bool = True
     """The caches did not hold the inputs."""
-    drawn: Drawn | None = None
+    sustained_ms: float | None = None
+    """A plain call, after a second of plain calls."""
     taped: bool = False
     """The launches of a tape were timed, in a process that never saw the source."""
     host_ms: float = 0.0

@@ -59,9 +59,8 @@ class Timed(msgspec.Struct, frozen=True):
     plain_ms: float | None = None
     """Median wall time of a plain call, back to back with hot caches; includes launch overhead."""
     peak_bytes: int | None = None
-    energy_mj: float | None = None
-    """Millijoules of the whole device per plain call, back to back, if the device counts energy. Caches stay warm, unlike between
-    cold samples."""
+    sustained_ms: float | None = None
+    """Mean wall time of a plain call after a second of such calls, with the device's clock under this load."""
     clock_mhz: int | None = None
     """Median clock of the device while the samples that count were taken."""
     median_error: float | None = None
@@ -127,7 +126,6 @@ class Window(msgspec.Struct, frozen=True):
     hotspot_c: float | None = None
     memory_c: float | None = None
     power_w: float | None = None
-    energy_j: float | None = None
     throttled: dict[str, float] = {}
     """Reasons that held the clock back, with their share of the window or the growth of the driver's counter."""
     other_processes: int | None = None
@@ -144,8 +142,6 @@ class DeviceState(msgspec.Struct, frozen=True):
     hotspot_c: float | None = None
     memory_total_bytes: int | None = None
     power_w: float | None = None
-    energy_j: float | None = None
-    """The device's own counter, from an arbitrary start."""
 
 
 class Latency(msgspec.Struct, frozen=True):

@@ -285,7 +285,7 @@ class Clock:
                 break
 
     def _check(self, case: Case, processes: Sequence[TimedProcess]) -> None:
-        """Check the candidate's inputs and outputs once a case; read the watch, power, and times by launch."""
+        """Check the candidate's inputs and outputs once a case; read the watch, sustained times, and times by launch."""
         short = self._is_short_case(processes)
         if not short:  # a short case gets no ratio, so changed inputs do not matter
             for process in processes:
@@ -301,8 +301,11 @@ class Clock:
                     process.watch(launches_alone=short and process.link.side != CANDIDATE)
                     self._engine.alive()
             self._end_phase("the clock's own watch")
-            if self._measure.energy_s and not short and time.monotonic() < self._deadline:
-                self._draw_power(pair)
+            if self._measure.effort.sustained and not short and time.monotonic() < self._deadline:
+                for process in self._shuffled(pair):
+                    process.sustain()
+                    self._engine.alive()
+                self._end_phase("sustained calls")
         candidates = [process for process in processes if process.link.side == CANDIDATE]
         self._check_outputs(case, self._random.choice(candidates))
         self._end_phase("check of outputs")
@@ -337,13 +340,6 @@ class Clock:
             )
             error = msgspec.structs.replace(error, kind="not_replayed", message=message)
         raise Stop(error)
-
-    def _draw_power(self, processes: Sequence[TimedProcess]) -> None:
-        """Make calls of the baseline and of the candidate, one after the other, while the device's power is read."""
-        for process in self._shuffled(processes):
-            process.draw(self._measure.energy_s)
-            self._engine.alive()
-        self._end_phase("energy")
 
     def _is_resolved(self, processes: Sequence[TimedProcess]) -> bool:
         """Whether more pairs would change nothing."""

@@ -6,7 +6,7 @@ import statistics
 import time
 from dataclasses import dataclass, field
 
-from harness.wire.messages.clock import Block, Drawn, ProcessTimes, TapedCall
+from harness.wire.messages.clock import Block, ProcessTimes, TapedCall
 from harness.wire.messages.timer import LEAST_IN_BLOCK, Batch, Capture, Done, Prepared, Sample, Sampled
 
 from .timer_line import TimerLine
@@ -21,6 +21,8 @@ WALL_MS = 5.0
 """Target time of a batch timed by the clock's own watch, without what surrounds the calls."""
 MOST_IN_BATCH = 20
 WALLS = 2
+SUSTAINED_MS = 1000.0
+"""Duration of plain calls before the sustained time is taken, and while it is taken."""
 STEP_S = 60.0
 """Limit for any request except the first of a case."""
 MOST_WORDS = 500
@@ -49,7 +51,7 @@ class TimedProcess:
     """Calls in the captured graph; 0: calls are timed between events."""
     blocks: list[Block] = field(default_factory=list)
     wall_ms: float | None = None
-    drawn: Drawn | None = None
+    sustained_ms: float | None = None
 
     @property
     def samples(self) -> list[float]:
@@ -101,13 +103,12 @@ class TimedProcess:
             extra = [self._batch("calls", count) - self._batch("around", count) for _ in range(WALLS)]
             self.wall_ms = statistics.median(extra) / count
 
-    def draw(self, seconds: float) -> None:
-        """Make plain calls for about `seconds`, while the device's power is read."""
+    def sustain(self) -> None:
+        """Time plain calls after a second of plain calls: clock and power have followed the load by then."""
         plain_ms = min(self._batch("plain", LEAST_IN_BLOCK) for _ in range(WALLS)) / LEAST_IN_BLOCK
-        count = max(1, int(seconds * 1e3 / max(plain_ms, 1e-3)))
-        began = time.monotonic()
+        count = max(1, int(SUSTAINED_MS / max(plain_ms, 1e-3)))
         self._batch("plain", count)
-        self.drawn = Drawn(began, time.monotonic(), count)
+        self.sustained_ms = self._batch("plain", count) / count
 
     def times(self, case: str) -> ProcessTimes:
         """All results."""
@@ -122,7 +123,7 @@ class TimedProcess:
             configs=self.call.configs,
             launches=self.launches,
             cold=self.cold,
-            drawn=self.drawn,
+            sustained_ms=self.sustained_ms,
             taped=self.taped,
             host_ms=self.prepared.call_ms,
         )

@@ -13,7 +13,7 @@ import torch
 
 from harness.stages.verdicts import conclude
 from harness.wire.calls.launch_tape import TapedKernel, TapedLaunch
-from harness.wire.effort import ROUGH, WHOLE, Effort
+from harness.wire.effort import ROUGH, SUSTAINED, WHOLE, Effort
 from harness.wire.messages.clock import BASELINE, CANDIDATE, SIDES, Floor
 from harness.wire.messages.guest import Loaded
 from harness.wire.messages.requests import AnswerMessage, WorkerAnswer
@@ -294,6 +294,25 @@ def test_several_launches_are_timed_one_by_one(monkeypatch: pytest.MonkeyPatch) 
     for by_launch in by_side.values():
         assert [launch.kernel for launch in by_launch] == ["first", "second"]
         assert [launch.ms for launch in by_launch] == pytest.approx([0.02, 0.03])
+
+
+def test_sustained_time_of_each_side_follows_a_batch_of_the_same_calls() -> None:
+    on_bench = bench("fp32")
+    measured = on_bench.measure(effort=SUSTAINED)
+    sustained = {process.side: process.sustained_ms for process in measured.times if process.sustained_ms}
+    assert set(sustained) == {BASELINE, CANDIDATE}
+    for side in SIDES:
+        plain = [batch.count for batch in on_bench.requests(side, Batch) if batch.kind == "plain"]
+        assert plain[-1] == plain[-2] > LEAST_IN_BLOCK
+
+
+@pytest.mark.parametrize(
+    ("effort", "baseline_ms"), [(WHOLE, 1.0), (SUSTAINED, 0.0005)], ids=["not asked for", "too short"]
+)
+def test_case_has_no_sustained_time(effort: Effort, baseline_ms: float) -> None:
+    measured = bench(baseline=baseline_ms, candidate=baseline_ms / 2).measure(effort=effort)
+    assert measured.times
+    assert {process.sustained_ms for process in measured.times} == {None}
 
 
 # Outputs and inputs.

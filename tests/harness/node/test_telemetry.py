@@ -63,17 +63,17 @@ def test_span_without_a_near_point_has_an_unknown_state() -> None:
     assert span_states(series(1980, 900), [(5.0, 6.0)]) == (SpanState(),)
 
 
-def test_window_has_lowest_busy_clock_highest_heat_and_energy() -> None:
+def test_window_has_lowest_busy_clock_and_highest_heat() -> None:
     readings = [
-        Reading(0.0, clock_mhz=345, idle=True, hotspot_c=40.0, power_w=90.0, energy_j=1000.0, reasons=()),
-        Reading(1.0, clock_mhz=1980, hotspot_c=61.0, power_w=500.0, energy_j=1300.0, reasons=()),
-        Reading(2.0, clock_mhz=1755, hotspot_c=58.0, power_w=700.0, energy_j=1900.0, reasons=("power cap",)),
+        Reading(0.0, clock_mhz=345, idle=True, hotspot_c=40.0, power_w=90.0, reasons=()),
+        Reading(1.0, clock_mhz=1980, hotspot_c=61.0, power_w=500.0, reasons=()),
+        Reading(2.0, clock_mhz=1755, hotspot_c=58.0, power_w=700.0, reasons=("power cap",)),
     ]
     window = summarize_window(
         "nvml", readings, [Point(reading.at_s, reading.clock_mhz, None) for reading in readings]
     )
     assert (window.clock_mhz, window.clock_usual_mhz) == (1755, 1868)
-    assert (window.seconds, window.hotspot_c, window.power_w, window.energy_j) == (2.0, 61.0, 430.0, 900.0)
+    assert (window.seconds, window.hotspot_c, window.power_w) == (2.0, 61.0, 430.0)
     assert window.throttled == {"power cap": 0.5}, "an idle device is not throttled"
     assert (window.memory_c, window.other_processes) == (None, None), "an unknown value is not 0"
 
@@ -206,7 +206,6 @@ def nvml(**changed: object) -> SimpleNamespace:
         "nvmlDeviceGetFieldValues": lambda *_: [field],
         "nvmlDeviceGetPowerUsage": lambda *_: 689_500,
         "nvmlDeviceGetEnforcedPowerLimit": lambda *_: 700_000,
-        "nvmlDeviceGetTotalEnergyConsumption": lambda *_: 123_456_789,
         "nvmlDeviceGetMemoryInfo": lambda *_: SimpleNamespace(used=4 << 30, total=141 << 30),
         "nvmlDeviceGetUtilizationRates": lambda *_: SimpleNamespace(gpu=97, memory=40),
         "nvmlDeviceGetMigMode": unsupported,
@@ -219,7 +218,7 @@ def test_nvml_values_are_converted_to_our_units() -> None:
     source = Nvml(ADDRESS, nvml())
     reading = source.read()
     assert (reading.clock_mhz, reading.hotspot_c, reading.memory_c) == (1755, 64, 71.0)
-    assert (reading.power_w, reading.energy_j, reading.idle) == (689.5, 123456.789, False)
+    assert (reading.power_w, reading.idle) == (689.5, False)
     assert reading.reasons == ("power cap", "heat")
     assert source.occupants() == (Occupant(77, None),)
     known = source.provenance()
@@ -232,14 +231,14 @@ def test_unsupported_nvml_values_are_none() -> None:
     source = Nvml(
         ADDRESS,
         nvml(
-            nvmlDeviceGetTotalEnergyConsumption=unsupported,
+            nvmlDeviceGetPowerUsage=unsupported,
             nvmlDeviceGetComputeRunningProcesses=unsupported,
             nvmlDeviceGetCurrentClocksEventReasons=unsupported,
             nvmlDeviceGetCurrentClocksThrottleReasons=lambda *_: 0x01,
         ),
     )
     reading = source.read()
-    assert (reading.energy_j, source.occupants()) == (None, None)
+    assert (reading.power_w, source.occupants()) == (None, None)
     assert reading.idle, "older drivers have only the old name of the function"
 
 
@@ -275,11 +274,6 @@ def amdsmi(**changed: object) -> SimpleNamespace:
         "amdsmi_get_processor_handles": lambda: ["other", "gpu"],
         "amdsmi_get_gpu_device_bdf": {"other": "0000:83:00.0", "gpu": "0000:C1:00.0"}.__getitem__,
         "amdsmi_get_gpu_metrics_info": lambda *_: METRICS,
-        "amdsmi_get_energy_count": lambda *_: {
-            "energy_accumulator": 2_000_000,
-            "counter_resolution": 15.3,
-            "timestamp": 1,
-        },
         "amdsmi_get_gpu_vram_usage": lambda *_: {"vram_total": 196_592, "vram_used": 283},
         "amdsmi_get_gpu_process_list": lambda *_: [
             {
@@ -305,7 +299,6 @@ def test_amdsmi_values_are_converted_and_slowest_die_is_the_clock() -> None:
     source = AmdSmi(ADDRESS, amdsmi())
     reading = source.read()
     assert (reading.clock_mhz, reading.hotspot_c, reading.memory_c, reading.power_w) == (1377, 58, 47, 742)
-    assert reading.energy_j == pytest.approx(30.6)
     assert reading.counters == {"processor hot": 0, "power cap": 4_000, "heat": 12}
     assert (reading.ticks, source.occupants()) == (123_456, (Occupant(77, 4096),))
     assert reading.memory_used_bytes == 283 << 20
@@ -322,7 +315,7 @@ def test_amdsmi_without_permission_gives_none() -> None:
     blind = {name: refused for name in queries if name != "amdsmi_get_gpu_device_bdf"}
     source = AmdSmi(ADDRESS, amdsmi(**blind))
     reading = source.read()
-    assert (reading.clock_mhz, reading.power_w, reading.energy_j, reading.counters) == (None, None, None, {})
+    assert (reading.clock_mhz, reading.power_w, reading.counters) == (None, None, {})
     assert source.provenance() == Provenance(address=ADDRESS)
 
 

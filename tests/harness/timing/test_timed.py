@@ -69,6 +69,14 @@ def test_latency_has_ratio_interval_and_outcome(candidate: float, outcome: Outco
     assert (latency.against, latency.cache) == ("triton", "cold")
 
 
+def test_each_side_has_the_sustained_time_of_its_process() -> None:
+    baseline_process, *processes = times(baseline=1.0, candidate=0.5)
+    (latency,) = conclude(msgspec.structs.replace(baseline_process, sustained_ms=1.1), *processes).latency
+    assert latency.baseline is not None
+    assert latency.candidate is not None
+    assert (latency.baseline.sustained_ms, latency.candidate.sustained_ms) == (1.1, None)
+
+
 def latency_at(baseline: float, candidate: float) -> Latency:
     """Return the latency of two times on a device with a floor of 0.002 ms, so that 0.01 ms is short."""
     sides = ((BASELINE, baseline), (CANDIDATE, candidate))

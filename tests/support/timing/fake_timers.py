@@ -187,7 +187,6 @@ class Bench:
         floor: Floor = FLOOR,
         budget_s: float = 1e6,
         effort: Effort = WHOLE,
-        energy_s: float = 0.0,
         flush_bytes: int = 1 << 20,
         baseline_calls: dict[str, TapedCall] | None = None,
     ) -> Measured:
@@ -203,7 +202,6 @@ class Bench:
             flush_bytes=flush_bytes,
             budget_s=budget_s,
             effort=effort,
-            energy_s=energy_s,
             baseline_calls=baseline_calls or {},
         )
         clock = Clock(self, measure, self.problem, Vault(), measure_floor=lambda *_: floor)

@@ -94,9 +94,6 @@ class Watch:
     async def state(self, _own: object = None) -> DeviceState:
         return DeviceState(clock_mhz=1980)
 
-    async def counts_energy(self) -> bool:
-        return (await self.state()).energy_j is not None
-
     async def begin(self, _own: object = ()) -> None:
         self.calls.append("begin")
 

@@ -95,9 +95,7 @@ EXIT_CODES = {Verdict.CORRECT: ExitCode.DONE, Verdict.INFRA_ERROR: ExitCode.FAIL
     metavar="NAME",
     help="Judge only this open case, without hidden cases: to reproduce a failure or to profile. Repeatable.",
 )
-@click.option(
-    "--energy", is_flag=True, help="Measure the energy of a call on GPUs that count it; about 3 s per case."
-)
+@click.option("--sustained", is_flag=True, help="Time calls on a GPU without pause too; about 4 s per case.")
 @python_option
 @own_options
 @json_option
@@ -118,7 +116,7 @@ def eval_command(
     spread: bool,
     exam: bool,
     cases: tuple[str, ...],
-    energy: bool,
+    sustained: bool,
     python: str,
     as_json: bool,
     **of_predictions: Any,
@@ -140,7 +138,7 @@ def eval_command(
     if "predictions" in prediction_flags:
         if "suite" not in prediction_flags or file is not None or task is not None:
             raise Complaint("--predictions FILE needs --suite NAME, and neither a kernel file nor --task")
-        if against != TASK or cache != "cold" or spread or exam or cases or energy or python:
+        if against != TASK or cache != "cold" or spread or exam or cases or sustained or python:
             raise Complaint(
                 "--predictions takes only --suite, --protocol, --only, --again, --out, --json and the device"
             )
@@ -180,7 +178,7 @@ def eval_command(
             loaded.with_cases(cases)  # refuses an unknown case before anything starts
         baseline = baseline_of(loaded, against)
     mode = Cases(cases) if cases else Exam() if exam else Attempt()
-    timing = Against(baseline, cold=cache == "cold", energy=energy)
+    timing = Against(baseline, cold=cache == "cold", sustained=sustained)
     drawn = secrets.randbelow(1 << 31) if settings.seed is None else settings.seed
     # The text first: an empty or broken file gets its answer before torch is loaded.
     refused = refuse_text(source, loaded, mode)

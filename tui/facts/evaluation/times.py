@@ -16,11 +16,6 @@ from tui.facts.vocabulary import UNKNOWN, interval, percent, percent_change, siz
 from .certainty import against_words
 from .roofs import NO_PRODUCT, has_peak_share, peak_share, shortest_us
 
-ENERGY = (
-    "mJ a call: candidate / baseline, energy of the whole device over plain calls back to back, "
-    "with the caches as these calls leave them"
-)
-
 
 def times_table(
     latency: Sequence[Latency],
@@ -160,7 +155,6 @@ def times_tables(evaluation: Evaluation, baseline: str = "") -> list[Table]:
     notes = (
         *(f"{word}: {words}" for word, state in states if state and (words := state_words(state))),
         *dict.fromkeys(text for timing in latency for text in remarks(timing)),
-        ENERGY if any(map(energy_words, latency)) else "",
     )
     product = NO_PRODUCT if has_peak_share(evaluation) else ""
     return [
@@ -217,13 +211,13 @@ def device_table(latency: Sequence[Latency]) -> Table:
         Number("of a product", if_known=True),
         Number("floor us", if_known=True, drop=5),
         Number("back to back us", if_known=True, drop=6),
+        Number("sustained us", if_known=True, drop=7),
         Number("lowest MHz", if_known=True, drop=1),
         Column("throttled", keep=True, if_known=True, drop=2),
         Number("others", if_known=True, drop=3),
         Number("hot/memory C", if_known=True, drop=8),
         Number("W", if_known=True, drop=9),
-        Number("mJ a call", if_known=True, drop=10),
-        Number("peak memory", if_known=True, drop=11),
+        Number("peak memory", if_known=True, drop=10),
     )
     rows = tuple(map(_device_row, latency))
     is_known = any(cell.text not in NOTHING for shown in rows for cell in shown.cells[2:])
@@ -242,12 +236,12 @@ def _device_row(timing: Latency) -> Row:
         *(Cell("" if share is None else f"{share:.0%}", suspect) for share in shares),
         _us(timing.floor_ms),
         _us(None if side is None else side.plain_ms),
+        sustained_words(timing),
         "" if window.clock_mhz is None else clock_words(window),
         Cell(throttle_words(window), "warn"),
         Cell(_whole(window.other_processes), "bad" if window.other_processes else "dim"),
         heat,
         _whole(window.power_w),
-        energy_words(timing),
         size(None if side is None else side.peak_bytes),
     )
 
@@ -324,10 +318,10 @@ def launch_words(launches: Sequence[LaunchTime]) -> str:
     return ", ".join(f"{launch.kernel} {launch.ms * 1e3:.3g} us" for launch in launches)
 
 
-def energy_words(timing: Latency) -> str:
-    """Return millijoules per call of candidate and baseline, `12.1 / 15.3`; empty if the candidate's are unknown."""
-    sides = [None if side is None else side.energy_mj for side in (timing.candidate, timing.baseline)]
-    return "" if sides[0] is None else " / ".join(f"{energy:.3g}" for energy in sides if energy is not None)
+def sustained_words(timing: Latency) -> str:
+    """Return the sustained times of candidate and baseline, `12.1 / 15.3`; empty if both are unknown."""
+    words = [_us(None if side is None else side.sustained_ms) for side in (timing.candidate, timing.baseline)]
+    return " / ".join(word or UNKNOWN for word in words) if any(words) else ""
 
 
 def clock_words(window: Window) -> str:

@@ -173,7 +173,7 @@ def test_speed_page_shows_the_measurement_conditions() -> None:
     for fact in (
         "cold caches", "speedup against triton: 1.20x", "p10-p90 us", "28.5-29.6", "640+655", "bound",
         "floor us", "4.10", "85%", "lowest MHz", "1755 of 1980", "power cap 12%", "hot/memory C", "61/54",
-        "512", "mJ a call", "14.7", "8 MiB",
+        "512", "sustained us", "30.7", "8 MiB",
     ):  # fmt: skip
         assert fact in shown
 

@@ -28,8 +28,8 @@ verdict    an error: the element, expected, got, the candidate's lines (`e`
            at its end on cases that no model sees.
 speed      all times by case and GPU with the state of the device. Without a
            measurement the reason, and the roofline estimate: two bounds.
-           Samples are those of the baseline + those of this attempt. Energy is
-           that of the whole device over plain calls back to back
+           Samples are those of the baseline + those of this attempt. Sustained
+           times (`wavedeck eval --sustained`): this attempt / the baseline
 resources  a row for each binary: registers, spills, LDS, waves and what
            limits them, matrix instructions, widths of loads; then how it was
            launched

@@ -21,7 +21,7 @@ ONE_FIGURE = frozenset(
     {
         *("speedup", "outcome", "share of roof", "share of peak", "pairs", "method", "confirmed by"),
         *("IOU", "of a copy", "MFU", "of a product", "floor us", "lowest MHz", "throttled", "others"),
-        *("hot/memory C", "W", "mJ a call"),
+        *("hot/memory C", "W"),
     }
 )
 """Columns of the tables of times and devices that have one figure for both sides."""
@@ -109,6 +109,7 @@ def _sides_table(latency: Latency, title: str = "") -> Table:
         ("samples left out", lambda side: str(side.left_out)),
         ("processes", lambda side: str(side.processes)),
         ("back to back, warm", lambda side: _us(side.plain_ms)),
+        ("sustained", lambda side: _us(side.sustained_ms)),
         ("peak memory", lambda side: size(side.peak_bytes)),
     ]
     rows = [row(Cell("median", "dim"), f"{side_us(latency, baseline=True)} us", f"{side_us(latency)} us")]
