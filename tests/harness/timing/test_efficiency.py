@@ -131,6 +131,7 @@ def test_case_efficiency_uses_task_cost_at_gpu_sizes() -> None:
     m, n, k = case.gpu["m"], case.gpu["n"], case.gpu["k"]
     result = case_efficiency(task, case, H200, ms_at(2 * m * n * k, 989.4e12 / 2))
     assert (result.flops, result.dtype) == (2 * m * n * k, "float16")
+    assert result.bytes == 2 * (m * k + k * n + m * n)
     assert result.mfu == pytest.approx(0.5)
 
 
