@@ -1,0 +1,169 @@
+"""Two ways to compute a PyTorch function: exactly, and with the rounding errors that careful arithmetic has."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+import torch
+from torch.nn.attention import SDPBackend, sdpa_kernel
+from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils._pytree import tree_flatten, tree_map_only
+
+EPS = torch.finfo(torch.float32).eps
+"""Careful kernels compute in float32."""
+GROWTH = 0.5
+"""The rounding errors of a sum of n terms are about this times sqrt(n) units of a term."""
+_PRODUCTS = ("mm", "addmm", "bmm", "baddbmm", "convolution", "dot", "mv", "addmv")
+_MANTISSA = {torch.float16: 10, torch.bfloat16: 7, torch.float8_e4m3fn: 3, torch.float8_e5m2: 2}
+_MANTISSA |= {torch.float8_e4m3fnuz: 3, torch.float8_e5m2fnuz: 2}
+
+
+class DrawsNumbers(Exception):
+    """The function draws random numbers, so that it has no one right answer."""
+
+
+@contextmanager
+def exactly() -> Iterator[None]:
+    """Compute floating-point operators in float64; a cast to another floating-point dtype changes nothing."""
+    before = torch.get_default_dtype()
+    torch.set_default_dtype(torch.float64)
+    try:
+        with sdpa_kernel(SDPBackend.MATH), _Exact():
+            yield
+    finally:
+        torch.set_default_dtype(before)
+
+
+class _Exact(TorchDispatchMode):
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        if torch.Tag.nondeterministic_seeded in func.tags:
+            raise DrawsNumbers(func.overloadpacket.__name__)
+        args, kwargs = tree_map_only(torch.Tensor, widened, (args, dict(kwargs or {})))
+        return func(*args, **_in_dtype(kwargs, torch.float64))
+
+
+def widened(value: torch.Tensor) -> torch.Tensor:
+    """Return a floating-point tensor in float64, other tensors as they are."""
+    return value.double() if value.is_floating_point() else value
+
+
+class Careful(TorchDispatchMode):
+    """Each operator that rounds does so at random, to the dtype that the function gives its result.
+
+    Its operands move: those of a product by `operand_eps`, all by the last place of float32, further in a sum of many terms.
+    """
+
+    def __init__(self, generator: torch.Generator, operand_eps: float) -> None:
+        super().__init__()
+        self._generator = generator
+        self._operand_eps = operand_eps
+        self._rounds: list[bool] = []
+        """Whether an operator rounds, in the order of the first call."""
+        self._at = 0
+
+    def call(self, function: Callable[[], Any]) -> Any:
+        """Call the function; each call has other errors."""
+        self._at = 0
+        with sdpa_kernel(SDPBackend.MATH), self:
+            return function()
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        kwargs = kwargs or {}
+        floats = _floats((args, kwargs))
+        is_view = any(part.alias_info and not part.alias_info.is_write for part in func._schema.returns)
+        if is_view or not floats or not self._is_rounding(func, args, kwargs, floats):
+            return func(*args, **kwargs)
+        dtype = _result_dtype(func, args, kwargs, floats)
+        eps = self._move(func, floats)
+        copies: dict[int, tuple[torch.Tensor, torch.Tensor]] = {}
+
+        def moved(value: torch.Tensor) -> torch.Tensor:
+            if not value.is_floating_point():
+                return value
+            wide = value.to(torch.promote_types(torch.float32, value.dtype if value.itemsize > 1 else torch.float32), copy=True)
+            copies[id(value)] = (value, wide)
+            return wide.mul_(1 + eps * self._dither(wide))
+
+        result = self._wide(func, args, kwargs, moved)
+        written = _written(func, args, kwargs)
+        for value in written:
+            value.copy_(self._rounded(copies[id(value)][1], value.dtype))
+        originals = {id(wide): value for value, wide in copies.values()}
+        return tree_map_only(
+            torch.Tensor, lambda value: originals.get(id(value), self._rounded(value, dtype)), result
+        )
+
+    def _is_rounding(self, func: Any, args: Any, kwargs: Any, floats: Sequence[torch.Tensor]) -> bool:
+        """True unless all values of the exact result are values of its dtype, as after a copy or a comparison."""
+        self._at += 1
+        if self._at > len(self._rounds):
+            dtype = _result_dtype(func, args, kwargs, floats)
+            exact = self._wide(func, args, kwargs, lambda value: widened(value.clone()))
+            self._rounds.append(
+                any(
+                    not torch.equal(value.nan_to_num(), value.to(dtype).double().nan_to_num())
+                    for value in _floats(exact)
+                )
+            )
+        return self._rounds[self._at - 1]
+
+    def _wide(self, func: Any, args: Any, kwargs: Any, widen: Callable[[torch.Tensor], torch.Tensor]) -> Any:
+        args, kwargs = tree_map_only(torch.Tensor, widen, (args, dict(kwargs)))
+        wide = max((value.dtype for value in _floats((args, kwargs))), key=lambda dtype: dtype.itemsize)
+        return func(*args, **_in_dtype(kwargs, wide))
+
+    def _move(self, func: Any, floats: Sequence[torch.Tensor]) -> float:
+        if torch.Tag.pointwise in func.tags:
+            return EPS
+        terms = max(max(value.shape, default=1) for value in floats)
+        eps = EPS * max(1.0, GROWTH * terms**0.5)
+        return max(eps, self._operand_eps) if func.overloadpacket.__name__ in _PRODUCTS else eps
+
+    def _dither(self, like: torch.Tensor) -> torch.Tensor:
+        """Return numbers from -0.5 to 0.5."""
+        return torch.rand(like.shape, generator=self._generator, device=like.device, dtype=torch.float32) - 0.5
+
+    def _rounded(self, value: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
+        """Round floating-point values to one of their two neighbours in `dtype`, the closer one more often."""
+        if not value.is_floating_point():
+            return value
+        if dtype not in _MANTISSA:
+            return (value * (1 + torch.finfo(dtype).eps * self._dither(value))).to(dtype)
+        low = 1 << 23 - _MANTISSA[dtype]
+        drawn = torch.randint(low, value.shape, generator=self._generator, device=value.device, dtype=torch.int32)
+        return ((value.float().view(torch.int32) + drawn) & -low).view(torch.float32).to(dtype)
+
+
+def _written(func: Any, args: Any, kwargs: Any) -> list[torch.Tensor]:
+    """Return the tensors that an operator writes in place."""
+    named = zip(func._schema.arguments, args, strict=False)
+    given = [(part, value) for part, value in named]
+    given += [(part, kwargs[part.name]) for part in func._schema.arguments if part.name in kwargs]
+    marked = [value for part, value in given if part.alias_info and part.alias_info.is_write]
+    return _floats(marked)
+
+
+def _result_dtype(func: Any, args: Any, kwargs: Any, floats: Sequence[torch.Tensor]) -> torch.dtype:
+    dtype = kwargs.get("dtype")
+    if isinstance(dtype, torch.dtype) and dtype.is_floating_point:
+        return dtype
+    named = [value.dtype for value in floats if value.dim()] or [value.dtype for value in floats]
+    return _written(func, args, kwargs)[0].dtype if _written(func, args, kwargs) else functools.reduce(torch.promote_types, named)
+
+
+def _in_dtype(kwargs: dict[str, Any], dtype: torch.dtype) -> dict[str, Any]:
+    """Return the keyword arguments with `dtype` in place of another floating-point one."""
+    given = kwargs.get("dtype")
+    is_float = isinstance(given, torch.dtype) and given.is_floating_point
+    return {**kwargs, "dtype": dtype} if is_float else kwargs
+
+
+def _floats(values: Any) -> list[torch.Tensor]:
+    return [
+        value
+        for value in tree_flatten(values)[0]
+        if isinstance(value, torch.Tensor) and value.is_floating_point()
+    ]
