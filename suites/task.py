@@ -43,6 +43,7 @@ FINDINGS = {
     "not_replayed": "a call that cannot be repeated by its kernels alone",
     "gpu_sizes": "fewer distinct bytes at `gpu` sizes than inputs and outputs hold, by an estimate",
     "not_deterministic": "equal inputs gave other bits",
+    "weak": "errors beyond careful arithmetic that the task allows, or TF32",
 }
 """Kinds of findings that a task may list in `strict`."""
 REQUIREMENTS = {
@@ -100,6 +101,8 @@ class Tolerance(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """accumulation * 2**-24 * sqrt(size of the axis `reduction`) * rms."""
     reduction: str = ""
     """Name of the axis of the sum."""
+    measured: bool = False
+    """True: the errors of careful arithmetic, measured with the oracle; the other terms are allowed beyond them."""
     tf32: bool = False
     """True: float32 matrix products may round their operands to TF32. Adds 4 * 2**-10 * rms on devices with TF32."""
 
@@ -255,6 +258,11 @@ class Task(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         return msgspec.structs.replace(
             self, cases=tuple(case for case in self.open_cases if case.name in names)
         )
+
+    @property
+    def is_measured(self) -> bool:
+        """True if the oracle is a function in the dtypes of its inputs, and gives a measure of right errors too."""
+        return any(tolerance.measured for tolerance in self.tolerances.values())
 
     @property
     def package_view(self) -> PackageView | None:

@@ -13,6 +13,25 @@ Problem = tuple[str, str]
 """Key and problem."""
 
 
+UNMEASURED = {"float64": 1e-9, "float32": 1e-4, "float16": 3e-3, "bfloat16": 2e-2}
+"""Values of `rtol` and `scale` by dtype of an output, where nothing measures the errors of careful arithmetic."""
+EIGHT_BITS = 0.3
+
+
+def unmeasured(dtype: str) -> Tolerance:
+    """Return the tolerance of an output where no reference gives a measure."""
+    limit = UNMEASURED.get(dtype, EIGHT_BITS)
+    return Tolerance(rtol=limit, scale=limit)
+
+
+def allowance_words(limit: Tolerance) -> str:
+    """Return the terms of a tolerance that are not 0; empty if it has none."""
+    names = ("rtol", "atol", "ulps", "scale")
+    parts = [f"{name} {value:g}" for name in names if (value := float(getattr(limit, name)))]
+    parts += [f"accumulation {limit.accumulation:g} over {limit.reduction}"] * bool(limit.accumulation)
+    return ", ".join(parts)
+
+
 def dtype_of(output: Output, case: Case) -> str:
     """Return the name of an output's dtype in a case."""
     return case.dtype if output.dtype == "input" else output.dtype

@@ -22,6 +22,10 @@ ACCUMULATED_IN = 2.0**-24
 ONE_ROUNDING = 0.75
 """Highest ratio of allowed error to epsilon that allows only the final rounding: one rounding takes 0.5, two take 1."""
 CAREFUL = 1000.0
+_MEASURED = (
+    "as exact as careful arithmetic: sums, products and functions in `float32` (operands of products in the dtype of the inputs), "
+    "rounded once to the output's dtype. No error may be common to all values, as a factor of 1.001."
+)
 COARSER = ("float32", "float16", "bfloat16", "float8_e4m3fn")
 """Dtypes in which a kernel may round on the way, finest first."""
 
@@ -49,7 +53,8 @@ def tolerance_words(task: Task) -> Iterator[str]:
             for output, case in pairs
             if (output.name, dtype_of(output, case)) == (name, dtype)
         ]
-        sentences.setdefault(dtype, {})[name] = _words(dtype, max(allowed))
+        is_measured = dtype in task.tolerances and task.tolerances[dtype].measured
+        sentences.setdefault(dtype, {})[name] = _MEASURED if is_measured else _words(dtype, max(allowed))
     for dtype in sorted(sentences):
         if len(set(sentences[dtype].values())) == 1:
             yield f"`{dtype}`: {next(iter(sentences[dtype].values()))}"

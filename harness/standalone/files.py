@@ -12,7 +12,7 @@ from harness.wire.errors import HarnessError
 from suites.loader import baseline_source
 from suites.source.python_source import parse_python
 from suites.task import Case, Task, Tolerance
-from suites.tolerances import dtype_of, tolerance_of
+from suites.tolerances import dtype_of, tolerance_of, unmeasured
 
 _HERE = Path(__file__).parent
 _ORACLE = _HERE.parent / "worker" / "oracle"
@@ -86,7 +86,7 @@ def _case(task: Task, case: Case) -> dict[str, object]:
         {
             "name": output.name,
             "dtype": dtype_of(output, case),
-            "tolerance": _without_defaults(tolerance_of(task, output, case)),
+            "tolerance": _without_defaults(_stated(tolerance_of(task, output, case), dtype_of(output, case))),
         }
         for output in task.outputs_of(case)
     ]
@@ -96,6 +96,11 @@ def _case(task: Task, case: Case) -> dict[str, object]:
         "distribution": str(case.distribution),
         "outputs": outputs,
     }
+
+
+def _stated(tolerance: Tolerance, dtype: str) -> Tolerance:
+    """Return a tolerance in numbers: the test outside the judge measures nothing."""
+    return unmeasured(dtype) if tolerance.measured else tolerance
 
 
 def _without_defaults(tolerance: Tolerance) -> dict[str, object]:

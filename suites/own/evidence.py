@@ -35,10 +35,6 @@ class FirstCallSeen(msgspec.Struct, frozen=True, tag="first_call_seen"):
     """Why the inputs could not be made."""
     kernel: CallSeen = CallSeen()
     reference: CallSeen | None = None
-    is_wide: bool = False
-    """The reference computes in float64 if its inputs are float64."""
-    errors: tuple[float, ...] = ()
-    """For each output, the largest |kernel - reference|, over |reference| + its median."""
     launched: tuple[str, ...] = ()
     """Kernels that the call launched."""
     operators: tuple[str, ...] = ()

@@ -123,17 +123,11 @@ def _kept_defaults(draft: Draft) -> dict[str, Scalar]:
 
 
 def _oracle(draft: Draft) -> str:
-    reference, is_wide = draft.reference, all(seen.is_wide for seen in draft.seen.values())
+    reference = draft.reference
     outputs = draft.seen[0].reference.outputs if draft.seen[0].reference is not None else ()
-    floats = [name for name in draft.design.tensors if not draft.design.is_exact(name)]
     changed = {output.input for output in outputs if output.input}
-    wide = [name for name in reference.parameters if name in floats] if is_wide else []
     lines = [f"def oracle{draft.entry.signature.removeprefix(draft.entry.name)}:"]
-    lines += [f"    {name} = {name}.double()" for name in wide if name in changed]
-    arguments = [
-        f"{name}.double()" if name in wide and name not in changed else name for name in reference.parameters
-    ]
-    call = reference.call(arguments)
+    call = reference.call(reference.parameters)
     returned = [output for output in outputs if output.is_returned]
     plain = draft.seen[0].reference.plain if draft.seen[0].reference is not None else {}
     if not changed and (plain or not draft.returns):
@@ -244,11 +238,7 @@ def task_toml(draft: Draft, name: str) -> str:
         f"outputs = [{', '.join(outputs)}]",
     ]
     for dtype, limit in draft.tolerances.items():
-        tf32 = ", tf32 = true" if dtype == "float32" and draft.multiplies else ""
-        lines += [
-            f"tolerances.{key} = {{ rtol = {limit:g}, scale = {limit:g}{tf32} }}"
-            for key in _tolerance_keys(draft, dtype)
-        ]
+        lines += [f"tolerances.{key} = {{ {limit} }}" for key in _tolerance_keys(draft, dtype)]
     if draft.file.path_in_repository:
         lines.append(f"original = {_quoted(draft.file.path_in_repository)}")
     if draft.package is not None:

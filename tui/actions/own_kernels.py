@@ -54,7 +54,8 @@ def draft_of(request: KernelRequest, targets: Sequence[str] = (), python: JudgeP
         reference = only_sent(request.send_only, file, package, reference)
     cases = request.calls or parse_shapes(given_shapes(request, file, entry), entry.sure)
     target = targets_for(discover_devices(), targets)[0]
-    return asyncio.run(_drafted(file, entry, reference, cases, target, package, python))
+    draft = asyncio.run(_drafted(file, entry, reference, cases, target, package, python))
+    return replace(draft, allowed=request.allowed)
 
 
 def given_shapes(request: KernelRequest, file: KernelFile, entry: Function) -> tuple[str, ...]:
@@ -213,7 +214,6 @@ async def _called(
             parameters=entry.parameters,
             target=target.name,
             reference=reference.module(entry),
-            widens=not reference.is_kernel,
         )
         async with start() as process:
             seen = await process.ask(request, FirstCallSeen)
@@ -279,7 +279,7 @@ def assumptions(draft: Draft, *, sends: bool) -> list[tuple[str, str]]:
         ("launches", ", ".join(draft.seen[0].launched)),
         (
             "reference",
-            f"{draft.reference.place}, in {'float64' if draft.seen[0].is_wide else 'the dtypes of the inputs'}",
+            draft.reference.place + ("" if draft.reference.is_kernel else ", in float64"),
         ),
     ]
     if (package := draft.package) is not None:
@@ -297,11 +297,8 @@ def assumptions(draft: Draft, *, sends: bool) -> list[tuple[str, str]]:
     for output, name in zip(draft.outputs, draft.output_names, strict=True):
         kind = "written in place" if output.input else "returned"
         rows.append((f"output {name}", f"{output.dtype}, {kind}"))
-    for dtype, limit in draft.tolerances.items():
-        used = (
-            "" if draft.reference.is_kernel else f"; the kernel itself uses {draft.errors[dtype] / limit:.0%}"
-        )
-        rows.append((f"tolerance {dtype}", f"{limit:g} of the value and of the median{used}"))
+    if not draft.reference.is_kernel:
+        rows.append(("tolerance", "the errors of careful arithmetic, measured with the reference alone"))
     if draft.seen[0].operators:
         rows.append(("host operators", f"{', '.join(draft.seen[0].operators)}, as in the kernel's own file"))
     rows += [("weak", words) for words in weaknesses(draft)]
@@ -321,8 +318,8 @@ def weaknesses(draft: Draft) -> list[str]:
         words.append(
             "the kernel itself says what is right, so its errors count as right; give a PyTorch function with --reference"
         )
-    elif not all(seen.is_wide for seen in draft.seen.values()):
-        words.append("the reference does not compute in float64, so its own rounding errors count as right")
+    if draft.allowed:
+        words.append(f"errors up to {draft.allowed:g} of the value and of the median value are allowed")
     if not any(axis.vary for axis in draft.axes.values()):
         words.append(
             "no size varies, so kernels are judged at these sizes only; a size with a name varies: x=Mx4096:fp16, M=1,16,256"

@@ -75,6 +75,7 @@ class OwnOptions(msgspec.Struct, frozen=True):
 
     shapes: tuple[str, ...] = ()
     reference: str = ""
+    tolerance: str = ""
     yes: bool = False
     dry_run: bool = False
     send_only: tuple[Path, ...] = ()
@@ -96,6 +97,12 @@ def own_options(function: F) -> F:
             metavar="WHERE",
             help="PyTorch function that says what is right: FUNCTION, FILE:FUNCTION or PACKAGE.MODULE:FUNCTION; or an "
             'expression of the parameters: "F.silu(x) * y".',
+        ),
+        click.option(
+            "--tolerance",
+            default="",
+            metavar="SHARE",
+            help="Errors beyond those of careful arithmetic that are right too, as 1e-2 of the value; verdicts then say *weak*.",
         ),
         click.option("--yes", "-y", is_flag=True, help="Do not ask whether the assumptions are right."),
         click.option("--dry-run", is_flag=True, help="Print what is assumed about a kernel file, and end."),

@@ -18,7 +18,7 @@ from suites.own.captured import captured_inputs
 from suites.own.draft import Draft
 from suites.own.entry import KernelFile
 from suites.own.folder import check_new_folder, kept_own, own_name, write_draft
-from suites.own.request import KernelRequest
+from suites.own.request import KernelRequest, share_of
 from tui.actions.own_kernels import assumptions, draft_of
 from tui.commands.options import OwnOptions
 from tui.diagnostics import Complaint, say, write_error
@@ -86,7 +86,13 @@ def _is_wanted(draft: Draft, options: OwnOptions, *, sends: bool) -> bool:
 
 
 def _draft(where: str, options: OwnOptions, targets: Sequence[str], python: JudgePython) -> Draft:
-    request = KernelRequest(where, options.shapes, options.reference, send_only=options.send_only)
+    request = KernelRequest(
+        where,
+        options.shapes,
+        options.reference,
+        allowed=share_of(options.tolerance),
+        send_only=options.send_only,
+    )
     if options.calls is not None:
         captured = captured_inputs(read_capture(options.calls))
         say(captured.words)

@@ -94,8 +94,6 @@ class FirstCall(msgspec.Struct, frozen=True, tag="first_call"):
     target: str
     reference: str = ""
     """Text that defines `reference`, a function with the entry point's parameters; empty if there is none."""
-    widens: bool = True
-    """Find out whether the reference computes in float64."""
 
 
 class ReadInputs(msgspec.Struct, frozen=True, tag="read_inputs"):

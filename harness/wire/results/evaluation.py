@@ -96,6 +96,8 @@ class Mismatch(msgspec.Struct, frozen=True):
     used: float | None = None
     """The largest error of finite elements, or the worst of the metrics, in units of its tolerance; `None` if exact values are
     expected."""
+    off: str = ""
+    """How far the output is off, and how far careful arithmetic is; empty if the task states its tolerances."""
     pattern: tuple[str, ...] = ()
     """Sentences about the wrong elements: their common property, their places, and an example with its neighbours and inputs."""
 

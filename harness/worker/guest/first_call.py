@@ -1,12 +1,11 @@
-"""The first call of a kernel that no task names yet: what it returns and changes, and how far it is from its reference."""
+"""The first call of a kernel that no task names yet, and of its reference: what they return and change."""
 
 from __future__ import annotations
 
 import importlib.util
-import math
 import time
 import traceback
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +25,7 @@ from .watch import OperatorWatch
 
 Inputs = dict[str, Any]
 _SEED = 0
+_DRAWS = "a second call with the same inputs gives other values; a reference with dropout takes its mask as an input, or has p=0"
 
 
 class NotJudged(Exception):
@@ -46,7 +46,7 @@ def make_first_call(request: FirstCall, scratch: Path) -> FirstCallSeen:
         make()
     except Exception as error:  # noqa: BLE001 -- foreign code
         return FirstCallSeen(inputs_error=_words(error))
-    reference, truths, is_wide = _call_reference(request, make, scratch)
+    reference = _call_reference(request, make, scratch)
     began = time.monotonic()
     interpreter.prepare(target(request.target))
     call_recorder.install()
@@ -66,7 +66,7 @@ def make_first_call(request: FirstCall, scratch: Path) -> FirstCallSeen:
                 if observation.unsupported is not None:
                     raise NotJudged(observation.unsupported) from None
                 raise
-        seen, results = _seen(value, tensors, _tensors(make()))
+        seen, _ = _seen(value, tensors, _tensors(make()))
         launched = tuple(dict.fromkeys(launch.kernel for launch in observation.launches))
         if not launched:
             raise NotJudged("it launches no Triton kernel")
@@ -78,8 +78,6 @@ def make_first_call(request: FirstCall, scratch: Path) -> FirstCallSeen:
     return FirstCallSeen(
         kernel=seen,
         reference=reference,
-        is_wide=is_wide,
-        errors=tuple(map(_largest_error, results, truths)) if len(truths) == len(results) else (),
         launched=launched,
         operators=tuple(dict.fromkeys(used.name for used in watch.operators())),
         seconds=time.monotonic() - began,
@@ -113,36 +111,22 @@ def read_inputs(request: ReadInputs, scratch: Path) -> InputsSeen:
     return InputsSeen(tuple(seen))
 
 
-def _call_reference(
-    request: FirstCall, make: Callable[[], Inputs], scratch: Path
-) -> tuple[CallSeen | None, Sequence[torch.Tensor], bool]:
-    """Return what the reference shows, its outputs, and whether they are those of a call in float64."""
+def _call_reference(request: FirstCall, make: Callable[[], Inputs], scratch: Path) -> CallSeen | None:
+    """Return what the reference shows in two calls, which must be equal; `None` without a reference."""
     if not request.reference:
-        return None, (), False
+        return None
     try:
         function = vars(_imported(scratch / "reference.py", request.reference))["reference"]
+        calls = []
+        for _ in range(2):
+            inputs = make()
+            calls.append(_seen(function(**inputs), _tensors(inputs), _tensors(make())))
     except BaseException as error:  # noqa: BLE001 -- foreign code, also SystemExit
-        return CallSeen(error=_words(error)), (), False
-
-    def call(convert: Callable[[Any], Any]) -> tuple[CallSeen, Sequence[torch.Tensor]]:
-        inputs = {name: convert(value) for name, value in make().items()}
-        before = {name: convert(value) for name, value in make().items()}
-        value = function(**inputs)
-        return _seen(value, _tensors(inputs), _tensors(before))
-
-    try:
-        seen, results = call(lambda value: value)
-    except BaseException as error:  # noqa: BLE001 -- foreign code, also SystemExit
-        return CallSeen(error=_words(error)), (), False
-    if not request.widens:
-        return seen, results, False
-    try:
-        _, wide = call(_to_float64)
-    except BaseException:  # noqa: BLE001 -- then it cannot compute in float64
-        return seen, results, False
-    is_alike = [result.shape for result in results] == [result.shape for result in wide]
-    is_wide = all(result.dtype == torch.float64 or not result.is_floating_point() for result in wide)
-    return (seen, wide, True) if is_alike and is_wide else (seen, results, False)
+        return CallSeen(error=_words(error))
+    (seen, first), (_, second) = calls
+    if any(arena.storage_bytes(left) != arena.storage_bytes(right) for left, right in zip(first, second, strict=True)):
+        return CallSeen(error=_DRAWS)
+    return seen
 
 
 def _seen(
@@ -192,29 +176,6 @@ def _seen(
     if not outputs:
         raise NotJudged("it returns no tensor and changes none")
     return CallSeen(tuple(outputs), plain), results
-
-
-def _largest_error(got: torch.Tensor, truth: torch.Tensor) -> float:
-    """Return the largest |got - truth| over |truth| + the median of |truth|; infinity if shapes or integers differ."""
-    if got.shape != truth.shape:
-        return math.inf
-    if not got.is_floating_point():
-        return 0.0 if torch.equal(got.double(), truth.double()) else math.inf
-    got, truth = got.double(), truth.double()
-    finite = truth.isfinite()
-    same = torch.where(finite, got.isfinite(), (got == truth) | (got.isnan() & truth.isnan()))
-    if not bool(same.all()):
-        return math.inf
-    sizes = truth[finite].abs()
-    nonzero = sizes[sizes > 0]
-    if not nonzero.numel():
-        return 0.0 if not bool(got[finite].any()) else math.inf
-    return float(((got[finite] - truth[finite]).abs() / (sizes + nonzero.median())).max())
-
-
-def _to_float64(value: Any) -> Any:
-    is_float = isinstance(value, torch.Tensor) and value.is_floating_point()
-    return value.double() if is_float else value
 
 
 def _tensors(inputs: Mapping[str, Any]) -> dict[str, torch.Tensor]:

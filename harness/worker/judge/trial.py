@@ -82,7 +82,8 @@ class Trial:
         self._left: LeftBehind | None = None
         self._kept_findings: list[Finding] = []
         """Findings about several calls together."""
-        self._answers = Answers(begin.task, tf32=place.has_tf32())
+        is_tf32_possible = any(word in begin.source for word in ("dot", "approx"))
+        self._answers = Answers(begin.task, tf32=place.has_tf32() and is_tf32_possible)
         self._batch_rows: tuple[BatchRows, ...] = ()
         self._left_out: dict[str, str] = {}
         self._unfit: set[tuple[str, int]] = set()
@@ -371,7 +372,9 @@ class Trial:
 
     def _findings(self) -> tuple[Finding, ...]:
         of_calls = (finding for run in self._runs for finding in run.returned.traffic.findings)
-        return findings.drop_repeated((*of_calls, *self._replays.findings, *self._kept_findings))
+        return findings.drop_repeated(
+            (*of_calls, *self._replays.findings, *self._kept_findings, *self._answers.weak.values())
+        )
 
     def _judged(self, error: ErrorReport | None, failure: Failure | None = None) -> Judged:
         if error is not None:

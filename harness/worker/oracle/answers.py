@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from functools import partial
 
 import torch
 
 from harness.cases.judged_case import JudgedCase
-from harness.wire.results.evaluation import ErrorReport, Margin, Mismatch
+from harness.wire.results.evaluation import ErrorReport, Finding, Margin, Mismatch
 from harness.worker.kit.arena import Value
 from harness.worker.oracle import integrity
+from harness.worker.oracle.arithmetic import TF32_EPS
 from harness.worker.oracle.comparison import bounds, mismatch_wording
 from harness.worker.oracle.comparison.compare import Comparison, compare
+from harness.worker.oracle.comparison.measure import CALLS, Measure
 from harness.worker.oracle.comparison.mismatch_wording import CaseError
 from suites.task import Output, QuantizationTolerance, Task, Tolerance
-from suites.tolerances import dtype_of, tolerance_of
+from suites.tolerances import allowance_words, dtype_of, tolerance_of
 
 from .caller import Run
 from .problem import Inputs, torch_dtype
@@ -33,6 +36,8 @@ class Answers:
         self._seen: dict[tuple[str, bytes], set[int]] = {}
         self._first: dict[tuple[str, int], bytes] = {}
         """The first right answer, by case and place of the pool."""
+        self.weak: dict[str, Finding] = {}
+        """By output, how far it is off if only an allowance of the task or TF32 makes it right."""
         self.elements = 0
         self.calls = 0
 
@@ -51,6 +56,10 @@ class Answers:
             for margin in compared.margins:
                 self._keep(margin)
             self.elements += compared.elements
+            if compared.weak:
+                self.weak.setdefault(
+                    compared.margins[0].output, Finding("weak", compared.weak, run.case.name)
+                )
             if compared.mismatch is not None:
                 wrong.append(compared.mismatch)
         if not wrong:
@@ -116,6 +125,7 @@ def compare_call(
         sizes=given.problem.sizes(given.case.case),
         tf32=tf32,
         noise=partial(given.noise, number),
+        measure=partial(given.measure, number),
         inputs=inputs,
     )
 
@@ -130,9 +140,13 @@ def compare_output(
     sizes: dict[str, int],
     tf32: bool = False,
     noise: Callable[[], torch.Tensor | None],
+    measure: Callable[..., Measure] | None = None,
     inputs: Mapping[str, Value] | None = None,
 ) -> Comparison:
-    """Compare one output of a case with the oracle's. `noise` measures the oracle's own rounding, if that may decide."""
+    """Compare one output of a case with the oracle's. `noise` measures the oracle's own rounding, if that may decide.
+
+    `measure` measures the errors of careful arithmetic (`Given.measure`).
+    """
     tolerance, quantization = judged_by(task, output, case)
     compare_here = partial(
         compare,
@@ -147,11 +161,39 @@ def compare_output(
         tf32=tf32,
         inputs=inputs,
     )
+    if measure is not None and tolerance.measured:
+        return _compare_by_measure(compare_here, measure, tolerance, tf32=tf32)
     compared = compare_here()
     if compared.mismatch is None or not compared.is_near(tolerance, quantization):
         return compared
     changes = noise()
     return compared if changes is None else compare_here(changes=changes)
+
+
+def _compare_by_measure(
+    compare_here: Callable[..., Comparison],
+    measure: Callable[..., Measure],
+    tolerance: Tolerance,
+    *,
+    tf32: bool,
+) -> Comparison:
+    """Compare with the measure alone; with TF32 or the task's allowance, what is right then is weak."""
+    alone = Tolerance(measured=True)
+    # Without calls the measure is narrower, and what it accepts needs none.
+    compared = compare_here(tolerance=alone, measure=measure(calls=0))
+    if compared.mismatch is not None:
+        compared = compare_here(tolerance=alone, measure=measure(calls=CALLS))
+    wrong = compared.mismatch
+    if wrong is None or not wrong.off:
+        return compared
+    words = {"TF32": (alone, TF32_EPS)} if tf32 else {}
+    if tolerance != alone:
+        words[f"the task allows {allowance_words(tolerance)}"] = tolerance, 0.0
+    for why, (allowed, eps) in words.items():
+        weak = compare_here(tolerance=allowed, measure=measure(calls=CALLS, least_eps=eps))
+        if weak.mismatch is None:
+            return replace(weak, weak=f"{why}: {wrong.off}")
+    return compared
 
 
 def judged_by(task: Task, output: Output, case: JudgedCase) -> tuple[Tolerance, QuantizationTolerance | None]:

@@ -14,6 +14,7 @@ from torch.utils._pytree import tree_flatten, tree_map_only
 
 EPS = torch.finfo(torch.float32).eps
 """Careful kernels compute in float32."""
+TF32_EPS = 2.0**-10
 GROWTH = 0.5
 """The rounding errors of a sum of n terms are about this times sqrt(n) units of a term."""
 _PRODUCTS = ("mm", "addmm", "bmm", "baddbmm", "convolution", "dot", "mv", "addmv")
@@ -53,13 +54,14 @@ def widened(value: torch.Tensor) -> torch.Tensor:
 class Careful(TorchDispatchMode):
     """Each operator that rounds does so at random, to the dtype that the function gives its result.
 
-    Its operands move: those of a product by `operand_eps`, all by the last place of float32, further in a sum of many terms.
+    Its operands move: those of a product by `operand_eps`, all by `least_eps`, further in a sum of many terms.
     """
 
-    def __init__(self, generator: torch.Generator, operand_eps: float) -> None:
+    def __init__(self, generator: torch.Generator, operand_eps: float, least_eps: float = EPS) -> None:
         super().__init__()
         self._generator = generator
         self._operand_eps = operand_eps
+        self._least_eps = least_eps
         self._rounds: list[bool] = []
         """Whether an operator rounds, in the order of the first call."""
         self._at = 0
@@ -83,7 +85,10 @@ class Careful(TorchDispatchMode):
         def moved(value: torch.Tensor) -> torch.Tensor:
             if not value.is_floating_point():
                 return value
-            wide = value.to(torch.promote_types(torch.float32, value.dtype if value.itemsize > 1 else torch.float32), copy=True)
+            wide = value.to(
+                torch.promote_types(torch.float32, value.dtype if value.itemsize > 1 else torch.float32),
+                copy=True,
+            )
             copies[id(value)] = (value, wide)
             return wide.mul_(1 + eps * self._dither(wide))
 
@@ -117,14 +122,17 @@ class Careful(TorchDispatchMode):
 
     def _move(self, func: Any, floats: Sequence[torch.Tensor]) -> float:
         if torch.Tag.pointwise in func.tags:
-            return EPS
+            return self._least_eps
         terms = max(max(value.shape, default=1) for value in floats)
         eps = EPS * max(1.0, GROWTH * terms**0.5)
+        eps = max(eps, self._least_eps)
         return max(eps, self._operand_eps) if func.overloadpacket.__name__ in _PRODUCTS else eps
 
     def _dither(self, like: torch.Tensor) -> torch.Tensor:
         """Return numbers from -0.5 to 0.5."""
-        return torch.rand(like.shape, generator=self._generator, device=like.device, dtype=torch.float32) - 0.5
+        return (
+            torch.rand(like.shape, generator=self._generator, device=like.device, dtype=torch.float32) - 0.5
+        )
 
     def _rounded(self, value: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
         """Round floating-point values to one of their two neighbours in `dtype`, the closer one more often."""
@@ -133,7 +141,9 @@ class Careful(TorchDispatchMode):
         if dtype not in _MANTISSA:
             return (value * (1 + torch.finfo(dtype).eps * self._dither(value))).to(dtype)
         low = 1 << 23 - _MANTISSA[dtype]
-        drawn = torch.randint(low, value.shape, generator=self._generator, device=value.device, dtype=torch.int32)
+        drawn = torch.randint(
+            low, value.shape, generator=self._generator, device=value.device, dtype=torch.int32
+        )
         return ((value.float().view(torch.int32) + drawn) & -low).view(torch.float32).to(dtype)
 
 
@@ -150,8 +160,8 @@ def _result_dtype(func: Any, args: Any, kwargs: Any, floats: Sequence[torch.Tens
     dtype = kwargs.get("dtype")
     if isinstance(dtype, torch.dtype) and dtype.is_floating_point:
         return dtype
-    named = [value.dtype for value in floats if value.dim()] or [value.dtype for value in floats]
-    return _written(func, args, kwargs)[0].dtype if _written(func, args, kwargs) else functools.reduce(torch.promote_types, named)
+    values = _written(func, args, kwargs) or [value for value in floats if value.dim()] or floats
+    return functools.reduce(torch.promote_types, (value.dtype for value in values))
 
 
 def _in_dtype(kwargs: dict[str, Any], dtype: torch.dtype) -> dict[str, Any]:

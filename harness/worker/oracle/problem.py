@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib.util
 import inspect
 import math
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -20,6 +20,8 @@ from harness.wire.messages.guest import Plain
 from harness.worker.kit import arena, place
 from harness.worker.kit.arena import Value
 from harness.worker.kit.in_place import with_changed_inputs, without_plain
+from harness.worker.oracle.arithmetic import EPS, Careful, exactly
+from harness.worker.oracle.comparison.measure import Measure, measure_output
 from harness.worker.oracle.inputs.distributions import (
     inject_degenerate,
     inject_extremes,
@@ -199,9 +201,35 @@ class Problem:
 
         An oracle that changes inputs in place may return nothing. It gets these inputs in float64, if its code accepts that.
         """
+        if not self._task.is_measured:
+            return self._outputs(case, inputs)
+        with exactly():
+            return self._outputs(case, inputs, wide=tuple(inputs))
+
+    def measures(
+        self,
+        case: Case,
+        inputs: Mapping[str, Value],
+        truths: Sequence[torch.Tensor],
+        calls: int,
+        least_eps: float,
+    ) -> tuple[Measure, ...]:
+        """Return the measure of each output, from so many calls of the oracle in the dtypes of its inputs."""
+        floats = [value.dtype for value in inputs.values() if isinstance(value, torch.Tensor)]
+        eps = [torch.finfo(dtype).eps for dtype in floats if dtype.is_floating_point and dtype.itemsize > 1]
+        careful = Careful(place.generator(0), max(eps, default=EPS), max(least_eps, EPS))
+        answers = [careful.call(lambda: self._outputs(case, inputs)) for _ in range(calls)]
+        return tuple(
+            measure_output(truth, [answer[number] for answer in answers], torch_dtype(dtype_of(output, case)))
+            for number, (output, truth) in enumerate(zip(self._task.outputs_of(case), truths, strict=True))
+        )
+
+    def _outputs(
+        self, case: Case, inputs: Mapping[str, Value], wide: tuple[str, ...] = ()
+    ) -> tuple[torch.Tensor, ...]:
         declared, changed = self._task.outputs_of(case), self._task.changed_inputs_of(case)
-        result, copies = self._answer(case, inputs, wide=changed if self._answers_in_place else ())
-        if result is None and changed and not self._answers_in_place:
+        result, copies = self._answer(case, inputs, wide=wide or (changed if self._answers_in_place else ()))
+        if result is None and changed and not self._answers_in_place and not self._task.is_measured:
             self._answers_in_place = True
             result, copies = self._answer(case, inputs, wide=changed)
         if result is None and not changed:

@@ -13,6 +13,7 @@ from harness.wire.messages.guest import Plain
 from harness.worker.kit import place
 from harness.worker.kit.arena import Value
 
+from .comparison.measure import Measure
 from .problem import Inputs, Problem
 
 
@@ -25,6 +26,7 @@ class Given:
     inputs: Inputs
     _expected: tuple[torch.Tensor, ...] | None = field(default=None)
     _plain: tuple[Plain, ...] = ()
+    _measures: dict[tuple[int, float], tuple[Measure, ...]] = field(default_factory=dict)
     size_bytes: int = field(init=False)
     """Bytes of the inputs, and of the outputs once they are computed."""
 
@@ -57,6 +59,18 @@ class Given:
         """Return the changes of an output by the oracle's own rounding; measured once, `None` if they are not known."""
         changes = self.problem.noise(self.case.case, self.inputs)
         return changes[number] if changes else None
+
+    def measure(self, number: int, *, calls: int, least_eps: float = 0.0) -> Measure:
+        """Return the measure of an output's right errors, from so many calls of the oracle; computed once.
+
+        Operands move by `least_eps` at least.
+        """
+        key = calls, least_eps
+        if key not in self._measures:
+            measures = self.problem.measures(self.case.case, self.inputs, self.expected, *key)
+            self._measures[key] = measures
+            self.size_bytes += _bytes(measure.spread for measure in measures)
+        return self._measures[key][number]
 
     @property
     def empty(self) -> bool:

@@ -31,7 +31,7 @@ def test_a_reference_that_is_left_out_is_in_no_text_for_models(tmp_path: Path) -
 
     def texts(*allowed: str) -> tuple[str, str]:
         reference = only_sent([tmp_path / name for name in allowed], file, None, whole) if allowed else whole
-        seen = {0: FirstCallSeen(kernel=call, reference=call, errors=(0.0,))}
+        seen = {0: FirstCallSeen(kernel=call, reference=call)}
         draft = Draft(file, entry, reference, designed, designed.sizes, seen, {}, None)
         return dict(assumptions(draft, sends=True))["sent to models"], instruction(draft)
 

@@ -71,6 +71,7 @@ def new_command(
     calls: Path | None,
     shapes: tuple[str, ...],
     reference: str,
+    tolerance: str,
     yes: bool,
     dry_run: bool,
     send_only: tuple[Path, ...],
@@ -90,7 +91,7 @@ def new_command(
     if calls is not None and shapes:
         raise Complaint("--from and --shapes both give the inputs; leave one out")
     interpreter = judge_python(python)
-    options = OwnOptions(shapes, reference, yes, dry_run, send_only, calls)
+    options = OwnOptions(shapes, reference, tolerance, yes, dry_run, send_only, calls)
     written = new_task(file, folder, options, settings.targets, interpreter)
     return (
         ExitCode.DONE

@@ -105,6 +105,7 @@ def eval_command(
     task: str | None,
     shapes: tuple[str, ...],
     reference: str,
+    tolerance: str,
     yes: bool,
     dry_run: bool,
     send_only: tuple[Path, ...],
@@ -154,10 +155,10 @@ def eval_command(
         raise Complaint("--exam judges on one device; leave --spread out")
     if cases and (exam or spread):
         raise Complaint("--case judges open cases on one device; leave --exam and --spread out")
-    own = OwnOptions(shapes, reference, yes, dry_run, send_only)
+    own = OwnOptions(shapes, reference, tolerance, yes, dry_run, send_only)
     if task is not None and own != OwnOptions():
         raise Complaint(
-            "--shapes, --reference, --send-only, -y and --dry-run are for a file that no task names; leave --task out"
+            "--shapes, --reference, --tolerance, --send-only, -y and --dry-run are for a file that no task names; leave --task out"
         )
     interpreter = judge_python(python)
     registry = home_from(os.environ).suites
@@ -202,6 +203,8 @@ def eval_command(
         emit(tables_text(evaluation_tables(evaluation, baseline=loaded.baseline, file=name)))
     if refused is None:
         say(f"seed {drawn}; judge these inputs again with --seed {drawn}")
+        if task is None and evaluation.error is not None and (wrong := evaluation.error.mismatch) and wrong.off:
+            say("if such errors are right for you, allow a share of the value: --tolerance 1e-2")
         if evaluation.device == "cpu" and evaluation.error is not None:
             say_default_target([evaluation.error.message], settings.targets)
     return EXIT_CODES.get(evaluation.verdict, ExitCode.NO)

@@ -64,6 +64,7 @@ def run_command(
     as_json: bool,
     shapes: tuple[str, ...],
     reference: str,
+    tolerance: str,
     yes: bool,
     dry_run: bool,
     send_only: tuple[Path, ...],
@@ -81,11 +82,11 @@ def run_command(
     """
     if detach and headless:
         raise Complaint("--detach and --headless exclude each other: either return at once or wait")
-    own = OwnOptions(shapes, reference, yes, dry_run, send_only)
+    own = OwnOptions(shapes, reference, tolerance, yes, dry_run, send_only)
     has_file = any(map(is_kernel_file, tasks))
     if own != OwnOptions() and not has_file:
         raise Complaint(
-            "--shapes, --reference, --send-only, -y and --dry-run are for a kernel file: wavedeck run FILE.py"
+            "--shapes, --reference, --tolerance, --send-only, -y and --dry-run are for a kernel file: wavedeck run FILE.py"
         )
     if has_file:
         if len(tasks) > 1:

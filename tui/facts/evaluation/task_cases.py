@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from suites import Case, Task, Tolerance
-from suites.tolerances import tolerance_of
+from suites.tolerances import allowance_words, tolerance_of
 from tui.facts.tables import Column, Field, Number, Table, table_of
 from tui.facts.vocabulary import percent
 
@@ -44,11 +44,7 @@ def tolerances_of(task: Task, case: Case) -> str:
 
 def allowed(limit: Tolerance) -> str:
     """Return the keys of a tolerance that are not 0, or `exact`."""
-    parts = [
-        f"{key} {value:g}"
-        for key in ("rtol", "atol", "ulps", "scale")
-        if (value := float(getattr(limit, key)))
-    ]
-    if limit.accumulation:
-        parts.append(f"accumulation {limit.accumulation:g} over {limit.reduction}")
-    return ", ".join(parts) or "exact"
+    words = allowance_words(limit)
+    if limit.measured:
+        return f"careful arithmetic, and {words}" if words else "careful arithmetic"
+    return words or "exact"

@@ -17,6 +17,7 @@ from harness.worker.oracle.comparison import bounds
 from suites.task import QuantizationTolerance, Tolerance
 
 from .error_pattern import describe_pattern, inputs_at
+from .measure import MOST, Measure
 from .reference_noise import FACTOR, QUANTIZED_REACH, noise_of, reach
 
 _DIGITS = (6, 9, 17)
@@ -34,6 +35,8 @@ class Comparison:
     margins: tuple[Margin, ...]
     """Used share of each tolerance; none if there is no such share: wrong dtype or shape, NaN, Inf, integers."""
     elements: int
+    weak: str = ""
+    """How far the output is off, if only an allowance of the task or TF32 makes it right."""
 
     def is_near(self, tolerance: Tolerance, quantization: QuantizationTolerance | None) -> bool:
         """Return whether the errors are so small that the oracle's own rounding, or a quantization, may explain them."""
@@ -63,6 +66,7 @@ def compare(
     terms: int = 1,
     tf32: bool = False,
     changes: torch.Tensor | None = None,
+    measure: Measure | None = None,
     inputs: Mapping[str, Value] | None = None,
 ) -> Comparison:
     """Compare `got` with `expected`, and measure how much of the tolerance it uses.
@@ -79,7 +83,10 @@ def compare(
     if got.dtype != dtype or got.shape != expected.shape:
         return Comparison(_unlike(got, expected, dtype, subject), (), 0)
     if not dtype.is_floating_point:
-        return _compare_whole(got, expected, subject, changes)
+        return _compare_whole(got, expected, subject, measure.open[None] if measure is not None else changes)
+    if measure is not None:
+        allowed = bounds.allowed(expected, dtype, tolerance, terms=terms)
+        return _compare_measured(got, expected, measure, allowed, subject)
     wide, truth = got.double(), expected.double()
     limit = bounds.overflow(dtype)
     beyond = truth.isfinite() & (truth.abs() >= limit)
@@ -120,6 +127,34 @@ def compare(
             Margin(case, output, name, share) for name, share in shares.items() if math.isfinite(share)
         )
     mismatch = _report(got, wide, reference, ~right, subject, used=used, metrics=metrics)
+    return Comparison(mismatch, margins, got.numel())
+
+
+def _compare_measured(
+    got: torch.Tensor, truth: torch.Tensor, measure: Measure, allowed: torch.Tensor, subject: _Subject
+) -> Comparison:
+    """Compare errors beyond the allowed ones with the errors of careful arithmetic."""
+    wide, limit = got.double(), bounds.overflow(got.dtype)
+    error = wide - truth
+    excess = (error.abs() - allowed).clamp(min=0.0).copysign(error)
+    beyond = truth.isfinite() & (truth.abs() + MOST * measure.spread + allowed >= limit)
+    finite = wide.isfinite() & truth.isfinite() & (truth.abs() < limit)
+    shares = measure.shares(excess, truth, finite)
+    right = (wide.isnan() & truth.isnan()) | (wide == truth)
+    right |= (beyond | measure.open) & ~wide.isfinite()
+    right |= beyond & (excess.abs() <= MOST * measure.spread)
+    if all(share <= 1 for share in shares.values()):
+        right |= finite
+    else:
+        units = excess.abs() / measure.spread
+        right |= finite & (units < (MOST if shares["elementwise"] > 1 else float(units[finite].mean())))
+    worst = max(shares, key=lambda name: shares[name], default="")
+    used = shares[worst] if worst else 0.0
+    margins = (Margin(subject.case, subject.output, worst, used),) * bool(worst)
+    reference = torch.where(truth.abs() >= limit, truth.sign() * math.inf, truth)
+    mismatch = _report(got, wide, reference, ~right, subject, used=used)
+    if mismatch is not None and used > 1:
+        mismatch = msgspec.structs.replace(mismatch, off=measure.describe(excess, truth, finite))
     return Comparison(mismatch, margins, got.numel())
 
 

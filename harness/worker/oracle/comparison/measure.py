@@ -6,7 +6,7 @@ calls of the reference with random rounding errors (`arithmetic.Careful`).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import torch
@@ -21,8 +21,8 @@ MOST, MOST_RARE, RARE = 6.0, 24.0, 10_000
 MOST_MEAN, FEW = 2.5, 3.5
 """Largest right root mean square of these units; n elements may have FEW / sqrt(n) more."""
 MOST_BIAS, MOST_BIAS_SINGLE = 0.15, 4.0
-"""Largest right common factor of all errors: in units of the output's dtype, and of float32, whose rounding of a row's mean
-or maximum all elements of the row have in common. Twice the bias of the reference's own calls is added."""
+"""Largest right bias, a common factor of all errors: in units of the output's dtype, and of float32, because all elements of
+a row have the rounding error of its mean or maximum in common. Twice the bias of the reference's own calls is added."""
 _ROUNDING = 12.0**-0.5
 """Root mean square of a rounding error, in units in the last place."""
 
@@ -34,22 +34,38 @@ class Measure:
     spread: torch.Tensor
     bias: float
     """Largest right bias."""
-    overflowed: torch.Tensor
-    """Elements that the reference does not compute in its own dtype, because it overflows there."""
+    open: torch.Tensor
+    """Elements with two right values: where the reference overflows in its own dtype, not finite ones too; an integer that
+    changes between its calls may differ by 1."""
 
-    def shares(self, error: torch.Tensor, truth: torch.Tensor) -> tuple[torch.Tensor, dict[str, float]]:
-        """Return the units of each error, and the used shares of the measure; above 1 is wrong.
-
-        Errors and exact values are finite and flat.
-        """
-        if not error.numel():
-            return error, {}
-        units = error.abs() / self.spread
-        rare = error.numel() // RARE
+    def shares(self, error: torch.Tensor, truth: torch.Tensor, at: torch.Tensor) -> dict[str, float]:
+        """Return the used shares of the measure; above 1 is wrong. `at`: elements where both tensors are finite."""
+        if not bool(at.any()):
+            return {}
+        errors, truths, units = error[at], truth[at], error[at].abs() / self.spread[at]
+        rare = units.numel() // RARE
         worst = units.topk(rare + 1).values
-        mean = float(units.square().mean().sqrt()) / (MOST_MEAN + FEW / error.numel() ** 0.5)
-        shares = {"worst": max(float(worst[-1]) / MOST, float(worst[0]) / MOST_RARE * bool(rare)), "rms": mean}
-        return units, shares | {"bias": abs(bias_of(error, truth)) / self.bias}
+        return {
+            "elementwise": max(float(worst[-1]) / MOST, float(worst[0]) / MOST_RARE * bool(rare)),
+            "rms": float(units.square().mean().sqrt()) / (MOST_MEAN + FEW / units.numel() ** 0.5),
+            "bias": abs(bias_of(errors, truths)) / self.bias,
+        }
+
+    def describe(self, error: torch.Tensor, truth: torch.Tensor, at: torch.Tensor) -> str:
+        """Return how far the output is off, and how far careful arithmetic is: `0.98 % off; careful arithmetic is ...`."""
+        shares = self.shares(error, truth, at)
+        errors, truths, spread = error[at], truth[at], self.spread[at]
+        if shares["bias"] > max(1.0, shares["rms"], shares["elementwise"]):
+            bias = bias_of(errors, truths)
+            words = f"the values are {_percent(bias)} too {'large' if bias > 0 else 'small'} on average"
+            return f"{words}; careful arithmetic at most {_percent(self.bias)}"
+        lead = ""
+        if shares["rms"] <= 1:  # few elements are wrong: the worst one says more than the mean of all
+            worst = (errors.abs() / spread).topk(1).indices
+            lead, errors, truths, spread = "an element is ", errors[worst], truths[worst], spread[worst]
+        size = float(truths.norm()) or 1.0
+        off, careful = float(errors.norm()) / size, float(spread.norm()) / size
+        return f"{lead}{_percent(off)} off; careful arithmetic is {_percent(careful)} off"
 
 
 def bias_of(error: torch.Tensor, truth: torch.Tensor) -> float:
@@ -58,11 +74,16 @@ def bias_of(error: torch.Tensor, truth: torch.Tensor) -> float:
     return float((error * truth).sum()) / square if square else 0.0
 
 
-def measure_output(truth: torch.Tensor, calls: Iterable[torch.Tensor], dtype: torch.dtype) -> Measure:
+def measure_output(truth: torch.Tensor, calls: Sequence[torch.Tensor], dtype: torch.dtype) -> Measure:
     """Return the measure of an output of `dtype` from its exact values and from careful calls."""
+    if not dtype.is_floating_point:
+        changed = [call.to(torch.int64) != truth.to(torch.int64) for call in calls]
+        changes = torch.stack(changed).any(dim=0) if changed else torch.zeros_like(truth, dtype=torch.bool)
+        return Measure(changes, 0.0, changes)
     finite = truth.isfinite() & (truth.abs() < overflow(dtype))
     squares, counts = torch.zeros_like(truth), torch.zeros_like(truth)
-    biases, rounded = [], (truth.to(dtype).double() - truth)[finite]
+    rounded = (truth.to(dtype).double() - truth)[finite]
+    biases = [bias_of(rounded, truth[finite])]
     for call in calls:
         error = call.double() - truth
         known = error.isfinite() & finite
@@ -71,6 +92,10 @@ def measure_output(truth: torch.Tensor, calls: Iterable[torch.Tensor], dtype: to
         biases.append(bias_of(error[known], truth[known]))
     rounding = _ROUNDING * spacing(truth, dtype)
     spread = (rounding.square() + squares / counts.clamp(min=1)).sqrt()
-    own = max(sum(bias**2 for bias in biases) / max(1, len(biases)), bias_of(rounded, truth[finite]) ** 2) ** 0.5
+    own = max(abs(biases[0]), (sum(bias**2 for bias in biases[1:]) / max(1, len(calls))) ** 0.5)
     bias = MOST_BIAS * torch.finfo(dtype).eps + MOST_BIAS_SINGLE * EPS + 2 * own
-    return Measure(spread, bias, finite & (counts == 0))
+    return Measure(spread, bias, finite & (counts < len(calls)))
+
+
+def _percent(share: float) -> str:
+    return f"{100 * abs(share):.2g} %"

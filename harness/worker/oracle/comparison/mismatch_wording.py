@@ -39,8 +39,8 @@ def mismatch(wrong: Mismatch, when: str = "", undefined: Sequence[int] = ()) -> 
         f"{lead} is wrong at index {list(wrong.index)}: expected {wrong.expected}, got {wrong.got}",
         _extent(wrong),
     ]
-    if wrong.largest_error and not wrong.metrics:
-        parts.append(f"largest error {wrong.largest_error}")
+    if wrong.off or (wrong.largest_error and not wrong.metrics):
+        parts.append(wrong.off or f"largest error {wrong.largest_error}")
     if wrong.nan_got != wrong.nan_expected:
         parts.append(f"{wrong.nan_got} NaN where {wrong.nan_expected} are expected")
     if wrong.inf_got != wrong.inf_expected:

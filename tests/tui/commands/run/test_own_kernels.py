@@ -90,10 +90,10 @@ def test_eval_makes_a_task_of_a_file_and_judges_it(shell: Shell, home: Home) -> 
     assert (folder / "baseline.py").read_text() == Path("scale.py").read_text()
     assert folder.stat().st_mode & 0o077 == 0 or folder.parent.stat().st_mode & 0o077 == 0
 
-    wrong = write(kernel.replace("x * weight", "x + weight"), "wrong.py")
-    judged = shell("eval", wrong, "--task", task.id, "--json")
+    wrong = write(kernel.replace("x * weight", "0.99 * x * weight"), "wrong.py")
+    judged = shell("eval", wrong, "--task", task.id)
     assert judged.code == ExitCode.NO
-    assert evaluated(judged)["verdict"] == "wrong"
+    assert "1 % off; careful arithmetic is 0.03 % off" in judged.out
 
 
 @pytest.mark.soak
