@@ -31,6 +31,8 @@ class Step:
     """Use the tensors of the step before, if possible."""
     config: int = 0
     """Config of autotuned kernels. Declared cases run config 0, and so does "one tensor twice", which may be left out."""
+    order: int = 0
+    """Order of the programs in the interpreter: see `harness/wire/messages/guest.py`."""
     poison: int = 0
     """Content of fresh memory in this call, see `harness/worker/kit/poison.py`."""
 
@@ -76,9 +78,14 @@ def make_plan(task: Task, seed: int, source: str, *, exam: bool, hidden: bool = 
         cases = (*cases[begin:declared], *cases[:begin], *cases[declared:])
     places = {case.name: draw.number(POOL, "first", case.name) for case in cases}
     execution = [Step(case, places[case.name]) for case in cases]
+    smallest = min(cases, key=lambda case: (not case.hidden, _elements(case)))
     steps = _with_configs(execution, _repeats(cases, places, draw, exam=exam), draw)
     poisoned = tuple(
-        dataclasses.replace(step, poison=draw.number(1 << 16, "poison", str(number)))
+        dataclasses.replace(
+            step,
+            poison=draw.number(1 << 16, "poison", str(number)),
+            order=min(number, 1) if step.case is not smallest else 2 + draw.number(1 << 16, "order"),
+        )
         for number, step in enumerate(steps)
     )
     return Plan(poisoned[: len(cases)], poisoned[len(cases) :])

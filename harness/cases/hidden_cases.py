@@ -330,10 +330,12 @@ class _Maker:
         special = is_floating and Allowance.SPECIAL_VALUES in self._task.allows
         kinds: tuple[RowKind, ...] = ()
         if is_floating and Allowance.DEGENERATE_ROWS in self._task.allows and elements >= CROWD:
+            # A measured task has the rows that tell a dropped `eps` in every case.
+            least = (RowKind.TINY,) * self._task.is_measured
             if rows == 1:
-                kinds = (RowKind.OUTWEIGHED,)
+                kinds = least or (RowKind.OUTWEIGHED,)
             elif rows < CROWD:
-                kinds = (self._draw.one_of(SINGLE_KINDS, self._prefix, case.name, "kind"),)
+                kinds = (*least, self._draw.one_of(SINGLE_KINDS, self._prefix, case.name, "kind"))
             else:
                 kinds = tuple(RowKind)
         if rows < FEW_ROWS[0]:  # a special value hides the rest of its row

@@ -252,8 +252,17 @@ def task_toml(draft: Draft, name: str) -> str:
         lines.append(f"in_place = [{', '.join(map(_quoted, draft.changed))}]")
     if draft.seen[0].operators:
         lines.append(f"allowed_operators = [{', '.join(map(_quoted, draft.seen[0].operators))}]")
-    if any(tensor.transposed or tensor.strides is not None for tensor in design.tensors.values()):
-        lines.append("allows = []")
+    has_layout = any(tensor.transposed or tensor.strides is not None for tensor in design.tensors.values())
+    rough = [
+        name
+        for name, tensor in design.tensors.items()
+        if tensor.low is None and not design.is_exact(name) and name not in draft.changed
+    ]
+    allows = ["offset"] * (not has_layout)
+    if rough and not draft.reference.is_kernel:
+        allows.append("degenerate-rows")
+        lines.append(f"outlier_inputs = [{', '.join(map(_quoted, rough))}]")
+    lines.append(f"allows = [{', '.join(map(_quoted, allows))}]")
     axes = {name: axis_text(draft.axes.get(name, Axis(vary=False))) for name in design.sizes[0]}
     lines.append(f"axes = {{ {', '.join(f'{name} = {text}' for name, text in axes.items())} }}")
     lines.append("cases = [")

@@ -102,6 +102,8 @@ class Call(msgspec.Struct, frozen=True, tag="call"):
     record: bool = False
     zero_lanes: bool = False
     """Lanes that a masked load without `other` leaves out hold 0, not NaN."""
+    order: int = 0
+    """Order of the programs in the interpreter: 0 from the first, 1 from the last, else a shuffled one of this number."""
 
 
 class Farewell(msgspec.Struct, frozen=True, tag="farewell"):
@@ -130,7 +132,9 @@ GPU_FAULT: Final = "gpu_fault"
 OUT_OF_MEMORY: Final = "out_of_memory"
 NOT_COMPILED: Final = "compile"
 """Kinds of `Failed` on a GPU only: it lost the process's work, is out of memory, or Triton does not compile the kernel for it."""
-FailedKind = Literal["exception", "missing_entry_point", "files", "gpu_fault", "out_of_memory", "compile"]
+FailedKind = Literal[
+    "exception", "missing_entry_point", "files", "gpu_fault", "out_of_memory", "compile", "waits"
+]
 """All kinds of `Failed`. A verdict follows from the kind, so foreign code can choose no other."""
 
 

@@ -124,7 +124,10 @@ def _call_reference(request: FirstCall, make: Callable[[], Inputs], scratch: Pat
     except BaseException as error:  # noqa: BLE001 -- foreign code, also SystemExit
         return CallSeen(error=_words(error))
     (seen, first), (_, second) = calls
-    if any(arena.storage_bytes(left) != arena.storage_bytes(right) for left, right in zip(first, second, strict=True)):
+    if any(
+        arena.storage_bytes(left) != arena.storage_bytes(right)
+        for left, right in zip(first, second, strict=True)
+    ):
         return CallSeen(error=_DRAWS)
     return seen
 

@@ -151,7 +151,7 @@ class Guest:
         changed_state: tuple[str, ...] = ()
         self._foreign_kernels.take()
         with self._runner.observe(inputs) as observation:
-            observation.zero_lanes = request.zero_lanes
+            observation.zero_lanes, observation.order = request.zero_lanes, request.order
             operators = watch.OperatorWatch(
                 observation, str(self._file), self._recorder, KINDS[request.poison % len(KINDS)]
             )
@@ -170,7 +170,8 @@ class Guest:
                 raise
             except BaseException as error:  # noqa: BLE001 (foreign code may raise anything)
                 if observation.unsupported is None:
-                    return failed(error, self._file, self._runner.kind_of(error))
+                    kind = "waits" if observation.waits else self._runner.kind_of(error)
+                    return failed(error, self._file, kind)
         return EntryRun(value, inputs, observation, operators, changed_state, plain)
 
     def _returned(self, request: Call, run: EntryRun) -> Returned:

@@ -92,8 +92,8 @@ class Observation:
     """Whether the current access has a mask."""
     samples: bool = False
     """Kernels only compute addresses and masks: loads return made-up values and stores do nothing. See `Sampler`."""
-    backwards: bool = False
-    """The programs of each launch run from the last to the first."""
+    order: int = 0
+    """Order in which the programs of each launch run: 0 from the first, 1 from the last, else a shuffled one of this number."""
     waits: bool = False
     """A program waited for a program that runs later (`Waits`)."""
     false_promises: list[str] = field(default_factory=list)
@@ -303,9 +303,9 @@ class Observation:
         return self._split(kind, addresses, active, item_bytes, origin).reshape(addresses.shape)
 
     def _look_for_waiting(self, kind: str, lanes: int) -> None:
-        """Raise `Waits` if a program waits for a program before it, while programs run backwards."""
+        """Raise `Waits` if a program waits for a program before it, while programs do not run in order."""
         self._looks = self._looks + 1 if kind != "store" and lanes == 1 else 0
-        if self.backwards and self._looks > MOST_LOOKS:
+        if self.order and self._looks > MOST_LOOKS:
             self.waits = True
             raise Waits
 

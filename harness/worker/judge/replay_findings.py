@@ -77,9 +77,9 @@ def lost(error: Exception) -> str:
 
 
 def by_order(run: Run, error: ErrorReport) -> ErrorReport:
-    """Word the error of a race: the call is right with programs in order, and `error` tells how it is wrong in reverse."""
+    """Word the error of a race: the call is right with programs in order, and `error` tells how it is wrong in another order."""
     message = (
-        f"case {run.case.name}: a launch gives another answer when its programs run from the last to the first; on a device "
+        f"case {run.case.name}: a launch gives another answer when its programs run in another order; on a device "
         "they run in any order and at once: use a second launch for work that needs the results of other programs, and let no "
         "two programs store different values in one place"
     )

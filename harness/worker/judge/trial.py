@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from contextlib import suppress
 
 import msgspec
@@ -41,6 +42,7 @@ from harness.worker.oracle.worker_line import (
     WorkerLine,
 )
 
+from . import replay_findings
 from .batch_rows import compare_batch_rows
 from .further_cases import judge_the_rest
 from .replays import Replays
@@ -259,7 +261,13 @@ class Trial:
             self._take_turn()
         if wall_s is None:
             self._case = step.case.name
-        run = self._caller.call(step, first=first, wall_s=wall_s, values=values)
+        try:
+            run = self._caller.call(step, first=first, wall_s=wall_s, values=values)
+        except CandidateRaised as raised:
+            if raised.failure.kind != "waits":
+                raise
+            self._caller.in_order = True
+            run = self._caller.call(step, first=first, wall_s=wall_s, values=values)
         if run.returned.unsupported:
             raise Stop(ErrorReport(kind="unsupported", message=run.returned.unsupported))
         return run
@@ -306,9 +314,17 @@ class Trial:
         errors = self._answers.errors(run, ", ".join(filter(None, (_sizes(run), self._config(run)))))
         if errors and errors[0].error.mismatch and (repeat := self._right_with_zeros(run)):
             return repeat
+        if errors and errors[0].error.mismatch and self._is_right_in_order(run):
+            raise Stop(replay_findings.by_order(run, errors[0].error))
         if errors:
             raise Stop(errors[0].error, errors[1:])
         return run
+
+    def _is_right_in_order(self, run: Run) -> bool:
+        """Call again with programs in order, after a wrong answer in another order."""
+        if not run.step.order or self._caller.in_order or place.is_gpu():
+            return False
+        return self._is_right(self._run(dataclasses.replace(run.step, order=0)))
 
     def _right_with_zeros(self, run: Run) -> Run | None:
         """Repeat a wrong call with zeros in the lanes that masked loads leave undefined; return it if it is right.

@@ -114,6 +114,8 @@ class Caller:
         self._shares = False
         self.zero_lanes = False
         """Lanes that a masked load without `other` leaves out hold 0 from now on."""
+        self.in_order = False
+        """Programs run in order from now on."""
         self._memory: SharedMemory | None = None
         """Memory that the guest reaches too: inputs, then outputs. It is replaced when a case needs more."""
 
@@ -160,6 +162,7 @@ class Caller:
                     answers_at=rounded(arena.size_bytes),
                     record=self._wants_record(step),
                     zero_lanes=self.zero_lanes,
+                    order=0 if self.in_order else step.order,
                 ),
                 Returned,
                 wall_s=wall_s,

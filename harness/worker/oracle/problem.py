@@ -105,12 +105,13 @@ class Problem:
 
     def _answerable(self, case: JudgedCase) -> tuple[RowKind, ...]:
         """Return the case's kinds of degenerate row, without kinds for which the oracle has no finite answer."""
-        if not set(case.degenerate) & set(FAR):
+        doubted = tuple(RowKind) if self._task.is_measured else FAR
+        if not set(case.degenerate) & set(doubted):
             return case.degenerate
         dtype = case.case.dtype
         if dtype not in self._far:
-            self._far[dtype] = tuple(kind for kind in FAR if self._has_answer(kind, dtype))
-        return tuple(kind for kind in case.degenerate if kind not in FAR or kind in self._far[dtype])
+            self._far[dtype] = tuple(kind for kind in doubted if self._has_answer(kind, dtype))
+        return tuple(kind for kind in case.degenerate if kind not in doubted or kind in self._far[dtype])
 
     def _has_answer(self, kind: RowKind, dtype: str) -> bool:
         """True if the oracle's answer stays finite in the output's dtype when each input has such a row.

@@ -55,7 +55,7 @@ class Replayer:
         """
         self._functions = self._kernels.build(record.functions)
         with interpreter.observe(inputs) as observation:
-            observation.backwards = backwards
+            observation.order = int(backwards)
             observation.zero_lanes = zero_lanes
             memory = self._memory = Memory(observation)
             operators = HostOperators(memory, self._allowed, self.decode)

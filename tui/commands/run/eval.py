@@ -203,7 +203,12 @@ def eval_command(
         emit(tables_text(evaluation_tables(evaluation, baseline=loaded.baseline, file=name)))
     if refused is None:
         say(f"seed {drawn}; judge these inputs again with --seed {drawn}")
-        if task is None and evaluation.error is not None and (wrong := evaluation.error.mismatch) and wrong.off:
+        if (
+            task is None
+            and evaluation.error is not None
+            and (wrong := evaluation.error.mismatch)
+            and wrong.off
+        ):
             say("if such errors are right for you, allow a share of the value: --tolerance 1e-2")
         if evaluation.device == "cpu" and evaluation.error is not None:
             say_default_target([evaluation.error.message], settings.targets)

@@ -5,6 +5,7 @@ A tape also serves later launches with the same kernel, constants, sizes and glo
 
 from __future__ import annotations
 
+import math
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Mapping
 from types import CodeType, FunctionType, ModuleType
@@ -108,14 +109,23 @@ def install() -> None:
 
 
 def begin_program(position: tuple[int, int, int]) -> None:
-    """Begin the program at a position of the grid, or at the mirrored position if programs run backwards."""
+    """Begin the program at a position of the grid, or at the position that the observation's order has in its place."""
     builder, observation = interpreter.interpreter_builder, current()
     if observation is not None:
-        if observation.backwards:
-            x, y, z = (size - 1 - at for size, at in zip(builder.grid_dim, position, strict=True))
-            position = x, y, z
+        if observation.order:
+            position = _reordered(position, builder.grid_dim, observation.order)
         observation.begin_program(position)
     builder.set_grid_idx(*position)
+
+
+def _reordered(
+    position: tuple[int, int, int], grid: tuple[int, int, int], order: int
+) -> tuple[int, int, int]:
+    x, y, z = position
+    count, place = math.prod(grid), x + grid[0] * (y + grid[1] * z)
+    step = next(step for step in range(1 + order % count, 2 * count + 2) if math.gcd(step, count) == 1)
+    place = count - 1 - place if order == 1 else (order + step * place) % count
+    return place % grid[0], place // grid[0] % grid[1], place // (grid[0] * grid[1])
 
 
 def _signature(value: Any, inputs: list[Any]) -> Any:

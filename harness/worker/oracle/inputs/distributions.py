@@ -146,7 +146,7 @@ def inject_degenerate(
         columns = tensor.shape[-1] if tensor.dim() > 1 else RUN
         if tensor.numel() % columns:
             continue
-        rows = tensor.view(-1, columns)
+        rows = tensor.reshape(-1, columns)
         if tensor.shape not in drawn:
             drawn[tensor.shape] = torch.randperm(len(rows), generator=generator)
         facts = torch.finfo(tensor.dtype)
@@ -155,6 +155,8 @@ def inject_degenerate(
             place = int(torch.randint(columns, (1,), generator=generator))
             made = _degenerate(kind, rows[row].float(), place, tiny=TINY if facts.bits > 16 else TINY_NARROW)
             rows[row] = made.clamp(-largest, largest).to(tensor.dtype)
+        if rows.data_ptr() != tensor.data_ptr():  # the rows of another layout are a copy
+            tensor.copy_(rows.view(tensor.shape))
 
 
 def _degenerate(kind: RowKind, row: torch.Tensor, place: int, *, tiny: float) -> torch.Tensor:

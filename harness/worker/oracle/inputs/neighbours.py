@@ -20,7 +20,7 @@ def with_other_middle(inputs: Mapping[str, Value], donors: Mapping[str, Value]) 
 
 
 def alike(inputs: Mapping[str, Value]) -> list[tuple[str, str]]:
-    """Return pairs of inputs that could be the same tensor: floating point, same shape and dtype."""
+    """Return pairs of inputs that could be the same tensor: floating point, same shape, strides and dtype."""
     tensors = [
         (name, value)
         for name, value in inputs.items()
@@ -29,7 +29,7 @@ def alike(inputs: Mapping[str, Value]) -> list[tuple[str, str]]:
     return [
         (first, second)
         for (first, left), (second, right) in itertools.combinations(tensors, 2)
-        if left.shape == right.shape and left.dtype == right.dtype
+        if (left.shape, left.stride(), left.dtype) == (right.shape, right.stride(), right.dtype)
     ]
 
 
@@ -42,7 +42,9 @@ def _with_middle(value: Value, donor: Value) -> Value:
     middle = rows.shape[0] // 2
     mixed = rows.clone()
     mixed[middle] = donor.reshape(rows.shape)[middle]
-    return mixed.reshape(value.shape)
+    return torch.empty_strided(value.shape, value.stride(), dtype=value.dtype, device=value.device).copy_(
+        mixed.reshape(value.shape)
+    )
 
 
 def _has_structure(value: torch.Tensor) -> bool:
