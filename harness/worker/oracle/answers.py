@@ -161,7 +161,7 @@ def compare_output(
         tf32=tf32,
         inputs=inputs,
     )
-    if measure is not None and tolerance.measured:
+    if measure is not None and task.is_measured:
         return _compare_by_measure(compare_here, measure, tolerance, tf32=tf32)
     compared = compare_here()
     if compared.mismatch is None or not compared.is_near(tolerance, quantization):

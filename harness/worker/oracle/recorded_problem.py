@@ -76,6 +76,8 @@ class RecordedProblem(Problem):
         self._runs = runs
         self._places = seeds.POOL
         self._latest_seed = 0
+        self._casts: tuple[str, ...] = ()
+        """Casts of the reference's latest call."""
 
     def given(self, case: JudgedCase, session_seed: int, place: int) -> Inputs:
         """Return the inputs of a call in the recording at one place of the session's pool."""
@@ -119,7 +121,7 @@ class RecordedProblem(Problem):
                         call,
                         inputs,
                         inputs.truth,
-                        source=source,
+                        casts=lambda: self._casts,
                         generator=generator,
                         has_oracle=bool(self._script.oracle),
                     )
@@ -134,7 +136,9 @@ class RecordedProblem(Problem):
             name: data_of(value) if isinstance(value, torch.Tensor) else cast(int, value)
             for name, value in inputs.items()
         }
-        return [_comparable(tensor_of(output)) for output in self._runs.call(source, arguments).outputs]
+        ran = self._runs.call(source, arguments)
+        self._casts = ran.casts
+        return [_comparable(tensor_of(output)) for output in ran.outputs]
 
     def group(self, case: Case) -> str:
         """Return the callee: many scripts have calls with constants beside calls with drawn values."""

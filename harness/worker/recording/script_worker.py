@@ -46,6 +46,7 @@ from harness.worker.triton_hooks.autotuning import Mode, policy
 
 from . import seeding
 from .call_log import CallLog
+from .casts import CastWatch
 from .execution import EndsHere, TimeLimit, execute, in_one_line, lay_texts, run_program
 from .expressions import data_of, tensor_problem
 from .nodes import NodeRun
@@ -87,6 +88,7 @@ class _Worker:
         self._scratch = Path(spawn.scratch)
         self._observe: Any = None
         self._results: Results | None = None
+        self._casts: CastWatch | None = None
         self._repeated: tuple[str, ModuleType] | None = None
         """The source of the last `RunCall`, and its module."""
 
@@ -144,12 +146,13 @@ class _Worker:
                 name: value if isinstance(value, int) else tensor_of(value).to(gpu.HERE)
                 for name, value in request.arguments.items()
             }
-            with FreshMemory(Poison(NAN), lambda: False):
+            casts = self._casts = self._casts or CastWatch(on_gpu=self._device is not None)
+            with FreshMemory(Poison(NAN), lambda: False), casts:
                 returned = vars(self._repeated[1])[ADAPTER](**arguments)
             outputs = returned if isinstance(returned, tuple) else (returned,)
             if any(not isinstance(output, torch.Tensor) or tensor_problem(output) for output in outputs):
                 return RanCall(())
-            return RanCall(tuple(data_of(output.contiguous()) for output in outputs))
+            return RanCall(tuple(data_of(output.contiguous()) for output in outputs), casts.seen)
         except BaseException:  # noqa: BLE001 -- the reference may raise anything
             traceback.print_exc(file=sys.stderr)
             return RanCall(())

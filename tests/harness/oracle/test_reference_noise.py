@@ -19,7 +19,7 @@ def changes_of(
     truth: torch.Tensor | None = None,
     *,
     has_oracle: bool = False,
-    source: str = "names float16",
+    casts: tuple[str, ...] = ("float16",),
 ) -> torch.Tensor | None:
     def call(inputs: object) -> list[torch.Tensor]:
         assert isinstance(inputs, dict)
@@ -30,7 +30,7 @@ def changes_of(
         call,
         {"x": x},
         truths,
-        source=source,
+        casts=lambda: casts,
         generator=torch.Generator().manual_seed(1),
         has_oracle=has_oracle,
     )[0]
@@ -50,7 +50,7 @@ def test_the_noise_is_about_the_rounding_error() -> None:
 
 
 def test_a_reference_that_does_not_round_has_hardly_any_noise() -> None:
-    """Inputs move by a unit of float16, because the text names it."""
+    """Inputs move by a unit of float16, as after a cast to it."""
     x = torch.randn(50, 100, generator=torch.Generator().manual_seed(2))
     assert float(noise(lambda values: values**3, x, bound=1e-3).median()) < 1e-5
 
@@ -91,7 +91,7 @@ def test_a_level_may_differ_where_the_largest_of_each_row_is_cut_off() -> None:
 
     multiplied = (x * (127 / x.abs().amax(dim=1, keepdim=True))).to(torch.int8)
     for has_oracle in (False, True):
-        changes = changes_of(reference, x, has_oracle=has_oracle, source="")
+        changes = changes_of(reference, x, has_oracle=has_oracle, casts=())
         assert changes is not None
         differing, open_levels = multiplied != reference(x), changes.any(dim=0)
         assert int(differing.sum()) > 50

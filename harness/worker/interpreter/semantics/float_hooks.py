@@ -24,6 +24,10 @@ _NO_ARITHMETIC = "the interpreter has no arithmetic on 8-bit floats ({name}), so
 _NO_SWAP = "the interpreter has no compare and swap of bfloat16, so this device cannot judge it"
 
 
+narrowed: set[str] = set()
+"""Names of the 16-bit floats to which kernels of this process cast wider ones."""
+
+
 def install() -> None:
     """Once a process, after `arithmetic.install` and before `accesses.install`."""
     _types()
@@ -136,6 +140,8 @@ def _casts() -> None:
         return TensorHandle(converted, dst_type.scalar)
 
     def cast_impl(self: Any, src: Any, dst_type: Any) -> Any:
+        if src.dtype.scalar in (tl.float32, tl.float64) and dst_type.scalar in (tl.float16, tl.bfloat16):
+            narrowed.add("bfloat16" if _is_bfloat16(dst_type) else "float16")
         return (
             convert(src, dst_type)
             if is_narrow(src.dtype) or is_narrow(dst_type)

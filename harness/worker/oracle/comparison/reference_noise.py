@@ -7,7 +7,6 @@ reference that does not round has no noise, and a format that is coarser than th
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Mapping, Sequence
 
 import torch
@@ -28,8 +27,6 @@ QUANTIZED_REACH = 5.0
 """Limits of a quantization above which an error is wrong whatever the widths cost."""
 _THREE_ROUNDINGS = 6.0**0.5
 """Standard deviation of `up + down - 2 * base`, in standard deviations of one call."""
-_COARSE = re.compile(r"\b(?:(bfloat16)|float16|half)\b")
-"""Names in a reference's text. A cast to 8 bits is a quantization, which candidates have to do as well."""
 
 Outputs = Sequence[torch.Tensor]
 
@@ -39,14 +36,15 @@ def measure_noise(
     inputs: Mapping[str, Value],
     truth: Outputs,
     *,
-    source: str,
+    casts: Callable[[], Sequence[str]],
     generator: torch.Generator,
     has_oracle: bool,
 ) -> tuple[torch.Tensor | None, ...]:
     """Return the changes of each output. Of a float, `[2, PAIRS, *shape]`: by rounding, and by the moves. Of an 8-bit integer,
     `[PAIRS, *shape]`: whether it changed at all.
 
-    `call` makes the call of the reference with the text `source`. `None` for other outputs; for floats if an oracle gives the
+    `call` makes the call of the reference, and `casts` names the 16-bit floats to which that cast wider ones. A cast to 8 bits is
+    a quantization, which candidates have to do as well. `None` for other outputs; for floats if an oracle gives the
     truth, as it does not round; and for all outputs if the reference does not repeat its own.
     """
     wanted = [_is_quantized(right) or (_is_float(right) and not has_oracle) for right in truth]
@@ -58,7 +56,8 @@ def measure_noise(
         return none
     if not has_oracle and not _are_equal(base, truth):
         return none
-    coarse = _coarse_dtype(source)
+    names = casts()
+    coarse = torch.bfloat16 if "bfloat16" in names else torch.float16 if names else None
     floats = {
         name: value for name, value in inputs.items() if isinstance(value, torch.Tensor) and _is_float(value)
     }
@@ -138,19 +137,19 @@ def _most(tolerance: Tolerance) -> float:
 def noise_of(changes: torch.Tensor, bound: torch.Tensor, tolerance: Tolerance) -> torch.Tensor:
     """Return the noise of each element of a float output, the largest of three estimates: a few calls may miss an element.
 
-    The estimates: its own largest change by rounding; the root mean square of these changes in its row; and its own change by
-    the moves, times the ratio of both changes in the whole output. In row and ratio a change counts up to `MOST_IN_ROW` times
-    `bound`: one element must not hide the errors of the others.
+    The estimates: its own largest change by rounding; the root mean square of these changes in its row, each in units of its own
+    `bound`, so that large elements do not excuse small ones; and its own change by the moves, times the ratio of both changes in
+    the whole output. In row and ratio a change counts up to `MOST_IN_ROW` times `bound`.
     """
     bound = bound.nan_to_num(nan=0.0).to(changes.dtype)
     rounding, response = changes
     kept, kept_response = (torch.minimum(change, MOST_IN_ROW * bound) for change in changes)
-    mean = kept.square().mean(dim=0)
-    row = mean.mean(dim=-1, keepdim=True) if mean.dim() else mean
     units = bound.clamp_min(torch.finfo(bound.dtype).tiny)
+    mean = (kept / units).square().mean(dim=0)
+    row = (mean.mean(dim=-1, keepdim=True) if mean.dim() else mean).sqrt() * bound
     ratio = (kept / units).norm() / (kept_response / units).norm().clamp_min(1e-30)
     own = torch.maximum(rounding.amax(dim=0), ratio.clamp(max=1) * response.square().mean(dim=0).sqrt())
-    return torch.maximum(torch.minimum(own, _most(tolerance) * bound), row.sqrt())
+    return torch.maximum(torch.minimum(own, _most(tolerance) * bound), row)
 
 
 def _changes(
@@ -188,11 +187,6 @@ def _moves(value: torch.Tensor, coarse: torch.dtype | None, generator: torch.Gen
     # float32 enough units that a quotient rounds as if at random.
     most = 64 if value.itemsize >= torch.float32.itemsize else 2
     return unit * eps * drawn.sign() * (drawn.abs() * most).ceil()
-
-
-def _coarse_dtype(source: str) -> torch.dtype | None:
-    names = [match[1] for match in _COARSE.finditer(source)]
-    return None if not names else torch.bfloat16 if any(names) else torch.float16
 
 
 def _is_float(value: torch.Tensor) -> bool:

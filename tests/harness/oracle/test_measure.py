@@ -1,0 +1,183 @@
+"""Protects the measure of right errors: careful arithmetic is right in each dtype, and usual mistakes are wrong."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+
+import pytest
+import torch
+from torch.nn import functional
+
+from harness.worker.oracle.arithmetic import Careful, DrawsNumbers, exactly, widened
+from harness.worker.oracle.comparison.compare import Comparison, compare
+from harness.worker.oracle.comparison.measure import CALLS, Measure, measure_output
+from suites.task import Tolerance
+
+Function = Callable[..., torch.Tensor]
+MEASURED = Tolerance(measured=True)
+
+
+def measured(
+    reference: Function, *inputs: torch.Tensor, dtype: torch.dtype | None = None
+) -> tuple[torch.Tensor, Measure]:
+    """Return the exact values, and their measure for an output of `dtype`, which is that of the inputs by default."""
+    with exactly():
+        truth = reference(*map(widened, inputs))
+    careful = Careful(torch.Generator().manual_seed(0), torch.finfo(inputs[0].dtype).eps)
+    calls = [careful.call(partial(reference, *inputs)) for _ in range(CALLS)]
+    return truth, measure_output(truth, calls, dtype or inputs[0].dtype)
+
+
+def judged(reference: Function, answer: Function, *inputs: torch.Tensor) -> Comparison:
+    """Compare an answer, computed in float32 and rounded once, with a reference."""
+    truth, measure = measured(reference, *inputs)
+    dtype = inputs[0].dtype
+    return compare(
+        answer(*(value.float() for value in inputs)).to(dtype),
+        truth,
+        case="case",
+        output="out",
+        dtype=dtype,
+        tolerance=MEASURED,
+        quantization=None,
+        measure=measure,
+    )
+
+
+def softmax(x: torch.Tensor) -> torch.Tensor:
+    return functional.softmax(x, -1)
+
+
+def softmax_in_blocks(x: torch.Tensor) -> torch.Tensor:
+    largest, total = torch.full_like(x[..., :1], -torch.inf), torch.zeros_like(x[..., :1])
+    for block in x.split(64, -1):
+        new = torch.maximum(largest, block.amax(-1, keepdim=True))
+        total = total * (largest - new).exp() + (block - new).exp().sum(-1, keepdim=True)
+        largest = new
+    return (x - largest).exp() / total
+
+
+def layer_norm(x: torch.Tensor) -> torch.Tensor:
+    return functional.layer_norm(x, x.shape[-1:], eps=1e-5)
+
+
+def layer_norm_by_hand(x: torch.Tensor, *, lost: int = 0, eps: float = 1e-5) -> torch.Tensor:
+    centred = x - x.mean(-1, keepdim=True)
+    variance = centred.square().sum(-1, keepdim=True) / (x.shape[-1] - lost)
+    return centred * torch.rsqrt(variance + eps)
+
+
+def gelu_by_hand(x: torch.Tensor) -> torch.Tensor:
+    return 0.5 * x * (1 + torch.erf(x * 0.5**0.5))
+
+
+def product_in_blocks(a: torch.Tensor, b: torch.Tensor, *, keep: torch.dtype = torch.float32) -> torch.Tensor:
+    total = torch.zeros(a.shape[0], b.shape[1])
+    for start in range(0, a.shape[1], 16):
+        total = (total + a[:, start : start + 16] @ b[start : start + 16]).to(keep).float()
+    return total
+
+
+def attention(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor) -> torch.Tensor:
+    return functional.scaled_dot_product_attention(q, k, v)
+
+
+def attention_by_hand(
+    q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, *, keep: torch.dtype, scale: float = 1.0
+) -> torch.Tensor:
+    scores = q @ k.mT * scale * q.shape[-1] ** -0.5
+    weights = (scores - scores.amax(-1, keepdim=True)).exp()
+    return weights.to(keep).float() @ v / weights.sum(-1, keepdim=True)
+
+
+def drawn(*shapes: tuple[int, ...], dtype: torch.dtype) -> list[torch.Tensor]:
+    generator = torch.Generator().manual_seed(1)
+    return [torch.randn(shape, generator=generator).to(dtype) for shape in shapes]
+
+
+DTYPES = (torch.float32, torch.float16, torch.bfloat16)
+ROWS, MATRICES, HEADS = ((32, 300),), ((32, 512), (512, 32)), ((2, 32, 64),) * 3
+
+
+@pytest.mark.parametrize("dtype", DTYPES, ids=str)
+def test_careful_arithmetic_is_right(dtype: torch.dtype) -> None:
+    rows, matrices, heads = (drawn(*shapes, dtype=dtype) for shapes in (ROWS, MATRICES, HEADS))
+    flash = partial(attention_by_hand, keep=dtype)
+    for reference, answer, inputs in (
+        (softmax, softmax_in_blocks, rows),
+        (softmax, softmax, [rows[0][:1, :1]]),
+        (layer_norm, layer_norm_by_hand, rows),
+        (functional.gelu, gelu_by_hand, rows),
+        (torch.matmul, product_in_blocks, matrices),
+        (attention, flash, heads),
+    ):
+        assert judged(reference, answer, *inputs).mismatch is None, reference
+
+
+@pytest.mark.parametrize("dtype", DTYPES, ids=str)
+def test_mistakes_are_wrong(dtype: torch.dtype) -> None:
+    rows, matrices, heads = (drawn(*shapes, dtype=dtype) for shapes in (ROWS, MATRICES, HEADS))
+    small = [(rows[0].float() * 3e-3).to(dtype)]
+    mistakes: list[tuple[Function, Function, list[torch.Tensor]]] = [
+        (softmax, lambda x: 0.99 * softmax(x), rows),
+        (layer_norm, partial(layer_norm_by_hand, lost=1), rows),
+        (layer_norm, partial(layer_norm_by_hand, eps=0.0), small),
+        (functional.gelu, partial(functional.gelu, approximate="tanh"), rows),
+        (torch.matmul, lambda a, b: a[:, :-1] @ b[:-1], matrices),
+        (attention, partial(attention_by_hand, keep=dtype, scale=1.01), heads),
+    ]
+    if dtype is torch.float16:
+        mistakes.append((torch.matmul, partial(product_in_blocks, keep=torch.float16), matrices))
+        mistakes.append((attention, partial(attention_by_hand, keep=torch.bfloat16), heads))
+    if dtype is torch.float32:
+        mistakes.append((torch.matmul, lambda a, b: a.bfloat16().float() @ b.bfloat16().float(), matrices))
+    for reference, answer, inputs in mistakes:
+        wrong = judged(reference, answer, *inputs).mismatch
+        assert wrong is not None, reference
+        assert "careful arithmetic" in wrong.off
+
+
+def test_one_wrong_element_is_wrong_and_both_numbers_are_said() -> None:
+    (rows,) = drawn((64, 300), dtype=torch.float16)
+
+    def answer(x: torch.Tensor) -> torch.Tensor:
+        right = softmax(x)
+        right[3, 7] *= 1.02
+        return right
+
+    wrong = judged(softmax, answer, rows).mismatch
+    assert wrong is not None
+    assert wrong.index == (3, 7)
+    assert wrong.wrong_share * rows.numel() == 1
+    assert wrong.off.startswith("an element is 2")
+
+
+def test_a_reference_may_convert_write_in_place_and_overflow() -> None:
+    def reference(x: torch.Tensor) -> torch.Tensor:
+        out = torch.zeros(x.shape, dtype=torch.float32)
+        out[:, ::2] = x.float()[:, ::2] * 2
+        out[:, 1::2].add_(x[:, 1::2])
+        return (out * x.pow(2)).to(x.dtype)
+
+    (rows,) = drawn((8, 64), dtype=torch.float16)
+    rows[0, 0] = 1000.0
+    truth, measure = measured(reference, rows)
+    assert truth.dtype is torch.float64
+    assert torch.equal(truth[1:, ::2], 2 * rows[1:, ::2].double() ** 3)
+    assert judged(reference, reference, rows).mismatch is None
+    squares, measure = measured(lambda x: x.pow(2) / x, rows)
+    assert bool(measure.open[0, 0])
+    assert int(measure.open.sum()) == 1
+    assert squares[0, 0] == 1000
+
+
+def test_dropout_has_no_right_answer() -> None:
+    with pytest.raises(DrawsNumbers), exactly():
+        functional.dropout(torch.ones(8), 0.5)
+
+
+def test_a_level_that_changes_between_calls_may_differ_by_one() -> None:
+    x = torch.tensor([0.3, 127 / 3.3 / 2, 2.2, 127 / 3.3])
+    _, measure = measured(lambda x: (x / x.amax() * 127).round().to(torch.int8), x, dtype=torch.int8)
+    assert measure.open.tolist() == [False, True, False, False]
