@@ -128,8 +128,16 @@ class Strength:
         case, truth = call.case.case, call.expected[place]
         output = self._task.outputs_of(case)[place]
         answer = answer.to(torch_dtype(dtype_of(output, case)))
-        noise = partial(call.noise, place)
-        judged = compare_output(self._task, output, call.case, answer, truth, sizes=case.cpu, noise=noise)
+        judged = compare_output(
+            self._task,
+            output,
+            call.case,
+            answer,
+            truth,
+            sizes=case.cpu,
+            noise=partial(call.noise, place),
+            measure=partial(call.measure, place),
+        )
         return judged.mismatch is None
 
 
@@ -137,6 +145,13 @@ def _altered(truth: torch.Tensor) -> Iterator[tuple[str, torch.Tensor]]:
     """Yield wrong answers made from the right one; skip those that its shape makes right."""
     wide = truth.double()
     wide = torch.where(wide.isfinite(), wide, 0.0)
+    if truth.is_floating_point() and bool(wide.any()):
+        yield "the answer times 1.01", truth * 1.01
+        largest = wide.abs() == wide.abs().max()
+        first = largest & (largest.flatten().cumsum(0).view(truth.shape) == 1)
+        yield "the answer with one element off by a tenth", torch.where(first, truth * 1.1, truth)
+    elif truth.dtype in (torch.int8, torch.uint8, torch.int16, torch.int32, torch.int64):
+        yield "the answer and one step more", truth + 1
     if truth.numel() > 1:
         yield "the mean of the answer", wide.mean().expand_as(wide)
     for axis, size in enumerate(truth.shape):
