@@ -21,6 +21,7 @@ from harness.worker.kit import arena, place
 from harness.worker.kit.arena import Value
 from harness.worker.kit.in_place import with_changed_inputs, without_plain
 from harness.worker.oracle.arithmetic import EPS, Careful, exactly
+from harness.worker.oracle.comparison.bounds import overflow
 from harness.worker.oracle.comparison.measure import Measure, measure_output
 from harness.worker.oracle.inputs.distributions import (
     inject_degenerate,
@@ -341,7 +342,7 @@ def unfit(truth: object, dtype: torch.dtype) -> str:
     # Casts of larger values saturate on one device and give NaN on another: the task must choose.
     if dtype.itemsize == 1 and truth.is_floating_point():
         largest = torch.finfo(dtype).max
-        if bool((truth.abs() > largest).any()):
+        if bool((truth.double().abs() >= overflow(dtype)).any()):
             return f"values go beyond {largest:g}, the largest {dtype}; clamp them, and say so in the instruction"
     return ""
 

@@ -16,6 +16,8 @@ from harness.worker.oracle.arithmetic import EPS
 from .bounds import overflow, spacing
 
 CALLS = 8
+CALLS_FOR_LEVELS = 24
+"""For outputs of integers: a value half-way between two levels rounds to either in half of the calls."""
 MOST, MOST_RARE, RARE = 6.0, 24.0, 10_000
 """Largest right error in units of `spread`; and that of one element in so many."""
 MOST_MEAN, FEW = 2.5, 3.5
