@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import functools
+import math
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
 import torch
 from torch.nn.attention import SDPBackend, sdpa_kernel
-from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_flatten, tree_map_only
+
+from harness.worker.kit.operator_mode import OperatorMode
 
 EPS = torch.finfo(torch.float32).eps
 """Careful kernels compute in float32."""
@@ -38,12 +40,12 @@ def exactly() -> Iterator[None]:
         torch.set_default_dtype(before)
 
 
-class _Exact(TorchDispatchMode):
-    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+class _Exact(OperatorMode):  # type: ignore[no-untyped-call]
+    def _run(self, func: Any, name: str, args: Any, named: dict[str, Any]) -> Any:
         if torch.Tag.nondeterministic_seeded in func.tags:
-            raise DrawsNumbers(func.overloadpacket.__name__)
-        args, kwargs = tree_map_only(torch.Tensor, widened, (args, dict(kwargs or {})))
-        return func(*args, **_in_dtype(kwargs, torch.float64))
+            raise DrawsNumbers(name)
+        args, named = tree_map_only(torch.Tensor, widened, (args, named))
+        return func(*args, **_in_dtype(named, torch.float64))
 
 
 def widened(value: torch.Tensor) -> torch.Tensor:
@@ -51,7 +53,7 @@ def widened(value: torch.Tensor) -> torch.Tensor:
     return value.double() if value.is_floating_point() else value
 
 
-class Careful(TorchDispatchMode):
+class Careful(OperatorMode):  # type: ignore[no-untyped-call]
     """Each operator that rounds does so at random, to the dtype that the function gives its result.
 
     Its operands move: those of a product by `operand_eps`, all by `least_eps`, further in a sum of many terms.
@@ -72,14 +74,13 @@ class Careful(TorchDispatchMode):
         with sdpa_kernel(SDPBackend.MATH), self:
             return function()
 
-    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        kwargs = kwargs or {}
+    def _run(self, func: Any, name: str, args: Any, kwargs: dict[str, Any]) -> Any:
         floats = _floats((args, kwargs))
         is_view = any(part.alias_info and not part.alias_info.is_write for part in func._schema.returns)
         if is_view or not floats or not self._is_rounding(func, args, kwargs, floats):
             return func(*args, **kwargs)
         dtype = _result_dtype(func, args, kwargs, floats)
-        eps = self._move(func, floats)
+        eps = self._move(func, name, floats)
         copies: dict[int, tuple[torch.Tensor, torch.Tensor]] = {}
 
         def moved(value: torch.Tensor) -> torch.Tensor:
@@ -120,13 +121,12 @@ class Careful(TorchDispatchMode):
         wide = max((value.dtype for value in _floats((args, kwargs))), key=lambda dtype: dtype.itemsize)
         return func(*args, **_in_dtype(kwargs, wide))
 
-    def _move(self, func: Any, floats: Sequence[torch.Tensor]) -> float:
+    def _move(self, func: Any, name: str, floats: Sequence[torch.Tensor]) -> float:
         if torch.Tag.pointwise in func.tags:
             return self._least_eps
         terms = max(max(value.shape, default=1) for value in floats)
-        eps = EPS * max(1.0, GROWTH * terms**0.5)
-        eps = max(eps, self._least_eps)
-        return max(eps, self._operand_eps) if func.overloadpacket.__name__ in _PRODUCTS else eps
+        eps = max(EPS * max(1.0, GROWTH * math.sqrt(terms)), self._least_eps)
+        return max(eps, self._operand_eps) if name in _PRODUCTS else eps
 
     def _dither(self, like: torch.Tensor) -> torch.Tensor:
         """Return numbers from -0.5 to 0.5."""

@@ -14,7 +14,7 @@ from harness.worker.triton_hooks.launches import handle_compiled_launches
 _TRUNCATED = re.compile(r"truncf.* to .*?(b?)f16\b")
 
 
-class CastWatch(OperatorMode):
+class CastWatch(OperatorMode):  # type: ignore[no-untyped-call]
     """Notes casts of torch while it is on, and of kernels since they were first launched."""
 
     def __init__(self, *, on_gpu: bool) -> None:

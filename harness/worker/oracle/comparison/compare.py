@@ -102,9 +102,9 @@ def compare(
         near = truth.isfinite() & (truth.abs() + bound >= limit)
         right |= wide.isfinite() & truth.isfinite() & (error <= bound)
         right |= near & wide.isinf() & (wide.sign() == truth.sign())
-        measure = "exact" if tolerance == EXACT else "elementwise"
+        kind = "exact" if tolerance == EXACT else "elementwise"
         share = torch.where(finite & (error > 0), error / bound, 0.0)
-        margins = _elementwise(share, finite, right, Margin(case, output, measure, 0.0))
+        margins = _elementwise(share, finite, right, Margin(case, output, kind, 0.0))
         used = float(share.max()) if share.numel() else 0.0
     else:
         metrics = quantization_metrics(wide[finite], reference[finite], dtype)
