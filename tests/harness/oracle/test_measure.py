@@ -5,13 +5,17 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import partial
 
+import msgspec
 import pytest
 import torch
 from torch.nn import functional
 
+from harness.cases.judged_case import JudgedCase
+from harness.worker.oracle.answers import compare_output
 from harness.worker.oracle.arithmetic import Careful, DrawsNumbers, exactly, widened
 from harness.worker.oracle.comparison.compare import Comparison, compare
 from harness.worker.oracle.comparison.measure import CALLS, Measure, measure_output
+from suites import load_suite
 from suites.task import Tolerance
 
 Function = Callable[..., torch.Tensor]
@@ -181,3 +185,29 @@ def test_a_level_that_changes_between_calls_may_differ_by_one() -> None:
     x = torch.tensor([0.3, 127 / 3.3 / 2, 2.2, 127 / 3.3])
     _, measure = measured(lambda x: (x / x.amax() * 127).round().to(torch.int8), x, dtype=torch.int8)
     assert measure.open.tolist() == [False, True, False, False]
+
+
+def test_an_allowance_makes_a_wrong_answer_weak() -> None:
+    (softmax_task,) = [task for task in load_suite("starter") if task.name == "softmax"]
+    case = next(case for case in softmax_task.open_cases if case.dtype == "float16")
+    (rows,) = drawn(*ROWS, dtype=torch.float16)
+    truth, measure = measured(softmax, rows)
+    answer = (0.99 * softmax(rows.float())).half()
+
+    def judge(tolerance: Tolerance) -> Comparison:
+        task = msgspec.structs.replace(softmax_task, tolerances={"float16": tolerance})
+        return compare_output(
+            task,
+            msgspec.structs.replace(task.outputs[0], tolerances={}),
+            JudgedCase(case),
+            answer,
+            truth,
+            sizes={},
+            noise=lambda: None,
+            measure=lambda **_: measure,
+        )
+
+    assert judge(MEASURED).mismatch is not None
+    allowed = judge(Tolerance(measured=True, rtol=1.1e-2))
+    assert allowed.mismatch is None
+    assert allowed.weak.startswith("the task allows rtol 0.011: 1 % off; careful arithmetic is 0.0")
