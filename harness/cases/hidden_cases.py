@@ -330,7 +330,7 @@ class _Maker:
         special = is_floating and Allowance.SPECIAL_VALUES in self._task.allows
         kinds: tuple[RowKind, ...] = ()
         if is_floating and Allowance.DEGENERATE_ROWS in self._task.allows and elements >= CROWD:
-            # A measured task has the rows that tell a dropped `eps` in every case.
+            # A measured task has a row that shows a dropped `eps` in every such case.
             least = (RowKind.TINY,) * self._task.is_measured
             if rows == 1:
                 kinds = least or (RowKind.OUTWEIGHED,)

@@ -77,7 +77,7 @@ def lost(error: Exception) -> str:
 
 
 def by_order(run: Run, error: ErrorReport) -> ErrorReport:
-    """Word the error of a race: the call is right with programs in order, and `error` tells how it is wrong in another order."""
+    """Word the error of a race: the call is right with programs in order, and `error` says how it is wrong in another order."""
     message = (
         f"case {run.case.name}: a launch gives another answer when its programs run in another order; on a device "
         "they run in any order and at once: use a second launch for work that needs the results of other programs, and let no "

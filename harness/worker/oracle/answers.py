@@ -37,7 +37,7 @@ class Answers:
         self._first: dict[tuple[str, int], bytes] = {}
         """The first right answer, by case and place of the pool."""
         self.weak: dict[str, Finding] = {}
-        """By output, how far it is off if only an allowance of the task or TF32 makes it right."""
+        """Findings by output, for outputs that only an allowance of the task or TF32 makes right."""
         self.elements = 0
         self.calls = 0
 

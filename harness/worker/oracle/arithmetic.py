@@ -86,10 +86,7 @@ class Careful(OperatorMode):  # type: ignore[no-untyped-call]
         def moved(value: torch.Tensor) -> torch.Tensor:
             if not value.is_floating_point():
                 return value
-            wide = value.to(
-                torch.promote_types(torch.float32, value.dtype if value.itemsize > 1 else torch.float32),
-                copy=True,
-            )
+            wide = value.to(torch.float64 if value.dtype is torch.float64 else torch.float32, copy=True)
             copies[id(value)] = (value, wide)
             return wide.mul_(1 + eps * self._dither(wide))
 
@@ -149,11 +146,9 @@ class Careful(OperatorMode):  # type: ignore[no-untyped-call]
 
 def _written(func: Any, args: Any, kwargs: Any) -> list[torch.Tensor]:
     """Return the tensors that an operator writes in place."""
-    named = zip(func._schema.arguments, args, strict=False)
-    given = [(part, value) for part, value in named]
-    given += [(part, kwargs[part.name]) for part in func._schema.arguments if part.name in kwargs]
-    marked = [value for part, value in given if part.alias_info and part.alias_info.is_write]
-    return _floats(marked)
+    parts = func._schema.arguments
+    pairs = [*zip(parts, args, strict=False), *((part, kwargs.get(part.name)) for part in parts)]
+    return _floats([value for part, value in pairs if part.alias_info and part.alias_info.is_write])
 
 
 def _result_dtype(func: Any, args: Any, kwargs: Any, floats: Sequence[torch.Tensor]) -> torch.dtype:
@@ -165,9 +160,9 @@ def _result_dtype(func: Any, args: Any, kwargs: Any, floats: Sequence[torch.Tens
 
 
 def _in_dtype(kwargs: dict[str, Any], dtype: torch.dtype) -> dict[str, Any]:
-    """Return the keyword arguments with `dtype` in place of another floating-point one."""
-    given = kwargs.get("dtype")
-    is_float = isinstance(given, torch.dtype) and given.is_floating_point
+    """Return the keyword arguments; a floating-point `dtype` among them is replaced."""
+    asked = kwargs.get("dtype")
+    is_float = isinstance(asked, torch.dtype) and asked.is_floating_point
     return {**kwargs, "dtype": dtype} if is_float else kwargs
 
 

@@ -90,10 +90,10 @@ def measure_output(truth: torch.Tensor, calls: Sequence[torch.Tensor], dtype: to
     biases = [bias_of(rounded, truth[finite])]
     for call in calls:
         error = call.double() - truth
-        known = error.isfinite() & finite
-        squares += torch.where(known, error, 0.0).square()
-        counts += known
-        biases.append(bias_of(error[known], truth[known]))
+        both = error.isfinite() & finite
+        squares += torch.where(both, error, 0.0).square()
+        counts += both
+        biases.append(bias_of(error[both], truth[both]))
     rounding = _ROUNDING * spacing(truth, dtype)
     spread = (rounding.square() + squares / counts.clamp(min=1)).sqrt()
     spread = spread * APPROXIMATE if dtype.itemsize >= torch.float32.itemsize else spread
