@@ -21,6 +21,7 @@ from .evidence import FirstCallSeen, OutputSeen
 from .shapes import Dim
 from .sizes import CASE_DTYPE, Design
 
+_RESERVED = {"make_inputs", "oracle", "torch", "strided"}
 _DOT = re.compile(r"\btl\.dot(_scaled)?\(|\blanguage\.dot")
 
 
@@ -46,10 +47,16 @@ class Reference:
     """Models may read `text`."""
 
     def module(self, entry: Function) -> str:
-        """Text that defines a function `reference` with the entry point's signature."""
+        """Text that defines a function `oracle` with the entry point's signature."""
+        self.check_name()
         signature = entry.signature.removeprefix(entry.name)
-        call = f"def reference{signature}:\n    return {self.call(self.parameters)}\n"
+        call = f"def oracle{signature}:\n    return {self.call(self.parameters)}\n"
         return "\n\n\n".join(part for part in ("\n".join(self.imports), self.text, call) if part)
+
+    def check_name(self) -> None:
+        """Raise `BadKernelFile` if the modules that are made around it have another function of its name."""
+        if self.name in _RESERVED:
+            raise BadKernelFile(f"the reference cannot be called {self.name}; give it another name")
 
     def call(self, arguments: Sequence[str]) -> str:
         """Return the text of a call with the texts of the arguments."""

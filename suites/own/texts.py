@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from suites.dtypes import BY_TARGET, is_exact
-from suites.errors import BadKernelFile
 from suites.source.python_source import parse_literal
 from suites.task import Axis
 
@@ -15,7 +14,6 @@ from .draft import Draft
 from .shapes import Dim, Scalar, TensorShape
 from .sizes import CASE_DTYPE, Design
 
-_RESERVED = {"make_inputs", "oracle", "torch", "strided"}
 _STRIDED = '''\
 def strided(values, *strides):
     """Return the values with these strides, in elements. Elements between them are 0."""
@@ -100,8 +98,7 @@ def _drawn(tensor: TensorShape) -> str:
 def problem_text(draft: Draft) -> str:
     """Return `problem.py`: the inputs and the oracle."""
     reference = draft.reference
-    if reference.name in _RESERVED:
-        raise BadKernelFile(f"the reference cannot be called {reference.name}; give it another name")
+    reference.check_name()
     if reference.is_kernel:
         make_inputs = inputs_text(draft.design, draft.entry.parameters)
         return _joined([reference.text, make_inputs, _oracle(draft)])

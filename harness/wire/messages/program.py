@@ -93,7 +93,7 @@ class FirstCall(msgspec.Struct, frozen=True, tag="first_call"):
     """Parameters of the entry point, in order."""
     target: str
     reference: str = ""
-    """Text that defines `reference`, a function with the entry point's parameters; empty if there is none."""
+    """Text that defines `oracle`, a function with the entry point's parameters; empty if there is none."""
 
 
 class ReadInputs(msgspec.Struct, frozen=True, tag="read_inputs"):

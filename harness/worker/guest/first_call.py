@@ -116,7 +116,7 @@ def _call_reference(request: FirstCall, make: Callable[[], Inputs], scratch: Pat
     if not request.reference:
         return None
     try:
-        function = vars(_imported(scratch / "reference.py", request.reference))["reference"]
+        function = vars(_imported(scratch / "reference.py", request.reference))["oracle"]
         calls = []
         for _ in range(2):
             inputs = make()

@@ -88,7 +88,9 @@ def test_parameters_by_name_are_judged_and_those_behind_an_unplain_default_are_n
     assert entry.example == "x=8192x4096:fp16, scale=1"
     assert entry.left_out == ("dtype=torch.float16", "y=None", "kind=torch.half")
     reference = Reference("ref", "ref in norm.py", (), "", ("x", "scale"), by_name=("scale",))
-    assert "def reference(x, eps=1e-06, *, scale):\n    return ref(x, scale=scale)" in reference.module(entry)
+    assert "def oracle(x, eps=1e-06, *, scale):\n    return ref(x, scale=scale)" in reference.module(entry)
+    same_name = Reference("reference", "norm.py", (), "def reference(x): ...", ("x",))
+    assert same_name.module(entry).count("def reference(") == 1
     with pytest.raises(BadKernelFile, match="norm has `/` among its parameters"):
         KernelFile(Path("norm.py"), "def norm(x, /): ...").find_entry("norm")
 
