@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import tomllib
 from pathlib import Path
 
 import msgspec
@@ -49,8 +48,8 @@ def read_task(folder: Path, *, suite: str) -> Task:
 
 def _decode(file: Path) -> Task:
     try:
-        raw = tomllib.loads(file.read_text(encoding="utf-8"))
-    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+        raw = msgspec.toml.decode(file.read_bytes())
+    except (OSError, UnicodeDecodeError, msgspec.DecodeError) as error:
         raise BadTask(file, "", f"cannot be read: {error}") from error
     for key in _FILLED_IN:
         if key in raw:

@@ -18,7 +18,6 @@ from __future__ import annotations
 import json
 import os
 import tempfile
-import tomllib
 from pathlib import Path
 
 import msgspec
@@ -148,8 +147,8 @@ def _added(registry: Path) -> _Registry:
     except (OSError, UnicodeDecodeError) as error:
         raise BadSuite(f"{registry} cannot be read: {error}") from error
     try:
-        decoded = msgspec.convert(tomllib.loads(text), _Registry, strict=True)
-    except (tomllib.TOMLDecodeError, msgspec.ValidationError) as error:
+        decoded = msgspec.toml.decode(text, type=_Registry)
+    except msgspec.DecodeError as error:
         raise BadSuite(f"{registry} is not valid: {error}; fix or remove it") from error
     for name in (*decoded.suites, *decoded.clones):
         if name in _RESERVED or not NAME.fullmatch(name):

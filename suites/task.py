@@ -3,24 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from enum import StrEnum
 from pathlib import Path
 from typing import NamedTuple
 
 import msgspec
 
+from suites.text_enum import TextEnum
+
 from .errors import UnknownCase
 from .source.package import Package, PackageView
 
 
-class Distribution(StrEnum):
+class Distribution(TextEnum):
     """Distribution of the random values of a case."""
 
     STANDARD = "standard"
     OUTLIER = "outlier"
 
 
-class Allowance(StrEnum):
+class Allowance(TextEnum):
     """Kinds of inputs beyond dense, finite ones. Hidden cases use the kinds that the task allows."""
 
     OFFSET = "offset"

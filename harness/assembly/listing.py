@@ -5,14 +5,14 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from enum import StrEnum
 from itertools import chain
 from typing import NamedTuple
 
 from harness.wire.results.code_counts import CodeCounts
+from suites.text_enum import TextEnum
 
 
-class Kind(StrEnum):
+class Kind(TextEnum):
     """The kinds of instruction that a listing has; any other instruction is `OTHER`."""
 
     LOAD = "load"

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from enum import StrEnum
 
 from suites.task import Case
+from suites.text_enum import TextEnum
 
 
-class RowKind(StrEnum):
+class RowKind(TextEnum):
     """Kinds of degenerate row; `distributions.py` makes them.
 
     They find kernels that plain rows do not: without a guard for zeros, without a maximum, with a variance in one pass, with
@@ -28,7 +28,7 @@ FAR = (RowKind.FAR_BELOW, RowKind.FAR_ABOVE)
 """Kinds that `problem.py` leaves out if the task's oracle has no finite answer for them."""
 
 
-class Layout(StrEnum):
+class Layout(TextEnum):
     """How the elements of tensor inputs lie in their storages."""
 
     DENSE = "dense"

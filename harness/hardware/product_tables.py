@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import tomllib
 from pathlib import Path
 from typing import Any
 
@@ -33,7 +32,7 @@ _UNITS: dict[str, tuple[str, float]] = {
 
 def read_products(file: Path) -> tuple[Product, ...]:
     """Return the products of one table, in its order; `msgspec.ValidationError` if the table has a wrong or unknown key."""
-    table = tomllib.loads(file.read_text(encoding="utf-8"))
+    table = msgspec.toml.decode(file.read_bytes())
     return tuple(_product(row, table["defaults"]) for row in table["product"])
 
 

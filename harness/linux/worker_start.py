@@ -19,8 +19,12 @@ from pathlib import Path
 from typing import Any
 
 PACKAGES = "WAVEDECK_PACKAGES"
-NEEDED = {"msgspec": "msgspec", "numpy": "numpy", "ml_dtypes": "ml_dtypes", "elftools": "pyelftools"}
+NEEDED = {
+    "msgspec": "msgspec", "numpy": "numpy", "ml_dtypes": "ml_dtypes", "elftools": "pyelftools", "tomli": "tomli",
+}  # fmt: skip
 """Modules that the judge's processes import besides torch and triton, with the distributions that have them."""
+_SINCE_3_11 = "tomli"
+"""Python 3.11 and newer have this module in their standard library, as `tomllib`."""
 _ROOMS = ("harness", "suites")
 _ROOT = Path(__file__).resolve().parents[2]
 
@@ -59,6 +63,8 @@ def _installed() -> dict[str, Any]:
     versions = {name: version(name) or "" for name in ("torch", "triton") if importlib.util.find_spec(name)}
     broken = {}
     for name in NEEDED:
+        if name == _SINCE_3_11 and sys.version_info >= (3, 11):
+            continue
         try:
             importlib.import_module(name)
         except ModuleNotFoundError as error:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Callable
-from enum import StrEnum
 from functools import partial
 from typing import NamedTuple
 
@@ -21,6 +20,7 @@ from harness.wire.messages.program import Compare, Compared, ComparisonRule, Ran
 from suites.public.syntax.separator import SEPARATOR, split_file
 from suites.public.task import PublicTask, SuiteKind
 from suites.source.python_source import parse_python
+from suites.text_enum import TextEnum
 
 from .errors import NoReport
 from .recorder import helpers_of
@@ -30,7 +30,7 @@ _KERNEL_NAME = "kernel_function"
 """KernelBench-X also accepts this name for the task's own."""
 
 
-class OriginalOutcome(StrEnum):
+class OriginalOutcome(TextEnum):
     """Result by a benchmark's own definition."""
 
     PASSES = "passes"

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from enum import StrEnum
 from pathlib import Path
 from typing import Any
 
@@ -22,12 +21,13 @@ from suites.loader import baseline_source
 from suites.public.recorded import text_digest
 from suites.public.task import PublicTask, ReferenceKind
 from suites.task import Task
+from suites.text_enum import TextEnum
 
 from .errors import NotRecorded
 from .recorder import SEED, find_or_record
 
 
-class Result(StrEnum):
+class Result(TextEnum):
     """Result of one reference."""
 
     CORRECT = "correct"

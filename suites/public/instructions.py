@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from enum import StrEnum
-
 from suites.public.task import EntryKind, PublicTask
+from suites.text_enum import TextEnum
 
 _RESIZED = (
     "Sizes are smaller than above, odd in some calls, and inputs may be drawn by `torch.randn`. Make no assumption about "
@@ -12,7 +11,7 @@ _RESIZED = (
 )
 
 
-class Instruction(StrEnum):
+class Instruction(TextEnum):
     """Which of two instructions a suite gives, where it has both."""
 
     SIMPLE = "simple"

@@ -6,15 +6,15 @@ reference, records the calls of the entry points, and judges a candidate on the 
 
 from __future__ import annotations
 
-from enum import StrEnum
 from pathlib import Path
 
 import msgspec
 
 from suites.task import QuantizationTolerance, Tolerance
+from suites.text_enum import TextEnum
 
 
-class SuiteKind(StrEnum):
+class SuiteKind(TextEnum):
     """Formats of public benchmarks; a clone's files decide its kind."""
 
     TRITONBENCH_REVISED = "tritonbench-revised"
@@ -32,7 +32,7 @@ class SuiteKind(StrEnum):
     TRITONPARSE = "tritonparse"
 
 
-class ReferenceKind(StrEnum):
+class ReferenceKind(TextEnum):
     """Kinds of reference."""
 
     TRITON = "triton"
@@ -43,7 +43,7 @@ class ReferenceKind(StrEnum):
     """A class `Model(nn.Module)`: the oracle. A candidate defines `ModelNew`."""
 
 
-class TestForm(StrEnum):
+class TestForm(TextEnum):
     """How a test calls the entry points."""
 
     __test__ = False  # pytest must not collect the class
@@ -61,7 +61,7 @@ class TestForm(StrEnum):
     prepares inputs and calls the entry points. Integers above 8 are sizes, and the judge makes them smaller."""
 
 
-class EntryKind(StrEnum):
+class EntryKind(TextEnum):
     """Kinds of names that the test calls."""
 
     FUNCTION = "function"
@@ -73,7 +73,7 @@ class EntryKind(StrEnum):
     """A module-level name that is called but assigned: `attention = _Attention.apply`."""
 
 
-class Issue(StrEnum):
+class Issue(TextEnum):
     """Known issues of a task; `ISSUES` has a sentence for each."""
 
     WEAK_ORACLE = "weak-oracle"

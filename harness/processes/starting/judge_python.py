@@ -19,7 +19,7 @@ from harness.linux import worker_start
 from harness.linux.process_environment import worker_environment
 from harness.wire.errors import BadPython, JudgeExtraMissing
 
-OLDEST_PYTHON, OLDEST_TRITON = (3, 11), (3, 6)
+OLDEST_PYTHON, OLDEST_TRITON = (3, 10), (3, 4)
 _START_S = 60.0
 _WHICH = (
     "import sys, sysconfig; "
@@ -82,7 +82,8 @@ def find_python(path: str, packages: Path) -> JudgePython:
     if not all(part.isdecimal() for part in number.split(".")) or "." not in number:
         raise BadPython(f"--python {path}: this program is no Python")
     if _numbers(number) < OLDEST_PYTHON:
-        raise BadPython(f"--python {path}: the judge needs Python 3.11 or newer, and this is {number}")
+        oldest = ".".join(map(str, OLDEST_PYTHON))
+        raise BadPython(f"--python {path}: the judge needs Python {oldest} or newer, and this is {number}")
     extra = packages / f"python{major_minor}"
     same = interface == sysconfig.get_config_var("SOABI")
     interpreter = JudgePython(python, (*(_own_folders() if same else ()), str(extra)))

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from enum import StrEnum
-
 import msgspec
 
 from harness.cases.call_plan import Plan
@@ -11,6 +9,7 @@ from harness.wire.limits import TimeLimits
 from harness.wire.results.evaluation import ErrorReport, Fact, Finding, Layer, Margin, Weakness
 from harness.wire.results.served_calls import BatchRows
 from suites.task import Case, Task
+from suites.text_enum import TextEnum
 
 from .guest import Alive, CaseTraffic
 
@@ -119,7 +118,7 @@ class FirstCaseRight(msgspec.Struct, frozen=True, tag="first_case_right"):
     """The first case matches the oracle, and no access missed its tensor."""
 
 
-class Failure(StrEnum):
+class Failure(TextEnum):
     """A failure of one of the candidate's processes. The engine knows how the process ended, and decides what it means."""
 
     GUEST_ENDED = "guest_ended"

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import re
-from enum import StrEnum
 
 import msgspec
+
+from suites.text_enum import TextEnum
 
 from .code_counts import CodeCounts
 from .latency import DeviceState, Latency, RoughTime
@@ -22,7 +23,7 @@ _MANY_TIMES = 1e6
 """A larger error in units of the tolerance says no more: the tolerance of a tiny value is tiny."""
 
 
-class Verdict(StrEnum):
+class Verdict(TextEnum):
     """The judge's verdict."""
 
     CORRECT = "correct"
@@ -355,7 +356,7 @@ class Layer(msgspec.Struct, frozen=True):
     why: str = ""
 
 
-class Basis(StrEnum):
+class Basis(TextEnum):
     """Why a fact is believed."""
 
     PROOF = "proof"

@@ -5,12 +5,12 @@
 
 from __future__ import annotations
 
-from enum import StrEnum
-
 import msgspec
 
+from suites.text_enum import TextEnum
 
-class Outcome(StrEnum):
+
+class Outcome(TextEnum):
     """The conclusion that an interval allows about two kernels."""
 
     FASTER = "faster"
@@ -20,7 +20,7 @@ class Outcome(StrEnum):
     """Both sides are near an empty kernel's time on this device; there is no ratio."""
 
 
-class Method(StrEnum):
+class Method(TextEnum):
     """How the calls of both sides were timed."""
 
     GRAPH = "graph"
@@ -29,7 +29,7 @@ class Method(StrEnum):
     """Each call between two events, which add some microseconds to it."""
 
 
-class Bound(StrEnum):
+class Bound(TextEnum):
     """How a ratio relates to the true speedup.
 
     The clock adds an empty kernel's time to both sides. If only one side is short, that pulls the ratio towards 1.

@@ -1,6 +1,6 @@
 """Runs candidates in Triton's interpreter on the CPU and counts what their kernels do.
 
-Only the modules of this folder touch the interpreter's internals (Triton 3.6 and 3.7). The process must set
+Only the modules of this folder touch the interpreter's internals (Triton 3.4 to 3.7). The process must set
 `TRITON_INTERPRET=1` before it imports triton.
 """
 
@@ -21,7 +21,7 @@ from harness.worker.interpreter.semantics import (
     reductions,
 )
 from harness.worker.interpreter.tapes import programs
-from harness.worker.triton_hooks import stub_driver
+from harness.worker.triton_hooks import older_interpreter, stub_driver
 from harness.worker.triton_hooks.autotuning import Mode, policy
 
 from .observing import UnsupportedHere, observe
@@ -37,6 +37,7 @@ def prepare(target: Target) -> None:
     """
     if not triton.knobs.runtime.interpret:
         raise RuntimeError("TRITON_INTERPRET=1 must be set before triton is imported")
+    older_interpreter.install()
     stub_driver.install(target)
     # A device is silent about overflow and invalid values; numpy would print warnings into the candidate's output.
     np.seterr(all="ignore")

@@ -8,12 +8,12 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Callable
-from enum import StrEnum
 from functools import partial
 
 import msgspec
 
 from suites.source.python_source import parse_python
+from suites.text_enum import TextEnum
 
 MOST_TIMED_BYTES = 192 << 20
 """Bound for the call for timing: inputs, outputs, and the parameters that a recording holds."""
@@ -29,7 +29,7 @@ _BATCH = re.compile(r"batch")
 _FACTORS = (2, 3, 5, 7)
 
 
-class Odd(StrEnum):
+class Odd(TextEnum):
     """Which sizes become odd, so that no block divides them."""
 
     NONE = "none"
