@@ -51,6 +51,8 @@ class Verification(msgspec.Struct, frozen=True, kw_only=True):
     whole: bool = False
     """True if every check ran to its end."""
     checks: tuple[CheckResult, ...] = ()
+    graph_nodes: int | None = None
+    """The largest number of calls in a graph whose times can be trusted; 0 if no graph can; `None` if this was not measured."""
 
     @property
     def verified(self) -> bool:
@@ -116,10 +118,22 @@ def read_verifications(home: Home) -> list[Verification]:
 
 def standing_of(home: Home, *, host: str, kind: str, provenance: Provenance) -> str:
     """Return what sessions carry for GPUs of this product and driver on this host: `verified on this node, 2026-11-26`."""
+    verifications = _whole_runs(home, host, provenance)
+    return verifications[-1].outcome if verifications else unverified_words(kind)
+
+
+def graph_nodes_of(home: Home, *, host: str, provenance: Provenance) -> int | None:
+    """Return the newest `graph_nodes` for GPUs of this product and driver on this host; `None` if it was never measured."""
+    measured = [run.graph_nodes for run in _whole_runs(home, host, provenance) if run.graph_nodes is not None]
+    return measured[-1] if measured else None
+
+
+def _whole_runs(home: Home, host: str, provenance: Provenance) -> list[Verification]:
+    """The whole verifications of a product and driver on a host, oldest first."""
     wanted = host, provenance.product, provenance.driver
-    outcome = unverified_words(kind)
-    for verification in read_verifications(home):
-        gpu = verification.provenance
-        if verification.whole and (verification.host, gpu.product, gpu.driver) == wanted:
-            outcome = verification.outcome
-    return outcome
+    return [
+        verification
+        for verification in read_verifications(home)
+        for gpu in (verification.provenance,)
+        if verification.whole and (verification.host, gpu.product, gpu.driver) == wanted
+    ]

@@ -10,6 +10,7 @@ import time
 from collections.abc import Mapping, Sequence
 from contextlib import closing
 from pathlib import Path
+from typing import Any
 
 import msgspec
 
@@ -59,7 +60,13 @@ def read_rocpd(passes: Sequence[Path]) -> list[KernelProfile]:
     return [_launch(dispatch) for dispatch in first]
 
 
-def _dispatches(file: Path) -> list[_Dispatch]:
+def read_durations(file: Path, name: str) -> list[float]:
+    """Return the microseconds of each launch of the kernels whose name contains `name`. Raises `ProfileFailed`."""
+    return [row["duration"] / 1e3 for row in _read(file)[0] if name in row["name"]]
+
+
+def _read(file: Path) -> tuple[list[dict[str, Any]], dict[int, dict[str, float]]]:
+    """Return the launches in their order, and the counters of each by its dispatch."""
     try:
         with closing(sqlite3.connect(f"file:{file}?mode=ro", uri=True)) as database:
             database.row_factory = sqlite3.Row
@@ -71,6 +78,11 @@ def _dispatches(file: Path) -> list[_Dispatch]:
             rows = [dict(row) for row in database.execute(_KERNELS)]
     except sqlite3.Error as error:
         raise ProfileFailed(f"{file.name} is no rocpd database that can be read: {error}") from error
+    return rows, counters
+
+
+def _dispatches(file: Path) -> list[_Dispatch]:
+    rows, counters = _read(file)
     marks = [number for number, row in enumerate(rows) if MARK in row["name"]]
     if len(marks) < 2:
         raise ProfileFailed(f"{file.name} has no launches between two marks")

@@ -123,7 +123,7 @@ class _Run:
         self._triton = pool.software.triton
         self._device = slot.device
         self._folder = folder
-        self._environment = _environment(pool.python.environment, slot.device)
+        self._environment = one_gpu_environment(pool.python.environment, slot.device)
 
     async def draw(self, task: Task, case: Case, seed: int) -> None:
         """Draw the inputs into the folder, in a process without foreign code."""
@@ -284,8 +284,8 @@ def _case(task: Task, name: str) -> Case:
     return cases[name]
 
 
-def _environment(shared: Mapping[str, str], device: Device) -> dict[str, str]:
-    """The judge's variables, with one GPU visible."""
+def one_gpu_environment(shared: Mapping[str, str], device: Device) -> dict[str, str]:
+    """Return the judge's variables, with one GPU visible."""
     lists = {name for names in VISIBILITY_VARIABLES.values() for name in names}
     variable, _, value = device.visibility.partition("=")
     kept = {name: text for name, text in shared.items() if name not in lists}

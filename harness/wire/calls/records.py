@@ -5,7 +5,7 @@ A record comes from the guest, so nothing in it is trusted; only the outputs of 
 
 from __future__ import annotations
 
-from typing import TypeAlias
+from typing import TypeAlias, Union
 
 import msgspec
 
@@ -92,10 +92,10 @@ class Address(msgspec.Struct, frozen=True, tag="address"):
     offset_bytes: int
 
 
-Value: TypeAlias = (
-    "bool | int | float | str | View | Dtype | Constant | Items | Constexpr | Language | Function"
-    " | Descriptor | Reinterpreted | Address | None"
-)
+Value: TypeAlias = Union[
+    bool, int, float, str, "View", "Dtype", "Constant", "Items", "Constexpr", "Language", "Function", "Descriptor",
+    "Reinterpreted", "Address", None,
+]  # fmt: skip
 """Everything that an argument can be; `Items` and `Constexpr` hold values themselves."""
 
 

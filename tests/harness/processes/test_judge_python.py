@@ -52,13 +52,13 @@ def test_program_that_is_no_python_or_too_old_is_refused(tmp_path: Path) -> None
     assert "no Python" in refusal(program(tmp_path / "hello", "echo hello"), tmp_path)
     assert "no Python" in refusal(program(tmp_path / "fails", "exit 5"), tmp_path)
     old = program(tmp_path / "old", "printf '3.9.2 cpython-39'")
-    assert "needs Python 3.11 or newer, and this is 3.9.2" in refusal(old, tmp_path)
+    assert "needs Python 3.10 or newer, and this is 3.9.2" in refusal(old, tmp_path)
 
 
 def test_torch_and_triton_are_never_those_of_wavedeck(python: Path, tmp_path: Path) -> None:
     assert "torch and triton not installed there" in refusal(python, tmp_path)
-    install(python, torch="2.9.0", triton="3.4.0")
-    assert "needs Triton 3.6 or newer, and this is 3.4.0" in refusal(python, tmp_path)
+    install(python, torch="2.6.0", triton="3.3.1")
+    assert "needs Triton 3.4 or newer, and this is 3.3.1" in refusal(python, tmp_path)
 
 
 @pytest.mark.judge

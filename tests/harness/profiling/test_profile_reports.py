@@ -9,10 +9,11 @@ import msgspec
 import pytest
 
 from harness.profiling.bottleneck import profile_words, roofline_words
+from harness.profiling.clock_comparison import by_length
 from harness.profiling.hatchet import read_hatchet
 from harness.profiling.launches import ProfileFailed, merge_launches
 from harness.profiling.ncu_report import METRICS, read_ncu
-from harness.profiling.rocpd import PASSES, read_rocpd
+from harness.profiling.rocpd import PASSES, read_durations, read_rocpd
 from harness.profiling.tools import NCU, PROTON, Tool, explain_failure, find_tool, refusal
 from harness.wire.messages.profiled import MARK, SCOPE
 from harness.wire.results.kernel_profile import KernelProfile
@@ -73,6 +74,15 @@ def test_rocpd_gives_the_launches_between_the_marks_with_the_counters_of_all_pas
         vector=0.2, stalls={"any cause": 0.6}, conflicts=0.03, registers=80,
     )  # fmt: skip
     assert (second.name, second.us, second.read_bytes) == ("second", 1.0, None)
+
+
+def test_rocpd_gives_the_lengths_that_a_trial_launched_after_its_calibration(tmp_path: Path) -> None:
+    """Unverified on AMD: the database is written after the documented schema."""
+    spins = [400_000, 400_000, *(ns for ns in (5_000, 50_000) for _ in range(21))]
+    file = write_rocpd(tmp_path / "trial.db", [("add", 900, {}), *(("spin_kernel", ns, {}) for ns in spins)])
+    assert by_length(read_durations(file, "spin_kernel"), 2) == (5.0, 50.0)
+    with pytest.raises(ProfileFailed, match="shows 0 of the kernels"):
+        by_length(read_durations(file, "other"), 2)
 
 
 def test_pass_with_other_launches_is_left_out(tmp_path: Path) -> None:

@@ -25,12 +25,19 @@ from harness import (
 )
 from harness.node.discovery import CPU
 from harness.node.telemetry.samples import StateReport
+from harness.profiling.clock_comparison import ClockTrial
 from harness.wire.results.latency import Outcome, Window
 from harness.wire.results.provenance import Provenance
 from sessions import Home, Recorder, fold
 from sessions import events as ev
 from sessions.journal.journal import read_journal
-from sessions.verifications import CheckResult, VerificationFile, read_verifications, standing_of
+from sessions.verifications import (
+    CheckResult,
+    VerificationFile,
+    graph_nodes_of,
+    read_verifications,
+    standing_of,
+)
 from suites import Task, load_suite, load_task
 from tests.support.command_line import Shell
 from tests.support.judge.evaluations import correct, failed
@@ -47,6 +54,10 @@ KNOWN = Provenance(product="MI300X", driver="6.12.12", firmware="022", max_clock
 STATE = DeviceState(clock_mhz=2100, power_w=140.0, hotspot_c=41.0, memory_total_bytes=1 << 37)
 WINDOW = Window("amdsmi", 0.1, clock_mhz=2050, power_w=500.0, hotspot_c=55.0)
 HOST = socket.gethostname()
+CLOCKS = ClockTrial(
+    events_us=(8.0, 13.0, 23.0, 53.0, 103.0), graph_us=(5.5, 10.5, 20.6, 50.5, 100.8), nodes=64,
+    processes_us=(10.0, 10.02, 9.98),
+)  # fmt: skip
 
 
 class ScriptedSubject:
@@ -63,6 +74,8 @@ class ScriptedSubject:
         self.hangs_in = ""
         """A check in which judging never ends."""
         self.hung = asyncio.Event()
+        self.clocks = CLOCKS
+        self.graph_nodes: int | None = None
         self._tasks = load_suite("starter")
 
     @property
@@ -79,6 +92,9 @@ class ScriptedSubject:
 
     async def compute(self, device: Device) -> str:
         return ""
+
+    async def compare_clocks(self, device: Device) -> ClockTrial:
+        return self.clocks
 
     async def judge(self, name: str, source: str, task: Task, *, seed: int = 1, on: str = "") -> Evaluation:
         if self.hangs_in and name.startswith(self.hangs_in):
@@ -140,6 +156,30 @@ async def test_outcome_holds_for_one_product_driver_and_host(home: Home) -> None
     assert standing(home, provenance=newer) == "unverified on AMD"
     assert standing_of(home, host="elsewhere", kind="hip", provenance=KNOWN) == "unverified on AMD"
     assert standing(home, "cuda", Provenance(product="H100")) == "not verified on this node"
+
+
+async def test_clock_that_is_trusted_is_kept_for_later_sessions(home: Home) -> None:
+    assert graph_nodes_of(home, host=HOST, provenance=KNOWN) is None
+    _, results = await verified(ScriptedSubject(), home)
+    assert results["clocks"].words == (
+        "graphs of up to 64 calls are trusted; graph over events: slope 1.003, constant -2.5 us; "
+        "3 processes differ by 0.20% (standard deviation)"
+    )
+    assert graph_nodes_of(home, host=HOST, provenance=KNOWN) == 64
+
+
+async def test_profiler_decides_between_graph_and_events(home: Home) -> None:
+    subject = ScriptedSubject()
+    device_us = (5.0, 10.0, 20.0, 50.0, 100.0)
+    stretched = tuple(1.05 * us for us in device_us)
+    subject.clocks = msgspec.structs.replace(CLOCKS, profiler_us=device_us, graph_us=stretched)
+    _, results = await verified(subject, home)
+    assert results["clocks"].passed, "events agree with the profiler"
+    assert results["clocks"].words.startswith("events are trusted")
+    assert graph_nodes_of(home, host=HOST, provenance=KNOWN) == 0
+    subject.clocks = msgspec.structs.replace(subject.clocks, events_us=stretched)
+    _, results = await verified(subject, home)
+    assert not results["clocks"].passed
 
 
 async def test_failing_checks_do_not_end_the_others(home: Home) -> None:

@@ -16,6 +16,7 @@ import msgspec
 
 from harness import Evaluation, Latency, Verdict
 from harness.failures import first_failure
+from harness.profiling.clock_comparison import LENGTHS_US, agrees, line
 from harness.wire.results.latency import Bound
 from sessions.state.speed import speed_of
 from suites import Task, baseline_source
@@ -227,6 +228,36 @@ async def read_counters(subject: Subject) -> Found:
     )
 
 
+async def compare_clocks(subject: Subject) -> Found:
+    """The clocks of the first GPU, and how far processes differ."""
+    trial = await subject.compare_clocks(subject.devices[0])
+    subject.graph_nodes = trial.graph_nodes
+    clocks = {"events": trial.events_us, "graph": trial.graph_us, "rocprofv3": trial.profiler_us}
+    figures: dict[str, float | str | None] = {
+        f"{name} {length} us": us
+        for name, times in clocks.items()
+        for length, us in zip(LENGTHS_US, times, strict=False)
+    }
+    figures |= {f"process {number} us": us for number, us in enumerate(trial.processes_us, start=1)}
+    figures |= {"largest graph": trial.nodes, "trusted graph": trial.graph_nodes}
+    trusted = f"graphs of up to {trial.graph_nodes} calls" if trial.graph_nodes else "events"
+    words = [f"{trusted} are trusted"]
+    for name, by, compared in (
+        ("graph over events", trial.events_us, trial.graph_us),
+        ("graph over rocprofv3", trial.profiler_us, trial.graph_us),
+        ("events over rocprofv3", trial.profiler_us, trial.events_us),
+    ):
+        if fitted := line(by, compared):
+            slope, constant_us = fitted
+            words.append(f"{name}: slope {slope:.3f}, constant {constant_us:+.1f} us")
+    if len(trial.processes_us) > 1:
+        spread = statistics.stdev(trial.processes_us) / statistics.fmean(trial.processes_us)
+        figures["processes differ"] = spread
+        words.append(f"{len(trial.processes_us)} processes differ by {spread:.2%} (standard deviation)")
+    passed = trial.graph_nodes > 0 or agrees(trial.profiler_us, trial.events_us)
+    return Found(passed, "; ".join((*words, *trial.notes)), figures)
+
+
 async def look_at_sandbox(subject: Subject) -> Found:
     """The layers around a process that has a GPU. `doctor` warns of layers that this system lacks; they do not count here."""
     layers = [
@@ -320,6 +351,7 @@ CHECKS: Sequence[Check] = (
     Check("driver", "asks the driver for its version, clock, power, temperature and memory", ask_driver),
     Check("start", "starts the judge: torch and triton load, and processes fork", start),
     Check("contexts", "gives new processes a GPU context and has them compute", make_contexts),
+    Check("clocks", "compares events, graphs and rocprofv3, and one kernel in 20 processes", compare_clocks),
     Check("honest", "judges the starter baselines at GPU sizes: all are correct", judge_baselines),
     Check("itself", "compares each baseline with itself: the ratio is 1", compare_with_itself),
     Check("tapes", "plays the launches of each baseline in a process without its source", play_tapes),

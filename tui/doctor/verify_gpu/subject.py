@@ -11,6 +11,7 @@ from harness.hardware.recognition import describe_device
 from harness.node.telemetry.samples import StateReport
 from harness.node.telemetry.watcher import ask_once
 from harness.processes.gpus.quarantine import ServerProbe
+from harness.profiling.clock_comparison import ClockTrial, compare_clocks
 from harness.stages.modes import Attempt
 from harness.wire.results.provenance import Provenance
 from suites import Task, load_suite
@@ -30,6 +31,8 @@ class Subject:
         """Without software until `start` has returned."""
         self.evaluations: dict[str, Evaluation] = {}
         """All evaluations so far, by name."""
+        self.graph_nodes: int | None = None
+        """See `Verification`; set by the check `clocks`."""
         self._tasks = tuple(load_suite("starter"))
         self._stack = AsyncExitStack()
         self._open: DevicePool | None = None
@@ -57,6 +60,10 @@ class Subject:
     async def compute(self, device: Device) -> str:
         """Compute in a new process with a context on the GPU; return what is wrong, or an empty string."""
         return await ServerProbe(self._pool.compiling)(device)
+
+    async def compare_clocks(self, device: Device) -> ClockTrial:
+        """Return the times of kernels of known lengths by each clock of the GPU."""
+        return await compare_clocks(self._pool, device)
 
     async def judge(
         self, name: str, source: str, task: Task, *, seed: int = SEED, on: str = ""

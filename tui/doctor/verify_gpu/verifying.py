@@ -72,6 +72,7 @@ async def verify(
             checks=tuple(results),
             whole=len(results) == len(CHECKS) and all(done.passed is not None for done in results),
             evaluations=subject.evaluations,
+            graph_nodes=subject.graph_nodes,
         )
         await asyncio.to_thread(write_verification, path, verification)
     return verification
