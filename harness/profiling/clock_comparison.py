@@ -18,7 +18,7 @@ import msgspec
 
 from harness.linux.worker_start import command
 from harness.processes.pool import DevicePool
-from harness.processes.starting.judge_python import OUR_PYTHON
+from harness.processes.starting.judge_python import JudgePython
 from harness.wire.device import Device
 
 from .launches import ProfileFailed
@@ -70,21 +70,53 @@ def agrees(measured_by: Sequence[float], compared: Sequence[float]) -> bool:
     return fitted is not None and abs(fitted[0] - 1) <= SLOPE_WITHIN
 
 
+class _Trials:
+    """Runs trials on one GPU, each in a process of its own."""
+
+    def __init__(self, python: JudgePython, device: Device) -> None:
+        self._python = python
+        self._environment = one_gpu_environment(python.environment, device)
+
+    async def run(
+        self, how: str, numbers: Sequence[int], under: Sequence[str] = ()
+    ) -> dict[str, list[float]]:
+        """Return what a trial measured; `under` is the command of a profiler. Raises `ProfileFailed`."""
+        process = await asyncio.create_subprocess_exec(
+            *under, *command(_TRIAL, how, *map(str, numbers), python=self._python.path), env=self._environment,
+            stdin=asyncio.subprocess.DEVNULL, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.PIPE,
+        )  # fmt: skip
+        try:
+            async with asyncio.timeout(TRIAL_S):
+                printed, complaint = await process.communicate()
+        except TimeoutError:
+            raise ProfileFailed(f"no times within {TRIAL_S:.0f} s") from None
+        finally:
+            if process.returncode is None:
+                process.kill()
+                await process.wait()
+        try:
+            # A profiler prints lines of its own.
+            return msgspec.json.decode(printed[printed.rindex(b"{") :], type=dict[str, list[float]])
+        except (ValueError, msgspec.DecodeError):
+            words = complaint.decode(errors="replace").strip().rpartition("\n")[2]
+            raise ProfileFailed(words or f"it ended with status {process.returncode}") from None
+
+
 async def compare_clocks(pool: DevicePool, device: Device) -> ClockTrial:
     """Try the clocks of a GPU, which is held alone. Raises `ProfileFailed` if not even events give times."""
     async with pool.slot(on=device.name) as slot, pool.leases.timing(slot):
-        environment = one_gpu_environment(OUR_PYTHON.environment, device)
-        first = await _run(environment, "events", LENGTHS_US)
+        trials = _Trials(pool.python, device)
+        first = await trials.run("events", LENGTHS_US)
         cycles = [round(count) for count in first["cycles"]]
         notes: list[str] = []
-        graph_us, nodes = await _largest_graph(environment, cycles, notes)
+        graph_us, nodes = await _largest_graph(trials, cycles, notes)
         profiler_us: tuple[float, ...] = ()
         if device.kind == "hip":
             try:
-                profiler_us = await _profile(environment, cycles)
+                profiler_us = await _profile(trials, cycles)
             except ProfileFailed as error:
                 notes.append(str(error))
-        processes = [await _run(environment, "process", ()) for _ in range(PROCESSES)]
+        processes = [await trials.run("process", ()) for _ in range(PROCESSES)]
     return ClockTrial(
         events_us=tuple(first["us"]), graph_us=graph_us, profiler_us=profiler_us, nodes=nodes,
         processes_us=tuple(process["us"][0] for process in processes), notes=tuple(notes),
@@ -92,13 +124,13 @@ async def compare_clocks(pool: DevicePool, device: Device) -> ClockTrial:
 
 
 async def _largest_graph(
-    environment: dict[str, str], cycles: Sequence[int], notes: list[str]
+    trials: _Trials, cycles: Sequence[int], notes: list[str]
 ) -> tuple[tuple[float, ...], int]:
     times: tuple[float, ...] = ()
     largest = 0
     for nodes in NODES:
         try:
-            trial = await _run(environment, "graph", (nodes, *cycles))
+            trial = await trials.run("graph", (nodes, *cycles))
         except ProfileFailed as error:
             notes.append(f"graph of {nodes} nodes: {error}")
             break
@@ -111,13 +143,13 @@ async def _largest_graph(
     return times, largest
 
 
-async def _profile(environment: dict[str, str], cycles: Sequence[int]) -> tuple[float, ...]:
+async def _profile(trials: _Trials, cycles: Sequence[int]) -> tuple[float, ...]:
     """Return the median time of each length by rocprofv3. Unverified on AMD."""
     tool = find_tool("hip", os.environ.get("PATH", ""))
     folder = Path(tempfile.mkdtemp(prefix="wavedeck-clocks-"))
     options = ["--kernel-trace", "--output-format", "rocpd", "--output-directory", str(folder)]
     try:
-        await _run(environment, "profiled", cycles, (tool.program, *options, "--"))
+        await trials.run("profiled", cycles, (tool.program, *options, "--"))
         files = await asyncio.to_thread(lambda: sorted(folder.rglob("*.db")))
         if not files:
             raise ProfileFailed(f"{ROCPROF} {tool.version} wrote no database")
@@ -134,28 +166,3 @@ def by_length(durations_us: Sequence[float], lengths: int) -> tuple[float, ...]:
     if not samples:
         raise ProfileFailed(f"{ROCPROF} shows {len(durations_us)} of the kernels that were launched")
     return tuple(statistics.median(last[at : at + samples]) for at in range(0, len(last), samples))
-
-
-async def _run(
-    environment: dict[str, str], how: str, numbers: Sequence[int], under: Sequence[str] = ()
-) -> dict[str, list[float]]:
-    """Run a trial in a process and return its times. Raises `ProfileFailed`."""
-    process = await asyncio.create_subprocess_exec(
-        *under, *command(_TRIAL, how, *map(str, numbers)), env=environment,
-        stdin=asyncio.subprocess.DEVNULL, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.PIPE,
-    )  # fmt: skip
-    try:
-        async with asyncio.timeout(TRIAL_S):
-            printed, complaint = await process.communicate()
-    except TimeoutError:
-        raise ProfileFailed(f"no times within {TRIAL_S:.0f} s") from None
-    finally:
-        if process.returncode is None:
-            process.kill()
-            await process.wait()
-    try:
-        # A profiler prints lines of its own.
-        return msgspec.json.decode(printed[printed.rindex(b"{") :], type=dict[str, list[float]])
-    except (ValueError, msgspec.DecodeError):
-        words = complaint.decode(errors="replace").strip().rpartition("\n")[2]
-        raise ProfileFailed(words or f"it ended with status {process.returncode}") from None

@@ -9,7 +9,7 @@ import click
 from engine.keys import environment_with_keys
 from harness.cluster.choice import is_cluster
 from sessions.home import home_from
-from tui.commands.options import json_option
+from tui.commands.options import json_option, judge_python, python_option
 from tui.diagnostics import Complaint, ExitCode, one_line
 from tui.doctor.cluster_checks import examine_cluster
 from tui.doctor.doctor_findings import page, tally
@@ -38,8 +38,11 @@ from tui.print.plain import emit, emit_json
     help="GPUs of --verify-gpu, as idle, all or 0,1. [idle] With ray or ray:ADDRESS, instead: check each node of a cluster.",
     default=None,
 )
+@python_option
 @json_option
-def doctor_command(*, repair: bool, verifies: bool, device: str | None, as_json: bool) -> ExitCode:
+def doctor_command(
+    *, repair: bool, verifies: bool, device: str | None, python: str, as_json: bool
+) -> ExitCode:
     """Check what this machine can run: GPUs, judge, sandbox, keys, store, terminal.
 
     Exits with 0 whatever it finds; with --repair, 3 if a damage is left; with --verify-gpu, 1 if a GPU is not verified.
@@ -50,12 +53,14 @@ def doctor_command(*, repair: bool, verifies: bool, device: str | None, as_json:
     cluster = device.split(",") if device is not None and is_cluster(device.split(",")) else []
     if device is not None and bool(cluster) == verifies:
         raise Complaint("--device needs --verify-gpu, but --device ray stands without it")
+    if python and not verifies:
+        raise Complaint("--python needs --verify-gpu")
     if repair:
         return repair_store()
     if verifies:
         from tui.doctor.verify_gpu.command import verify_gpus
 
-        return verify_gpus(device or "idle", as_json=as_json)
+        return verify_gpus(device or "idle", judge_python(python), as_json=as_json)
     examined = examine_cluster(cluster) if cluster else examine(environment_with_keys())
     if as_json:
         emit_json({"schema": 1, "sections": list(examined)})

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 
 from harness import Device
 from harness.node.selection import select_devices
+from harness.processes.starting.judge_python import JudgePython
 from sessions.home import home_from
 from sessions.verifications import CheckResult, VerificationFile, verification_path
 from tui.diagnostics import Complaint, ExitCode
@@ -22,9 +23,9 @@ WORDS = {True: "ok", False: "FAILED", None: "-"}
 NAME_CELLS = max(len(check.name) for check in CHECKS)
 
 
-def verify_gpus(named: str, *, as_json: bool) -> ExitCode:
+def verify_gpus(named: str, python: JudgePython, *, as_json: bool) -> ExitCode:
     """Verify the named GPUs, a product after another, and print the outcome of each; 1 if one is not verified."""
-    subjects = by_product(gpus_of(named))
+    subjects = by_product(gpus_of(named), python)
     verifications: list[VerificationFile] = []
     home = home_from(os.environ)
     home.ensure()

@@ -11,6 +11,7 @@ from harness.hardware.recognition import describe_device
 from harness.node.telemetry.samples import StateReport
 from harness.node.telemetry.watcher import ask_once
 from harness.processes.gpus.quarantine import ServerProbe
+from harness.processes.starting.judge_python import JudgePython
 from harness.profiling.clock_comparison import ClockTrial, compare_clocks
 from harness.stages.modes import Attempt
 from harness.wire.results.provenance import Provenance
@@ -25,7 +26,7 @@ class Subject:
     Every method may raise `HarnessError`.
     """
 
-    def __init__(self, devices: Sequence[Device], provenance: Provenance) -> None:
+    def __init__(self, devices: Sequence[Device], provenance: Provenance, python: JudgePython) -> None:
         self.devices = devices
         self.provenance = provenance
         """Without software until `start` has returned."""
@@ -34,6 +35,7 @@ class Subject:
         self.graph_nodes: int | None = None
         """See `Verification`; set by the check `clocks`."""
         self._tasks = tuple(load_suite("starter"))
+        self._python = python
         self._stack = AsyncExitStack()
         self._open: DevicePool | None = None
 
@@ -53,7 +55,7 @@ class Subject:
 
     async def start(self) -> None:
         """Start the judge. The methods below need it."""
-        pool = DevicePool([device.name for device in self.devices], tasks=self._tasks)
+        pool = DevicePool([device.name for device in self.devices], tasks=self._tasks, python=self._python)
         self._open = await self._stack.enter_async_context(pool)
         self.provenance = await pool.provenance(self.devices[0])
 
@@ -81,7 +83,7 @@ class Subject:
         await self._stack.aclose()
 
 
-def by_product(devices: Iterable[Device]) -> list[Subject]:
+def by_product(devices: Iterable[Device], python: JudgePython) -> list[Subject]:
     """Return a subject for each product and driver. Asks the driver about each GPU."""
     groups: dict[tuple[str, str, str], list[Device]] = {}
     provenances: dict[tuple[str, str, str], Provenance] = {}
@@ -91,4 +93,4 @@ def by_product(devices: Iterable[Device]) -> list[Subject]:
         key = provenance.product, provenance.partition, provenance.driver
         groups.setdefault(key, []).append(device)
         provenances.setdefault(key, provenance)
-    return [Subject(group, provenances[key]) for key, group in groups.items()]
+    return [Subject(group, provenances[key], python) for key, group in groups.items()]
