@@ -30,7 +30,7 @@ GROUP = "__grp__"
 """Prefix of the file that lists all files of a kernel; without it Triton compiles again."""
 LIBRARY = ".so"
 SUFFIXES = frozenset(("json", "source", "ttir", "ttgir", "llir", "ptx", "cubin", "amdgcn", "hsaco"))
-"""Suffixes of a kernel's files, NVIDIA and AMD (Triton 3.6 and 3.7)."""
+"""Suffixes of a kernel's files, NVIDIA and AMD (Triton 3.5 to 3.7)."""
 MADE_S = 0
 """Date of every file that is written."""
 _FOLDER_NAME = re.compile(r"[A-Z2-7]{52}")

@@ -19,7 +19,7 @@ from harness.linux import worker_start
 from harness.linux.process_environment import worker_environment
 from harness.wire.errors import BadPython, JudgeExtraMissing
 
-OLDEST_PYTHON, OLDEST_TRITON = (3, 10), (3, 4)
+OLDEST_PYTHON, OLDEST_TRITON = (3, 10), (3, 5)
 _START_S = 60.0
 _WHICH = (
     "import sys, sysconfig; "

@@ -1,6 +1,6 @@
 """Runs candidates in Triton's interpreter on the CPU and counts what their kernels do.
 
-Only the modules of this folder touch the interpreter's internals (Triton 3.4 to 3.7). The process must set
+Only the modules of this folder touch the interpreter's internals (Triton 3.5 to 3.7). The process must set
 `TRITON_INTERPRET=1` before it imports triton.
 """
 

@@ -13,9 +13,8 @@ from typing import Any
 import torch
 import triton
 from triton.compiler.compiler import CompiledKernel
-from triton.runtime import jit
 from triton.runtime.interpreter import InterpretedFunction
-from triton.runtime.jit import JITFunction, KernelParam
+from triton.runtime.jit import ConstexprFunction, JITFunction, KernelParam
 
 
 @dataclasses.dataclass(slots=True)
@@ -132,7 +131,7 @@ def parameters_of(kernel: Any) -> Iterator[KernelParam]:
 
 def computes_constants(function: Any) -> bool:
     """Whether a function of a kernel was made by `@triton.constexpr_function`."""
-    return isinstance(function, getattr(jit, "ConstexprFunction", ()))  # Triton 3.4 makes a builtin
+    return isinstance(function, ConstexprFunction)
 
 
 def jit_function(value: Any) -> Any:

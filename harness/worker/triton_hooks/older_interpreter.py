@@ -1,4 +1,4 @@
-"""Gives the interpreter of Triton 3.4 and 3.5 the parts of 3.6 that the modules of `interpreter/` build on."""
+"""Gives the interpreter of Triton 3.5 the parts of 3.6 that the modules of `interpreter/` build on."""
 
 from __future__ import annotations
 
@@ -43,12 +43,6 @@ def install() -> None:
     _report_patches()
     _launch_by_run()
     _narrow_results()
-    if not hasattr(interpreter.InterpreterBuilder, "create_unsplat"):  # Triton 3.4
-        interpreter.InterpreterBuilder.create_unsplat = _unsplat
-
-
-def _unsplat(_builder: Any, block: Any) -> Any:
-    return interpreter.TensorHandle(block.data.reshape(-1)[:1], block.dtype.scalar)
 
 
 def _report_patches() -> None:
@@ -68,7 +62,7 @@ def _report_patches() -> None:
 
 
 def _launch_by_run() -> None:
-    """Let launches reach the method `run` of the class. These versions make a `run` in each kernel, which `[grid]` bypasses."""
+    """Let launches reach the method `run` of the class. Triton 3.5 makes a `run` in each kernel, which `[grid]` bypasses."""
     kernel_class = interpreter.InterpretedFunction
     begin = kernel_class.__init__
 

@@ -1,6 +1,6 @@
-"""Differences between the supported versions of Triton, 3.4 to 3.7.
+"""Differences between the supported versions of Triton, 3.5 to 3.7.
 
-The module `older_interpreter` has those of 3.4 and 3.5 in the interpreter.
+The module `older_interpreter` has those of 3.5 in the interpreter.
 
 | what | 3.6 | 3.7 | where it matters |
 | --- | --- | --- | --- |

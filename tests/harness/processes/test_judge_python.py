@@ -57,8 +57,8 @@ def test_program_that_is_no_python_or_too_old_is_refused(tmp_path: Path) -> None
 
 def test_torch_and_triton_are_never_those_of_wavedeck(python: Path, tmp_path: Path) -> None:
     assert "torch and triton not installed there" in refusal(python, tmp_path)
-    install(python, torch="2.6.0", triton="3.3.1")
-    assert "needs Triton 3.4 or newer, and this is 3.3.1" in refusal(python, tmp_path)
+    install(python, torch="2.8.0", triton="3.4.0")
+    assert "needs Triton 3.5 or newer, and this is 3.4.0" in refusal(python, tmp_path)
 
 
 @pytest.mark.judge
