@@ -8,7 +8,8 @@ from types import ModuleType
 from typing import Any
 
 import torch
-from triton import KernelInterface
+
+from harness.worker.triton_hooks.launches import KERNELS
 
 from .call_log import CallLog
 from .expressions import CannotExpress
@@ -20,7 +21,7 @@ _META = "meta"
 def wrap(log: CallLog, module: ModuleType, name: str) -> Any:
     """Return the object that replaces the reference's entry point `name` in the test."""
     entry = getattr(module, name)
-    if isinstance(entry, KernelInterface):
+    if isinstance(entry, KERNELS):
         return _Launches(log, name, entry)
     if not isinstance(entry, type):
         return _recorded(log, name, entry)

@@ -19,14 +19,14 @@ import msgspec
 import numpy as np
 import torch
 import triton.language as tl
-from triton import KernelInterface, TensorWrapper
+from triton import TensorWrapper
 from triton.tools.tensor_descriptor import TensorDescriptor
 
 from harness.wire.calls import records
 from harness.wire.calls.records import Function, FunctionNotes, Language, Value, View
 from harness.worker.interpreter.semantics import constants
 from harness.worker.triton_hooks.launch_options import is_option
-from harness.worker.triton_hooks.launches import Launch, computes_constants
+from harness.worker.triton_hooks.launches import KERNELS, Launch, computes_constants
 from harness.worker.triton_hooks.versions import rounds_to_tf32
 
 MODULES = ("triton", "math")
@@ -213,7 +213,7 @@ def _encode_language(value: Any, function_of: FunctionOf) -> Value:
                 return Language(module="triton.language", member=name)
         raise CannotEncode(f"the type {value}")
     inner = value
-    while isinstance(inner, KernelInterface) and isinstance(getattr(inner, "fn", None), KernelInterface):
+    while isinstance(inner, KERNELS) and isinstance(getattr(inner, "fn", None), KERNELS):
         inner = inner.fn
     source = inner.fn if hasattr(inner, "fn") else inner
     module, name = getattr(source, "__module__", "") or "", getattr(source, "__name__", "")
@@ -223,7 +223,7 @@ def _encode_language(value: Any, function_of: FunctionOf) -> Value:
             # A library that was loaded a second time has functions of its own.
             if member is value or (member is not None and place.startswith("triton.language.extra.")):
                 return Language(module=place, member=name)
-    if isinstance(inner, KernelInterface) or computes_constants(inner):
+    if isinstance(inner, KERNELS) or computes_constants(inner):
         return function_of(inner)
     raise CannotEncode(f"a value of the type {type(value).__name__}")
 

@@ -16,6 +16,9 @@ from triton.compiler.compiler import CompiledKernel
 from triton.runtime.interpreter import InterpretedFunction
 from triton.runtime.jit import ConstexprFunction, JITFunction, KernelParam
 
+KERNELS = (triton.KernelInterface, InterpretedFunction)
+"""Types of kernels. In Triton 3.5 the interpreter's kernels are no `KernelInterface`."""
+
 
 @dataclasses.dataclass(slots=True)
 class Launch:

@@ -43,6 +43,7 @@ def install() -> None:
     _report_patches()
     _launch_by_run()
     _narrow_results()
+    interpreter.TensorDescHandle.validate = _validate_descriptor
 
 
 def _report_patches() -> None:
@@ -103,3 +104,13 @@ def _narrow_results() -> None:
             handle.data = handle.data.astype(interpreter._get_np_dtype(handle.dtype))
 
     handle_class.__init__ = init
+
+
+def _validate_descriptor(descriptor: Any) -> None:
+    """As in later versions: 3.5 wants strides of 16 elements where the device wants 16 bytes."""
+    itemsize = descriptor.base.dtype.element_ty.primitive_bitwidth // 8
+    *strides, last = (stride.data.item() for stride in descriptor.strides)
+    assert descriptor.base.data.item() % 16 == 0, "base must be 16-byte aligned"
+    assert descriptor.ndim == len(descriptor.strides) == len(descriptor.block_shape) >= 1
+    assert all(stride * itemsize % 16 == 0 for stride in strides), "stride must be 16-byte aligned"
+    assert last == 1, "last dim must be contiguous"
