@@ -52,7 +52,7 @@ class Verification(msgspec.Struct, frozen=True, kw_only=True):
     """True if every check ran to its end."""
     checks: tuple[CheckResult, ...] = ()
     graph_nodes: int | None = None
-    """The largest number of calls in a graph whose times can be trusted; 0 if no graph can; `None` if this was not measured."""
+    """The largest graph with times to trust, in calls; 0 if there is none, `None` if this was not measured."""
 
     @property
     def verified(self) -> bool:

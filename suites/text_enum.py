@@ -9,4 +9,3 @@ class TextEnum(str, Enum):  # noqa: UP042
     """Members are texts, also where they are formatted. `enum.StrEnum` is missing in Python 3.10, which may run the judge."""
 
     __str__ = str.__str__
-    __format__ = str.__format__

@@ -42,7 +42,7 @@ class ClockTrial(msgspec.Struct, frozen=True, kw_only=True):
 
     events_us: tuple[float, ...] = ()
     graph_us: tuple[float, ...] = ()
-    """By the largest graph that worked."""
+    """The times of the largest graph that worked."""
     profiler_us: tuple[float, ...] = ()
     processes_us: tuple[float, ...] = ()
     """One kernel in several processes."""
@@ -53,7 +53,7 @@ class ClockTrial(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def graph_nodes(self) -> int:
-        """The largest size of a graph whose times can be trusted: the profiler's slope decides, else that of events."""
+        """The largest size of a graph with times to trust. The slope over the profiler's times decides, else over those of events."""
         return self.nodes if agrees(self.profiler_us or self.events_us, self.graph_us) else 0
 
 
@@ -61,7 +61,8 @@ def line(measured_by: Sequence[float], compared: Sequence[float]) -> tuple[float
     """Return slope and constant (us) of the compared times over the others; `None` without times of both."""
     if not measured_by or len(measured_by) != len(compared):
         return None
-    return tuple(statistics.linear_regression(measured_by, compared))
+    fitted = statistics.linear_regression(measured_by, compared)
+    return fitted.slope, fitted.intercept
 
 
 def agrees(measured_by: Sequence[float], compared: Sequence[float]) -> bool:

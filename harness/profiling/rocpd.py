@@ -61,7 +61,7 @@ def read_rocpd(passes: Sequence[Path]) -> list[KernelProfile]:
 
 
 def read_durations(file: Path, name: str) -> list[float]:
-    """Return the microseconds of each launch of the kernels whose name contains `name`. Raises `ProfileFailed`."""
+    """Return the microseconds of each launch of a kernel with `name` in its name. Raises `ProfileFailed`."""
     return [row["duration"] / 1e3 for row in _read(file)[0] if name in row["name"]]
 
 

@@ -107,7 +107,7 @@ def _narrow_results() -> None:
 
 
 def _validate_descriptor(descriptor: Any) -> None:
-    """As in later versions: 3.5 wants strides of 16 elements where the device wants 16 bytes."""
+    """Check a descriptor as later versions do. Triton 3.5 wants strides of 16 elements, where the device wants 16 bytes."""
     itemsize = descriptor.base.dtype.element_ty.primitive_bitwidth // 8
     *strides, last = (stride.data.item() for stride in descriptor.strides)
     assert descriptor.base.data.item() % 16 == 0, "base must be 16-byte aligned"
