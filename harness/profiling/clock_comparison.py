@@ -53,7 +53,7 @@ class ClockTrial(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def graph_nodes(self) -> int:
-        """The largest size of a graph with times to trust. The slope over the profiler's times decides, else over those of events."""
+        """The largest graph with times to trust: their slope over the profiler's times decides, else over those of events."""
         return self.nodes if agrees(self.profiler_us or self.events_us, self.graph_us) else 0
 
 
