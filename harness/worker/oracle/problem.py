@@ -222,7 +222,12 @@ class Problem:
         careful = Careful(place.generator(0), max(eps, default=EPS), max(least_eps, EPS))
         answers = [careful.call(lambda: self._outputs(case, inputs)) for _ in range(calls)]
         return tuple(
-            measure_output(truth, [answer[number] for answer in answers], torch_dtype(dtype_of(output, case)))
+            measure_output(
+                truth,
+                [answer[number] for answer in answers],
+                torch_dtype(dtype_of(output, case)),
+                operand_eps=least_eps,
+            )
             for number, (output, truth) in enumerate(zip(self._task.outputs_of(case), truths, strict=True))
         )
 

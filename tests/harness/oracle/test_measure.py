@@ -12,7 +12,7 @@ from torch.nn import functional
 
 from harness.cases.judged_case import JudgedCase
 from harness.worker.oracle.answers import compare_output
-from harness.worker.oracle.arithmetic import Careful, DrawsNumbers, exactly, widened
+from harness.worker.oracle.arithmetic import EPS, TF32_EPS, Careful, DrawsNumbers, exactly, widened
 from harness.worker.oracle.comparison.compare import Comparison, compare
 from harness.worker.oracle.comparison.measure import CALLS, Measure, measure_output
 from suites import load_suite
@@ -211,3 +211,20 @@ def test_an_allowance_makes_a_wrong_answer_weak() -> None:
     allowed = judge(Tolerance(measured=True, rtol=1.1e-2))
     assert allowed.mismatch is None
     assert allowed.weak.startswith("the task allows rtol 0.011: 1 % off; careful arithmetic is 0.0")
+
+
+def cut(value: torch.Tensor) -> torch.Tensor:
+    """Return float32 values as a matrix unit takes them in TF32: without their last 13 bits."""
+    return (value.contiguous().view(torch.int32) & -(1 << 13)).view(torch.float32)
+
+
+def test_product_of_operands_that_are_cut_to_tf32_is_right_by_the_measure_of_tf32_alone() -> None:
+    a, b = (torch.randn(64, 512, generator=torch.Generator().manual_seed(seed)) for seed in (1, 2))
+    truth = a.double() @ b.double().mT
+    got = cut(a) @ cut(b).mT
+    for eps, is_right in ((0.0, False), (TF32_EPS, True)):
+        careful = Careful(torch.Generator().manual_seed(0), EPS, max(eps, EPS))
+        calls = [careful.call(lambda: a @ b.mT) for _ in range(CALLS)]
+        measure = measure_output(truth, calls, torch.float32, operand_eps=eps)
+        shares = measure.shares(got.double() - truth, truth, torch.ones_like(truth, dtype=torch.bool))
+        assert (max(shares.values()) <= 1) is is_right, shares
