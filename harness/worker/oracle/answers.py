@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 
@@ -15,7 +15,7 @@ from harness.worker.oracle import integrity
 from harness.worker.oracle.arithmetic import TF32_EPS
 from harness.worker.oracle.comparison import bounds, mismatch_wording
 from harness.worker.oracle.comparison.compare import Comparison, compare
-from harness.worker.oracle.comparison.measure import CALLS, CALLS_FOR_LEVELS, Measure
+from harness.worker.oracle.comparison.measure import CALLS, CALLS_FOR_LEVELS, MORE_CALLS, Measure
 from harness.worker.oracle.comparison.mismatch_wording import CaseError
 from suites.task import Output, QuantizationTolerance, Task, Tolerance
 from suites.tolerances import allowance_words, dtype_of, tolerance_of
@@ -162,8 +162,8 @@ def compare_output(
         inputs=inputs,
     )
     if measure is not None and task.is_measured:
-        calls = CALLS if got.is_floating_point() else CALLS_FOR_LEVELS
-        return _compare_by_measure(compare_here, partial(measure, calls=calls), tolerance, tf32=tf32)
+        calls = (CALLS, MORE_CALLS) if got.is_floating_point() else (CALLS_FOR_LEVELS,)
+        return _compare_by_measure(compare_here, measure, calls, tolerance, tf32=tf32)
     compared = compare_here()
     if compared.mismatch is None or not compared.is_near(tolerance, quantization):
         return compared
@@ -174,16 +174,21 @@ def compare_output(
 def _compare_by_measure(
     compare_here: Callable[..., Comparison],
     measure: Callable[..., Measure],
+    calls: Sequence[int],
     tolerance: Tolerance,
     *,
     tf32: bool,
 ) -> Comparison:
-    """Compare with the measure alone; with TF32 or the task's allowance, what is right then is weak."""
+    """Compare with the measure alone; with TF32 or the task's allowance, what is right then is weak.
+
+    `calls`: numbers of careful calls; the next number is taken if the output is wrong by the measure of the one before.
+    """
     alone = Tolerance(measured=True)
     # Without calls the measure is narrower, and what it accepts needs none.
     compared = compare_here(tolerance=alone, measure=measure(calls=0))
-    if compared.mismatch is not None:
-        compared = compare_here(tolerance=alone, measure=measure())
+    for count in calls:
+        if compared.mismatch is not None:
+            compared = compare_here(tolerance=alone, measure=measure(calls=count))
     wrong = compared.mismatch
     if wrong is None or not wrong.off:
         return compared
@@ -191,7 +196,7 @@ def _compare_by_measure(
     if tolerance != alone:
         words[f"the task allows {allowance_words(tolerance)}"] = tolerance, 0.0
     for why, (allowed, eps) in words.items():
-        weak = compare_here(tolerance=allowed, measure=measure(least_eps=eps))
+        weak = compare_here(tolerance=allowed, measure=measure(calls=calls[0], least_eps=eps))
         if weak.mismatch is None:
             return replace(weak, weak=f"{why}: {wrong.off}")
     return compared

@@ -16,10 +16,12 @@ from harness.worker.oracle.arithmetic import EPS
 from .bounds import overflow, spacing
 
 CALLS = 8
+MORE_CALLS = 32
+"""With eight calls the spread of one element in a few thousand comes out at half its size."""
 CALLS_FOR_LEVELS = 24
 """For outputs of integers: a value half-way between two levels rounds to either in half of the calls."""
-MOST, MOST_RARE, RARE = 6.0, 24.0, 10_000
-"""Largest right error in units of `spread`; and that of one element in so many."""
+MOST, MOST_RARE, RARE, FEWEST_RARE = 6.0, 24.0, 10_000, 100
+"""Largest right error in units of `spread`; that of one element in so many, and of one of fewer elements down to the last."""
 MOST_MEAN, FEW = 2.5, 3.5
 """Largest right root mean square of these units; n elements may have FEW / sqrt(n) more."""
 MOST_BIAS, MOST_BIAS_SINGLE = 0.15, 8.0
@@ -49,7 +51,7 @@ class Measure:
         if not bool(at.any()):
             return {}
         errors, truths, units = error[at], truth[at], error[at].abs() / self.spread[at]
-        rare = units.numel() // RARE
+        rare = max(units.numel() // RARE, int(units.numel() >= FEWEST_RARE))
         worst = units.topk(rare + 1).values
         return {
             "elementwise": max(float(worst[-1]) / MOST, float(worst[0]) / MOST_RARE * bool(rare)),
