@@ -11,7 +11,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
 
 import msgspec
 
@@ -38,8 +37,6 @@ class RecordedReply(msgspec.Struct, frozen=True):
     stop_reason: str = ""
     usage: Usage = Usage()
     seconds: float | None = None
-    turn: tuple[dict[str, Any], ...] = ()
-    """See `CallFinished`."""
 
 
 class ChainEntry(msgspec.Struct, frozen=True):
@@ -87,10 +84,6 @@ class Recording:
     def chain_count(self, task: str) -> int:
         """Returns how many instances of a task it can play."""
         return sum(entry.task == task for entry in self.facts.chains)
-
-    def calls_tools(self) -> bool:
-        """Returns whether one of its replies calls tools."""
-        return any(reply.turn for replies in self.chains.values() for reply in replies)
 
     def longest_chain(self) -> int:
         """Returns the attempts of its longest chain; 0 if it has none."""
@@ -237,7 +230,6 @@ def _reply(attempt: int, call: CallState) -> RecordedReply:
         call.stop_reason,
         call.usage,
         call.seconds,
-        call.turn,
     )
 
 

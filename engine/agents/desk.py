@@ -25,10 +25,12 @@ from engine.agents.answers import (
     TaskAnswer,
     TasksAnswer,
     VerdictAnswer,
+    asm_answer,
     best_answer,
     evaluations_left,
     history_answer,
     measure_answer,
+    profile_answer,
     task_answer,
     verdict_answer,
 )
@@ -36,7 +38,6 @@ from engine.errors import CommandRefused, EngineError
 from engine.judge.baseline_timing import untimed_baseline
 from engine.judge.judging import own_product
 from engine.judge.profiling import case_to_profile
-from engine.methods.tools.tool_answers import answer_asm, answer_profiled
 from engine.plan.plan import RunPlan
 from engine.process import launch
 from engine.process.control import send
@@ -314,7 +315,7 @@ class Desk:
         if judged is None:
             raise CommandRefused(f"{attempt} is not judged; there is no assembly of it")
         try:
-            return answer_asm(judged, partial(read_text, self._home, session.name), kernel=kernel, case=case)
+            return asm_answer(judged, partial(read_text, self._home, session.name), kernel=kernel, case=case)
         except NoText as why:
             raise CommandRefused(f"{attempt}: {why}") from None
 
@@ -363,7 +364,7 @@ class Desk:
             raise CommandRefused(session.ended)
         if case in begun.profile_failures and case not in begun.profiles:
             raise CommandRefused(begun.profile_failures[case])
-        return answer_profiled(attempt, case, begun.profiles.get(case))
+        return profile_answer(attempt, case, begun.profiles.get(case))
 
     async def history(self, name: str) -> HistoryAnswer:
         """Returns the agent's attempts on a task."""

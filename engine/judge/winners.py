@@ -76,13 +76,13 @@ async def spread(bench: Bench, task: Task, key: str) -> None:
         raise first_failure(failures) from None
 
 
-async def measure_on(bench: Bench, task: Task, winner: AttemptState, device: Device) -> WinnerMeasured:
-    """Measure and record, and return what was recorded; if the judge fails, it is asked once more."""
+async def measure_on(bench: Bench, task: Task, winner: AttemptState, device: Device) -> None:
+    """Measure and record; if the judge fails, it is asked once more."""
     source = winner.source or ""
     async with bench.turn(winner.attempt) as (use, enter):
         measure = partial(bench.judge.measure, source, task, device=device.name, on_stage=enter)
         evaluation = await ask_twice(measure)
-    return await bench.recorder.record_durable(
+    await bench.recorder.record_durable(
         WinnerMeasured(
             attempt=winner.attempt, device=device.name, evaluation=evaluation, device_s=use.seconds
         )

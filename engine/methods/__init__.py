@@ -12,23 +12,20 @@ from .context import Context, Method, ReadyCandidate, Review, Start
 __all__ = [
     "METHODS",
     "MODULES",
-    "TOOLS",
     "Context",
     "Method",
     "ReadyCandidate",
     "Review",
     "Start",
     "open_method",
+    "require_method",
 ]
 
-TOOLS = "tools"
-"""The method that needs a model with tools."""
 METHODS = {
     "geak": "generate, judge, reflect, optimize (AMD's GEAK)",
     "geak-evolve": "rounds of descendants of ranked parents (GEAK, second version)",
     "reflexion": "generate, test, reflect, retry, until a candidate is correct",
     "kernelagent": "workers side by side; the first correct one stops the others",
-    TOOLS: "a conversation: the model itself calls eval, history, best, ...",
     "direct": "one prompt, one answer; 0-shot with --without one-shot",
     "tune": "no model: sweeps the launch parameters of a correct kernel",
 }
@@ -40,7 +37,6 @@ _PLACES = {
     "reflexion": ("reflexion", "Reflexion"),
     "kernelagent": ("kernelagent", "KernelAgent"),
     "direct": ("direct", "Direct"),
-    TOOLS: ("tools.conversation", "Tools"),
     "tune": ("tune", "Tune"),
     AGENT: ("agent", "Agent"),
     "predictions": ("ready", "Predictions"),
@@ -56,3 +52,11 @@ def open_method(name: str) -> Method:
     module, class_name = _PLACES[name]
     method: Method = getattr(import_module(f".{module}", __package__), class_name)()
     return method
+
+
+def require_method(name: str, session: str) -> None:
+    """Raise `UsageProblem` if no method has the name of an older session's: no attempt can follow there."""
+    if name not in _PLACES:
+        raise UsageProblem(
+            f"the method {name} of {session} is gone, so the session cannot go on; read it with: wavedeck replay {session}"
+        )

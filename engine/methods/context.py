@@ -14,13 +14,12 @@ import msgspec
 
 from engine.corpus.retrieval import Corpus
 from engine.methods.orders import Orders
-from engine.models import Reply, Tool
+from engine.models import Reply
 from engine.prompting.baseline_facts import BaselineFacts
 from engine.tuning.rungs import PlannedRung
 from harness import Evaluation, Target
 from harness.hardware.product import Product
 from harness.wire.messages.server import Language
-from harness.wire.results.kernel_profile import Profile
 from sessions.events import AttemptSwept, EndReason, Message, Origin, Role, SweepRung, SweptVariant
 from sessions.settings import MethodOptions
 from suites import Task
@@ -97,15 +96,6 @@ class Context(Protocol):
     async def rung(self, attempt: str, variants: Sequence[SweptVariant], rung: PlannedRung) -> SweepRung:
         """Estimate variants of a swept attempt from few samples."""
 
-    async def measure(self, attempt: str) -> Evaluation:
-        """Returns the times of a judged attempt that were measured again, in new processes on its own device.
-
-        An attempt is measured once. If the judge fails twice, its verdict says so.
-        """
-
-    def compiler_text(self, digest: str) -> str | None:
-        """Returns a compiler's text by the digest in `KernelResources.texts`; `None` if the session lacks it."""
-
     def notify(self, words: str) -> None:
         """Add a notice to the session's events, for the person who watches this instance; models never see it."""
 
@@ -128,8 +118,8 @@ class Context(Protocol):
     async def attempt(self, origin: Origin, base: str | None) -> str:
         """Begin the next attempt and return its name, for example `softmax#2/7`. Later requests belong to it."""
 
-    async def ask(self, role: Role, messages: Sequence[Message], tools: Sequence[Tool] = ()) -> Reply:
-        """Returns the model's reply to exactly these messages; it may call one of these tools instead."""
+    async def ask(self, role: Role, messages: Sequence[Message]) -> Reply:
+        """Returns the model's reply to exactly these messages."""
 
     async def judge(self, source: str, strategy: str, *, unusable: str = "") -> Evaluation:
         """Propose the attempt's candidate and return its evaluation.
@@ -142,14 +132,6 @@ class Context(Protocol):
 
         A correct attempt that is the best of its instance is profiled, as long as device time for profiles is left.
         """
-
-    async def take_profile(self, attempt: str, case: str) -> tuple[str, Profile]:
-        """Returns an open case of a correct attempt and its profile, which is taken once.
-
-        The default is the case farthest from its roof. `CommandRefused` if there is no such case, or no profile of
-        it; a profile that failed is not tried again.
-        """
-        ...
 
     def agent(self) -> AbstractAsyncContextManager[None]:
         """Within the block, `judge_sent` runs the program of the agent, if the engine starts it; its end is awaited."""

@@ -54,27 +54,21 @@ class Orders:
     pinned: str | None = None
     """The base of the next optimizations; `None`: the method chooses."""
     banned: frozenset[str] = frozenset()
-    rejected: frozenset[str] = frozenset()
-    """Attempts on the instance's task that a person rejected."""
 
 
 def orders_until(state: SessionState, instance: str, until: int) -> Orders:
     """Returns the orders to an instance up to the command `until`; a later order about an attempt replaces an earlier."""
-    heard = [command for command in state.commands if command.seq <= until]
-    rejected = frozenset(made.attempt for made in _standing(heard, instance) if not made.accepted)
-    orders = Orders(rejected=rejected)
-    for command in heard:
-        if not isinstance(command, AttemptPinned | AttemptBanned):
+    orders = Orders()
+    for command in state.commands:
+        if command.seq > until or not isinstance(command, AttemptPinned | AttemptBanned):
             continue
         attempt = command.attempt
         if split_attempt(attempt).instance != instance:
             continue
         if isinstance(command, AttemptPinned):
-            orders = Orders(attempt, orders.banned - {attempt}, rejected)
+            orders = Orders(attempt, orders.banned - {attempt})
         else:
-            orders = Orders(
-                None if orders.pinned == attempt else orders.pinned, orders.banned | {attempt}, rejected
-            )
+            orders = Orders(None if orders.pinned == attempt else orders.pinned, orders.banned | {attempt})
     return orders
 
 

@@ -7,7 +7,6 @@ from .opening import check_models, open_client, open_clients
 from .pacing import Gates, Pace
 from .retries import Retry, ask
 from .spec import ModelSpec, find_recording, parse_model, parse_models, recording_of
-from .tool_calls import Tool, ToolCall, calls_in
 
 __all__ = [
     "LONGEST_REPLY",
@@ -24,10 +23,7 @@ __all__ = [
     "Request",
     "Retry",
     "ScriptedClient",
-    "Tool",
-    "ToolCall",
     "ask",
-    "calls_in",
     "changed_templates",
     "check_models",
     "find_recording",

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import Annotated, Any, Protocol, runtime_checkable
+from collections.abc import Callable
+from typing import Annotated, Protocol, runtime_checkable
 
 import msgspec
 
 from sessions.events import Message, Role, ServedModel, Usage
-
-from .tool_calls import Tool
 
 LONGEST_REPLY = 32_000
 """Tokens of output that a request allows, with reasoning."""
@@ -37,12 +35,10 @@ class Request(msgspec.Struct, frozen=True):
 
     key: CallKey
     messages: tuple[Message, ...]
-    """System messages first, then `user` and `assistant` in turn; after a turn with tool calls, a `tool` message for each."""
+    """System messages first, then `user` and `assistant` in turn."""
     temperature: float = 1.0
     max_output_tokens: int = LONGEST_REPLY
     """Includes reasoning. A model with a lower limit is asked for its limit."""
-    tools: tuple[Tool, ...] = ()
-    """Tools that the model may call."""
 
 
 class Piece(msgspec.Struct, frozen=True):
@@ -54,7 +50,7 @@ class Piece(msgspec.Struct, frozen=True):
 
 
 class Reply(msgspec.Struct, frozen=True):
-    """A complete reply. Without text and tool calls it is unusable."""
+    """A complete reply. Without text it is unusable."""
 
     text: str
     reasoning: str = ""
@@ -67,8 +63,6 @@ class Reply(msgspec.Struct, frozen=True):
     """The value that was sent; `None` if the model refused the parameter, or if unknown (a recording)."""
     served: ServedModel | None = None
     """`None` if no server answered (a recording)."""
-    turn: tuple[dict[str, Any], ...] = ()
-    """The reply in the provider's own form if it calls tools (`tool_calls.calls_in`); else empty."""
 
     @property
     def is_cut(self) -> bool:
@@ -99,7 +93,7 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     """Longest pause between two items of a stream after its first piece."""
     reply_s: Seconds = 1800.0
     reply_bytes: Annotated[int, msgspec.Meta(ge=1000, le=100_000_000)] = 2_000_000
-    """Size of a reply with its reasoning and tool calls. The rest of a longer reply is not read."""
+    """Size of a reply with its reasoning. The rest of a longer reply is not read."""
     tries: Annotated[int, msgspec.Meta(ge=1, le=100)] = 6
     wait_low_s: Wait = 1.0
     """Shortest wait between tries; a longer retry-after of the server replaces it."""
@@ -130,6 +124,3 @@ class Checkable(Protocol):
 
     async def check(self) -> None:
         """Ask the server, for a few seconds at most. A `ModelError` says why it would refuse every call."""
-
-    async def check_tools(self, tools: Sequence[Tool]) -> None:
-        """Raise a `ModelError` if the server says that the model cannot call tools; for a few seconds at most."""

@@ -6,7 +6,7 @@ Nothing here costs tokens.
 from __future__ import annotations
 
 import socket
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from urllib.parse import urlsplit
 
 from engine.errors import EngineDidNotStart, ModelError
@@ -15,7 +15,6 @@ from sessions.events import Role
 from .access import access, key_variable
 from .client import Checkable, Client
 from .spec import ModelSpec, parse_model, parse_models
-from .tool_calls import Tool
 
 WAIT_S = 3.0
 PORTS = {"http": 80, "https": 443}
@@ -30,15 +29,13 @@ def check_reachable(text: str, environ: Mapping[str, str], roles: Iterable[Role]
             )
 
 
-async def check_answers(clients: Iterable[Client], tools: Sequence[Tool] = ()) -> None:
-    """Raise `EngineDidNotStart` if the server of a client refuses its key, or does not know its model, or takes no tools."""
+async def check_answers(clients: Iterable[Client]) -> None:
+    """Raise `EngineDidNotStart` if the server of a client refuses its key, or does not know its model."""
     for client in {id(client): client for client in clients}.values():
         if not isinstance(client, Checkable):
             continue
         try:
             await client.check()
-            if tools:
-                await client.check_tools(tools)
         except ModelError as error:
             variable = f" in {key_variable(parse_model(client.model))}" if error.reason == "bad_key" else ""
             raise EngineDidNotStart(

@@ -14,10 +14,8 @@ from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 
-import msgspec
-
 from engine.errors import BudgetSpent
-from engine.models import LONGEST_REPLY, Request, Tool
+from engine.models import LONGEST_REPLY, Request
 from engine.models.bookkeeping import used_tokens
 from sessions.events import Message, Usage
 from sessions.settings import AGENT
@@ -122,7 +120,7 @@ class Budget:
         Calls are served in the order of their requests. Raises `BudgetSpent` if the call does not fit although no
         other call holds a reservation.
         """
-        wish = self._longest(model, request.messages, request.max_output_tokens, request.tools)
+        wish = self._longest(model, request.messages, request.max_output_tokens)
         if self.usd is not None and model not in self.prices:
             raise BudgetSpent(
                 f"{model} has no known price, so --budget-usd cannot be kept; use --budget-tokens"
@@ -167,10 +165,8 @@ class Budget:
         self._held.discard(reservation)
         self._serve()
 
-    def _longest(
-        self, model: str, messages: Sequence[Message], output_tokens: int, tools: Sequence[Tool] = ()
-    ) -> Reservation:
-        prompt = longest_prompt(messages, tools)
+    def _longest(self, model: str, messages: Sequence[Message], output_tokens: int) -> Reservation:
+        prompt = longest_prompt(messages)
         price = self.prices.get(model)
         usd = 0.0 if price is None else price.highest_cost(prompt, output_tokens)
         return Reservation(prompt + output_tokens, usd)
@@ -295,16 +291,9 @@ class Budget:
                 self._uses[use].reschedule(ends_at)
 
 
-def longest_prompt(messages: Sequence[Message], tools: Sequence[Tool] = ()) -> int:
+def longest_prompt(messages: Sequence[Message]) -> int:
     """Returns the tokens of a prompt, estimated high from its text."""
-    texts = [
-        *(
-            msgspec.json.encode(message.turn) if message.turn else message.content.encode()
-            for message in messages
-        ),
-        *map(msgspec.json.encode, tools),
-    ]
-    return sum(len(text) // BYTES_A_TOKEN + TOKENS_A_MESSAGE for text in texts)
+    return sum(len(message.content.encode()) // BYTES_A_TOKEN + TOKENS_A_MESSAGE for message in messages)
 
 
 def budget_of(plan: SessionPlan) -> Budget:

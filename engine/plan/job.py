@@ -15,8 +15,7 @@ import msgspec
 
 from engine.corpus.retrieval import Corpus, build_corpus
 from engine.errors import EngineDidNotStart, UsageProblem
-from engine.methods import TOOLS, Method, open_method
-from engine.methods.tools.toolbox import TOOLBOX
+from engine.methods import Method, open_method
 from engine.models import Client, Limits, NoModel, open_clients
 from engine.models.reaching import check_answers, check_reachable
 from engine.plan.plan import SESSION_PLAN, SessionPlan
@@ -78,7 +77,7 @@ async def open_job(
         # Before anything is judged: else a server that refuses every call is found after minutes of baselines.
         if method.asks_model and has_open_instances:
             await asyncio.to_thread(check_reachable, plan.model, environ, method.roles)
-            await check_answers(clients.values(), tuple(TOOLBOX.values()) if plan.method == TOOLS else ())
+            await check_answers(clients.values())
         corpus = await asyncio.to_thread(corpus_for, tasks, home, plan.options.corpus, unrecorded)
         async with AsyncExitStack() as stack:
             if plan.options.corpus:

@@ -14,7 +14,7 @@ from engine.agent_programs.presets import AgentProgram, check_program
 from engine.agent_programs.stated import TOKENS, USD, missing_budget
 from engine.corpus.further_kernels import check_corpus
 from engine.errors import UsageProblem
-from engine.methods import METHODS, MODULES, TOOLS, Method, ReadyCandidate, open_method
+from engine.methods import METHODS, MODULES, Method, ReadyCandidate, open_method
 from engine.models import Limits, NoModel, Pace, check_models, find_recording, recording_of
 from engine.models.spec import KNOWN
 from engine.plan.prices import Price, with_shipped
@@ -137,10 +137,6 @@ def resolve(
     models = _models(plan, method, home=home, environ=environ)
     recorded = recording_of(plan.model) if models else None
     recording = load_recording(find_recording(recorded, home.recordings)) if recorded else None
-    if recording is not None and method.name == TOOLS and not recording.calls_tools():
-        raise UsageProblem(
-            f"{plan.model} cannot call tools: its replies are texts; name another model or method"
-        )
     tasks = _tasks(plan, home, recording)
     if not tasks:
         raise UsageProblem("there is no task to run; name one, for example `wavedeck run softmax`")

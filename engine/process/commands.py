@@ -9,7 +9,7 @@ import difflib
 from collections.abc import Sequence
 
 from engine.errors import AlreadyAsked, CommandRefused
-from engine.methods import open_method
+from engine.methods import open_method, require_method
 from engine.methods.orders import MOST_CHARACTERS, orders_until
 from engine.process.control import Request
 from harness import Verdict
@@ -388,7 +388,9 @@ def _check_hint(text: str) -> None:
 
 
 def _require_going_on(state: SessionState, instance: str) -> None:
-    """Raise `CommandRefused` if there is no such instance or it has ended."""
+    """Raise `CommandRefused` if there is no such instance or it has ended, `UsageProblem` if the session's method is gone."""
+    if state.started is not None:
+        require_method(state.started.method, state.started.session)
     keys = instances_of(state)
     if instance not in keys:
         nearest = difflib.get_close_matches(instance, keys, n=3) or keys[:3]

@@ -18,6 +18,7 @@ import msgspec
 
 from engine.errors import EngineDidNotStart, UsageProblem
 from engine.keys import environment_with_keys, without_secrets
+from engine.methods import require_method
 from engine.plan.plan import RunPlan, SessionPlan, resolve
 from harness.processes.starting.judge_python import OUR_PYTHON
 from sessions.engine_info import read_engine_info
@@ -110,7 +111,10 @@ def write_plan(live: LiveFiles, plan: SessionPlan) -> None:
 
 
 def _python_of_unfinished(home: Home, session: str) -> str:
-    """Returns the judge's interpreter of a session; empty if it is Wavedeck's own. Raises `NothingToResume`."""
+    """Returns the judge's interpreter of a session; empty if it is Wavedeck's own.
+
+    Raises `NothingToResume`, or `UsageProblem` if the session's method is gone.
+    """
     from sessions import fold
     from sessions.catalog import journal_of
     from sessions.store.reconcile import resume as take_up
@@ -123,7 +127,10 @@ def _python_of_unfinished(home: Home, session: str) -> str:
         take_up(home, session).close()
     if state.finished:
         raise NothingToResume(session)
-    return state.started.python if state.started is not None else ""
+    if state.started is None:
+        return ""
+    require_method(state.started.method, session)
+    return state.started.python
 
 
 def _require_judge(python: str) -> None:

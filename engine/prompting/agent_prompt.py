@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from typing import NamedTuple
 
 from engine.prompting.figures import achieved
 from engine.prompting.judged import JudgedCandidate
 from engine.prompting.markdown import fenced
-from engine.prompting.prompting import REQUEST, Example, Setting, first_prompt
+from engine.prompting.prompting import REQUEST, Setting, first_prompt
 from sessions.state.state import SessionState
 
 ANSWER_FORMAT = "# What to answer with"
@@ -29,22 +28,11 @@ BY_COMMAND = """Write a module into a file and send it with this command, which 
 Judging takes from seconds to minutes: give the command 10 minutes. When you are done, end."""
 
 
-class TaskParts(NamedTuple):
-    """The facts of a first prompt, without its request and without the format of replies."""
-
-    rules: str
-    facts: str
-
-    @property
-    def text(self) -> str:
-        """Both, in Markdown."""
-        return f"{self.facts}\n\n{self.rules}\n"
-
-
-def task_parts(setting: Setting, example: Example | None = None) -> TaskParts:
-    """Returns the facts about a task."""
-    system, user = (message.content for message in first_prompt(setting, example=example))
-    return TaskParts(system.partition(ANSWER_FORMAT)[0].strip(), user.rpartition(REQUEST)[0].strip())
+def task_facts(setting: Setting) -> str:
+    """Returns the facts of a first prompt in Markdown, without its request and without the format of replies."""
+    system, user = (message.content for message in first_prompt(setting))
+    rules, facts = system.partition(ANSWER_FORMAT)[0].strip(), user.rpartition(REQUEST)[0].strip()
+    return f"{facts}\n\n{rules}\n"
 
 
 def agent_prompt(
@@ -59,7 +47,7 @@ def agent_prompt(
     """Returns the prompt with which an agent's program starts; `used` and `remaining` count evaluations."""
     how = (BY_TOOLS if has_tools else BY_COMMAND).format(task=setting.task.short_id, session=session)
     parts = [
-        task_parts(setting).text,
+        task_facts(setting),
         "# Your work",
         WORK,
         how,

@@ -12,8 +12,7 @@ from engine.plan.budget import Reservation
 from engine.reply.streaming import PieceBatches
 from engine.run.shared import Shared
 from sessions.events import CallFailed, CallFinished, CallRetried, CallStarted, Message, Notice, Usage
-from sessions.names import split_attempt
-from sessions.state.state import AttemptState, CallState, SessionState
+from sessions.state.state import AttemptState, CallState
 
 PERHAPS_BILLED = ("cut", "silent")
 """Reasons of a failed try after which the provider may have made a part of the reply, even if no piece came."""
@@ -64,15 +63,13 @@ async def _call(
     shared: Shared, attempt: str, call: str, client: PacedClient, request: Request, reservation: Reservation
 ) -> Reply:
     recorder, budget, record = shared.recorder, shared.budget, shared.recorder.record
-    earlier = _continued_call(recorder.state, attempt, request)
     record(
         CallStarted(
             call=call,
             attempt=attempt,
             role=request.key.role,
             model=client.model,
-            messages=request.messages[len(earlier.messages) :] if earlier is not None else request.messages,
-            continues=earlier.call if earlier is not None else "",
+            messages=request.messages,
             most_tokens=reservation.tokens,
             most_usd=reservation.usd,
         )
@@ -130,21 +127,11 @@ async def _call(
             seconds=reply.seconds,
             temperature=reply.temperature,
             served=reply.served,
-            turn=reply.turn,
         )
     )
     # As the journal has it: a resume continues with the same reply.
     calls = recorder.state.attempt(attempt).calls
     return _reply_of(next(state for state in calls if state.call == call and state.finished))
-
-
-def _continued_call(state: SessionState, attempt: str, request: Request) -> CallState | None:
-    """Returns the latest call of the instance, if the request is the same conversation with tools, gone on."""
-    chain = state.instances[split_attempt(attempt).instance].attempts if request.tools else ()
-    latest = next((call for earlier in reversed(chain) for call in reversed(earlier.calls)), None)
-    if latest is None or not latest.messages or request.messages[: len(latest.messages)] != latest.messages:
-        return None
-    return latest
 
 
 def _reply_of(call: CallState) -> Reply:
@@ -156,5 +143,4 @@ def _reply_of(call: CallState) -> Reply:
         seconds=call.seconds or 0.0,
         temperature=call.temperature,
         served=call.served,
-        turn=call.turn,
     )

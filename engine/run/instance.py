@@ -18,17 +18,16 @@ from weakref import WeakValueDictionary
 
 import msgspec
 
-from engine.errors import CommandRefused, JudgeUnable, StopRuleMet
+from engine.errors import JudgeUnable, StopRuleMet
 from engine.judge.baseline_timing import known_baseline
 from engine.judge.evaluating import NO_VERDICT, cancelled_evaluation, evaluate_attempt, failure_reason
 from engine.judge.judging import own_product
-from engine.judge.profiling import MOST_PROFILING_S, case_to_profile, profile_attempt
+from engine.judge.profiling import MOST_PROFILING_S, profile_attempt
 from engine.judge.sweeping import estimate_rung, recorded_rung, sweep_attempt
-from engine.judge.winners import measure_on
 from engine.methods import Review, Start
 from engine.methods.orders import Orders, last_command, orders_until, words_for
 from engine.methods.proposing import setting_of
-from engine.models import CallKey, Reply, Request, Tool
+from engine.models import CallKey, Reply, Request
 from engine.plan.plan import read_start
 from engine.prompting.agent_prompt import agent_prompt, best_of_agent
 from engine.prompting.baseline_facts import BaselineFacts
@@ -41,7 +40,6 @@ from engine.run.stop_rules import stop_of
 from engine.tuning.rungs import PlannedRung, mark_kept
 from harness import Evaluation, Verdict
 from harness.profiling.bottleneck import profile_words
-from harness.wire.results.kernel_profile import Profile
 from sessions.events import (
     UNASKED,
     AttemptJudged,
@@ -61,7 +59,6 @@ from sessions.events import (
 from sessions.names import attempt_name, call_name, instance_key
 from sessions.state.ranking import rank
 from sessions.state.state import AttemptState, InstanceState
-from sessions.store.compiler_texts import read_text
 from suites import Task
 
 AGENT_SILENT_S = 7200.0
@@ -318,27 +315,13 @@ class InstanceContext:
             self._shared, self.task, attempt, variants, rung, passed=self._passed, by_case=by_case
         )
 
-    async def measure(self, attempt: str) -> Evaluation:
-        """See `Context`."""
-        state = self._recorder.state.attempt(attempt)
-        name = state.evaluation.device if state.evaluation is not None else ""
-        measured = next((measured for measured in state.spread if measured.device == name), None)
-        if measured is None:
-            [device] = [device for device in self._shared.judge.devices if device.name == name]
-            measured = await measure_on(self._shared, self.task, state, device)
-        return measured.evaluation
-
-    def compiler_text(self, digest: str) -> str | None:
-        """See `Context`."""
-        return read_text(self._recorder.home, self._recorder.session, digest)
-
     def notify(self, words: str) -> None:
         """See `Context`. The same notice is recorded once."""
         note_once(self._recorder, "info", words)
 
     # The model
 
-    async def ask(self, role: Role, messages: Sequence[Message], tools: Sequence[Tool] = ()) -> Reply:
+    async def ask(self, role: Role, messages: Sequence[Message]) -> Reply:
         """See `Context`. `ModelError` if no reply comes; `BudgetSpent` if the call does not fit the budget."""
         self._asked[role] += 1
         number = self._asked[role]
@@ -349,7 +332,7 @@ class InstanceContext:
         await self._let_finished_lane_end()
         self._fresh = True
         key = CallKey(self.task.id, self._chain, self._number - self._unasked, role, number)
-        request = Request(key=key, messages=tuple(messages), temperature=TEMPERATURE, tools=tuple(tools))
+        request = Request(key=key, messages=tuple(messages), temperature=TEMPERATURE)
         return await call_model(self._shared, self.key, self._name, call, request)
 
     async def _let_finished_lane_end(self) -> None:
@@ -427,18 +410,6 @@ class InstanceContext:
                 self.notify(f"no further profile: {MOST_PROFILING_S:.0f} s of device time went into profiles")
         latest = next(reversed(self._attempt.profiles.values()), None)
         return profile_words(latest) if latest is not None else ""
-
-    async def take_profile(self, attempt: str, case: str) -> tuple[str, Profile]:
-        """See `Context`."""
-        state = self._recorder.state.attempt(attempt)
-        case = case_to_profile(self.task, state.evaluation, case)
-        if case not in state.profiles and case not in state.profile_failures:
-            device = state.evaluation.device if state.evaluation is not None else ""
-            await profile_attempt(self._shared, self.task, attempt, device=device, case=case)
-            state = self._recorder.state.attempt(attempt)
-        if case not in state.profiles:
-            raise CommandRefused(state.profile_failures[case])
-        return case, state.profiles[case]
 
     # The agent
 

@@ -31,16 +31,12 @@ class Usage(msgspec.Struct, frozen=True):
     """Part of `input_tokens` that was written to the cache; some providers have a separate price for it."""
 
 
-class Message(msgspec.Struct, frozen=True, omit_defaults=True):
+class Message(msgspec.Struct, frozen=True):
     """One message of a prompt."""
 
     role: str
-    """`system`, `user`, `assistant` or `tool` (the answer to a tool call)."""
+    """`system`, `user` or `assistant`; in older journals also `tool`."""
     content: str
-    answers: str = ""
-    """The id of the call that a `tool` message answers."""
-    turn: tuple[dict[str, Any], ...] = ()
-    """See `CallFinished.turn`; it is sent, and `content` shows it to people."""
 
 
 AGENT_PROGRAM = "agent"
@@ -69,7 +65,7 @@ class CallStarted(Event, frozen=True, kw_only=True, tag="call_started"):
     messages: tuple[Message, ...]
     """The messages exactly as sent, after those of `continues`."""
     continues: str = ""
-    """In a conversation with tools, the earlier call that it goes on from; a journal has each message once."""
+    """Only in older journals: the earlier call of the instance whose messages come before these."""
     most_tokens: int = 0
     """The most that it can use. Budgets count it in full if the try may be billed and its usage is unknown."""
     most_usd: float = 0.0
@@ -114,9 +110,6 @@ class CallFinished(DurableEvent, frozen=True, kw_only=True, tag="call_finished")
     """The value that was sent; `None` if the model refused the parameter."""
     served: ServedModel | None = None
     """`None` for a recording, and in journals of older versions. The date of the call is the event's `wall`."""
-    turn: tuple[dict[str, Any], ...] = ()
-    """A reply with tool calls in the provider's own form, as the next request repeats it; else empty. `text` has the calls as
-    people read them."""
 
 
 class CallFailed(DurableEvent, frozen=True, kw_only=True, tag="call_failed"):

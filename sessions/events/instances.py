@@ -21,7 +21,7 @@ class EndReason(StrEnum):
     JUDGED = "judged"
     """All candidates that existed before the session are judged."""
     SUBMITTED = "submitted"
-    """The agent or the model ended its work, or the agent was silent for too long."""
+    """The agent ended its work, or was silent for too long."""
     NOTHING_LEFT = "nothing_left"
     """A sweep has no variant left that is worth judging."""
     START_FAILED = "start_failed"

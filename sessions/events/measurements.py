@@ -37,7 +37,7 @@ class BaselineMeasured(JudgedEvent, frozen=True, kw_only=True, tag="baseline_mea
 class WinnerMeasured(JudgedEvent, frozen=True, kw_only=True, tag="winner_measured"):
     """An attempt was judged and timed again on one GPU: a winner with `spread`, or after `MeasureAsked`.
 
-    On the open cases; part of a prompt only if the model asked for it, by the tool `measure`.
+    On the open cases; never part of a prompt.
     """
 
     attempt: AttemptKey
@@ -57,7 +57,7 @@ class ProfileTaken(DurableEvent, frozen=True, kw_only=True, tag="profile_taken")
     device_s: float = 0.0
     """Seconds in which a device was held for it."""
     asked: int = 0
-    """`seq` of the `ProfileAsked` that it answers; 0 with `profile_best`, or for the tool of a model."""
+    """`seq` of the `ProfileAsked` that it answers; 0 with `profile_best`."""
 
     @property
     def failure(self) -> str:

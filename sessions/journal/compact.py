@@ -19,11 +19,10 @@ from sessions.events import Message
 
 T = TypeVar("T")
 
-Turn = tuple[dict[str, Any], ...]
 Stages = list[Stage]
 ENCODER = msgspec.msgpack.Encoder()
 DECODERS: dict[object, msgspec.msgpack.Decoder[Any]] = {
-    kind: msgspec.msgpack.Decoder(kind) for kind in (str, Message, Turn, Stages, Evaluation)
+    kind: msgspec.msgpack.Decoder(kind) for kind in (str, Message, Stages, Evaluation)
 }
 FAST = 1
 """Level of zlib; the slowest level saves a tenth."""

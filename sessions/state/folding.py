@@ -447,7 +447,6 @@ def _apply_call(
                 event.cost_usd,
             )
             call.seconds, call.temperature, call.served = event.seconds, event.temperature, event.served
-            call.turn = event.turn
             _set_word(instance, attempt, "wait", event.wall)
             _count(state, event, call)
             return dirty | {SESSION}

@@ -39,7 +39,6 @@ from sessions.events import (
 from sessions.journal.compact import (
     Compact,
     Stages,
-    Turn,
     compact,
     compact_messages,
     compactable,
@@ -145,7 +144,7 @@ class Spend(NamedTuple):
 NOTHING = Spend()
 
 
-@compactable("messages", "turn")
+@compactable("messages")
 @dataclass(slots=True)
 class CallState:
     """One call of a model, finished or in progress."""
@@ -174,8 +173,6 @@ class CallState:
     seconds: float | None = None
     temperature: float | None = None
     served: ServedModel | None = None
-    turn: Turn = ()
-    """See `CallFinished`."""
 
     @property
     def too_long(self) -> bool:
@@ -213,8 +210,6 @@ class CallState:
         self.messages = compact_messages(held(self, "messages"), f"{task} {self.role}")
         self.reasoning_words.compact(f"{task} reasoning")
         self.text_words.compact(f"{task} {self.role}")
-        if self.turn:
-            self.turn = compact(held(self, "turn"), Turn, task)
 
 
 @compactable("evaluation", "source", "stages")

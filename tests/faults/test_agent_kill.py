@@ -1,6 +1,6 @@
 """Protects agents' work against SIGKILL of the engine at any moment: no candidate is lost, none is judged twice, budgets hold.
 
-Engines, agents and MCP servers are processes of their own; the judge is scripted, and so is the model.
+Engines, agents and MCP servers are processes of their own; the judge is scripted.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from sessions.state.state import SessionState
 from suites import baseline_source, load_task
 from tests.faults.promises import assert_nothing_is_there_twice
 from tests.support.command_line import ROOT
-from tests.support.engine import judgeless_engine, tools_engine
+from tests.support.engine import judgeless_engine
 from tests.support.engine.live_engines import journal, started, until_left
 from tests.support.sessions.story import assert_sound
 from tests.support.waiting import LIMIT_S, await_until, wait_until
@@ -42,7 +42,7 @@ AGENT = ROOT / "tests" / "support" / "engine" / "scripted_agent.py"
 RIGHT = baseline_source(load_task("vector_add"))
 KEY = "vector_add#1"
 KILLS = 34
-"""Kills of each of the three sessions."""
+"""Kills of each of the two sessions."""
 EVALUATIONS = 150
 """More than the session judges between the kills, on most machines."""
 
@@ -66,18 +66,6 @@ def test_an_agent_that_the_engine_starts(tmp_path: Path) -> None:
         until_left(home, session)
     assert_work_is_whole(home, session, kills)
     wait_until(lambda: not processes_of(session), "the end of all processes")
-
-
-def test_a_model_with_tools(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(launch, "ENGINE", tools_engine.__name__)
-    home = Home(tmp_path / "home")
-    plan = RunPlan(method="tools", model="openai:test@http://127.0.0.1:9/v1", **COMMON)
-    with started(plan, home) as session:
-        kills = kill_and_resume(home, session, random.Random(2))
-        until_left(home, session)
-    events = assert_work_is_whole(home, session, kills)
-    # A reply that is in the journal is not asked for again.
-    assert tools_engine.requests(home) <= len(fold_of(events).attempts()) + kills
 
 
 async def test_an_agent_at_the_mcp_desk(tmp_path: Path) -> None:
@@ -108,7 +96,7 @@ async def test_an_agent_at_the_mcp_desk(tmp_path: Path) -> None:
         lambda: any(live.journal.exists() for live in home.live_sessions()), "the engine's journal"
     )
     session = home.live_sessions()[0].session
-    kills = await asyncio.to_thread(kill_and_resume, home, session, random.Random(3))
+    kills = await asyncio.to_thread(kill_and_resume, home, session, random.Random(2))
     await asyncio.wait_for(working, LIMIT_S)
     await desk.close()
     await asyncio.to_thread(until_left, home, session)

@@ -8,6 +8,7 @@ import time
 from typing import Any
 
 from engine.errors import AlreadyAsked, CommandRefused
+from engine.methods import require_method
 from engine.plan.job import plan_of, read_plan
 from engine.plan.plan import SessionPlan
 from engine.process.commands import ENDING, decision_of, record_at_rest
@@ -77,7 +78,9 @@ def _record(home: Home, session: str, request: Request) -> int | None:
 def plan_at_rest(home: Home, session: str) -> SessionPlan:
     """Returns the plan with which an engine would go on; `UsageProblem` if none can, `ForeignSession` if none may."""
     require_trust(home, session)
-    return read_plan(home.live(session)) or plan_of(fold(journal_of(home, session).events).started)
+    plan = read_plan(home.live(session)) or plan_of(fold(journal_of(home, session).events).started)
+    require_method(plan.method, session)
+    return plan
 
 
 def login_name() -> str:

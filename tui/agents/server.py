@@ -21,21 +21,32 @@ from pydantic import Field
 from starlette.responses import PlainTextResponse
 from starlette.types import ASGIApp, Receive, Scope, Send
 
+from engine.agents.answers import encoded
 from engine.agents.desk import Desk
-from engine.methods.tools.tool_answers import encoded
-from engine.methods.tools.toolbox import ATTEMPT, CASE, CODE, KERNEL, NOTE, PROFILED_CASE, TOOLBOX
 from harness import STAGES
 from tui.diagnostics import Complaint, code_of
 
 AnyContext = Context[None, None]
-Attempt = Annotated[str, Field(description=ATTEMPT)]
+Code = Annotated[
+    str,
+    Field(
+        description="One complete Python module: imports, kernels, and every entry point with exactly the given signature. "
+        "No tests and no example calls; at import time only definitions."
+    ),
+]
+Note = Annotated[str, Field(description="One sentence: what the module changes, and why.")]
+Attempt = Annotated[str, Field(description="Name of the attempt, as an answer has it.")]
+Kernel = Annotated[str, Field(description="This kernel alone.")]
+Case = Annotated[str, Field(description="The code for this case; by default for the first case.")]
+ProfiledCase = Annotated[
+    str, Field(description="The open case that is called; by default the one farthest from its roof.")
+]
 
 HOST = "127.0.0.1"
 INSTRUCTIONS = """Wavedeck judges Triton kernels. Call `tasks` and `task_show` first, then `eval` with one complete module, improve it by the \
 answer, and end with `submit`. Judging takes from seconds to minutes: if an answer is not `judged`, call `wait` with its `attempt`. \
 Only the verdict of `eval` counts. Follow what `person` says."""
 
-TICKET = "The answer comes within 200 s. If it is not `judged`, call `wait`."
 READS = ToolAnnotations(read_only_hint=True, open_world_hint=False)
 JUDGES = ToolAnnotations(read_only_hint=False, destructive_hint=False, open_world_hint=False)
 """Agents without a terminal call tools with these hints without an approval."""
@@ -74,13 +85,13 @@ def make_server(desk: Desk) -> MCPServer[None]:
         """Show a task: what to compute, entry points, cases, tolerances, rules of the judge, hardware."""
         return await answered(asyncio.to_thread(desk.task, task))
 
-    @offer(name="eval", description=f"{words('eval')} {TICKET}", annotations=JUDGES)
-    async def evaluate(
-        task: str,
-        code: Annotated[str, Field(description=CODE)],
-        ctx: AnyContext,
-        note: Annotated[str, Field(description=NOTE)] = "",
-    ) -> str:
+    @offer(
+        name="eval",
+        description="Judge one complete module. Each call uses one evaluation. The answer comes within 200 s. If it is not "
+        "`judged`, call `wait`.",
+        annotations=JUDGES,
+    )
+    async def evaluate(task: str, code: Code, ctx: AnyContext, note: Note = "") -> str:
         judging = desk.evaluate(task, code, note, agent=client_of(ctx), on_progress=progress(ctx))
         return await answered(judging)
 
@@ -91,49 +102,46 @@ def make_server(desk: Desk) -> MCPServer[None]:
 
     if desk.has_gpu:
 
-        @offer(description=words("measure"), annotations=JUDGES)
+        @offer(annotations=JUDGES)
         async def measure(attempt: Attempt) -> str:
+            """Time a correct attempt again on its GPU, in new processes."""
             return await answered(desk.measure(attempt))
 
         @offer(
-            description=f"{words('profile')} The answer comes within 200 s. If the profile is not `taken`, call `profile` again.",
+            description="Show what the hardware counts in one call of a correct attempt: time, bytes, stalls, and what limits each "
+            "kernel. It uses device time, once for each case. The answer comes within 200 s. If the profile is not `taken`, call "
+            "`profile` again.",
             annotations=JUDGES,
         )
-        async def profile(
-            attempt: Attempt, case: Annotated[str, Field(description=PROFILED_CASE)] = ""
-        ) -> str:
+        async def profile(attempt: Attempt, case: ProfiledCase = "") -> str:
             return await answered(desk.profile(attempt, case=case))
 
-    @offer(description=words("explain"), annotations=READS)
+    @offer(annotations=READS)
     async def explain(attempt: Attempt) -> str:
+        """Show all that is known of an earlier attempt: error with trace, or times, estimates and resources."""
         return await answered(desk.explain(attempt))
 
-    @offer(description=words("asm"), annotations=READS)
-    async def asm(
-        attempt: Attempt,
-        kernel: Annotated[str, Field(description=KERNEL)] = "",
-        case: Annotated[str, Field(description=CASE)] = "",
-    ) -> str:
+    @offer(annotations=READS)
+    async def asm(attempt: Attempt, kernel: Kernel = "", case: Case = "") -> str:
+        """Show the assembly that the compiler made of an attempt's kernels, for the first target."""
         return await answered(desk.asm(attempt, kernel=kernel, case=case))
 
-    @offer(description=words("history"), annotations=READS)
+    @offer(annotations=READS)
     async def history(task: str) -> str:
+        """List your attempts in short, oldest first."""
         return await answered(desk.history(task))
 
-    @offer(description=words("best"), annotations=READS)
+    @offer(annotations=READS)
     async def best(task: str) -> str:
+        """Show your best correct attempt with its code and figures, and where another attempt is faster."""
         return await answered(desk.best(task))
 
-    @offer(description=words("submit"), annotations=JUDGES)
+    @offer(annotations=JUDGES)
     async def submit(task: str) -> str:
+        """End your work. Your best correct attempt is the result; no further candidate is taken."""
         return await answered(desk.submit(task))
 
     return server
-
-
-def words(tool: str) -> str:
-    """Return what a tool does, in the words that every agent gets."""
-    return TOOLBOX[tool].description
 
 
 async def answered(work: Awaitable[object]) -> str:

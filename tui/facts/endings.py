@@ -8,7 +8,7 @@ from sessions.state.state import SessionState
 ENDINGS: dict[str, str] = {
     EndReason.ITERATIONS: "all iterations spent",
     EndReason.SOLVED: "solved; the method does not look for a faster kernel",
-    EndReason.SUBMITTED: "submitted: its agent or model ended the work",
+    EndReason.SUBMITTED: "submitted: its agent ended the work",
     EndReason.ANSWERED: "answered; the method asks only once",
     EndReason.JUDGED: "all its candidates are judged",
     EndReason.NOTHING_LEFT: "no variant left to judge",

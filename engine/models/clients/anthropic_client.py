@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import re
 import sys
-from collections.abc import AsyncGenerator, AsyncIterable, Iterable, Mapping, Sequence
+from collections.abc import AsyncGenerator, AsyncIterable, Mapping
 from typing import Any
 
 from engine.models.access import Access
 from engine.models.bookkeeping import field, read_count, read_model, read_stop_reason, read_usage
 from engine.models.client import Limits, Piece, Request
 from engine.models.spec import ModelSpec
-from engine.models.tool_calls import Turn, read_object, shown_arguments, shown_name
-from sessions.events import Message, Usage
+from sessions.events import Usage
 
 from .sdk import hidden_variables, http_client
 from .sdk_client import SdkClient, server_message, split_system
@@ -26,14 +25,11 @@ from .faults import TRANSPORT_ERRORS, WILD_ERRORS, refused_parameter
 
 STOP_REASONS = {
     "end_turn": "end",
-    "tool_use": "end",
     "stop_sequence": "end",
     "max_tokens": "truncated",
     "model_context_window_exceeded": "truncated",
 }
 OPTIONAL = frozenset({"temperature", "thinking", "cache_control"})
-DELTAS = {"text": "text", "thinking": "thinking", "signature": "signature", "partial_json": "input"}
-"""Fields of a delta, and the fields of a content block that they continue."""
 INPUT_COUNTS = ("input_tokens", "cache_read_input_tokens", "cache_creation_input_tokens")
 """Counts whose sum is the prompt. The first event of a stream has them; its `output_tokens` is only a beginning."""
 ALLOWED_OUTPUT = re.compile(r"max_tokens: \d+ > (\d+)")
@@ -79,24 +75,15 @@ class AnthropicClient(SdkClient):
     def _parameters(self, request: Request, without: frozenset[str]) -> dict[str, Any]:
         system, messages = split_system(request.messages)
         cache = {} if "cache_control" in without else {"cache_control": {"type": "ephemeral"}}
-        turns = wire_turns(messages)
-        if request.tools and turns:
-            # Each call of a conversation repeats the one before.
-            turns[-1]["content"][-1] |= cache
         parameters: dict[str, Any] = {
             "model": self._name,
             "max_tokens": min(request.max_output_tokens, self._most_output),
-            "messages": turns,
+            "messages": messages,
             "thinking": {"type": "adaptive", "display": "summarized"},
             "temperature": request.temperature,
         }
         if system:
             parameters["system"] = [{"type": "text", "text": system, **cache}]
-        if request.tools:
-            parameters["tools"] = [
-                {"name": tool.name, "description": tool.description, "input_schema": tool.parameters}
-                for tool in request.tools
-            ]
         return parameters
 
     def _items(self, stream: AsyncIterable[object]) -> AsyncGenerator[StreamItem, None]:
@@ -111,32 +98,17 @@ async def translate_events(stream: AsyncIterable[object]) -> AsyncGenerator[Stre
     """
     stop_reason = model = ""
     counts: dict[str, object] = {}
-    blocks: dict[object, dict[str, Any]] = {}
     events = aiter(stream)
     while (event := await next_event(events, finished=bool(stop_reason), broken=BROKEN)) is not None:
         delta: Any = event.get("delta")
-        kept_bytes = 0
         match event.get("type"):
             case "message_start":
                 model = read_model(field(event, "message", "model"))
                 _update_counts(counts, field(event, "message", "usage"), INPUT_COUNTS)
-            case "content_block_start":
-                block = blocks[event.get("index")] = dict(event.get("content_block") or {})
-                kept_bytes = len(str(block))
-                if block.get("type") == "tool_use":
-                    yield Piece("text", shown_name(block.get("name")))
-            case "content_block_delta":
-                add_delta(blocks.setdefault(event.get("index"), {}), delta)
-                if delta["type"] == "text_delta":
-                    yield Piece("text", read_text(delta["text"]))
-                elif delta["type"] == "thinking_delta":
-                    yield Piece("reasoning", read_text(delta["thinking"]))
-                else:
-                    kept_bytes = len(str(delta.get("partial_json") or delta.get("signature") or ""))
-            case "content_block_stop":
-                block = blocks.get(event.get("index"), {})
-                if block.get("type") == "tool_use":
-                    yield Piece("text", shown_arguments(read_object(block.get("input"))))
+            case "content_block_delta" if delta["type"] == "text_delta":
+                yield Piece("text", read_text(delta["text"]))
+            case "content_block_delta" if delta["type"] == "thinking_delta":
+                yield Piece("reasoning", read_text(delta["thinking"]))
             case "message_delta":
                 stop_reason = read_stop_reason(field(delta, "stop_reason"), STOP_REASONS) or stop_reason
                 _update_counts(counts, event.get("usage"), (*INPUT_COUNTS, "output_tokens"))
@@ -144,50 +116,9 @@ async def translate_events(stream: AsyncIterable[object]) -> AsyncGenerator[Stre
                 stop_reason = stop_reason or "end"
             case _:
                 pass
-        yield Beat(kept_bytes)
+        yield Beat()
     if stop_reason:
-        yield Ending(stop_reason, usage_of(counts), model, turn_of(blocks.values()))
-
-
-def add_delta(block: dict[str, Any], delta: Mapping[str, Any]) -> None:
-    """Add a streamed part to a content block. The input of a tool is text until the block is complete."""
-    for key, name in DELTAS.items():
-        if key in delta:
-            block[name] = (block.get(name) or "") + read_text(delta[key])
-
-
-def turn_of(blocks: Iterable[dict[str, Any]]) -> Turn:
-    """Returns a reply with tool calls as the next request repeats it; empty if it has none.
-
-    The server refuses an empty text, reasoning without its signature, and an input that is no JSON object.
-    """
-    turn = []
-    for block in blocks:
-        if block.get("type") == "tool_use":
-            arguments = read_object(block.get("input"))
-            turn.append(
-                {**block, "input": arguments if isinstance(arguments, dict) else {"malformed": arguments}}
-            )
-        elif block.get({"text": "text", "thinking": "signature"}.get(block.get("type", ""), "type")):
-            turn.append(block)
-    return turn if any(block["type"] == "tool_use" for block in turn) else ()
-
-
-def wire_turns(messages: Sequence[Message]) -> list[dict[str, Any]]:
-    """Returns messages as the protocol has them: answers of tools and words of a user in a row are one turn."""
-    turns: list[dict[str, Any]] = []
-    for message in messages:
-        role = "assistant" if message.role == "assistant" else "user"
-        blocks = [*message.turn] or [
-            {"type": "tool_result", "tool_use_id": message.answers, "content": message.content}
-            if message.role == "tool"
-            else {"type": "text", "text": message.content}
-        ]
-        if turns and turns[-1]["role"] == role:
-            turns[-1]["content"] += blocks
-        else:
-            turns.append({"role": role, "content": blocks})
-    return turns
+        yield Ending(stop_reason, usage_of(counts), model)
 
 
 def _update_counts(counts: dict[str, object], usage: object, names: tuple[str, ...]) -> None:

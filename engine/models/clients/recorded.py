@@ -62,7 +62,6 @@ class RecordedClient:
             reasoning=recorded.reasoning,
             stop_reason=recorded.stop_reason,
             usage=recorded.usage,
-            turn=recorded.turn,
         )
         reply = bounded(reply, self._reply_bytes)
         pieces = pieces_of(reply)
@@ -81,7 +80,7 @@ class RecordedClient:
 
 
 def bounded(reply: Reply, most: int) -> Reply:
-    """Returns the beginning of a reply of more than `most` bytes, without its tool calls; else the whole reply."""
+    """Returns the beginning of a reply of more than `most` bytes; else the whole reply."""
     reasoning, text = reply.reasoning.encode()[: most + 1], reply.text.encode()[: most + 1]
     if len(reasoning) + len(text) <= most:
         return reply

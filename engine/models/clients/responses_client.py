@@ -4,24 +4,20 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import AsyncGenerator, AsyncIterable, Sequence
-from dataclasses import replace
 from typing import Any
-
-import msgspec
 
 from engine.errors import ModelError
 from engine.models.access import Access
 from engine.models.bookkeeping import field, read_model, read_stop_reason, read_usage
 from engine.models.client import CallKey, Limits, Piece, Request
 from engine.models.spec import ModelSpec
-from engine.models.tool_calls import calls_in, shown_arguments, shown_name
-from sessions.events import Message, Usage
+from sessions.events import Usage
 
 from .openai_wire import BROKEN, OpenAIWire
 from .sdk_client import in_stream, split_system
 from .streams import Beat, Ending, StreamItem, next_event, read_text
 
-OPTIONAL = frozenset({"reasoning", "prompt_cache_key", "include"})
+OPTIONAL = frozenset({"reasoning", "prompt_cache_key"})
 STOP_REASONS = {"max_output_tokens": "truncated"}
 
 
@@ -38,7 +34,7 @@ class ResponsesClient(OpenAIWire):
         system, messages = split_system(request.messages)
         parameters: dict[str, Any] = {
             "model": self._name,
-            "input": [item for message in messages for item in wire_items(message)],
+            "input": messages,
             "temperature": request.temperature,
             "reasoning": {"summary": "auto"},
             "prompt_cache_key": cache_key(request.key),
@@ -46,24 +42,10 @@ class ResponsesClient(OpenAIWire):
             "store": False,
             self._output: request.max_output_tokens,
         }
-        if request.tools:
-            parameters["tools"] = [
-                {"type": "function", "strict": False, **msgspec.structs.asdict(tool)}
-                for tool in request.tools
-            ]
-            # Without it, a model that is not stored forgets its reasoning between the calls of a conversation.
-            parameters["include"] = ["reasoning.encrypted_content"]
         return parameters | ({"instructions": system} if system else {})
 
     def _items(self, stream: AsyncIterable[object]) -> AsyncGenerator[StreamItem, None]:
         return translate_events(stream, self._secrets)
-
-
-def wire_items(message: Message) -> Sequence[dict[str, Any]]:
-    """Returns a message as the protocol has it."""
-    if message.role == "tool":
-        return [{"type": "function_call_output", "call_id": message.answers, "output": message.content}]
-    return message.turn or [{"role": message.role, "content": message.content}]
 
 
 def cache_key(key: CallKey) -> str:
@@ -83,12 +65,10 @@ async def translate_events(
     """
     spoken: set[str] = set()
     ending: Ending | ModelError | None = None
-    items: list[dict[str, Any]] = []
     events = aiter(stream)
     while (event := await next_event(events, finished=ending is not None, broken=BROKEN)) is not None:
         if ending is not None:
             continue
-        kept_bytes = 0
         match event.get("type"):
             case "response.reasoning_summary_part.added" if "reasoning" in spoken:
                 yield Piece("reasoning", "\n\n")
@@ -100,21 +80,13 @@ async def translate_events(
             case "response.output_text.delta" | "response.refusal.delta":
                 spoken.add("text")
                 yield Piece("text", read_text(event.get("delta")))
-            case "response.output_item.done":
-                item = {name: value for name, value in event["item"].items() if value is not None}
-                items.append(item)
-                kept_bytes = len(str(item)) if item.get("type") != "message" else 0
-                for call in calls_in([item]):
-                    yield Piece("text", shown_arguments(call.arguments))
-            case "response.output_item.added" if field(event, "item", "type") == "function_call":
-                yield Piece("text", shown_name(field(event, "item", "name")))
             case _:
                 ending = ending_of(event, secrets)
-        yield Beat(kept_bytes)
+        yield Beat()
     if isinstance(ending, ModelError):
         raise ending
     if ending is not None:
-        yield replace(ending, turn=items if any(calls_in(items)) else ())
+        yield ending
 
 
 def ending_of(event: dict[str, Any], secrets: Sequence[str]) -> Ending | ModelError | None:

@@ -8,7 +8,6 @@ them.
 from __future__ import annotations
 
 import asyncio
-import re
 from abc import ABC, abstractmethod
 from collections.abc import AsyncGenerator, AsyncIterable, Callable, Sequence
 from contextlib import aclosing
@@ -16,13 +15,12 @@ from types import ModuleType
 from typing import Any
 from urllib.parse import quote
 
-from engine.errors import ModelError, UselessToRetry
+from engine.errors import ModelError
 from engine.models.access import Access
 from engine.models.bookkeeping import field
-from engine.models.client import CallKey, Limits, Piece, Reply, Request
+from engine.models.client import Limits, Piece, Reply, Request
 from engine.models.spec import ModelSpec
-from engine.models.tool_calls import Tool
-from sessions.events import Message, Role
+from sessions.events import Message
 
 from .sdk import hidden_variables
 from .streams import StreamItem, gather_reply
@@ -30,17 +28,13 @@ from .streams import StreamItem, gather_reply
 with hidden_variables():
     import httpx2
 
-from .faults import from_status, from_transport, one_line, require_stream
+from .faults import from_status, from_transport, require_stream
 
 CHECK_S = 5.0
 """Longest wait for the answer to a free question about the model."""
 LONGEST_ANSWER = 4000
 """Characters of a server's message that are read."""
 KEY_REFUSED = (401, 403)
-NO_TOOLS = re.compile(
-    r"\btools?\b.*\b(support|requires?\b|enable)|\bsupport.*\btools?\b", re.IGNORECASE | re.DOTALL
-)
-"""Messages of vLLM, Ollama, llama.cpp and OpenRouter about a model without tools."""
 
 
 class SdkClient(ABC):
@@ -100,22 +94,6 @@ class SdkClient(ABC):
             unknown = self._name in message and f"{self.models_path}/" not in message
             if error.status_code in KEY_REFUSED or (error.status_code == 404 and unknown):
                 raise self._translated(error, began=False) from None
-        except self.broken:
-            return
-
-    async def check_tools(self, tools: Sequence[Tool]) -> None:
-        """See `Checkable`. The request has no message, so that no reply is paid for."""
-        key = CallKey("", 0, 0, Role.GENERATOR, 0)
-        request = Request(key, (), max_output_tokens=1, tools=tuple(tools))
-        try:
-            async with asyncio.timeout(CHECK_S):
-                # As a call has it: vLLM refuses `stream_options` without `stream`, before it thinks of tools.
-                body = self._parameters(request, frozenset()) | {"stream": True}
-                await self._client.post(self.path, body=body, cast_to=httpx2.Response)
-        except self.sdk.APIStatusError as error:
-            if NO_TOOLS.search(server_message(error)):
-                words = one_line(server_message(error), self._secrets)
-                raise UselessToRetry("no_tools", f"it cannot call tools: {words}") from None
         except self.broken:
             return
 
@@ -229,7 +207,12 @@ def server_message(error: Any) -> str:
     return (message if isinstance(message, str) else str(error.message))[:LONGEST_ANSWER]
 
 
-def split_system(messages: Sequence[Message]) -> tuple[str, list[Message]]:
-    """Returns the system text and the messages after it."""
+def split_system(messages: Sequence[Message]) -> tuple[str, list[dict[str, str]]]:
+    """Returns the system text and the messages after it, as the protocols have them."""
     system = "\n\n".join(message.content for message in messages if message.role == "system")
-    return system, [message for message in messages if message.role != "system"]
+    return system, [wire_message(message) for message in messages if message.role != "system"]
+
+
+def wire_message(message: Message) -> dict[str, str]:
+    """Returns a message as the protocols have it."""
+    return {"role": message.role, "content": message.content}

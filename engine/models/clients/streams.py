@@ -11,7 +11,6 @@ from typing import Any
 
 from engine.errors import TryAgain, UselessToRetry
 from engine.models.client import Limits, Piece, Reply, cut_at
-from engine.models.tool_calls import Turn, keepable
 from sessions.events import ServedModel, Usage
 
 EVENT_SHARE = 4
@@ -31,8 +30,6 @@ NOT_SAMPLING = frozenset(
         "store",
         "prompt_cache_key",
         "stream_options",
-        "tools",
-        "include",
     }
 )
 """Parameters of a request that are its prompt, or do not change the reply."""
@@ -46,16 +43,11 @@ class Ending:
     usage: Usage
     model: str = ""
     """The id that the server says it served."""
-    turn: Turn = ()
-    """The whole reply in the provider's form if it calls tools."""
 
 
 @dataclass(frozen=True, slots=True)
 class Beat:
     """A sign of life without a piece."""
-
-    kept_bytes: int = 0
-    """Bytes of tool calls that the client keeps of this event."""
 
 
 class StreamTooLong(Exception):
@@ -75,7 +67,7 @@ async def gather_reply(
 ) -> Reply:
     """Returns the reply of a stream; `parameters` were sent to the `endpoint`.
 
-    A reply is complete, or ends at `limits.reply_bytes` without its usage and tool calls (`Reply.is_cut`).
+    A reply is complete, or ends at `limits.reply_bytes` without its usage (`Reply.is_cut`).
 
     Raises `TryAgain`: `silent` if the first piece or the next item is late, `cut` if the stream ends without its
     `Ending`. Raises `UselessToRetry` (`too_slow`) if the reply takes longer than `limits.reply_s`, because a retry
@@ -100,8 +92,8 @@ async def gather_reply(
                             room -= len(data)
                     case Ending():
                         ending = item
-                    case Beat(kept_bytes=kept_bytes):
-                        room -= kept_bytes
+                    case Beat():
+                        pass
                 if room < 0:
                     ending = Ending(cut_at(limits.reply_bytes), Usage())
     except StreamTooLong:
@@ -122,7 +114,6 @@ async def gather_reply(
             endpoint,
             {name: value for name, value in parameters.items() if name not in NOT_SAMPLING},
         ),
-        turn=keepable(ending.turn),
     )
 
 

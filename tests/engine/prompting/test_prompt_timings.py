@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import msgspec
 
-from engine.methods.tools.tool_answers import answer_best
 from engine.prompting.baseline_facts import baseline_facts
 from engine.prompting.facts import below_words
 from engine.prompting.figures import measurements, roof_words
@@ -192,14 +191,6 @@ def test_a_kernel_that_copies_tiles_by_a_descriptor_does_not_load_narrowly() -> 
     [line] = measurements(evaluation).resources
     assert "180 registers, 1112 bytes spilled" in line
     assert "copies of tiles by descriptor: 6, loads: 9 of 32 bits" in line
-
-
-def test_best_attempt_is_told_with_the_cases_where_another_is_faster() -> None:
-    best = with_latency(timed(speedup=1.5), timed(case="fp16", speedup=0.9))
-    assert answer_best([best]).faster_elsewhere == {}
-    former = with_latency(timed(speedup=1.0), timed(case="fp16", speedup=1.0))
-    former.attempt = "softmax#1/1"
-    assert answer_best([former, best]).faster_elsewhere == {"fp16": "1.00x in softmax#1/1"}
 
 
 def test_cases_without_a_time_are_named() -> None:

@@ -106,6 +106,23 @@ def test_unknown_fields_are_ignored() -> None:
     assert decode(line) == ev.Notice(seq=3, level="info", message="hello")
 
 
+def test_calls_of_a_session_whose_model_called_tools_still_open() -> None:
+    call = b'{"id":"call_1","type":"function","function":{"name":"eval","arguments":"{}"}}'
+    turn = b'"turn":[{"role":"assistant","content":null,"tool_calls":[%s]}]' % call
+    started = ev.CallStarted(
+        call="softmax#1/1/generator/2",
+        attempt="softmax#1/1",
+        role=ev.Role.GENERATOR,
+        model="m",
+        messages=(ev.Message("assistant", "**eval**"), ev.Message("tool", "wrong")),
+        continues="softmax#1/1/generator/1",
+    )
+    line = encode(started).replace(b'"**eval**"', b'"**eval**",%s' % turn)
+    assert decode(line.replace(b'"wrong"', b'"wrong","answers":"call_1"')) == started
+    finished = ev.CallFinished(call=started.call, text="**eval**")
+    assert decode(encode(finished)[:-1] + b",%s}" % turn) == finished
+
+
 def test_times_of_a_session_that_timed_three_sides_still_open() -> None:
     evaluation = correct(speed=latencies())
     old = b'"rival_ms":0.03,"rival_speedup":1.05,"rival_ci":[1.02,1.07],"candidate_ms":'

@@ -24,8 +24,8 @@ ROUTES = {"/v1/messages": "anthropic", "/v1/chat/completions": "openai", "/v1/re
 """Wire format by the end of a path: a gateway adds a prefix, Azure adds a deployment."""
 CHAT = "/chat/completions"
 STOP_WORDS = {
-    "anthropic": {"end": "end_turn", "truncated": "max_tokens", "tools": "tool_use"},
-    "openai": {"end": "stop", "truncated": "length", "tools": "tool_calls"},
+    "anthropic": {"end": "end_turn", "truncated": "max_tokens"},
+    "openai": {"end": "stop", "truncated": "length"},
     "responses": {"truncated": "max_output_tokens"},
 }
 
@@ -36,8 +36,6 @@ class Answer:
 
     text: str = ""
     reasoning: str = ""
-    tools: tuple[tuple[str, str], ...] = ()
-    """Calls of tools: the name, and the arguments as JSON or another text."""
     stop: str = "end"
     """`end`, `truncated`, or a word of the wire format."""
     input_tokens: int = 100
@@ -86,7 +84,7 @@ class Seen:
     def turns(self) -> list[str]:
         """Texts of the messages, without a separate system message."""
         turns = self.body.get("messages") or self.body.get("input") or []
-        return [flat(turn.get("content") or turn.get("output")) for turn in turns]
+        return [flat(turn.get("content")) for turn in turns]
 
     @property
     def prompt(self) -> str:
@@ -98,12 +96,6 @@ class Seen:
 def says(text: str, *, reasoning: str = "", stop: str = "end", **counts: int) -> Answer:
     """Return a whole reply."""
     return Answer(text=text, reasoning=reasoning, stop=stop, **counts)
-
-
-def calls(*tools: tuple[str, dict[str, Any] | str], text: str = "", reasoning: str = "") -> Answer:
-    """Return a reply that calls tools; arguments that are a text are sent as they are."""
-    written = tuple((name, text if isinstance(text, str) else json.dumps(text)) for name, text in tools)
-    return Answer(text=text, reasoning=reasoning, tools=written, stop="tools")
 
 
 def truncated(text: str) -> Answer:
@@ -389,29 +381,15 @@ def anthropic_frames(answer: Answer) -> Iterator[tuple[bool, bytes]]:
     )
     yield False, named("ping", {})
     blocks = [
-        (
-            {"type": "thinking", "thinking": "", "signature": ""},
-            "thinking_delta",
-            "thinking",
-            answer.reasoning,
-        ),
-        ({"type": "text", "text": ""}, "text_delta", "text", answer.text),
-        *(
-            (
-                {"type": "tool_use", "id": f"call_{n}", "name": name, "input": {}},
-                "input_json_delta",
-                "partial_json",
-                text,
-            )
-            for n, (name, text) in enumerate(answer.tools)
-        ),
+        ({"type": "thinking", "thinking": "", "signature": ""}, "thinking", answer.reasoning),
+        ({"type": "text", "text": ""}, "text", answer.text),
     ]
-    for index, (block, kind, field_name, words) in enumerate(blocks):
+    for index, (block, field_name, words) in enumerate(blocks):
         yield False, named("content_block_start", {"index": index, "content_block": block})
         for piece in split(words):
-            delta = {"type": kind, field_name: piece}
+            delta = {"type": f"{field_name}_delta", field_name: piece}
             yield True, named("content_block_delta", {"index": index, "delta": delta})
-        if kind == "thinking_delta" and answer.reasoning:
+        if field_name == "thinking" and answer.reasoning:
             delta = {"type": "signature_delta", "signature": "signed"}
             yield False, named("content_block_delta", {"index": index, "delta": delta})
         yield False, named("content_block_stop", {"index": index})
@@ -439,16 +417,6 @@ def openai_frames(answer: Answer, body: dict[str, Any]) -> Iterator[tuple[bool, 
     for field_name, words in (("reasoning_content", answer.reasoning), ("content", answer.text)):
         for piece in split(words):
             yield True, choice({field_name: piece})
-    for n, (name, text) in enumerate(answer.tools):
-        head = {
-            "index": n,
-            "id": f"call_{n}",
-            "type": "function",
-            "function": {"name": name, "arguments": ""},
-        }
-        yield True, choice({"tool_calls": [head]})
-        for piece in split(text):
-            yield True, choice({"tool_calls": [{"index": n, "function": {"arguments": piece}}]})
     if answer.unfinished:
         return
     yield True, choice({}, STOP_WORDS["openai"].get(answer.stop, answer.stop))
@@ -490,26 +458,6 @@ def responses_frames(answer: Answer) -> Iterator[tuple[bool, bytes]]:
     yield False, frame("response.content_part.added", **part, part=text)
     for piece in split(answer.text):
         yield True, frame("response.output_text.delta", **part, delta=piece, logprobs=[])
-    if answer.tools:
-        thought = {
-            "type": "reasoning",
-            "id": "rs_1",
-            "summary": [],
-            "encrypted_content": "sealed",
-            "status": None,
-        }
-        yield False, frame("response.output_item.done", output_index=0, item=thought)
-    for n, (name, text) in enumerate(answer.tools):
-        item = {"type": "function_call", "id": f"fc_{n}", "call_id": f"call_{n}", "name": name}
-        yield False, frame("response.output_item.added", output_index=2 + n, item=item | {"arguments": ""})
-        for piece in split(text):
-            yield (
-                True,
-                frame(
-                    "response.function_call_arguments.delta", item_id=item["id"], output_index=2, delta=piece
-                ),
-            )
-        yield False, frame("response.output_item.done", output_index=2 + n, item=item | {"arguments": text})
     if answer.unfinished:
         return
     details = {"cached_tokens": answer.cached_tokens}
@@ -522,7 +470,7 @@ def responses_frames(answer: Answer) -> Iterator[tuple[bool, bytes]]:
         "output_tokens_details": {"reasoning_tokens": 0},
         "total_tokens": answer.input_tokens + answer.output_tokens,
     }
-    if answer.stop in ("end", "tools"):
+    if answer.stop == "end":
         yield True, frame("response.completed", response=response("completed", usage=usage))
         return
     why = {"reason": STOP_WORDS["responses"].get(answer.stop, answer.stop)}
@@ -533,5 +481,5 @@ def responses_frames(answer: Answer) -> Iterator[tuple[bool, bytes]]:
 def flat(content: object) -> str:
     """Return the text of a content field of any wire format."""
     if isinstance(content, list):
-        return "\n".join(part.get("text") or part.get("content") or "" for part in content)
+        return "\n".join(part.get("text", "") for part in content)
     return content if isinstance(content, str) else ""

@@ -48,7 +48,7 @@ def answer(request: Request) -> Reply:
 class QuickModel(ScriptedClient):
     """Model that logs each request."""
 
-    def __init__(self, log: Path, answer: Callable[[Request], Reply] = answer) -> None:
+    def __init__(self, log: Path) -> None:
         super().__init__(answer=answer)
         self.log = log.open("ab", buffering=0)
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from engine.corpus.retrieval import Corpus
 from engine.methods import Review, Start
 from engine.methods.orders import Orders
-from engine.models import Reply, Tool
+from engine.models import Reply
 from engine.models.client import cut_at
 from engine.prompting.baseline_facts import BaselineFacts
 from engine.tuning.rungs import PlannedRung
@@ -158,7 +158,7 @@ class ScriptedContext:
         self.world.attempts[self._number] = ScriptedAttempt(name, origin, base)
         return name
 
-    async def ask(self, role: Role, messages: Sequence[Message], tools: Sequence[Tool] = ()) -> Reply:
+    async def ask(self, role: Role, messages: Sequence[Message]) -> Reply:
         """See `Context`."""
         self._attempt.calls.append((role, tuple(messages)))
         judged = (number for number, attempt in self.world.attempts.items() if attempt.evaluation is not None)

@@ -24,7 +24,6 @@ from engine.agents.answers import verdict_answer
 from engine.agents.desk import Desk, DeskRules
 from engine.errors import CommandRefused
 from engine.judge.evaluating import cancelled_evaluation
-from engine.methods.tools.toolbox import ON_GPUS, TOOLBOX
 from engine.plan.job import session_started
 from engine.plan.plan import RunPlan
 from engine.process import launch
@@ -119,12 +118,7 @@ async def test_an_agent_makes_a_whole_session_over_stdio(home: Home) -> None:
 
     async with Client(stdio_client(server)) as client:
         offered = {tool.name: tool for tool in (await client.list_tools()).tools}
-        assert not offered.keys() & set(ON_GPUS)
-        for name, own in ((name, own) for name, own in TOOLBOX.items() if name not in ON_GPUS):
-            # The arguments of our own loop, and for some the task.
-            assert set(offered[name].input_schema["properties"]) - {"task"} == set(
-                own.parameters["properties"]
-            )
+        assert not offered.keys() & {"measure", "profile"}, "they need a GPU"
         for tool in offered.values():
             # Agents without a terminal refuse tools that may be destructive or reach other machines.
             hints = tool.annotations

@@ -162,6 +162,24 @@ def test_journal_with_a_bad_line_is_not_resumed_or_changed(shell: Shell, home: H
     assert journal.read_bytes() == before
 
 
+def test_session_of_a_method_that_is_gone_is_shown_but_not_resumed(shell: Shell, home: Home) -> None:
+    stored.stopped(home)
+    journal = home.live(stored.FIRST).journal
+    journal.write_bytes(journal.read_bytes().replace(b'"method":"geak"', b'"method":"bygone"', 1))
+    before = journal.read_bytes()
+    assert stored.FIRST in shell("sessions").out
+    assert "softmax#1/1" in shell("sessions", "show", stored.FIRST).out
+    for command in (
+        ("resume", stored.FIRST),
+        ("extend", stored.FIRST, "--iterations", "1"),
+        ("hint", stored.FIRST, "softmax#1", "Use wide loads."),
+    ):
+        done = shell(*command)
+        assert done.code == ExitCode.USAGE
+        assert f"the method bygone of {stored.FIRST} is gone" in one_line(done)
+    assert journal.read_bytes() == before
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [

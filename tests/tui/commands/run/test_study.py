@@ -139,9 +139,9 @@ def test_wrong_plan_is_one_line_with_the_place_and_the_right_key(
 
 
 def test_plans_that_ship_are_found_by_name(shell: Shell, home: Home) -> None:
-    assert shipped_plans() == ["ablation", "geak-tables", "kernelbench-x", "tools"]
+    assert shipped_plans() == ["ablation", "geak-tables", "kernelbench-x"]
     assert "did you mean ablation?" in one_line(shell("study", "ablatoin", "--dry-run"))
-    for plan, cells in (("ablation", 7), ("geak-tables", 4), ("kernelbench-x", 5), ("tools", 2)):
+    for plan, cells in (("ablation", 7), ("geak-tables", 4), ("kernelbench-x", 5)):
         done = shell("study", plan, "vector_add", "--model", "anthropic:test", "--dry-run")
         assert done.code == ExitCode.DONE, done.err
         assert f"{cells} cells to run, at most" in done.out
