@@ -55,7 +55,7 @@ def compare(program: Mapping[str, str], folder: Path) -> None:
         assert calls == program["calls"]
 
 
-@pytest.mark.parametrize("name", drawn(sorted(PROGRAMS), 20))
+@pytest.mark.parametrize("name", drawn(sorted(PROGRAMS), 8))
 def test_program_does_the_same_under_a_capture(name: str, tmp_path: Path) -> None:
     compare(PROGRAMS[name], tmp_path)
 
