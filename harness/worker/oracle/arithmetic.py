@@ -56,7 +56,8 @@ def widened(value: torch.Tensor) -> torch.Tensor:
 class Careful(OperatorMode):  # type: ignore[no-untyped-call]
     """Each operator that rounds does so at random, to the dtype that the function gives its result.
 
-    Its operands move: those of a product by `operand_eps`, all by `least_eps`, further in a sum of many terms.
+    Its operands move: those of a product by `operand_eps`, all by `least_eps`, further in a sum of many terms. Operands of a
+    product move towards 0 if `least_eps` is more than float32 has, because matrix units cut them: such errors add up.
     """
 
     def __init__(self, generator: torch.Generator, operand_eps: float, least_eps: float = EPS) -> None:
@@ -81,6 +82,7 @@ class Careful(OperatorMode):  # type: ignore[no-untyped-call]
             return func(*args, **kwargs)
         dtype = _result_dtype(func, args, kwargs, floats)
         eps = self._move(func, name, floats)
+        middle = -0.5 * self._least_eps if name in _PRODUCTS and self._least_eps > EPS else 0.0
         copies: dict[int, tuple[torch.Tensor, torch.Tensor]] = {}
 
         def moved(value: torch.Tensor) -> torch.Tensor:
@@ -88,7 +90,7 @@ class Careful(OperatorMode):  # type: ignore[no-untyped-call]
                 return value
             wide = value.to(torch.float64 if value.dtype is torch.float64 else torch.float32, copy=True)
             copies[id(value)] = (value, wide)
-            return wide.mul_(1 + eps * self._dither(wide))
+            return wide.mul_(1 + middle + eps * self._dither(wide))
 
         result = self._wide(func, args, kwargs, moved)
         written = _written(func, args, kwargs)

@@ -226,7 +226,6 @@ class Problem:
                 truth,
                 [answer[number] for answer in answers],
                 torch_dtype(dtype_of(output, case)),
-                operand_eps=least_eps,
             )
             for number, (output, truth) in enumerate(zip(self._task.outputs_of(case), truths, strict=True))
         )

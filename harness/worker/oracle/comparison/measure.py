@@ -27,8 +27,6 @@ MOST_MEAN, FEW = 2.5, 3.5
 MOST_BIAS, MOST_BIAS_SINGLE = 0.15, 8.0
 """Largest right bias, a common factor of all errors: in units of the output's dtype, and of float32, because all elements of
 a row have the rounding error of its mean or maximum in common. Twice the bias of the reference's own calls is added."""
-CUT_OPERANDS = 2.0
-"""Bias of products whose operands a matrix unit cuts, in units of the operands: each of the two loses up to one unit."""
 APPROXIMATE = 2.0
 """Factor of the spread in float32: exponentials, roots and quotients of GPUs are off by a unit or two."""
 _ROUNDING = 12.0**-0.5
@@ -82,13 +80,8 @@ def bias_of(error: torch.Tensor, truth: torch.Tensor) -> float:
     return float((error * truth).sum()) / square if square else 0.0
 
 
-def measure_output(
-    truth: torch.Tensor, calls: Sequence[torch.Tensor], dtype: torch.dtype, *, operand_eps: float = 0.0
-) -> Measure:
-    """Return the measure of an output of `dtype` from its exact values and from careful calls.
-
-    `operand_eps`: the unit to which a matrix unit cuts operands; 0: it cuts none.
-    """
+def measure_output(truth: torch.Tensor, calls: Sequence[torch.Tensor], dtype: torch.dtype) -> Measure:
+    """Return the measure of an output of `dtype` from its exact values and from careful calls."""
     if not dtype.is_floating_point:
         changed = [call.to(torch.int64) != truth.to(torch.int64) for call in calls]
         changes = torch.stack(changed).any(dim=0) if changed else torch.zeros_like(truth, dtype=torch.bool)
@@ -107,7 +100,7 @@ def measure_output(
     spread = (rounding.square() + squares / counts.clamp(min=1)).sqrt()
     spread = spread * APPROXIMATE if dtype.itemsize >= torch.float32.itemsize else spread
     own = max(abs(biases[0]), (sum(bias**2 for bias in biases[1:]) / max(1, len(calls))) ** 0.5)
-    bias = MOST_BIAS * torch.finfo(dtype).eps + MOST_BIAS_SINGLE * EPS + CUT_OPERANDS * operand_eps + 2 * own
+    bias = MOST_BIAS * torch.finfo(dtype).eps + MOST_BIAS_SINGLE * EPS + 2 * own
     return Measure(spread, bias, finite & (counts < len(calls)))
 
 
