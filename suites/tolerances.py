@@ -26,7 +26,7 @@ def unmeasured(dtype: str) -> Tolerance:
 
 def allowance_words(limit: Tolerance) -> str:
     """Return the terms of a tolerance that are not 0; empty if it has none."""
-    names = ("rtol", "atol", "ulps", "scale")
+    names = ("rtol", "atol", "ulps", "scale", "cosine")
     parts = [f"{name} {value:g}" for name in names if (value := float(getattr(limit, name)))]
     parts += [f"accumulation {limit.accumulation:g} over {limit.reduction}"] * bool(limit.accumulation)
     return ", ".join(parts)
@@ -71,7 +71,7 @@ def tolerance_problems(task: Task) -> Iterator[Problem]:
 
 
 def _tolerance(key: str, tolerance: Tolerance, axes: set[str]) -> Iterator[Problem]:
-    for name in ("rtol", "atol", "scale"):
+    for name in ("rtol", "atol", "scale", "cosine"):
         if not 0 <= getattr(tolerance, name) < 1:
             yield f"{key}.{name}", f"is {getattr(tolerance, name)}; it must be from 0 up to 1"
     for name in ("ulps", "accumulation"):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import msgspec
@@ -13,7 +13,7 @@ import msgspec
 from suites.dtypes import BY_TARGET, ITEM_BYTES, is_exact
 from suites.errors import BadKernelFile
 from suites.source.package import Package
-from suites.task import Axis
+from suites.task import Axis, Tolerance
 from suites.tolerances import unmeasured
 
 from .entry import Function, KernelFile
@@ -81,8 +81,8 @@ class Draft:
     """Values that the named sizes may have."""
     package: Package | None
     """The package that the file needs."""
-    allowed: float = 0.0
-    """Errors beyond the measure that are right, as a share of the value and of the median value."""
+    allowed: Tolerance = field(default_factory=Tolerance)
+    """Errors beyond the measure that are right too."""
 
     @property
     def outputs(self) -> tuple[OutputSeen, ...]:
@@ -133,14 +133,15 @@ class Draft:
 
     @property
     def tolerances(self) -> dict[str, str]:
-        """Return the tolerance by dtype of a floating-point output, as `task.toml` writes it."""
+        """Return the tolerance by dtype of an output, as `task.toml` writes it; without exact dtypes that stay exact."""
         dtypes = [output.dtype for case in self.seen for output in self.outputs_in(case)]
-        return {dtype: self._tolerance(dtype) for dtype in dtypes if not is_exact(dtype)}
+        return {dtype: self._tolerance(dtype) for dtype in dtypes if not is_exact(dtype) or self.allowed.ulps}
 
     def _tolerance(self, dtype: str) -> str:
-        limit = unmeasured(dtype).rtol if self.reference.is_kernel else self.allowed
+        limit = unmeasured(dtype) if self.reference.is_kernel else self.allowed
         terms = ["measured = true"] * (not self.reference.is_kernel)
-        terms += [f"rtol = {limit:g}, scale = {limit:g}"] * bool(limit)
+        names = ("rtol", "scale", "ulps", "cosine")
+        terms += [f"{name} = {value:g}" for name in names if (value := float(getattr(limit, name)))]
         return ", ".join(terms)
 
     @property

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import shlex
 from pathlib import Path
 
@@ -9,6 +10,7 @@ import msgspec
 
 from suites.errors import BadKernelFile
 from suites.own.shapes import Inputs
+from suites.task import Tolerance
 
 
 class KernelRequest(msgspec.Struct, frozen=True):
@@ -18,8 +20,8 @@ class KernelRequest(msgspec.Struct, frozen=True):
     """FILE or FILE.py:FUNCTION."""
     shapes: tuple[str, ...] = ()
     reference: str = ""
-    allowed: float = 0.0
-    """Errors beyond careful arithmetic that are right, as a share of the value and of the median value."""
+    allowed: Tolerance = Tolerance()
+    """Errors beyond those of careful arithmetic that are right too."""
     calls: tuple[Inputs, ...] = ()
     """Inputs of recorded calls; they replace `shapes`."""
     send_only: tuple[Path, ...] = ()
@@ -31,15 +33,26 @@ def is_kernel_file(text: str) -> bool:
     return text.endswith(".py") or ".py:" in text
 
 
-def share_of(text: str) -> float:
-    """Return the number of `--tolerance`; 0 for an empty text. Raises `BadKernelFile` unless it is from 0 to below 1."""
+def allowance_of(text: str) -> Tolerance:
+    """Return the errors that `--tolerance` allows: `1e-2` of a value, `1ulp`, or `cosine:0.999`; none for an empty text.
+
+    Raises `BadKernelFile` for any other text.
+    """
+    words = text.strip().lower()
+    steps, least = words.removesuffix("s").removesuffix("ulp"), words.removeprefix("cosine:")
     try:
-        share = float(text or "0")
+        number = float(least if least != words else steps)
     except ValueError:
-        share = 1.0
-    if not 0 <= share < 1:
-        raise BadKernelFile(f"--tolerance {text} is no share of a value; write a number as 1e-2")
-    return share
+        number = -1.0
+    if not words:
+        return Tolerance()
+    if "ulp" in words and 0 < number < math.inf:
+        return Tolerance(ulps=number)
+    if not 0 < number < 1:
+        raise BadKernelFile(
+            f"--tolerance {text} is no allowance; write 1e-2 (of a value), 1ulp (steps of the dtype) or cosine:0.999"
+        )
+    return Tolerance(cosine=number) if least != words else Tolerance(rtol=number, scale=number)
 
 
 def parse_request(text: str) -> KernelRequest:
@@ -58,6 +71,6 @@ def parse_request(text: str) -> KernelRequest:
         where,
         tuple(options["--shapes"]),
         "".join(options["--reference"][-1:]),
-        allowed=share_of("".join(options["--tolerance"][-1:])),
+        allowed=allowance_of("".join(options["--tolerance"][-1:])),
         send_only=tuple(map(Path, options["--send-only"])),
     )

@@ -32,6 +32,7 @@ from suites.own.shapes import Inputs, inputs_of, parse_shapes
 from suites.own.sizes import TRIED_STEPS, Design, design
 from suites.own.texts import axis_words, inputs_text, tensor_words
 from suites.source.package import Package, find_package, own_variables
+from suites.tolerances import allowance_words
 
 _NAMED = re.compile(r"\w+|.*\.py:\w+|[\w.]+:\w+")
 """FUNCTION, FILE.py:FUNCTION or PACKAGE.MODULE:FUNCTION; all else is an expression."""
@@ -318,8 +319,8 @@ def weaknesses(draft: Draft) -> list[str]:
         words.append(
             "the kernel itself says what is right, so its errors count as right; give a PyTorch function with --reference"
         )
-    if draft.allowed:
-        words.append(f"errors up to {draft.allowed:g} of the value and of the median value are allowed")
+    if allowed := allowance_words(draft.allowed):
+        words.append(f"errors beyond those of careful arithmetic are allowed: {allowed}")
     if not any(axis.vary for axis in draft.axes.values()):
         words.append(
             "no size varies, so kernels are judged at these sizes only; a size with a name varies: x=Mx4096:fp16, M=1,16,256"

@@ -101,8 +101,9 @@ def own_options(function: F) -> F:
         click.option(
             "--tolerance",
             default="",
-            metavar="SHARE",
-            help="Errors beyond those of careful arithmetic that are right too, as 1e-2 of the value; verdicts then say *weak*.",
+            metavar="ALLOWED",
+            help="Errors beyond those of careful arithmetic that are right too: 1e-2 of the value, 1ulp, or cosine:0.999; "
+            "verdicts then say *weak*.",
         ),
         click.option("--yes", "-y", is_flag=True, help="Do not ask whether the assumptions are right."),
         click.option("--dry-run", is_flag=True, help="Print what is assumed about a kernel file, and end."),

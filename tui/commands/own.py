@@ -18,7 +18,7 @@ from suites.own.captured import captured_inputs
 from suites.own.draft import Draft
 from suites.own.entry import KernelFile
 from suites.own.folder import check_new_folder, kept_own, own_name, write_draft
-from suites.own.request import KernelRequest, share_of
+from suites.own.request import KernelRequest, allowance_of
 from tui.actions.own_kernels import assumptions, draft_of
 from tui.commands.options import OwnOptions
 from tui.diagnostics import Complaint, say, write_error
@@ -90,7 +90,7 @@ def _draft(where: str, options: OwnOptions, targets: Sequence[str], python: Judg
         where,
         options.shapes,
         options.reference,
-        allowed=share_of(options.tolerance),
+        allowed=allowance_of(options.tolerance),
         send_only=options.send_only,
     )
     if options.calls is not None:

@@ -190,15 +190,16 @@ def _compare_by_measure(
         if compared.mismatch is not None:
             compared = compare_here(tolerance=alone, measure=measure(calls=count))
     wrong = compared.mismatch
-    if wrong is None or not wrong.off:
+    if wrong is None or not (wrong.off or tolerance.ulps):
         return compared
+    off = wrong.off or f"largest error {wrong.largest_error}"
     words = {"TF32": (alone, TF32_EPS)} if tf32 else {}
     if tolerance != alone:
         words[f"the task allows {allowance_words(tolerance)}"] = tolerance, 0.0
     for why, (allowed, eps) in words.items():
         weak = compare_here(tolerance=allowed, measure=measure(calls=calls[0], least_eps=eps))
         if weak.mismatch is None:
-            return replace(weak, weak=f"{why}: {wrong.off}")
+            return replace(weak, weak=f"{why}: {off}")
     return compared
 
 

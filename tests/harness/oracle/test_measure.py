@@ -211,6 +211,27 @@ def test_an_allowance_makes_a_wrong_answer_weak() -> None:
     allowed = judge(Tolerance(measured=True, rtol=1.1e-2))
     assert allowed.mismatch is None
     assert allowed.weak.startswith("the task allows rtol 0.011: 1 % off; careful arithmetic is 0.0")
+    alike = judge(Tolerance(measured=True, cosine=0.9999))
+    assert alike.weak.startswith("the task allows cosine 0.9999: 1 % off; careful arithmetic is 0.0")
+    answer = answer.flip(-1)
+    assert judge(Tolerance(measured=True, cosine=0.9999)).mismatch is not None
+
+
+def test_steps_of_integers_are_allowed_up_to_the_given_number() -> None:
+    truth = torch.arange(-4, 4)
+    _, measure = measured(lambda x: x.to(torch.int8), truth.float(), dtype=torch.int8)
+    for off, is_right in ((1, True), (2, False)):
+        compared = compare(
+            (truth + off).to(torch.int8),
+            truth,
+            case="c",
+            output="out",
+            dtype=torch.int8,
+            tolerance=Tolerance(measured=True, ulps=1),
+            quantization=None,
+            measure=measure,
+        )
+        assert (compared.mismatch is None) is is_right
 
 
 def cut(value: torch.Tensor) -> torch.Tensor:

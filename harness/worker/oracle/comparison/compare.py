@@ -16,11 +16,10 @@ from harness.worker.kit.arena import Value, dtype_name
 from harness.worker.oracle.comparison import bounds
 from suites.task import QuantizationTolerance, Tolerance
 
-from .error_pattern import describe_pattern, inputs_at
+from .error_pattern import describe_pattern, digits_of, in_digits, inputs_at
 from .measure import MOST, Measure
 from .reference_noise import FACTOR, QUANTIZED_REACH, noise_of, reach
 
-_DIGITS = (6, 9, 17)
 EXACT = Tolerance()
 SLACK = 1.25
 """Factor on the error of quantized inputs if they alone miss a metric's limit: allows another rounding or granularity."""
@@ -83,10 +82,11 @@ def compare(
     if got.dtype != dtype or got.shape != expected.shape:
         return Comparison(_unlike(got, expected, dtype, subject), (), 0)
     if not dtype.is_floating_point:
-        return _compare_whole(got, expected, subject, measure.open[None] if measure is not None else changes)
+        changes = measure.open[None] if measure is not None else changes
+        return _compare_whole(got, expected, subject, changes, steps=tolerance.ulps)
     if measure is not None:
         allowed = bounds.allowed(expected, dtype, tolerance, terms=terms)
-        return _compare_measured(got, expected, measure, allowed, subject)
+        return _compare_measured(got, expected, measure, allowed, subject, least_cosine=tolerance.cosine)
     wide, truth = got.double(), expected.double()
     limit = bounds.overflow(dtype)
     beyond = truth.isfinite() & (truth.abs() >= limit)
@@ -131,15 +131,29 @@ def compare(
 
 
 def _compare_measured(
-    got: torch.Tensor, truth: torch.Tensor, measure: Measure, allowed: torch.Tensor, subject: _Subject
+    got: torch.Tensor,
+    truth: torch.Tensor,
+    measure: Measure,
+    allowed: torch.Tensor,
+    subject: _Subject,
+    *,
+    least_cosine: float,
 ) -> Comparison:
-    """Compare errors beyond the allowed ones with the errors of careful arithmetic."""
+    """Compare errors beyond the allowed ones with the errors of careful arithmetic.
+
+    With `least_cosine`, finite values with such a cosine are right whatever their errors.
+    """
     wide, limit = got.double(), bounds.overflow(got.dtype)
     error = wide - truth
     excess = (error.abs() - allowed).clamp(min=0.0).copysign(error)
     beyond = truth.isfinite() & (truth.abs() + MOST * measure.spread + allowed >= limit)
     finite = wide.isfinite() & truth.isfinite() & (truth.abs() < limit)
     shares = measure.shares(excess, truth, finite)
+    if (
+        least_cosine
+        and quantization_metrics(wide[finite], truth[finite], got.dtype)["cosine"] >= least_cosine
+    ):
+        shares = {}
     right = (wide.isnan() & truth.isnan()) | (wide == truth)
     right |= (beyond | measure.open) & ~wide.isfinite()
     right |= beyond & (excess.abs() <= MOST * measure.spread)
@@ -152,7 +166,9 @@ def _compare_measured(
     used = shares[worst] if worst else 0.0
     margins = (Margin(subject.case, subject.output, worst, used),) * bool(worst)
     reference = torch.where(truth.abs() >= limit, truth.sign() * math.inf, truth)
-    mismatch = _report(got, wide, reference, ~right, subject, used=used)
+    units = torch.where(finite & ~right, excess.abs() / measure.spread, 0.0)
+    shown = _index(units, int(units.argmax())) if used > 1 else None
+    mismatch = _report(got, wide, reference, ~right, subject, used=used, shown=shown)
     if mismatch is not None and used > 1:
         mismatch = msgspec.structs.replace(mismatch, off=measure.describe(excess, truth, finite))
     return Comparison(mismatch, margins, got.numel())
@@ -202,11 +218,19 @@ def _share(error: float, allowed: float) -> float:
 
 
 def _compare_whole(
-    got: torch.Tensor, expected: torch.Tensor, subject: _Subject, changes: torch.Tensor | None
+    got: torch.Tensor,
+    expected: torch.Tensor,
+    subject: _Subject,
+    changes: torch.Tensor | None,
+    *,
+    steps: float,
 ) -> Comparison:
-    """Compare integers and booleans: equal or wrong; where the oracle's own rounding decides, 1 more or less is right."""
+    """Compare integers and booleans: equal, up to the allowed `steps` apart, or wrong.
+
+    Where the oracle's own rounding decides, 1 more or less is right.
+    """
     wide, reference = got.to(torch.int64), expected.to(torch.int64)
-    wrong = wide != reference
+    wrong = (wide - reference).abs() > steps
     if changes is not None:
         wrong &= ~(changes.any(dim=0) & ((wide - reference).abs() == 1))
     mismatch = _report(got, wide, reference, wrong, subject, used=math.inf)
@@ -226,8 +250,12 @@ def _elementwise(
     worst = float(share.flatten()[place])
     if not math.isfinite(worst):
         return ()
-    index = tuple(int(position) for position in np.unravel_index(place, share.shape))
-    return (Margin(empty.case, empty.output, empty.measure, worst, index),)
+    return (Margin(empty.case, empty.output, empty.measure, worst, _index(share, place)),)
+
+
+def _index(values: torch.Tensor, place: int) -> tuple[int, ...]:
+    """Return the index of a place that is counted over all axes."""
+    return tuple(int(position) for position in np.unravel_index(place, values.shape))
 
 
 def _unlike(got: torch.Tensor, expected: torch.Tensor, dtype: torch.dtype, subject: _Subject) -> Mismatch:
@@ -261,36 +289,26 @@ def _report(
     *,
     used: float,
     metrics: dict[str, float] | None = None,
+    shown: tuple[int, ...] | None = None,
 ) -> Mismatch | None:
-    """Describe the mismatch by its first wrong element. `used`: the largest share of the tolerance."""
+    """Describe the mismatch by its element `shown`, or by the first wrong one. `used`: the largest share of the tolerance."""
     count = int(wrong.sum())
     if count == 0:
         return None
-    first = tuple(int(place) for place in wrong.nonzero()[0])
+    shown = shown or tuple(int(place) for place in wrong.nonzero()[0])
     finite = wide.isfinite() & reference.isfinite()
     error = (wide.double() - reference.double()).abs()[finite]
-    expected_text, got_text = _in_few_digits(reference[first].item(), wide[first].item())
-    pattern = describe_pattern(wide, reference, wrong, first=first, dtype=got.dtype)
+    wanted, given = reference[shown].item(), wide[shown].item()
+    digits = digits_of(wanted, given, least=6)
+    pattern = describe_pattern(wide, reference, wrong, shown=shown, dtype=got.dtype)
     return msgspec.structs.replace(
         _unlike(got, reference, got.dtype, subject),
-        index=first,
-        expected=expected_text,
-        got=got_text,
+        index=shown,
+        expected=in_digits(wanted, digits),
+        got=in_digits(given, digits),
         max_abs=float(error.max()) if error.numel() else None,
         used=used if math.isfinite(used) else None,
         wrong_share=count / wrong.numel(),
         metrics=metrics or {},
-        pattern=(*pattern, *inputs_at(first, subject.inputs or {}, got.shape)),
+        pattern=(*pattern, *inputs_at(shown, subject.inputs or {}, got.shape)),
     )
-
-
-def _in_few_digits(expected: float, got: float) -> tuple[str, str]:
-    """Return both values with as few digits as make them different; integers in full."""
-    if isinstance(expected, int):
-        return str(expected), str(got)
-    texts = ("", "")
-    for digits in _DIGITS:
-        texts = (f"{expected:.{digits}g}", f"{got:.{digits}g}")
-        if texts[0] != texts[1]:
-            break
-    return texts

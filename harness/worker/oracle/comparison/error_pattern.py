@@ -26,6 +26,7 @@ each; a wrong factor of a row, such as a sum with one term too many, gives one o
 _LEAST_ALIKE = 8
 """Fewer wrong elements have almost any property in common by chance."""
 _MOST_INPUTS, _MOST_INDICES = 4, 6
+_MOST_DIGITS = 17
 
 
 def describe_pattern(
@@ -33,12 +34,12 @@ def describe_pattern(
     expected: torch.Tensor,
     wrong: torch.Tensor,
     *,
-    first: tuple[int, ...],
+    shown: tuple[int, ...],
     dtype: torch.dtype,
 ) -> tuple[str, ...]:
     """Return a few short sentences about the wrong elements; `got` and `expected` are float64 or int64.
 
-    `wrong` marks them, and `first` is the index of the first one. `dtype` is the output's.
+    `wrong` marks them, and `shown` is the index of one of them. `dtype` is the output's.
     """
     step = max(1, wrong.numel() // _SAMPLED)
     got_sample, expected_sample, wrong_sample = (
@@ -47,7 +48,7 @@ def describe_pattern(
     rounding = early_rounding(got_sample, expected_sample, wrong_sample, dtype)
     alike = "" if rounding else relation(got_sample[wrong_sample], expected_sample[wrong_sample])
     kind = "; ".join(filter(None, (rounding or places(wrong), alike)))
-    return tuple(filter(None, (kind, neighbours(got, expected, first))))
+    return tuple(filter(None, (kind, neighbours(got, expected, shown))))
 
 
 def relation(got: torch.Tensor, expected: torch.Tensor) -> str:
@@ -103,7 +104,7 @@ def early_rounding(got: torch.Tensor, expected: torch.Tensor, wrong: torch.Tenso
         name = "float16 or TF32"
     return (
         f"the errors are everywhere and about the size of one rounding to {name}: "
-        "an intermediate value is rounded too early"
+        "is an intermediate value rounded too early?"
     )
 
 
@@ -191,28 +192,38 @@ def _span(marks: torch.Tensor, unit: str) -> str:
     return f"{count} of {size} {unit}s, the first at {first}, the last at {last}"
 
 
-def neighbours(got: torch.Tensor, expected: torch.Tensor, first: tuple[int, ...]) -> str:
-    """Return the element at `first` with its neighbours on the last axis; empty if that axis has one element."""
-    if not first or got.shape[-1] == 1:
+def neighbours(got: torch.Tensor, expected: torch.Tensor, shown: tuple[int, ...]) -> str:
+    """Return the element at `shown` with its neighbours on the last axis; empty if that axis has one element."""
+    if not shown or got.shape[-1] == 1:
         return ""
-    *row, column = first
+    *row, column = shown
     begin, end = max(0, column - _AROUND), min(got.shape[-1], column + _AROUND + 1)
     index = ", ".join([*map(str, row), f"{begin}..{end - 1}"])
-    shown = [_short(values[tuple(row)][begin:end]) for values in (expected, got)]
-    return f"at [{index}] expected {shown[0]}, got {shown[1]}"
+    digits = digits_of(expected[shown].item(), got[shown].item(), least=4)
+    wanted, given = (
+        " ".join(in_digits(value, digits) for value in values[tuple(row)][begin:end].tolist())
+        for values in (expected, got)
+    )
+    return f"at [{index}] expected {wanted}, got {given}"
 
 
-def inputs_at(first: Sequence[int], inputs: Mapping[str, Value], shape: torch.Size) -> Iterator[str]:
-    """Yield the values at index `first` of the inputs with the output's shape, if there are any."""
+def in_digits(value: float, digits: int) -> str:
+    """Return a value in so many digits; an integer in full."""
+    return str(value) if isinstance(value, int) else f"{value:.{digits}g}"
+
+
+def digits_of(expected: float, got: float, least: int) -> int:
+    """Return how many digits make two values differ."""
+    tried = range(least, _MOST_DIGITS)
+    return next((n for n in tried if in_digits(expected, n) != in_digits(got, n)), _MOST_DIGITS)
+
+
+def inputs_at(shown: Sequence[int], inputs: Mapping[str, Value], shape: torch.Size) -> Iterator[str]:
+    """Yield the values at index `shown` of the inputs with the output's shape, if there are any."""
     values = [
-        f"{name} = {_short(value[tuple(first)].reshape(1))}"
+        f"{name} = {in_digits(value[tuple(shown)].item(), 4)}"
         for name, value in inputs.items()
         if isinstance(value, torch.Tensor) and value.shape == shape
     ]
-    if first and values:
-        yield f"inputs at {list(first)}: {', '.join(values[:_MOST_INPUTS])}"
-
-
-def _short(values: torch.Tensor) -> str:
-    numbers = values.tolist()
-    return " ".join(str(number) if isinstance(number, int) else f"{number:.4g}" for number in numbers)
+    if shown and values:
+        yield f"inputs at {list(shown)}: {', '.join(values[:_MOST_INPUTS])}"
