@@ -7,6 +7,7 @@ nothing.
 from __future__ import annotations
 
 import re
+import socket
 import time
 from pathlib import Path
 
@@ -122,9 +123,10 @@ def standing_of(home: Home, *, host: str, kind: str, provenance: Provenance) -> 
     return verifications[-1].outcome if verifications else unverified_words(kind)
 
 
-def graph_nodes_of(home: Home, *, host: str, provenance: Provenance) -> int | None:
+def graph_nodes_of(home: Home, provenance: Provenance) -> int | None:
     """Return the newest `graph_nodes` for GPUs of this product and driver on this host; `None` if it was never measured."""
-    measured = [run.graph_nodes for run in _whole_runs(home, host, provenance) if run.graph_nodes is not None]
+    runs = _whole_runs(home, socket.gethostname(), provenance)
+    measured = [run.graph_nodes for run in runs if run.graph_nodes is not None]
     return measured[-1] if measured else None
 
 

@@ -67,7 +67,7 @@ from sessions.state.state import SessionState
 from sessions.store.decidable import check_decision
 from sessions.store.reconcile import resume
 from sessions.store.recorder import Recorder
-from sessions.verifications import standing_of
+from sessions.verifications import graph_nodes_of, standing_of
 from suites import SuiteError
 from suites.secret_variables import keys_in
 
@@ -260,6 +260,7 @@ class Engine:
                             session=self._live.session,
                             on_device=on_device,
                             python=python,
+                            trusted_graphs=partial(graph_nodes_of, self._home),
                         )
                     )
                 )

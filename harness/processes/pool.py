@@ -54,6 +54,9 @@ FILL_PAUSE_S = 0.5
 _TROUBLE = frozenset({Verdict.CRASH, Verdict.TIMEOUT, Verdict.INFRA_ERROR})
 """After one of these verdicts the GPU is probed."""
 
+TrustedGraphs = Callable[[Provenance], int | None]
+"""Returns the size of the largest graph that worked on GPUs of this product and driver, 0 if none did, `None` if unknown."""
+
 
 class NodeShare(msgspec.Struct, frozen=True):
     """The part of a cluster's node that one pool uses, beside other pools of the same session."""
@@ -72,6 +75,7 @@ class DevicePool:
     `case_bytes`. A pool with `timed` False keeps no timers ready. Other users who wait for a GPU read the name `session`.
     `on_device` is called from the event loop with waits, quarantines and pauses. `probe` tests whether a GPU still computes.
     With `share` the pool is one of several of a cluster: a GPU that fails leaves it at once, because other nodes judge on.
+    `trusted_graphs` says which graphs work on a GPU.
     A `nursery` that was opened before saves its start; the pool closes it. Without one, `python` runs the judge's processes.
 
     Raises `UnknownDevice`, `JudgeExtraMissing` without torch or triton, `WorkerDied` if a server does not start.
@@ -92,6 +96,7 @@ class DevicePool:
         nursery: Nursery | None = None,
         python: JudgePython = OUR_PYTHON,
         share: NodeShare | None = None,
+        trusted_graphs: TrustedGraphs | None = None,
     ) -> None:
         self.devices: tuple[Device, ...] = choose_devices(devices)
         if share is not None:
@@ -101,6 +106,7 @@ class DevicePool:
         if slots is not None and slots < 1:
             raise ValueError("slots must be at least 1")
         self._timed = timed
+        self._trusted_graphs = trusted_graphs
         cores = own_cores() if share is None else share.cores
         self._places = _places(self.devices, slots, tasks, case_bytes, cores=cores, timed=timed)
         self.slots = len(self._places)
@@ -183,6 +189,12 @@ class DevicePool:
         if telemetry is not None and telemetry.provenance is None:
             await telemetry.state()
         return describe_device(device, self.software, telemetry.provenance if telemetry else None)
+
+    async def graph_nodes(self, device: Device) -> int | None:
+        """Return the size of the largest graph that worked on this GPU, 0 if none did, `None` if that was not measured."""
+        if self._trusted_graphs is None:
+            return None
+        return await asyncio.to_thread(self._trusted_graphs, await self.provenance(device))
 
     def limits(self, device: Device) -> TimeLimits:
         """Return the limits of a candidate on this device."""

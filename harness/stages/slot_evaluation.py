@@ -31,7 +31,7 @@ from harness.wire.channels.async_channel import AsyncChannel
 from harness.wire.channels.encoding import ENCODER
 from harness.wire.channels.stack_samples import last_line
 from harness.wire.device import Target
-from harness.wire.effort import SUSTAINED, WHOLE, Effort
+from harness.wire.effort import EXAM, SUSTAINED, WHOLE, Effort
 from harness.wire.errors import DeviceFull, WorkerDied, is_out_of_memory
 from harness.wire.findings import left_behind, name_running_line
 from harness.wire.messages.guest import Alive
@@ -111,7 +111,9 @@ class Request(msgspec.Struct, frozen=True, dict=True):
         """How much timing the candidate may cost."""
         if isinstance(self.mode, Rough):
             return self.mode.effort
-        return SUSTAINED if self.against is not None and self.against.sustained else WHOLE
+        if self.against is not None and self.against.sustained:
+            return SUSTAINED
+        return EXAM if self.exam else WHOLE
 
     @property
     def timing_seed(self) -> int:

@@ -6,8 +6,8 @@ import msgspec
 
 from .results import ratios
 
-PLAYERS = 2
-"""Processes of a GPU that play the launch tapes of baseline and candidate, for one timing after the other."""
+PLAYERS = ratios.PAIRS_A_LOOK
+"""Processes of a GPU that play the launch tapes of baseline and candidate, for one timing after the other: one for each pair."""
 
 
 class Effort(msgspec.Struct, frozen=True):
@@ -16,6 +16,8 @@ class Effort(msgspec.Struct, frozen=True):
     pairs: int = ratios.PAIRS_A_LOOK
     """Pairs of a baseline and a candidate, per look: each in memory of its own."""
     looks: int = ratios.LOOKS
+    """At most so many looks, each in new players."""
+    least_looks: int = 1
     least_rounds: int = 3
     most_rounds: int = 15
     """Bounds for the blocks of samples that each process takes."""
@@ -28,6 +30,8 @@ class Effort(msgspec.Struct, frozen=True):
 
 
 WHOLE = Effort()
+EXAM = Effort(least_looks=ratios.LOOKS)
+"""For the timing that confirms a speedup: six processes."""
 SUSTAINED = Effort(sustained=True, budget_s=120.0)
 """For `wavedeck eval --sustained`."""
 ROUGH = (

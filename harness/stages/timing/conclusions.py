@@ -10,10 +10,20 @@ import msgspec
 
 from harness.hardware.product import Product
 from harness.wire.device import Device
+from harness.wire.ladder import WORDS
 from harness.wire.messages.clock import BASELINE, CANDIDATE, Floor, Measure, Measured, ProcessTimes, method_of
 from harness.wire.results import ratios
 from harness.wire.results.evaluation import NOT_WHOLE, Basis, ErrorReport, Fact
-from harness.wire.results.latency import Bound, DeviceState, Latency, Outcome, RoughTime, Timed, Window
+from harness.wire.results.latency import (
+    Bound,
+    DeviceState,
+    Latency,
+    Method,
+    Outcome,
+    RoughTime,
+    Timed,
+    Window,
+)
 from harness.wire.results.served_calls import ServedCall, unmet_requirements
 from suites.task import Case, Task
 
@@ -114,14 +124,15 @@ def conclude_timing(
         for latency in latencies
         if latency.efficiency and latency.efficiency.suspect
     ]
-    between_events: dict[str, list[str]] = {}
+    by_reason: dict[tuple[Method, str], list[str]] = {}
     for latency in latencies:
-        if latency.case in measured.why_events:
-            between_events.setdefault(measured.why_events[latency.case], []).append(latency.case)
+        if reason := measured.why_method.get(latency.case):
+            by_reason.setdefault((latency.method, reason), []).append(latency.case)
     added = "some microseconds" if measured.floor is None else f"{measured.floor.empty_ms * 1e3:.3g} us"
     notes += [
-        f"{', '.join(names)}: timed between events, which add {added} to each call: {reason}"
-        for reason, names in between_events.items()
+        f"{', '.join(names)}: timed {WORDS[method]}"
+        f"{f', which add {added} to each call' if method is Method.EVENTS else ''}: {reason}"
+        for (method, reason), names in by_reason.items()
     ]
     if measured.not_shared:
         notes.append(f"timers' inputs went through host memory: {measured.not_shared}")
@@ -232,7 +243,8 @@ def _conclude_case(
         samples = samples_by_process(slow), samples_by_process(fast)
         case_ratios = ratios.case_ratios(*samples, [process.pair for process in fast], seed=number)
         speedup = ratios.mean_ratio([case_ratios])
-    if speedup is not None and bound is Bound.NONE and floor_ms is not None:
+    has_floor = floor_ms is not None and method is not Method.PROFILER  # device times have no launch in them
+    if speedup is not None and bound is Bound.NONE and has_floor:
         without_floor = ratios.without_floor(speedup.value, baseline.median_ms, candidate.median_ms, floor_ms)
     wall = [process.wall_ms for process in fast if process.wall_ms is not None]
     wall_ms = statistics.median(wall) if wall else None

@@ -123,6 +123,7 @@ class Performance:
             cold=against.cold,
             against=baseline.name,
             flush_bytes=flush_bytes(self._product),
+            graph_nodes=await self.pool.graph_nodes(self.slot.device),
             budget_s=effort.budget_s,
             effort=effort,
             matmul_dtype=""
@@ -324,7 +325,11 @@ class Performance:
                     task.result().end.close()
 
     async def _lend_players(self, channel: AsyncChannel, count: int) -> None:
-        """Give the clock the ends of the players' channels too; they stay open here."""
+        """Give the clock the ends of the players' channels too; they stay open here. Players that it had before end first."""
+        before = self._players
+        self._give_players_back(reusable=False)
+        if before:  # a process that ends delays those that time
+            await asyncio.wait([child.ended for child in before], timeout=limits.END_S)
         players = await self.pool.players.take(self.slot.device, count, fresh=self.exam)
         self._players = [player.worker.child for player in players]
         for player in players:

@@ -57,6 +57,8 @@ class Measure(msgspec.Struct, frozen=True, tag="measure"):
     """Dtype of the matrix product that the device is measured with; empty if the task has no matrix products."""
     new_floor: bool = False
     """Measure the device's floor again, because the device was disturbed when it was measured."""
+    graph_nodes: int | None = None
+    """The largest graph that worked on this device, in calls; 0 if none did, `None` if that was not measured."""
     baseline_calls: dict[str, TapedCall] = {}
     """Calls of the baseline that an earlier timing recorded, by case; empty: this timing records them."""
 
@@ -107,8 +109,9 @@ class ProcessTimes(msgspec.Struct, frozen=True):
     plain_ms: float | None
     peak_bytes: int
     configs: dict[str, str]
+    method: Method = Method.EVENTS
     launches: int = 0
-    """Calls in the graph that was timed; 0: calls were timed between events."""
+    """Calls in the series that was timed together; 0: calls were timed between events."""
     cold: bool = True
     """The caches did not hold the inputs."""
     sustained_ms: float | None = None
@@ -130,17 +133,19 @@ class Floor(msgspec.Struct, frozen=True):
     """Bytes copied; bytes a second (read and written) with cold and with hot caches."""
     graph_ms: float | None = None
     """An empty kernel in a graph of many; `None` if the device captures no graph."""
+    batch_ms: float | None = None
+    """An empty kernel among many back to back."""
     matmul_flops_per_s: float | None = None
     """FLOP/s of a large matrix product by torch in `Measure.matmul_dtype`."""
 
     def empty_by(self, method: Method) -> float:
-        """An empty kernel's time, by this method, in milliseconds."""
-        return self.graph_ms if method is Method.GRAPH and self.graph_ms is not None else self.empty_ms
+        """An empty kernel's time, by this method, in milliseconds; by events, which take longest, if it is not known."""
+        return {Method.GRAPH: self.graph_ms, Method.BATCH: self.batch_ms}.get(method) or self.empty_ms
 
 
 def method_of(times: Iterable[ProcessTimes]) -> Method:
-    """How these processes were timed: by graphs if all of them were."""
-    return Method.GRAPH if all(process.launches for process in times) else Method.EVENTS
+    """How these processes were timed, which is the same for all of a case."""
+    return next((process.method for process in times), Method.EVENTS)
 
 
 class Taped(msgspec.Struct, frozen=True):
@@ -172,8 +177,8 @@ class Measured(msgspec.Struct, frozen=True, tag="measured"):
     """Why not everything was timed, if that is not the candidate's fault."""
     ended: str = ""
     """The side of a timer that ended when it should have answered; the engine knows how it ended."""
-    why_events: dict[str, str] = {}
-    """Why short cases were timed between events and not in a graph, by case."""
+    why_method: dict[str, str] = {}
+    """Why short cases were not timed by the first clock of the ladder, or not at the first try, by case."""
     seconds: dict[str, float] = {}
     not_shared: str = ""
     """Why inputs went through host memory; empty if they did not."""

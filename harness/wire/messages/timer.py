@@ -11,6 +11,7 @@ from itertools import pairwise
 import msgspec
 
 from harness.wire.calls.launch_tape import Tape
+from harness.wire.results.latency import Method
 from harness.wire.results.served_calls import ServedCall
 
 from .guest import Argument
@@ -22,7 +23,7 @@ SETS = 2
 MOST_COPIES = 16
 """Copies of the inputs for calls between events."""
 MOST_LAUNCHES = 256
-"""Calls in one graph."""
+"""Calls in one series, and nodes in one graph."""
 LEAST_LAUNCHES = 4
 """With fewer calls, the time around a graph is too large a share."""
 REPLAY_MS = 1.0
@@ -45,7 +46,7 @@ def count_copies(sets: int, arena_bytes: int, rotate_bytes: int) -> int:
 def count_launches(
     call_ms: float, input_bytes: int, bytes_a_call: int, rotate_bytes: int, most_bytes: int
 ) -> int:
-    """Return how many calls a graph holds, each on its own copy of the inputs; 0 if memory is too small for a graph.
+    """Return how many calls a series has, each on its own copy of the inputs; 0 if memory is too small for a series.
 
     So many that a replay takes `REPLAY_MS`, and that the inputs together have `rotate_bytes` if `MOST_LAUNCHES` are enough for
     that: then each call finds its inputs out of the caches. `bytes_a_call` is the memory of a copy and of what a call
@@ -89,7 +90,7 @@ class Prepared(msgspec.Struct, frozen=True, tag="prepared"):
 
 
 class Sample(msgspec.Struct, frozen=True, tag="sample"):
-    """Time calls one by one, or replays of the captured graph."""
+    """Time calls one by one, or replays of the captured series."""
 
     count: int
     cold: bool
@@ -103,9 +104,13 @@ class Sampled(msgspec.Struct, frozen=True, tag="sampled"):
 
 
 class Capture(msgspec.Struct, frozen=True, tag="capture"):
-    """Capture a graph of calls of the prepared case, each on its own copy of the inputs."""
+    """Make a series of calls of the prepared case, each on its own copy of the inputs, to be timed together."""
 
     launches: int
+    method: Method = Method.GRAPH
+    """A clock of the ladder other than events."""
+    nodes: int = MOST_LAUNCHES
+    """Calls in one graph at most."""
     steps: int = 0
     """Only so many first steps of the tape in each call; 0: whole calls."""
 
@@ -114,7 +119,7 @@ class Batch(msgspec.Struct, frozen=True, tag="batch"):
     """Do something many times and wait for all of it; the clock measures with its own watch."""
 
     kind: str
-    """`around` (all but the calls), `calls` (as sampled), `plain` (calls back to back), `graph` (replays)."""
+    """`around` (all but the calls), `calls` (as sampled), `plain` (calls back to back), `graph` (replays of the series)."""
     count: int
     cold: bool
 

@@ -24,7 +24,11 @@ class Method(TextEnum):
     """How the calls of both sides were timed."""
 
     GRAPH = "graph"
-    """Many calls in one graph, each on its own inputs, between two events: for short kernels."""
+    """Many calls in one graph, or in several, each on its own inputs, between two events: for short kernels."""
+    BATCH = "batch"
+    """The same calls back to back between two events, without a graph."""
+    PROFILER = "profiler"
+    """The same calls, by the profiler's timestamps of their kernels."""
     EVENTS = "events"
     """Each call between two events, which add some microseconds to it."""
 

@@ -29,7 +29,7 @@ RESOLVED = 0.02
 """Relative half width of an interval at which no more pairs are sampled."""
 TIE = 0.01
 """Speedups that differ by less rank as equal: the bias of processes that remains after a few pairs."""
-FLOORS = {Method.EVENTS: 5.0, Method.GRAPH: 2.5}
+FLOORS = {Method.EVENTS: 5.0, Method.GRAPH: 2.5, Method.BATCH: 2.5, Method.PROFILER: 2.5}
 """A kernel that takes less than this many times an empty kernel's time is too short to be timed exactly."""
 CLEAR = 0.05
 """The same for an interval that does not contain 1: more pairs would not change the outcome."""

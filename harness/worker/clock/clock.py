@@ -11,12 +11,14 @@ from __future__ import annotations
 import random
 import statistics
 import time
+from collections import Counter
 from collections.abc import Callable, Sequence
 from itertools import chain
 
 import msgspec
 import torch
 
+from harness.wire.ladder import EVENTS, UNTRUSTED, WORDS, Rung, list_rungs
 from harness.wire.messages.clock import (
     BASELINE,
     CANDIDATE,
@@ -24,11 +26,11 @@ from harness.wire.messages.clock import (
     Floor,
     Measure,
     Measured,
-    ProcessTimes,
     Taped,
     TapedCall,
 )
-from harness.wire.messages.timer import SETS, count_copies
+from harness.wire.messages.guest import GPU_FAULT
+from harness.wire.messages.timer import MOST_LAUNCHES, SETS, count_copies
 from harness.wire.results import ratios
 from harness.wire.results.evaluation import ErrorReport
 from harness.wire.results.latency import Method
@@ -38,7 +40,7 @@ from harness.worker.oracle import integrity
 from harness.worker.oracle.blame import Stop, blame, in_one_line, is_memory
 from harness.worker.oracle.problem import BadProblem, Problem
 from harness.worker.oracle.vault import Given, Vault
-from harness.worker.oracle.worker_line import GuestBroken, GuestGone, NoAnswer
+from harness.worker.oracle.worker_line import CandidateRaised, GuestBroken, GuestGone, GuestSlow, NoAnswer
 from suites.task import Case
 
 from . import short_calls
@@ -47,13 +49,16 @@ from .clock_line import Engine
 from .players import Players
 from .source_timers import SourceTimers
 from .spot_check import SpotCheck
-from .timed_process import TimedProcess
+from .timed_process import ClockFailed, TimedProcess
 from .timer_line import TimerLine
 
 CLEARLY_SHORT = 0.8
 """A case is too short already after its trial blocks if it stays below this share of the shortest time."""
 LOOKS_AT_INPUTS = 2
 """Checks of the inputs of each candidate process, after a case was sampled."""
+CORRUPTED = "a graph gave wrong outputs where the same calls without a graph are right, as ROCm's graphs can (clr 279)"
+MOST_CORRUPTED = 2
+"""Players in a row whose graphs give wrong outputs for right tapes before a case is timed without a graph (AMD alone)."""
 LOOK_SHARE = 0.25
 """Share of the blocks after which the inputs are checked too: a timer cannot know which block is the last."""
 
@@ -68,7 +73,7 @@ class Clock:
         problem: Problem,
         vault: Vault,
         *,
-        measure_floor: Callable[[int, str], Floor],
+        measure_floor: Callable[[int, str, int], Floor],
     ) -> None:
         self._engine = engine
         self._measure_floor = measure_floor
@@ -82,7 +87,6 @@ class Clock:
         """Recorded calls by side and case."""
         self._from_source: dict[str, list[TimerLine]] = {}
         """Timers of each side that has no tape of some case."""
-        self._times: list[ProcessTimes] = []
         self._tapes: list[Taped] = []
         self._random = random.SystemRandom()
         self._floor: Floor | None = None
@@ -90,7 +94,16 @@ class Clock:
         self._case = ""
         self._seconds: dict[str, float] = {}
         self._phase_began = time.monotonic()
-        self._why_events: dict[str, str] = {}
+        self._is_amd = measure.target.startswith("gfx")
+        self._rungs: tuple[Rung, ...] = (EVENTS,)
+        """The clocks of the ladder that did not fail yet."""
+        self._why_rung = ""
+        """Why clocks of the ladder are left out."""
+        self._corrupted: Counter[str] = Counter()
+        """Players in a row with wrong outputs in graphs alone, by case."""
+        self._sampled: dict[str, list[TimedProcess]] = {}
+        """What was sampled of each case so far, by one method."""
+        self._why_method: dict[str, str] = {}
 
     def run(self) -> Measured:
         """Time everything; returns a result whatever a timer does. Processes that time stay alive until `close`: a process that
@@ -113,7 +126,9 @@ class Clock:
             at = f"case {self._case}: " if self._case else ""
             problem = f"{at}{in_one_line(str(failure))}"
         return Measured(
-            times=tuple(self._times),
+            times=tuple(
+                process.times(case) for case, of_case in self._sampled.items() for process in of_case
+            ),
             floor=self._floor,
             tapes=tuple(self._tapes),
             served=tuple(call.served for call in self._calls[CANDIDATE].values() if call.served is not None),
@@ -121,7 +136,7 @@ class Clock:
             error=error,
             problem=problem,
             ended=ended,
-            why_events=self._why_events,
+            why_method=self._why_method,
             seconds={phase: round(seconds, 3) for phase, seconds in self._seconds.items()},
             not_shared=self._inputs.not_shared or "",
             players_reusable=self._players.reusable,
@@ -155,16 +170,29 @@ class Clock:
         self._engine.lease()
         self._end_phase("wait for the lease")
         self._deadline = time.monotonic() + self._measure.budget_s
-        self._floor = self._measure_floor(self._measure.flush_bytes, self._measure.matmul_dtype)
+        nodes = self._measure.graph_nodes
+        # A graph that fails ends its process, here the judge's, and AMD's graphs are known to fail.
+        safe_nodes = (0 if self._is_amd else MOST_LAUNCHES) if nodes is None else nodes
+        self._floor = self._measure_floor(
+            self._measure.flush_bytes, self._measure.matmul_dtype, min(safe_nodes, MOST_LAUNCHES)
+        )
         self._end_phase("floor")
         self._record_calls(tunes)
         self._start_untaped(tunes)
-        if len(self._from_source) < len(SIDES):
-            self._players.take()
-            self._end_phase("start of players")
-        for case in self._task.open_cases:
-            self._time_case(case)
+        self._rungs = list_rungs(nodes, taped=not self._from_source)
+        self._why_rung = UNTRUSTED if nodes == 0 else ""
+        for look in range(1 if self._from_source else self._measure.effort.looks):
+            cases = [case for case in self._task.open_cases if not self._is_done(case, look)]
+            if cases and len(self._from_source) < len(SIDES):
+                self._take_players()
+            for case in cases:
+                if look == 0 or time.monotonic() <= self._deadline:
+                    self._time_case(case, look)
         self._sources.dismiss(tuple(self._sources.links))
+
+    def _take_players(self) -> None:
+        self._players.take()
+        self._end_phase("start of players")
 
     def _record_calls(self, recorders: Sequence[TimerLine]) -> None:
         """Record a call of each case in these timers. Under the lease for autotuned kernels, which choose their configs here."""
@@ -194,29 +222,76 @@ class Clock:
     def _sets(self, case: Case) -> list[Given]:
         return [self._inputs.values(case, number) for number in range(SETS)]
 
-    def _time_case(self, case: Case) -> None:
+    def _is_done(self, case: Case, look: int) -> bool:
+        """Whether a look at a case would change nothing. An exam looks more often, with new processes each time."""
+        return look >= self._measure.effort.least_looks and self._is_resolved(self._sampled[case.name])
+
+    def _time_case(self, case: Case, look: int) -> None:
+        """Time one look at a case; a clock that fails is followed by the next one of the ladder, in new players."""
         self._case = case.name
-        looks = 1 if self._from_source else self._measure.effort.looks
-        graph: bool | None = None
-        sampled: list[TimedProcess] = []
-        for look in range(looks):
+        while True:
             place.give_back()
-            processes = self._prepare(case, look)
+            earlier = self._sampled.get(case.name, [])
+            rung = earlier[0].rung if earlier else self._rung_of(case)
+            processes = self._prepare(case, look, rung)
             self._end_phase("inputs, warm calls")
-            self._sample_case(case, processes, graph=graph)
-            graph = all(process.launches for process in processes)
-            self._end_phase("samples")
-            sampled += processes
-            if look == 0:
-                self._check(case, processes)
-            self._times += [process.times(case.name) for process in processes]
+            self._try_calls(processes)
+            try:
+                self._time_series(case, processes, earlier)
+            except ClockFailed as failure:
+                self._step_down(case, rung, failure)
+                self._take_players()
+                continue
+            self._sampled[case.name] = [*earlier, *processes]
             if len(self._from_source) < len(SIDES):
                 self._players.clear()
                 self._end_phase("clearing of players")
-            if self._is_resolved(sampled) or time.monotonic() > self._deadline:
-                break
+            return
 
-    def _prepare(self, case: Case, look: int) -> list[TimedProcess]:
+    def _time_series(
+        self, case: Case, processes: Sequence[TimedProcess], earlier: Sequence[TimedProcess]
+    ) -> None:
+        """Sample and check processes that made their trial calls. Raises `ClockFailed` if a player fails now."""
+        try:
+            self._sample_case(case, processes, earlier)
+            self._end_phase("samples")
+            if not earlier:
+                self._check(case, processes)
+        except (GuestGone, GuestSlow, CandidateRaised) as failure:
+            if self._is_clock_to_blame(failure, processes):
+                raise ClockFailed(in_one_line(str(failure))) from failure
+            raise
+
+    def _is_clock_to_blame(self, failure: NoAnswer, processes: Sequence[TimedProcess]) -> bool:
+        """Whether a player failed with a series of calls that it had made one by one.
+
+        A fault of the GPU is the kernel's, except on AMD, where graphs are known to cause it.
+        """
+        if self._from_source or processes[0].rung.method is Method.EVENTS or is_memory(failure):
+            return False
+        is_fault = isinstance(failure, CandidateRaised) and failure.failure.kind == GPU_FAULT
+        return self._is_amd or not is_fault
+
+    def _rung_of(self, case: Case) -> Rung:
+        """The best clock that did not fail; no graph for a case that graphs corrupted."""
+        without_graph = self._corrupted[case.name] >= MOST_CORRUPTED
+        return next(rung for rung in self._rungs if not (without_graph and rung.method is Method.GRAPH))
+
+    def _step_down(self, case: Case, rung: Rung, failure: ClockFailed) -> None:
+        """Forget what was sampled of a case, and leave out the clock that failed; after the time for timing all but events."""
+        size = f" of at most {rung.nodes} calls" if rung.nodes else ""
+        why = f"{WORDS[rung.method]}{size}: {failure}"
+        if failure.corrupted:
+            self._corrupted[case.name] += 1
+        elif rung in self._rungs:
+            late = time.monotonic() > self._deadline
+            self._rungs = self._rungs[-1:] if late else self._rungs[self._rungs.index(rung) + 1 :]
+            self._why_rung = why
+        self._why_method[case.name] = why
+        self._sampled.pop(case.name, None)
+        self._tapes = [tape for tape in self._tapes if tape.case != case.name]
+
+    def _prepare(self, case: Case, look: int, rung: Rung) -> list[TimedProcess]:
         """A process or a seat of each side for each pair of this look, with the case's inputs and warm."""
         pairs = range(look * self._measure.effort.pairs, (look + 1) * self._measure.effort.pairs)
         copies = count_copies(SETS, self._inputs.size_bytes(case), self._measure.flush_bytes)
@@ -245,26 +320,36 @@ class Clock:
                     processes.append(
                         TimedProcess(seat, prepared, self._measure.cold, copies, call, taped=True)
                     )
+        for process in processes:
+            process.rung = rung
         return processes
 
-    def _sample_case(self, case: Case, processes: Sequence[TimedProcess], *, graph: bool | None) -> None:
-        """Sample in rounds, one block per process, until the medians are precise or time is up.
-
-        `graph`: whether an earlier look timed graphs; `None` in the first look.
-        """
+    def _try_calls(self, processes: Sequence[TimedProcess]) -> None:
         for process in self._shuffled(processes):
             process.try_calls()
         self._engine.alive()
-        if graph is None:
-            graph = self._measure.cold and short_calls.are_short(processes)
-        if graph:
+
+    def _sample_case(
+        self, case: Case, processes: Sequence[TimedProcess], earlier: Sequence[TimedProcess]
+    ) -> None:
+        """Sample in rounds, one block per process, until the medians are precise or time is up.
+
+        `earlier`: the processes of an earlier look, whose method stays.
+        """
+        if earlier:
+            in_series = earlier[0].method is not Method.EVENTS
+        else:
+            in_series = self._measure.cold and short_calls.are_short(processes)
+            if in_series and self._why_rung:
+                self._why_method[case.name] = self._why_rung
+        if in_series and processes[0].rung.method is not Method.EVENTS:
             why = short_calls.capture(case, processes, self._inputs, self._measure, self._engine.alive)
-            graph = not why
             if why:
-                self._why_events[case.name] = why
-        method = Method.GRAPH if graph else Method.EVENTS
+                self._why_method[case.name] = why
+        method = processes[0].method
+        in_series = method is not Method.EVENTS
         trials = [(process.link.side, process.trial.samples_ms) for process in processes]
-        if not graph and self._is_short(trials, method, of=CLEARLY_SHORT):
+        if not in_series and self._is_short(trials, method, of=CLEARLY_SHORT):
             for process in processes:
                 process.blocks.append(process.trial)
             return
@@ -272,7 +357,7 @@ class Clock:
         effort = self._measure.effort
         for number in range(effort.most_rounds):
             for process in self._shuffled(processes):
-                process.blocks.append(process.block(process.block_size() if graph else least))
+                process.blocks.append(process.block(process.block_size() if in_series else least))
                 if self._random.random() < LOOK_SHARE and not process.taped:
                     self._check_inputs(case, process)
             self._engine.alive()
@@ -332,7 +417,12 @@ class Clock:
         error = self._spot_check.find_error(process, self._inputs.unseen(case))
         self._engine.alive()
         if error is None:
+            self._corrupted[case.name] = 0
             return
+        if process.taped and self._is_amd and process.method is Method.GRAPH:
+            process.launches = 0  # calls between events: the player drops its graph
+            if self._spot_check.find_error(process, self._inputs.unseen(case)) is None:
+                raise ClockFailed(CORRUPTED, corrupted=True)
         if process.taped:
             message = (
                 f"case {case.name}: the launches of a call, made once more on other values in a process that never saw the source, give "
@@ -351,9 +441,8 @@ class Clock:
         return ratios.ratio(slow, fast).is_resolved
 
     def _is_short_case(self, processes: Sequence[TimedProcess]) -> bool:
-        graph = all(process.launches for process in processes)
         samples = [(process.link.side, process.samples) for process in processes]
-        return self._is_short(samples, Method.GRAPH if graph else Method.EVENTS)
+        return self._is_short(samples, processes[0].method)
 
     def _is_short(
         self, by_process: Sequence[tuple[str, Sequence[float]]], method: Method, *, of: float = 1.0

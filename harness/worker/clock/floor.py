@@ -5,12 +5,15 @@ from __future__ import annotations
 import functools
 import math
 import statistics
+from contextlib import suppress
 
+import msgspec
 import torch
 
 from harness.wire.messages.clock import Floor
 from harness.wire.messages.timer import MOST_LAUNCHES
 from harness.worker.kit.call_graph import CallGraph, NotCaptured
+from harness.worker.kit.call_series import CallBatch
 from harness.worker.kit.stopwatch import Stopwatch, host_ms, launch_empty
 
 SAMPLES = 41
@@ -22,11 +25,14 @@ _EDGES = {"float16": 8192, "bfloat16": 8192, "float32": 4096}
 """Rows and columns of the multiplied matrices, by dtype."""
 
 
-def measure(flush_bytes: int, matmul_dtype: str) -> Floor:
-    """Measure the GPU that this process sees, once until `forget`. Takes tens of milliseconds; a first product some hundred."""
-    floor = _measure_clock(flush_bytes)
+def measure(flush_bytes: int, matmul_dtype: str, nodes: int) -> Floor:
+    """Measure the GPU that this process sees, once until `forget`. Takes tens of milliseconds; a first product some hundred.
+
+    `nodes` is the size of a graph that is safe in the judge's own process; 0: none is.
+    """
+    floor = _measure_clock(flush_bytes, nodes)
     rate = _measure_matmul(matmul_dtype) if matmul_dtype in _EDGES else None
-    return Floor(floor.empty_ms, floor.copies, floor.graph_ms, rate)
+    return msgspec.structs.replace(floor, matmul_flops_per_s=rate)
 
 
 def forget() -> None:
@@ -36,7 +42,7 @@ def forget() -> None:
 
 
 @functools.cache
-def _measure_clock(flush_bytes: int) -> Floor:
+def _measure_clock(flush_bytes: int, nodes: int) -> Floor:
     watch = Stopwatch(flush_bytes)
     watch.leads_by(host_ms(launch_empty))
     empty_ms = statistics.median(watch.sample(launch_empty, SAMPLES, cold=True))
@@ -50,15 +56,15 @@ def _measure_clock(flush_bytes: int) -> Floor:
         ]
         moved = 2 * source.numel()
         copies.append((moved, moved / seconds[0], moved / seconds[1]))
-    try:
-        graph_ms = statistics.median(
-            CallGraph(launch_empty, MOST_LAUNCHES).sample(watch, REPLAYS, _do_nothing)
-        )
-    except NotCaptured:
-        graph_ms = None
+    graph_ms = None
+    if nodes:
+        with suppress(NotCaptured):
+            graph = CallGraph(launch_empty, MOST_LAUNCHES, nodes)
+            graph_ms = statistics.median(graph.sample(watch, REPLAYS, _do_nothing))
+    batch_ms = statistics.median(CallBatch(launch_empty, MOST_LAUNCHES).sample(watch, REPLAYS, _do_nothing))
     del watch
     torch.cuda.empty_cache()
-    return Floor(empty_ms=empty_ms, copies=tuple(copies), graph_ms=graph_ms)
+    return Floor(empty_ms=empty_ms, copies=tuple(copies), graph_ms=graph_ms, batch_ms=batch_ms)
 
 
 @functools.cache

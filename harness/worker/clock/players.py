@@ -13,7 +13,7 @@ from harness.wire.calls.launch_tape import Tape, TapedLaunch
 from harness.wire.effort import PLAYERS
 from harness.wire.messages.clock import CANDIDATE, SIDES, Measure, Taped, TapedCall
 from harness.wire.messages.timer import LEAST_IN_BLOCK, Clear, Done, Play, Prepared
-from harness.wire.results.latency import LaunchTime
+from harness.wire.results.latency import LaunchTime, Method
 from harness.worker.oracle.worker_line import GuestBroken
 from suites.task import Case
 
@@ -46,7 +46,8 @@ class Players:
         return bool(self._links) and not self._busy
 
     def take(self) -> None:
-        """Get the players, under the lease."""
+        """Get players, under the lease: each time other processes."""
+        self.close()
         self._busy = True
         self._links = self._engine.players(min(PLAYERS, self._measure.effort.pairs))
         for link in self._links:
@@ -116,9 +117,9 @@ class Players:
     def _by_launch(self, case: Case, process: TimedProcess, tape: Tape) -> tuple[LaunchTime, ...]:
         """The time of each step: what it adds to a graph of the steps before it, where it finds the caches as they left them.
 
-        Empty for a tape of one step, or of more than `MOST_STEPS`.
+        Empty for a tape of one step, or of more than `MOST_STEPS`, and where no series of calls can be timed.
         """
-        if not 1 < len(tape.steps) <= MOST_STEPS:
+        if not 1 < len(tape.steps) <= MOST_STEPS or process.rung.method is Method.EVENTS:
             return ()
         launches = process.launches
         if not launches:

@@ -1,4 +1,4 @@
-"""Decides which cases are timed in graphs of many calls, and has the timers capture them: all sides alike."""
+"""Decides which cases are timed in series of many calls, and has the timers capture them: all sides alike."""
 
 from __future__ import annotations
 
@@ -9,18 +9,18 @@ from harness.wire.messages.clock import BASELINE, CANDIDATE, SIDES, Measure
 from suites.task import Case
 
 from .case_inputs import CaseInputs
-from .timed_process import TimedProcess
+from .timed_process import ClockFailed, TimedProcess
 
-GRAPH_BELOW_MS = 0.2
-"""Calls are timed in graphs if a call of the baseline or of the candidate takes less: events add too much to it."""
+SERIES_BELOW_MS = 0.2
+"""Calls are timed in series if a call of the baseline or of the candidate takes less: events add too much to it."""
 LONGEST_REPLAY_MS = 20.0
-"""A graph of the longer call has more calls than that call needs only up to this time."""
+"""A series of the longer call has more calls than that call needs only up to this time."""
 NO_MEMORY = "four calls need more memory than a graph may have (4 GiB, or a fortieth of the device)"
 
 
 def are_short(processes: Sequence[TimedProcess]) -> bool:
-    """Whether the trial calls of baseline or candidate are short enough for a graph."""
-    return min(_call_ms(processes, BASELINE), _call_ms(processes, CANDIDATE)) < GRAPH_BELOW_MS
+    """Whether the trial calls of baseline or candidate are short enough for a series."""
+    return min(_call_ms(processes, BASELINE), _call_ms(processes, CANDIDATE)) < SERIES_BELOW_MS
 
 
 def capture(
@@ -31,6 +31,8 @@ def capture(
     alive: Callable[[], None],
 ) -> str:
     """Have every process capture its calls; return why all are timed between events instead, empty if none is.
+
+    Raises `ClockFailed` if a tape cannot be captured: then the next clock of the ladder is tried.
 
     All capture equally many calls, so that both sides find the caches in the same state: as many as the shorter call needs,
     unless the longer call takes too long for that. One pair of processes captures first: if one of its sides cannot, the others
@@ -57,9 +59,13 @@ def capture(
                 problems.append(f"the {process.link.side} cannot be captured in a graph: {problem}")
             alive()
         if problems:
+            if all(process.taped for process in processes):
+                raise ClockFailed(problems[0])
             for process in processes:
                 process.launches, process.cold = 0, measure.cold
             return problems[0]
+    for process in processes:
+        process.method = process.rung.method
     return ""
 
 

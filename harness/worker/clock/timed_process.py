@@ -6,8 +6,10 @@ import statistics
 import time
 from dataclasses import dataclass, field
 
+from harness.wire.ladder import EVENTS, Rung
 from harness.wire.messages.clock import Block, ProcessTimes, TapedCall
 from harness.wire.messages.timer import LEAST_IN_BLOCK, Batch, Capture, Done, Prepared, Sample, Sampled
+from harness.wire.results.latency import Method
 
 from .timer_line import TimerLine
 
@@ -31,6 +33,15 @@ NO_BLOCK = Block(0.0, 0.0, ())
 _LONGEST_MS = STEP_S * 1e3
 
 
+class ClockFailed(Exception):
+    """A clock of the ladder gave no time, which is no fault of a candidate: its tape was played before. The message says why."""
+
+    def __init__(self, why: str, *, corrupted: bool = False) -> None:
+        super().__init__(why[:MOST_WORDS])
+        self.corrupted = corrupted
+        """Outputs are wrong in a graph alone."""
+
+
 @dataclass(slots=True)
 class TimedProcess:
     """A seat that has prepared a case."""
@@ -45,10 +56,14 @@ class TimedProcess:
     """The recorded call, with what only a process with the source measures."""
     taped: bool
     """The seat plays the tape of the call; otherwise it calls the source."""
+    rung: Rung = EVENTS
+    """The clock for series of calls."""
+    method: Method = Method.EVENTS
+    """How the blocks were timed."""
     trial: Block = NO_BLOCK
     """Calls between events that do not count; the size of the later blocks and the method follow from them."""
     launches: int = 0
-    """Calls in the captured graph; 0: calls are timed between events."""
+    """Calls in the captured series; 0: calls are timed between events."""
     blocks: list[Block] = field(default_factory=list)
     wall_ms: float | None = None
     sustained_ms: float | None = None
@@ -59,21 +74,23 @@ class TimedProcess:
         return [sample for block in self.blocks for sample in block.samples_ms]
 
     def block(self, count: int) -> Block:
-        """Take samples in a row: replays of the graph, if there is one. They count once they are in `blocks`."""
+        """Take samples in a row: replays of the series, if there is one. They count once they are in `blocks`."""
         request = Sample(count=count, cold=self.cold, replays=self.launches > 0)
         began = time.monotonic()
         sampled = self.link.ask(request, Sampled, wall_s=STEP_S)
         ended = time.monotonic()
         if len(sampled.samples_ms) != count or not all(0 < ms < _LONGEST_MS for ms in sampled.samples_ms):
+            if self.taped and self.launches:
+                raise ClockFailed(f"a call cannot take {min(sampled.samples_ms, default=0.0):.3g} ms")
             raise self.link.lie("what came are no times of the calls that were asked for")
         return Block(began, ended, sampled.samples_ms)
 
     def try_calls(self) -> None:
-        """Take the trial block, before a graph is captured."""
+        """Take the trial block, before a series is captured."""
         self.trial = self.block(LEAST_IN_BLOCK)
 
     def block_size(self) -> int:
-        """Samples per block: replays of the graph, if there is one."""
+        """Samples per block: replays of the series, if there is one."""
         if self.launches:
             replay_ms = statistics.median(self.trial.samples_ms) * self.launches
             return max(LEAST_REPLAYS, min(MOST_REPLAYS, int(BLOCK_MS / replay_ms)))
@@ -81,11 +98,13 @@ class TimedProcess:
         return max(LEAST_IN_BLOCK, min(MOST_IN_BLOCK, int(BLOCK_MS / max(each_ms, 1e-3))))
 
     def begin_capture(self, launches: int, *, steps: int = 0) -> None:
-        """Ask the timer to capture a graph; `end_capture` waits for it."""
-        self.link.send(Capture(launches=launches, steps=steps), wall_s=STEP_S)
+        """Ask the timer to capture a series; `end_capture` waits for it."""
+        rung = self.rung
+        capture = Capture(launches=launches, method=rung.method, nodes=rung.nodes, steps=steps)
+        self.link.send(capture, wall_s=STEP_S)
 
     def end_capture(self, launches: int, *, cold: bool) -> str:
-        """Return why there is no graph; empty if later samples are replays of it."""
+        """Return why there is no series; empty if later samples are replays of it."""
         problem = self.link.receive(Done, wall_s=STEP_S).problem
         self.copies = launches
         if not problem:
@@ -121,6 +140,7 @@ class TimedProcess:
             plain_ms=self.call.plain_ms,
             peak_bytes=self.call.peak_bytes,
             configs=self.call.configs,
+            method=self.method,
             launches=self.launches,
             cold=self.cold,
             sustained_ms=self.sustained_ms,

@@ -1,4 +1,4 @@
-"""Many calls in one graph, timed together: free of the microseconds that events add to a single call.
+"""Many calls in graphs, timed together: free of the microseconds that events add to a single call.
 
 On AMD this is a hipGraph, which torch offers by the same names; not verified on AMD hardware.
 """
@@ -12,6 +12,8 @@ from typing import Any
 
 import torch
 
+from harness.wire.messages.timer import MOST_LAUNCHES
+
 from .stopwatch import Stopwatch, host_ms
 
 WARM_REPLAYS = 2
@@ -23,23 +25,17 @@ class NotCaptured(Exception):
 
 
 class CallGraph:
-    """A captured graph of the calls 0, 1, ... `launches - 1`, with the output of each. Raises `NotCaptured`."""
+    """The calls 0, 1, ... `launches - 1`, captured in graphs of at most `nodes` calls. Raises `NotCaptured`."""
 
-    def __init__(self, call: Callable[[int], Any], launches: int) -> None:
+    def __init__(self, call: Callable[[int], Any], launches: int, nodes: int = MOST_LAUNCHES) -> None:
         self.launches = launches
-        self._graph = torch.cuda.CUDAGraph()
-        first: Exception | None = None
-        try:
-            with _captured(self._graph):
-                try:
-                    self.outputs = [call(number) for number in range(launches)]
-                except Exception as error:
-                    first = error  # the end of the capture fails then too, with an error that says less
-                    raise
-        except Exception as error:  # noqa: BLE001 -- foreign code may raise anything
-            torch.cuda.synchronize()
-            cause = first or error
-            raise NotCaptured(str(cause).partition("\n")[0] or type(cause).__name__) from cause
+        self.outputs: list[Any] = []
+        self._graphs: list[torch.cuda.CUDAGraph] = []
+        pool = (
+            torch.cuda.graph_pool_handle()
+        )  # shared: the graphs run one after the other, in the order of their capture
+        for start in range(0, launches, nodes):
+            self._capture(call, range(start, min(start + nodes, launches)), pool)
         for _ in range(WARM_REPLAYS):
             self.replay()
         torch.cuda.synchronize()
@@ -48,21 +44,41 @@ class CallGraph:
     def replay(self, number: int = 0) -> None:
         """Run all calls once more on their inputs, into the same outputs."""
         del number
-        self._graph.replay()
+        for graph in self._graphs:
+            graph.replay()
 
     def sample(self, watch: Stopwatch, count: int, ready: Callable[[], object]) -> tuple[float, ...]:
-        """Milliseconds of one call, the mean over each of `count` replays. `ready` runs before each replay."""
+        """Milliseconds of one call, the mean over each of `count` replays. `ready` runs before each replay.
+
+        The device is idle between two replays: HIP graphs that are launched again while they run can fail (helion 3628).
+        """
         watch.leads_by(self._host_ms)
-        replays_ms = watch.sample(self.replay, count, cold=False, ready=ready)
-        return tuple(replay_ms / self.launches for replay_ms in replays_ms)
+        return tuple(
+            watch.sample(self.replay, 1, cold=False, ready=ready)[0] / self.launches for _ in range(count)
+        )
+
+    def _capture(self, call: Callable[[int], Any], numbers: range, pool: tuple[int, int]) -> None:
+        graph = torch.cuda.CUDAGraph()
+        first: Exception | None = None
+        try:
+            with _captured(graph, pool):
+                try:
+                    self.outputs += [call(number) for number in numbers]
+                except Exception as error:
+                    first = error  # the end of the capture fails then too, with an error that says less
+                    raise
+        except Exception as error:  # noqa: BLE001 -- foreign code may raise anything
+            torch.cuda.synchronize()
+            cause = first or error
+            raise NotCaptured(str(cause).partition("\n")[0] or type(cause).__name__) from cause
+        self._graphs.append(graph)
 
 
 @contextmanager
-def _captured(graph: torch.cuda.CUDAGraph) -> Iterator[None]:
+def _captured(graph: torch.cuda.CUDAGraph, pool: tuple[int, int]) -> Iterator[None]:
     """Like `torch.cuda.graph` without its garbage collection and emptying of torch's cache, which take tens of milliseconds."""
     torch.cuda.synchronize()
     collects = gc.isenabled()
-    pool = torch.cuda.graph_pool_handle()
     gc.disable()  # freeing a tensor during the capture would end it
     try:
         with torch.cuda.stream(torch.cuda.Stream()):  # type: ignore[no-untyped-call]

@@ -66,6 +66,8 @@ class Stopwatch:
         self._sum = torch.zeros((), dtype=torch.int64, device=_DEVICE)
         self._cycles_per_ms = self._calibrated()
         self._lead_cycles = 0
+        self._events: list[tuple[Any, Any]] = []
+        """Pairs of events, which all samples use again."""
         self.releases_lines = False
         """Call `release_persisting_lines` before each sample."""
 
@@ -97,7 +99,9 @@ class Stopwatch:
 
         between two events each. `ready` runs before each call's caches are emptied.
         """
-        pairs = [(_EVENT(enable_timing=True), _EVENT(enable_timing=True)) for _ in range(count)]
+        while len(self._events) < count:
+            self._events.append((_EVENT(enable_timing=True), _EVENT(enable_timing=True)))
+        pairs = self._events[:count]
         for number, (start, end) in enumerate(pairs):
             if self.releases_lines:
                 release_persisting_lines()

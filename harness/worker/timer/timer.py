@@ -68,7 +68,8 @@ from harness.worker.candidate.loading import (
 from harness.worker.candidate.patches import Snapshot
 from harness.worker.candidate.serving import serve
 from harness.worker.kit import candidate_trace, device_memory, gpu
-from harness.worker.kit.call_graph import CallGraph, NotCaptured
+from harness.worker.kit.call_graph import NotCaptured
+from harness.worker.kit.call_series import CallSeries, make_series
 from harness.worker.kit.in_place import with_changed_inputs, without_plain
 from harness.worker.kit.stopwatch import Stopwatch, host_ms
 from harness.worker.replay.player import NotPlayed, Player
@@ -150,11 +151,10 @@ class Timer:
         self._stirs = False
         """Whether calls stir the inputs, because other calls use the same values."""
         self._kept: deque[Any] = deque(maxlen=KEPT_OUTPUTS)
-        """Outputs of the last calls, or of all calls in the graph."""
+        """Outputs of the last calls, while there is no series."""
         self._kept_calls = KEPT_OUTPUTS
-        """Calls whose outputs are kept while there is no graph."""
         self._at = 0
-        self._graph: CallGraph | None = None
+        self._series: CallSeries | None = None
         self._threads = 0
         """The most threads seen running after calls."""
 
@@ -231,9 +231,9 @@ class Timer:
         return self._inputs
 
     @property
-    def _captured_graph(self) -> CallGraph:
-        assert self._graph is not None, "no graph was captured"
-        return self._graph
+    def _captured(self) -> CallSeries:
+        assert self._series is not None, "no series was captured"
+        return self._series
 
     def _load(self, request: Load) -> Loaded | Failed:
         warm.start_gpu(self._device)
@@ -300,7 +300,7 @@ class Timer:
         self._inputs = None
 
     def _sample(self, request: Sample) -> tuple[float, ...]:
-        self._drop_graph()
+        self._drop_series()
         ready = self._player.ready if self._player is not None else self._stir
         samples = self._watch.sample(self._call, request.count, cold=request.cold, ready=ready)
         self._stirrer.settle()
@@ -326,7 +326,7 @@ class Timer:
         """Capture calls on as many copies of the inputs, with the values of the copies so far by turns."""
         prepared, before = self._prepared, self._copies
         assert prepared is not None
-        self._drop_graph()
+        self._drop_series()
         if len(before) != request.launches:
             self._inputs = InputCopies(prepared.arguments, prepared.arena_bytes, request.launches)
             for number, memory in enumerate(before.memory[:SETS]):
@@ -337,24 +337,22 @@ class Timer:
         try:
             player = self._player
             run = self._run if player is None else lambda at: player.play(self._copies.memory[at])
-            self._graph = CallGraph(run, request.launches)
+            self._series = make_series(request.method, run, request.launches, request.nodes)
         except NotCaptured as why:
             return Done(problem=str(why))
-        self._kept = deque(self._graph.outputs)
         return Done()
 
     def _replay(self, request: Sample) -> Sampled:
-        graph = self._captured_graph
+        series = self._captured
         rows = self._copies.fractional_rows() if self._stirs else []
-        samples = graph.sample(self._watch, request.count, lambda: self._stirrer.stir(rows))
+        samples = series.sample(self._watch, request.count, lambda: self._stirrer.stir(rows))
         self._stirrer.settle()
         return Sampled(samples)
 
     def _renew(self, request: Renew, descriptors: tuple[int, ...]) -> Done:
         self._stirs = False  # the oracle's outputs are for exactly these values
         self._kept_calls = LEAST_IN_BLOCK  # the clock fetches from the outputs of the next calls
-        if self._graph is None:
-            self._kept = deque(maxlen=LEAST_IN_BLOCK)
+        self._kept = deque(maxlen=LEAST_IN_BLOCK)
         length = self._copies.memory[0].numel()
         for descriptor in descriptors:
             self._copies.fill(_read(descriptor, length))
@@ -378,14 +376,13 @@ class Timer:
         del number
         self._at = (self._at + 1) % len(self._copies)
         value = self._run(self._at)
-        if self._graph is None:  # else the outputs of the graph's calls are kept
-            self._kept.append(value)
+        self._kept.append(value)
         return value
 
     def _batch(self, request: Batch) -> None:
         if request.kind == "graph":
             for _ in range(request.count):
-                self._captured_graph.replay()
+                self._captured.replay()
         for _ in range(0 if request.kind == "graph" else request.count):
             if request.kind != "plain":
                 self._watch.around(cold=request.cold)
@@ -395,10 +392,10 @@ class Timer:
 
     def _fetch(self, request: Fetch) -> Returned:
         torch.cuda.synchronize()
-        returned = fetched_outputs.returned(request, tuple(self._kept))
+        outputs = self._kept if self._series is None else self._series.outputs
+        returned = fetched_outputs.returned(request, tuple(outputs))
         self._kept_calls = KEPT_OUTPUTS
-        if self._graph is None:
-            self._kept = deque(maxlen=KEPT_OUTPUTS)
+        self._kept = deque(maxlen=KEPT_OUTPUTS)
         return returned
 
     def _record(self) -> Recorded:
@@ -430,15 +427,15 @@ class Timer:
         assert self._player is not None
         return self._player(self._copies.memory[at])
 
-    def _drop_graph(self) -> None:
-        if self._graph is not None:
-            self._graph = None
+    def _drop_series(self) -> None:
+        if self._series is not None:
+            self._series = None
             self._kept = deque(maxlen=self._kept_calls)
             self._give_back()
 
     def _forget(self) -> None:
         self._kept_calls = KEPT_OUTPUTS
-        self._graph = None
+        self._series = None
         self._kept = deque(maxlen=KEPT_OUTPUTS)
         self._inputs = None
         self._give_back()

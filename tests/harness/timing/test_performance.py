@@ -19,7 +19,7 @@ from harness.stages.timing.baselines import Against, Baseline
 from harness.stages.timing.performance import Crowded, Performance
 from harness.stages.verdicts import conclude
 from harness.wire import limits
-from harness.wire.effort import ROUGH
+from harness.wire.effort import PLAYERS, ROUGH
 from harness.wire.errors import WorkerDied
 from harness.wire.limits import TimeLimits
 from harness.wire.messages.clock import (
@@ -132,13 +132,13 @@ async def test_floor_is_measured_again_after_a_disturbance(monkeypatch: pytest.M
     empty_ms = iter((9.0, 5.0))
 
     @functools.cache
-    def measure_clock(_: int) -> Floor:
+    def measure_clock(_flush_bytes: int, _nodes: int) -> Floor:
         return Floor(next(empty_ms), ())
 
     monkeypatch.setattr(floor, "_measure_clock", measure_clock)
-    assert [floor.measure(1, "").empty_ms for _ in range(2)] == [9.0, 9.0]
+    assert [floor.measure(1, "", 0).empty_ms for _ in range(2)] == [9.0, 9.0]
     floor.forget()
-    assert floor.measure(1, "").empty_ms == 5.0
+    assert floor.measure(1, "", 0).empty_ms == 5.0
 
 
 async def test_second_timing_that_is_disturbed_more_does_not_count() -> None:
@@ -287,7 +287,7 @@ async def test_players_outlive_a_timing(options: dict[str, bool], script: Script
     served.clear()
     await measure_with(script, pool)
     await measure_with(playing(), pool, **options)
-    assert served == [[False, False], [is_kept, is_kept]]
+    assert served == [[False] * PLAYERS, [is_kept] * PLAYERS]
     assert len(pool.server.processes) == 2 + 2 + 2 + (0 if is_kept else 2)
     assert len(pool.server.alive) == 2, "the players of the last timing wait for the next"
     pool.players.drop(GPU)

@@ -29,7 +29,7 @@ from harness.stages.timing.conclusions import (
 from harness.wire.effort import WHOLE
 from harness.wire.messages.clock import BASELINE, CANDIDATE, Block, Floor, Measured, ProcessTimes, Taped
 from harness.wire.results.evaluation import ErrorReport, Verdict
-from harness.wire.results.latency import Bound, Latency, Outcome
+from harness.wire.results.latency import Bound, Latency, Method, Outcome
 from sessions.state.speed import speed_of
 from suites import Task
 from tests.support.timing.process_times import GPU, MEASURE, QUIET, TASK, process, times
@@ -116,7 +116,7 @@ def test_plain_latency_has_no_note() -> None:
 def test_note_says_how_much_events_add_to_a_call() -> None:
     sides = times(baseline=1.0, candidate=0.5)
     timing = conclude(
-        *sides, floor=Floor(empty_ms=0.00451, copies=()), why_events={sides[0].case: "no memory"}
+        *sides, floor=Floor(empty_ms=0.00451, copies=()), why_method={sides[0].case: "no memory"}
     )
     assert (
         timing.notes[-1]
@@ -125,7 +125,8 @@ def test_note_says_how_much_events_add_to_a_call() -> None:
 
 
 def test_note_names_the_ratio_without_the_floor() -> None:
-    graphs = [msgspec.structs.replace(side, launches=8) for side in times(baseline=0.0050, candidate=0.0025)]
+    sides = times(baseline=0.0050, candidate=0.0025)
+    graphs = [msgspec.structs.replace(side, method=Method.GRAPH) for side in sides]
     timing = conclude(*graphs, floor=Floor(empty_ms=0.004, copies=(), graph_ms=0.001))
     (latency,) = timing.latency
     assert latency.without_floor == pytest.approx(4 / 1.5)
@@ -147,11 +148,19 @@ def test_note_says_that_the_medians_stayed_imprecise() -> None:
 
 
 @pytest.mark.parametrize(
-    ("host_ms", "launches", "is_noted"), [(8.0, 0, True), (3.0, 0, False), (8.0, 4, False)]
+    ("host_ms", "method", "is_noted"),
+    [
+        (8.0, Method.EVENTS, True),
+        (8.0, Method.BATCH, True),
+        (3.0, Method.EVENTS, False),
+        (8.0, Method.GRAPH, False),
+    ],
 )
-def test_note_says_that_the_host_may_be_in_the_time(host_ms: float, launches: int, *, is_noted: bool) -> None:
+def test_note_says_that_the_host_may_be_in_the_time(
+    host_ms: float, method: Method, *, is_noted: bool
+) -> None:
     sides = times(baseline=9.0, candidate=9.0)
-    notes = noted(*(msgspec.structs.replace(side, host_ms=host_ms, launches=launches) for side in sides))
+    notes = noted(*(msgspec.structs.replace(side, host_ms=host_ms, method=method) for side in sides))
     assert [note.startswith("the host needs 8.0 ms") for note in notes] == [True] * is_noted
 
 

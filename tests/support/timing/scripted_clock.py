@@ -120,6 +120,9 @@ class Pool:
     def telemetry(self, _device: Device) -> Watch:
         return self.watch
 
+    async def graph_nodes(self, _device: Device) -> int | None:
+        return 64
+
     def limits(self, _device: Device) -> TimeLimits:
         return self.allowed
 

@@ -159,13 +159,13 @@ async def test_outcome_holds_for_one_product_driver_and_host(home: Home) -> None
 
 
 async def test_clock_that_is_trusted_is_kept_for_later_sessions(home: Home) -> None:
-    assert graph_nodes_of(home, host=HOST, provenance=KNOWN) is None
+    assert graph_nodes_of(home, KNOWN) is None
     _, results = await verified(ScriptedSubject(), home)
     assert results["clocks"].words == (
         "graphs of up to 64 calls are trusted; graph over events: slope 1.003, constant -2.5 us; "
         "3 processes differ by 0.20% (standard deviation)"
     )
-    assert graph_nodes_of(home, host=HOST, provenance=KNOWN) == 64
+    assert graph_nodes_of(home, KNOWN) == 64
 
 
 async def test_profiler_decides_between_graph_and_events(home: Home) -> None:
@@ -176,7 +176,7 @@ async def test_profiler_decides_between_graph_and_events(home: Home) -> None:
     _, results = await verified(subject, home)
     assert results["clocks"].passed, "events agree with the profiler"
     assert results["clocks"].words.startswith("events are trusted")
-    assert graph_nodes_of(home, host=HOST, provenance=KNOWN) == 0
+    assert graph_nodes_of(home, KNOWN) == 0
     subject.clocks = msgspec.structs.replace(subject.clocks, events_us=stretched)
     _, results = await verified(subject, home)
     assert not results["clocks"].passed

@@ -26,6 +26,7 @@ from harness.stages.timing.baselines import KINDS, TASK, Against, Baseline, othe
 from harness.wire.limits import SOURCE_BYTES
 from sessions.home import home_from
 from sessions.names import stage_word
+from sessions.verifications import graph_nodes_of
 from suites import Task, baseline_source
 from tui.commands.keep.recording import judged_task
 from tui.commands.options import (
@@ -244,7 +245,10 @@ async def judged(
             )
         used = chosen if spread else chosen[:1]
         names = [device.name for device in used]
-        async with DevicePool(names, slots=len(used), on_device=say_wait, nursery=nursery) as pool:
+        trusted_graphs = partial(graph_nodes_of, home_from(os.environ))
+        async with DevicePool(
+            names, slots=len(used), on_device=say_wait, nursery=nursery, trusted_graphs=trusted_graphs
+        ) as pool:
             return await judge(pool=pool, targets=targets_for(used, settings.targets), on_event=on_event)
 
 

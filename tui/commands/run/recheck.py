@@ -6,6 +6,7 @@ import asyncio
 import os
 import re
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 
 import click
@@ -16,6 +17,7 @@ from harness.node.selection import wait_for_devices
 from harness.processes.starting.judge_python import JudgePython
 from sessions.home import home_from
 from sessions.kept_kernels import KeptKernel, accepted_kernels
+from sessions.verifications import graph_nodes_of
 from suites import Task
 from tui.commands.files import write_document
 from tui.commands.keep.recording import judged_tasks
@@ -120,5 +122,8 @@ async def _judge(
         say(f"{done} of {len(kernels)}: {rechecked.kernel.attempt}: {rechecked.result}")
 
     device = (await wait_for_devices(settings.devices, on_wait=say_busy))[0]
-    async with DevicePool([device.name], on_device=say_wait, python=python) as pool:
+    trusted_graphs = partial(graph_nodes_of, home_from(os.environ))
+    async with DevicePool(
+        [device.name], on_device=say_wait, python=python, trusted_graphs=trusted_graphs
+    ) as pool:
         return await recheck(kernels, tasks, pool, targets=settings.targets, limit=limit, on_done=report)
