@@ -22,6 +22,10 @@ WORDS = {
 """Every method in the order of the ladder, in the words of a note."""
 UNTRUSTED = "`wavedeck doctor --verify-gpu` found no graph with times to trust on this GPU"
 
+NO_GRAPH_OF_A_SOURCE = (
+    "a call has no launch tape, and graphs in a process with a source are not trusted on AMD"
+)
+
 
 class Rung(msgspec.Struct, frozen=True):
     """One clock of the ladder."""

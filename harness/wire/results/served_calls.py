@@ -19,7 +19,7 @@ class ServedCall(msgspec.Struct, frozen=True):
     host_us: float
     """Least time of five calls on an idle device until the host goes on; with the device's time if the host waits for it."""
     no_graph: str | None = None
-    """Why no CUDA or HIP graph holds the call; empty if a graph holds it, `None` if memory was too small to try."""
+    """Why no CUDA or HIP graph holds the call; empty if a graph holds it, `None` if memory was too small to try, and on AMD."""
     host_waits: bool | None = None
     """Whether the host waits for the device in the call; `None` if the host needs too long to find out."""
     same_bits: bool | None = None

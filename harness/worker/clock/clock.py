@@ -18,7 +18,7 @@ from itertools import chain
 import msgspec
 import torch
 
-from harness.wire.ladder import EVENTS, UNTRUSTED, WORDS, Rung, list_rungs
+from harness.wire.ladder import EVENTS, NO_GRAPH_OF_A_SOURCE, UNTRUSTED, WORDS, Rung, list_rungs
 from harness.wire.messages.clock import (
     BASELINE,
     CANDIDATE,
@@ -179,8 +179,10 @@ class Clock:
         self._end_phase("floor")
         self._record_calls(tunes)
         self._start_untaped(tunes)
-        self._rungs = list_rungs(nodes, taped=not self._from_source)
         self._why_rung = UNTRUSTED if nodes == 0 else ""
+        if self._from_source and self._is_amd:
+            nodes, self._why_rung = 0, NO_GRAPH_OF_A_SOURCE
+        self._rungs = list_rungs(nodes, taped=not self._from_source)
         for look in range(1 if self._from_source else self._measure.effort.looks):
             cases = [case for case in self._task.open_cases if not self._is_done(case, look)]
             if cases and len(self._from_source) < len(SIDES):

@@ -52,10 +52,13 @@ def _why_no_graph(
     values: torch.Tensor,
     bits: Callable[[torch.Tensor], list[torch.Tensor]] | None,
 ) -> str | None:
-    """Return why no graph holds the call; empty if one does, `None` if memory is too small to know.
+    """Return why no graph holds the call; empty if one does, `None` if memory is too small to know, and on AMD.
 
+    AMD's graphs can end a process or give wrong bits (helion 3471, clr 279), which would count against the candidate here.
     Without `bits`, a replay is not compared with a call.
     """
+    if torch.version.hip:
+        return None
     try:
         graph = CallGraph(lambda _: call(), 1)
         if bits is None:

@@ -288,8 +288,26 @@ async def test_players_outlive_a_timing(options: dict[str, bool], script: Script
     await measure_with(script, pool)
     await measure_with(playing(), pool, **options)
     assert served == [[False] * PLAYERS, [is_kept] * PLAYERS]
-    assert len(pool.server.processes) == 2 + 2 + 2 + (0 if is_kept else 2)
-    assert len(pool.server.alive) == 2, "the players of the last timing wait for the next"
+    assert len(pool.server.processes) == 2 + PLAYERS + 2 + (0 if is_kept else PLAYERS)
+    assert len(pool.server.alive) == PLAYERS, "the players of the last timing wait for the next"
+    pool.players.drop(GPU)
+    await pool.server.all_ended()
+
+
+async def test_players_that_failed_end_before_the_clock_gets_others() -> None:
+    pool = Pool()
+
+    async def script(clock: ScriptedClock, pool: Pool) -> None:
+        await clock.reach_lease()
+        await clock.take_players()
+        before = pool.server.alive
+        others = await clock.take_players()
+        assert not any(player.served for player in others)
+        assert not set(before[-PLAYERS:]) & set(pool.server.alive)
+        await clock.send(Measured(times=times(baseline=1.0, candidate=0.5), floor=None))
+
+    timing = await measure_with(script, pool)
+    assert timing.latency
     pool.players.drop(GPU)
     await pool.server.all_ended()
 

@@ -189,13 +189,15 @@ class Bench:
         effort: Effort = WHOLE,
         flush_bytes: int = 1 << 20,
         baseline_calls: dict[str, TapedCall] | None = None,
+        target: str = "sm_90",
+        graph_nodes: int | None = None,
     ) -> Measured:
         """Runs the clock and returns its result; all timers have ended when this returns."""
         measure = Measure(
             task=self.task,
             sources=dict.fromkeys(SIDES, source),
             seed=1,
-            target="sm_90",
+            target=target,
             limits=LIMITS,
             cold=True,
             against="triton",
@@ -203,6 +205,7 @@ class Bench:
             budget_s=budget_s,
             effort=effort,
             baseline_calls=baseline_calls or {},
+            graph_nodes=graph_nodes,
         )
         clock = Clock(self, measure, self.problem, Vault(), measure_floor=lambda *_: floor)
         try:
