@@ -40,7 +40,8 @@ def _graph(calls: Sequence[ServedCall]) -> ServingFact:
         value = f"no, {_in_cases(failed, calls)}: {failed[0].no_graph}"
         return ServingFact(name, value, is_obstacle=True)
     if unknown := [call for call in calls if call.no_graph is None]:
-        return ServingFact(name, f"{NOT_MEASURED}, {_in_cases(unknown, calls)}: too little memory")
+        why = "too little memory, or graphs that are not trusted (AMD)"
+        return ServingFact(name, f"{NOT_MEASURED}, {_in_cases(unknown, calls)}: {why}")
     return ServingFact(name, f"yes, {_in_cases(calls, calls)}")
 
 

@@ -6,7 +6,6 @@ import functools
 from pathlib import Path
 from typing import Any
 
-import msgspec
 import pytest
 
 from harness.stages.verdicts import conclude
