@@ -107,6 +107,7 @@ class DevicePool:
             raise ValueError("slots must be at least 1")
         self._timed = timed
         self._trusted_graphs = trusted_graphs
+        self._graph_nodes: dict[str, int | None] = {}
         cores = own_cores() if share is None else share.cores
         self._places = _places(self.devices, slots, tasks, case_bytes, cores=cores, timed=timed)
         self.slots = len(self._places)
@@ -192,9 +193,10 @@ class DevicePool:
 
     async def graph_nodes(self, device: Device) -> int | None:
         """Return the size of the largest graph that worked on this GPU, 0 if none did, `None` if that was not measured."""
-        if self._trusted_graphs is None:
-            return None
-        return await asyncio.to_thread(self._trusted_graphs, await self.provenance(device))
+        if self._trusted_graphs is not None and device.name not in self._graph_nodes:
+            provenance = await self.provenance(device)
+            self._graph_nodes[device.name] = await asyncio.to_thread(self._trusted_graphs, provenance)
+        return self._graph_nodes.get(device.name)
 
     def limits(self, device: Device) -> TimeLimits:
         """Return the limits of a candidate on this device."""

@@ -56,7 +56,7 @@ CLEARLY_SHORT = 0.8
 """A case is too short already after its trial blocks if it stays below this share of the shortest time."""
 LOOKS_AT_INPUTS = 2
 """Checks of the inputs of each candidate process, after a case was sampled."""
-CORRUPTED = "a graph gave wrong outputs where the same calls without a graph are right, as ROCm's graphs can (clr 279)"
+ROCM = "graphs of ROCm can (clr 279)"
 MOST_CORRUPTED = 2
 """Players in a row whose graphs give wrong outputs for right tapes before a case is timed without a graph (AMD alone)."""
 LOOK_SHARE = 0.25
@@ -410,9 +410,15 @@ class Clock:
             return
         copy = self._random.randrange(process.copies)
         changed = self._inputs.changed(process.link, case, copy)
+        if changed and self._may_corrupt(process):
+            raise ClockFailed(f"a graph changed the input `{changed[0]}`, as {ROCM}", corrupted=True)
         if changed:
             where = f"case {case.name}, in calls that were timed: "
             raise Stop(integrity.changed_input(where, changed[0]))
+
+    def _may_corrupt(self, process: TimedProcess) -> bool:
+        """Whether the graph itself may have corrupted what a right tape did."""
+        return self._is_amd and process.taped and process.method is Method.GRAPH
 
     def _check_outputs(self, case: Case, process: TimedProcess) -> None:
         """Refuse the candidate if timed calls on unseen values are wrong."""
@@ -421,10 +427,11 @@ class Clock:
         if error is None:
             self._corrupted[case.name] = 0
             return
-        if process.taped and self._is_amd and process.method is Method.GRAPH:
+        if self._may_corrupt(process):
             process.launches = 0  # calls between events: the player drops its graph
             if self._spot_check.find_error(process, self._inputs.unseen(case)) is None:
-                raise ClockFailed(CORRUPTED, corrupted=True)
+                why = f"a graph gave wrong outputs where the same calls without a graph are right, as {ROCM}"
+                raise ClockFailed(why, corrupted=True)
         if process.taped:
             message = (
                 f"case {case.name}: the launches of a call, made once more on other values in a process that never saw the source, give "

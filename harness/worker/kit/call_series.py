@@ -42,7 +42,7 @@ class CallBatch:
         self._call = call
         try:
             self.replay()
-            self._host_ms = host_ms(self._run)
+            self._host_ms = host_ms(lambda _: self._run(0))
         except torch.OutOfMemoryError as error:
             raise NotCaptured(str(error).partition("\n")[0]) from error
 

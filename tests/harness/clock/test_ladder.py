@@ -67,7 +67,9 @@ def is_right_and_timed(measured: Measured) -> bool:
     return (conclude(measured.error), measured.problem, len(measured.times)) == (Verdict.CORRECT, "", 4)
 
 
-@pytest.mark.parametrize("fault", [fault for fault in Fault if fault is not Fault.CORRUPT_ALL])
+@pytest.mark.parametrize(
+    "fault", [fault for fault in Fault if fault not in (Fault.CORRUPT_ALL, Fault.CHANGE_INPUTS)]
+)
 def test_players_that_fail_in_graphs_change_no_verdict(fault: Fault) -> None:
     is_random = fault is Fault.CORRUPT_ONE_IN_FIVE
     effort = Effort(pairs=2, looks=1, least_rounds=15) if "hundredth" in fault else FEW
@@ -96,26 +98,36 @@ def test_clock_steps_down_until_one_works(failing: int, target: str) -> None:
     assert bool(measured.why_method) == bool(failing)
 
 
-def test_kernel_that_is_right_only_without_a_graph_wins_nothing_on_amd() -> None:
+@pytest.mark.parametrize(
+    ("fault", "words"),
+    [
+        (Fault.CORRUPT_ALL, "a graph gave wrong outputs where"),
+        (Fault.CHANGE_INPUTS, "a graph changed the input `x`"),
+    ],
+)
+def test_kernel_that_is_right_only_without_a_graph_wins_nothing_on_amd(fault: Fault, words: str) -> None:
     """It is timed by the clock that plays its right calls; two pairs of players tried graphs before."""
-    players = SimulatedPlayers(Fault.CORRUPT_ALL, Method.GRAPH)
+    players = SimulatedPlayers(fault, Method.GRAPH)
     on_bench = short_bench(players)
     measured = on_bench.measure(effort=FEW, target=AMD, baseline_calls=baseline_calls())
     assert is_right_and_timed(measured)
     assert methods_of(measured) == {Method.BATCH}
     assert on_bench.engine_calls.count("players x2") == 3
-    assert "a graph gave wrong outputs" in measured.why_method["fp32"]
+    assert words in measured.why_method["fp32"]
 
 
 @pytest.mark.parametrize(
+    ("fault", "kind"), [(Fault.CORRUPT_ALL, "not_replayed"), (Fault.CHANGE_INPUTS, "input_changed")]
+)
+@pytest.mark.parametrize(
     ("target", "failing"), [(NVIDIA, [Method.GRAPH]), (AMD, [Method.GRAPH, Method.BATCH])]
 )
-def test_wrong_outputs_are_refused_where_no_fault_of_the_clock_explains_them(
-    target: str, failing: list[Method]
+def test_wrong_memory_is_refused_where_no_fault_of_the_clock_explains_it(
+    target: str, failing: list[Method], fault: Fault, kind: str
 ) -> None:
-    measured = time_with(SimulatedPlayers(Fault.CORRUPT_ALL, *failing), target=target)
+    measured = time_with(SimulatedPlayers(fault, *failing), target=target)
     assert measured.error is not None
-    assert (conclude(measured.error), measured.error.kind) == (Verdict.REJECTED, "not_replayed")
+    assert (conclude(measured.error), measured.error.kind) == (Verdict.REJECTED, kind)
 
 
 def test_wrong_outputs_are_refused_on_amd_too_if_single_calls_are_wrong() -> None:

@@ -26,6 +26,7 @@ class Fault(StrEnum):
     NAN_TIMES = "times that are no numbers"
     CORRUPT_ONE_IN_FIVE = "one replay in five corrupted"
     CORRUPT_ALL = "all replays corrupted"
+    CHANGE_INPUTS = "replays that change inputs"
 
 
 _TIMES = {Fault.ZERO_TIMES: 0.0, Fault.NEGATIVE_TIMES: -0.001, Fault.NAN_TIMES: float("nan")}
@@ -74,6 +75,9 @@ class SimulatedPlayers:
             raise Dies
         if self._fault is Fault.ABORT_AT_HUNDREDTH_REPLAY and self._replays >= 100:
             raise Dies
+        if self._fault is Fault.CHANGE_INPUTS:
+            start = seat.arguments[0].offset_bytes
+            seat.input_sets = [arena[:start] + bytes(4) + arena[start + 4 :] for arena in seat.input_sets]
         if self._fault in _TIMES:
             return Sampled((_TIMES[self._fault],) * request.count)
         share = {Fault.CORRUPT_ONE_IN_FIVE: 0.2, Fault.CORRUPT_ALL: 1.0}.get(self._fault or Fault.ZERO_TIMES)
