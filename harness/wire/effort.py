@@ -14,7 +14,7 @@ class Effort(msgspec.Struct, frozen=True):
     """The clock's budget for one candidate."""
 
     pairs: int = ratios.PAIRS_A_LOOK
-    """Pairs of a baseline and a candidate, per look: each in memory of its own."""
+    """Pairs of a baseline and a candidate, per look: each in a process of its own."""
     looks: int = ratios.LOOKS
     """At most so many looks, each in new players."""
     least_looks: int = 1
