@@ -188,7 +188,7 @@ class Clock:
             if cases and len(self._from_source) < len(SIDES):
                 self._take_players()
             for case in cases:
-                if look == 0 or time.monotonic() <= self._deadline:
+                if not self._is_done(case, look):
                     self._time_case(case, look)
         self._sources.dismiss(tuple(self._sources.links))
 
@@ -225,8 +225,11 @@ class Clock:
         return [self._inputs.values(case, number) for number in range(SETS)]
 
     def _is_done(self, case: Case, look: int) -> bool:
-        """Whether a look at a case would change nothing. An exam looks more often, with new processes each time."""
-        return look >= self._measure.effort.least_looks and self._is_resolved(self._sampled[case.name])
+        """Whether a look would change nothing, or the time for more looks is over."""
+        if look == 0:
+            return False
+        is_resolved = look >= self._measure.effort.least_looks and self._is_resolved(self._sampled[case.name])
+        return is_resolved or time.monotonic() > self._deadline
 
     def _time_case(self, case: Case, look: int) -> None:
         """Time one look at a case; a clock that fails is followed by the next one of the ladder, in new players."""
@@ -261,15 +264,15 @@ class Clock:
                 self._check(case, processes)
         except (GuestGone, GuestSlow, CandidateRaised) as failure:
             if self._is_clock_to_blame(failure, processes):
-                raise ClockFailed(in_one_line(str(failure))) from failure
+                raise ClockFailed(f"a player failed: {in_one_line(str(failure))}") from failure
             raise
 
     def _is_clock_to_blame(self, failure: NoAnswer, processes: Sequence[TimedProcess]) -> bool:
-        """Whether a player failed with a series of calls that it had made one by one.
+        """Whether players failed with a series of calls that they had made one by one.
 
         A fault of the GPU is the kernel's, except on AMD, where graphs are known to cause it.
         """
-        if self._from_source or processes[0].rung.method is Method.EVENTS or is_memory(failure):
+        if self._from_source or is_memory(failure) or not any(process.asked for process in processes):
             return False
         is_fault = isinstance(failure, CandidateRaised) and failure.failure.kind == GPU_FAULT
         return self._is_amd or not is_fault

@@ -56,7 +56,7 @@ def capture(
         problems = []
         for process in group:
             if problem := process.end_capture(launches, cold=is_cold):
-                problems.append(f"the {process.link.side} cannot be captured in a graph: {problem}")
+                problems.append(f"the {process.link.side} cannot be captured: {problem}")
             alive()
         if problems:
             if all(process.taped for process in processes):

@@ -11,6 +11,7 @@ from contextlib import contextmanager, suppress
 from typing import Any
 
 import torch
+from torch.cuda import _POOL_HANDLE
 
 from harness.wire.messages.timer import MOST_LAUNCHES
 
@@ -31,9 +32,8 @@ class CallGraph:
         self.launches = launches
         self.outputs: list[Any] = []
         self._graphs: list[torch.cuda.CUDAGraph] = []
-        pool = (
-            torch.cuda.graph_pool_handle()
-        )  # shared: the graphs run one after the other, in the order of their capture
+        # The graphs share memory, because they run one after the other in the order of their capture.
+        pool = torch.cuda.graph_pool_handle()
         for start in range(0, launches, nodes):
             self._capture(call, range(start, min(start + nodes, launches)), pool)
         for _ in range(WARM_REPLAYS):
@@ -57,7 +57,7 @@ class CallGraph:
             watch.sample(self.replay, 1, cold=False, ready=ready)[0] / self.launches for _ in range(count)
         )
 
-    def _capture(self, call: Callable[[int], Any], numbers: range, pool: tuple[int, int]) -> None:
+    def _capture(self, call: Callable[[int], Any], numbers: range, pool: _POOL_HANDLE) -> None:
         graph = torch.cuda.CUDAGraph()
         first: Exception | None = None
         try:
@@ -75,7 +75,7 @@ class CallGraph:
 
 
 @contextmanager
-def _captured(graph: torch.cuda.CUDAGraph, pool: tuple[int, int]) -> Iterator[None]:
+def _captured(graph: torch.cuda.CUDAGraph, pool: _POOL_HANDLE) -> Iterator[None]:
     """Like `torch.cuda.graph` without its garbage collection and emptying of torch's cache, which take tens of milliseconds."""
     torch.cuda.synchronize()
     collects = gc.isenabled()
@@ -96,7 +96,7 @@ def _captured(graph: torch.cuda.CUDAGraph, pool: tuple[int, int]) -> Iterator[No
             gc.enable()
 
 
-def _end_allocation(pool: tuple[int, int]) -> None:
+def _end_allocation(pool: _POOL_HANDLE) -> None:
     """End what a failed capture leaves open in torch's allocator: the next `torch.cuda.empty_cache` would fail.
 
     Source: `CUDAGraph::capture_end` of torch 2.11; newer versions end it themselves, and then the call raises.

@@ -6,7 +6,6 @@ from collections.abc import Callable, Iterator
 from typing import Any, Protocol
 
 import torch
-from torch.autograd import DeviceType
 from torch.profiler import ProfilerActivity, profile
 
 from harness.wire.messages.timer import LEAD, MOST_LEAD_MS
@@ -88,7 +87,7 @@ class CallProfile(CallBatch):
         durations_us = (
             event.time_range.elapsed_us()
             for event in profiled.events()
-            if event.device_type == DeviceType.CUDA
+            if event.device_type.name == "CUDA"  # on AMD too
         )
         return float(sum(durations_us)) / 1e3
 

@@ -21,6 +21,7 @@ from harness.worker.clock.timer_line import TimerLine
 from harness.worker.oracle.worker_line import GuestSlow
 from tests.support.timing.fake_timers import (
     Bench,
+    Dies,
     FakeSeat,
     bench,
     changed,
@@ -163,7 +164,7 @@ def test_player_that_hangs_in_a_replay_is_followed_by_the_next_clock(monkeypatch
     assert is_right_and_timed(measured)
     assert methods_of(measured) == {Method.BATCH}
     assert measured.why_method == {
-        "fp32": "in graphs of at most 32 calls: 60 s of wall time passed",
+        "fp32": "in graphs of at most 32 calls: a player failed: 60 s of wall time passed",
     }
 
 
@@ -178,6 +179,20 @@ def test_fault_of_the_gpu_in_a_graph_is_the_kernels_on_nvidia_alone(target: str,
 
     measured = time_with(players, target=target, behaviours={played(CANDIDATE): fault})
     assert conclude(measured.error) is verdict
+
+
+def test_long_kernel_that_ends_its_player_is_blamed_at_once() -> None:
+    """Its calls are timed one by one, so no other clock would help."""
+    samples = iter(range(1, 1000))
+
+    def end_late(_seat: FakeSeat, request: Any) -> None:
+        if isinstance(request, Sample) and next(samples) > 4:
+            raise Dies
+
+    on_bench = bench(tapes=SIDES, captures=True, behaviours={played(CANDIDATE): end_late})
+    measured = on_bench.measure(target=AMD)
+    assert conclude(measured.error) is Verdict.CRASH
+    assert on_bench.engine_calls.count("players x3") == 1
 
 
 def test_graphs_are_no_larger_than_the_device_was_verified_for() -> None:
