@@ -58,7 +58,7 @@ LOOKS_AT_INPUTS = 2
 """Checks of the inputs of each candidate process, after a case was sampled."""
 ROCM = "graphs of ROCm can (clr 279)"
 MOST_CORRUPTED = 2
-"""Players in a row whose graphs give wrong outputs for right tapes before a case is timed without a graph (AMD alone)."""
+"""A case is timed without a graph after so many times in a row that graphs corrupted a right tape, each in new players (AMD)."""
 LOOK_SHARE = 0.25
 """Share of the blocks after which the inputs are checked too: a timer cannot know which block is the last."""
 
@@ -102,7 +102,7 @@ class Clock:
         self._corrupted: Counter[str] = Counter()
         """Players in a row with wrong outputs in graphs alone, by case."""
         self._sampled: dict[str, list[TimedProcess]] = {}
-        """What was sampled of each case so far, by one method."""
+        """The processes that sampled a case so far, by case. All have one method."""
         self._why_method: dict[str, str] = {}
 
     def run(self) -> Measured:
@@ -186,15 +186,12 @@ class Clock:
         for look in range(1 if self._from_source else self._measure.effort.looks):
             cases = [case for case in self._task.open_cases if not self._is_done(case, look)]
             if cases and len(self._from_source) < len(SIDES):
-                self._take_players()
+                self._players.take()
+                self._end_phase("start of players")
             for case in cases:
                 if not self._is_done(case, look):
                     self._time_case(case, look)
         self._sources.dismiss(tuple(self._sources.links))
-
-    def _take_players(self) -> None:
-        self._players.take()
-        self._end_phase("start of players")
 
     def _record_calls(self, recorders: Sequence[TimerLine]) -> None:
         """Record a call of each case in these timers. Under the lease for autotuned kernels, which choose their configs here."""
@@ -240,12 +237,15 @@ class Clock:
             rung = earlier[0].rung if earlier else self._rung_of(case)
             processes = self._prepare(case, look, rung)
             self._end_phase("inputs, warm calls")
-            self._try_calls(processes)
+            for process in self._shuffled(processes):
+                process.try_calls()
+            self._engine.alive()
             try:
-                self._time_series(case, processes, earlier)
+                self._sample_and_check(case, processes, earlier)
             except ClockFailed as failure:
                 self._step_down(case, rung, failure)
-                self._take_players()
+                self._players.take()
+                self._end_phase("start of players")
                 continue
             self._sampled[case.name] = [*earlier, *processes]
             if len(self._from_source) < len(SIDES):
@@ -253,10 +253,10 @@ class Clock:
                 self._end_phase("clearing of players")
             return
 
-    def _time_series(
+    def _sample_and_check(
         self, case: Case, processes: Sequence[TimedProcess], earlier: Sequence[TimedProcess]
     ) -> None:
-        """Sample and check processes that made their trial calls. Raises `ClockFailed` if a player fails now."""
+        """Sample and check after the trial calls. Raises `ClockFailed` if a player fails with a series of calls."""
         try:
             self._sample_case(case, processes, earlier)
             self._end_phase("samples")
@@ -272,7 +272,7 @@ class Clock:
 
         A fault of the GPU is the kernel's, except on AMD, where graphs are known to cause it.
         """
-        if self._from_source or is_memory(failure) or not any(process.asked for process in processes):
+        if self._from_source or is_memory(failure) or not any(process.has_series for process in processes):
             return False
         is_fault = isinstance(failure, CandidateRaised) and failure.failure.kind == GPU_FAULT
         return self._is_amd or not is_fault
@@ -329,11 +329,6 @@ class Clock:
             process.rung = rung
         return processes
 
-    def _try_calls(self, processes: Sequence[TimedProcess]) -> None:
-        for process in self._shuffled(processes):
-            process.try_calls()
-        self._engine.alive()
-
     def _sample_case(
         self, case: Case, processes: Sequence[TimedProcess], earlier: Sequence[TimedProcess]
     ) -> None:
@@ -341,16 +336,16 @@ class Clock:
 
         `earlier`: the processes of an earlier look, whose method stays.
         """
-        if earlier:
-            in_series = earlier[0].method is not Method.EVENTS
-        else:
-            in_series = self._measure.cold and short_calls.are_short(processes)
-            if in_series and self._why_rung:
-                self._why_method[case.name] = self._why_rung
-        if in_series and processes[0].rung.method is not Method.EVENTS:
-            why = short_calls.capture(case, processes, self._inputs, self._measure, self._engine.alive)
-            if why:
-                self._why_method[case.name] = why
+        is_short = (
+            earlier[0].method is not Method.EVENTS
+            if earlier
+            else self._measure.cold and short_calls.are_short(processes)
+        )
+        why = self._why_rung if is_short and not earlier else ""
+        if is_short and processes[0].rung.method is not Method.EVENTS:
+            why = short_calls.capture(case, processes, self._inputs, self._measure, self._engine.alive) or why
+        if why:
+            self._why_method[case.name] = why
         method = processes[0].method
         in_series = method is not Method.EVENTS
         trials = [(process.link.side, process.trial.samples_ms) for process in processes]

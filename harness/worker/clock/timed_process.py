@@ -60,7 +60,7 @@ class TimedProcess:
     """The clock for series of calls."""
     method: Method = Method.EVENTS
     """How the blocks were timed."""
-    asked: bool = False
+    has_series: bool = False
     """A series was asked for."""
     trial: Block = NO_BLOCK
     """Calls between events that do not count; the size of the later blocks and the method follow from them."""
@@ -101,7 +101,7 @@ class TimedProcess:
 
     def begin_capture(self, launches: int, *, steps: int = 0) -> None:
         """Ask the timer to capture a series; `end_capture` waits for it."""
-        self.asked, rung = True, self.rung
+        self.has_series, rung = True, self.rung
         capture = Capture(launches=launches, method=rung.method, nodes=rung.nodes, steps=steps)
         self.link.send(capture, wall_s=STEP_S)
 

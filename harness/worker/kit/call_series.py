@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from typing import Any, Protocol
+from collections.abc import Callable
+from typing import Any
 
 import torch
 from torch.profiler import ProfilerActivity, profile
@@ -18,61 +18,44 @@ MOST_QUEUED_MS = MOST_LEAD_MS / LEAD
 """Host time of a part of a batch at most: then all of its launches wait in the queue before the first one runs."""
 
 
-class CallSeries(Protocol):
-    """Calls 0, 1, ... `launches - 1`, each on its own copy of the inputs, that run again and again."""
-
-    launches: int
-    outputs: list[Any]
-    """The output of each call in the last replay."""
-
-    def replay(self) -> None:
-        """Run all calls once more."""
-
-    def sample(self, watch: Stopwatch, count: int, ready: Callable[[], object]) -> tuple[float, ...]:
-        """Milliseconds of one call, the mean over each of `count` replays. `ready` runs before each replay."""
-
-
 class CallBatch:
-    """Calls back to back, without a graph. Raises `NotCaptured` if they do not fit into the device's memory."""
+    """The calls 0, 1, ... `launches - 1` back to back. Raises `NotCaptured` if they do not fit into the device's memory."""
 
     def __init__(self, call: Callable[[int], Any], launches: int) -> None:
         self.launches = launches
         self.outputs: list[Any] = [None] * launches
+        """The output of each call in the last replay."""
         self._call = call
         try:
             self.replay()
-            self._host_ms = host_ms(lambda _: self._run(0))
+            self._host_ms = host_ms(lambda _: self._run_all(range(1)))
         except torch.OutOfMemoryError as error:
             raise NotCaptured(str(error).partition("\n")[0]) from error
 
     def replay(self) -> None:
-        """See `CallSeries`."""
-        for number in range(self.launches):
-            self._run(number)
+        """Run all calls once more."""
+        self._run_all(range(self.launches))
 
     def sample(self, watch: Stopwatch, count: int, ready: Callable[[], object]) -> tuple[float, ...]:
-        """See `CallSeries`. A batch is timed in parts, between two events each: the host is ahead of the device in each."""
+        """Milliseconds of one call, the mean over each of `count` replays. `ready` runs before each replay.
+
+        A batch is timed in parts, between two events each: the host is ahead of the device in each part.
+        """
         return tuple(self._sample_batch(watch, ready) / self.launches for _ in range(count))
 
     def _sample_batch(self, watch: Stopwatch, ready: Callable[[], object]) -> float:
         ready()
         spent_ms = 0.0
-        for part in self._parts():
+        size = max(1, int(MOST_QUEUED_MS / max(self._host_ms, 1e-4)))
+        for start in range(0, self.launches, size):
+            part = range(start, min(start + size, self.launches))
             watch.leads_by(self._host_ms * len(part))
             spent_ms += watch.sample(lambda _: self._run_all(part), 1, cold=False)[0]  # noqa: B023 -- called at once
         return spent_ms
 
-    def _parts(self) -> Iterator[range]:
-        calls = max(1, int(MOST_QUEUED_MS / max(self._host_ms, 1e-4)))
-        for start in range(0, self.launches, calls):
-            yield range(start, min(start + calls, self.launches))
-
     def _run_all(self, numbers: range) -> None:
         for number in numbers:
-            self._run(number)
-
-    def _run(self, number: int) -> None:
-        self.outputs[number] = self._call(number)
+            self.outputs[number] = self._call(number)
 
 
 class CallProfile(CallBatch):
@@ -92,14 +75,11 @@ class CallProfile(CallBatch):
         return float(sum(durations_us)) / 1e3
 
 
+CallSeries = CallGraph | CallBatch
+
+
 def make_series(method: Method, call: Callable[[int], Any], launches: int, nodes: int) -> CallSeries:
     """Return a series of calls that this method times. Raises `NotCaptured`."""
-    match method:
-        case Method.GRAPH:
-            return CallGraph(call, launches, nodes)
-        case Method.BATCH:
-            return CallBatch(call, launches)
-        case Method.PROFILER:
-            return CallProfile(call, launches)
-        case Method.EVENTS:
-            raise AssertionError("calls between events are no series")
+    if method is Method.GRAPH:
+        return CallGraph(call, launches, nodes)
+    return (CallProfile if method is Method.PROFILER else CallBatch)(call, launches)
