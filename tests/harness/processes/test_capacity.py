@@ -10,6 +10,7 @@ import pytest
 from harness import Device, DevicePool, Identity
 from harness.processes.gpus import capacity
 from harness.processes.gpus.capacity import USUAL_CASE_BYTES, largest_case_bytes, slots_of
+from harness.wire.results.provenance import Provenance
 from suites import load_task
 
 GIB = 1 << 30
@@ -67,3 +68,19 @@ def test_pool_has_slots_by_the_rule_and_devices_by_turns(monkeypatch: pytest.Mon
     assert DevicePool(("0",)).slots == 7
     assert DevicePool(("0", "1")).slots == 6
     assert [device.name for device in DevicePool(("0", "1"))._places[:4]] == ["0", "1", "0", "1"]
+
+
+async def test_pool_asks_once_which_graphs_work_on_a_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(
+        "harness.processes.pool.choose_devices", lambda names: tuple(map(gpu, (80.0,), names))
+    )
+    asked: list[Provenance] = []
+
+    def trusted_graphs(provenance: Provenance) -> int:
+        asked.append(provenance)
+        return 64
+
+    pool = DevicePool(("0",), trusted_graphs=trusted_graphs)
+    assert [await pool.graph_nodes(pool.devices[0]) for _ in range(2)] == [64, 64]
+    assert len(asked) == 1
+    assert await DevicePool(("0",)).graph_nodes(pool.devices[0]) is None

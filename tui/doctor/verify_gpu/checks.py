@@ -240,8 +240,10 @@ async def compare_clocks(subject: Subject) -> Found:
     }
     figures |= {f"process {number} us": us for number, us in enumerate(trial.processes_us, start=1)}
     figures |= {"largest graph": trial.nodes, "trusted graph": trial.graph_nodes}
-    trusted = f"graphs of up to {trial.graph_nodes} calls" if trial.graph_nodes else "events"
-    words = [f"{trusted} are trusted"]
+    nodes = trial.graph_nodes
+    words = [
+        f"graphs of up to {nodes} calls are trusted" if nodes else "no graph is trusted, batches of calls are"
+    ]
     for name, by, compared in (
         ("graph over events", trial.events_us, trial.graph_us),
         ("graph over rocprofv3", trial.profiler_us, trial.graph_us),
