@@ -243,8 +243,7 @@ def _conclude_case(
         samples = samples_by_process(slow), samples_by_process(fast)
         case_ratios = ratios.case_ratios(*samples, [process.pair for process in fast], seed=number)
         speedup = ratios.mean_ratio([case_ratios])
-    counts_launches = method is not Method.PROFILER
-    if speedup is not None and bound is Bound.NONE and floor_ms is not None and counts_launches:
+    if speedup is not None and bound is Bound.NONE and floor_ms is not None and method is not Method.PROFILER:
         without_floor = ratios.without_floor(speedup.value, baseline.median_ms, candidate.median_ms, floor_ms)
     wall = [process.wall_ms for process in fast if process.wall_ms is not None]
     wall_ms = statistics.median(wall) if wall else None

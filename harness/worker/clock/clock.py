@@ -173,9 +173,7 @@ class Clock:
         nodes = self._measure.graph_nodes
         # A graph that fails ends its process, here the judge's, and AMD's graphs are known to fail.
         safe_nodes = (0 if self._is_amd else MOST_LAUNCHES) if nodes is None else nodes
-        self._floor = self._measure_floor(
-            self._measure.flush_bytes, self._measure.matmul_dtype, min(safe_nodes, MOST_LAUNCHES)
-        )
+        self._floor = self._measure_floor(self._measure.flush_bytes, self._measure.matmul_dtype, safe_nodes)
         self._end_phase("floor")
         self._record_calls(tunes)
         self._start_untaped(tunes)
@@ -303,13 +301,13 @@ class Clock:
         calls = {side: of_side[case.name] for side, of_side in self._calls.items()}
         sets = self._sets(case)
         self._end_phase("inputs of the judge's")
-        processes = []
+        processes, cold = [], self._measure.cold
         with self._inputs.laid_out(sets) as laid_out:
             for side, links in self._from_source.items():
                 for link in links:
                     prepared = self._sources.prepare(link, case, laid_out, calls[side].configs)
                     processes.append(
-                        TimedProcess(link, prepared, self._measure.cold, copies, calls[side], taped=False)
+                        TimedProcess(link, prepared, cold, copies, calls[side], taped=False, rung=rung)
                     )
             seats = [
                 seat
@@ -322,11 +320,7 @@ class Clock:
                     seats, self._players.prepare(case, seats, calls, laid_out), strict=True
                 ):
                     call = calls[seat.side]
-                    processes.append(
-                        TimedProcess(seat, prepared, self._measure.cold, copies, call, taped=True)
-                    )
-        for process in processes:
-            process.rung = rung
+                    processes.append(TimedProcess(seat, prepared, cold, copies, call, taped=True, rung=rung))
         return processes
 
     def _sample_case(

@@ -42,14 +42,14 @@ SERIES = (Method.GRAPH, Method.BATCH, Method.PROFILER)
 
 @functools.cache
 def baseline_calls() -> dict[str, TapedCall]:
-    """The recorded calls of the baseline, so that each run spares its recorder."""
+    """Return recorded calls of the baseline: a run with them needs no recorder for it."""
     on_bench = short_bench(SimulatedPlayers(None))
     on_bench.measure(effort=FEW)
     return on_bench.kept
 
 
 def short_bench(players: SimulatedPlayers, **options: Any) -> Bench:
-    """A bench whose calls are so short that graphs time them."""
+    """Return a bench with calls that are short enough for graphs."""
     behaviours = players.behaviours | options.pop("behaviours", {})
     return bench(baseline=0.1, candidate=0.05, captures=True, tapes=SIDES, behaviours=behaviours, **options)
 

@@ -74,13 +74,13 @@ async def test_pool_asks_once_which_graphs_work_on_a_gpu(monkeypatch: pytest.Mon
     monkeypatch.setattr(
         "harness.processes.pool.choose_devices", lambda names: tuple(map(gpu, (80.0,), names))
     )
-    asked: list[Provenance] = []
+    provenances: list[Provenance] = []
 
     def trusted_graphs(provenance: Provenance) -> int:
-        asked.append(provenance)
+        provenances.append(provenance)
         return 64
 
     pool = DevicePool(("0",), trusted_graphs=trusted_graphs)
     assert [await pool.graph_nodes(pool.devices[0]) for _ in range(2)] == [64, 64]
-    assert len(asked) == 1
+    assert len(provenances) == 1
     assert await DevicePool(("0",)).graph_nodes(pool.devices[0]) is None

@@ -124,6 +124,20 @@ def test_note_says_how_much_events_add_to_a_call() -> None:
     )
 
 
+def test_case_by_another_clock_has_that_method_and_a_note() -> None:
+    sides = [
+        msgspec.structs.replace(side, method=Method.PROFILER) for side in times(baseline=1.0, candidate=0.5)
+    ]
+    why = {sides[0].case: "in graphs of at most 32 calls: a player failed: it ended"}
+    timing = conclude(*sides, floor=Floor(empty_ms=0.002, copies=()), why_method=why)
+    (latency,) = timing.latency
+    assert (latency.method, latency.floor_ms, latency.without_floor) == (Method.PROFILER, 0.002, None)
+    assert timing.notes[-1] == (
+        f"{latency.case}: timed by the profiler, which leaves out the time between launches: "
+        "in graphs of at most 32 calls: a player failed: it ended"
+    )
+
+
 def test_note_names_the_ratio_without_the_floor() -> None:
     sides = times(baseline=0.0050, candidate=0.0025)
     graphs = [msgspec.structs.replace(side, method=Method.GRAPH) for side in sides]
