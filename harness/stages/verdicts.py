@@ -11,6 +11,7 @@ _KINDS = {
         "shape",
         "mismatch",
         "not_repeatable",
+        "race",
         "out_of_bounds",
         "gpu_sizes",
     ),

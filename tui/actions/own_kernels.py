@@ -295,9 +295,12 @@ def assumptions(draft: Draft, *, sends: bool) -> list[tuple[str, str]]:
     rows += [
         (f"size {name}", axis_words(draft.axes.get(name), sizes)) for name, sizes in designed.values.items()
     ]
-    for output, name in zip(draft.outputs, draft.output_names, strict=True):
+    reference = draft.seen[0].reference
+    rights = reference.outputs if reference is not None else draft.outputs
+    for output, name, right in zip(draft.outputs, draft.output_names, rights, strict=True):
         kind = "written in place" if output.input else "returned"
-        rows.append((f"output {name}", f"{output.dtype}, {kind}"))
+        differs = f"; the reference gives {right.dtype}" if right.dtype != output.dtype else ""
+        rows.append((f"output {name}", f"{output.dtype}, {kind}{differs}"))
     if not draft.reference.is_kernel:
         rows.append(("tolerance", "the errors of careful arithmetic, measured with the reference alone"))
     if draft.seen[0].operators:

@@ -198,6 +198,8 @@ class CaseTraffic(Counts, frozen=True):
     """The first few stores outside every tensor, one line each."""
     undefined_lanes: tuple[int, ...] = ()
     """Source lines of masked loads without `other`. Here their masked-off lanes hold NaN or a large integer."""
+    race: str = ""
+    """The first load of what another program of the same launch stored, in one line; empty: none."""
     findings: tuple[Finding, ...] = ()
 
 

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import triton.language as tl
+from triton._C.libtriton import ir
 from triton.language.semantic import TritonSemantic
 from triton.runtime import interpreter
 from triton.runtime.interpreter import TensorHandle
@@ -19,6 +20,7 @@ from .traffic import Observation
 
 _CARRIERS = ("addptr", "splat", "unsplat", "broadcast", "expand_dims", "reshape", "trans", "bitcast")
 """Builder methods that return a pointer into the tensor of their argument."""
+_VOLATILE = ir.CACHE_MODIFIER.CV
 
 
 def install() -> None:
@@ -37,6 +39,8 @@ def install() -> None:
         is_volatile: Any,
     ) -> Any:
         observation = current()
+        if observation is not None and (is_volatile or cache_modifier == _VOLATILE):
+            observation.note_synchronization()
         guarded = _guard("load", ptrs, mask)
         if observation is not None and observation.samples:
             return _made_up(observation, ptrs.data.shape, ptrs.get_element_ty())

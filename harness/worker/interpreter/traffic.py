@@ -55,6 +55,8 @@ class Allocation:
     """1 if the host filled the byte of an allocation that was made empty; `None`: all bytes are filled."""
     watched: NDArray[np.uint8] | None = None
     """1 for each byte of the storage that watched work left so (`KnownMemory`); `None`: all bytes."""
+    storers: NDArray[np.int32] | None = None
+    """Number of the program of the running launch that stored an element last, at the element's first byte; 0: none."""
 
 
 @dataclass(slots=True)
@@ -114,6 +116,12 @@ class Observation:
     """`None`: what wrote the memory is not followed."""
     unwatched: str = ""
     """The first use of bytes that no watched work wrote, in one line."""
+    race: str = ""
+    """The first load of an element that another program of the launch had stored, in one line."""
+    _program: int = 0
+    """Number of the running program in its launch, from 1."""
+    _synchronizes: bool = False
+    """The running program used an atomic or a volatile load, so that it may wait for other programs."""
     _looks: int = 0
     _reported: set[tuple[str, int, str]] = field(default_factory=set)
     _fresh: dict[int, tuple[object, NDArray[np.uint8]]] = field(default_factory=dict)
@@ -142,6 +150,7 @@ class Observation:
             programs=sum(launch.programs for launch in self.launches),
             missed_stores=tuple(self.missed_stores),
             undefined_lanes=tuple(self.undefined_lanes),
+            race=self.race,
             findings=tuple(
                 Finding(kind=kind, message=message, case=case, line=line_in(message))
                 for kind, messages in (
@@ -173,6 +182,12 @@ class Observation:
         """Begin a program of the launch."""
         self.position = position
         self._looks = 0
+        self._program += 1
+        self._synchronizes = False
+
+    def note_synchronization(self) -> None:
+        """Note that the running program may wait for other programs: what these stored before is no race."""
+        self._synchronizes = True
 
     def note_false_promise(self, text: str) -> None:
         """Note a hint to the compiler that does not hold."""
@@ -244,8 +259,10 @@ class Observation:
 
     @contextmanager
     def following_stores(self) -> Iterator[None]:
-        """Kernels run in the block: compare the memory before it with `known`, and remember their stores after it."""
+        """A launch runs in the block: compare the memory before it with `known`, and remember the stores after it."""
+        self._program = 0
         for allocation in self.allocations.values():
+            allocation.storers = None
             allocation.watched = self._watched(allocation.holder)
         try:
             yield
@@ -318,10 +335,34 @@ class Observation:
             self._look_for_unwritten(kind, home, places, item_bytes, origin)
             self._look_for_unwatched(kind, home, live, item_bytes, origin)
             mark(home.reads, places, item_bytes)
+        if kind == "atomic":
+            self._synchronizes = True
+        elif kind == "load":
+            self._look_for_race(home, places, item_bytes, origin)
+        else:
+            if home.storers is None:
+                home.storers = np.zeros(home.writes.size, dtype=np.int32)
+            home.storers[places] = self._program
         if kind != "load":
             mark(home.writes, places, item_bytes)
             if home.watched is not None:
                 mark(home.watched, places_of(home.holder.data_ptr(), live, item_bytes), item_bytes)
+
+    def _look_for_race(
+        self, home: Allocation, places: Places, item_bytes: int, origin: Origin | None
+    ) -> None:
+        """Note in `race` that a load reads an element that another program of the launch stored before."""
+        if home.storers is None or self.race or self._synchronizes:
+            return
+        storers = home.storers[places]
+        others = (storers != 0) & (storers != self._program)
+        if others.any():
+            first = np.arange(places.start, places.stop, places.step) if isinstance(places, slice) else places
+            start = origin.pointer if origin is not None else home.span.start
+            indices = (first[others] + home.span.start - start) // item_bytes
+            self.race = self._located(
+                f"a load of {_name(origin)} ({indices_text(indices)}) reads what another program of the launch stored"
+            )
 
     def _look_for_unwatched(
         self, kind: str, home: Allocation, live: Addresses, item_bytes: int, origin: Origin | None

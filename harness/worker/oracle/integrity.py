@@ -85,6 +85,9 @@ def of_call(run: Run, task: Task) -> ErrorReport | None:
         return ErrorReport(kind="no_launch", message=message)
     if returned.foreign_kernels:
         return findings.foreign_kernel(lead, returned.foreign_kernels[0])
+    if returned.traffic.race:
+        message = f"{lead}{returned.traffic.race}; programs run in any order and at once: use an atomic, or one program"
+        return ErrorReport(kind="race", message=message)
     if returned.unwatched:
         message = f"{lead}{returned.unwatched} that no input, no kernel and no watched operator wrote; compute them in a kernel"
         return ErrorReport(kind="unwatched", message=message)

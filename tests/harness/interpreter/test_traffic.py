@@ -124,3 +124,48 @@ def test_out_of_bounds_report_gives_range_and_cause() -> None:
     seen.touch("load", addresses(x, [6, 7, 8, 9]), None, 4, seen.origin(x, ("x_ptr",)))
     assert "load of 2 elements past the end of `x_ptr` (index 8 to 9, size 8)" in seen.missed_loads[0]
     assert seen.missed_loads[0].endswith("in program (0, 0, 0); it has no mask")
+
+
+def launched(*programs: list[tuple[str, int]]) -> Observation:
+    """Run programs that each access elements of one tensor: pairs of a kind of access and an index."""
+    out = torch.zeros(8)
+    seen = Observation()
+    origin = seen.origin(out, ("out",))
+    with seen.following_stores():
+        for number, accesses in enumerate(programs):
+            seen.begin_program((number, 0, 0))
+            for kind, index in accesses:
+                seen.touch(kind, addresses(out, [index]), None, 4, origin)
+    return seen
+
+
+@pytest.mark.parametrize(
+    ("programs", "message"),
+    [
+        (
+            [[("load", 0), ("store", 0)], [("load", 0), ("store", 0)]],
+            "a load of `out` (index 0) reads what another program",
+        ),
+        ([[("store", 0)], [("load", 0)]], "a load of `out` (index 0) reads what another program"),
+        ([[("load", 0), ("store", 0), ("load", 0)], [("load", 1), ("store", 1), ("load", 1)]], ""),
+        ([[("store", 0)], [("store", 0), ("load", 0)]], ""),
+        ([[("atomic", 0)], [("atomic", 0)]], ""),
+        ([[("store", 0), ("atomic", 7)], [("atomic", 7), ("load", 0)]], ""),
+    ],
+    ids=["sum", "read", "own", "stored_again", "atomics", "counter"],
+)
+def test_load_of_what_another_program_stored_is_a_race_unless_the_program_may_have_waited(
+    programs: list[list[tuple[str, int]]], message: str
+) -> None:
+    race = launched(*programs).race
+    assert message in race if message else not race
+
+
+def test_load_of_what_an_earlier_launch_stored_is_no_race() -> None:
+    out = torch.zeros(8)
+    seen = Observation()
+    for kind in ("store", "load"):
+        with seen.following_stores():
+            seen.begin_program((0, 0, 0) if kind == "load" else (1, 0, 0))
+            seen.touch(kind, addresses(out, [0]), None, 4, seen.origin(out))
+    assert not seen.race
