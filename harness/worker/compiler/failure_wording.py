@@ -22,6 +22,10 @@ from .capture import CompiledLaunch, ForeignOption
 
 MESSAGE_CHARACTERS = 600
 _DIAGNOSTIC = re.compile(r'"?(?P<file>[^\s":]+\.py)"?:(?P<line>\d+):\d+\)?: error: (?P<message>.+)')
+_CAUSE = re.compile(
+    r"Pipeline failed while executing \[`(?P<stage>\w+)`|: Assertion `(?P<assertion>[^\n]+)' failed"
+)
+"""Which pass of the compiler failed, or which of its assertions; beside a diagnostic that says no more than that."""
 
 
 class FailureWording(NamedTuple):
@@ -71,7 +75,10 @@ class FailureWording(NamedTuple):
         if diagnostic is None:
             return _with_type(error), None
         is_own = Path(diagnostic["file"]).name == Path(file_of(self.module)).name
-        return shorten(diagnostic["message"]), int(diagnostic["line"]) if is_own else None
+        causes = [cause.group(1) or f"assertion {cause.group(2)}" for cause in _CAUSE.finditer(launch.log)]
+        lead = f"; in Triton's compiler: {', '.join(dict.fromkeys(causes))}" if causes else ""
+        message = diagnostic["message"] + lead
+        return shorten(message), int(diagnostic["line"]) if is_own else None
 
     def _too_large(self, error: OutOfResources) -> str:
         name = self.target.name
