@@ -45,8 +45,8 @@ _DEVICE_NODES = ("/dev/kfd", "/dev/dri", "/dev/nvidia*")
 _DRIVER_READ = (
     "/proc/driver/nvidia", "/proc/devices", "/proc/modules", "/proc/sys/vm/overcommit_memory",
     "/proc/sys/vm/mmap_min_addr", "/sys/bus/pci", "/sys/class/drm", "/sys/class/kfd", "/sys/dev/char",
-    "/sys/devices/pci*", "/sys/devices/system/node", "/sys/devices/virtual/kfd", "/sys/module/amdgpu",
-    "/sys/module/nvidia*", "/usr/share/libdrm", "/usr/share/nvidia",
+    "/sys/devices/pci*", "/sys/devices/system/clocksource", "/sys/devices/system/node", "/sys/devices/virtual/kfd",
+    "/sys/module/amdgpu", "/sys/module/nvidia*", "/usr/share/libdrm", "/usr/share/nvidia",
 )  # fmt: skip
 _HOST_COMPILER = (
     "/bin",

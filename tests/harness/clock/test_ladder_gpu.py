@@ -68,7 +68,9 @@ RUNGS = (
     Rung(Method.PROFILER),
     Rung(Method.EVENTS),
 )
-WITHIN = {Method.GRAPH: 0.02, Method.BATCH: 0.02, Method.PROFILER: 0.05}
+SHARE = 0.02
+GAP_US = {Method.GRAPH: 1.0, Method.BATCH: 2.5, Method.PROFILER: 0.2, Method.EVENTS: 5.0}
+"""Largest time that a clock adds to each call, whatever the kernel's length."""
 """Difference from the time in a graph of 256 calls that is allowed. Events add a constant, which is shown."""
 LAUNCHES, BLOCKS, REPLAYS = 256, 5, 3
 FLUSH_BYTES = 256 << 20
@@ -162,7 +164,7 @@ async def test_clocks_of_the_ladder_agree(gpu_pool: DevicePool, capsys: Any) -> 
         f"{rung.method.value} of a kernel of {times[0]:.1f} us: {us:.2f} us"
         for times in rows.values()
         for rung, us in zip(RUNGS, times, strict=True)
-        if abs(us / times[0] - 1) > WITHIN.get(rung.method, 1e9)
+        if abs(us - times[0]) > SHARE * times[0] + GAP_US[rung.method]
     ]
     assert not far
 
