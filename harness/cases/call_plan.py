@@ -12,8 +12,6 @@ from .hidden_cases import exam_cases, open_cases
 from .judged_case import JudgedCase, Layout
 from .seeds import POOL, Draw
 
-PATIENCE = 3
-"""The time limit of a replay, as a multiple of the call's own limit."""
 ROW_OF_CALLS = 8
 """Calls of a small case in a row in an exam. They show state that grows or is used up."""
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import re
 import signal
-from collections.abc import Sequence
 
 from harness.wire import limits
 from harness.wire.errors import WorkerDied
@@ -138,19 +137,16 @@ def _advice(message: str) -> str:
 
 
 async def error_of_failure(
-    failure: Failure, workers: Sequence[Child], error: ErrorReport | None, *, again: bool
+    failure: Failure, guest: Child, error: ErrorReport | None, *, again: bool
 ) -> ErrorReport | None:
     """Return the error after a failure that the judge saw; `error` is the judge's own.
 
-    `workers` are the guest and the verifier. Raises like `check_end`.
+    Raises like `check_end`.
     """
     message = error.message if error is not None else ""
     match failure:
         case Failure.GUEST_ENDED:
             where = message.removeprefix("the process ended ")
-            return error_of_end(workers[0].ended.result(), where, again=again)
+            return error_of_end(guest.ended.result(), where, again=again)
         case Failure.GUEST_FAILED:
             return error_of_broken(message, imported=True, again=again)
-        case Failure.VERIFIER_ENDED:
-            check_end(await workers[1].wait(limits.END_S), "the verifier", again=again)
-            return error

@@ -21,7 +21,7 @@ def add_interpreter_findings(
     The interpreter's notes are left out: they tell what its small sizes did not run, and the GPU ran the full sizes.
     """
     if interpreted is None:
-        fact = Fact("interpreter", f"{why}: nothing was replayed", Basis.EVIDENCE)
+        fact = Fact("interpreter", f"{why}: no access was checked", Basis.EVIDENCE)
         return msgspec.structs.replace(on_gpu, facts=(*on_gpu.facts, fact))
     facts = [msgspec.structs.replace(fact, name=f"cpu, {fact.name}") for fact in interpreted.facts]
     findings = [

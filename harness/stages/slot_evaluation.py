@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import asyncio
 import math
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
 from functools import cached_property
 
 import msgspec
 
-from harness.cases.call_plan import PATIENCE, Plan, make_plan
+from harness.cases.call_plan import Plan, make_plan
 from harness.cases.seeds import derive
 from harness.hardware.product import Product
 from harness.processes.pool import DevicePool
@@ -168,31 +168,18 @@ class SlotEvaluation:
         channel = await self._slot.channel()
         cpu_s = 2 * self._limits.call_cpu_s + self._limits.case_cpu_s * self._plan.calls
         guest = await self._start_guest(math.ceil(cpu_s))
-        workers = [guest]
         try:
             async with script_worker(self._slot, channel, self._task, self._request.targets[0].name):
                 try:
-                    if self._on_cpu:  # launches on a GPU are not recorded, so there is nothing to verify
-                        verifier = await self._slot.server.spawn_for_another(
-                            "verifier",
-                            cpu_limit_s=math.ceil(PATIENCE * cpu_s),
-                            sandboxed=True,
-                            package=self._task.package_view,
-                        )
-                        workers.append(Worker(*verifier))
-                    await self._send(
-                        channel, self._begin(workers), tuple(worker.end.fileno() for worker in workers)
-                    )
+                    await self._send(channel, self._begin(guest), (guest.end.fileno(),))
                 finally:
-                    for worker in workers:
-                        worker.end.close()
-                return await self._follow_judge(channel, [worker.child for worker in workers])
+                    guest.end.close()
+                return await self._follow_judge(channel, guest.child)
         except BaseException:
             self._slot.discard()
             raise
         finally:
-            for worker in workers:
-                worker.child.end()
+            guest.child.end()
 
     async def time_roughly(self, interpreted: Evaluation) -> Evaluation:
         """Estimates of a candidate that the interpreter accepted; the GPU compares its outputs only in timed calls."""
@@ -217,14 +204,12 @@ class SlotEvaluation:
             return Worker(*worker)
         return await self._pool.spares.take(GUEST, self._slot.device, self._task.package_view)
 
-    def _begin(self, workers: list[Worker]) -> Begin:
-        guest, *verifiers = workers
+    def _begin(self, guest: Worker) -> Begin:
         return Begin(
             task=self._task,
             source=self._request.source,
             seed=self._request.seed,
             guest_pid=guest.pid,
-            verifier_pid=verifiers[0].pid if verifiers else None,
             target=self._request.targets[0].name,
             limits=self._limits,
             exam=self._request.exam,
@@ -233,8 +218,7 @@ class SlotEvaluation:
             asks=not self._on_cpu,
         )
 
-    async def _follow_judge(self, channel: AsyncChannel, workers: Sequence[Child]) -> Evaluation:
-        guest = workers[0]
+    async def _follow_judge(self, channel: AsyncChannel, guest: Child) -> Evaluation:
         cases_at_gpu_sizes = NO_CASES
         while True:
             report = await self._receive(channel)
@@ -266,7 +250,7 @@ class SlotEvaluation:
                     await self._finish_guest(guest, kill=True)
                     return self._sheet.conclude(report.error)
                 case Judged():
-                    return await self._conclude(report, workers, cases_at_gpu_sizes)
+                    return await self._conclude(report, guest, cases_at_gpu_sizes)
                 case Alive():
                     continue
                 case Weighed() | Specified():
@@ -329,12 +313,9 @@ class SlotEvaluation:
         self._sheet.leave("compile", self.compiled.detail, ok=True)
         return None
 
-    async def _conclude(
-        self, judged: Judged, workers: Sequence[Child], cases_at_gpu_sizes: msgspec.Raw
-    ) -> Evaluation:
+    async def _conclude(self, judged: Judged, guest: Child, cases_at_gpu_sizes: msgspec.Raw) -> Evaluation:
         """The judge's result, corrected by what only the parent sees: ends of processes, compiled code, timed calls, samples."""
-        guest, request = workers[0], self._request
-        sheet, error = self._sheet, judged.error
+        request, sheet, error = self._request, self._sheet, judged.error
         sheet.judged = judged
         refusal = None
         timed_out = error is not None and error.kind == "timeout"
@@ -356,7 +337,7 @@ class SlotEvaluation:
         finally:
             leftover = await ending
         if judged.failure is not None:
-            error = await error_of_failure(judged.failure, workers, error, again=request.again)
+            error = await error_of_failure(judged.failure, guest, error, again=request.again)
         if not self._on_cpu:  # on `cpu` nothing compiles in a call, and its limits are the candidate's own
             check_starved_call(error, again=request.again)
         if self._on_cpu and request.slow and error is not None and error.kind == "timeout":
@@ -465,7 +446,7 @@ class SlotEvaluation:
             raise await self._explain_lost_judge() from error
 
     async def _receive(self, channel: AsyncChannel) -> JudgeReport:
-        silence = silence_s(self._limits, replays=self._on_cpu, scripts=self._task.script is not None)
+        silence = silence_s(self._limits, scripts=self._task.script is not None)
         try:
             async with asyncio.timeout(silence):
                 return JUDGE_REPORTS.decode(await channel.receive(MOST_REPORT_BYTES))
@@ -490,11 +471,10 @@ class SlotEvaluation:
         return WorkerDied(f"the judge is gone: {last_line or 'it was killed'}")
 
 
-def silence_s(allowed: limits.TimeLimits, *, replays: bool, scripts: bool) -> float:
+def silence_s(allowed: limits.TimeLimits, *, scripts: bool) -> float:
     """Return the seconds that a judge may send no report: its longest wait for a process, and its own work after that."""
-    call_s = max(allowed.call_s, (PATIENCE if replays else 1) * allowed.case_s)
     script_s = limits.SCRIPT_S * limits.MOST_LOAD if scripts else 0.0
-    return max(call_s, script_s) + limits.ORACLE_S
+    return max(allowed.call_s, allowed.case_s, script_s) + limits.ORACLE_S
 
 
 def _with_values(failure: ErrorReport, judged: Judged | None) -> ErrorReport:

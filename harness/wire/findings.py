@@ -62,6 +62,16 @@ def foreign_kernel(lead: str, kernel: str) -> ErrorReport:
     return ErrorReport(kind="foreign_kernel", message=message)
 
 
+def race(lead: str, error: ErrorReport) -> ErrorReport:
+    """Return the error report for a call that is right with programs in order; `error` says how it is wrong in another order."""
+    message = (
+        f"{lead}a launch gives another answer when its programs run in another order; on a device they run in any order and at "
+        "once: use a second launch for work that needs the results of other programs, and let no two programs store different "
+        "values in one place"
+    )
+    return ErrorReport(kind="race", message=message, mismatch=error.mismatch)
+
+
 def patched(*names: str) -> ErrorReport:
     """Return the error report for functions and settings of libraries that the candidate changed."""
     changed = ", ".join(names[:5])

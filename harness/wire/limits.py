@@ -50,7 +50,7 @@ class TimeLimits(msgspec.Struct, frozen=True):
 
 
 OVERHEAD = 0.5
-"""CPU seconds that the judge's recording and copying may add to each CPU second of the candidate; 0.1 to 0.3 were measured."""
+"""CPU seconds that the judge's watching and copying may add to each CPU second of the candidate; 0.1 to 0.3 were measured."""
 ON_CPU = TimeLimits()
 ON_GPU = TimeLimits(call_s=180.0, call_cpu_s=180.0, case_s=120.0, case_cpu_s=120.0)
 """A guest on a GPU compiles in its calls (each config for each kind of input) and waits in a busy loop."""

@@ -120,6 +120,8 @@ _ATTRIBUTES = frozenset({
     "__spec__", "__import__", "__reduce__", "__reduce_ex__", "__getattribute__", "f_back", "f_locals", "f_globals",
     "f_builtins", "tb_frame", "gi_frame", "cr_frame", "_getframe", "currentframe", "get_objects", "get_referrers",
     "_current_frames", "settrace", "setprofile", "modules", "meta_path", "path_hooks", "_C",
+    "_get_current_dispatch_mode", "_get_current_dispatch_mode_stack", "_pop_mode", "_pop_mode_temporarily",
+    "_disable_current_modes",
 })  # fmt: skip
 """Attributes and names through which a candidate reaches the judge's objects."""
 _LIBRARIES = ("torch", "triton", "numpy")

@@ -8,10 +8,25 @@ from __future__ import annotations
 
 import msgspec
 
-from .records import Address, View
-
 INPUTS = -1
 """Number of the storage that holds all inputs; storages that the call allocated count from 0."""
+
+
+class View(msgspec.Struct, frozen=True, tag="view"):
+    """A tensor: its place in a storage, offset and strides in elements."""
+
+    storage: int
+    dtype: str
+    shape: tuple[int, ...]
+    strides: tuple[int, ...]
+    offset: int
+
+
+class Address(msgspec.Struct, frozen=True, tag="address"):
+    """An integer that is an address in a storage."""
+
+    storage: int
+    offset_bytes: int
 
 
 class Scalar(msgspec.Struct, frozen=True, tag="scalar"):

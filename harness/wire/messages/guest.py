@@ -9,7 +9,6 @@ from typing import Final, Literal
 
 import msgspec
 
-from harness.wire.calls.records import Record
 from harness.wire.calls.signatures import Parameter
 from harness.wire.results.evaluation import Counts, Finding, Layer
 
@@ -35,13 +34,11 @@ class SharedAt(msgspec.Struct, frozen=True):
 
 
 class Load(msgspec.Struct, frozen=True, tag="load"):
-    """Import the candidate. A verifier never runs its host code."""
+    """Import the candidate."""
 
     source: str
     target: str
     entry_points: tuple[str, ...] = ()
-    allowed: tuple[str, ...] = ()
-    """Operators that a verifier may run."""
     reach: SharedAt | None = None
     """Memory to open before anything is imported; `Loaded` reports whether that worked."""
 
@@ -99,7 +96,6 @@ class Call(msgspec.Struct, frozen=True, tag="call"):
     memory: SharedAt | None = None
     answers_at: int = 0
     """Offset in `memory` from which outputs may be written."""
-    record: bool = False
     zero_lanes: bool = False
     """Lanes that a masked load without `other` leaves out hold 0, not NaN."""
     order: int = 0
@@ -178,6 +174,8 @@ class OutputData(msgspec.Struct, frozen=True):
     """Why the output is not a plain, dense tensor; empty if it is."""
     aliases: str = ""
     """Name of the tensor whose memory it overlaps; empty if it has memory of its own."""
+    copied: int = 0
+    """Elements that the host copied from memory that no kernel of the call stored to; 0 on a GPU, where it is not known."""
     from_kernel: bool = False
     """A kernel stored into its memory, or into the memory it was copied from."""
 
@@ -223,14 +221,12 @@ class Returned(msgspec.Struct, frozen=True, tag="returned"):
     copies: int = 0
     """Copies and fills that write a part of a tensor."""
     copying_line: int | None = None
-    record: Record | None = None
-    """The call's effects on memory, for a replay in a clean process; `None` if not requested."""
-    unrecorded: str = ""
-    """Why there is no record; empty if not requested."""
     plain: tuple[Plain, ...] | None = ()
     """Parts of the result that are no tensors, where `Task.returns` wants them; `None`: the result has other parts."""
     foreign_kernels: tuple[str, ...] = ()
     """Launched kernels that the candidate does not define, with their modules."""
+    stored_inputs: tuple[str, ...] = ()
+    """Inputs that kernels stored to, even if they restored them; not known on a GPU."""
     unwatched: str = ""
     """What first read bytes that neither an input, a watched operator nor a kernel wrote, in words; empty: nothing."""
 

@@ -15,18 +15,15 @@ from .guest import Alive, CaseTraffic
 
 
 class Begin(msgspec.Struct, frozen=True, tag="begin"):
-    """Judge one candidate. Descriptors: the judge's ends of the guest's and of the verifier's channel."""
+    """Judge one candidate. Descriptor: the judge's end of the guest's channel."""
 
     task: Task
     source: str
     seed: int
     guest_pid: int
-    verifier_pid: int | None
-    """`None`: calls are not replayed."""
     target: str
     limits: TimeLimits
     exam: bool
-    """Every call is replayed."""
     plan: Plan
     further_cases: tuple[Case, ...]
     """Hidden cases at `gpu` sizes, if a GPU judges too. Their kernels are compiled with those of the plan."""
@@ -124,7 +121,6 @@ class Failure(TextEnum):
     GUEST_ENDED = "guest_ended"
     GUEST_FAILED = "guest_failed"
     """The judge's own code raised in the guest, after the import of the candidate had begun."""
-    VERIFIER_ENDED = "verifier_ended"
 
 
 class Judged(msgspec.Struct, frozen=True, tag="judged"):

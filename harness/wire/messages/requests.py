@@ -30,7 +30,6 @@ from .timer import (
     TriedServing,
     TryServing,
 )
-from .verifier import NotReplayed, Replay, Replayed
 
 WorkerRequest = (
     Load
@@ -38,7 +37,6 @@ WorkerRequest = (
     | Farewell
     | Compile
     | SampleCases
-    | Replay
     | Reach
     | Prepare
     | Sample
@@ -62,8 +60,6 @@ WorkerAnswer = (
     | LeftBehind
     | CompileReport
     | CaseSampled
-    | Replayed
-    | NotReplayed
     | Prepared
     | Sampled
     | Done

@@ -159,12 +159,6 @@ def foreign_module(code_file: str) -> str:
     return ""
 
 
-def package_file(module: str) -> Path | None:
-    """The file of another module of the candidate's package; `None` if there is none, or if the candidate replaces it."""
-    file = None if not _views or module == _views[0].package.module else _views[0].package.file_of(module)
-    return file if file is not None and file.is_file() else None
-
-
 def failed(error: BaseException, file: Path, kind: FailedKind = "exception") -> Failed:
     """The report on an exception of the candidate."""
     explained = candidate_trace.explain(error, file)

@@ -27,8 +27,7 @@ from harness.worker.compiler.compiler import zero_arguments
 from harness.worker.interpreter import interpreter
 from harness.worker.interpreter.observing import running
 from harness.worker.kit import candidate_trace
-from harness.worker.kit.operator_mode import OperatorMode
-from harness.worker.replay.call_recorder import tensors
+from harness.worker.kit.operator_mode import OperatorMode, tensors
 
 from . import sampler
 from .cpu_budget import Budget

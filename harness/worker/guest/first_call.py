@@ -18,7 +18,6 @@ from harness.worker.candidate.loading import failed, import_candidate
 from harness.worker.candidate.outputs import in_inputs, parts_of, problem
 from harness.worker.interpreter import interpreter
 from harness.worker.kit import arena, candidate_trace
-from harness.worker.replay import call_recorder
 from suites.own.evidence import CallSeen, FirstCallSeen, InputsSeen, OutputSeen, ValueSeen
 
 from .watch import OperatorWatch
@@ -49,7 +48,6 @@ def make_first_call(request: FirstCall, scratch: Path) -> FirstCallSeen:
     reference = _call_reference(request, make, scratch)
     began = time.monotonic()
     interpreter.prepare(target(request.target))
-    call_recorder.install()
     file = scratch / candidate_trace.NAME
     inputs = make()
     tensors = _tensors(inputs)
@@ -58,7 +56,7 @@ def make_first_call(request: FirstCall, scratch: Path) -> FirstCallSeen:
         module = import_candidate(file, request.kernel)
         entry = vars(module)[request.entry_point]
         with interpreter.observe(tensors) as observation:
-            watch = OperatorWatch(observation, str(file), call_recorder.Recorder(str(file)))
+            watch = OperatorWatch(observation, str(file))
             try:
                 with watch:
                     value = entry(**inputs)

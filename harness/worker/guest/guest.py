@@ -42,7 +42,6 @@ from harness.worker.interpreter.traffic import Observation
 from harness.worker.kit import arena, candidate_trace
 from harness.worker.kit.in_place import with_changed_inputs, without_plain
 from harness.worker.kit.poison import KINDS
-from harness.worker.replay.call_recorder import Recorder
 from harness.worker.triton_hooks import warm
 
 from . import audit, watch
@@ -79,7 +78,6 @@ class Guest:
         self._file = scratch / candidate_trace.NAME
         self._sampler = StackSampler(scratch, in_driver=isinstance(runner, GpuRunner))
         self._runner = runner
-        self._recorder = Recorder(str(self._file))
         self._foreign_kernels = ForeignKernels(str(self._file))
         self._module: ModuleType | None = None
         self._snapshot: Snapshot | None = None
@@ -126,7 +124,7 @@ class Guest:
         """Follows what the import writes to memory; only the calls decide what may run."""
         if observation is None:
             return nullcontext()
-        return watch.OperatorWatch(observation, str(self._file), self._recorder)
+        return watch.OperatorWatch(observation, str(self._file))
 
     def _call(self, request: Call, descriptor: int | None) -> Returned | Failed:
         arguments = self._runner.open(descriptor, request)
@@ -152,11 +150,8 @@ class Guest:
         self._foreign_kernels.take()
         with self._runner.observe(inputs) as observation:
             observation.zero_lanes, observation.order = request.zero_lanes, request.order
-            operators = watch.OperatorWatch(
-                observation, str(self._file), self._recorder, KINDS[request.poison % len(KINDS)]
-            )
-            if request.record:
-                self._recorder.begin(inputs)
+            poison = KINDS[request.poison % len(KINDS)]
+            operators = watch.OperatorWatch(observation, str(self._file), poison)
             try:
                 with torch.set_grad_enabled(not request.no_gradients), operators:
                     named = {name: arguments[name] for name in arguments if name not in request.positional}
@@ -178,7 +173,6 @@ class Guest:
         structure, parts = outputs.parts_of(run.value)
         for part in outputs.plain(parts):
             run.observation.check_read(part, "the caller of the entry point")
-        record, unrecorded = self._recorder.finish(outputs.plain(parts))
         return Returned(
             structure=structure,
             outputs=tuple(self._output(part, run) for part in parts),
@@ -192,10 +186,13 @@ class Guest:
             changed_output=self._kept.changed(),
             changed_state=run.changed_state,
             unfinished=run.observation.unfinished,
-            record=record,
-            unrecorded=unrecorded,
             plain=run.plain,
             foreign_kernels=self._foreign_kernels.take(),
+            stored_inputs=tuple(
+                name
+                for name, tensor in run.inputs.items()
+                if run.observation.known is not None and run.observation.wrote(tensor)
+            ),
             unwatched=run.observation.unwatched,
         )
 
@@ -207,6 +204,7 @@ class Guest:
         problem = outputs.problem(part)
         if problem:
             return OutputData(type=name, problem=problem)
+        copies = run.operators.host_copies
         detached = part.detach().contiguous()
         at = self._runner.deliver(detached) if detached.numel() else None
         return OutputData(
@@ -216,6 +214,7 @@ class Guest:
             data=arena.storage_bytes(detached) if detached.numel() and at is None else b"",
             at=at,
             aliases=outputs.aliases(part, run.inputs, self._kept),
+            copied=copies.count(part) if copies is not None else 0,
             from_kernel=part.numel() == 0 or run.operators.from_kernel(part),
         )
 

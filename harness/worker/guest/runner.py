@@ -19,7 +19,6 @@ from harness.worker.interpreter import interpreter
 from harness.worker.interpreter.known_memory import KnownMemory
 from harness.worker.interpreter.traffic import Observation
 from harness.worker.kit import arena
-from harness.worker.replay import call_recorder
 from harness.worker.triton_hooks.autotuning import policy
 
 
@@ -84,7 +83,6 @@ class InterpreterRunner(Runner):
 
     def prepare(self, load: Load) -> None:
         interpreter.prepare(target(load.target))
-        call_recorder.install()
 
     def open(self, descriptor: int | None, call: Call) -> dict[str, Any]:
         assert descriptor is not None

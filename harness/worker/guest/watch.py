@@ -14,9 +14,10 @@ from harness.wire.messages.guest import Operator
 from harness.worker.candidate.part_copies import copies_into_part
 from harness.worker.interpreter.traffic import Observation
 from harness.worker.kit.candidate_trace import calling_line
-from harness.worker.kit.operator_mode import OperatorMode
+from harness.worker.kit.operator_mode import OperatorMode, tensors
 from harness.worker.kit.poison import Poison, poison
-from harness.worker.replay.call_recorder import Recorder, tensors
+
+from .host_copies import HostCopies
 
 _HOST_READERS = ("tolist", "numpy", "__array__", "__dlpack__")
 _HOST_MAKERS = ("tensor", "as_tensor", "asarray", "from_numpy", "frombuffer")
@@ -28,16 +29,16 @@ _reading: list[OperatorWatch] = []
 class OperatorWatch(OperatorMode):  # type: ignore[no-untyped-call]
     """Counts the operators of one call, poisons fresh memory, and follows kernel outputs through copies."""
 
-    def __init__(
-        self, observation: Observation, module: str, recorder: Recorder, kind: Poison = Poison.NAN
-    ) -> None:
+    def __init__(self, observation: Observation, module: str, kind: Poison = Poison.NAN) -> None:
         super().__init__()
         self._observation = observation
         self._module = module
         self._poison = kind
-        self.recorder = recorder
         self._counts: Counter[tuple[str, int | None]] = Counter()
         self._derived: dict[int, torch.UntypedStorage] = {}
+        self.host_copies = (
+            HostCopies(observation, self.from_kernel) if observation.known is not None else None
+        )
         self.host_elements = 0
         self.copies = 0
         """Number of copies and fills that write a part of a tensor."""
@@ -84,7 +85,9 @@ class OperatorWatch(OperatorMode):  # type: ignore[no-untyped-call]
                 for tensor in tensors(result):
                     storage = tensor.untyped_storage()
                     self._derived[storage.data_ptr()] = storage
-        self.recorder.operator(func, args, named, result, calling_line(self._module))
+        is_look = func.is_view or name in operators.LOOKING
+        if self.host_copies is not None and (name == "lift_fresh" or not is_look):
+            self.host_copies.note(name, args, result)
         return result
 
     def from_kernel(self, tensor: torch.Tensor) -> bool:
@@ -110,7 +113,6 @@ def _counted(reader: Callable[..., Any]) -> Callable[..., Any]:
     def read(self: torch.Tensor, *args: Any, **named: Any) -> Any:
         for watch in _reading:
             watch.host_elements += self.numel()
-            watch.recorder.host_read(self)
         return reader(self, *args, **named)
 
     return read

@@ -7,7 +7,7 @@ import functools
 import inspect
 import itertools
 import math
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from types import SimpleNamespace
 from typing import Any
@@ -50,13 +50,6 @@ def replace_programs(run: RunPrograms) -> None:
     _running.programs = run
     builder = interpreter.interpreter_builder
     builder.options = dataclasses.replace(builder.options, sanitize_overflow=False)
-
-
-def adopt_kernel(kernel: Any, rewritten: Any, unspecialised: Iterable[str]) -> None:
-    """Let launches of a jit function run this rewritten function. `unspecialised`: parameters that 1 makes no constant."""
-    if isinstance(kernel, interpreter.InterpretedFunction):
-        kernel.kwargs["do_not_specialize"] = list(unspecialised)
-        interpreter.InterpretedFunction.rewritten_fn[kernel.fn] = rewritten
 
 
 def _handle(launch: Launch, target: Target) -> Any:

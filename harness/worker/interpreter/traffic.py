@@ -24,6 +24,7 @@ from .places import Addresses, Places, elements_text, indices_text, mark, places
 Mask = NDArray[np.bool_]
 
 MAX_REPORTS = 8
+OVERWRITTEN = 2
 _COUNTS = ("requested_read_bytes", "requested_write_bytes", "dot_flops")
 MOST_LOOKS = 1 << 9
 """Reads of single values, without a store between them, after which a program counts as waiting for another program."""
@@ -51,6 +52,7 @@ class Allocation:
     reads: NDArray[np.uint8]
     """1 if the byte was read."""
     writes: NDArray[np.uint8]
+    """1 if a kernel stored the byte; `OVERWRITTEN` if the host has overwritten it since."""
     filled: NDArray[np.uint8] | None = None
     """1 if the host filled the byte of an allocation that was made empty; `None`: all bytes are filled."""
     watched: NDArray[np.uint8] | None = None
@@ -210,6 +212,24 @@ class Observation:
             return False
         span, start = extent(tensor), allocation.span.start
         return bool(allocation.writes[max(span.start - start, 0) : max(span.end - start, 0)].any())
+
+    def stored(self, storage: torch.UntypedStorage) -> NDArray[np.uint8]:
+        """1 for each byte of the storage that a kernel stored, and that the host did not overwrite since."""
+        stored = np.zeros(storage.nbytes(), dtype=np.uint8)
+        allocation = self.allocations.get(storage.data_ptr())
+        if allocation is not None:
+            first = allocation.span.start - storage.data_ptr()
+            part = stored[first : first + allocation.writes.size]  # a resized storage may be smaller
+            part[:] = allocation.writes[: part.size] == 1
+        return stored
+
+    def overwrite(self, tensor: torch.Tensor) -> None:
+        """Note that the host copies to this tensor, gaps between its elements included."""
+        allocation = self.allocations.get(tensor.untyped_storage().data_ptr())
+        if allocation is not None:
+            span, start = extent(tensor), allocation.span.start
+            writes = allocation.writes[max(span.start - start, 0) : max(span.end - start, 0)]
+            writes[writes == 1] = OVERWRITTEN
 
     def read_bytes(self, tensor: torch.Tensor) -> int:
         """Distinct bytes of the tensor's memory that kernels read."""

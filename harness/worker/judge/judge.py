@@ -26,7 +26,7 @@ from harness.worker.oracle.problem import BadProblem, Problem
 from harness.worker.oracle.recorded_problem import RecordedProblem
 from harness.worker.oracle.script_runs import CannotJudge, ScriptRuns
 from harness.worker.oracle.vault import Vault
-from harness.worker.oracle.worker_line import GuestBroken, VerifierLine, WorkerLine
+from harness.worker.oracle.worker_line import GuestBroken, WorkerLine
 from suites.task import Task
 
 from .trial import Trial
@@ -94,11 +94,8 @@ class Judge:
     def judge(self, begin: Begin, ends: tuple[int, ...]) -> None:
         """Judge one candidate."""
         link = WorkerLine(Channel(socket.socket(fileno=ends[0])), begin.guest_pid, place.answer_bytes())
-        verifier = None
-        if begin.verifier_pid is not None:
-            verifier = VerifierLine(Channel(socket.socket(fileno=ends[1])), begin.verifier_pid)
         try:
-            judged = Trial(self._line, self.vault, link, verifier, begin, self._problem(begin.task)).run()
+            judged = Trial(self._line, self.vault, link, begin, self._problem(begin.task)).run()
             # Tested at the interpreter's sizes, where it is cheap.
             if judged.error is None and not place.is_gpu():
                 with suppress(CannotJudge):  # the result stays without this fact
@@ -118,8 +115,6 @@ class Judge:
         finally:
             self.vault.forget_drawn()
             link.close()
-            if verifier is not None:
-                verifier.close()
 
     def measure(self, measure: Measure) -> None:
         """Time a candidate that was judged correct."""

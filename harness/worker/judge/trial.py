@@ -38,14 +38,11 @@ from harness.worker.oracle.worker_line import (
     GuestFailed,
     GuestGone,
     NoAnswer,
-    VerifierLine,
     WorkerLine,
 )
 
-from . import replay_findings
 from .batch_rows import compare_batch_rows
 from .further_cases import judge_the_rest
-from .replays import Replays
 from .trial_facts import trial_facts
 
 _ENDS_ALL = ("unsupported", "cancelled", GPU_FAULT, OUT_OF_MEMORY)
@@ -61,7 +58,6 @@ class Trial:
         line: EngineLine,
         vault: Vault,
         link: WorkerLine,
-        verifier: VerifierLine | None,
         begin: Begin,
         problem: Problem,
     ) -> None:
@@ -90,8 +86,7 @@ class Trial:
         self._left_out: dict[str, str] = {}
         self._unfit: set[tuple[str, int]] = set()
         """Case and place of inputs that the task's code does not accept: a neighbour, or one tensor for two inputs."""
-        self._replays = Replays(verifier, begin, self._plan, self._given, self._line.alive)
-        self._caller = Caller(link, begin.task, begin.limits, self._given, self._replays.wants)
+        self._caller = Caller(link, begin.task, begin.limits, self._given)
 
     def run(self) -> Judged:
         """Run the trial; always returns a result, whatever the guest does."""
@@ -125,7 +120,6 @@ class Trial:
             failure = Failure.GUEST_ENDED if isinstance(cause, GuestGone) else None
         finally:
             self._caller.close()
-            self._replays.close()
         if error is not CALLED_OFF:
             ok = None if error.kind == "unsupported" else False
             self._line.leave(self._stage, detail or error.first_line, ok=ok)
@@ -155,7 +149,6 @@ class Trial:
             wrong = signatures.signature_error(entry.signature, got) if got else ""
             if wrong:
                 raise Stop(mismatch_wording.wrong_signature(entry, wrong))
-        self._replays.study()
         step = self._plan.execution[0]
         try:
             run = self._run(step, first=True)
@@ -188,7 +181,6 @@ class Trial:
             if step is first.step and integrity.of_call(run, self._task) is None:
                 self._line.tell(FirstCaseRight())
             run.shared_outputs.clear()  # compared; only the small parts of the run are needed later
-            self._replays.start(run)
         if not self._answers.elements:
             raise BadProblem(f"no case of {self._task.id} has an output with an element to compare")
         count, hidden = len(self._runs), sum(run.step.case.hidden for run in self._runs)
@@ -215,14 +207,11 @@ class Trial:
         self._line.enter("integrity")
         for run in self._runs:
             self._refuse(integrity.of_call(run, self._task))
-        self._refuse(self._replays.finish())
         for step in self._plan.repeats:
             if self._is_possible(step):
                 run = self._run(step)
                 self._refuse(integrity.of_call(run, self._task))
                 self._repeated(run)
-                self._replays.start(run)
-        self._refuse(self._replays.finish())
         if place.is_gpu():
             self._compare_batch_rows()
         self._case = ""
@@ -315,16 +304,20 @@ class Trial:
         if errors and errors[0].error.mismatch and (repeat := self._right_with_zeros(run)):
             return repeat
         if errors and errors[0].error.mismatch and self._is_right_in_order(run):
-            raise Stop(replay_findings.by_order(run, errors[0].error))
+            raise Stop(findings.race(f"case {run.case.name}: ", errors[0].error))
         if errors:
             raise Stop(errors[0].error, errors[1:])
         return run
 
     def _is_right_in_order(self, run: Run) -> bool:
-        """Call again with programs in order, after a wrong answer in another order."""
+        """Call again with programs in order, after a wrong answer in another order.
+
+        A third call must be wrong again in the other order: else state between calls made the difference.
+        """
         if not run.step.order or self._caller.in_order or place.is_gpu():
             return False
-        return self._is_right(self._run(dataclasses.replace(run.step, order=0)))
+        in_order = self._run(dataclasses.replace(run.step, order=0))
+        return self._is_right(in_order) and not self._is_right(self._run(run.step))
 
     def _right_with_zeros(self, run: Run) -> Run | None:
         """Repeat a wrong call with zeros in the lanes that masked loads leave undefined; return it if it is right.
@@ -340,7 +333,7 @@ class Trial:
         self._caller.zero_lanes = False
         if not self._is_right(repeat) or self._is_right(self._run(run.step)):
             return None
-        self._caller.zero_lanes = self._replays.zero_lanes = True
+        self._caller.zero_lanes = True
         self._kept_findings.append(mismatch_wording.undefined_lanes(run.case.name, lines))
         return repeat
 
@@ -388,9 +381,7 @@ class Trial:
 
     def _findings(self) -> tuple[Finding, ...]:
         of_calls = (finding for run in self._runs for finding in run.returned.traffic.findings)
-        return findings.drop_repeated(
-            (*of_calls, *self._replays.findings, *self._kept_findings, *self._answers.weak.values())
-        )
+        return findings.drop_repeated((*of_calls, *self._kept_findings, *self._answers.weak.values()))
 
     def _judged(self, error: ErrorReport | None, failure: Failure | None = None) -> Judged:
         if error is not None:
@@ -401,14 +392,14 @@ class Trial:
         facts += [Fact(f"{name}: left out", why, Basis.PROOF) for name, why in self._left_out.items()]
         return Judged(
             error=error,
-            traffic=tuple(self._replays.traffic(run) for run in self._runs if not run.step.case.hidden),
+            traffic=tuple(run.returned.traffic for run in self._runs if not run.step.case.hidden),
             sandbox=self._sandbox,
-            facts=(*trial_facts(self._runs, self._replays.outcomes, self._left), *facts),
+            facts=(*trial_facts(self._runs, self._left), *facts),
             margins=self._answers.margins,
             findings=self._findings(),
             kernels=tuple(dict.fromkeys(name for run in self._runs for name in run.returned.kernels)),
             batch_rows=self._batch_rows,
-            failure=failure or (Failure.VERIFIER_ENDED if self._replays.verifier_ended else None),
+            failure=failure,
         )
 
 

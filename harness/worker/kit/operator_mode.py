@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
+import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
 
@@ -26,3 +27,15 @@ class OperatorMode(TorchDispatchMode):  # type: ignore[no-untyped-call]
     def _run(self, func: Any, name: str, args: tuple[Any, ...], named: dict[str, Any]) -> Any:
         """Run the operator and return its result."""
         raise NotImplementedError
+
+
+def tensors(value: Any) -> Iterator[torch.Tensor]:
+    """The dense tensors in the arguments or the result of an operator."""
+    if isinstance(value, torch.Tensor):
+        if value.layout is torch.strided:
+            yield value
+    elif isinstance(value, (tuple, list)):
+        for part in value:
+            yield from tensors(part)
+    elif isinstance(value, dict):
+        yield from tensors(list(value.values()))

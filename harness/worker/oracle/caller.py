@@ -14,7 +14,6 @@ import torch
 from harness.cases.call_plan import Step
 from harness.wire.limits import TimeLimits
 from harness.wire.messages.guest import Call, OutputData, Returned
-from harness.wire.messages.verifier import ReplayedOutput
 from harness.worker.kit import place
 from harness.worker.kit.arena import Arena, lay_out
 from harness.worker.kit.device_memory import DeviceArena, NotShared, SharedMemory, rounded
@@ -70,7 +69,7 @@ class Run:
         return self.shared_outputs[number].view(torch_dtype(data.dtype)).reshape(data.shape)
 
 
-def tensor_of(data: OutputData | ReplayedOutput) -> torch.Tensor:
+def tensor_of(data: OutputData) -> torch.Tensor:
     """Return the guest's bytes as a tensor. Raises `GuestLied` if they do not fill the shape."""
     size_bytes = size_of(data)
     if len(data.data) != size_bytes:
@@ -80,7 +79,7 @@ def tensor_of(data: OutputData | ReplayedOutput) -> torch.Tensor:
     return torch.frombuffer(bytearray(data.data), dtype=torch_dtype(data.dtype)).reshape(data.shape)
 
 
-def size_of(data: OutputData | ReplayedOutput) -> int:
+def size_of(data: OutputData) -> int:
     """Return the size of an output by its shape and dtype. Raises `GuestLied` for an impossible shape or dtype."""
     if data.dtype not in ITEM_BYTES:
         raise GuestLied(f"no output has the dtype {data.dtype!r}")
@@ -96,18 +95,12 @@ class Caller:
     """Calls one guest. Close it after the last call: it may hold the memory of a call."""
 
     def __init__(
-        self,
-        link: WorkerLine,
-        task: Task,
-        limits: TimeLimits,
-        given: Callable[[Step], Given],
-        wants_record: Callable[[Step], bool],
+        self, link: WorkerLine, task: Task, limits: TimeLimits, given: Callable[[Step], Given]
     ) -> None:
         self._link = link
         self._entry_point = task.entry_points[0].name
         self._limits = limits
         self._given = given
-        self._wants_record = wants_record
         self._task = task
         self._signature = parse_signature(task.entry_points[0].signature)
         self._kept_arena: Arena | DeviceArena | None = None
@@ -160,7 +153,6 @@ class Caller:
                     no_gradients=step.case.no_gradients,
                     memory=None if shared is None else shared.place,
                     answers_at=rounded(arena.size_bytes),
-                    record=self._wants_record(step),
                     zero_lanes=self.zero_lanes,
                     order=0 if self.in_order else step.order,
                 ),

@@ -118,9 +118,21 @@ def of_call(run: Run, task: Task) -> ErrorReport | None:
     changed = [name for name in run.changed_inputs if name not in task.in_place]
     if changed:
         return changed_input(lead, changed[0])
+    stored = [name for name in returned.stored_inputs if name not in task.in_place]
+    if stored:
+        message = (
+            f"{lead}kernels stored to input `{stored[0]}`, even if they restored it; write to a new tensor"
+        )
+        return ErrorReport(kind="input_changed", message=message)
     outputs = task.outputs_of(run.case)
     if shared := aliased(lead, returned, task, outputs):
         return shared
+    may_copy = any(operators.is_named(name, task.allowed_operators) for name in operators.MOVING)
+    for output, data in zip(outputs, returned.outputs, strict=False):
+        if data.copied and not may_copy:
+            elements = f"{data.copied} of {math.prod(data.shape)} elements of output `{output.name}`"
+            message = f"{lead}{elements} were copied outside the Triton kernels; move them in a kernel"
+            return ErrorReport(kind="moved_by_host", message=message)
     operated = any(
         operators.is_named(operator.name, task.allowed_operators) for operator in returned.operators
     )

@@ -175,12 +175,6 @@ class WorkerLine:
             raise
 
 
-class VerifierLine(WorkerLine):
-    """The line to one verifier."""
-
-    worker = "a verifier"
-
-
 def cpu_limit(pid: int, seconds: float) -> Callable[[], None]:
     """Return a check that raises `GuestSlow` after so many more CPU seconds, plus `OVERHEAD` for the judge's own work there."""
     allowed = seconds * (1 + limits.OVERHEAD)

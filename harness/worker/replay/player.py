@@ -10,8 +10,7 @@ from typing import Any
 
 import torch
 
-from harness.wire.calls.launch_tape import INPUTS, Fill, Scalar, Tape, TapedKernel, TapedLaunch
-from harness.wire.calls.records import Address, View
+from harness.wire.calls.launch_tape import INPUTS, Address, Fill, Scalar, Tape, TapedKernel, TapedLaunch, View
 from harness.worker.kit import gpu
 
 _CALLS = {

@@ -8,8 +8,7 @@ from typing import Any
 import torch
 
 from harness.wire.calls import operators
-from harness.wire.calls.launch_tape import INPUTS, Fill, Scalar, Tape, TapedKernel, TapedLaunch
-from harness.wire.calls.records import Address, View
+from harness.wire.calls.launch_tape import INPUTS, Address, Fill, Scalar, Tape, TapedKernel, TapedLaunch, View
 from harness.worker.candidate import outputs
 from harness.worker.kit import arena
 from harness.worker.kit.operator_mode import OperatorMode

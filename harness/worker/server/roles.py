@@ -19,7 +19,6 @@ from harness.worker.guest import guest
 from harness.worker.judge import judge
 from harness.worker.kit import gpu
 from harness.worker.recording import script_worker
-from harness.worker.replay import verifier
 from harness.worker.timer import timer
 from harness.worker.triton_hooks import warm
 from harness.worker.triton_hooks.versions import build_launcher
@@ -83,7 +82,6 @@ def build_launchers(channel: Channel, spawn: Spawn) -> None:
 ROLES: dict[str, Callable[[Channel, Spawn], None]] = {
     "judge": judge.main,
     "guest": guest.main,
-    "verifier": verifier.main,
     "script": script_worker.main,
     "compiler": compiling.main,
     "sampler": sampling_worker.main,

@@ -33,14 +33,9 @@ def refusal(name: str, value: object, backend: str) -> str:
         return f"launch option `num_ctas={value}`: AMD's GPUs have no clusters"
     if name in OPTIONS[backend] or backend in OTHER_OPTIONS.get(name, ()):
         return ""
-    if name in OTHER_OPTIONS or is_option(name):
+    if name in OTHER_OPTIONS or any(name in options for options in OPTIONS.values()):
         return f"launch option `{name}` exists only for the other vendor's targets"
     return ""
-
-
-def is_option(name: str) -> bool:
-    """Whether any back end of the installed Triton has this option."""
-    return any(name in options for options in OPTIONS.values())
 
 
 def elsewhere(name: str, value: object, target: str) -> str:

@@ -14,7 +14,7 @@ import torch
 import triton
 from triton.compiler.compiler import CompiledKernel
 from triton.runtime.interpreter import InterpretedFunction
-from triton.runtime.jit import ConstexprFunction, JITFunction, KernelParam
+from triton.runtime.jit import JITFunction, KernelParam
 
 KERNELS = (triton.KernelInterface, InterpretedFunction)
 """Types of kernels. In Triton 3.5 the interpreter's kernels are no `KernelInterface`."""
@@ -130,11 +130,6 @@ def parameters_of(kernel: Any) -> Iterator[KernelParam]:
     """The parameters of a jit function, with their annotations as a compiler reads them."""
     for at, parameter in enumerate(inspect.signature(kernel.fn).parameters.values()):
         yield KernelParam(at, parameter, False, False)
-
-
-def computes_constants(function: Any) -> bool:
-    """Whether a function of a kernel was made by `@triton.constexpr_function`."""
-    return isinstance(function, ConstexprFunction)
 
 
 def jit_function(value: Any) -> Any:

@@ -7,7 +7,6 @@ The module `older_interpreter` has those of 3.5 in the interpreter.
 | launchers | built for each sequence of argument types | one for all kernels | `build_launcher` |
 | first specialised argument | | imports the language Gluon | `warm.specialise_once` |
 | AMD back end | dumps of each kernel that no process reads | | `cache_files.install` |
-| field of a tensor descriptor that rounds to tf32 | | `round_f32_to_tf32` | `rounds_to_tf32` |
 | the interpreter's semantic | new for each function of the language | one for all | `interpreter.tapes.programs` |
 | loop bounds in the interpreter | arrays, which numpy 2.4 refuses as an index | numbers | `interpreter.interpreted_launches` |
 | launch options | see `OTHER_OPTIONS` | see `OTHER_OPTIONS` | `launch_options` |
@@ -17,7 +16,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from types import SimpleNamespace
-from typing import Any
 
 import triton
 
@@ -36,11 +34,6 @@ OTHER_OPTIONS = {
 """Launch options of other Triton versions and builds, with their back ends. A kernel may name them."""
 UNREAD_DUMPS = ("translate_to_mir", "dump_sched_dag")
 """Functions of LLVM that the AMD back end of 3.6 calls for each kernel. It ignores the result unless it should write a file."""
-
-
-def rounds_to_tf32(descriptor: Any) -> bool:
-    """Whether a tensor descriptor rounds what it loads to tf32."""
-    return bool(getattr(descriptor, "round_f32_to_tf32", False))
 
 
 def build_launcher(types: Sequence[str]) -> None:

@@ -36,7 +36,6 @@ async def test_original_is_correct(pool: DevicePool, task: Task) -> None:
     evaluation = await judge_task(pool, KERNEL, task)
     assert told(evaluation) == ""
     assert evaluation.verdict is Verdict.CORRECT
-    assert not [finding for finding in evaluation.findings if finding.kind == "not_replayed"]
     assert max(margin.used for margin in evaluation.margins) > 0, "the oracle answers in float64"
     assert any(task.package.root in layer.why for layer in evaluation.sandbox)
 

@@ -11,8 +11,7 @@ import pytest
 import torch
 from triton.compiler.compiler import CompiledKernel
 
-from harness.wire.calls.launch_tape import INPUTS, Fill, Scalar, Tape, TapedLaunch
-from harness.wire.calls.records import Address, View
+from harness.wire.calls.launch_tape import INPUTS, Address, Fill, Scalar, Tape, TapedLaunch, View
 from harness.worker.kit import gpu
 from harness.worker.replay.player import Player
 from harness.worker.replay.taping import NotTaped, taped

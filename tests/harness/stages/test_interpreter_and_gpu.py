@@ -162,7 +162,7 @@ async def test_gpu_is_prepared_while_the_interpreter_judges_and_leased_only_to_l
     evaluation = await judge(gpu, START)
     assert (evaluation.verdict, evaluation.device, gpu.spares.taken) == (Verdict.CORRECT, "0", 1)
     assert [stage.ok for stage in evaluation.stages][:5] == [True] * 5
-    assert any(fact.name.startswith("cpu, ") and "replay" in fact.name for fact in evaluation.facts)
+    assert any(fact.name.startswith("cpu, ") and "launches" in fact.name for fact in evaluation.facts)
     assert holders(GPU) == ()
     assert taken_at_compile == [1], (
         "the first call on the GPU waits for what is compiled once, with a guest at hand"
@@ -189,4 +189,4 @@ async def test_lost_interpreter_does_not_cost_the_verdict_of_the_gpu(
     assert (evaluation.verdict, evaluation.device) == (Verdict.CORRECT, "0")
     assert gpu.spares.taken == 1, "it is judged once"
     facts = {fact.name: fact.value for fact in evaluation.facts}
-    assert facts["interpreter"] == "its processes failed: nothing was replayed"
+    assert facts["interpreter"] == "its processes failed: no access was checked"

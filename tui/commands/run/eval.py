@@ -86,9 +86,7 @@ EXIT_CODES = {Verdict.CORRECT: ExitCode.DONE, Verdict.INFRA_ERROR: ExitCode.FAIL
 @click.option(
     "--spread", is_flag=True, help="Judge on every GPU that --device names (idle, all, 0,1), to compare them."
 )
-@click.option(
-    "--exam", is_flag=True, help="Judge the exam cases instead of the open cases, and replay every call."
-)
+@click.option("--exam", is_flag=True, help="Judge the exam cases instead of the open cases.")
 @click.option(
     "--case",
     "cases",

@@ -12,7 +12,7 @@ from tui.facts.vocabulary import seconds
 from .provenance import provenance_words
 
 BASES = (
-    (Basis.PROOF, "proof (from the judge, the operating system, or a replay in a clean process)"),
+    (Basis.PROOF, "proof (from the judge, the operating system, or kernels that ran in a clean process)"),
     (Basis.EVIDENCE, "evidence (observed inside the guest, so weaker than proof)"),
 )
 """Kinds of facts in the order in which pages list them, each with its title."""

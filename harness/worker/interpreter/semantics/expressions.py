@@ -48,17 +48,6 @@ def semantic_call(
     return ast.copy_location(ast.Call(func=function, args=args, keywords=list(keywords)), node)
 
 
-def rewrite_definition(node: ast.FunctionDef) -> ast.FunctionDef:
-    """The definition of a kernel as the interpreter runs it; changes `node`. Its globals must be updated by `names()`."""
-    rewritten: ast.FunctionDef = interpreter.ASTTransformer().visit(node)
-    return rewritten
-
-
-def names() -> dict[str, Any]:
-    """The globals that rewritten kernels need."""
-    return {"interpreter_semantic": interpreter.interpreter_semantic}
-
-
 def _visit_ann_assign(self: Any, node: ast.AnnAssign) -> ast.stmt:
     """The value becomes a tensor too, unless it is annotated as a constant."""
     if node.value is None:

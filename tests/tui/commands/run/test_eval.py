@@ -76,7 +76,7 @@ def test_correct_kernel_exits_with_0_and_one_document(correct: Done) -> None:
 
 
 @pytest.mark.judge
-def test_exam_judges_the_exam_cases_and_replays_calls(shell: Shell) -> None:
+def test_exam_judges_the_exam_cases(shell: Shell) -> None:
     task = load_task("vector_add")
     Path("kernel.py").write_text(baseline_source(task))
     done = shell("eval", "kernel.py", "--task", "vector_add", "--seed", "3", "--exam", "--json")
@@ -84,8 +84,6 @@ def test_exam_judges_the_exam_cases_and_replays_calls(shell: Shell) -> None:
     evaluation = json.loads(done.out)
     assert (evaluation["verdict"], evaluation["exam"]) == ("correct", True)
     assert [traffic["case"] for traffic in evaluation["traffic"]] == [case.name for case in task.exam_cases]
-    (replay,) = [fact["value"] for fact in evaluation["facts"] if fact["name"] == "replay"]
-    assert "calls were repeated by their kernels alone with right answers" in replay
 
 
 def test_exam_with_spread_is_refused(shell: Shell) -> None:
