@@ -138,6 +138,8 @@ class Case(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Time that a program spends in such calls, in any unit: only shares count. Either every open case has one, or none."""
     only_gpu: bool = False
     """Its inputs are too large for the interpreter: judged on a GPU only."""
+    no_baseline: str = ""
+    """Why the baseline does not do the work of this case, so that nothing is timed in it; empty if it does."""
 
 
 class QuantizationTolerance(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -275,6 +277,11 @@ class Task(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     def open_cases(self) -> tuple[Case, ...]:
         """Cases of prompts, feedback and every evaluation except the exam."""
         return tuple(case for case in self.cases if not case.exam)
+
+    @property
+    def timed_cases(self) -> tuple[Case, ...]:
+        """Open cases in which the baseline does its work."""
+        return tuple(case for case in self.open_cases if not case.no_baseline)
 
     @property
     def shares(self) -> dict[str, float]:

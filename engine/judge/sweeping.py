@@ -128,7 +128,7 @@ def _entry(task: Task, variant: SweptVariant, evaluation: Evaluation, *, by_case
     return RungEntry(
         changes=variant.changes,
         verdict=str(evaluation.verdict),
-        estimate=estimated_ratio(evaluation.rough, task.open_cases),
+        estimate=estimated_ratio(evaluation.rough, task.timed_cases),
         samples=sum(estimate.samples for estimate in evaluation.rough),
         by_case={
             estimate.case: estimate.ratio for estimate in evaluation.rough if by_case and estimate.ratio

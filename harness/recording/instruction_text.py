@@ -83,6 +83,8 @@ def _call_facts(call_runs: Sequence[RecordedCall], runs: Runs, *, names_products
         )
     facts += ["multiplies matrices"] * (call.multiplies and names_products)
     facts += ["for timing"] * call.for_timing
+    if call.no_baseline:
+        facts.append(f"{call.no_baseline}. These elements are not judged, and this call is not timed")
     if any(recorded.state for recorded in runs[0]) and call.for_timing and not call.state:
         facts.append("its parameters come from the seed alone")
     return facts

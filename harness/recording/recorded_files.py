@@ -15,7 +15,6 @@ from harness.wire.messages.script import (
     SCRIPT_FILE,
     RecordedCall,
     Script,
-    TensorData,
 )
 from suites.dtypes import ITEM_BYTES
 from suites.folder import TASK_FILE
@@ -50,17 +49,16 @@ def write_files(folder: Path, task: Task, script: Script, calls: Sequence[tuple[
     (folder / EXPRESSIONS_FILE).write_bytes(msgspec.json.encode(expressions))
     (folder / CALLS_FILE).write_text(adapter([call for _, call in calls]), encoding="utf-8")
     table = {
-        place: (
-            max(1, sum(_bytes(output.tensor) for output in call.outputs if not output.is_input)),
-            call.moved_bytes or 0,
-        )
+        # A kernel may leave out what the reference leaves out.
+        place: (1, 0) if call.no_baseline else (_returned_bytes(call), call.moved_bytes or 0)
         for place, (_, call) in enumerate(calls, 1)
     }
     (folder / "cost.py").write_text(_COST.format(table=table), encoding="utf-8")
 
 
-def _bytes(tensor: TensorData) -> int:
-    return math.prod(tensor.shape) * ITEM_BYTES[tensor.dtype]
+def _returned_bytes(call: RecordedCall) -> int:
+    tensors = [output.tensor for output in call.outputs if not output.is_input]
+    return max(1, sum(math.prod(tensor.shape) * ITEM_BYTES[tensor.dtype] for tensor in tensors))
 
 
 def _toml(task: Task) -> str:

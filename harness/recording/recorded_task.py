@@ -78,8 +78,15 @@ def write_task(
     oracle = script.oracle if has_truths else ""
     unsettled = any(call.outputs != repeats[0].calls[number].outputs for number, call in calls)
     if unsettled:
-        own_notes.append("elements that depend on memory that the reference never writes are not judged")
+        own_notes.append(
+            "elements that depend on memory that the reference never writes, or reads outside its tensors, are not judged"
+        )
     script = msgspec.structs.replace(script, oracle=oracle, unsettled=unsettled)
+    own_notes += [
+        f"call-{place}: not timed: {call.no_baseline}"
+        for place, (_, call) in enumerate(calls, 1)
+        if call.no_baseline
+    ]
     runs = [[call for _, call in calls]]
     runs += [[repeat.calls[number] for number, _ in calls] for repeat in repeats]
     task = _task(public, calls, runs, (*notes, *own_notes), oracle or "baseline", on_gpu=on_gpu)
@@ -134,7 +141,8 @@ def _judged_calls(
         if reason:
             reasons[reason] += 1
         else:
-            calls.append((number, call))
+            share = repeats[0].calls[number].open_share
+            calls.append((number, msgspec.structs.replace(call, open_share=share)))
     return calls, reasons
 
 
@@ -187,6 +195,7 @@ def _task(
                 gpu={CALL: place},
                 outputs=outputs,
                 only_gpu=call.for_timing,
+                no_baseline=call.no_baseline,
             )
         )
     all_outputs = [output for _, call in calls for output in call.outputs]

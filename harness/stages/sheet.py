@@ -122,7 +122,7 @@ class Sheet:
             speedup_geomean_ci=timing.speedup_geomean_ci if timed_all else None,
             speedup_weighted_ci=timing.speedup_weighted_ci if timed_all else None,
             case_weights=self._task.shares,
-            not_timed=list_untimed_cases(self._task.open_cases, timing.latency),
+            not_timed=list_untimed_cases(self._task.timed_cases, timing.latency),
             device_before=timing.before,
             device_after=timing.after,
             resources=self.compiled.resources,

@@ -367,10 +367,17 @@ class SlotEvaluation:
         """
         request, sheet = self._request, self._sheet
         first = request.targets[0]
+        left_out = [case for case in self._task.open_cases if case.no_baseline]
+        sheet.notes += [f"{case.name}: not timed: {case.no_baseline}" for case in left_out]
+        if not self._task.timed_cases:
+            sheet.leave("performance", "not timed: the baseline does the work of no case", ok=None)
+            return None
         performance = Performance(
             self._pool,
             self._slot,
-            self._task,
+            msgspec.structs.replace(
+                self._task, cases=tuple(case for case in self._task.cases if case not in left_out)
+            ),
             first,
             seed=request.timing_seed,
             alone=alone,

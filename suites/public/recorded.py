@@ -13,7 +13,7 @@ from suites.folder import TASK_FILE, read_task
 from suites.public.task import PublicTask, TestForm
 from suites.task import Task
 
-FORMAT = 4
+FORMAT = 5
 """Version of recorded folders: a folder of another version is recorded again."""
 
 

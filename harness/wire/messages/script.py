@@ -21,6 +21,8 @@ MODEL_SEED = 0
 NAN, LIKE_RESULTS = 0, 2
 """Kinds of fresh memory in two runs with the same values, see `harness/worker/kit/poison.py`. Elements that differ are not
 judged. Very large values do not fit: a sum with them overflows, and then both runs give NaN."""
+MOST_OPEN = 0.1
+"""Share of a call's results that may be undefined in its reference. A kernel that does all the work is slower by about this."""
 NUMBER = "\0"
 """Place of a number in `RecordedCall.returns`."""
 RESERVED = frozenset({RESULT, GRADIENTS, DRAW_SEED, "torch"})
@@ -145,8 +147,20 @@ class RecordedCall(msgspec.Struct, frozen=True):
     """Parts of the result that are no tensors, in words."""
     for_timing: bool = False
     """Its inputs are for timing: too large for the interpreter."""
+    open_share: float = 0.0
+    """Share of the outputs' elements that the run before, with the same seed and other fresh memory, computed differently."""
     unsupported: str = ""
     """Why the call cannot be repeated; then there are no inputs and outputs."""
+
+    @property
+    def no_baseline(self) -> str:
+        """Why the reference does not do the work of the call, so that its time is no baseline; empty if it does."""
+        if self.open_share <= MOST_OPEN:
+            return ""
+        return (
+            f"{100 * self.open_share:.3g} % of what the reference computes here is undefined: "
+            "memory that it never writes, or reads outside its tensors"
+        )
 
 
 class RanScript(msgspec.Struct, frozen=True, tag="ran_script"):

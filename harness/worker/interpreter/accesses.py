@@ -13,7 +13,7 @@ from triton.language.semantic import TritonSemantic
 from triton.runtime import interpreter
 from triton.runtime.interpreter import TensorHandle
 
-from harness.worker.kit.poison import INTEGER
+from harness.worker.kit.poison import INTEGER, Poison
 
 from .observing import current
 from .traffic import Observation
@@ -50,7 +50,11 @@ def install() -> None:
                 observation.note_undefined_lanes()
             if not observation.zero_lanes:
                 other = undefined
-        return load(self, ptrs, guarded, other, cache_modifier, eviction_policy, is_volatile)
+        loaded = load(self, ptrs, guarded, other, cache_modifier, eviction_policy, is_volatile)
+        if guarded is not mask and observation is not None and observation.outside is not None:
+            missed = _bits(mask).astype(np.bool_) & ~_bits(guarded)
+            loaded.data = np.where(missed, _garbage(ptrs, observation.outside).data, loaded.data)
+        return loaded
 
     def masked_store(self: Any, ptrs: Any, value: Any, mask: Any, *rest: Any, **named: Any) -> Any:
         observation = current()
@@ -174,8 +178,20 @@ def _undefined(ptrs: Any, mask: Any) -> Any:
     if _bits(mask).all():
         return None
     dtype = ptrs.get_element_ty()
+    return _of_bytes(ptrs, 0xFF if dtype.is_floating() else 1 if dtype.is_int1() else INTEGER)
+
+
+def _garbage(ptrs: Any, kind: Poison) -> TensorHandle:
+    """Values that lie outside of tensors. As a length or an index, -1 or 0 does the least harm; 0x3f is a small float."""
+    dtype = ptrs.get_element_ty()
+    byte = 0xFF if kind is Poison.NAN else 0x3F if dtype.is_floating() else 0
+    return _of_bytes(ptrs, byte & 1 if dtype.is_int1() else byte)
+
+
+def _of_bytes(ptrs: Any, byte: int) -> TensorHandle:
+    """Values for the lanes of a load of which each byte is the same."""
+    dtype = ptrs.get_element_ty()
     kind = np.dtype(interpreter._get_np_dtype(dtype))
-    byte = 0xFF if dtype.is_floating() else 1 if dtype.is_int1() else INTEGER
     pattern = np.full(ptrs.data.size * kind.itemsize, byte, dtype=np.uint8)
     return TensorHandle(pattern.view(kind).reshape(ptrs.data.shape), dtype)
 

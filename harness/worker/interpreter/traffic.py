@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from harness.wire.messages.guest import CaseTraffic
 from harness.wire.results.evaluation import Finding, line_in
 from harness.worker.kit.arena import Span, extent, span_in_storage
+from harness.worker.kit.poison import Poison
 from harness.worker.triton_hooks.autotuning import is_static
 
 from .candidate_lines import candidate_line
@@ -106,6 +107,8 @@ class Observation:
     """Lines of masked loads without `other`, which left lanes undefined."""
     zero_lanes: bool = False
     """These lanes hold 0, as without an observation."""
+    outside: Poison | None = None
+    """What lanes of loads outside their tensor hold; `None`: the same as masked-out lanes."""
     launching: bool = False
     """A launch is running: operations of torch are the interpreter's, not the candidate's."""
     unsupported: str | None = None

@@ -48,6 +48,22 @@ def poison(tensor: torch.Tensor, kind: Poison = Poison.NAN) -> None:
         memory.fill_(byte if tensor.dtype is not torch.bool else 1)
 
 
+def open_elements(first: torch.Tensor, second: torch.Tensor) -> torch.Tensor | None:
+    """Which elements of a result depend on the kind of poison: they differ by more than the order of sums can explain.
+
+    If there are any, elements that are NaN with both kinds may do so too. `None` if there are none.
+    """
+    if first.shape != second.shape:
+        return torch.ones_like(first, dtype=torch.bool)
+    if not first.is_floating_point():
+        apart = first != second
+        return apart if bool(apart.any()) else None
+    wide, other = first.double(), second.double()
+    if torch.allclose(wide, other, rtol=0.1, atol=0.1, equal_nan=True):
+        return None
+    return ~torch.isclose(wide, other, rtol=0.1, atol=0.1)
+
+
 def _look_like_results(tensor: torch.Tensor) -> None:
     size = tensor.untyped_storage().nbytes() // tensor.element_size()
     memory = torch.empty(0, dtype=tensor.dtype, device=tensor.device).set_(

@@ -28,6 +28,7 @@ from harness.wire.messages.script import (
 )
 from harness.worker.kit import place
 from harness.worker.kit.arena import Value, dtype_name, storage_bytes
+from harness.worker.kit.poison import open_elements
 from harness.worker.oracle.comparison.reference_noise import measure_noise, quantize_outputs
 from suites.dtypes import ITEM_BYTES
 from suites.task import Case, Task
@@ -153,7 +154,7 @@ class RecordedProblem(Problem):
         inputs.seed = seed
         if self._script.unsettled:
             repeated = self._inputs(case, self._same_call(case, seed, poison=LIKE_RESULTS))
-            inputs.unsettled = tuple(map(_differing, inputs.truth, repeated.truth))
+            inputs.unsettled = tuple(map(open_elements, inputs.truth, repeated.truth))
         return inputs
 
     def _same_call(self, case: Case, seed: int, *, poison: int) -> RecordedCall:
@@ -198,19 +199,6 @@ class RecordedProblem(Problem):
 def _comparable(truth: torch.Tensor) -> torch.Tensor:
     """An 8-bit float in float32, which holds all its values and has the operators of a comparison."""
     return truth.float() if truth.is_floating_point() and truth.itemsize == 1 else truth
-
-
-def _differing(first: torch.Tensor, second: torch.Tensor) -> torch.Tensor | None:
-    """Which elements differ by more than the order of sums can explain; `None` if none do."""
-    if first.shape != second.shape:
-        return torch.ones_like(first, dtype=torch.bool)
-    wide = (first.double(), second.double()) if first.is_floating_point() else (first, second)
-    apart = (
-        ~torch.isclose(*wide, rtol=0.1, atol=0.1, equal_nan=True)
-        if first.is_floating_point()
-        else first != second
-    )
-    return apart if bool(apart.any()) else None
 
 
 def data_of(tensor: torch.Tensor) -> TensorData:

@@ -186,6 +186,7 @@ class CallLog:
             reads_of_kernels(observation, reads),
             HostOperators(observation if self._script.has_kernels else None, self._poison, reads) as host,
         ):
+            observation.outside = self._poison
             if self._differentiates:
                 gradients = with_gradients(function, args, named, tensors, draw_seed)
             set_seed(draw_seed)

@@ -5,10 +5,12 @@ It also runs a program and reports its results, and makes the first call of a ke
 
 from __future__ import annotations
 
+import math
 import re
 import sys
 import time
 import traceback
+from collections.abc import Sequence
 from contextlib import nullcontext
 from functools import partial
 from pathlib import Path
@@ -17,6 +19,7 @@ from typing import Any
 
 import numpy as np
 import torch
+from msgspec.structs import replace
 
 from harness.hardware.targets import target
 from harness.wire import limits
@@ -34,13 +37,22 @@ from harness.wire.messages.program import (
     ScriptAnswer,
     ScriptRequest,
 )
-from harness.wire.messages.script import ADAPTER, NAN, RanCall, RanScript, RunCall, RunScript, Script
+from harness.wire.messages.script import (
+    ADAPTER,
+    NAN,
+    RanCall,
+    RanScript,
+    RecordedCall,
+    RunCall,
+    RunScript,
+    Script,
+)
 from harness.wire.messages.server import Spawn
 from harness.worker.candidate.loading import confine, import_candidate
 from harness.worker.guest.first_call import make_first_call, read_inputs
 from harness.worker.interpreter import interpreter
 from harness.worker.kit import gpu
-from harness.worker.kit.poison import Poison
+from harness.worker.kit.poison import Poison, open_elements
 from harness.worker.triton_hooks import warm
 from harness.worker.triton_hooks.autotuning import Mode, policy
 
@@ -89,6 +101,8 @@ class _Worker:
         self._observe: Any = None
         self._results: Results | None = None
         self._casts: CastWatch | None = None
+        self._latest: tuple[int, Sequence[RecordedCall]] = 0, ()
+        """Seed and calls of the latest recording."""
         self._repeated: tuple[str, ModuleType] | None = None
         """The source of the last `RunCall`, and its module."""
 
@@ -186,7 +200,12 @@ class _Worker:
         _forget_modules(set(sys.modules) - loaded, self._scratch)
         np.seterr(all="ignore")
         seconds = time.monotonic() - began
-        return RanScript(tuple(log.calls), error, seconds, nodes, ended_after, notes)
+        calls = log.calls
+        earlier = self._latest[1] if self._latest[0] == request.seed else ()
+        for number, pair in enumerate(zip(earlier, calls, strict=False)):
+            calls[number] = replace(pair[1], open_share=_open_share(*pair))
+        self._latest = request.seed, calls
+        return RanScript(tuple(calls), error, seconds, nodes, ended_after, notes)
 
     def _lay(self, script: Script) -> Path:
         """Write the test, its helpers and a stand-in for the reference; return the test's file."""
@@ -254,6 +273,16 @@ def _execute(script: Script, file: Path, test: ModuleType) -> Any:
         if end.code not in (None, 0):
             raise
         return None
+
+
+def _open_share(earlier: RecordedCall, call: RecordedCall) -> float:
+    """Return the share of elements that the same call of another recording computed differently."""
+    count = differing = 0
+    for first, second in zip(earlier.outputs, call.outputs, strict=False):
+        apart = open_elements(tensor_of(first.tensor), tensor_of(second.tensor))
+        count += math.prod(second.tensor.shape)
+        differing += 0 if apart is None else int(apart.sum())
+    return differing / max(1, count)
 
 
 def _forget_modules(names: set[str], folder: Path) -> None:

@@ -16,6 +16,8 @@ class LaunchCount:
     """Launches of one call. It has the names of the interpreter's observation that `HostOperators` reads."""
 
     launching = False
+    outside: Any = None
+    """Not read: on a GPU, `guard_zones` are outside of tensors."""
 
     def __init__(self) -> None:
         self.launches = 0
