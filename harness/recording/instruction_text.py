@@ -27,6 +27,8 @@ MOST_DRAWS = 4
 MOST_CHARACTERS = 120
 """Longest constant that is quoted."""
 _TENSOR = re.compile(r": (?:torch\.)?Tensor(?=[,)=])")
+_SIGNED = {"linalg_eig": "eig", "_linalg_eigh": "eigh", "linalg_qr": "qr", "_linalg_svd": "svd"}
+"""Operators whose results have vectors with arbitrary signs, and their names in `torch.linalg`."""
 _LIBRARIES = frozenset({"tl", "torch", "triton", "math"})
 
 
@@ -48,6 +50,11 @@ def instruction(public: PublicTask, runs: Runs) -> str:
     if any(tensor.dtype in INTEGERS for call in runs[0] for tensor in call.inputs.values()):
         notes.append(
             "Values and ranges of integers are those of two sets of inputs. Other sets may have others."
+        )
+    operators = {name for call in runs[0] for name in call.operators}
+    if named := [f"torch.linalg.{name}" for operator, name in _SIGNED.items() if operator in operators]:
+        notes.append(
+            f"The reference calls {_quoted(named)}. Vectors that they return have no sign of their own: the signs of these calls are right, others are wrong."
         )
     lines += ["", " ".join(notes)] * bool(notes)
     return "\n".join(lines).strip() + "\n"

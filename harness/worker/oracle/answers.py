@@ -126,7 +126,7 @@ def compare_call(
         tf32=tf32,
         noise=partial(given.noise, number),
         measure=partial(given.measure, number),
-        inputs=inputs,
+        inputs=given.inputs if inputs is None else inputs,
     )
 
 

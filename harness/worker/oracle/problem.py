@@ -261,6 +261,10 @@ class Problem:
         """Return the changes of `reference_noise` for each output; empty if the oracle does not round."""
         return ()
 
+    def wide_answer(self, case: Case, inputs: Mapping[str, Value]) -> tuple[torch.Tensor, ...]:
+        """Return the oracle's outputs for the inputs in float64; empty if it takes none, or computes in float64 anyway."""
+        return ()
+
     def _answer(
         self, case: Case, inputs: Mapping[str, Value], *, wide: tuple[str, ...]
     ) -> tuple[Any, dict[str, Any]]:

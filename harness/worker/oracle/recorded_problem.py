@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping
-from functools import partial
 from typing import cast
 
 import msgspec
@@ -59,6 +58,8 @@ class RecordedInputs(dict[str, Value]):
     """The seed of the recording."""
     noise: tuple[torch.Tensor | None, ...] | None = None
     """The changes of `reference_noise` by output; `None` before they are measured."""
+    wide: tuple[torch.Tensor, ...] | None = None
+    """The reference's outputs for float64 inputs; `None` before it is asked, empty if it takes none."""
 
 
 class RecordedProblem(Problem):
@@ -109,17 +110,15 @@ class RecordedProblem(Problem):
         if not isinstance(inputs, RecordedInputs) or (is_quantized and not widths):
             return ()
         if inputs.noise is None:
-            source = f"{self._script.reference.rstrip()}\n\n\n{self._calls}"
             generator = place.generator(inputs.seed)
-            call = partial(self._repeated, source)
             try:
                 if is_quantized:
                     inputs.noise = quantize_outputs(
-                        call, inputs, inputs.truth, widths=widths, generator=generator
+                        self._repeated, inputs, inputs.truth, widths=widths, generator=generator
                     )
                 else:
                     inputs.noise = measure_noise(
-                        call,
+                        self._repeated,
                         inputs,
                         inputs.truth,
                         casts=lambda: self._casts,
@@ -132,7 +131,21 @@ class RecordedProblem(Problem):
                 inputs.noise = ()
         return inputs.noise
 
-    def _repeated(self, source: str, inputs: Mapping[str, Value]) -> list[torch.Tensor]:
+    def wide_answer(self, case: Case, inputs: Mapping[str, Value]) -> tuple[torch.Tensor, ...]:
+        """Return the reference's outputs for the inputs in float64; empty if it takes none."""
+        if not isinstance(inputs, RecordedInputs):
+            return ()
+        if inputs.wide is None:
+            try:
+                inputs.wide = tuple(self._repeated({name: _widened(value) for name, value in inputs.items()}))
+            except SlowScript:
+                raise
+            except BadProblem:
+                inputs.wide = ()
+        return inputs.wide
+
+    def _repeated(self, inputs: Mapping[str, Value]) -> list[torch.Tensor]:
+        source = f"{self._script.reference.rstrip()}\n\n\n{self._calls}"
         arguments = {
             name: data_of(value) if isinstance(value, torch.Tensor) else cast(int, value)
             for name, value in inputs.items()
@@ -199,6 +212,10 @@ class RecordedProblem(Problem):
 def _comparable(truth: torch.Tensor) -> torch.Tensor:
     """An 8-bit float in float32, which holds all its values and has the operators of a comparison."""
     return truth.float() if truth.is_floating_point() and truth.itemsize == 1 else truth
+
+
+def _widened(value: Value) -> Value:
+    return value.double() if isinstance(value, torch.Tensor) and value.is_floating_point() else value
 
 
 def data_of(tensor: torch.Tensor) -> TensorData:

@@ -48,12 +48,25 @@ class Given:
         return self._plain if self.expected else ()
 
     def settled(self, number: int, output: torch.Tensor) -> torch.Tensor:
-        """Return an output with the right values where the oracle leaves elements open, so that they are not judged."""
-        masks = getattr(self.inputs, "unsettled", ())
-        mask = masks[number] if masks else None
-        if mask is None or mask.shape != output.shape:
+        """Return an output with the right values where the oracle leaves elements open, so that they are not judged.
+
+        Where the oracle overflows, these are the elements that are not finite.
+        """
+        expected = self.expected[number]
+        if expected.shape != output.shape:
             return output
-        return torch.where(mask, self.expected[number].to(output.dtype), output)
+        masks = getattr(self.inputs, "unsettled", ())
+        if masks and masks[number] is not None:
+            output = torch.where(masks[number], expected.to(output.dtype), output)
+        if not expected.is_floating_point() or bool(expected.isfinite().all()):
+            return output
+        infinite = ~(output.double().isfinite() | expected.isfinite())
+        if torch.allclose(output.double()[infinite], expected.double()[infinite], equal_nan=True):
+            return output
+        wide = self.problem.wide_answer(self.case.case, self.inputs)
+        if not wide or wide[number].shape != output.shape:
+            return output
+        return torch.where(infinite & wide[number].isfinite(), expected.to(output.dtype), output)
 
     def noise(self, number: int) -> torch.Tensor | None:
         """Return the changes of an output by the oracle's own rounding; measured once, `None` if they are not known."""

@@ -150,3 +150,20 @@ def test_arena_reports_changed_inputs_and_broken_guards() -> None:
     assert arena.broken_guards() == ("past the end of `x`",)
     del beyond
     arena.close()
+
+
+@pytest.mark.parametrize(("got", "is_right"), [(0.0, True), (1e-3, True), (3e-3, False), (NAN, False)])
+def test_where_all_expected_values_are_0_the_unit_is_that_of_the_inputs(
+    got: float, *, is_right: bool
+) -> None:
+    compared = compare(
+        floats(0.0, got),
+        floats(0.0, 0.0),
+        case="c",
+        output="out",
+        dtype=torch.float32,
+        tolerance=Tolerance(rtol=1e-3, scale=1e-3),
+        quantization=None,
+        inputs={"x": floats(2.0, -2.0, 0.0, INF), "n": 3},
+    )
+    assert (compared.mismatch is None) is is_right

@@ -33,6 +33,21 @@ def total_kernel(x_ptr, out_ptr, count, columns, BLOCK: tl.constexpr):
     tl.store(out_ptr + tl.program_id(0), tl.sum(x, 0))
 
 
+@triton.jit
+def overflow_kernel(x_ptr, out_ptr, BLOCK: tl.constexpr):
+    lanes = tl.arange(0, BLOCK)
+    x = tl.load(x_ptr + lanes)
+    y = x * 1000.0
+    tl.store(out_ptr + lanes, y * y - y * y)
+    tl.store(out_ptr + BLOCK + lanes, x / (x - x))
+
+
+def overflow(x):
+    out = torch.empty(2, x.numel(), dtype=x.dtype, device=x.device)
+    overflow_kernel[(1,)](x, out, BLOCK=x.numel())
+    return out
+
+
 def relu(x):
     out = torch.empty_like(x)
     relu_kernel[(triton.cdiv(x.numel(), 64),)](x, out, x.numel(), BLOCK=64)
@@ -45,7 +60,8 @@ def total(x, columns):
     return out
 """
 )
-"""The first kernel stores with program 0 only, the second reads more columns than its input has."""
+"""The first kernel stores with program 0 only, the second reads more columns than its input has. The third has an infinite
+intermediate result in float16, and a quotient that is infinite in float64 too."""
 TEST = """
 import torch
 
@@ -54,6 +70,7 @@ results = [
     relu(torch.randn(256, device="cuda")),
     total(torch.randn(2, 32, device="cuda"), 64),
     total(torch.randn(32, 32, device="cuda"), 64),
+    overflow(torch.rand(16, device="cuda").half() + 1.0),
 ]
 """
 
@@ -66,7 +83,7 @@ async def idle(pool: DevicePool, tmp_path_factory: pytest.TempPathFactory) -> Ta
 
 
 async def test_a_case_of_a_reference_that_leaves_work_out_has_no_ratio_and_says_why(idle: Task) -> None:
-    assert [case.name for case in idle.timed_cases] == ["call-1", "call-4"]
+    assert [case.name for case in idle.timed_cases] == ["call-1", "call-4", "call-5"]
     assert idle.script is not None
     why = "75 % of what the reference computes here is undefined: memory that it never writes, or reads outside its tensors"
     assert f"call-2: not timed: {why}" in idle.script.notes
@@ -80,6 +97,12 @@ COMPLETE = IDLE.replace("    if tl.program_id(0) == 0:\n    ", "").replace(
 VARIANTS = {
     "what it leaves out decides nothing": (COMPLETE, Verdict.CORRECT),
     "what it writes decides": (COMPLETE.replace("mask=mask), 0.0)", "mask=mask), 0.1)"), Verdict.WRONG),
+    "any value that is not finite, where it overflows": (
+        IDLE.replace("y * y - y * y", "y * y + y * y"),
+        Verdict.CORRECT,
+    ),
+    "a finite value where it overflows": (IDLE.replace("y * y - y * y", "x - x"), Verdict.WRONG),
+    "NaN where float64 has infinity": (IDLE.replace("x / (x - x)", "x / (x - x) * 0.0"), Verdict.WRONG),
     "what it reads inside decides": (COMPLETE.replace("tl.sum(x, 0)", "1.01 * tl.sum(x, 0)"), Verdict.WRONG),
 }
 

@@ -334,3 +334,19 @@ async def test_example_says_that_a_result_equals_an_input() -> None:
         "call-1: `x = [1, 2]`",
         "call-1: `out = [1, 2]` (returned, equal to `x` throughout)",
     )
+
+
+async def test_signs_that_a_factorization_leaves_open_are_said_to_be_the_reference_s(
+    pool: DevicePool, tmp_path: Path
+) -> None:
+    reference = "import torch\n\n\ndef work(x, name):\n    return getattr(torch.linalg, name)(x)[0] * 2\n"
+    test = "import torch\nx = torch.randn(8, 8, device='cuda')\n" + "".join(
+        f"work(x @ x.t(), {name!r})\n" for name in ("svd", "eigh", "qr", "inv")
+    )
+    public = replace(public_task(reference, test, tmp_path, name="work"), reference_kind=ReferenceKind.TORCH)
+    task = await record_task(public, tmp_path / "work", pool=pool, target=target("gfx942"))
+    sentence = "Vectors that they return have no sign of their own: the signs of these calls are right, others are wrong."
+    assert (
+        f"The reference calls `torch.linalg.eigh`, `torch.linalg.qr`, `torch.linalg.svd`. {sentence}"
+        in task.instruction
+    )

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 
 import torch
 
+from harness.worker.kit.arena import Value
 from suites.task import Tolerance
 
 FLOAT32_ROUNDING = 2.0**-24
@@ -29,14 +31,27 @@ def terms_of(tolerance: Tolerance, sizes: dict[str, int]) -> int:
 
 
 def allowed(
-    expected: torch.Tensor, dtype: torch.dtype, tolerance: Tolerance, *, terms: int = 1, tf32: bool = False
+    expected: torch.Tensor,
+    dtype: torch.dtype,
+    tolerance: Tolerance,
+    *,
+    terms: int = 1,
+    tf32: bool = False,
+    inputs: Iterable[Value] = (),
 ) -> torch.Tensor:
-    """Return the largest right |got - expected| for each element of `expected` (float64). Formula: `Tolerance`."""
+    """Return the largest right |got - expected| for each element of `expected` (float64). Formula: `Tolerance`.
+
+    `inputs` give the scale if all of `expected` is 0.
+    """
     bound = tolerance.atol + tolerance.rtol * expected.abs()
     if tolerance.ulps:
         bound = bound + tolerance.ulps * spacing(expected, dtype)
     if tolerance.scale:
-        sizes = expected[expected.isfinite() & (expected != 0)].abs()
+        sizes = _sizes(expected)
+        if not sizes.numel() and not expected.any():
+            sizes = torch.cat(
+                [sizes, *(_sizes(value) for value in inputs if isinstance(value, torch.Tensor))]
+            )
         if sizes.numel():
             bound = bound + tolerance.scale * sizes.median()
     spread = tolerance.accumulation * FLOAT32_ROUNDING * terms**0.5
@@ -47,6 +62,13 @@ def allowed(
         if finite.numel():
             bound = bound + spread * finite.square().mean().sqrt()
     return bound
+
+
+def _sizes(values: torch.Tensor) -> torch.Tensor:
+    wide = (
+        values.double().flatten() if values.is_floating_point() else values.new_zeros(0, dtype=torch.float64)
+    )
+    return wide[wide.isfinite() & (wide != 0)].abs()
 
 
 def spacing(values: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:

@@ -72,7 +72,8 @@ def compare(
 
     `expected` is the oracle's output (float64 or integer); `dtype` is the dtype that `got` must have. `terms` is the length
     of the tolerance's reduction. `tf32` is true if the device rounds to TF32. `changes`: of `reference_noise`, for `expected`;
-    with `quantization` the outputs for quantized inputs. `inputs` of the output's shape are shown beside a wrong element.
+    with `quantization` the outputs for quantized inputs. `inputs` of the output's shape are shown beside a wrong element,
+    and are the unit of a scale if all expected values are 0.
 
     NaN and infinities must be where the oracle has them. A value beyond the range of `dtype` is expected as infinity; if
     the tolerance reaches across that limit, a finite value is right as well. With `quantization`, its metrics judge the
@@ -95,7 +96,8 @@ def compare(
     right = (wide.isnan() & truth.isnan()) | (wide == reference)
     metrics: dict[str, float] = {}
     if quantization is None:
-        bound = bounds.allowed(truth, dtype, tolerance, terms=terms, tf32=tf32)
+        given = inputs.values() if inputs is not None else ()
+        bound = bounds.allowed(truth, dtype, tolerance, terms=terms, tf32=tf32, inputs=given)
         if changes is not None:
             bound = bound + FACTOR * noise_of(changes, bound, tolerance)
         error = (wide - truth).abs()
