@@ -106,4 +106,3 @@ async def test_no_spelling_is_correct(pool: DevicePool, name: str, level: str) -
     task = narrow(Entry(name=name, trick="", task="softmax", expect={}), level)
     evaluation = await judge_task(pool, CHEATS[name], task, exam=level == "exam")
     assert evaluation.verdict not in (Verdict.CORRECT, Verdict.INFRA_ERROR), evaluation.error
-    print("VERDICT", name, level, evaluation.verdict, evaluation.error and evaluation.error.message[:130])
