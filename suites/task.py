@@ -96,7 +96,7 @@ class Tolerance(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     ulps: float = 0.0
     """Units in the last place of the output's dtype at `expected`, also for subnormals; 0.5 is one correct rounding."""
     scale: float = 0.0
-    """scale * median of |expected| over the elements that are neither 0 nor infinite."""
+    """scale * median of |expected| over the elements that are neither 0 nor infinite; of the inputs if `expected` is all 0."""
     accumulation: float = 0.0
     """accumulation * 2**-24 * sqrt(size of the axis `reduction`) * rms."""
     reduction: str = ""

@@ -28,7 +28,7 @@ MOST_CHARACTERS = 120
 """Longest constant that is quoted."""
 _TENSOR = re.compile(r": (?:torch\.)?Tensor(?=[,)=])")
 _SIGNED = {"linalg_eig": "eig", "_linalg_eigh": "eigh", "linalg_qr": "qr", "_linalg_svd": "svd"}
-"""Operators whose results have vectors with arbitrary signs, and their names in `torch.linalg`."""
+"""Operators that return vectors with arbitrary signs, and their names in `torch.linalg`."""
 _LIBRARIES = frozenset({"tl", "torch", "triton", "math"})
 
 

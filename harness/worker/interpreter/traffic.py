@@ -108,7 +108,7 @@ class Observation:
     zero_lanes: bool = False
     """These lanes hold 0, as without an observation."""
     outside: Poison | None = None
-    """What lanes of loads outside their tensor hold; `None`: the same as masked-out lanes."""
+    """Content of the lanes of a load that miss their tensor; `None`: the same as of masked-out lanes."""
     launching: bool = False
     """A launch is running: operations of torch are the interpreter's, not the candidate's."""
     unsupported: str | None = None

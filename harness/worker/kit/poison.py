@@ -58,10 +58,10 @@ def open_elements(first: torch.Tensor, second: torch.Tensor) -> torch.Tensor | N
     if not first.is_floating_point():
         apart = first != second
         return apart if bool(apart.any()) else None
-    wide, other = first.double(), second.double()
-    if torch.allclose(wide, other, rtol=0.1, atol=0.1, equal_nan=True):
+    pair = first.double(), second.double()
+    if torch.allclose(*pair, rtol=0.1, atol=0.1, equal_nan=True):
         return None
-    return ~torch.isclose(wide, other, rtol=0.1, atol=0.1)
+    return ~torch.isclose(*pair, rtol=0.1, atol=0.1)
 
 
 def _look_like_results(tensor: torch.Tensor) -> None:

@@ -21,7 +21,7 @@ from suites.task import Output, QuantizationTolerance, Task, Tolerance
 from suites.tolerances import allowance_words, dtype_of, tolerance_of
 
 from .caller import Run
-from .problem import Inputs, torch_dtype
+from .problem import torch_dtype
 from .vault import Given
 
 
@@ -50,9 +50,7 @@ class Answers:
         """Compare all outputs; return the wrong ones."""
         wrong = []
         for number in range(len(run.given.expected)):
-            compared = compare_call(
-                self._task, run.given, number, run.output(number), tf32=self._tf32, inputs=run.inputs
-            )
+            compared = compare_call(self._task, run.given, number, run.output(number), tf32=self._tf32)
             for margin in compared.margins:
                 self._keep(margin)
             self.elements += compared.elements
@@ -113,7 +111,6 @@ def compare_call(
     got: torch.Tensor,
     *,
     tf32: bool = False,
-    inputs: Inputs | None = None,
 ) -> Comparison:
     """Compare output `number` of a call on these inputs with the oracle's, without elements that the oracle leaves open."""
     return compare_output(
@@ -126,7 +123,7 @@ def compare_call(
         tf32=tf32,
         noise=partial(given.noise, number),
         measure=partial(given.measure, number),
-        inputs=given.inputs if inputs is None else inputs,
+        inputs=given.inputs,
     )
 
 

@@ -1,4 +1,4 @@
-"""Protects the refusal of wrong float32 kernels whose reference names 16-bit floats in its text, and casts to none.
+"""Protects the refusal of wrong float32 kernels beside a reference that names 16-bit floats in its text, and casts to none.
 
 Each kernel is off by about five tolerances of KernelBench in every element, or rounded to bfloat16.
 """

@@ -48,10 +48,11 @@ def allowed(
         bound = bound + tolerance.ulps * spacing(expected, dtype)
     if tolerance.scale:
         sizes = _sizes(expected)
-        if not sizes.numel() and not expected.any():
-            sizes = torch.cat(
-                [sizes, *(_sizes(value) for value in inputs if isinstance(value, torch.Tensor))]
-            )
+        if not expected.any():
+            floats = [
+                value for value in inputs if isinstance(value, torch.Tensor) and value.is_floating_point()
+            ]
+            sizes = torch.cat([sizes, *map(_sizes, floats)])
         if sizes.numel():
             bound = bound + tolerance.scale * sizes.median()
     spread = tolerance.accumulation * FLOAT32_ROUNDING * terms**0.5
@@ -65,9 +66,7 @@ def allowed(
 
 
 def _sizes(values: torch.Tensor) -> torch.Tensor:
-    wide = (
-        values.double().flatten() if values.is_floating_point() else values.new_zeros(0, dtype=torch.float64)
-    )
+    wide = values.double().flatten()
     return wide[wide.isfinite() & (wide != 0)].abs()
 
 

@@ -96,8 +96,8 @@ def compare(
     right = (wide.isnan() & truth.isnan()) | (wide == reference)
     metrics: dict[str, float] = {}
     if quantization is None:
-        given = inputs.values() if inputs is not None else ()
-        bound = bounds.allowed(truth, dtype, tolerance, terms=terms, tf32=tf32, inputs=given)
+        units = inputs.values() if inputs is not None else ()
+        bound = bounds.allowed(truth, dtype, tolerance, terms=terms, tf32=tf32, inputs=units)
         if changes is not None:
             bound = bound + FACTOR * noise_of(changes, bound, tolerance)
         error = (wide - truth).abs()
