@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from typing import Any
 
 import torch
+from torch._decomp import get_decompositions
 from torch.nn.attention import SDPBackend, sdpa_kernel
 from torch.utils._pytree import tree_flatten, tree_map_only
 
@@ -19,6 +20,9 @@ EPS = torch.finfo(torch.float32).eps
 TF32_EPS = 2.0**-10
 GROWTH = 0.5
 """The rounding errors of a sum of n terms are about this times sqrt(n) units of a term."""
+_NORMS = ("native_layer_norm", "native_group_norm", "native_batch_norm", "_fused_rms_norm")
+_STEPS = get_decompositions([getattr(torch.ops.aten, name) for name in _NORMS])
+"""Operators that are computed in steps: a mean that is rounded is an error that no change of the inputs has."""
 _PRODUCTS = ("mm", "addmm", "bmm", "baddbmm", "convolution", "dot", "mv", "addmv")
 _MANTISSA = {torch.float16: 10, torch.bfloat16: 7, torch.float8_e4m3fn: 3, torch.float8_e5m2: 2}
 _MANTISSA |= {torch.float8_e4m3fnuz: 3, torch.float8_e5m2fnuz: 2}
@@ -76,6 +80,9 @@ class Careful(OperatorMode):  # type: ignore[no-untyped-call]
             return function()
 
     def _run(self, func: Any, name: str, args: Any, kwargs: dict[str, Any]) -> Any:
+        if func in _STEPS:
+            with self:
+                return _STEPS[func](*args, **kwargs)
         floats = _floats((args, kwargs))
         is_view = any(part.alias_info and not part.alias_info.is_write for part in func._schema.returns)
         if is_view or not floats or not self._is_rounding(func, args, kwargs, floats):

@@ -72,6 +72,11 @@ def layer_norm_by_hand(x: torch.Tensor, *, lost: int = 0, eps: float = 1e-5) -> 
     return centred * torch.rsqrt(variance + eps)
 
 
+def layer_norm_by_squares(x: torch.Tensor) -> torch.Tensor:
+    mean, square = x.mean(-1, keepdim=True), x.square().mean(-1, keepdim=True)
+    return (x - mean) * torch.rsqrt(square - mean.square() + 1e-5)
+
+
 def gelu_by_hand(x: torch.Tensor) -> torch.Tensor:
     return 0.5 * x * (1 + torch.erf(x * 0.5**0.5))
 
@@ -117,6 +122,15 @@ def test_careful_arithmetic_is_right(dtype: torch.dtype) -> None:
         (attention, flash, heads),
     ):
         assert judged(reference, answer, *inputs).mismatch is None, reference
+
+
+def test_a_mean_that_is_rounded_is_right_in_rows_of_two_and_usual_mistakes_are_wrong() -> None:
+    (rows,) = drawn((200, 2), dtype=torch.float32)
+    far = rows + 300
+    assert judged(layer_norm, layer_norm_by_hand, far).mismatch is None
+    for mistake in (partial(layer_norm_by_hand, lost=1), layer_norm_by_squares):
+        assert judged(layer_norm, mistake, far).mismatch is not None
+    assert judged(layer_norm, partial(layer_norm_by_hand, eps=0.0), rows).mismatch is not None
 
 
 @pytest.mark.parametrize("dtype", DTYPES, ids=str)
