@@ -78,6 +78,8 @@ class Axis(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     min: int = 1
     """Smallest size; 0 means that a kernel must accept inputs without elements."""
+    max: int | None = None
+    """Largest size; `None`: a size may be larger than those of the task's cases."""
     multiple_of: int = 1
     vary: bool = True
     """`false`: only the sizes of the task's own cases."""

@@ -174,7 +174,10 @@ def _allowance_problems(task: Task) -> Iterator[Problem]:
             yield f"{key}.min", "is 0, but the instruction promises sizes above 0"
         for case in task.cases:
             for size in (case.cpu.get(name), case.gpu.get(name)):
-                if size is not None and (size < axis.min or size % max(axis.multiple_of, 1)):
+                if size is None:
+                    continue
+                is_inside = axis.min <= size <= (size if axis.max is None else axis.max)
+                if not is_inside or size % max(axis.multiple_of, 1):
                     yield key, f"does not hold for case {case.name}, which has size {size}"
 
 

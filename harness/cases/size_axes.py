@@ -139,7 +139,7 @@ def ranges_of(task: Task) -> dict[str, Range]:
     for axis in task.cases[0].cpu:
         declared = task.axes.get(axis)
         if declared is not None:
-            ranges[axis] = Range(low=declared.min, high=None, step=declared.multiple_of, vary=declared.vary)
+            ranges[axis] = Range(declared.min, declared.max, step=declared.multiple_of, vary=declared.vary)
             continue
         shown = {sizes_on(case, device)[axis] for case in task.open_cases for device in ("cpu", "gpu")}
         free = math.gcd(*(size for size in shown if size > 1)) == 1

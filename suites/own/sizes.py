@@ -21,7 +21,8 @@ FEWEST = 4
 """The smallest size to which a size is shrunk that is never the last of a tensor."""
 FEWEST_OF_ALL = 16
 TRIED_STEPS = {1: 13, 16: 48}
-"""Sizes with which a kernel is called to learn whether a size may be any multiple of a number, by this number."""
+"""Sizes with which a kernel is called to learn whether a size may be any multiple of a number, by this number. If the
+person's sizes are larger, the size that follows the smallest is tried."""
 CASE_DTYPE = "input"
 """Dtype of a tensor that has the dtype of the case."""
 

@@ -279,7 +279,7 @@ def axis_text(axis: Axis) -> str:
     if not axis.vary:
         return "{ vary = false }"
     step = f", multiple_of = {axis.multiple_of}" if axis.multiple_of > 1 else ""
-    return f"{{ min = {axis.min}{step} }}"
+    return f"{{ min = {axis.min}, max = {axis.max}{step} }}"
 
 
 def axis_words(axis: Axis | None, sizes: Sequence[int]) -> str:
@@ -287,8 +287,8 @@ def axis_words(axis: Axis | None, sizes: Sequence[int]) -> str:
     shown = ", ".join(map(str, sizes))
     if axis is None or not axis.vary:
         return f"{shown} only" if len(sizes) > 1 else f"always {shown}"
-    step = f" and a multiple of {axis.multiple_of}" if axis.multiple_of > 1 else ""
-    return f"any number from {axis.min}{step}, such as {shown}"
+    kind = f"any multiple of {axis.multiple_of}" if axis.multiple_of > 1 else "any number"
+    return f"{kind} from {axis.min} to {axis.max}, such as {shown}"
 
 
 def _tolerance_keys(draft: Draft, dtype: str) -> list[str]:

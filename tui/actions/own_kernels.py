@@ -229,13 +229,15 @@ async def _called(
         return True
 
     async def axis_of(name: str, small: Sequence[dict[str, int]]) -> Axis:
-        """Return the values of a size that the kernel takes, by calling it with some."""
+        """Return the values of a size that the kernel takes, by calling it with one; a size with one value keeps it."""
+        if len(designed.values[name]) == 1:
+            return Axis(vary=False)
         shown = [*designed.values[name], *(sizes[name] for sizes in small)]
+        low, high = min(shown), max(shown)
         for step, value in TRIED_STEPS.items():
             fits = all(size % step == 0 for size in shown)
-            if fits and await works({**small[0], name: value}):
-                is_one = step == 1 and (1 in shown or await works({**small[0], name: 1}))
-                return Axis(min=1 if is_one else min(shown), multiple_of=step)
+            if fits and await works({**small[0], name: min(max(value, low + step), high)}):
+                return Axis(min=low, max=high, multiple_of=step)
         return Axis(vary=False)
 
     failure: Exception | None = None
@@ -326,6 +328,6 @@ def weaknesses(draft: Draft) -> list[str]:
         words.append(f"errors beyond those of careful arithmetic are allowed: {allowed}")
     if not any(axis.vary for axis in draft.axes.values()):
         words.append(
-            "no size varies, so kernels are judged at these sizes only; a size with a name varies: x=Mx4096:fp16, M=1,16,256"
+            "no size varies, so kernels are judged at these sizes only; a size with several values varies: x=Mx4096:fp16, M=1,16,256"
         )
     return words

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import math
+
 import msgspec
 
 from harness.wire.results.evaluation import ErrorReport
 from suites.costs import task_cost
 from suites.dtypes import item_bytes
-from suites.task import Case, Task
+from suites.task import Axis, Case, Task
 
 from .conclusions import Timing
 
@@ -39,7 +41,8 @@ def enlarge_case(task: Task, case: Case) -> Larger | str:
     before = task_cost(task, case.gpu, case.dtype)
     why = "its task has no axis along which a kernel must take other sizes"
     for axis, size in case.gpu.items():
-        if axis not in task.axes or not task.axes[axis].vary:
+        allowed = task.axes.get(axis, Axis(vary=False))
+        if not allowed.vary or TIMES * size > (allowed.max or math.inf):
             continue
         sizes = case.gpu | {axis: TIMES * size}
         after = task_cost(task, sizes, case.dtype)

@@ -29,6 +29,7 @@ SIZES = st.integers(0, 3000)
 def axes(draw: st.DrawFn) -> Axis:
     return Axis(
         min=draw(st.integers(0, 3)),
+        max=draw(st.sampled_from([None, 3200])),
         multiple_of=draw(st.sampled_from([1, 1, 2, 8, 64])),
         vary=draw(st.booleans()),
     )
@@ -97,7 +98,8 @@ def test_hidden_sizes_stay_within_task_limits(task: Task, seed: int, *, exam: bo
             elif not declared.vary:
                 assert unchanged
             else:
-                assert unchanged or (size >= declared.min and size % declared.multiple_of == 0)
+                most = declared.max or math.inf
+                assert unchanged or (declared.min <= size <= most and size % declared.multiple_of == 0)
 
 
 @given(tasks(), SEEDS)

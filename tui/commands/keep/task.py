@@ -140,7 +140,9 @@ def judged_by(task: Task) -> list[tuple[str, str]]:
         own = task.script.oracle == "baseline"
         oracle = "weak: what the baseline gives" if own else f"the PyTorch function {task.script.oracle}"
     varying = [
-        f"{name} from {axis.min}" + f" in steps of {axis.multiple_of}" * (axis.multiple_of > 1)
+        f"{name} from {axis.min}"
+        + f" to {axis.max}" * (axis.max is not None)
+        + f" in steps of {axis.multiple_of}" * (axis.multiple_of > 1)
         for name, axis in task.axes.items()
         if axis.vary
     ]

@@ -118,6 +118,24 @@ def test_a_named_size_is_swept_and_varies_as_documented(shell: Shell, home: Home
 
 
 @pytest.mark.soak
+def test_a_size_with_one_value_stays_and_one_with_two_finds_a_missing_mask(shell: Shell, home: Home) -> None:
+    blocks = KERNEL.replace(", mask=mask, other=0", "").replace(", mask=mask", "")
+    kernel = blocks.replace("    mask = offsets < columns\n", "") + RETURNS.replace(
+        "(rows,)](x, weight, out, columns, BLOCK=triton.next_power_of_2(columns))",
+        "(rows, triton.cdiv(columns, 64))](x, weight, out, columns, BLOCK=64)",
+    )
+    kernel = kernel.replace("tl.arange(0, BLOCK)", "tl.program_id(1) * BLOCK + tl.arange(0, BLOCK)")
+    write(kernel + REFERENCE)
+    shapes = "x=MxD:fp16, weight=D:fp16, M=4,64"
+    fixed = shell("eval", "scale.py", "--shapes", f"{shapes}, D=64", "-y", "--json")
+    assert evaluated(fixed)["verdict"] == "correct", fixed.err
+    assert "any number from 4 to 64, such as 4, 64" in fixed.err
+    assert "always 64" in fixed.err
+    varied = shell("eval", "scale.py", "--shapes", f"{shapes}, D=64,128", "-y", "--json")
+    assert evaluated(varied)["error"]["kind"] == "out_of_bounds"  # type: ignore[index]
+
+
+@pytest.mark.soak
 def test_task_new_writes_an_ordinary_task_and_checks_it(shell: Shell, home: Home) -> None:
     write(KERNEL + RETURNS)
     done = shell("task", "new", "scale.py", "mine/scale", "--reference", "torch:mul", "--shapes", SHAPES)
