@@ -15,7 +15,13 @@ from harness.worker.oracle import integrity
 from harness.worker.oracle.arithmetic import TF32_EPS
 from harness.worker.oracle.comparison import bounds, mismatch_wording
 from harness.worker.oracle.comparison.compare import Comparison, compare
-from harness.worker.oracle.comparison.measure import CALLS, CALLS_FOR_LEVELS, MORE_CALLS, Measure
+from harness.worker.oracle.comparison.measure import (
+    CALLS,
+    CALLS_FOR_LEVELS,
+    LEVEL_EPS,
+    MORE_CALLS,
+    Measure,
+)
 from harness.worker.oracle.comparison.mismatch_wording import CaseError
 from suites.task import Output, QuantizationTolerance, Task, Tolerance
 from suites.tolerances import allowance_words, dtype_of, tolerance_of
@@ -159,7 +165,9 @@ def compare_output(
         inputs=inputs,
     )
     if measure is not None and task.is_measured:
-        calls = (CALLS, MORE_CALLS) if got.is_floating_point() else (CALLS_FOR_LEVELS,)
+        calls: tuple[int, ...] = (CALLS, MORE_CALLS)
+        if not got.is_floating_point():
+            calls, measure = (CALLS_FOR_LEVELS,), partial(measure, least_eps=LEVEL_EPS)
         return _compare_by_measure(compare_here, measure, calls, tolerance, tf32=tf32)
     compared = compare_here()
     if compared.mismatch is None or not compared.is_near(tolerance, quantization):

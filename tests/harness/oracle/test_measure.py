@@ -14,7 +14,7 @@ from harness.cases.judged_case import JudgedCase
 from harness.worker.oracle.answers import compare_output
 from harness.worker.oracle.arithmetic import EPS, TF32_EPS, Careful, DrawsNumbers, exactly, widened
 from harness.worker.oracle.comparison.compare import Comparison, compare
-from harness.worker.oracle.comparison.measure import CALLS, Measure, measure_output
+from harness.worker.oracle.comparison.measure import CALLS, LEVEL_EPS, Measure, measure_output
 from suites import load_suite
 from suites.task import Tolerance
 
@@ -199,6 +199,34 @@ def test_a_level_that_changes_between_calls_may_differ_by_one() -> None:
     x = torch.tensor([0.3, 127 / 3.3 / 2, 2.2, 127 / 3.3])
     _, measure = measured(lambda x: (x / x.amax() * 127).round().to(torch.int8), x, dtype=torch.int8)
     assert measure.open.tolist() == [False, True, False, False]
+
+
+def test_a_level_three_roundings_from_a_tie_may_differ_by_one_and_no_other() -> None:
+    def levels(x: torch.Tensor, *, moved: float = 0.0) -> torch.Tensor:
+        return ((x / (x.amax() / 127)) * (1 + moved)).round().to(torch.int8)
+
+    largest = 126.3
+    x = torch.tensor([largest, 63.5 * largest / 127 * (1 + 3 * EPS), 63.6, 20.2])
+    with exactly():
+        truth = levels(widened(x))
+    answer = levels(x.double(), moved=-4 * EPS)
+    assert (answer - truth).tolist() == [0, -1, 0, 0]
+    asked: list[float] = []
+
+    def measure(*, calls: int, least_eps: float = 0.0) -> Measure:
+        asked.append(least_eps)
+        careful = Careful(torch.Generator().manual_seed(0), EPS, max(least_eps, EPS))
+        return measure_output(truth, [careful.call(partial(levels, x)) for _ in range(calls)], torch.int8)
+
+    (softmax_task,) = [task for task in load_suite("starter") if task.name == "softmax"]
+    task = msgspec.structs.replace(softmax_task, tolerances={"float32": MEASURED})
+    output = msgspec.structs.replace(task.outputs[0], dtype="int8", tolerances={})
+    case = JudgedCase(next(case for case in task.open_cases if case.dtype == "float32"))
+    judge = partial(compare_output, task, output, case, sizes={}, noise=lambda: None, measure=measure)
+    assert judge(answer, truth).mismatch is None
+    assert max(asked) == LEVEL_EPS
+    for wrong in (answer + torch.tensor([0, 0, 1, 0], dtype=torch.int8), (x / (x.amax() / 127)).to(torch.int8)):
+        assert judge(wrong, truth).mismatch is not None
 
 
 def test_an_allowance_makes_a_wrong_answer_weak() -> None:

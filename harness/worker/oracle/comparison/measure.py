@@ -20,6 +20,8 @@ MORE_CALLS = 32
 """With eight calls the spread of one element in a few thousand comes out at half its size."""
 CALLS_FOR_LEVELS = 24
 """For outputs of integers: a value half-way between two levels rounds to either in half of the calls."""
+LEVEL_EPS = 8 * EPS
+"""Operands move by this much in these calls: a quotient of rounded operands is three units off in one kernel of many."""
 MOST, MOST_RARE, RARE, FEWEST_RARE = 6.0, 24.0, 10_000, 100
 """Largest right error in units of `spread`; that of one element in so many, and of one of fewer elements down to the last."""
 MOST_MEAN, FEW = 2.5, 3.5
