@@ -4,7 +4,7 @@ A fallback may run only on inputs that the judge's calls do not have. The check 
 module's functions to torch operators inside an `if` or a `try`, or behind an early return. Operators without a
 condition, and those behind a constant of the module (`if not HAS_TRITON`), are seen when they run.
 
-Allowed: allocations, views, copies, casts, the task's allowed operators, numbers (`.item()`), gradients (`backward`),
+Allowed: allocations (also `x * 0`), views, copies, casts, the task's allowed operators, numbers (`.item()`), gradients (`backward`),
 inputs of kernels, and operators on memory that a kernel may have written.
 """
 
@@ -172,7 +172,7 @@ class _Body:
                 return (
                     "" if operators.is_allowed(name.removesuffix("_"), allowed) else ast.unparse(value.func)
                 )
-            case ast.BinOp(op=op, left=left, right=right) if type(op) in _SIGNS:
+            case ast.BinOp(op=op, left=left, right=right) if type(op) in _SIGNS and not _makes_memory(value):
                 sign, name = _SIGNS[type(op)]
                 if operators.is_named(name, allowed):
                     return ""
@@ -188,8 +188,8 @@ class _Body:
         into = {name for name, _ in _assignments(value)}
         names = {node.id for node in ast.walk(value) if isinstance(node, ast.Name)} - seen - into
         values = [assigned for name in names for assigned in self._assigned.get(name, ())]
-        calls = [node for assigned in values for node in ast.walk(assigned) if isinstance(node, ast.Call)]
-        return any(map(_makes_memory, calls)) or any(
+        nodes = [node for assigned in values for node in ast.walk(assigned)]
+        return any(map(_makes_memory, nodes)) or any(
             self._is_of_kernels(assigned, seen | names) for assigned in values
         )
 
@@ -198,11 +198,16 @@ def _computes(name: str) -> bool:
     return name.removesuffix("_") in _COMPUTING
 
 
-def _makes_memory(call: ast.Call) -> bool:
-    """True if a call allocates memory or calls a function of the module."""
-    if isinstance(call.func, ast.Attribute):
-        return call.func.attr in _ALLOCATING or call.func.attr == "apply"
-    return not (isinstance(call.func, ast.Name) and hasattr(builtins, call.func.id))
+def _makes_memory(node: ast.AST) -> bool:
+    """True if an expression allocates memory, also as `x * 0`, or calls a function of the module."""
+    match node:
+        case ast.BinOp(op=ast.Mult(), left=left, right=right):
+            return any(isinstance(side, ast.Constant) and side.value == 0 for side in (left, right))
+        case ast.Call(func=ast.Attribute(attr=name)):
+            return name in _ALLOCATING or name == "apply"
+        case ast.Call(func=function):
+            return not (isinstance(function, ast.Name) and hasattr(builtins, function.id))
+    return False
 
 
 def _assignments(node: ast.AST) -> Iterator[tuple[str, ast.expr]]:

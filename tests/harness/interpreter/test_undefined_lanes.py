@@ -51,6 +51,19 @@ async def test_undefined_lanes_in_an_output_name_the_load(pool: DevicePool) -> N
     assert "autotune" not in evaluation.error.message
 
 
+WRAPPED = "total = tl.sum(x.to(tl.int32, bitcast=True) | 0x7F000000, 0); x = tl.where({when}, x, 0.0)"
+"""A sum of integers that is too large for 32 bits."""
+
+
+@pytest.mark.parametrize(
+    ("when", "verdict"), [("mask | (total == 1)", Verdict.CORRECT), ("mask & (total > 0)", Verdict.WRONG)]
+)
+async def test_a_sum_of_integers_wraps_around(pool: DevicePool, when: str, verdict: Verdict) -> None:
+    selected = "x = tl.where(mask, x, -float('inf'))"
+    evaluation = await judge(pool, f"{WRAPPED.format(when=when)}; {selected}")
+    assert evaluation.verdict is verdict, evaluation.error
+
+
 async def test_selected_away_undefined_lanes_are_correct(pool: DevicePool) -> None:
     evaluation = await judge(pool, "x = tl.where(mask, x, -float('inf'))")
     assert evaluation.verdict is Verdict.CORRECT, evaluation.error

@@ -64,6 +64,12 @@ FALLBACKS = {
             total = x.clone()
             return total.add_(y)
     """,
+    "into zeros": """
+        def vector_add(x, y):
+            if x.dim() > 2:
+                return x * 0 + y * 1.0
+            return launch(x, y)
+    """,
     "into an output": """
         def vector_add(x, y):
             out = launch(x, y)
@@ -135,6 +141,13 @@ HONEST = {
             if x.dim() > 1:
                 return launch(x.reshape(-1), y.flatten()).view(x.shape).to(x.dtype)
             return launch(x, y)
+    """,
+    "an allocation as a product with zero": """
+        def vector_add(x, y, out=None, scale=1.0):
+            if out is None:
+                out = x * 0
+            add_kernel[(1,)](x, y, out, x.numel(), BLOCK=1024)
+            return out if scale == 1.0 else out * scale
     """,
     "operators on kernel outputs": """
         def vector_add(x, y, reduction="none"):

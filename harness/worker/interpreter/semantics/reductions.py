@@ -31,7 +31,12 @@ def install() -> None:
 
 
 def adder(dtype: Any) -> Callable[..., Array]:
-    """The function that sums along an axis; narrower than float32 rounds after each addition, as devices do."""
+    """The function that sums along an axis as devices do.
+
+    Floats narrower than float32 round after each addition. Integers wrap around: undefined lanes can be large.
+    """
+    if dtype.is_int():
+        return functools.partial(np.sum, dtype=interpreter._get_np_dtype(dtype))
     if not dtype.is_floating() or dtype.primitive_bitwidth >= 32:
         return np.sum
     return functools.partial(_added_up, _rounding(np.add, dtype))
