@@ -4,8 +4,8 @@ A fallback may run only on inputs that the judge's calls do not have. The check 
 module's functions to torch operators inside an `if` or a `try`, or behind an early return. Operators without a
 condition, and those behind a constant of the module (`if not HAS_TRITON`), are seen when they run.
 
-Allowed: allocations (also `x * 0`), views, copies, casts, the task's allowed operators, numbers (`.item()`), gradients (`backward`),
-inputs of kernels, and operators on memory that a kernel may have written.
+Allowed: allocations (also `x * 0`), views, copies, casts, the task's allowed operators, numbers (`.item()`), gradients
+(`backward`), inputs of kernels, and operators on memory that a kernel may have written.
 """
 
 from __future__ import annotations

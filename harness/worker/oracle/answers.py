@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
+from typing import Any
 
 import torch
 
@@ -23,6 +24,7 @@ from harness.worker.oracle.comparison.measure import (
     Measure,
 )
 from harness.worker.oracle.comparison.mismatch_wording import CaseError
+from harness.worker.oracle.comparison.own_scales import scale_factor, scale_pairs
 from suites.task import Output, QuantizationTolerance, Task, Tolerance
 from suites.tolerances import allowance_words, dtype_of, tolerance_of
 
@@ -55,8 +57,8 @@ class Answers:
     def mismatches(self, run: Run) -> tuple[Mismatch, ...]:
         """Compare all outputs; return the wrong ones."""
         wrong = []
-        for number in range(len(run.given.expected)):
-            compared = compare_call(self._task, run.given, number, run.output(number), tf32=self._tf32)
+        outputs = [run.output(number) for number in range(len(run.given.expected))]
+        for compared in compare_outputs(self._task, run.given, outputs, tf32=self._tf32):
             for margin in compared.margins:
                 self._keep(margin)
             self.elements += compared.elements
@@ -110,6 +112,26 @@ class Answers:
             self._margins[key] = margin
 
 
+def compare_outputs(
+    task: Task, given: Given, outputs: Sequence[torch.Tensor], *, tf32: bool = False
+) -> list[Comparison]:
+    """Compare all outputs of a call; a measured task lets a kernel choose the scales of 8-bit floats."""
+    compare_with = partial(compare_call, task, given, tf32=tf32)
+    compared = [compare_with(number, output) for number, output in enumerate(outputs)]
+    if not task.is_measured or all(comparison.mismatch is None for comparison in compared):
+        return compared
+    for quantized, scale in scale_pairs(given.expected, outputs):
+        factor = scale_factor(
+            given.expected[quantized], given.expected[scale], outputs[quantized], outputs[scale]
+        )
+        if factor is not None:
+            rescaled = compare_with(quantized, outputs[quantized], factor=factor)
+            if rescaled.mismatch is None:
+                compared[quantized] = rescaled
+                compared[scale] = replace(compared[scale], mismatch=None, margins=())
+    return compared
+
+
 def compare_call(
     task: Task,
     given: Given,
@@ -117,20 +139,33 @@ def compare_call(
     got: torch.Tensor,
     *,
     tf32: bool = False,
+    factor: torch.Tensor | None = None,
 ) -> Comparison:
-    """Compare output `number` of a call on these inputs with the oracle's, without elements that the oracle leaves open."""
+    """Compare output `number` of a call on these inputs with the oracle's, without elements that the oracle leaves open.
+
+    `factor`: the kernel's scale of each element divided by the oracle's.
+    """
+    expected = given.expected[number]
+    measure: Callable[..., Measure] = partial(given.measure, number)
+    if factor is not None:
+        expected, measure = expected / factor, partial(_measure_rescaled, measure, factor)
     return compare_output(
         task,
         task.outputs_of(given.case.case)[number],
         given.case,
         given.settled(number, got),
-        given.expected[number],
+        expected,
         sizes=given.problem.sizes(given.case.case),
         tf32=tf32,
         noise=partial(given.noise, number),
-        measure=partial(given.measure, number),
+        measure=measure,
         inputs=given.inputs,
     )
+
+
+def _measure_rescaled(measure: Callable[..., Measure], factor: torch.Tensor, **options: Any) -> Measure:
+    own = measure(**options)
+    return replace(own, spread=own.spread / factor)
 
 
 def compare_output(

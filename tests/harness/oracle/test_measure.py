@@ -225,7 +225,10 @@ def test_a_level_three_roundings_from_a_tie_may_differ_by_one_and_no_other() -> 
     judge = partial(compare_output, task, output, case, sizes={}, noise=lambda: None, measure=measure)
     assert judge(answer, truth).mismatch is None
     assert max(asked) == LEVEL_EPS
-    for wrong in (answer + torch.tensor([0, 0, 1, 0], dtype=torch.int8), (x / (x.amax() / 127)).to(torch.int8)):
+    for wrong in (
+        answer + torch.tensor([0, 0, 1, 0], dtype=torch.int8),
+        (x / (x.amax() / 127)).to(torch.int8),
+    ):
         assert judge(wrong, truth).mismatch is not None
 
 
