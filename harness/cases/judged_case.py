@@ -88,5 +88,8 @@ class JudgedCase:
 
     @property
     def sizes(self) -> str:
-        """Sizes on `cpu` as text: `rows=29, columns=777`."""
-        return ", ".join(f"{axis}={size}" for axis, size in self.case.cpu.items())
+        """Sizes on `cpu` that the name does not say: `rows=29, columns=777`; empty for an open case, known by its name."""
+        if not self.hidden and not self.case.exam:
+            return ""
+        texts = [f"{axis}={size}" for axis, size in self.case.cpu.items()]
+        return ", ".join(text for text in texts if text not in self.case.name.split())

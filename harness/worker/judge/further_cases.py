@@ -64,7 +64,7 @@ def judge_the_rest(
         try:
             if left_s <= 0:
                 break
-            of_case = answers.errors(call(step, left_s), step.case.sizes if step.case.hidden else "")
+            of_case = answers.errors(call(step, left_s), step.case.sizes)
         except CandidateRaised as raised:
             if raised.failure.kind in (GPU_FAULT, OUT_OF_MEMORY):
                 break

@@ -230,7 +230,7 @@ class Trial:
             run = self._run(step, values=values)
             self._refuse(integrity.of_call(run, self._task))
             # Without a comparison, a candidate that returns zeros in these calls would have the same bits.
-            errors = self._answers.errors(run, _sizes(run))
+            errors = self._answers.errors(run, run.step.case.sizes)
             if errors:
                 raise Stop(errors[0].error, errors[1:])
             return run
@@ -300,7 +300,7 @@ class Trial:
 
     def _compare(self, run: Run) -> Run:
         """Return the call, or its repeat with other undefined lanes, if it is right. Raises `Stop` if it is wrong."""
-        errors = self._answers.errors(run, ", ".join(filter(None, (_sizes(run), self._config(run)))))
+        errors = self._answers.errors(run, ", ".join(filter(None, (run.step.case.sizes, self._config(run)))))
         if errors and errors[0].error.mismatch and (repeat := self._right_with_zeros(run)):
             return repeat
         if errors and errors[0].error.mismatch and self._is_right_in_order(run):
@@ -401,8 +401,3 @@ class Trial:
             batch_rows=self._batch_rows,
             failure=failure,
         )
-
-
-def _sizes(run: Run) -> str:
-    """Sizes of a hidden case; an open case is known by its name."""
-    return run.step.case.sizes if run.step.case.hidden else ""

@@ -102,6 +102,15 @@ def test_hidden_sizes_stay_within_task_limits(task: Task, seed: int, *, exam: bo
                 assert unchanged or (declared.min <= size <= most and size % declared.multiple_of == 0)
 
 
+def test_a_case_says_each_size_once_and_an_open_case_none() -> None:
+    sizes = {"rows": 1, "columns": 10}
+    case = Case(name="hidden: rows=1", dtype="float32", cpu=sizes, gpu=sizes)
+    assert JudgedCase(case, hidden=True).sizes == "columns=10"
+    assert JudgedCase(case).sizes == ""
+    exam = msgspec.structs.replace(case, name="exam: standard float32", exam=True)
+    assert JudgedCase(exam).sizes == "rows=1, columns=10"
+
+
 @given(tasks(), SEEDS)
 def test_hidden_case_never_repeats_a_task_case(task: Task, seed: int) -> None:
     task_identities = [(case.dtype, case.cpu, case.distribution) for case in task.cases]
