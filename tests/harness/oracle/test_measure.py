@@ -211,10 +211,10 @@ def test_a_level_three_roundings_from_a_tie_may_differ_by_one_and_no_other() -> 
         truth = levels(widened(x))
     answer = levels(x.double(), moved=-4 * EPS)
     assert (answer - truth).tolist() == [0, -1, 0, 0]
-    asked: list[float] = []
+    moved_by: list[float] = []
 
     def measure(*, calls: int, least_eps: float = 0.0) -> Measure:
-        asked.append(least_eps)
+        moved_by.append(least_eps)
         careful = Careful(torch.Generator().manual_seed(0), EPS, max(least_eps, EPS))
         return measure_output(truth, [careful.call(partial(levels, x)) for _ in range(calls)], torch.int8)
 
@@ -224,7 +224,7 @@ def test_a_level_three_roundings_from_a_tie_may_differ_by_one_and_no_other() -> 
     case = JudgedCase(next(case for case in task.open_cases if case.dtype == "float32"))
     judge = partial(compare_output, task, output, case, sizes={}, noise=lambda: None, measure=measure)
     assert judge(answer, truth).mismatch is None
-    assert max(asked) == LEVEL_EPS
+    assert max(moved_by) == LEVEL_EPS
     for wrong in (
         answer + torch.tensor([0, 0, 1, 0], dtype=torch.int8),
         (x / (x.amax() / 127)).to(torch.int8),

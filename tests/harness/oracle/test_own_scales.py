@@ -56,9 +56,9 @@ def wrong_outputs(reference: Quantize, kernel: Quantize) -> list[int]:
     with exactly():
         truths = reference(widened(VALUES))
 
-    def measures(*given: Any) -> Sequence[object]:
-        careful = Careful(torch.Generator().manual_seed(0), 2.0**-7, max(given[-1], EPS))
-        calls = [careful.call(partial(reference, VALUES)) for _ in range(given[-2])]
+    def measures(*arguments: Any) -> Sequence[object]:
+        careful = Careful(torch.Generator().manual_seed(0), 2.0**-7, max(arguments[-1], EPS))
+        calls = [careful.call(partial(reference, VALUES)) for _ in range(arguments[-2])]
         dtypes = (FP8, torch.float32)
         return [
             measure_output(truths[n], [call[n] for call in calls], dtype) for n, dtype in enumerate(dtypes)

@@ -1,4 +1,4 @@
-"""Outputs of 8-bit floats whose scale is another output: the kernel's own scale sets their step.
+"""Outputs of 8-bit floats with their scale as another output: the kernel's own scale sets their step.
 
 Kernels choose scales differently: 224 or 448 as the largest value, or a power of two. Scale times value must be right.
 """
