@@ -39,6 +39,8 @@ class FirstCallSeen(msgspec.Struct, frozen=True, tag="first_call_seen"):
     """Kernels that the call launched."""
     operators: tuple[str, ...] = ()
     """Tensor operators that the call used outside of kernels."""
+    is_outside: bool = False
+    """A kernel accessed memory outside of its tensors."""
     seconds: float = 0.0
 
 

@@ -16,7 +16,7 @@ from .shapes import Dim, Inputs, Scalar, TensorShape, value_of
 CPU_ELEMENTS = 1 << 16
 """Elements of the largest tensor in the interpreter: a call then takes about a second."""
 MOST_CPU_ELEMENTS = 1 << 21
-"""If a kernel needs its own sizes, and they have no more elements, the interpreter gets them."""
+"""If a kernel needs larger sizes, such as whole blocks, a tensor has this many elements at most."""
 FEWEST = 4
 """The smallest size to which a size is shrunk that is never the last of a tensor."""
 FEWEST_OF_ALL = 16
@@ -76,18 +76,23 @@ class Design:
         last = {_name(tensor.shape[-1]) for tensor in self.tensors.values() if tensor.shape}
         rows = set(self.sizes[0]) - last
         tried: list[tuple[dict[str, int], ...]] = []
-        for axes, fewest in ((set[str](), FEWEST), (last, FEWEST_OF_ALL)):
-            small = tuple(self._shrunk(sizes, rows, axes, fewest) for sizes in self.sizes)
-            if max(map(self.elements, small)) <= CPU_ELEMENTS and small not in tried:
+        for axes, fewest, most in (
+            (set[str](), FEWEST, CPU_ELEMENTS),
+            (last, FEWEST_OF_ALL, CPU_ELEMENTS),
+            (last, FEWEST_OF_ALL, 4 * CPU_ELEMENTS),
+            (last, FEWEST_OF_ALL, MOST_CPU_ELEMENTS),
+        ):
+            small = tuple(self._shrunk(sizes, rows, axes, fewest, most) for sizes in self.sizes)
+            if max(map(self.elements, small)) <= most and small not in tried:
                 tried.append(small)
                 yield small
-        if self.sizes not in tried and max(map(self.elements, self.sizes)) <= MOST_CPU_ELEMENTS:
-            yield self.sizes
 
-    def _shrunk(self, sizes: dict[str, int], rows: set[str], last: set[str], fewest: int) -> dict[str, int]:
+    def _shrunk(
+        self, sizes: dict[str, int], rows: set[str], last: set[str], fewest: int, most: int
+    ) -> dict[str, int]:
         """Halve the largest of `rows` as far as allowed, then all of `last` together: one may be a multiple of another."""
         small = dict(sizes)
-        while self.elements(small) > CPU_ELEMENTS:
+        while self.elements(small) > most:
             largest = max(rows, key=lambda axis: (small[axis], axis), default="")
             halved = {largest} if largest and small[largest] // 2 >= fewest else last
             halved = {axis for axis in halved if small.get(axis, 0) // 2 >= fewest}

@@ -241,6 +241,7 @@ async def _called(
         return Axis(vary=False)
 
     failure: Exception | None = None
+    plan: tuple[tuple[dict[str, int], ...], dict[int, FirstCallSeen]] | None = None
     for small in designed.small_sizes():
         seen: dict[int, FirstCallSeen] = {}
         try:
@@ -256,6 +257,14 @@ async def _called(
         except (BadKernelFile, NotRecorded) as error:
             failure = failure or error
             continue
+        # A kernel for whole blocks needs sizes that are not smaller than a block.
+        is_inside = not any(first_call.is_outside for first_call in seen.values())
+        if plan is None or is_inside:
+            plan = small, seen
+        if is_inside:
+            break
+    if plan is not None:
+        small, seen = plan
         for kernel in seen[0].launched:
             if not file.has_function(kernel):
                 raise BadKernelFile(

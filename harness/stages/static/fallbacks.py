@@ -207,7 +207,8 @@ def _makes_memory(node: ast.AST) -> bool:
             return name in _ALLOCATING or name == "apply"
         case ast.Call(func=function):
             return not (isinstance(function, ast.Name) and hasattr(builtins, function.id))
-    return False
+        case _:
+            return False
 
 
 def _assignments(node: ast.AST) -> Iterator[tuple[str, ast.expr]]:

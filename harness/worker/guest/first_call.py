@@ -78,6 +78,7 @@ def make_first_call(request: FirstCall, scratch: Path) -> FirstCallSeen:
         reference=reference,
         launched=launched,
         operators=tuple(dict.fromkeys(used.name for used in watch.operators())),
+        is_outside=bool(observation.missed_stores or observation.missed_loads),
         seconds=time.monotonic() - began,
     )
 
