@@ -110,8 +110,6 @@ class RunSettings(msgspec.Struct, frozen=True, kw_only=True):
 
     python: str = ""
     """Path of the judge's interpreter; empty: Wavedeck's own."""
-    profile_best: bool = False
-    """True if each new best of an instance is profiled, for the optimizer's prompt."""
     cluster: str = ""
     """Address of the Ray cluster that judges; empty: this machine judges."""
 

@@ -96,7 +96,6 @@ class Settings(msgspec.Struct, frozen=True, rename="kebab"):
     start: str = ""
     against: str = "task"
     spread: Flag = False
-    profile_best: Flag = False
     without: Modules = ()
     show_reference: Flag = False
     workers: Count = 4

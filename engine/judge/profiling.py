@@ -1,4 +1,4 @@
-"""Profiles of attempts and of timing baselines, because a person asked, or of each new best with `--profile-best`."""
+"""Profiles of attempts and of timing baselines that a person or an agent asked for."""
 
 from __future__ import annotations
 
@@ -14,9 +14,6 @@ from sessions.events import ProfileAsked, ProfileTaken
 from sessions.store.decidable import find_attempt
 from suites import Task
 from suites.errors import SuiteError
-
-MOST_PROFILING_S = 600.0
-"""Device time for the profiles of a session, after which `--profile-best` takes none."""
 
 
 def case_to_profile(task: Task, evaluation: Evaluation | None, name: str = "") -> str:

@@ -127,12 +127,6 @@ class Context(Protocol):
         Without a candidate `source` is empty and `unusable` names what was wrong with the reply.
         """
 
-    async def profile(self) -> str:
-        """Returns what a profiler counted in the current attempt, in one paragraph; empty without `--profile-best`.
-
-        A correct attempt that is the best of its instance is profiled, as long as device time for profiles is left.
-        """
-
     def agent(self) -> AbstractAsyncContextManager[None]:
         """Within the block, `judge_sent` runs the program of the agent, if the engine starts it; its end is awaited."""
 

@@ -71,9 +71,7 @@ async def judge_start(context: Context) -> JudgedCandidate | None:
         return None
     attempt = await context.attempt(start.origin, start.base)
     evaluation = await context.judge(start.source, start.strategy)
-    judged = JudgedCandidate(attempt, start.source, start.strategy, evaluation)
-    judged.profile = await context.profile()
-    return judged
+    return JudgedCandidate(attempt, start.source, start.strategy, evaluation)
 
 
 async def try_candidate(
@@ -109,7 +107,6 @@ async def judge_candidate(
     """Judge an attempt's candidate; a person reviews it if it is correct and better than `best`."""
     evaluation = await context.judge(candidate.source, candidate.strategy)
     judged = JudgedCandidate(attempt, candidate.source, candidate.strategy, evaluation, base)
-    judged.profile = await context.profile()
     if evaluation.verdict is Verdict.CORRECT:
         review = await context.review(best.evaluation if best is not None else None)
         judged.rejection = None if review.accepted else review.why

@@ -42,7 +42,7 @@ WITHOUT_GAIN = 2
 
 UNCHANGED = (
     *("budget_usd", "budget_tokens", "budget_attempts", "budget_device_s", "budget_wall_s"),
-    *("review", "limits", "first_chain", "series", "spread", "profile_best", "to_record"),
+    *("review", "limits", "first_chain", "series", "spread", "to_record"),
 )
 """Settings that a checked plan has as the person gave them."""
 
@@ -87,8 +87,6 @@ class RunPlan(msgspec.Struct, frozen=True, kw_only=True):
     """Timing baseline on a GPU: one of `harness.stages.timing.baselines.KINDS`, or the path of a kernel file."""
     spread: bool = False
     """Measure each instance's winner on every GPU."""
-    profile_best: bool = False
-    """See `RunSettings`."""
     first_chain: int = 1
     """The chain of a recording that instance 1 plays."""
     series: str = ""
@@ -152,10 +150,6 @@ def resolve(
     if plan.spread and devices[0].kind == "cpu":
         raise UsageProblem(
             "--spread compares GPUs, but no GPU is selected; name them, for example --devices 0,1"
-        )
-    if plan.profile_best and (cluster or devices[0].kind == "cpu"):
-        raise UsageProblem(
-            "--profile-best reads counters of this machine's GPUs, but none is selected; name them, for example --devices 0"
         )
     against, against_source = _against(plan.against, tasks)
     return SessionPlan(

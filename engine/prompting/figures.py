@@ -320,8 +320,8 @@ class Measurements:
     """The figures that are worth acting on, one sentence each."""
 
 
-def measurements(evaluation: Evaluation, profile: str = "") -> Measurements:
-    """Returns the figures on a correct candidate's performance; `profile` is a paragraph of a profiler's counts."""
+def measurements(evaluation: Evaluation) -> Measurements:
+    """Returns the figures on a correct candidate's performance."""
     timed, too_short = timed_rows(evaluation), too_short_words(evaluation)
     return Measurements(
         summary=achieved(evaluation),
@@ -336,5 +336,5 @@ def measurements(evaluation: Evaluation, profile: str = "") -> Measurements:
         resources=resource_lines(evaluation, RESOURCE_LINES),
         resource_legend=resource_legend(evaluation),
         compile_errors=evaluation.compile_errors,
-        standouts=[*standouts(evaluation), *filter(None, [profile])],
+        standouts=standouts(evaluation),
     )

@@ -84,8 +84,6 @@ def optimizer_facts(
         ground = f"It is {latest}."
     if not short and best.before is not None and (words := code_words(best.before, best)):
         figures = replace(figures, standouts=[*figures.standouts, words])
-    if best.profile:
-        figures = replace(figures, standouts=[*figures.standouts, best.profile])
     if ground and last is not None and (words := code_words(best, last)):
         ground = f"{ground} {words}"
     return {

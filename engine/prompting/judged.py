@@ -27,8 +27,6 @@ class JudgedCandidate:
     """A person's reason for rejecting a correct candidate (may be empty); `None` if no person rejected it."""
     reflection: str = ""
     """The reflector's analysis; empty if the reflector was not asked."""
-    profile: str = ""
-    """The counts of a profiler in one paragraph; empty if the candidate was not profiled for prompts."""
 
     @property
     def passed(self) -> bool:

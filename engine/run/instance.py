@@ -22,7 +22,6 @@ from engine.errors import JudgeUnable, StopRuleMet
 from engine.judge.baseline_timing import known_baseline
 from engine.judge.evaluating import NO_VERDICT, cancelled_evaluation, evaluate_attempt, failure_reason
 from engine.judge.judging import own_product
-from engine.judge.profiling import MOST_PROFILING_S, profile_attempt
 from engine.judge.sweeping import estimate_rung, recorded_rung, sweep_attempt
 from engine.methods import Review, Start
 from engine.methods.orders import Orders, last_command, orders_until, words_for
@@ -38,8 +37,7 @@ from engine.run.person import run_until
 from engine.run.shared import Shared, note_once
 from engine.run.stop_rules import stop_of
 from engine.tuning.rungs import PlannedRung, mark_kept
-from harness import Evaluation, Verdict
-from harness.profiling.bottleneck import profile_words
+from harness import Evaluation
 from sessions.events import (
     UNASKED,
     AttemptJudged,
@@ -396,20 +394,6 @@ class InstanceContext:
         if judgement.spent is not None:
             raise judgement.spent
         return judged.evaluation
-
-    async def profile(self) -> str:
-        """See `Context`. A profile in the journal is not taken again."""
-        attempt, state = self._attempt, self._recorder.state
-        if not self._shared.plan.profile_best or attempt.verdict is not Verdict.CORRECT:
-            return ""
-        is_best = state.instances[self.key].best == attempt.attempt
-        if not attempt.profiles and is_best and attempt.evaluation is not None:
-            if state.profiles_device_s < MOST_PROFILING_S:
-                await profile_attempt(self._shared, self.task, self._name, device=attempt.evaluation.device)
-            else:
-                self.notify(f"no further profile: {MOST_PROFILING_S:.0f} s of device time went into profiles")
-        latest = next(reversed(self._attempt.profiles.values()), None)
-        return profile_words(latest) if latest is not None else ""
 
     # The agent
 

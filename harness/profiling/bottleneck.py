@@ -14,7 +14,7 @@ SOME = 0.05
 MORE = 1.2
 """More than this multiple of the cost model's bytes is worth a word."""
 MOST_KERNELS = 3
-"""Kernels in the paragraph for prompts."""
+"""Kernels in the paragraph of `profile_words`."""
 MEMORY, MATRIX, VECTOR, LATENCY = "memory", "matrix units", "vector units", "latency"
 
 

@@ -45,7 +45,7 @@ class WinnerMeasured(JudgedEvent, frozen=True, kw_only=True, tag="winner_measure
 
 
 class ProfileTaken(DurableEvent, frozen=True, kw_only=True, tag="profile_taken"):
-    """An attempt, or the timing baseline of its task, ran under a profiler, after `ProfileAsked` or with `profile_best`."""
+    """An attempt, or the timing baseline of its task, ran under a profiler, after `ProfileAsked`."""
 
     attempt: AttemptKey
     of_baseline: bool = False
@@ -57,7 +57,7 @@ class ProfileTaken(DurableEvent, frozen=True, kw_only=True, tag="profile_taken")
     device_s: float = 0.0
     """Seconds in which a device was held for it."""
     asked: int = 0
-    """`seq` of the `ProfileAsked` that it answers; 0 with `profile_best`."""
+    """`seq` of the `ProfileAsked` that it answers; 0 in old sessions, if no person asked."""
 
     @property
     def failure(self) -> str:

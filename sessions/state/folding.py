@@ -288,7 +288,6 @@ def _apply_measurement(state: SessionState, event: ev.WinnerMeasured) -> frozens
 def _apply_profile(state: SessionState, event: ev.ProfileTaken) -> frozenset[str]:
     attempt, instance = _attempt(state, event.attempt)
     attempt.device_s += event.device_s
-    state.profiles_device_s += event.device_s
     state.profiles_asked = [request for request in state.profiles_asked if request.seq != event.asked]
     if event.profile is None:
         state.notices.append(("error", event.failure))

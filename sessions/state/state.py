@@ -474,8 +474,6 @@ class SessionState:
     """Measurements that a person asked for and that are not complete."""
     profiles_asked: list[ProfileAsked] = field(default_factory=list)
     """Profiles that a person asked for and that are not taken yet."""
-    profiles_device_s: float = 0.0
-    """Seconds in which devices were held for profiles."""
     baseline_profiles: dict[str, dict[str, Profile]] = field(default_factory=dict)
     """The latest profile of each task's timing baseline, by task and case."""
     lent: set[str] = field(default_factory=set)

@@ -17,9 +17,9 @@ SETTINGS = RunSettings(
     budget_device_s=7.0, budget_wall_s=6.0, first_chain=3, series="ablation-3f2a91/4", title="two",
     options=MethodOptions(without=("knowledge",), tune=True, workers=2),
     stop=StopRules(speedup=2.0, without_gain=4), allocate="best", against="mine.py", against_source="x = 1",
-    spread=True, python="/opt/venv/bin/python", profile_best=True, cluster="10.0.0.1:6379",
+    spread=True, python="/opt/venv/bin/python", cluster="10.0.0.1:6379",
 )  # fmt: skip
-FIELDS = b'"method":"geak","model":"anthropic:m","tasks":["starter/softmax"],"instances":2,"iterations":3,"seed":1,"devices":["0"],"targets":["gfx942"],"review":"manual","budget_usd":null,"budget_tokens":9,"budget_attempts":8,"budget_device_s":7.0,"budget_wall_s":6.0,"first_chain":3,"series":"ablation-3f2a91/4","title":"two","options":{"without":["knowledge"],"show_reference":false,"tune":true,"by":"all","start":"","workers":2,"descendants":8,"profile":"chat","corpus":"","predictions":"","rejudges":"","agent":"","agent_command":""},"stop":{"speedup":2.0,"without_gain":4,"at_roof":false},"allocate":"best","against":"mine.py","against_source":"x = 1","spread":true,"python":"/opt/venv/bin/python","profile_best":true,"cluster":"10.0.0.1:6379"'
+FIELDS = b'"method":"geak","model":"anthropic:m","tasks":["starter/softmax"],"instances":2,"iterations":3,"seed":1,"devices":["0"],"targets":["gfx942"],"review":"manual","budget_usd":null,"budget_tokens":9,"budget_attempts":8,"budget_device_s":7.0,"budget_wall_s":6.0,"first_chain":3,"series":"ablation-3f2a91/4","title":"two","options":{"without":["knowledge"],"show_reference":false,"tune":true,"by":"all","start":"","workers":2,"descendants":8,"profile":"chat","corpus":"","predictions":"","rejudges":"","agent":"","agent_command":""},"stop":{"speedup":2.0,"without_gain":4,"at_roof":false},"allocate":"best","against":"mine.py","against_source":"x = 1","spread":true,"python":"/opt/venv/bin/python","cluster":"10.0.0.1:6379"'
 VERSIONS = b'"versions":{"triton":"3.7.1"},"templates":{"first.j2":"00"}'
 NAME = b'"session":"20260101-000000-geak-0000"'
 LINE = (
@@ -43,7 +43,7 @@ def test_first_line_of_a_journal_reads_and_is_written_as_before() -> None:
 
 
 def test_first_line_of_the_first_version_reads_with_defaults() -> None:
-    old = b'{"type":"session_started","session":"s","method":"geak","model":"m","tasks":[],"instances":1,"iterations":1,"seed":1,"devices":["cpu"],"targets":[],"review":"auto"}'
+    old = b'{"type":"session_started","session":"s","method":"geak","model":"m","tasks":[],"instances":1,"iterations":1,"seed":1,"devices":["cpu"],"targets":[],"review":"auto","profile_best":true}'
     event = decode(old)
     assert (event.settings.method, event.settings.options) == ("geak", MethodOptions())
     assert isinstance(decode(old.replace(b'"method":"geak",', b"")), BadLine)

@@ -158,10 +158,6 @@ SETTINGS = {
         "Timing baseline on GPUs: task, eager, compile, a file, FILE.py:FUNCTION, PACKAGE.MODULE:FUNCTION or torch.ops.X.Y. [task]",
     ),
     "spread": (None, "Measure each instance's winner on every GPU of the session, to compare them."),
-    "profile-best": (
-        None,
-        "Profile each new best attempt, and show the optimizer what the hardware counted.",
-    ),
     "devices": (
         "NAMES",
         "Devices of the judge: idle, all, 0,1 or cpu; run and study: also ray, ray:ADDRESS or ray,NODE. [idle]",

@@ -39,7 +39,6 @@ def timing_words(started: RunSettings) -> str:
     parts = (
         f"timed against {started.against}" if started.against else "",
         "winners on every GPU" if started.spread else "",
-        "each new best profiled" if started.profile_best else "",
     )
     return "; ".join(filter(None, parts))
 

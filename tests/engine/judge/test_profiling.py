@@ -16,7 +16,7 @@ from harness.profiling.launches import ProfileFailed
 from harness.wire.results.kernel_profile import Profile
 from harness.wire.results.latency import Bound, Efficiency, Latency
 from sessions import Home, SessionState, fold
-from sessions.events import EngineStarted, ProfileTaken, Role, SessionFinished
+from sessions.events import EngineStarted, ProfileTaken, SessionFinished
 from sessions.store.reconcile import take_up
 from suites import baseline_source, load_task
 from tests.support.engine.engines import ScriptedJudge, plan, play, run, scripted_model, shared
@@ -53,7 +53,7 @@ async def test_attempt_and_baseline_are_profiled_after_the_end(tmp_path: Path) -
     assert not state.profiles_asked
 
 
-async def test_profile_of_a_new_best_leaves_the_request_of_a_person(tmp_path: Path) -> None:
+async def test_profile_that_nobody_asked_for_in_an_old_session_leaves_a_request(tmp_path: Path) -> None:
     home = Home(tmp_path)
     await play(home, scripted_model("correct 1.2"), session_plan=PLAN)
     with take_up(home, PLAN.session) as recorder:
@@ -76,30 +76,6 @@ async def test_profiler_that_fails_gives_a_notice_and_ends_no_session(tmp_path: 
     state = await profile(home, Failing(), devices=("0",))
     assert ("error", f"{ATTEMPT} has no new profile: ncu is not installed; install it") in state.notices
     assert (state.finished, state.profiles_asked) == (True, [])
-
-
-async def test_each_new_best_is_profiled_and_the_optimizer_is_told(tmp_path: Path) -> None:
-    judge, session_plan = ScriptedJudge(), plan(iterations=4, devices=("0",), profile_best=True)
-    model = scripted_model("correct 1.2", "correct 1.1", "wrong", "correct 1.5")
-    events = await play(Home(tmp_path), model, session_plan=session_plan, judge=judge)
-    state = fold(events)  # type: ignore[arg-type]
-    attempts = state.instances["vector_add#1"].attempts
-    assert [bool(attempt.profiles) for attempt in attempts] == [True, False, False, True]
-    assert [source for source, _, _ in judge.profiled] == [attempts[0].source, attempts[3].source]
-    [prompt] = [call.messages[-1].content for call in attempts[1].calls if call.role is Role.OPTIMIZER]
-    assert "Counted by ncu 2025.3.1.0 in case fp32: `softmax_kernel` (20.13 us): " in prompt
-    assert "memory limits: memory 70 %" in prompt
-
-
-async def test_profiles_of_bests_end_when_their_device_time_is_used(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("engine.run.instance.MOST_PROFILING_S", 0.0)
-    session_plan = plan(iterations=1, devices=("0",), profile_best=True)
-    events = await play(Home(tmp_path), scripted_model("correct 1.2"), session_plan=session_plan)
-    state = fold(events)  # type: ignore[arg-type]
-    assert not state.attempt(ATTEMPT).profiles
-    assert ("info", "no further profile: 0 s of device time went into profiles") in state.notices
 
 
 def test_case_with_the_most_room_is_profiled_by_default() -> None:

@@ -178,10 +178,6 @@ def test_session_contains_the_source_of_its_timing_baseline(tmp_path: Path) -> N
     ("settings", "words"),
     [
         (
-            {"profile_best": True},
-            r"--profile-best reads counters of this machine.s GPUs, but none is selected",
-        ),
-        (
             {"spread": True},
             r"--spread compares GPUs, but no GPU is selected; name them, for example --devices 0,1",
         ),

@@ -146,10 +146,6 @@ class ScriptedContext:
         """See `Context`."""
         raise NotImplementedError
 
-    async def profile(self) -> str:
-        """See `Context`."""
-        return ""
-
     async def attempt(self, origin: Origin, base: str | None) -> str:
         """See `Context`."""
         last = max(self.world.attempts, default=0) if self._step == 1 else self._number
