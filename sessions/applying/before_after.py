@@ -15,97 +15,70 @@ from sessions.errors import NotApplicable
 
 from .shell import run_shell
 
+PAIRS = 5
 STUDENT_95 = 2.776
-"""Quantile of Student's distribution for a 95 % interval with 4 degrees of freedom: five pairs, or two sides of three runs."""
-PAIRS, REPEATS = 5, 3
+"""Quantile of Student's distribution for a 95 % interval over `PAIRS` pairs: 4 degrees of freedom."""
 WALL_TIME = "wall time, s"
-_NUMBER = r"[-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?"
-_LAST_LINE = re.compile(rf"\s*(?P<key>[^\s=]+)=(?P<value>{_NUMBER})(?:\s+stderr=(?P<stderr>{_NUMBER}))?\s*")
+_NUMBER = re.compile(r"([^\s=]+)=([-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?)")
 
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """The numbers of a command, by run, in order."""
+    """One number of a command, by run, in order."""
 
     command: str
     number: str
-    """`WALL_TIME`, or the key that the command prints."""
+    """`WALL_TIME`, or a key that the command prints."""
     before: tuple[float, ...]
     after: tuple[float, ...]
-    is_end_to_end: bool
-    """True if the change is a ratio of pairs, False if it is a difference of an accuracy."""
-    stderr: float = 0.0
-    """The largest standard error that the command printed with a number; 0 if it printed none."""
     is_read_known: bool = True
     """False if the file system does not say whether the command read the changed file."""
 
     @property
     def ratio(self) -> tuple[float, float, float]:
         """After over before, and its 95 % interval: Student's, over the logarithms of the `PAIRS` pairs."""
-        logs = [math.log(after / before) for before, after in zip(self.before, self.after, strict=True)]
+        logs = [math.log(after) - math.log(before) for before, after in zip(self.before, self.after, strict=True)]
         middle, half = statistics.fmean(logs), STUDENT_95 * statistics.stdev(logs) / math.sqrt(len(logs))
         return math.exp(middle), math.exp(middle - half), math.exp(middle + half)
-
-    @property
-    def difference(self) -> tuple[float, float, float]:
-        """After minus before, and its 95 % interval: from the spread of the runs, and the printed standard error of each side."""
-        sides = (self.before, self.after)
-        error = math.sqrt(sum(statistics.variance(side) / len(side) + self.stderr**2 for side in sides))
-        middle = statistics.fmean(self.after) - statistics.fmean(self.before)
-        return middle, middle - STUDENT_95 * error, middle + STUDENT_95 * error
-
-
-@dataclass(frozen=True, slots=True)
-class _Run:
-    seconds: float
-    key: str
-    value: float
-    stderr: float
 
 
 def compare_end_to_end(
     command: str, trees: tuple[Path, Path], path: str, on_pair: Callable[[str], None]
-) -> Comparison:
-    """Return the command's wall times, or the positive numbers that it prints, of five pairs. See `_alternate`."""
-    runs, is_read_known = _alternate(command, trees, path, PAIRS, on_pair)
-    keys = {run.key for side in runs for run in side}
-    if len(keys) > 1:
-        raise NotApplicable(f"{command!r} does not end with the same `key=value` in each run")
-    before, after = (tuple(run.value if run.key else run.seconds for run in side) for side in runs)
-    if min(*before, *after) <= 0:
-        raise NotApplicable(f"{command!r} prints a number that is not positive, so there is no ratio")
-    return Comparison(
-        command, keys.pop() or WALL_TIME, before, after, is_end_to_end=True, is_read_known=is_read_known
-    )
+) -> list[Comparison]:
+    """Return the positive numbers that the command prints as `key=value`, else its wall times, of five pairs.
 
-
-def compare_accuracy(
-    command: str, trees: tuple[Path, Path], path: str, on_pair: Callable[[str], None]
-) -> Comparison:
-    """Return the numbers that the command prints as `key=value`, or `key=value stderr=value`. See `_alternate`."""
-    runs, is_read_known = _alternate(command, trees, path, REPEATS, on_pair)
-    keys = {run.key for side in runs for run in side}
-    if len(keys) > 1 or keys == {""}:
-        raise NotApplicable(f"the last line that {command!r} prints must be `key=value`, with one key")
-    before, after = (tuple(run.value for run in side) for side in runs)
-    stderr = max(run.stderr for side in runs for run in side)
-    return Comparison(command, keys.pop(), before, after, False, stderr, is_read_known)
+    `trees` are the worktrees before and after the change. See `_alternate`.
+    """
+    (before, after), is_read_known = _alternate(command, trees, path, on_pair)
+    keys = before[0].keys()
+    if any(run.keys() != keys for run in (*before, *after)):
+        raise NotApplicable(f"{command!r} does not print the same keys of `key=value` in each run")
+    if unfit := next(
+        (key for run in (*before, *after) for key, value in run.items() if not 0 < value < math.inf), ""
+    ):
+        raise NotApplicable(f"{command!r} prints {unfit} without a positive number, so there is no ratio")
+    return [
+        Comparison(
+            command, key, tuple(run[key] for run in before), tuple(run[key] for run in after), is_read_known
+        )
+        for key in keys
+    ]
 
 
 def _alternate(
-    command: str, trees: tuple[Path, Path], path: str, pairs: int, on_pair: Callable[[str], None]
-) -> tuple[tuple[list[_Run], list[_Run]], bool]:
+    command: str, trees: tuple[Path, Path], path: str, on_pair: Callable[[str], None]
+) -> tuple[tuple[list[dict[str, float]], list[dict[str, float]]], bool]:
     """Run the command in both worktrees, each pair in the opposite order of the last.
 
-    One run of each side comes first and does not count: it fills caches of compiled kernels. Returns the runs before and
-    after, and whether it is known that the command reads the file `path` of its worktree. Raises `NotApplicable` if a run
-    fails, or reads another copy of the file.
+    One run of each side comes first and does not count: it fills caches of compiled kernels. Returns the numbers of the runs
+    before and after, and whether it is known that the command reads the file `path` of its worktree. Raises `NotApplicable`
+    if a run fails, or reads another copy of the file.
     """
     on_pair("runs that do not count")
     are_known = [_check_reads(command, tree, path) for tree in trees]
-    runs: tuple[list[_Run], list[_Run]] = ([], [])
-    for pair in range(pairs):
-        on_pair(f"pair {pair + 1} of {pairs}")
+    runs: tuple[list[dict[str, float]], list[dict[str, float]]] = ([], [])
+    for pair in range(PAIRS):
+        on_pair(f"pair {pair + 1} of {PAIRS}")
         for side in (0, 1) if pair % 2 == 0 else (1, 0):
             runs[side].append(_run(command, trees[side]))
     return runs, all(are_known)
@@ -146,12 +119,14 @@ def _was_read(file: Path) -> bool:
     return file.stat().st_atime > 0
 
 
-def _run(command: str, tree: Path) -> _Run:
+def _run(command: str, tree: Path) -> dict[str, float]:
+    """Return the last number of each key, from lines that hold nothing but `key=value`; without one, the wall time."""
     began = time.monotonic()
     output = run_shell(command, tree, f"{command!r} fails in {tree.name}")
     seconds = time.monotonic() - began
-    last = next((line for line in reversed(output.splitlines()) if line.strip()), "")
-    match = _LAST_LINE.fullmatch(last)
-    if match is None:
-        return _Run(seconds, "", 0.0, 0.0)
-    return _Run(seconds, match["key"], float(match["value"]), float(match["stderr"] or 0))
+    numbers: dict[str, float] = {}
+    for line in output.splitlines():
+        matches = [_NUMBER.fullmatch(word) for word in line.split()]
+        if all(matches):
+            numbers |= {match[1]: float(match[2]) for match in matches if match}
+    return numbers or {WALL_TIME: seconds}

@@ -249,12 +249,9 @@ def comparison_words(comparison: Comparison) -> str:
 
 
 def change_words(comparison: Comparison) -> str:
-    """Return the ratio or difference with its interval."""
-    if comparison.is_end_to_end:
-        ratio, low, high = comparison.ratio
-        return f"after / before {ratio:.3f} [{low:.3f}, {high:.3f}]"
-    difference, low, high = comparison.difference
-    return f"after - before {difference:+.3g} [{low:+.3g}, {high:+.3g}]"
+    """Return the ratio with its interval."""
+    ratio, low, high = comparison.ratio
+    return f"after / before {ratio:.3f} [{low:.3f}, {high:.3f}]"
 
 
 def clocks_words(latency: Sequence[Latency]) -> str:

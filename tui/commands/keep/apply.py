@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import os
 import re
+from collections.abc import Sequence
 from pathlib import Path
 
 import click
 
 from harness import Verdict
-from sessions.applying.before_after import Comparison, compare_accuracy, compare_end_to_end
+from sessions.applying.before_after import Comparison, compare_end_to_end
 from sessions.applying.worktree import Repository
 from sessions.files import write_whole
 from sessions.home import home_from
@@ -67,15 +68,14 @@ from tui.print.pull_request import commit_message, comparison_words, pull_reques
     "--e2e",
     metavar="CMD",
     default="",
-    help="Shell command that is timed before and after the change, in five pairs. If its last line is key=value, this number "
-    "counts.",
+    help="Shell command that runs before and after the change, in five pairs. Its numbers count, printed as lines of "
+    "key=value; without any, its time.",
 )
 @click.option(
-    "--accuracy",
-    metavar="CMD",
+    "--gate",
+    metavar="KEY",
     default="",
-    help="Shell command whose last line is key=value, more is better; run three times before and after. A drop beyond its "
-    "noise stops.",
+    help="Stop if this number of --e2e drops beyond its noise, such as an accuracy: more is better.",
 )
 def apply_command(  # an option each
     words: tuple[str, ...],
@@ -87,7 +87,7 @@ def apply_command(  # an option each
     guard: bool,
     must_hold: str,
     e2e: str,
-    accuracy: str,
+    gate: str,
 ) -> None:
     """Commit a correct ATTEMPT, by default of the latest session, to a new branch wavedeck/NAME of REPO.
 
@@ -100,6 +100,8 @@ def apply_command(  # an option each
     home.ensure()
     task = load_task(short_task(kernel.task), registry=home.suites)
     repo = Repository(repository)
+    if gate and not e2e:
+        raise Complaint("--gate names a number that the command of --e2e prints; add --e2e CMD")
     if config and (guard or must_hold or file):
         raise Complaint("--config leaves the kernel as it is; leave --file, --guard and --must-hold out")
     targets = tuple(filter(None, must_hold.split(",")))
@@ -121,15 +123,9 @@ def apply_command(  # an option each
     comparisons: list[Comparison] = []
 
     def compare(trees: tuple[Path, Path]) -> None:
-        if accuracy:
-            comparisons.append(
-                compare_accuracy(accuracy, trees, paths[0], lambda step: say(f"accuracy: {step}"))
-            )
-            _check_accuracy(comparisons[-1])
-        if e2e:
-            comparisons.append(
-                compare_end_to_end(e2e, trees, paths[0], lambda step: say(f"end to end: {step}"))
-            )
+        comparisons.extend(compare_end_to_end(e2e, trees, paths[0], lambda step: say(f"end to end: {step}")))
+        if gate:
+            _check_gate(comparisons, gate)
 
     commit = repo.apply(
         files,
@@ -137,7 +133,7 @@ def apply_command(  # an option each
         folder=place / "tree",
         message=message,
         test=test,
-        compare=compare if accuracy or e2e else None,
+        compare=compare if e2e else None,
     )
     page = pull_request(
         kernel,
@@ -174,10 +170,15 @@ def _check_correct(kernel: KeptKernel) -> None:
         raise Complaint(f"{kernel.attempt} failed its exam; apply another attempt")
 
 
-def _check_accuracy(comparison: Comparison) -> None:
-    if comparison.difference[2] < 0:
+def _check_gate(comparisons: Sequence[Comparison], key: str) -> None:
+    """Raise `Complaint` if the number of this key is missing, or if its whole interval is a drop."""
+    gated = next((comparison for comparison in comparisons if comparison.number == key), None)
+    if gated is None:
+        numbers = ", ".join(comparison.number for comparison in comparisons)
+        raise Complaint(f"--gate {key}: the command prints no {key}=NUMBER; its numbers are: {numbers}")
+    if gated.ratio[2] < 1:
         raise Complaint(
-            f"{comparison.number} drops beyond its noise: {comparison_words(comparison)}; neither branch nor worktree is left",
+            f"{key} drops beyond its noise: {comparison_words(gated)}; neither branch nor worktree is left",
             code=ExitCode.NO,
         )
 

@@ -211,13 +211,12 @@ def test_failing_tests_of_the_repository_leave_nothing_behind(
 def test_commands_before_and_after_stand_in_the_pull_request(
     home: Home, shell: Shell, repository: Path
 ) -> None:
-    numbers = f"if grep -q fast_kernel {PATH}; then echo warm; echo tok/s=1.2e3; else echo tok/s=1000; fi"
-    done = apply(
-        shell, repository, "--e2e", numbers, "--accuracy", f"cat {PATH} >&2; echo acc=0.5 stderr=0.01"
-    )
+    numbers = f"if grep -q fast_kernel {PATH}; then echo tok/s=9 tok/s=1.2e3; else echo tok/s=1000; fi; echo in loss=9; echo acc=0.5"
+    done = apply(shell, repository, "--e2e", numbers, "--gate", "acc")
     assert done.code == ExitCode.DONE, done.err
     assert "after / before 1.200 [1.200, 1.200]" in done.out
-    assert "after - before +0 [-0.0393, +0.0393]" in done.out
+    assert "acc           0.5 before, 0.5 after; after / before 1.000 [1.000, 1.000]" in done.out
+    assert "loss" not in done.out, "a line with other words has no number"
     assert "end to end: pair 5 of 5" in done.err
     page = (home.root / "applied/vector_add-1-1-aaaa/PR.md").read_text()
     assert "| tok/s | 1000 | 1200 | after / before 1.200 [1.200, 1.200] | 5 |" in page
@@ -227,22 +226,27 @@ def test_commands_before_and_after_stand_in_the_pull_request(
 
 
 @pytest.mark.parametrize(
-    ("option", "command", "code", "words"),
+    ("command", "code", "words"),
     [
         (
-            "--accuracy",
             f"grep -q fast_kernel {PATH} && echo acc=0.4 || echo acc=0.5",
             ExitCode.NO,
-            "acc drops beyond its noise: 0.5 before, 0.4 after; after - before -0.1 [-0.1, -0.1]; neither branch",
+            "acc drops beyond its noise: 0.5 before, 0.4 after; after / before 0.800 [0.800, 0.800]; neither branch",
         ),
-        ("--accuracy", f"cat {PATH}", ExitCode.USAGE, "must be `key=value`, with one key"),
-        ("--e2e", "echo 1", ExitCode.USAGE, f"does not read {PATH} of the worktree it runs in"),
+        (f"cat {PATH}", ExitCode.USAGE, "the command prints no acc=NUMBER; its numbers are: wall time, s"),
+        (f"cat {PATH} >&2; echo acc=0", ExitCode.USAGE, "prints acc without a positive number"),
+        (
+            f"grep -q fast_kernel {PATH} && echo acc=1 || echo err=1",
+            ExitCode.USAGE,
+            "not print the same keys",
+        ),
+        ("echo acc=1", ExitCode.USAGE, f"does not read {PATH} of the worktree it runs in"),
     ],
 )
-def test_drop_of_accuracy_or_command_that_measures_nothing_leaves_nothing_behind(
-    home: Home, shell: Shell, repository: Path, option: str, command: str, code: ExitCode, words: str
+def test_drop_of_the_gate_or_command_that_measures_nothing_leaves_nothing_behind(
+    home: Home, shell: Shell, repository: Path, command: str, code: ExitCode, words: str
 ) -> None:
-    done = apply(shell, repository, option, command)
+    done = apply(shell, repository, "--e2e", command, "--gate", "acc")
     assert done.code == code
     assert words in done.err
     assert_untouched(repository, home)
