@@ -37,7 +37,9 @@ class Comparison:
     @property
     def ratio(self) -> tuple[float, float, float]:
         """After over before, and its 95 % interval: Student's, over the logarithms of the `PAIRS` pairs."""
-        logs = [math.log(after) - math.log(before) for before, after in zip(self.before, self.after, strict=True)]
+        logs = [
+            math.log(after) - math.log(before) for before, after in zip(self.before, self.after, strict=True)
+        ]
         middle, half = statistics.fmean(logs), STUDENT_95 * statistics.stdev(logs) / math.sqrt(len(logs))
         return math.exp(middle), math.exp(middle - half), math.exp(middle + half)
 

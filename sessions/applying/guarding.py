@@ -5,6 +5,8 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Mapping, Sequence
+from itertools import groupby
+from typing import NamedTuple
 
 from sessions.errors import NotApplicable
 from suites.source.python_source import parse_python, source_lines
@@ -12,15 +14,7 @@ from suites.source.python_source import parse_python, source_lines
 from .merging import Module, defined_names, reached, used_names
 from .placing import Home, without_aliases
 
-Arguments = Mapping[str, tuple[tuple[int, ...], str]]
-"""Shape and torch dtype of each tensor, by parameter."""
-
 _GUARD = """\
-_{name}_faster = {{
-{rows}
-}}
-
-
 @functools.cache
 def _{name}_target(device):
     properties = torch.cuda.get_device_properties(device)
@@ -30,21 +24,62 @@ def _{name}_target(device):
 
 
 def {name}({signature}):
-    _seen = tuple((tuple(_x.shape), str(_x.dtype)) if isinstance(_x, torch.Tensor) else None for _x in ({keys},))
-    if _seen in _{name}_faster and {first}.is_cuda and _{name}_target({first}.device) == "{target}":
+    if {guard.condition} and {guard.tensor}.is_cuda and _{name}_target({guard.tensor}.device) == "{guard.target}":
         return {name}_tuned({passed})
     return {name}_original({passed})
 """
 
 
-def guarded(
-    homes: Sequence[Home], kernel: str, entry: str, cases: Mapping[str, Arguments], target: str
-) -> str:
+Shapes = Mapping[str, tuple[int, ...]]
+"""Shape of each tensor, by parameter."""
+
+
+class Guard(NamedTuple):
+    """The calls that go to the kernel."""
+
+    tensor: str
+    """A parameter that is a tensor in each call."""
+    condition: str
+    """A Python expression: `x.ndim == 2 and (16 <= x.shape[0] <= 512 or x.shape[0] == 8192)`."""
+    target: str
+    """The architecture, such as `gfx942`."""
+
+
+def faster_condition(value: str, measured: Sequence[tuple[int, bool]]) -> str:
+    """Return a Python expression: `value` is in a run of measured sizes that are faster. Empty if no size is.
+
+    `measured` has a size and whether it is faster, by case. A size is faster if all of its cases are.
+    """
+    slower = {size for size, is_faster in measured if not is_faster}
+    runs = groupby(sorted({size for size, _ in measured}), key=slower.__contains__)
+    ranges = [(sizes[0], sizes[-1]) for is_slower, run in runs if not is_slower for sizes in [[*run]]]
+    return " or ".join(
+        f"{low} <= {value} <= {high}" if low < high else f"{value} == {low}" for low, high in ranges
+    )
+
+
+def find_dimension(cases: Sequence[tuple[Shapes, int | None]]) -> tuple[str, int, int]:
+    """Return the first tensor that has each case's size as exactly one dimension, the index of it, and the number of dimensions.
+
+    Such a tensor has the same number of dimensions in each case. The name is empty without one.
+    """
+    for name, first in cases[0][0].items():
+        pairs = [(shapes.get(name, ()), size) for shapes, size in cases]
+        if all(len(shape) == len(first) for shape, _ in pairs):
+            fitting = [
+                index for index in range(len(first)) if all(shape[index] == size for shape, size in pairs)
+            ]
+            if len(fitting) == 1:
+                return name, fitting[0], len(first)
+    return "", 0, 0
+
+
+def guarded(homes: Sequence[Home], kernel: str, entry: str, guard: Guard) -> str:
     """Return a module that `merge_files` puts into the files instead of the kernel; only the first file changes.
 
-    It has the original entry point as `ENTRY_original`, the kernel's as `ENTRY_tuned`, and an `ENTRY` that chooses: the kernel on
-    this target (`gfx942`) for tensors with the shapes and dtypes of a case. What the kernel changes, and what uses it, gets the
-    end `_tuned` in the kernel. Raises `NotApplicable` if a guard is no simple change.
+    It has the original entry point as `ENTRY_original`, the kernel's as `ENTRY_tuned`, and an `ENTRY` that chooses by the guard.
+    What the kernel changes, and what uses it, gets the end `_tuned` in the kernel. Raises `NotApplicable` if a guard is no
+    simple change.
     """
     before = Module(homes[0].text)
     kernel = reached(kernel, [entry])
@@ -69,20 +104,10 @@ def guarded(
     tuned = Module(_renamed(kept, {name: f"{name}_tuned" for name in changed}))
     body = _renamed(before.text_of(function), {entry: f"{entry}_original"}, bodies=False)
     parameters = [argument.arg for argument in (*function.args.args, *function.args.kwonlyargs)]
-    keys = [name for name in parameters if any(name in arguments for arguments in cases.values())]
-    if not keys:
-        raise NotApplicable(f"`{entry}` takes no tensor, so there is no shape to guard by")
-    rows = "\n".join(
-        f"    ({', '.join(_key(arguments.get(name)) for name in keys)},),  # {case}"
-        for case, arguments in cases.items()
-    )
-    guard = _GUARD.format(
+    chooser = _GUARD.format(
         name=entry,
-        rows=rows,
         signature=ast.unparse(function.args),
-        keys=", ".join(keys),
-        first=next(name for name in keys if all(name in arguments for arguments in cases.values())),
-        target=target,
+        guard=guard,
         passed=", ".join(f"{name}={name}" for name in parameters),
     )
     return "\n".join(
@@ -96,7 +121,7 @@ def guarded(
             body,
             "",
             "",
-            guard,
+            chooser,
         ]
     )
 
@@ -112,10 +137,6 @@ def _changed(homes: Sequence[Home], kernel: str, entry: str) -> set[str]:
     while more := {name for name in names - changed if used_names(after.defined[name]) & changed}:
         changed |= more
     return changed
-
-
-def _key(argument: tuple[tuple[int, ...], str] | None) -> str:
-    return "None" if argument is None else f'({argument[0]}, "torch.{argument[1]}")'
 
 
 def _renamed(text: str, names: Mapping[str, str], *, bodies: bool = True) -> str:

@@ -1,4 +1,4 @@
-"""Checks of `wavedeck apply`: a kernel on other architectures, and the shapes at which it was faster."""
+"""Checks of `wavedeck apply`: a kernel on other architectures, and the sizes at which it was faster."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from harness.stages.judged_task import resolve_task
 from harness.stages.task_questions import specify_cases
 from harness.wire.calls.case_specs import CASE_SPECS
 from harness.wire.results.provenance import Provenance
-from sessions.applying.guarding import Arguments, guarded
-from sessions.applying.placing import Home
+from sessions.applying.guarding import Guard, Shapes, faster_condition, find_dimension
 from sessions.kept_kernels import KeptKernel
+from sessions.state.speed import missing_speed
 from suites import Task
 from tui.diagnostics import Complaint, ExitCode, say
 from tui.facts.evaluation.verdict import headline
@@ -52,31 +52,48 @@ def check_holds(kernel: KeptKernel, task: Task, names: Sequence[str]) -> None:
             )
 
 
-def guarded_kernel(kernel: KeptKernel, task: Task, homes: Sequence[Home]) -> str:
-    """Return the kernel behind a guard, for these files. Raises `Complaint` if no case was measured as faster."""
-    timed = kernel.judged
-    faster = (
-        [case.case for case in timed.latency if case.outcome is Outcome.FASTER] if timed is not None else []
-    )
-    if timed is None or not faster:
-        raise Complaint(f"no case of {kernel.attempt} was measured as faster, so there is nothing to guard")
+def measured_guard(kernel: KeptKernel, task: Task, size: str) -> Guard:
+    """Return the ranges of a size in which the kernel was measured as faster than the original. `Complaint` if there is none."""
+    timed, started = kernel.judged, kernel.state.started if kernel.state is not None else None
+    if timed is None or started is None or not timed.latency:
+        reason = f" ({missing_speed(timed)})" if timed is not None else ""
+        raise Complaint(f"--guard needs times, but {kernel.attempt} has none{reason}; judge it on a GPU")
+    if started.against:
+        raise Complaint(
+            f"--guard needs times against the original; {kernel.attempt} has some against {started.against}"
+        )
     if len(task.entry_points) > 1:
         raise Complaint(f"{task.id} has several entry points; write its guard by hand")
+    sizes = {case.name: case.gpu.get(size) for case in task.cases}
+    measured = [
+        (length, latency.outcome is Outcome.FASTER)
+        for latency in timed.latency
+        if (length := sizes.get(latency.case)) is not None
+    ]
+    if not measured:
+        raise Complaint(
+            f"--guard {size}: {task.id} has the sizes {', '.join(task.cases[0].gpu) or 'of no name'}"
+        )
     timed_on = timed_target(timed.provenance)
-    arguments = asyncio.run(_arguments(task, timed_on))
-    cases = {case: arguments[case] for case in faster if case in arguments}
-    return guarded(homes, kernel.source, task.entry_points[0].name, cases, timed_on.name)
+    shapes = asyncio.run(_shapes(task, timed_on))
+    tensor, index, dimensions = find_dimension([(shapes[case], sizes[case]) for case in shapes])
+    condition = faster_condition(f"{tensor}.shape[{index}]", measured)
+    if not tensor:
+        raise Complaint(
+            f"{size} is not exactly one dimension of a tensor of {task.id}; write the guard by hand"
+        )
+    if not condition:
+        raise Complaint(f"{kernel.attempt} is faster at no {size}, so there is nothing to guard")
+    return Guard(tensor, f"{tensor}.ndim == {dimensions} and ({condition})", timed_on.name)
 
 
-async def _arguments(task: Task, timed_on: Target) -> dict[str, Arguments]:
-    """Return the tensors of each case at `gpu` sizes."""
+async def _shapes(task: Task, timed_on: Target) -> dict[str, Shapes]:
+    """Return the shape of each tensor at `gpu` sizes, by case."""
     async with DevicePool(("cpu",)) as pool:
         specs = await specify_cases(pool, resolve_task(task, timed_on.name, on_gpu=False), timed_on.name)
     return {
         spec.case: {
-            argument.name: (argument.shape, argument.dtype)
-            for argument in spec.arguments
-            if argument.shape is not None
+            argument.name: argument.shape for argument in spec.arguments if argument.shape is not None
         }
         for spec in CASE_SPECS.decode(specs)
     }

@@ -12,6 +12,7 @@ from engine.tuning.best_by_case import CaseBest
 from harness import Evaluation, Latency
 from harness.wire.results.serving_facts import serving_facts
 from sessions.applying.before_after import Comparison
+from sessions.applying.guarding import Guard
 from sessions.kept_kernels import KeptKernel
 from sessions.state.speed import attempt_speed, baseline_names, missing_speed
 from sessions.store.attempt_commits import code_call
@@ -33,8 +34,8 @@ from .markdown_text import facts_list, tables_markdown
 SIGN_OFF = "The person who submits it checks it and signs it off: `git commit --amend -s`."
 
 GUARDED = (
-    "The kernel runs only on the architecture of these times, and only for the shapes and dtypes of cases that are faster. Every "
-    "other call goes to the original, which stays."
+    "The kernel runs only on {0.target} and where `{0.condition}`: measured ranges in which it is faster. Every other call goes to "
+    "the original, which stays."
 )
 
 
@@ -110,7 +111,7 @@ def pull_request(
     test: str,
     comparisons: Sequence[Comparison] = (),
     tuned: TunedChange | None = None,
-    guarded: bool = False,
+    guard: Guard | None = None,
     targets: Sequence[str] = (),
     template: str = "",
 ) -> str:
@@ -131,7 +132,7 @@ def pull_request(
         f"Replaces `{task.entry_points[0].name}` in {', '.join(f'`{path}`' for path in paths)}. {tests}"
         if tuned is None
         else f"Writes the rows M={', '.join(map(str, tuned.sizes))} of `{paths[0]}`; {_other_rows(tuned)}. {tests}",
-        *([GUARDED] if guarded else []),
+        *([GUARDED.format(guard)] if guard else []),
         *(
             [
                 f"Also compiled for {', '.join(targets)} and judged there in Triton's interpreter, but never run there."

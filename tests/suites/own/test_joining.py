@@ -8,7 +8,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from sessions.applying.guarding import guarded
+from sessions.applying.guarding import Guard, guarded
 from sessions.applying.placing import Home, merge_files
 from sessions.applying.worktree import Repository
 from sessions.errors import NotApplicable
@@ -135,8 +135,8 @@ def test_guard_is_in_the_launching_file_and_the_original_kernel_stays(root: Path
     text, package = joined(root)
     files = homes(root, package)
     faster = text.replace("x, y), mask", "x, y) + 0.0, mask").replace("warps()", "8")
-    cases = {"plain": {"x": ((1000,), "float32"), "y": ((1000,), "float32")}}
-    (changed,) = merge_files(files, guarded(files, faster, "scale_", cases, "gfx942"), ["scale_"]).items()
+    guard = Guard("x", "x.shape[0] == 1000", "gfx942")
+    (changed,) = merge_files(files, guarded(files, faster, "scale_", guard), ["scale_"]).items()
     assert changed[0] == WRAPPER
     module = ast.parse(changed[1])
     functions = {node.name: ast.unparse(node) for node in module.body if isinstance(node, ast.FunctionDef)}

@@ -11,6 +11,7 @@ import click
 
 from harness import Verdict
 from sessions.applying.before_after import Comparison, compare_end_to_end
+from sessions.applying.guarding import guarded
 from sessions.applying.worktree import Repository
 from sessions.files import write_whole
 from sessions.home import home_from
@@ -18,7 +19,7 @@ from sessions.kept_kernels import KeptKernel
 from sessions.names import short_task, split_attempt, split_instance
 from sessions.state.state import Confirmation
 from suites import baseline_source, load_task
-from tui.actions.holding import check_holds, guarded_kernel
+from tui.actions.holding import check_holds, measured_guard
 from tui.actions.tuned_config import tuned_change
 from tui.commands.opening import complete_words, open_kernel
 from tui.diagnostics import Complaint, ExitCode, say
@@ -55,8 +56,10 @@ from tui.print.pull_request import commit_message, comparison_words, pull_reques
 )
 @click.option(
     "--guard",
-    is_flag=True,
-    help="Call the kernel only on the architecture and at the shapes where it was measured as faster, else the original.",
+    metavar="SIZE",
+    default="",
+    help="Call the kernel only on the architecture of its times and in the ranges of this size in which it was faster, else the "
+    "original.",
 )
 @click.option(
     "--must-hold",
@@ -84,7 +87,7 @@ def apply_command(  # an option each
     file: str,
     config: str,
     test: str,
-    guard: bool,
+    guard: str,
     must_hold: str,
     e2e: str,
     gate: str,
@@ -105,6 +108,7 @@ def apply_command(  # an option each
     if config and (guard or must_hold or file):
         raise Complaint("--config leaves the kernel as it is; leave --file, --guard and --must-hold out")
     targets = tuple(filter(None, must_hold.split(",")))
+    choice = measured_guard(kernel, task, guard) if guard else None
     if config:
         tuned = tuned_change(kernel, task, config, repo)
         files, name = (
@@ -114,7 +118,7 @@ def apply_command(  # an option each
     else:
         tuned = None
         homes, name = repo.find_files(task, baseline_source(task), file), _name(kernel)
-        source = guarded_kernel(kernel, task, homes) if guard else kernel.source
+        source = guarded(homes, kernel.source, task.entry_points[0].name, choice) if choice else kernel.source
         files = repo.merged(homes, source, task)
         check_holds(kernel, task, targets)
     place, branch = home.root / "applied" / name, f"wavedeck/{name}"
@@ -142,7 +146,7 @@ def apply_command(  # an option each
         test=test,
         comparisons=comparisons,
         tuned=tuned,
-        guarded=guard,
+        guard=choice,
         targets=targets,
         template=repo.pull_request_template,
     )

@@ -327,18 +327,31 @@ def test_merged_file_keeps_its_line_ends_and_gets_imports_of_the_future_first() 
 
 
 @pytest.mark.soak
-def test_guard_has_the_shapes_of_faster_cases_and_must_hold_judges_elsewhere(
+def test_guard_has_the_faster_sizes_and_must_hold_judges_elsewhere(
     home: Home, shell: Shell, repository: Path
 ) -> None:
-    done = apply(shell, repository, "--guard", "--must-hold", "gfx950,sm_90")
+    done = apply(shell, repository, "--guard", "n", "--must-hold", "gfx950,sm_90")
     assert done.code == ExitCode.DONE, done.err
     text = git(repository, "show", f"{BRANCH}:{PATH}")
     assert "def vector_add_tuned(" in text
     assert "def vector_add_original(" in text
-    assert '"torch.float32"),),  # fp32' in text
+    condition = "x.ndim == 1 and (67108864 <= x.shape[0] <= 100663319)"
+    assert f'    if {condition} and x.is_cuda and _vector_add_target(x.device) == "gfx942":\n' in text
     page = (home.root / "applied/vector_add-1-1-aaaa/PR.md").read_text()
     assert (
         "Also compiled for gfx950, sm_90 and judged there in Triton's interpreter, but never run there."
         in page
     )
-    assert "Every other call goes to the original" in page
+    assert f"where `{condition}`: measured ranges in which it is faster. Every other call goes" in page
+
+
+def test_guard_without_times_or_with_an_unknown_size_is_refused(
+    home: Home, shell: Shell, repository: Path
+) -> None:
+    unknown = apply(shell, repository, "--guard", "M")
+    assert "--guard M: mine/vector_add has the sizes n" in one_line(unknown)
+    stored.solved(home, {TASK: WINNER}, stored.SECOND)
+    untimed = apply(shell, repository, "--guard", "n")
+    assert untimed.code == ExitCode.USAGE
+    assert "mine/vector_add#1/1 has none (no GPU judged it); judge it on a GPU" in one_line(untimed)
+    assert_untouched(repository, home)
