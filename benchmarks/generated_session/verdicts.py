@@ -23,7 +23,7 @@ from harness import (
     Traffic,
     Verdict,
 )
-from harness.wire.results.latency import Bound, Efficiency, LaunchTime, Timed, Window
+from harness.wire.results.latency import Bound, Efficiency, Timed, Window
 from harness.wire.results.provenance import Provenance
 
 AGAINST = "triton"
@@ -162,7 +162,7 @@ def correct(
     name = task.rpartition("/")[2]
     rows = () if speedup is None else shapes
     latency = tuple(
-        _latency(name, shape, device, speedup or 1.0, half_width, throttled=throttled) for shape in rows
+        _latency(shape, device, speedup or 1.0, half_width, throttled=throttled) for shape in rows
     )
     ratios = [row.speedup for row in latency if row.speedup is not None]
     return Evaluation(
@@ -258,9 +258,7 @@ def stages(passed: int, *, failed: bool = False, detail: str = "", untimed: str 
     return tuple(rows)
 
 
-def _latency(
-    name: str, shape: Shape, device: str, speedup: float, half_width: float, *, throttled: bool
-) -> Latency:
+def _latency(shape: Shape, device: str, speedup: float, half_width: float, *, throttled: bool) -> Latency:
     baseline_ms = shape.baseline_ms * (1.13 if throttled else 1.0)
     ratio = speedup * shape.gain
     candidate_ms = baseline_ms / ratio
@@ -297,7 +295,6 @@ def _latency(
             memory_c=58.0, power_w=750.0 if throttled else 640.0,
             throttled={"power cap": 0.42} if throttled else {}, other_processes=0,
         ),
-        launches=(LaunchTime(f"{name}_rows", candidate_ms),),
     )  # fmt: skip
 
 

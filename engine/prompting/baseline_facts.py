@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
 from harness import Evaluation
 from harness.hardware.product import Product
 from harness.wire.results.provenance import Provenance, same_provenance
 
-from .figures import launch_words, roof_words
+from .figures import roof_words
 from .markdown import number
 
 
@@ -27,9 +27,6 @@ class BaselineFacts:
     """Time by case, with its share of the practical roof; empty if it was not timed."""
     roofs: str = ""
     """The device's practical roofs in one sentence; empty if unknown."""
-    launches: Sequence[str] = ()
-    """Time by launch, one line per case with several launches."""
-
     provenance: Provenance | None = None
     """Hardware and software of the times."""
 
@@ -42,7 +39,7 @@ class BaselineFacts:
         is_same_product = product is None or not measured_on or measured_on == product.name
         if is_same_product and (best is None or same_provenance(self.provenance, best.provenance)):
             return self
-        return replace(self, times={}, roofs="", launches=())
+        return replace(self, times={}, roofs="")
 
     @property
     def timed(self) -> bool:
@@ -65,9 +62,6 @@ def baseline_facts(
         },
         roofs="" if evaluation is None else practical_roofs(evaluation),
         provenance=None if evaluation is None else evaluation.provenance,
-        launches=[
-            f"{latency.case}: {launch_words(latency.launches)}" for latency in latencies if latency.launches
-        ],
     )
 
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from harness import Evaluation, Latency, Traffic
 from harness.wire.results.evaluation import SampledTraffic
-from harness.wire.results.latency import Bound, LaunchTime, Outcome
+from harness.wire.results.latency import Bound, Outcome
 from harness.wire.results.roofs import is_launch_bound, is_shorter_than_launch
 from sessions.state.ranking import (
     ESTIMATE_TIE,
@@ -19,7 +19,6 @@ from sessions.state.ranking import (
     estimated_slowdown,
     improvable,
     long_estimates,
-    own_kernels,
 )
 from sessions.state.speed import are_comparable, speed_of
 
@@ -144,43 +143,6 @@ def rounded(value: float) -> float:
     return float(f"{value:.4g}")
 
 
-def launch_lines(evaluation: Evaluation) -> list[str]:
-    """Returns the time by launch of each case where a side makes several launches, with the baseline's beside it.
-
-    Only launches of a tape can be timed one by one; one line names the cases without a tape.
-    """
-    lines, without_tape = [], []
-    for latency in evaluation.latency:
-        if latency.device != evaluation.device:
-            continue
-        kernels = {kernel.kernel for kernel in own_kernels(evaluation) if latency.case in kernel.cases}
-        if latency.confirmed != "tape":
-            without_tape += [latency.case] if len(kernels) > 1 else []
-            continue
-        if not (latency.launches or latency.baseline_launches):
-            continue
-        sides = {
-            "this kernel": launch_words(latency.launches),
-            "baseline": launch_words(latency.baseline_launches),
-        }
-        lines.append(
-            f"{latency.case}: {'; '.join(f'{side} {words}' for side, words in sides.items() if words)}"
-        )
-    if without_tape:
-        lines.append(f"{', '.join(without_tape)}: the launches of this kernel could not be timed one by one")
-    return lines
-
-
-def launch_words(launches: Sequence[LaunchTime]) -> str:
-    """Returns the launches of one call with their times: `partial 3.2 us, combine 1.1 us`."""
-    return ", ".join(f"{launch.kernel} {_three_digits(launch.ms * 1e3)} us" for launch in launches)
-
-
-def _three_digits(value: float) -> str:
-    """A value with at least three digits and no exponent: `4290`, `18.9`, `1.5`."""
-    return f"{value:.0f}" if value >= 100 else f"{value:.3g}"
-
-
 def device_words(evaluation: Evaluation) -> str:
     """Returns the device's state during timing: `at 1980 MHz (square 1800) and 412 W`; empty if unknown.
 
@@ -300,8 +262,6 @@ class Measurements:
     """Timed cases without a ratio, with both times."""
     device_state: str
     """Clock and power during timing; empty if unknown."""
-    launches: Sequence[str]
-    """Time by launch, one line per case with several launches."""
     estimated: Sequence[EstimatedRow]
     """Empty if the candidate was timed."""
     launch_bound: Sequence[str]
@@ -328,7 +288,6 @@ def measurements(evaluation: Evaluation) -> Measurements:
         timed=timed,
         too_short=too_short,
         device_state=device_words(evaluation),
-        launches=launch_lines(evaluation),
         estimated=() if timed or too_short else estimated_rows(evaluation),
         is_at_bound=not (timed or too_short) and is_at_bound(evaluation),
         improvable=() if timed or too_short else improvable(evaluation),

@@ -26,8 +26,6 @@ MOSTLY = 2
 """Loads are narrow if their instructions load more than this multiple of what the wide ones load."""
 MUCH_IDLE = 0.25
 """Smallest idle share of a device's places, and of its units, that is reported."""
-MUCH_TIME = 0.2
-"""Smallest share of a call that a launch takes if its loads or its grid are reported."""
 MUCH_COST = 0.1
 """Smallest share of all cases' least time that a case takes if its grid is reported."""
 DEFAULTS = ("num_ctas: 1", "maxnreg: None", "pre_hook: None", "ir_override: None")
@@ -90,15 +88,13 @@ def spills(evaluation: Evaluation) -> Iterator[str]:
 def narrow_loads(evaluation: Evaluation) -> list[str]:
     """Returns one sentence per kernel and width about the long cases in which it loads narrowly.
 
-    Helpers that take little of the call do not count. Of an autotuned kernel the chosen config counts; if no choice is
-    known, every config must load narrowly.
+    Of an autotuned kernel the chosen config counts; if no choice is known, every config must load narrowly.
     """
     long = {estimate.case for estimate in long_estimates(evaluation)}
     widths: dict[tuple[str, str], list[str]] = {}
     for kernel in own_kernels(evaluation):
         for case in chosen_cases(evaluation, kernel):
-            is_long = case in long or not long
-            if is_long and share_of_call(evaluation, kernel.kernel, case) >= MUCH_TIME:
+            if case in long or not long:
                 widths.setdefault((kernel.kernel, case), []).append(narrow_width(kernel))
     cases: dict[tuple[str, str], list[str]] = {}
     for (name, case), of_configs in widths.items():
@@ -127,8 +123,7 @@ def narrow_width(kernel: KernelResources) -> str:
 def idle_units(evaluation: Evaluation) -> list[str]:
     """Returns a sentence about the grid that leaves most of the device without work, if that costs much.
 
-    Small grids count only in cases that take longer than their launch and make up much of the time. The launch must make
-    up much of its call.
+    Small grids count only in cases that take longer than their launch and make up much of the time.
     """
     costs = {estimate.case: estimate.low_us for estimate in long_estimates(evaluation)}
     total = sum(costs.values())
@@ -139,7 +134,6 @@ def idle_units(evaluation: Evaluation) -> list[str]:
         if is_chosen(evaluation, kernel, fit.case) is not False
         and min(fit.idle, fit.idle_units / fit.compute_units if fit.rounds == 1 else 1.0) >= MUCH_IDLE
         and costs.get(fit.case, 0.0) >= max(LAUNCH_BOUND_US, MUCH_COST * total)
-        and share_of_fit(evaluation, kernel, fit) >= MUCH_TIME
     ]
     if not wasteful:
         return []
@@ -160,30 +154,6 @@ def idle_words(kernel: KernelResources, fit: GridFit) -> str:
         f"In {fit.case} the grid of {name} fills the device {fit.rounds} times, the last time "
         f"{1 - fit.tail_idle:.0%}: {fit.idle:.0%} of all places have no work."
     )
-
-
-def share_of_call(evaluation: Evaluation, kernel: str, case: str) -> float:
-    """Returns the share of a call that a kernel's launches take; 1 if it is not known."""
-    latency = next((row for row in evaluation.latency if row.case == case), None)
-    total = sum(launch.ms for launch in latency.launches) if latency is not None else 0.0
-    if latency is None or not total:
-        return 1.0
-    return sum(launch.ms for launch in latency.launches if launch.kernel == kernel) / total
-
-
-def share_of_fit(evaluation: Evaluation, kernel: KernelResources, fit: GridFit) -> float:
-    """Returns the share of a call that the launch with this grid takes.
-
-    If it is not known which launch has the grid, all launches of the kernel count.
-    """
-    fits = [grid for grid in kernel.fits if grid.case == fit.case]
-    latency = next((row for row in evaluation.latency if row.case == fit.case), None)
-    launches = latency.launches if latency is not None else ()
-    own = [launch.ms for launch in launches if launch.kernel == kernel.kernel]
-    total = sum(launch.ms for launch in launches)
-    if total and len(own) == len(fits):
-        return own[fits.index(fit)] / total
-    return share_of_call(evaluation, kernel.kernel, fit.case)
 
 
 def chosen_configs(evaluation: Evaluation) -> list[str]:

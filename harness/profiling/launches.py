@@ -8,15 +8,33 @@ import msgspec
 
 from harness.wire.errors import HarnessError
 from harness.wire.messages.profiled import MARK
-from harness.wire.results.kernel_profile import KernelProfile
+from harness.wire.results.kernel_profile import KernelProfile, ProfiledLaunch
 
 _SHARES = ("l2_hit", "occupancy", "memory", "matrix", "vector", "conflicts")
 _SUMS = ("us", "read_bytes", "written_bytes")
-MOST_KERNELS, _MOST_NAME = 500, 200
+MOST_KERNELS, MOST_LAUNCHES, _MOST_NAME = 500, 500, 200
 
 
 class ProfileFailed(HarnessError):
     """There is no profile; the message says why and what to do, in one line."""
+
+
+def own_launches(launches: Sequence[KernelProfile]) -> list[KernelProfile]:
+    """Return the launches of the call, without marks. Foreign code may choose a name, and prompts and journals have it."""
+    return [
+        msgspec.structs.replace(
+            launch, name="".join(sign if sign.isprintable() else "?" for sign in launch.name[:_MOST_NAME])
+        )
+        for launch in launches
+        if MARK not in launch.name
+    ]
+
+
+def list_launches(launches: Sequence[KernelProfile]) -> tuple[ProfiledLaunch, ...]:
+    """Return the first `MOST_LAUNCHES` with their times; none if a time is of several launches together."""
+    if any(launch.launches > 1 for launch in launches):
+        return ()
+    return tuple(ProfiledLaunch(launch.name, launch.us) for launch in launches[:MOST_LAUNCHES])
 
 
 def merge_launches(launches: Sequence[KernelProfile]) -> tuple[KernelProfile, ...]:
@@ -26,10 +44,7 @@ def merge_launches(launches: Sequence[KernelProfile]) -> tuple[KernelProfile, ..
     """
     groups: dict[str, list[KernelProfile]] = {}
     for launch in launches:
-        if MARK not in launch.name:
-            # Foreign code may choose a name, and prompts and journals have it.
-            name = "".join(sign if sign.isprintable() else "?" for sign in launch.name[:_MOST_NAME])
-            groups.setdefault(name, []).append(msgspec.structs.replace(launch, name=name))
+        groups.setdefault(launch.name, []).append(launch)
     if len(groups) > MOST_KERNELS:
         raise ProfileFailed(
             f"the call launched {len(groups)} different kernels; a profile has at most {MOST_KERNELS}"

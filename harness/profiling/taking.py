@@ -38,12 +38,12 @@ from harness.wire.messages.profiled import (
     ProfileRequest,
 )
 from harness.wire.results.evaluation import StageEntered
-from harness.wire.results.kernel_profile import KernelProfile, Profile, Roofline
+from harness.wire.results.kernel_profile import KernelProfile, Profile, ProfiledLaunch, Roofline
 from suites.costs import task_cost
 from suites.dtypes import on_target
 from suites.task import Case, Task
 
-from .launches import ProfileFailed, merge_launches
+from .launches import ProfileFailed, list_launches, merge_launches, own_launches
 from .tools import NCU, PROTON, Tool, explain_failure, find_tool, refusal
 
 LIMIT_S = 240.0
@@ -108,9 +108,10 @@ def roofline(task: Task, case: Case, product: Product) -> Roofline:
 
 
 class _Taken(NamedTuple):
-    """The kernels that a tool counted, the open layers of the sandbox, and the tool's files."""
+    """Counts by kernel, times by launch, the open layers of the sandbox, and the tool's files."""
 
     kernels: tuple[KernelProfile, ...]
+    launches: tuple[ProfiledLaunch, ...]
     opened: tuple[str, ...]
     files: list[Path]
 
@@ -173,6 +174,7 @@ class _Run:
             device=self._device.name,
             product=product.name if product is not None else self._device.description,
             kernels=tuple(_with_memory_share(kernel, product) for kernel in profile.kernels),
+            launches=profile.launches,
             roofline=roofline(task, case, product) if product is not None else None,
             notes=notes,
             opened=profile.opened,
@@ -208,12 +210,13 @@ class _Run:
             files += [file for file, data in written.items() if data]
             ended = answer
         try:
-            kernels = merge_launches(await asyncio.to_thread(tool.read, files))
+            launches = own_launches(await asyncio.to_thread(tool.read, files))
+            kernels = merge_launches(launches)
         except ProfileFailed as error:
             raise ProfileFailed(refusal(tool, f"{printed}\nerror: {error}")) from error
         if not kernels:
             raise ProfileFailed(refusal(tool, f"{printed}\nerror: the call launched no kernel"))
-        return _Taken(kernels, ended.opened, files)
+        return _Taken(kernels, list_launches(launches), ended.opened, files)
 
     def _scratch(self, name: str) -> Path:
         scratch = self._folder / name

@@ -26,7 +26,7 @@ class Effort(msgspec.Struct, frozen=True):
     sustained: bool = False
     """Time plain calls without pause too, about two seconds per case and side."""
     rough: bool = False
-    """The result is an estimate: no interval, no confirmation from outside the guest, no times by launch."""
+    """The result is an estimate: no interval, no confirmation from outside the guest."""
 
 
 WHOLE = Effort()

@@ -73,7 +73,7 @@ def loop_title(loop: CodeCounts) -> str:
 def code_difference(before: Evaluation, after: Evaluation) -> str:
     """
     Return how the compiled code of two attempts differs on the first target, by kernel and loop; empty if it does not.
-    The code that takes the most time comes first.
+    The code of the longest case comes first.
 
     Small changes of registers, waits and numbers of instructions are left out. Only cases that take longer than their launch
     count. An autotuned kernel counts with its chosen config, and not in cases for which that was not compiled. Empty too if
@@ -85,6 +85,7 @@ def code_difference(before: Evaluation, after: Evaluation) -> str:
     earlier, own = _own_code(before), _own_code(after)
     sentences: dict[str, list[str]] = {}
     costs: dict[str, float] = {}
+    times_ms = {latency.case: latency.candidate_ms for latency in after.latency}
     for (kernel, case), row in own.items():
         old = earlier.get((kernel, case)) or _only(earlier, own, case)
         if old is None or (long and case not in long):
@@ -93,20 +94,11 @@ def code_difference(before: Evaluation, after: Evaluation) -> str:
             renamed = f" (`{old.kernel}` before)" if old.kernel != kernel else ""
             words = f"`{kernel}`{renamed}: {'; '.join(changes)}"
             sentences.setdefault(words, []).append(case)
-            costs[words] = max(costs.get(words, 0.0), _cost_ms(after, kernel, case))
+            costs[words] = max(costs.get(words, 0.0), times_ms.get(case, 0.0))
     longest_first = sorted(sentences.items(), key=lambda item: -costs[item[0]])
     named = [f"in {', '.join(cases)} {words}." for words, cases in longest_first]
     more = f" (And {len(named) - SHOWN} more.)" if len(named) > SHOWN else ""
     return " ".join(f"{words[0].upper()}{words[1:]}" for words in named[:SHOWN]) + more
-
-
-def _cost_ms(evaluation: Evaluation, kernel: str, case: str) -> float:
-    """The time of a kernel in a case: of its launches, or of the whole call if these are unknown; 0 without a time."""
-    latency = next((latency for latency in evaluation.latency if latency.case == case), None)
-    if latency is None:
-        return 0.0
-    own = [launch.ms for launch in latency.launches if launch.kernel == kernel]
-    return sum(own) if latency.launches else latency.candidate_ms
 
 
 def _own_code(evaluation: Evaluation) -> dict[tuple[str, str], KernelResources]:

@@ -172,8 +172,6 @@ def tape_facts(measured: Measured, compiled: Collection[str]) -> tuple[Fact, ...
     """Whether each case's kernels alone, compiled from the source, gave right outputs on inputs of the judge's."""
     facts = []
     for tape in measured.tapes:
-        if tape.side != CANDIDATE:
-            continue
         if tape.why_not:
             facts.append(Fact(f"{tape.case}: launch tape", f"none: {tape.why_not}", Basis.EVIDENCE))
             continue
@@ -250,7 +248,6 @@ def _conclude_case(
     confirmed = (
         "tape" if all(process.taped for process in fast) else confirm_time(candidate.median_ms, wall_ms)
     )
-    by_launch = {tape.side: tape.by_launch for tape in reversed(measured.tapes) if tape.case == case.name}
     latency = Latency(
         device=device.name,
         case=case.name,
@@ -274,8 +271,6 @@ def _conclude_case(
         else case_efficiency(measure.task, case, product, candidate.median_ms, measured.floor),
         window=window if window.source else None,
         configs=fast[0].configs,
-        launches=by_launch.get(CANDIDATE, ()),
-        baseline_launches=by_launch.get(BASELINE, ()),
         without_floor=without_floor,
     )
     notes = latency_notes(latency, (*slow, *fast), window, product)

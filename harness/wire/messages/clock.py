@@ -11,7 +11,7 @@ from harness.wire.channels.encoding import text_to_path
 from harness.wire.effort import WHOLE, Effort
 from harness.wire.limits import TimeLimits
 from harness.wire.results.evaluation import ErrorReport
-from harness.wire.results.latency import LaunchTime, Method
+from harness.wire.results.latency import Method
 from harness.wire.results.served_calls import ServedCall
 from suites.task import Task
 
@@ -149,13 +149,10 @@ def method_of(times: Iterable[ProcessTimes]) -> Method:
 
 
 class Taped(msgspec.Struct, frozen=True):
-    """Result of a case's launch tape."""
+    """Result of the candidate's launch tape of a case."""
 
     case: str
-    side: str = CANDIDATE
     launches: int = 0
-    by_launch: tuple[LaunchTime, ...] = ()
-    """Times of the steps, in order; empty for a tape of one step or of very many."""
     code: tuple[str, ...] = ()
     why_not: str = ""
     """Why there is no tape; empty if the tape was played, with right outputs."""

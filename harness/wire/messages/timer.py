@@ -111,8 +111,6 @@ class Capture(msgspec.Struct, frozen=True, tag="capture"):
     """A clock of the ladder other than events."""
     nodes: int = MOST_LAUNCHES
     """Calls in one graph at most."""
-    steps: int = 0
-    """Only so many first steps of the tape in each call; 0: whole calls."""
 
 
 class Batch(msgspec.Struct, frozen=True, tag="batch"):

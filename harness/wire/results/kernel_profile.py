@@ -34,6 +34,13 @@ class KernelProfile(msgspec.Struct, frozen=True, kw_only=True):
     registers: int | None = None
 
 
+class ProfiledLaunch(msgspec.Struct, frozen=True):
+    """One launch of a call."""
+
+    kernel: str
+    us: float | None
+
+
 class Roofline(msgspec.Struct, frozen=True, kw_only=True):
     """The work of the task's cost model in the profiled case, at the vendor's peaks of the device."""
 
@@ -64,6 +71,8 @@ class Profile(msgspec.Struct, frozen=True, kw_only=True):
     product: str
     kernels: tuple[KernelProfile, ...]
     """In the order of their first launch."""
+    launches: tuple[ProfiledLaunch, ...] = ()
+    """The first launches of the call in their order; empty if the tool gives times by kernel alone."""
     roofline: Roofline | None = None
     """`None` if the product is not in the tables."""
     notes: tuple[str, ...] = ()

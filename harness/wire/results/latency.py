@@ -71,14 +71,6 @@ class Timed(msgspec.Struct, frozen=True):
     """Relative standard error of the least known median of a process."""
 
 
-class LaunchTime(msgspec.Struct, frozen=True):
-    """One launch of a call."""
-
-    kernel: str
-    """The kernel's name; `fill` for a buffer that torch fills."""
-    ms: float
-
-
 class RoughTime(msgspec.Struct, frozen=True):
     """An estimate of one case from few samples, for a sweep's rungs. It is shown as an estimate everywhere."""
 
@@ -180,9 +172,6 @@ class Latency(msgspec.Struct, frozen=True):
     window: Window | None = None
     configs: dict[str, str] = {}
     """The config that an autotuned kernel chose under the lease and was timed with, by kernel."""
-    launches: tuple[LaunchTime, ...] = ()
-    """The candidate's time by launch, if a call makes several."""
-    baseline_launches: tuple[LaunchTime, ...] = ()
     bound: Bound = Bound.NONE
     """`at least` if the candidate is too short to be timed exactly, `at most` if the baseline is."""
     without_floor: float | None = None

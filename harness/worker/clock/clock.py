@@ -18,6 +18,7 @@ from itertools import chain
 import msgspec
 import torch
 
+from harness.wire.calls.launch_tape import TapedLaunch
 from harness.wire.ladder import EVENTS, NO_GRAPH_OF_A_SOURCE, UNTRUSTED, WORDS, Rung, list_rungs
 from harness.wire.messages.clock import (
     BASELINE,
@@ -364,7 +365,7 @@ class Clock:
                 break
 
     def _check(self, case: Case, processes: Sequence[TimedProcess]) -> None:
-        """Check the candidate's inputs and outputs once a case; read the watch, sustained times, and times by launch."""
+        """Check the candidate's inputs and outputs once a case; read the watch and sustained times."""
         short = self._is_short_case(processes)
         if not short:  # a short case gets no ratio, so changed inputs do not matter
             for process in processes:
@@ -388,13 +389,12 @@ class Clock:
         candidates = [process for process in processes if process.link.side == CANDIDATE]
         self._check_outputs(case, self._random.choice(candidates))
         self._end_phase("check of outputs")
-        for process in pair:
-            call = self._calls[process.link.side][case.name]
-            if process.taped:
-                self._tapes.append(self._players.time_launches(case, process, call))
-            elif process.link.side == CANDIDATE:
-                self._tapes.append(Taped(case.name, why_not=call.why_not or "another case has no tape"))
-        self._end_phase("times by launch")
+        call = self._calls[CANDIDATE][case.name]
+        if candidates[0].taped and call.tape is not None:
+            launches = sum(isinstance(step, TapedLaunch) for step in call.tape.steps)
+            self._tapes.append(Taped(case.name, launches=launches, code=call.code))
+        else:
+            self._tapes.append(Taped(case.name, why_not=call.why_not or "another case has no tape"))
 
     def _check_inputs(self, case: Case, process: TimedProcess) -> None:
         """Refuse the candidate if it changed a random copy of its inputs; not for tasks that work in place."""

@@ -5,27 +5,18 @@ Each tape has a seat of its own: kernels loaded anew, and memory at another plac
 
 from __future__ import annotations
 
-import statistics
 from collections.abc import Mapping, Sequence
-from itertools import pairwise
 
-from harness.wire.calls.launch_tape import Tape, TapedLaunch
 from harness.wire.effort import PLAYERS
-from harness.wire.messages.clock import CANDIDATE, SIDES, Measure, Taped, TapedCall
-from harness.wire.messages.timer import LEAST_IN_BLOCK, Clear, Done, Play, Prepared
-from harness.wire.results.latency import LaunchTime, Method
+from harness.wire.messages.clock import SIDES, Measure, TapedCall
+from harness.wire.messages.timer import Clear, Done, Play, Prepared
 from harness.worker.oracle.worker_line import GuestBroken
 from suites.task import Case
 
 from .case_inputs import CaseInputs, LaidOut
 from .clock_line import Engine
-from .timed_process import STEP_S, TimedProcess
+from .timed_process import STEP_S
 from .timer_line import TimerLine
-
-MOST_STEPS = 8
-"""A tape of more steps is not timed by launch: each needs a graph of its own."""
-STEP_REPLAYS = 3
-FILL = "fill"
 
 
 class Players:
@@ -101,45 +92,6 @@ class Players:
         for link in self._links:
             link.receive(Done, wall_s=STEP_S)
         self._busy = False
-
-    def time_launches(self, case: Case, process: TimedProcess, call: TapedCall) -> Taped:
-        """The time of each launch of a call, in a seat that was sampled."""
-        assert call.tape is not None
-        side = process.link.side
-        return Taped(
-            case.name,
-            side=side,
-            launches=sum(isinstance(step, TapedLaunch) for step in call.tape.steps),
-            by_launch=() if self._measure.effort.rough else self._by_launch(case, process, call.tape),
-            code=call.code if side == CANDIDATE else (),
-        )
-
-    def _by_launch(self, case: Case, process: TimedProcess, tape: Tape) -> tuple[LaunchTime, ...]:
-        """The time of each step: what it adds to a graph of the steps before it, where it finds the caches as they left them.
-
-        Empty for a tape of one step, or of more than `MOST_STEPS`, and where no series of calls can be timed.
-        """
-        if not 1 < len(tape.steps) <= MOST_STEPS or process.rung.method is Method.EVENTS:
-            return ()
-        launches = process.launches
-        if not launches:
-            call_ms = statistics.median(process.block(LEAST_IN_BLOCK).samples_ms)
-            own_bytes, rotate_bytes = process.prepared.peak_bytes, self._measure.flush_bytes
-            launches = self._inputs.count_launches(case, call_ms, own_bytes, rotate_bytes)
-        ends_ms = [0.0]
-        for steps in range(1, len(tape.steps) + 1):
-            process.begin_capture(launches or 1, steps=steps)
-            if process.end_capture(launches or 1, cold=process.cold):
-                return ()
-            ends_ms.append(statistics.median(process.block(STEP_REPLAYS).samples_ms))
-            self._engine.alive()
-        return tuple(
-            LaunchTime(
-                tape.kernels[step.kernel].name if isinstance(step, TapedLaunch) else FILL,
-                max(end - start, 0.0),
-            )
-            for step, (start, end) in zip(tape.steps, pairwise(ends_ms), strict=True)
-        )
 
     def close(self) -> None:
         """Close the lines to the players, which wait for the next timing."""

@@ -99,10 +99,10 @@ class TimedProcess:
         each_ms = (self.trial.ended_s - self.trial.began_s) * 1e3 / len(self.trial.samples_ms)
         return max(LEAST_IN_BLOCK, min(MOST_IN_BLOCK, int(BLOCK_MS / max(each_ms, 1e-3))))
 
-    def begin_capture(self, launches: int, *, steps: int = 0) -> None:
+    def begin_capture(self, launches: int) -> None:
         """Ask the timer to capture a series; `end_capture` waits for it."""
         self.has_series, rung = True, self.rung
-        capture = Capture(launches=launches, method=rung.method, nodes=rung.nodes, steps=steps)
+        capture = Capture(launches=launches, method=rung.method, nodes=rung.nodes)
         self.link.send(capture, wall_s=STEP_S)
 
     def end_capture(self, launches: int, *, cold: bool) -> str:

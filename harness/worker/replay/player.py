@@ -62,8 +62,6 @@ class Player:
         self._modules: list[ctypes.c_void_p] = []
         self._functions = [self._loaded(kernel) for kernel in tape.kernels]
         self._blank: dict[int, torch.Tensor] | None = None
-        self.steps: int | None = None
-        """How many first steps `play` makes; `None`: all."""
 
     def ready(self) -> None:
         """Allocate poisoned buffers for the next play, outside its timing: no play sees an earlier play's results."""
@@ -80,15 +78,15 @@ class Player:
         return self._play(inputs, buffers)
 
     def play(self, inputs: torch.Tensor) -> Any:
-        """Play the first `steps` on new buffers, as a call in a graph: buffers are reused as in the source's calls."""
+        """Play the tape on new buffers, as a call in a graph: buffers are reused as in the source's calls."""
         sizes = enumerate(self._tape.storages)
         buffers = {number: torch.empty(size, dtype=torch.uint8, device=gpu.HERE) for number, size in sizes}
-        return self._play(inputs, buffers, self.steps)
+        return self._play(inputs, buffers)
 
-    def _play(self, inputs: torch.Tensor, buffers: dict[int, torch.Tensor], steps: int | None = None) -> Any:
+    def _play(self, inputs: torch.Tensor, buffers: dict[int, torch.Tensor]) -> Any:
         memories = {INPUTS: inputs, **buffers}
         stream = torch.cuda.current_stream().cuda_stream
-        for step in self._tape.steps[:steps]:
+        for step in self._tape.steps:
             if isinstance(step, Fill):
                 memories[step.storage].view(getattr(torch, step.dtype)).fill_(step.value)
             else:

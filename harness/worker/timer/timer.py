@@ -332,8 +332,6 @@ class Timer:
             for number, memory in enumerate(before.memory[:SETS]):
                 self._inputs.fill(memory, number, SETS)
         self._at = 0
-        if self._player is not None:
-            self._player.steps = request.steps or None
         try:
             player = self._player
             run = self._run if player is None else lambda at: player.play(self._copies.memory[at])

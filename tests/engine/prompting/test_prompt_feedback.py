@@ -26,7 +26,7 @@ from engine.prompting.standouts import standouts
 from harness import ErrorReport, Verdict, target
 from harness.hardware.product_tables import find_product
 from harness.wire.results.evaluation import Estimate, GridFit, SampledTraffic
-from harness.wire.results.latency import Bound, Efficiency, LaunchTime, Outcome, Window
+from harness.wire.results.latency import Bound, Efficiency, Outcome, Window
 from sessions.events import Message
 from suites import CATEGORIES, load_task, task_cost
 from tests.support.judge.assemblies import AMD, with_assembly
@@ -143,7 +143,7 @@ def test_a_case_without_an_estimate_is_not_called_worse() -> None:
     assert "Compose" not in prompt
 
 
-def test_timed_row_tells_roof_clock_and_time_by_launch() -> None:
+def test_timed_row_tells_roof_and_clock() -> None:
     judged = passing(speedup=1.25)
     (row,) = judged.evaluation.latency
     known = msgspec.structs.replace(
@@ -152,12 +152,10 @@ def test_timed_row_tells_roof_clock_and_time_by_launch() -> None:
             "H200 SXM", 1, 1, "float32", 1.0, 1.0, io_utilisation=0.5, mfu=None, io_measured=0.625
         ),
         window=Window(source="nvml", seconds=1.0, clock_mhz=1755, power_w=412.4),
-        launches=(LaunchTime("partial", 0.0032), LaunchTime("combine", 0.0011)),
     )
     prompt = text(optimize_prompt(SETTING, history=[changed(judged, latency=(known,))]))
     assert "| fp32 | 160 | 1.25x (1.240 to 1.260) | 62% of a copy |" in prompt
-    assert "Timed at 1755 MHz and 412 W. By launch:" in prompt
-    assert "- fp32: this kernel partial 3.2 us, combine 1.1 us" in prompt
+    assert "Timed at 1755 MHz and 412 W." in prompt
     bound = msgspec.structs.replace(row, bound=Bound.AT_LEAST)
     assert "| >=1.25x (too short for an exact ratio) |" in text(
         optimize_prompt(SETTING, history=[changed(judged, latency=(bound,))])
@@ -256,12 +254,6 @@ def test_standouts_name_a_grid_that_leaves_much_of_the_device_idle() -> None:
     judged = fitted(passing(), fit(case="tiny", workgroups=1, rounds=1, idle=0.99, idle_units=303))
     judged = changed(judged, estimate=(*judged.evaluation.estimate, tiny))
     assert not standouts(judged.evaluation), "the case takes 2 of 103 us"
-    (row,) = passing(speedup=1.1).evaluation.latency
-    helper = msgspec.structs.replace(
-        row, launches=(LaunchTime("main", 0.15), LaunchTime("softmax_kernel", 0.01))
-    )
-    few = changed(few, latency=(helper,))
-    assert not standouts(few.evaluation), "the launch takes 6 % of the call"
 
 
 def test_standouts_name_failed_configs_and_notes() -> None:

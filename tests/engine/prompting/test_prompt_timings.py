@@ -1,4 +1,4 @@
-"""Measured figures in prompts: limits, clocks, launches and autotuned binaries, as sessions on four H100 met them."""
+"""Measured figures in prompts: limits, clocks and autotuned binaries, as sessions on four H100 met them."""
 
 from __future__ import annotations
 
@@ -11,8 +11,7 @@ from engine.prompting.history_facts import optimizer_facts
 from engine.prompting.judged import JudgedCandidate
 from engine.prompting.standouts import standouts
 from harness import KernelResources, Latency
-from harness.wire.results.evaluation import GridFit
-from harness.wire.results.latency import Bound, Efficiency, LaunchTime, Timed, Window
+from harness.wire.results.latency import Bound, Efficiency, Timed, Window
 from harness.wire.results.roofs import roof_share
 from tests.support.judge.judged_candidates import passing
 
@@ -82,44 +81,6 @@ def test_clocks_are_those_of_the_samples_that_count() -> None:
     assert measurements(with_latency(*rows).evaluation).device_state == words
 
 
-def test_cases_whose_launches_were_not_timed_are_named_once() -> None:
-    baseline = (LaunchTime("quantize", 0.0329), LaunchTime("product", 4.291))
-    taped = timed(baseline_launches=baseline)
-    untaped = [
-        timed(case=case, confirmed="wall", baseline_launches=baseline) for case in ("square", "ragged")
-    ]
-    (kernel,) = passing().evaluation.resources["gfx942"]
-    pair = [
-        msgspec.structs.replace(kernel, kernel=name, case=case)
-        for case in ("square", "ragged")
-        for name in ("pad", "product")
-    ]
-    rows = (taped, *untaped, timed(case="thin", confirmed="wall", baseline_launches=baseline))
-    resources = {"gfx942": (*pair, msgspec.structs.replace(kernel, case="thin"))}
-    assert measurements(with_latency(*rows, resources=resources).evaluation).launches == [
-        "fp32: baseline quantize 32.9 us, product 4291 us",
-        "square, ragged: the launches of this kernel could not be timed one by one",
-    ]
-
-
-def test_grid_of_one_of_two_launches_counts_with_the_time_of_that_launch() -> None:
-    (kernel,) = passing().evaluation.resources["gfx942"]
-    whole, rest = (
-        GridFit(
-            case="fp32", grid=(groups, 1, 1), workgroups=groups, compute_units=132, per_unit=1, rounds=rounds,
-            tail_idle=idle, idle=idle, idle_units=72, dies=1, die_most=groups, die_least=groups,
-        )
-        for groups, rounds, idle in ((264, 2, 0.0), (60, 1, 0.545))
-    )  # fmt: skip
-    binary = msgspec.structs.replace(kernel, fits=(whole, rest))
-    for rest_ms, words in ((0.01, ""), (0.1, "In fp32 one launch of `softmax_kernel` has 60 workgroups")):
-        launches = (LaunchTime("softmax_kernel", 0.15), LaunchTime("softmax_kernel", rest_ms))
-        judged = with_latency(timed(launches=launches), resources={"gfx942": (binary,)})
-        sentences = " ".join(standouts(judged.evaluation))
-        assert words in sentences
-        assert ("workgroups" in sentences) is bool(words)
-
-
 def test_cases_without_an_exact_ratio_are_explained() -> None:
     rows = (timed(), timed(case="short", bound=Bound.AT_LEAST), timed(case="thin", speedup=None, ci=None))
     figures = measurements(with_latency(*rows).evaluation)
@@ -168,17 +129,6 @@ def test_a_wide_load_of_an_index_does_not_hide_narrow_loads_of_rows() -> None:
         sentences = " ".join(standouts(with_latency(timed(), resources={"gfx942": (binary,)}).evaluation))
         assert words in sentences
         assert ("loads" in sentences) is bool(words)
-
-
-def test_loads_of_a_helper_that_takes_little_of_the_call_are_no_standout() -> None:
-    (kernel,) = passing(width=16).evaluation.resources["gfx942"]
-    binaries = (kernel, msgspec.structs.replace(kernel, kernel="pad"))
-    for pad_ms, named in ((0.01, False), (0.15, True)):
-        launches = (LaunchTime("softmax_kernel", 0.16), LaunchTime("pad", pad_ms))
-        judged = with_latency(timed(launches=launches), resources={"gfx942": binaries})
-        words = " ".join(standouts(judged.evaluation))
-        assert "`softmax_kernel` loads at most 16 bits" in words
-        assert ("`pad` loads" in words) is named
 
 
 def test_a_kernel_that_copies_tiles_by_a_descriptor_does_not_load_narrowly() -> None:

@@ -12,7 +12,6 @@ import pytest
 import torch
 
 from harness.stages.verdicts import conclude
-from harness.wire.calls.launch_tape import TapedKernel, TapedLaunch
 from harness.wire.effort import ROUGH, SUSTAINED, WHOLE, Effort
 from harness.wire.messages.clock import BASELINE, CANDIDATE, SIDES, Floor
 from harness.wire.messages.guest import Loaded
@@ -28,7 +27,6 @@ from harness.wire.messages.timer import (
     Prepare,
     Prepared,
     Record,
-    Recorded,
     Renew,
     Sample,
     Sampled,
@@ -36,7 +34,6 @@ from harness.wire.messages.timer import (
 )
 from harness.wire.messages.timer import Done as DoneReport
 from harness.wire.results.evaluation import Verdict
-from harness.worker.clock import source_timers
 from harness.worker.kit.arena import storage_bytes
 from tests.support.timing.fake_timers import (
     Bench,
@@ -45,10 +42,8 @@ from tests.support.timing.fake_timers import (
     changed,
     no_descriptor_is_left,
     on,
-    played,
     sides_and_pairs,
     small,
-    tape_of,
 )
 
 __all__ = ["no_descriptor_is_left"]
@@ -261,39 +256,6 @@ def test_calls_in_a_graph_may_not_return_outputs_of_earlier_inputs() -> None:
 
     measured = bench(baseline=0.1, candidate=0.05, captures=True, behaviours={CANDIDATE: stale}).measure()
     assert conclude(measured.error) is Verdict.WRONG
-
-
-def test_several_launches_are_timed_one_by_one(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(source_timers, "code_digest", lambda binary: binary.decode())
-    steps = tuple(TapedLaunch(kernel=number, grid=(1, 1, 1), arguments=()) for number in range(2))
-    kernels = tuple(
-        TapedKernel(name=name, binary=name.encode(), shared_bytes=0, threads=32)
-        for name in ("first", "second")
-    )
-    taken = {BASELINE: 0, CANDIDATE: 0}
-
-    def record(seat: FakeSeat, request: Any) -> WorkerAnswer | None:
-        if not isinstance(request, Record):
-            return None
-        tape = msgspec.structs.replace(tape_of(seat.side), kernels=kernels, steps=steps)
-        return Recorded(tape=tape)
-
-    def player(seat: FakeSeat, request: Any) -> WorkerAnswer | None:
-        side = seat.side.removeprefix("played ")
-        if isinstance(request, Capture):
-            taken[side] = request.steps or 2
-        if isinstance(request, Sample) and request.replays:
-            return Sampled(samples_ms=({1: 0.02, 2: 0.05}[taken[side]],) * request.count)
-        return None
-
-    behaviours = dict.fromkeys(SIDES, record) | {played(side): player for side in SIDES}
-    on_bench = bench(baseline=0.1, candidate=0.05, captures=True, behaviours=behaviours)
-    measured = on_bench.measure()
-    by_side = {tape.side: tape.by_launch for tape in measured.tapes}
-    assert set(by_side) == {BASELINE, CANDIDATE}
-    for by_launch in by_side.values():
-        assert [launch.kernel for launch in by_launch] == ["first", "second"]
-        assert [launch.ms for launch in by_launch] == pytest.approx([0.02, 0.03])
 
 
 def test_sustained_time_of_each_side_follows_a_batch_of_the_same_calls() -> None:

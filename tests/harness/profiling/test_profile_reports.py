@@ -11,7 +11,7 @@ import pytest
 from harness.profiling.bottleneck import profile_words, roofline_words
 from harness.profiling.clock_comparison import by_length
 from harness.profiling.hatchet import read_hatchet
-from harness.profiling.launches import ProfileFailed, merge_launches
+from harness.profiling.launches import ProfileFailed, list_launches, merge_launches, own_launches
 from harness.profiling.ncu_report import METRICS, read_ncu
 from harness.profiling.rocpd import PASSES, read_durations, read_rocpd
 from harness.profiling.tools import NCU, PROTON, Tool, explain_failure, find_tool, refusal
@@ -43,7 +43,10 @@ def test_metric_that_a_gpu_lacks_is_unknown_and_not_zero() -> None:
 def test_launches_of_one_kernel_are_added_and_their_shares_weighted_by_time() -> None:
     long = KernelProfile(name="k", us=30.0, read_bytes=100.0, memory=0.8, stalls={"a": 0.4})
     short = KernelProfile(name="k", us=10.0, read_bytes=20.0, memory=0.4, matrix=0.1)
-    [merged] = merge_launches([long, KernelProfile(name=MARK), short])
+    launches = own_launches([long, KernelProfile(name=MARK), short])
+    assert [(launch.kernel, launch.us) for launch in list_launches(launches)] == [("k", 30.0), ("k", 10.0)]
+    [merged] = merge_launches(launches)
+    assert list_launches([merged]) == (), "the time is of both together"
     assert (merged.launches, merged.us, merged.read_bytes) == (2, 40.0, 120.0)
     assert merged.memory == pytest.approx(0.7)
     assert merged.matrix is None, "one launch lacks it"
@@ -154,7 +157,7 @@ def test_tool_that_may_not_count_says_what_to_do(tmp_path: Path) -> None:
 
 
 def test_names_of_foreign_code_are_short_and_visible_and_their_number_is_bounded() -> None:
-    [kernel] = merge_launches([KernelProfile(name="k\n" + "x" * 1000)])
+    [kernel] = own_launches([KernelProfile(name="k\n" + "x" * 1000)])
     assert (len(kernel.name), kernel.name[:3]) == (200, "k?x")
     with pytest.raises(ProfileFailed, match="501 different kernels"):
         merge_launches([KernelProfile(name=f"k{number}") for number in range(501)])

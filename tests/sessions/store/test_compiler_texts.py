@@ -6,7 +6,6 @@ import msgspec
 import pytest
 
 from harness import Evaluation, Latency
-from harness.wire.results.latency import LaunchTime
 from sessions import Clock, Home, Recorder
 from sessions.state.code_facts import code_difference
 from sessions.store import compiler_texts
@@ -54,17 +53,17 @@ def test_difference_names_what_changed_by_loop_and_nothing_else() -> None:
     assert code_difference(correct(), after) == "", "an older session has no counts"
 
 
-def test_difference_begins_with_the_code_that_takes_the_most_time() -> None:
+def test_difference_begins_with_the_longest_case() -> None:
     (row,) = with_assembly(correct(), AMD).resources["gfx942"]
 
     def of(vgprs: int) -> Evaluation:
-        rows = [msgspec.structs.replace(row, kernel=name, vgprs=vgprs) for name in ("pad", "product")]
-        launches = (LaunchTime("pad", 0.01), LaunchTime("product", 0.2))
-        latency = Latency("0", "fp32", 0.2, 0.21, 1.0, None, "tape", launches=launches)
-        return msgspec.structs.replace(correct(), resources={"gfx942": tuple(rows)}, latency=(latency,))
+        cases = {"short": 0.01, "long": 0.2}
+        rows = tuple(msgspec.structs.replace(row, kernel=name, case=name, vgprs=vgprs) for name in cases)
+        latency = tuple(Latency("0", name, ms, ms, 1.0, None, "tape") for name, ms in cases.items())
+        return msgspec.structs.replace(correct(), resources={"gfx942": rows}, latency=latency, estimate=())
 
     assert code_difference(of(96), of(200)) == (
-        "In fp32 `product`: registers 96 -> 200. In fp32 `pad`: registers 96 -> 200."
+        "In long `long`: registers 96 -> 200. In short `short`: registers 96 -> 200."
     )
 
 

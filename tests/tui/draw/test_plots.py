@@ -36,7 +36,6 @@ def test_intervals_share_one_scale_that_says_it_does_not_begin_at_0() -> None:
 def test_plots_without_data_are_words() -> None:
     [lost] = plots.interval_rows(TIMES[2:], 60, ascii=True, axis="us", label=str)
     assert plain(lost).split() == ["GPU7", "hang"]
-    assert plots.time_bars([], 60, ascii=True) == []
 
 
 @pytest.mark.parametrize(("low", "high"), [(0, 1), (1.27, 1.31), (3, 4000)])

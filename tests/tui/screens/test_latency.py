@@ -227,8 +227,6 @@ def test_every_plot_draws_or_says_why_not(name: str) -> None:
     assert text(lines).isascii()
     if name == "roof":
         assert "launch: too short for a share" in text(lines)
-    if name == "launches":
-        assert "One launch a call" in text(lines)
 
 
 def test_states_without_times_have_words() -> None:

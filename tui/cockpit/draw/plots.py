@@ -74,24 +74,6 @@ def _percent(share: float | None) -> str:
     return "    -" if share is None else f"{share:4.0%}".replace("%", " %")
 
 
-def time_bars(parts: Sequence[tuple[str, float]], width: int, *, ascii: bool, style: str = "") -> list[Line]:
-    """Return one line a part of a time, with its value, its share of the sum and a bar; without parts, nothing."""
-    total = sum(value for _, value in parts)
-    if not parts or total <= 0:
-        return []
-    label_width = min(max(len(label) for label, _ in parts), max(width // 3, 8))
-    room = max(width - label_width - len("    1234 us  100 %  "), 8)
-    full = "#" if ascii else "█"
-    return [
-        (
-            Span(f"  {fit(label, label_width)}  "),
-            Span(f"{value:>6.3g} us  {round(100 * value / total):3} %  "),
-            Span(full * round(room * value / total), style or "dim"),
-        )
-        for label, value in parts
-    ]
-
-
 class Interval(NamedTuple):
     """One line of `interval_rows`; without a value, `words` says why."""
 

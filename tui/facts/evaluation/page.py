@@ -11,7 +11,7 @@ from .certainty import tolerance_table
 from .counted import estimates_table, sampled_table, traffic_table
 from .resources import resource_tables
 from .stages import stages_table, trust_tables
-from .times import launches_table, serving_table, times_tables
+from .times import serving_table, times_tables
 from .verdict import FILE, error_table, headline, remark_tables
 
 
@@ -28,7 +28,6 @@ def evaluation_tables(evaluation: Evaluation, *, baseline: str = "", file: str =
     yield error_table(evaluation.error, file)
     yield tolerance_table(evaluation)
     yield from times_tables(evaluation, baseline)
-    yield launches_table(evaluation.latency)
     yield serving_table(evaluation)
     yield from resource_tables(evaluation)
     yield traffic_table(evaluation)

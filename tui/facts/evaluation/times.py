@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from harness import Evaluation, Latency, Outcome
-from harness.wire.results.latency import Bound, DeviceState, LaunchTime, Window
+from harness.wire.results.latency import Bound, DeviceState, Window
 from harness.wire.results.roofs import is_launch_bound, roof_share
 from harness.wire.results.serving_facts import serving_facts
 from sessions.state.speed import speed_of
@@ -272,50 +272,6 @@ def remarks(timing: Latency) -> list[str]:
         chosen = "; ".join(f"{name} {config}" for name, config in timing.configs.items())
         lines.append(f"{timing.case}: timed with {chosen}")
     return lines + [f"{timing.case}: {note}" for note in timing.notes]
-
-
-def launches_table(latency: Iterable[Latency]) -> Table:
-    """Return the time of each launch of both sides, by case; empty if no call has several launches."""
-    columns = (
-        Column("case", keep=True),
-        Column("GPU", keep=True, drop=3),
-        Column("side", keep=True),
-        Number("#", drop=2),
-        Column("launch"),
-        Number("us"),
-        Number("share", drop=1),
-    )
-    rows = [
-        launch_row
-        for timing in latency
-        for side, launches in (
-            (timing.against or "baseline", timing.baseline_launches),
-            ("this", timing.launches),
-        )
-        for launch_row in _launch_rows(timing, side, launches)
-    ]
-    return Table("time by launch, measured", columns, tuple(rows))
-
-
-def _launch_rows(timing: Latency, side: str, launches: tuple[LaunchTime, ...]) -> list[Row]:
-    whole = sum(launch.ms for launch in launches)
-    return [
-        row(
-            timing.case,
-            Cell(timing.device, "key"),
-            Cell(side, "dim"),
-            Cell(str(number), "dim"),
-            launch.kernel,
-            f"{launch.ms * 1e3:.3g}",
-            Cell(f"{launch.ms / whole:.0%}" if whole else "", "dim"),
-        )
-        for number, launch in enumerate(launches, start=1)
-    ]
-
-
-def launch_words(launches: Sequence[LaunchTime]) -> str:
-    """Return the time of each launch of a call: `partial 3.21 us, combine 1.05 us`."""
-    return ", ".join(f"{launch.kernel} {launch.ms * 1e3:.3g} us" for launch in launches)
 
 
 def sustained_words(timing: Latency) -> str:

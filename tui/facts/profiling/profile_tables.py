@@ -72,6 +72,7 @@ def profile_tables(profiles: Mapping[str, Profile]) -> Iterator[Table]:
     )
     first = next(iter(profiles.values()))
     yield Table(f"profile, case {first.case}", columns, rows)
+    yield _launches_table(profiles)
     for subject, profile in profiles.items():
         yield Table(subject).with_sentences(
             f"{profile.tool} on {profile.product} (GPU {profile.device}): {profile.how}; one call, after calls that warm up.",
@@ -80,6 +81,31 @@ def profile_tables(profiles: Mapping[str, Profile]) -> Iterator[Table]:
             *(f"{_capital(text)}." for text in (bytes_words(profile), roofline_words(profile)) if text),
             _opened(profile),
         )
+
+
+def _launches_table(profiles: Mapping[str, Profile]) -> Table:
+    """Return the time of each launch in the order of the call; empty if no call makes several."""
+    is_shown = any(len(profile.launches) > 1 for profile in profiles.values())
+    columns = (
+        Column("of", keep=True),
+        Number("#", drop=2),
+        Column("launch"),
+        Number("us"),
+        Number("share", drop=1),
+    )
+    rows = [
+        row for subject, profile in profiles.items() if is_shown for row in _launch_rows(subject, profile)
+    ]
+    return Table("launches of the call", columns, tuple(rows))
+
+
+def _launch_rows(subject: str, profile: Profile) -> Iterator[Row]:
+    call_us = total([launch.us for launch in profile.launches])
+    for number, launch in enumerate(profile.launches, start=1):
+        us = UNKNOWN if launch.us is None else f"{launch.us:.4g}"
+        share = launch.us / call_us if launch.us is not None and call_us else None
+        cells = (subject, str(number), launch.kernel, us, percent(share))
+        yield Row("", tuple(Cell(text) for text in cells))
 
 
 def _columns(subject: str, profile: Profile) -> Sequence[_Shown]:

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import json
 
+import msgspec
 import pytest
 
 from engine.errors import AlreadyAsked
 from harness import Verdict
+from harness.wire.results.kernel_profile import ProfiledLaunch
 from sessions import Home
 from sessions import events as ev
 from sessions.store.reconcile import take_up
@@ -26,8 +28,10 @@ def record(home: Home) -> None:
         recorder.record(ev.CandidateProposed(attempt=name, source=stored.FAST))
         recorder.record(ev.AttemptJudged(attempt=name, evaluation=stored.evaluation(Verdict.CORRECT)))
     stored.attempt(recorder, 3, Verdict.WRONG, message="off")
-    for case in ("square", "wide"):
-        recorder.record(ev.ProfileTaken(attempt="softmax#1/1", profile=softmax_profile(case=case)))
+    launches = (ProfiledLaunch("partial", 15.0), ProfiledLaunch("combine", 5.0))
+    wide = msgspec.structs.replace(softmax_profile(case="wide"), launches=launches)
+    for profile in (softmax_profile(case="square"), wide):
+        recorder.record(ev.ProfileTaken(attempt="softmax#1/1", profile=profile))
     recorder.record(ev.ProfileTaken(attempt="softmax#1/1", of_baseline=True, profile=softmax_profile()))
     stored.finish(recorder)
 
@@ -43,7 +47,11 @@ def test_kept_profile_is_shown_with_its_limit_and_what_the_tool_needed_open(shel
     assert "softmax_kernel: memory limits: memory 70 %, matrix units 2 %, vector units 31 %." in lines
     assert any(line.startswith("The roofline names memory") for line in lines)
     assert any("needs open: user, capabilities." in line for line in lines)
-    assert shell("profile", "softmax#1/1").out.startswith("profile, case wide"), "the latest"
+    assert not any("launches of the call" in line for line in lines), "it is one launch"
+    latest = [" ".join(line.split()) for line in shell("profile", "softmax#1/1").out.splitlines()]
+    assert latest[0] == "profile, case wide"
+    place = latest.index("launches of the call")
+    assert latest[place + 2 : place + 4] == ["softmax#1/1 1 partial 15 75 %", "softmax#1/1 2 combine 5 25 %"]
 
 
 def test_profile_stands_beside_the_baseline(shell: Shell, home: Home) -> None:

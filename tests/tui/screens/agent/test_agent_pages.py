@@ -6,7 +6,6 @@ import msgspec
 import pytest
 
 from harness import Evaluation, Finding, Outcome, Stage, Verdict
-from harness.wire.results.latency import LaunchTime
 from sessions.events import (
     AnyEvent,
     AttemptStarted,
@@ -196,19 +195,7 @@ def test_times_of_the_exam_count_where_it_timed_the_attempt_again() -> None:
     assert shown.index("timed again for the exam") < shown.index("speedup against triton: 1.14x")
 
 
-def test_profile_has_time_by_launch_of_both_sides_and_counted_bytes() -> None:
-    first, second = latencies()
-    launches = (LaunchTime("partial", 0.0216), LaunchTime("combine", 0.0072))
-    timed = msgspec.structs.replace(
-        first, launches=launches, baseline_launches=(LaunchTime("softmax", 0.04),)
-    )
-    shown = page("profile", correct(speed=(timed, second))).splitlines()
-    assert any(row.split() == ["fp32", "0", "this", "1", "partial", "21.6", "75%"] for row in shown)
-    assert any(row.split() == ["fp32", "0", "triton", "1", "softmax", "40", "100%"] for row in shown)
-    assert "bytes moved, counted by the interpreter at CPU sizes" in shown
-
-
-def test_profile_of_the_attempt_and_of_the_baseline_are_beside_each_other_above_the_launches() -> None:
+def test_profile_of_the_attempt_and_of_the_baseline_are_beside_each_other_above_the_counted_bytes() -> None:
     state = fold(running())
     for of_baseline in (False, True):
         apply(state, ProfileTaken(attempt="softmax#1/1", of_baseline=of_baseline, profile=softmax_profile()))
@@ -219,6 +206,7 @@ def test_profile_of_the_attempt_and_of_the_baseline_are_beside_each_other_above_
     assert lines[0] == "A profiler runs one call of it."
     assert "softmax#1/1: softmax_kernel baseline: softmax_kernel" in lines
     assert "memory, of its peak 70 % 70 %" in lines
+    assert "bytes moved, counted by the interpreter at CPU sizes" in lines
 
 
 def test_page_without_a_profile_says_what_takes_one() -> None:

@@ -33,7 +33,8 @@ speed      all times by case and GPU with the state of the device. Without a
 resources  a row for each binary: registers, spills, LDS, waves and what
            limits them, matrix instructions, widths of loads; then how it was
            launched
-profile    time by launch, and the bytes that the interpreter counted
+profile    what the hardware counted in one call, the time of each launch, and
+           the bytes that the interpreter counted
 stages     the six stages, sandbox, proof, evidence, versions
 prompt     exactly what was sent to the model
 

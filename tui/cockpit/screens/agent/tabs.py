@@ -16,7 +16,7 @@ from tui.facts.evaluation.counted import estimates_table, sampled_table, traffic
 from tui.facts.evaluation.resources import LEGEND, resource_tables
 from tui.facts.evaluation.spread import spread_tables
 from tui.facts.evaluation.stages import stages_table, trust_tables
-from tui.facts.evaluation.times import exam_tables, launches_table, serving_table, times_tables
+from tui.facts.evaluation.times import exam_tables, serving_table, times_tables
 from tui.facts.profiling.profile_tables import profile_tables
 from tui.facts.tables import Table
 
@@ -86,7 +86,6 @@ def _profile_tables(subject: PageSubject) -> Iterator[Table]:
         return
     if not (subject.is_profiled or subject.profiles):
         yield Table("").with_sentences(_no_profile(subject, evaluation), style="dim")
-    yield launches_table(evaluation.latency)
     yield traffic_table(evaluation)
     yield sampled_table(evaluation)
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from harness import Latency
-from harness.wire.results.latency import LaunchTime, Timed, Window
+from harness.wire.results.latency import Timed, Window
 from tui.cockpit.draw.lines import Line, Span, clean
 from tui.cockpit.screens.agent.page import tables_lines
-from tui.facts.evaluation.times import device_table, is_hidden, launches_table, remarks, side_us, times_table
+from tui.facts.evaluation.times import device_table, is_hidden, remarks, side_us, times_table
 from tui.facts.tables import NOTHING, Cell, Column, Number, Table, named_values, row
 from tui.facts.vocabulary import size
 
@@ -41,7 +41,6 @@ def detail_lines(timings: Timings, case: Case, column: str, width: int) -> list[
         "" if is_hidden(latency, baseline=baseline) else range_words(side),
         "" if side is None else f"{side.samples} samples",
         *_telemetry(latency.window),
-        launches_words(latency.baseline_launches if baseline else latency.launches),
     ]
     again = timings.again.get(case.name)
     if again is not None and column == gpu_name(timings.device):
@@ -65,15 +64,6 @@ def range_words(side: Timed | None) -> str:
     return "" if side is None else f"p10-p90 {side.p10_ms * 1e3:.4g}-{side.p90_ms * 1e3:.4g}"
 
 
-def launches_words(launches: tuple[LaunchTime, ...]) -> str:
-    """Return `launches 2: partial 75 %, combine 25 %`; empty for one launch, or if they are not known."""
-    total = sum(launch.ms for launch in launches)
-    if len(launches) < 2 or total <= 0:
-        return ""
-    shares = ", ".join(f"{clean(launch.kernel)} {round(100 * launch.ms / total)} %" for launch in launches)
-    return f"launches {len(launches)}: {shares}"
-
-
 def _telemetry(window: Window | None) -> list[str]:
     if window is None:
         return []
@@ -94,7 +84,6 @@ def dialog_lines(timings: Timings, case: Case, column: str) -> list[Line | str]:
     tables = [
         _sides_table(latency),
         named_values("", _named_facts(latency)).with_sentences(*remarks(latency)),
-        launches_table([latency]),
         *([_sides_table(again, "timed again in new processes")] if again is not None and is_again else []),
     ]
     return [*tables_lines(tables, DIALOG)]

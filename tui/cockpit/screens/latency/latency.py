@@ -205,8 +205,9 @@ class LatencyScreen(ActingScreen):
         columns = 1 if self.tabbed else 2
         rows = 1 if self.tabbed else max(1, height // PLOT_ROWS)
         plot_width = (width - PLOT_GAP * (columns - 1)) // columns
-        rows = min(rows, len(PLOTS) // columns)
-        names = [PLOTS[(self._plot + place) % len(PLOTS)][0] for place in range(columns * rows)]
+        count = min(len(PLOTS), columns * rows)
+        rows = -(-count // columns)
+        names = [PLOTS[(self._plot + place) % len(PLOTS)][0] for place in range(count)]
         ascii = self.desk.preferences.ascii
         blocks = [
             plot_lines(name, timings, instance, case, plot_width, height // rows - (rows > 1), ascii=ascii)
@@ -217,7 +218,8 @@ class LatencyScreen(ActingScreen):
             if columns == 1:
                 lines += blocks[place]
             else:
-                lines += side_by_side(blocks[place], blocks[place + 1], plot_width + PLOT_GAP, height // rows)
+                second = blocks[place + 1] if place + 1 < count else []
+                lines += side_by_side(blocks[place], second, plot_width + PLOT_GAP, height // rows)
         self.plots.show(lines)
 
     def _case(self, timings: Timings) -> Case | None:

@@ -20,7 +20,6 @@ PLOTS = (
     ("roof", "share of the roof"),
     ("attempts", "speedup by attempt"),
     ("gpus", "time by GPU"),
-    ("launches", "time by launch"),
 )
 """Names and titles, in the order of their digits."""
 THIS = "#"
@@ -38,14 +37,11 @@ def plot_lines(
         case "attempts":
             title = f"Speedup by attempt, 95 % intervals   {THIS} this attempt"
             lines = attempts_plot(instance, timings.attempt, width, max(height - 3, 6), ascii=ascii)
-        case "gpus":
+        case _:
             own = timings.own(case)
             base = "" if own is None else f"   baseline {side_us(own, baseline=True)} us"
             title = f"Time by GPU, case {case.letter} {clean(case.name)}{base}"
             lines = gpus_plot(timings, case, width, ascii=ascii)
-        case _:
-            title = f"Time by launch, case {case.letter} {clean(case.name)}"
-            lines = launches_plot(timings, case, width, ascii=ascii)
     return [line(shorten(title, width), "head"), *lines]
 
 
@@ -140,19 +136,3 @@ def _time(label: str, latency: Latency) -> plots.Interval:
     low, high = (None, None) if side is None else (side.p10_ms * 1e3, side.p90_ms * 1e3)
     words = microsecond_digits(value) + (THROTTLED if throttled else "")
     return plots.Interval(label, value, low, high, words, "dim" if throttled else "")
-
-
-def launches_plot(timings: Timings, case: Case, width: int, *, ascii: bool) -> list[Line]:
-    """Return the parts of a case's time by launch, of the attempt and of the baseline."""
-    latency = timings.own(case)
-    if latency is None or not (latency.launches or latency.baseline_launches):
-        return [line("One launch a call, or the launches were not timed apart.", "dim")]
-    lines: list[Line] = []
-    for title, launches, style in (
-        ("this attempt", latency.launches, ""),
-        (clean(latency.against) or "baseline", latency.baseline_launches, "dim"),
-    ):
-        parts = [(clean(launch.kernel), launch.ms * 1e3) for launch in launches]
-        if parts:
-            lines += [line(f" {title}", "dim"), *plots.time_bars(parts, width, ascii=ascii, style=style)]
-    return lines
