@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib.util
 import time
 import traceback
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +17,7 @@ from harness.wire.messages.program import FirstCall, ReadInputs
 from harness.worker.candidate.loading import failed, import_candidate
 from harness.worker.candidate.outputs import in_inputs, parts_of, problem
 from harness.worker.interpreter import interpreter
+from harness.worker.interpreter.known_memory import KnownMemory
 from harness.worker.kit import arena, candidate_trace
 from suites.own.evidence import CallSeen, FirstCallSeen, InputsSeen, OutputSeen, ValueSeen
 
@@ -55,7 +56,7 @@ def make_first_call(request: FirstCall, scratch: Path) -> FirstCallSeen:
     try:
         module = import_candidate(file, request.kernel)
         entry = vars(module)[request.entry_point]
-        with interpreter.observe(tensors) as observation:
+        with interpreter.observe(tensors, known=KnownMemory()) as observation:
             watch = OperatorWatch(observation, str(file))
             try:
                 with watch:
@@ -64,7 +65,7 @@ def make_first_call(request: FirstCall, scratch: Path) -> FirstCallSeen:
                 if observation.unsupported is not None:
                     raise NotJudged(observation.unsupported) from None
                 raise
-        seen, _ = _seen(value, tensors, _tensors(make()))
+        seen, results = _seen(value, tensors, _tensors(make()))
         launched = tuple(dict.fromkeys(launch.kernel for launch in observation.launches))
         if not launched:
             raise NotJudged("it launches no Triton kernel")
@@ -77,10 +78,16 @@ def make_first_call(request: FirstCall, scratch: Path) -> FirstCallSeen:
         kernel=seen,
         reference=reference,
         launched=launched,
-        operators=tuple(dict.fromkeys(used.name for used in watch.operators())),
+        operators=tuple(dict.fromkeys([*(used.name for used in watch.operators()), *_copies(watch, results)])),
         is_outside=bool(observation.missed_stores or observation.missed_loads),
         seconds=time.monotonic() - began,
     )
+
+
+def _copies(watch: OperatorWatch, results: Sequence[torch.Tensor]) -> tuple[str, ...]:
+    """Return `copy_` if the host copied elements of the results that no kernel stored, such as those that a rotation keeps."""
+    copies = watch.host_copies
+    return ("copy_",) if copies is not None and any(copies.count(result) for result in results) else ()
 
 
 def read_inputs(request: ReadInputs, scratch: Path) -> InputsSeen:

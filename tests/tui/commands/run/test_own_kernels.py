@@ -170,6 +170,16 @@ def test_none_in_a_result_is_compared_and_parameters_by_name_are_passed(shell: S
     assert shell("task", "check", str(folder), "--json").code == ExitCode.DONE
 
 
+def test_the_page_allows_copies_of_the_host_that_the_file_makes_itself(shell: Shell, home: Home) -> None:
+    kept = "    out[:, 128:] = x[:, 128:]\n    columns = 128\n"
+    write(KERNEL + RETURNS.replace("    scale_rows_kernel[", kept + "    scale_rows_kernel[") + REFERENCE)
+    page = shell("eval", "scale.py", "--shapes", SHAPES, "--dry-run")
+    assert "copy_, as in the kernel's own file" in page.out + page.err
+    write(KERNEL + RETURNS + REFERENCE)
+    page = shell("eval", "scale.py", "--shapes", SHAPES, "--dry-run")
+    assert "copy_" not in page.out + page.err
+
+
 @pytest.mark.soak
 def test_task_of_recorded_calls_has_their_sizes_and_weights(shell: Shell, home: Home) -> None:
     write(KERNEL + RETURNS + REFERENCE)
