@@ -34,7 +34,6 @@ if TYPE_CHECKING:
     from harness.wire.results.evaluation import STAGES as STAGES
     from harness.wire.results.evaluation import Basis as Basis
     from harness.wire.results.evaluation import ErrorReport as ErrorReport
-    from harness.wire.results.evaluation import Estimate as Estimate
     from harness.wire.results.evaluation import Evaluation as Evaluation
     from harness.wire.results.evaluation import Fact as Fact
     from harness.wire.results.evaluation import Finding as Finding
@@ -66,7 +65,7 @@ _NAMES = {
     "wire.effort": "Effort ROUGH",
     "wire.errors": "HarnessError JudgeExtraMissing UnknownDevice UnknownTarget WorkerDied",
     "wire.limits": "TimeLimits",
-    "wire.results.evaluation": "Basis ErrorReport Estimate Evaluation Fact Finding KernelResources Layer Margin Mismatch STAGES "
+    "wire.results.evaluation": "Basis ErrorReport Evaluation Fact Finding KernelResources Layer Margin Mismatch STAGES "
     "Stage StageEntered StageLeft Traffic Verdict Weakness",
     "wire.results.latency": "DeviceState Latency Outcome RoughTime Timed",
 }

@@ -41,7 +41,7 @@ FINDINGS = {
     "uninitialised": "loads of memory that nothing had written",
     "undefined_lanes": "an output that is right only if masked loads without `other` give 0 there",
     "false_promise": "a `tl.multiple_of` or `tl.assume` that does not hold",
-    "gpu_sizes": "fewer distinct bytes at `gpu` sizes than inputs and outputs hold, by an estimate",
+    "gpu_sizes": "fewer distinct bytes at `gpu` sizes than inputs and outputs hold, by three programs of each launch",
     "not_deterministic": "equal inputs gave other bits",
     "weak": "errors beyond careful arithmetic that the task allows, or TF32",
 }

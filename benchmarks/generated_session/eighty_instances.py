@@ -34,7 +34,7 @@ def session(
 ) -> list[ev.AnyEvent]:
     """Return the events of a running session with `tasks` times `instances` instances, numbered and in time order.
 
-    `devices` is the number of GPUs; with 0 the interpreter on `cpu` judges, and all speeds are estimates. At least 4 GPUs
+    `devices` is the number of GPUs; with 0 the interpreter on `cpu` judges, and nothing is timed. At least 4 GPUs
     have a throttled, an awaited and a quarantined GPU. `attempts` is the limit of each instance, which most instances
     have not reached. `pieces` is the number of pieces of a streamed reply's reasoning and of its text.
     """

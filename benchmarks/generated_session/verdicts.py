@@ -9,7 +9,6 @@ from harness import (
     STAGES,
     Basis,
     ErrorReport,
-    Estimate,
     Evaluation,
     Fact,
     Finding,
@@ -23,6 +22,7 @@ from harness import (
     Traffic,
     Verdict,
 )
+from harness.wire.results.evaluation import FullSize
 from harness.wire.results.latency import Bound, Efficiency, Timed, Window
 from harness.wire.results.provenance import Provenance
 
@@ -181,7 +181,7 @@ def correct(
         speedup_geomean=math.exp(sum(map(math.log, ratios)) / len(ratios)) if ratios else None,
         resources={"gfx942": tuple(_resources(name, shape, version) for shape in shapes[:2])},
         traffic=tuple(_traffic(shape, version) for shape in shapes[:4]),
-        estimate=tuple(_estimate(shape, version, of_device=bool(latency)) for shape in shapes[:4]),
+        full_sizes=tuple(map(_full_size, shapes[:4])),
         sandbox=(Layer("landlock", "active"), Layer("seccomp", "active")),
         provenance=PROVENANCE,
         facts=(
@@ -317,10 +317,6 @@ def _traffic(shape: Shape, version: int) -> Traffic:
     )  # fmt: skip
 
 
-def _estimate(shape: Shape, version: int, *, of_device: bool) -> Estimate:
-    low_us = shape.bytes / PEAK_BYTES_PER_S * 1e6
-    return Estimate(
-        "gfx942", shape.case, {"rows": shape.rows, "columns": shape.columns}, low_us,
-        low_us * (1.1 if version % 6 >= 2 else 2.1), "memory", "memory", "5.3 TB/s, 163 TFLOP/s fp32 (MI300X peaks)",
-        product="MI300X", of_device=of_device,
-    )  # fmt: skip
+def _full_size(shape: Shape) -> FullSize:
+    sizes = {"rows": shape.rows, "columns": shape.columns}
+    return FullSize(shape.case, sizes, shape.bytes, is_long=shape.bytes >= 1e-6 * PEAK_BYTES_PER_S)

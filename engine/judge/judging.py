@@ -61,12 +61,11 @@ class Judge:
         return self._baseline(task).baseline or timing_baseline(task)
 
     def survey(self, task: Task) -> Surveying:
-        """Returns a survey that compiles and samples candidates of a task, without judging.
+        """Returns a survey that compiles candidates of a task, without judging.
 
         It compiles for the device's own target.
         """
-        own = own_target(self.devices, self._targets)
-        return self._evaluator.survey(task, own, own_product(self.devices))
+        return self._evaluator.survey(task, own_target(self.devices, self._targets))
 
     async def evaluate(
         self,

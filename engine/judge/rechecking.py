@@ -71,10 +71,8 @@ class Rechecked:
         before, now = self.kernel.judged, self.now
         if before is None or now is None or not same_hardware(before.provenance, now.provenance):
             return ()
-        sizes = {sample.case: sample.sizes for sample in before.sampled}
-        resized = {
-            sample.case for sample in now.sampled if sizes.get(sample.case, sample.sizes) != sample.sizes
-        }
+        sizes = {row.case: row.sizes for row in before.full_sizes}
+        resized = {row.case for row in now.full_sizes if sizes.get(row.case, row.sizes) != row.sizes}
         earlier = {latency.case: latency for latency in before.latency}
         changes = (
             _change(earlier[latency.case], latency)

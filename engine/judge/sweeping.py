@@ -10,13 +10,14 @@ from functools import partial
 from engine.errors import JudgeUnable
 from engine.judge.bench import Bench
 from engine.judge.evaluating import NO_VERDICT, ask_twice, failure_reason
-from engine.judge.judging import own_target
+from engine.judge.judging import own_product, own_target
 from engine.tuning.prospect import RANKED_BY
 from engine.tuning.rungs import PlannedRung, mark_kept
 from engine.tuning.sweep import sweep
 from harness import Evaluation, Target, Verdict
 from harness.failures import first_failure
 from harness.stages.modes import Rough
+from harness.stages.needs import full_size
 from harness.stages.timing.baselines import Baseline
 from harness.stages.timing.rough_estimates import estimated_ratio
 from sessions.events import AttemptSwept, RungEntry, SweepRung, SweepStarted, SweptVariant
@@ -36,9 +37,15 @@ async def sweep_attempt(
     target = own_target(bench.judge.devices, targets)
     began = time.monotonic()
     source = bench.recorder.state.attempt(attempt).source or ""
-    is_allowed = constraint_of(task)
+    product = own_product(bench.judge.devices)
     findings = await sweep(
-        source, task.id, target, bench.judge.survey(task), most=most, is_allowed=is_allowed
+        source,
+        task.id,
+        target,
+        bench.judge.survey(task),
+        most=most,
+        full_sizes=tuple(full_size(task, case, target, product) for case in task.open_cases),
+        is_allowed=constraint_of(task),
     )
     return await bench.recorder.record_durable(
         AttemptSwept(

@@ -6,7 +6,7 @@ iteration ends as `no_code` and counts as a failure; the reflector is not asked,
 trace.
 
 A candidate that this device cannot judge (`unsupported`) counts as a failure of the line, and the prompt names the
-reason; no metric counts it. If nothing can be timed, the history ranks by estimates (`sessions.state.ranking.rank`), and
+reason; no metric counts it. Without timings, the history ranks by traffic and resources (`sessions.state.ranking.rank`), and
 the prompt says so.
 
 Each module can be switched off (`--without`), as in the paper's ablation. Without a module:

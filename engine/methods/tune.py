@@ -10,7 +10,7 @@ the better variants (`engine.tuning.rungs`). A variant is not judged if the last
 parent. When half of the iterations are used, the sweep is repeated around the best attempt. With `--by case` the rungs keep
 the best variants of each case.
 
-Without timing, only variants that look better than the start by estimate and resources are judged. Each says that
+Without timing, only variants that look better than the start by their resources are judged. Each says that
 this is a guess, and the method ends early when no such variant is left.
 """
 
@@ -60,7 +60,7 @@ class Tune:
         timed = speed_of(evaluation) is not None
         if evaluation.latency and not timed:
             context.notify(
-                f"{attempt}: no case has a ratio to the baseline; variants are ranked by estimates instead"
+                f"{attempt}: no case has a ratio to the baseline; variants are ranked by counts and resources instead"
             )
         remaining = context.iterations - 1
         tried = {source}
@@ -194,7 +194,7 @@ def strategy_of_start(name: str) -> str:
 
 
 def strategy_of_variant(swept: AttemptSwept, variant: SweptVariant, rungs: Sequence[SweepRung] = ()) -> str:
-    """Returns the strategy of a variant; claims only what was compiled, sampled or estimated."""
+    """Returns the strategy of a variant; claims only what was compiled or timed."""
     dropped = ", ".join(f"{count} {why}" for why, count in swept.pruned.items())
     return (
         f"{'; '.join(variant.changes)}. A sweep without a model: {swept.tried} variants of {swept.attempt} were compiled "

@@ -10,11 +10,11 @@ from typing import NamedTuple
 
 from engine.reply.module_text import parse_module
 from harness import Evaluation
-from sessions.state.ranking import ESTIMATE_TIE
+from sessions.state.ranking import EXCESS_TIE
 from sessions.state.speed import are_comparable
 from suites.source.python_source import source_lines
 
-from .figures import estimated_rows, timed_rows, times
+from .figures import timed_rows, times
 
 CLEARLY = 1.02
 """A timed case counts as better elsewhere only beyond this ratio: two timings from scratch differ by up to 1 %."""
@@ -33,24 +33,23 @@ class Better(NamedTuple):
 
 
 def case_speeds(evaluation: Evaluation) -> dict[str, float]:
-    """Returns a figure by case, greater is faster: the speedup if timed, else least over estimated time."""
+    """Returns a figure by case, greater is better: the speedup if timed, else needed over requested bytes."""
     if timed_rows(evaluation):
         return {
             latency.case: latency.speedup for latency in evaluation.latency if latency.speedup is not None
         }
-    rows = estimated_rows(evaluation)
-    return {row.case: row.least_us / row.ranked_us for row in rows if row.least_us > 0}
+    return {row.case: 1 / row.excess for row in evaluation.traffic if row.excess is not None}
 
 
 def better_elsewhere(best: Evaluation, others: Sequence[tuple[str, Evaluation]]) -> dict[str, Better]:
     """Returns, by case, the fastest other attempt if it is clearly faster than the best one.
 
     Attempts are compared only if all were timed, or none, and with the same hardware and software. A case in which the
-    best one was not timed or not estimated is left out: nothing says that it is slower there.
+    best one was not timed or not counted is left out: nothing says that it is worse there.
     """
     # A timed case without a ratio counts as 1.00 in the rank.
     own = dict.fromkeys((latency.case for latency in best.latency), 1.0) | case_speeds(best)
-    clearly = CLEARLY if best.latency else 1 + ESTIMATE_TIE
+    clearly = CLEARLY if best.latency else 1 + EXCESS_TIE
     better: dict[str, tuple[float, str]] = {}
     for attempt, evaluation in others:
         if bool(evaluation.latency) != bool(best.latency) or not are_comparable(evaluation, best):

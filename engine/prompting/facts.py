@@ -11,11 +11,10 @@ from dataclasses import dataclass
 
 from msgspec.structs import replace
 
-from harness import Evaluation, Target, Traffic, Verdict
+from harness import Evaluation, Target, Verdict
 from harness.hardware.product import Product
-from harness.stages.estimates.roofline import estimate
+from harness.stages.needs import full_size
 from harness.wire.messages.guest import GPU_FAULT
-from sessions.state.ranking import LAUNCH_BOUND_US
 from sessions.state.speed import are_comparable
 from suites import Case, Output, Task, baseline_source, task_cost
 from suites.source.python_source import source_lines
@@ -36,23 +35,15 @@ RAISED = " raised "
 
 @dataclass(frozen=True, slots=True)
 class CaseFacts:
-    """One case, and the least that any kernel needs for its full size on the first target."""
+    """One case, and the least work of any kernel at its full size."""
 
     case: Case
-    at_least_us: float | None
-    """Lower roofline bound without the launch; `None` if the target has no peak for the dtype."""
-    limit: str
-    """`memory` or `compute`: the resource that bounds it; empty if unknown."""
-
-    @property
-    def is_long(self) -> bool:
-        """True if it is known to take longer than its launch."""
-        return self.at_least_us is not None and self.at_least_us >= LAUNCH_BOUND_US
-
-    @property
-    def is_short(self) -> bool:
-        """True if it is known to move less than a launch takes."""
-        return self.at_least_us is not None and not self.is_long
+    needs: str
+    """`537 MB`, or `550 GFLOP` if the operations take longer at the first target's peaks; empty if unknown."""
+    is_long: bool
+    """True if its work is known to take longer than a launch."""
+    is_short: bool
+    """True if its work is known to take less time than a launch."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,31 +70,16 @@ class ErrorFacts:
 def case_facts(task: Task, target: Target, product: Product | None = None) -> tuple[CaseFacts, ...]:
     """Returns the open cases with their cost by the task's own model.
 
-    Bounds are those of `product` if it has this target. Raises `BadTask` if the task's `cost.py` fails.
+    Peaks are those of `product` if it has this target. Raises `BadTask` if the task's `cost.py` fails.
     """
     facts = []
     for case in task.open_cases:
         cost = task_cost(task, case.gpu, case.dtype)
-        # The lower bound uses only the cost, so the counted traffic is empty.
-        no_traffic = Traffic(
-            case=case.name,
-            sizes=case.gpu,
-            requested_read_bytes=0,
-            requested_write_bytes=0,
-            unique_read_bytes=0,
-            unique_write_bytes=0,
-            minimal_bytes=cost.moved_bytes,
-            dot_flops=0,
-            flops=cost.flops,
-            launches=0,
-            programs=0,
-        )
-        bound = estimate(no_traffic, cost, case.dtype, target, product)
-        facts.append(
-            CaseFacts(
-                case=case, at_least_us=bound.low_us if bound else None, limit=bound.bound_low if bound else ""
-            )
-        )
+        need = full_size(task, case, target, product)
+        is_compute = need.needed_bytes > cost.moved_bytes
+        needs = f"{cost.flops / 1e9:.3g} GFLOP" if is_compute else f"{cost.moved_bytes / 1e6:.3g} MB"
+        is_known = need.needed_bytes > 0
+        facts.append(CaseFacts(case, needs if is_known else "", need.is_long, is_known and not need.is_long))
     return tuple(facts)
 
 

@@ -1,7 +1,6 @@
 """All figures on the performance of a correct candidate, in words and in rows by case, as prompts show them.
 
-Times are measured; bounds are estimates and always labelled as estimates. Bytes are those of the `gpu` sizes if
-programs were sampled there, else those of the interpreter's `cpu` sizes.
+Times are measured. Bytes are those that the interpreter counted at `cpu` sizes.
 """
 
 from __future__ import annotations
@@ -9,17 +8,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from harness import Evaluation, Latency, Traffic
-from harness.wire.results.evaluation import SampledTraffic
+from harness import Evaluation, Latency
 from harness.wire.results.latency import Bound, Outcome
 from harness.wire.results.roofs import is_launch_bound, is_shorter_than_launch
-from sessions.state.ranking import (
-    ESTIMATE_TIE,
-    estimate_coverage,
-    estimated_slowdown,
-    improvable,
-    long_estimates,
-)
+from sessions.state.ranking import EXCESS_TIE, improvable, traffic_excess
 from sessions.state.speed import are_comparable, speed_of
 
 from .markdown import number
@@ -43,24 +35,14 @@ class TimedRow:
 
 
 @dataclass(frozen=True, slots=True)
-class EstimatedRow:
-    """One case of a candidate that was not timed. All times are roofline estimates at the vendor's peaks."""
+class TrafficRow:
+    """The memory traffic of one case of a candidate that was not timed, at its `cpu` sizes."""
 
     case: str
-    least_us: float
-    """The task's minimum: no kernel is faster."""
-    shared_us: float | None
-    """If the cache of each die keeps what neighbouring programs share."""
-    most_us: float
-    """If every requested byte comes from memory."""
-    ranked_us: float
-    """`Estimate.ranked_us`."""
-    minimal_mb: float | None
-    """Minimal bytes / 10^6; `None` if unknown."""
-    requested: float | None
-    """Requested over minimal bytes; `None` if unknown."""
-    limit: str
-    """`memory` or `compute`: the side that limits it, at best and at worst."""
+    requested_mb: float
+    excess: float | None
+    """Requested over needed bytes, at least 1; `None` if the needed bytes are unknown."""
+    launches: int
 
 
 def timed_rows(evaluation: Evaluation) -> tuple[TimedRow, ...]:
@@ -163,75 +145,31 @@ def device_words(evaluation: Evaluation) -> str:
     return f"at {usual} MHz{f' ({lower})' if lower else ''}{power}{reasons}"
 
 
-def estimated_rows(evaluation: Evaluation) -> tuple[EstimatedRow, ...]:
-    """Returns the bounds of the first target's cases that take longer than their launch; all if none does."""
-    requested = requested_by_case(evaluation)
-    minimal = {traffic.case: traffic.minimal_bytes / 1e6 for traffic in counted_cases(evaluation)}
+def traffic_rows(evaluation: Evaluation) -> tuple[TrafficRow, ...]:
+    """Returns the memory traffic that the interpreter counted, by case."""
     return tuple(
-        EstimatedRow(
-            case=estimate.case,
-            least_us=estimate.low_us,
-            shared_us=estimate.shared_us,
-            most_us=estimate.high_us,
-            ranked_us=estimate.ranked_us,
-            minimal_mb=minimal.get(estimate.case),
-            requested=requested.get(estimate.case),
-            limit=estimate.bound_low
-            if estimate.bound_low == estimate.bound_high
-            else f"{estimate.bound_low} / {estimate.bound_high}",
-        )
-        for estimate in long_estimates(evaluation)
+        TrafficRow(row.case, row.requested_bytes / 1e6, row.excess, row.launches)
+        for row in evaluation.traffic
     )
 
 
-def launch_bound_cases(evaluation: Evaluation) -> list[str]:
-    """Returns the cases of the first target that `estimated_rows` leaves out: a launch takes longer than their least time."""
-    shown = long_estimates(evaluation)
-    return [
-        estimate.case
-        for estimate in evaluation.estimate
-        if estimate.target == shown[0].target
-        and estimate not in shown
-        and estimate.case not in evaluation.not_sampled
-    ]
-
-
 def is_at_bound(evaluation: Evaluation) -> bool:
-    """True if there are estimates, and each of `estimated_rows` ties with its least time."""
-    rows = estimated_rows(evaluation)
-    return bool(rows) and all(row.ranked_us <= row.least_us * (1 + ESTIMATE_TIE) for row in rows)
-
-
-def counted_cases(evaluation: Evaluation) -> Sequence[Traffic | SampledTraffic]:
-    """Returns the bytes of the cases with a known minimum: sampled at `gpu` sizes, else counted by the interpreter."""
-    return [traffic for traffic in evaluation.sampled or evaluation.traffic if traffic.minimal_bytes]
-
-
-def requested_by_case(evaluation: Evaluation) -> dict[str, float]:
-    """Returns requested over minimal bytes by case."""
-    return {
-        traffic.case: (traffic.requested_read_bytes + traffic.requested_write_bytes) / traffic.minimal_bytes
-        for traffic in counted_cases(evaluation)
-    }
+    """True if requested bytes were counted, and tie with the needed bytes in every case where these are known."""
+    ratios = [row.excess for row in evaluation.traffic if row.excess is not None]
+    return bool(ratios) and max(ratios) <= 1 + EXCESS_TIE
 
 
 def achieved(evaluation: Evaluation) -> str:
-    """Returns the speed of a correct kernel in one line: measured figures if it was timed, else estimates."""
+    """Returns the speed of a correct kernel in one line: measured figures if it was timed, else counts."""
     speed = speed_of(evaluation)
     if speed is not None:
         alone = f" (cases with an exact ratio alone: {speed.exact_words})" if speed.exact is not None else ""
         return f"{speed} the baseline by {speed.mean}{alone}"
     parts = ["no case has a ratio to the baseline"] if evaluation.latency else []
-    slowdown = estimated_slowdown(evaluation)
-    if slowdown is not None:
-        coverage = estimate_coverage(evaluation)
-        parts.append(
-            f"estimate, not a measurement: {slowdown:.2f} times the least time{f' ({coverage})' if coverage else ''}"
-        )
-    long = {estimate.case for estimate in long_estimates(evaluation)}
-    requested = requested_by_case(evaluation)
-    if ratios := [ratio for case, ratio in requested.items() if case in long] or list(requested.values()):
-        parts.append(f"requests {max(ratios):.2f} times the minimal bytes in its worst case")
+    excess = traffic_excess(evaluation)
+    if excess is not None:
+        worst = max(row.excess or 0.0 for row in evaluation.traffic)
+        parts.append(f"requests {excess:.2f} times the needed bytes ({worst:.2f} in its worst case)")
     spilled = sum(
         count or 0
         for kernels in evaluation.resources.values()
@@ -262,12 +200,10 @@ class Measurements:
     """Timed cases without a ratio, with both times."""
     device_state: str
     """Clock and power during timing; empty if unknown."""
-    estimated: Sequence[EstimatedRow]
-    """Empty if the candidate was timed."""
-    launch_bound: Sequence[str]
-    """Cases without an estimate, because a launch takes longer than their least time."""
+    traffic: Sequence[TrafficRow]
+    """The bytes of each case; empty if the candidate was timed."""
     is_at_bound: bool
-    """True if no estimate can get lower, so that only other figures can rank a kernel higher."""
+    """True if no kernel requests fewer bytes, so that only other figures can rank a kernel higher."""
     improvable: Sequence[str]
     """The figures by which another kernel can rank higher; empty if the candidate was timed."""
     resources: Sequence[str]
@@ -288,10 +224,9 @@ def measurements(evaluation: Evaluation) -> Measurements:
         timed=timed,
         too_short=too_short,
         device_state=device_words(evaluation),
-        estimated=() if timed or too_short else estimated_rows(evaluation),
+        traffic=() if timed or too_short else traffic_rows(evaluation),
         is_at_bound=not (timed or too_short) and is_at_bound(evaluation),
         improvable=() if timed or too_short else improvable(evaluation),
-        launch_bound=() if timed or too_short else launch_bound_cases(evaluation),
         resources=resource_lines(evaluation, RESOURCE_LINES),
         resource_legend=resource_legend(evaluation),
         compile_errors=evaluation.compile_errors,

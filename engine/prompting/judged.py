@@ -42,7 +42,7 @@ class JudgedCandidate:
 
     @property
     def rank(self) -> Rank:
-        """Sort key, greater is better; without timings it uses estimates (`sessions.state.ranking.rank`)."""
+        """Sort key, greater is better; without timings it uses counts and resources (`sessions.state.ranking.rank`)."""
         return rank(self.evaluation)
 
     def why_below(self, better: JudgedCandidate) -> str:

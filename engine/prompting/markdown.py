@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import re
 
-from sessions.state.ranking import LAUNCH_BOUND_US
-
 FENCE = re.compile(r"^ {0,3}(`{3,}|~{3,})[ \t]*([^\s`]*)[^`]*$")
 
 
@@ -31,11 +29,6 @@ def number(value: float | None) -> str:
     if value is None:
         return "-"
     return str(value) if isinstance(value, int) else f"{value:.4g}"
-
-
-def least(value_us: float | None) -> str:
-    """Returns a lower bound in microseconds as text: `< 1` if a launch takes longer, `-` if unknown."""
-    return "< 1" if value_us is not None and value_us < LAUNCH_BOUND_US else number(value_us)
 
 
 def tidy(text: str) -> str:

@@ -38,7 +38,7 @@ from engine.prompting.facts import (
 from engine.prompting.figures import achieved_beside
 from engine.prompting.history_facts import optimizer_facts
 from engine.prompting.judged import JudgedCandidate
-from engine.prompting.markdown import fenced, least, number, quoted, sizes, tidy
+from engine.prompting.markdown import fenced, number, quoted, sizes, tidy
 from engine.prompting.profiles import CHAT, task_module
 from engine.prompting.subject import multiplies, named_subject, subject_of
 from engine.prompting.tolerance_words import tolerance_words
@@ -47,7 +47,6 @@ from harness import Target, TimeLimits, Verdict
 from harness.hardware.product import Product
 from harness.hardware.targets import hardware
 from harness.stages.static.inspection import SLOW_IN_INTERPRETER
-from harness.wire.limits import SAMPLE_CPU_S
 from harness.wire.messages.server import Language
 from sessions.events import Message
 from sessions.state import ranking
@@ -366,7 +365,6 @@ def system_text(setting: Setting) -> str:
             subject=named_subject(setting.task),
             ranking=ranking,
             case_cpu_s=TimeLimits().case_cpu_s,
-            sample_cpu_s=SAMPLE_CPU_S,
         )
     )
 
@@ -418,7 +416,6 @@ def templates() -> Environment:
         "fenced": fenced,
         "sizes": sizes,
         "number": number,
-        "least": least,
         "quoted": quoted,
     }
     return environment

@@ -11,11 +11,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from harness import Evaluation, KernelResources
 from harness.wire.results.evaluation import GridFit
 from sessions.state.ranking import (
-    LAUNCH_BOUND_US,
     WIDEST_BITS,
     chosen_cases,
     is_chosen,
-    long_estimates,
+    long_cases,
     own_kernels,
 )
 from sessions.state.speed import speed_of
@@ -27,7 +26,7 @@ MOSTLY = 2
 MUCH_IDLE = 0.25
 """Smallest idle share of a device's places, and of its units, that is reported."""
 MUCH_COST = 0.1
-"""Smallest share of all cases' least time that a case takes if its grid is reported."""
+"""Smallest share of the needed bytes of all long cases that a case has if its grid is reported."""
 DEFAULTS = ("num_ctas: 1", "maxnreg: None", "pre_hook: None", "ir_override: None")
 """Parts of a config's text that say nothing."""
 MOST = 6
@@ -37,7 +36,6 @@ MOST = 6
 def standouts(evaluation: Evaluation) -> list[str]:
     """Returns the sentences for a prompt."""
     return [
-        *unsampled_cases(evaluation),
         *untimed_cases(evaluation),
         *spills(evaluation),
         *narrow_loads(evaluation),
@@ -47,18 +45,6 @@ def standouts(evaluation: Evaluation) -> list[str]:
         *no_matrix_instructions(evaluation),
         *[finding.text for finding in evaluation.findings][:MOST],
         *evaluation.notes[:MOST],
-    ]
-
-
-def unsampled_cases(evaluation: Evaluation) -> list[str]:
-    """Returns one sentence per reason about cases without an estimate at their full size; none if cases were timed."""
-    cases: dict[str, list[str]] = {}
-    for case, why in evaluation.not_sampled.items() if not evaluation.latency else ():
-        # The reason names each case's own limit of time, which is no fact about the kernel.
-        cases.setdefault(why.rpartition(": ")[2], []).append(case)
-    return [
-        f"Not estimated at the full size, only at the size when interpreted: {', '.join(named)} ({why})."
-        for why, named in cases.items()
     ]
 
 
@@ -90,7 +76,7 @@ def narrow_loads(evaluation: Evaluation) -> list[str]:
 
     Of an autotuned kernel the chosen config counts; if no choice is known, every config must load narrowly.
     """
-    long = {estimate.case for estimate in long_estimates(evaluation)}
+    long = long_cases(evaluation)
     widths: dict[tuple[str, str], list[str]] = {}
     for kernel in own_kernels(evaluation):
         for case in chosen_cases(evaluation, kernel):
@@ -125,7 +111,7 @@ def idle_units(evaluation: Evaluation) -> list[str]:
 
     Small grids count only in cases that take longer than their launch and make up much of the time.
     """
-    costs = {estimate.case: estimate.low_us for estimate in long_estimates(evaluation)}
+    costs = {row.case: row.needed_bytes for row in evaluation.full_sizes if row.is_long}
     total = sum(costs.values())
     wasteful = [
         (kernel, fit)
@@ -133,11 +119,12 @@ def idle_units(evaluation: Evaluation) -> list[str]:
         for fit in kernel.fits
         if is_chosen(evaluation, kernel, fit.case) is not False
         and min(fit.idle, fit.idle_units / fit.compute_units if fit.rounds == 1 else 1.0) >= MUCH_IDLE
-        and costs.get(fit.case, 0.0) >= max(LAUNCH_BOUND_US, MUCH_COST * total)
+        and fit.case in costs
+        and costs[fit.case] >= MUCH_COST * total
     ]
     if not wasteful:
         return []
-    kernel, fit = max(wasteful, key=lambda pair: pair[1].idle * costs.get(pair[1].case, 0.0))
+    kernel, fit = max(wasteful, key=lambda pair: pair[1].idle * costs[pair[1].case])
     return [idle_words(kernel, fit)]
 
 

@@ -1,7 +1,7 @@
 """Rules that end an instance before its iterations are spent, because another attempt is not worth its cost.
 
-All rules read measured times. Where nothing is timed (`cpu`) none applies: an estimate between two bounds says too
-little about speed to end a search.
+All rules read measured times. Where nothing is timed (`cpu`) none applies: counted bytes say too little about
+speed to end a search.
 """
 
 from __future__ import annotations

@@ -5,15 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from harness import Estimate, Evaluation, Latency, Verdict
+from harness import Evaluation, Latency, Verdict
 from sessions.names import split_attempt
 from sessions.state.speed import are_comparable, timed_evaluation
 from sessions.state.state import AttemptState, Confirmation, SessionState
 
 from .launch_config import Config, launch_config
-
-SAME = 0.05
-"""Estimates that differ by a smaller share are equal."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,9 +21,7 @@ class CaseBest:
     attempt: str
     config: Config
     evaluation: Evaluation
-    latency: Latency | None
-    """`None` if no attempt was timed. The choice is then by estimate."""
-    estimate: Estimate | None = None
+    latency: Latency
     is_faster: bool = False
     """True if it was measured as faster than the start of the sweep."""
 
@@ -34,16 +29,14 @@ class CaseBest:
 def best_by_case(state: SessionState, task: str) -> list[CaseBest]:
     """Returns the best configuration of each open case of a task, in the order of the cases.
 
-    It is the start of the sweep, unless the whole interval of another correct attempt is faster than the start's time. Without
-    times it is the start, unless the roofline estimate of another attempt is lower. Empty for other methods than `tune`.
+    It is the start of the sweep, unless the whole interval of another correct attempt is faster than the start's time. Empty
+    without times, and for other methods than `tune`.
     """
     judged = list(_judged(state, task))
     if not judged or split_attempt(judged[0][0].attempt).number != 1:  # the start failed its exam
         return []
     start = judged[0]
     judged = [pair for pair in judged if are_comparable(start[1], pair[1])]
-    if not any(evaluation.latency for _, evaluation in judged):
-        return list(_estimated(judged))
     cases = dict.fromkeys(latency.case for _, evaluation in judged for latency in evaluation.latency)
     return [best for case in cases if (best := _fastest(case, judged)) is not None]
 
@@ -81,16 +74,3 @@ def _judged(state: SessionState, task: str) -> Iterator[tuple[AttemptState, Eval
             and attempt.confirmation is not Confirmation.NOT_CONFIRMED
         ):
             yield attempt, evaluation
-
-
-def _estimated(judged: list[tuple[AttemptState, Evaluation]]) -> Iterator[CaseBest]:
-    chosen: dict[str, tuple[float, CaseBest]] = {}
-    for attempt, evaluation in judged:
-        for estimate in evaluation.estimate:
-            if estimate.target != evaluation.estimate[0].target:
-                continue
-            if estimate.case not in chosen or estimate.ranked_us < (1 - SAME) * chosen[estimate.case][0]:
-                config = launch_config(attempt.source or "")
-                best = CaseBest(estimate.case, attempt.attempt, config, evaluation, None, estimate)
-                chosen[estimate.case] = estimate.ranked_us, best
-    return iter(best for _, best in chosen.values())

@@ -39,8 +39,6 @@ class Knob:
     """The present value; its edits write the present text."""
     choices: tuple[Choice, ...]
     """Other values, nearest first."""
-    shapes: bool
-    """True if it changes the work of a program of the grid, not only how that program is compiled."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +57,6 @@ class KnobDraft:
 
     name: str
     places: dict[Key, Place]
-    shapes: bool
     legal: list[Callable[[Value], Sequence[Value]]] = field(default_factory=list)
 
 
@@ -81,12 +78,12 @@ def knobs_of(source: str, target: Target) -> tuple[Knob, ...]:
             places = _option_places(kernel, option, tree, text)
             if places:
                 legal = partial(_option_values, option, target)
-                drafts.append(KnobDraft(before + option.name, places, shapes=False, legal=[legal]))
+                drafts.append(KnobDraft(before + option.name, places, legal=[legal]))
         for name in kernel.constants:
             places = _constant_places(kernel, name, tree, text)
             if places:
                 legal = partial(_legal_constants, name, target, kernel)
-                drafts.append(KnobDraft(before + name, places, shapes=True, legal=[legal]))
+                drafts.append(KnobDraft(before + name, places, legal=[legal]))
     knobs += (_knob(draft) for draft in _merge(drafts))
     return tuple(knob for knob in knobs if knob.choices)
 
@@ -198,7 +195,6 @@ def _merge(drafts: Iterable[KnobDraft]) -> list[KnobDraft]:
         for match in (*same[1:], draft):
             first.name += f", {match.name}"
             first.places |= match.places
-            first.shapes |= match.shapes
             first.legal += match.legal
         merged = [knob for knob in merged if knob not in same[1:]]
     return merged
@@ -221,7 +217,7 @@ def _knob(draft: KnobDraft) -> Knob:
             for values in factored
             if all(new in _legal(draft, old) for new, old in zip(values, presents, strict=True))
         ]
-    return Knob(draft.name, now, tuple(_choice(places, values) for values in changes), draft.shapes)
+    return Knob(draft.name, now, tuple(_choice(places, values) for values in changes))
 
 
 def _legal(draft: KnobDraft, present: Value) -> list[Value]:
@@ -248,7 +244,7 @@ def _frozen(kernel: Kernel, text: Text, before: str) -> Knob | None:
         )
         for at, config in enumerate(configs.elts)
     ]
-    return Knob(f"{before}autotune", present, tuple(choices), shapes=True)
+    return Knob(f"{before}autotune", present, tuple(choices))
 
 
 def _printed(value: Value) -> str:

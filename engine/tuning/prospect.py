@@ -1,4 +1,4 @@
-"""The prospect of a variant before it is judged: a guess from compiling and sampling, always labelled as a guess."""
+"""The prospect of a variant before it is judged: a guess from compiling it, always labelled as a guess."""
 
 from __future__ import annotations
 
@@ -8,20 +8,17 @@ from typing import NamedTuple
 import msgspec
 
 from harness import Evaluation, KernelResources, Target, Verdict
-from harness.stages.survey import Compiled, Sampled
-from harness.wire.results.evaluation import SCHEMA
+from harness.stages.survey import Compiled
+from harness.wire.results.evaluation import SCHEMA, FullSize
 from sessions.state.ranking import lowest_occupancy, rank
 
-RANKED_BY = "roofline estimate, load widths, spills, occupancy and grid; none of it was timed, so the choice is a guess"
+RANKED_BY = "spills, grid, load widths and occupancy; none of it was timed, so the choice is a guess"
 
 TOO_LARGE = "do not fit the device"
 FAILED = "do not compile"
 SPILLS = "spill where the start does not"
 SAME_CODE = "give the same code as another"
-CURABLE = frozenset({TOO_LARGE, SPILLS})
-"""Faults that another change may cure: more warps, fewer stages, a smaller tile in the other direction."""
 FORBIDDEN = "break the task's constraint"
-NOT_SAMPLED = "were left out, as enough were tried"
 
 
 class Code(NamedTuple):
@@ -36,22 +33,22 @@ class Code(NamedTuple):
 class Prospect(NamedTuple):
     """Compares variants without timings, most important field first; greater is better.
 
-    The order is that of `sessions.state.ranking.rank`, with three differences:
+    The order is that of `sessions.state.ranking.rank`, with four differences:
 
+    - Memory traffic does not count: no program has run.
     - Scalar registers that spill do not count: they go to lanes of vector registers, not to memory.
     - Occupancy counts beyond four waves too, because a variant that may be better is only tried.
     - If matrix instructions do the work, occupancy does not count: two waves per SIMD are often right there.
     """
 
-    estimate: float
-    load_bits: float
     spills: float
-    occupancy: float
     fill: float
+    load_bits: float
+    occupancy: float
 
 
-def prospect_of(task: str, target: Target, compiled: Compiled, sampled: Sampled) -> Prospect:
-    """Returns the prospect of a variant, assuming that it is correct."""
+def prospect_of(task: str, target: Target, compiled: Compiled, full_sizes: tuple[FullSize, ...]) -> Prospect:
+    """Returns the prospect of a variant, assuming that it is correct; `full_sizes` are the task's open cases."""
     evaluation = Evaluation(
         schema=SCHEMA,
         task=task,
@@ -63,17 +60,15 @@ def prospect_of(task: str, target: Target, compiled: Compiled, sampled: Sampled)
         resources={
             target.name: tuple(msgspec.structs.replace(row, sgpr_spills=None) for row in compiled.resources)
         },
-        sampled=sampled.traffic,
-        estimate=sampled.estimate,
+        full_sizes=full_sizes,
     )
     ranked = rank(evaluation)
     matrix = any(row.matrix_instructions for row in compiled.resources)
     return Prospect(
-        ranked.estimate,
-        ranked.load_bits,
         ranked.spills,
-        0.0 if matrix else lowest_occupancy(evaluation) or 0.0,
         ranked.fill,
+        ranked.load_bits,
+        0.0 if matrix else lowest_occupancy(evaluation) or 0.0,
     )
 
 

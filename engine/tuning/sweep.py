@@ -1,12 +1,10 @@
-"""A sweep over a candidate's launch parameters: compiles and samples variants, and names the best for the judge.
+"""A sweep over a candidate's launch parameters: compiles variants, and names the best for the judge.
 
 The sweep is a beam search by generations. The first generation changes one parameter. Each later one adds a change
 that works alone to the best variants of the last generation, until nothing improves or enough was compiled.
 
-A generation has two steps. The first compiles all variants and drops those that do not compile, do not fit, spill
-while the start does not, or repeat known code. The second samples memory traffic if the change can affect it, and
-keeps the best. A variant that spills or does not fit stays a parent if it would need less memory traffic: a larger
-tile often needs more warps.
+A generation compiles all variants and drops those that do not compile, do not fit, spill while the start does not, or repeat
+known code.
 
 The caller asks the judge. Nothing here is measured; the same survey results give the same variants in the same order.
 """
@@ -18,25 +16,23 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 from harness import Target
-from harness.stages.survey import Compiled, Sampled, Surveying
+from harness.stages.survey import Compiled, Surveying
+from harness.wire.results.evaluation import FullSize
 from sessions.events import SweptVariant
 
 from .edits import apply_edits
 from .knobs import Knob, knobs_of
 from .launch_config import Config, launch_config
-from .prospect import CURABLE, FORBIDDEN, NOT_SAMPLED, SAME_CODE, Code, Prospect, code, fault, prospect_of
+from .prospect import FORBIDDEN, SAME_CODE, Code, Prospect, code, fault, prospect_of
 
 COMPILES = 48
 """Most variants that one sweep compiles."""
-SAMPLES = 12
-"""Most variants that get a sample of their memory traffic; a change of options alone shares its parent's sample."""
 BEAM = 4
 """Variants that a generation passes to the next."""
 
 
 Changes = frozenset[tuple[int, int]]
 """Pairs of a knob and its choice, by index."""
-UNCHANGED: Changes = frozenset()
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,8 +41,6 @@ class Variant:
 
     changes: Changes
     prospect: Prospect
-    fault: str = ""
-    """Why it cannot be judged, if another change may cure that."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,12 +63,11 @@ class _Sweep:
     survey: Surveying
     knobs: tuple[Knob, ...]
     start: Compiled
+    full_sizes: tuple[FullSize, ...]
     is_allowed: Callable[[Config], bool] | None
     tried: int = 0
     pruned: Counter[str] = field(default_factory=Counter)
     known: set[frozenset[Code]] = field(default_factory=set)
-    samples: dict[Changes, Sampled] = field(default_factory=dict)
-    """Traffic samples by the changes that affect traffic."""
 
     def changed(self, changes: Changes) -> str:
         """Returns the source with these changes."""
@@ -83,12 +76,8 @@ class _Sweep:
             [edit for knob, choice in sorted(changes) for edit in self.knobs[knob].choices[choice].edits],
         )
 
-    def shape(self, changes: Changes) -> Changes:
-        """Returns the changes that affect traffic."""
-        return frozenset(change for change in changes if self.knobs[change[0]].shapes)
-
     async def generation(self, batch: Sequence[Changes]) -> list[Variant]:
-        """Compile and sample a generation; returns the kept variants, best first."""
+        """Compile a generation; returns the kept variants, best first."""
         if self.is_allowed is not None:
             allowed = [changes for changes in batch if self.is_allowed(launch_config(self.changed(changes)))]
             self.pruned[FORBIDDEN] += len(batch) - len(allowed)
@@ -96,25 +85,17 @@ class _Sweep:
         batch = batch[: COMPILES - self.tried]
         self.tried += len(batch)
         compiled = await self.survey.compile([self.changed(changes) for changes in batch])
-        results = [
-            (changes, outcome, self._fault(outcome)) for changes, outcome in zip(batch, compiled, strict=True)
-        ]
-        kept = [
-            (changes, outcome, why)
-            for changes, outcome, why in results
-            if not why or (why in CURABLE and self.shape(changes))
-        ]
-        await self._sample([self.shape(changes) for changes, _, _ in kept])
-        self.pruned.update(why for _, _, why in results if why)
         variants = []
-        for changes, outcome, why in kept:
-            sampled = self.samples.get(self.shape(changes))
-            if sampled is not None:
-                prospect = prospect_of(self.task, self.target, outcome, sampled)
-                variants.append(Variant(changes, prospect, why))
-            elif not why:
-                self.pruned[NOT_SAMPLED] += 1
+        for changes, outcome in zip(batch, compiled, strict=True):
+            if why := self._fault(outcome):
+                self.pruned[why] += 1
+            else:
+                variants.append(Variant(changes, self.prospect(outcome)))
         return best_first(variants)
+
+    def prospect(self, compiled: Compiled) -> Prospect:
+        """Returns the prospect of a compiled variant."""
+        return prospect_of(self.task, self.target, compiled, self.full_sizes)
 
     def _fault(self, compiled: Compiled) -> str:
         """Returns why compiling alone rules a variant out; empty if it does not."""
@@ -127,12 +108,6 @@ class _Sweep:
         self.known.add(compiled_code)
         return ""
 
-    async def _sample(self, shapes: Sequence[Changes]) -> None:
-        new = [shape for shape in dict.fromkeys(shapes) if shape not in self.samples]
-        new = new[: SAMPLES + 1 - len(self.samples)]
-        sampled = await self.survey.sample([self.changed(shape) for shape in new])
-        self.samples |= dict(zip(new, sampled, strict=True))
-
 
 async def sweep(
     source: str,
@@ -141,10 +116,12 @@ async def sweep(
     survey: Surveying,
     *,
     most: int,
+    full_sizes: tuple[FullSize, ...] = (),
     is_allowed: Callable[[Config], bool] | None = None,
 ) -> Findings:
     """Returns the variants of a candidate that look best, at most `most`; none if nothing can be varied.
 
+    `full_sizes` are the task's open cases: of these, only those that are longer than a launch say how full the device is.
     Variants with a configuration that `is_allowed` refuses are not compiled.
     """
     knobs = knobs_of(source, target)
@@ -153,17 +130,15 @@ async def sweep(
     (start,) = await survey.compile([source])
     if start.error:
         return Findings(0, {}, ())
-    running = _Sweep(source, task, target, survey, knobs, start, is_allowed)
+    running = _Sweep(source, task, target, survey, knobs, start, full_sizes, is_allowed)
     running.known.add(code(start))
-    running.samples[UNCHANGED] = (await survey.sample([source]))[0]
-    start_prospect = prospect_of(task, target, start, running.samples[UNCHANGED])
-    beam = await running.generation(list(single_changes(knobs)))
-    singles = kept = [variant for variant in beam if not variant.fault]
+    start_prospect = running.prospect(start)
+    beam = singles = kept = await running.generation(list(single_changes(knobs)))
     best = start_prospect
     while beam and beam[0].prospect > best and running.tried < COMPILES:
         best = max([best, *(variant.prospect for variant in kept)])
         beam = await running.generation(list(combine_changes(beam[:BEAM], singles)))
-        kept = best_first([*kept, *(variant for variant in beam if not variant.fault)])
+        kept = best_first([*kept, *beam])
     named = [(variant, _looks_better(variant, kept, start_prospect)) for variant in kept]
     named.sort(key=lambda pair: not pair[1])
     variants = tuple(

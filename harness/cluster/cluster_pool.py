@@ -11,14 +11,13 @@ from types import TracebackType
 from typing import Protocol
 
 from harness.failures import first_failure
-from harness.hardware.product import Product
 from harness.processes.gpus.capacity import largest_case_bytes
 from harness.processes.gpus.quarantine import OnDevice, Quarantined
 from harness.processes.process_endings import MOVED
 from harness.stages.evaluator import KeepTexts
 from harness.stages.modes import USUAL_MODE, Attempt, Exam, Mode
 from harness.stages.sheet import OnEvent, Sheet
-from harness.stages.survey import Compiled, Sampled, Surveying
+from harness.stages.survey import Compiled, Surveying
 from harness.stages.timing.baselines import USUAL, Against
 from harness.wire.channels.encoding import ENCODER
 from harness.wire.device import Device, Target
@@ -33,10 +32,8 @@ from .member import RETRY_S, Gone, Member, MemberLost, Remote, Unreachable
 from .messages import (
     COMPILED,
     EVALUATION,
-    SAMPLED,
     CompileSources,
     JudgeCandidate,
-    SampleSources,
     SentTask,
     Setup,
 )
@@ -263,13 +260,11 @@ class ClusterPool:
                 await asyncio.to_thread(keep_texts, finished.texts)
             return evaluation
 
-    def survey(self, task: Task, target: Target, product: Product | None) -> Surveying:
+    def survey(self, task: Task, target: Target) -> Surveying:
         """See `Evaluator`."""
-        return _ClusterSurvey(self, task, target, product)
+        return _ClusterSurvey(self, task, target)
 
-    async def survey_on_any(
-        self, request: CompileSources | SampleSources, parcel: Parcel, turn: int
-    ) -> bytes:
+    async def survey_on_any(self, request: CompileSources, parcel: Parcel, turn: int) -> bytes:
         """Return the result of a part of a survey, from one of the judges in service by turns. It takes no slot."""
         lost = 0
         while lost <= MOST_MOVES:
@@ -416,25 +411,13 @@ class _Stages:
 class _ClusterSurvey:
     """A survey that shares its sources among the judges."""
 
-    def __init__(self, pool: ClusterPool, task: Task, target: Target, product: Product | None) -> None:
+    def __init__(self, pool: ClusterPool, task: Task, target: Target) -> None:
         self._pool = pool
         self._task = task
         self._target = target
-        self._product = product
 
     async def compile(self, sources: Sequence[str]) -> tuple[Compiled, ...]:
         """See `Surveying`."""
-        return tuple(
-            row for part in await self._ask(CompileSources, sources) for row in COMPILED.decode(part)
-        )
-
-    async def sample(self, sources: Sequence[str]) -> tuple[Sampled, ...]:
-        """See `Surveying`."""
-        return tuple(row for part in await self._ask(SampleSources, sources) for row in SAMPLED.decode(part))
-
-    async def _ask(
-        self, kind: type[CompileSources] | type[SampleSources], sources: Sequence[str]
-    ) -> list[bytes]:
         sent, parcel = await self._pool.pack(self._task)
         size = -(-len(sources) // max(self._pool.judge_count, 1)) or 1
         parts = [tuple(sources[start : start + size]) for start in range(0, len(sources), size)]
@@ -443,16 +426,14 @@ class _ClusterSurvey:
                 tasks = [
                     group.create_task(
                         self._pool.survey_on_any(
-                            kind(task=sent, target=self._target, product=self._product, sources=part),
-                            parcel,
-                            turn,
+                            CompileSources(task=sent, target=self._target, sources=part), parcel, turn
                         )
                     )
                     for turn, part in enumerate(parts)
                 ]
         except ExceptionGroup as failures:
             raise first_failure(failures) from None
-        return [task.result() for task in tasks]
+        return tuple(row for task in tasks for row in COMPILED.decode(task.result()))
 
 
 def _choose(free: Sequence[Member], waiter: _Waiter) -> Member | None:

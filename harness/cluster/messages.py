@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import msgspec
 
-from harness.hardware.product import Product
 from harness.processes.gpus.quarantine import LeaseAwaited, Quarantined
 from harness.stages.modes import Mode
-from harness.stages.survey import Compiled, Sampled
+from harness.stages.survey import Compiled
 from harness.stages.timing.baselines import Against
 from harness.wire.channels.encoding import text_to_path
 from harness.wire.device import Device, Target
@@ -69,20 +68,10 @@ class CompileSources(msgspec.Struct, frozen=True, kw_only=True, tag=True):
 
     task: SentTask
     target: Target
-    product: Product | None
     sources: tuple[str, ...]
 
 
-class SampleSources(msgspec.Struct, frozen=True, kw_only=True, tag=True):
-    """Sample the traffic of sources of one task."""
-
-    task: SentTask
-    target: Target
-    product: Product | None
-    sources: tuple[str, ...]
-
-
-Request = JudgeCandidate | CompileSources | SampleSources
+Request = JudgeCandidate | CompileSources
 
 
 class Entered(msgspec.Struct, frozen=True, tag=True):
@@ -104,7 +93,7 @@ class Finished(msgspec.Struct, frozen=True, kw_only=True, tag=True):
 
     call: str
     result: bytes = b""
-    """`EVALUATION`, `COMPILED` or `SAMPLED`, by the kind of the request."""
+    """`EVALUATION` or `COMPILED`, by the kind of the request."""
     texts: dict[str, bytes] = {}
     """The compiler's texts, as gzip by SHA-256."""
     error: str = ""
@@ -144,4 +133,3 @@ BATCHES = msgspec.msgpack.Decoder(Batch)
 CALLS: msgspec.msgpack.Decoder[tuple[str, ...]] = msgspec.msgpack.Decoder(tuple[str, ...])
 EVALUATION = msgspec.msgpack.Decoder(Evaluation)
 COMPILED: msgspec.msgpack.Decoder[tuple[Compiled, ...]] = msgspec.msgpack.Decoder(tuple[Compiled, ...])
-SAMPLED: msgspec.msgpack.Decoder[tuple[Sampled, ...]] = msgspec.msgpack.Decoder(tuple[Sampled, ...])

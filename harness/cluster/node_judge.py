@@ -41,7 +41,6 @@ from .messages import (
     Opened,
     Report,
     Request,
-    SampleSources,
     SentTask,
     Waits,
 )
@@ -220,10 +219,9 @@ class NodeJudge:
         )
         return Finished(call=call, result=ENCODER.encode(evaluation), texts=texts)
 
-    async def _survey(self, call: str, request: CompileSources | SampleSources) -> Finished:
-        survey = Survey(self._open_pool, self._task(request.task), request.target, request.product)
-        ask = survey.compile if isinstance(request, CompileSources) else survey.sample
-        return Finished(call=call, result=ENCODER.encode(await ask(request.sources)))
+    async def _survey(self, call: str, request: CompileSources) -> Finished:
+        survey = Survey(self._open_pool, self._task(request.task), request.target)
+        return Finished(call=call, result=ENCODER.encode(await survey.compile(request.sources)))
 
     @property
     def _open_pool(self) -> DevicePool:

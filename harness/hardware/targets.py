@@ -1,4 +1,4 @@
-"""Targets to compile for, and the hardware facts behind estimates and occupancy, each with its source."""
+"""Targets to compile for, and the hardware facts behind needed bytes and occupancy, each with its source."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _CUDA_GUIDE = "CUDA C++ programming guide, technical specifications by compute c
 
 class Hardware(msgspec.Struct, frozen=True):
     """
-    The device for which estimates and occupancy of a target are calculated: a product of this target, or its reference product.
+    The device for which a target's needed bytes and occupancy are calculated: a product of this target, or its reference product.
 
     Limits come from the architecture, all other numbers from the product. Peaks are the vendor's, dense (no structured
     sparsity), at boost clock; no kernel reaches them.

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Protocol
 
-from harness.hardware.product import Product
 from harness.processes.pool import DevicePool
 from harness.wire.device import Device, Target
 from harness.wire.messages.server import Language
@@ -48,8 +47,8 @@ class Evaluator(Protocol):
     ) -> Evaluation:
         """See `harness.stages.cascade.evaluate`. `name` is different for equal candidates of a session."""
 
-    def survey(self, task: Task, target: Target, product: Product | None) -> Surveying:
-        """Return a survey of a task. `product` is the devices' product, where it is known."""
+    def survey(self, task: Task, target: Target) -> Surveying:
+        """Return a survey of a task."""
 
     def lend(self, names: Collection[str]) -> None:
         """Start nothing more on these devices, and judge on all others again."""
@@ -100,9 +99,9 @@ class LocalEvaluator:
             keep_texts=keep_texts,
         )
 
-    def survey(self, task: Task, target: Target, product: Product | None) -> Surveying:
+    def survey(self, task: Task, target: Target) -> Surveying:
         """See `Evaluator`."""
-        return Survey(self.pool, task, target, product)
+        return Survey(self.pool, task, target)
 
     def lend(self, names: Collection[str]) -> None:
         """See `Evaluator`."""

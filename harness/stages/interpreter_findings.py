@@ -35,8 +35,7 @@ def add_interpreter_findings(
     return msgspec.structs.replace(
         on_gpu,
         traffic=interpreted.traffic,
-        estimate=interpreted.estimate,
-        sampled=interpreted.sampled,
+        full_sizes=interpreted.full_sizes,
         not_sampled=interpreted.not_sampled,
         facts=(*facts, *on_gpu.facts),
         findings=(*on_gpu.findings, *findings),

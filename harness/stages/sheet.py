@@ -13,17 +13,19 @@ from harness.wire.results.evaluation import (
     STAGES,
     ErrorReport,
     Evaluation,
+    Finding,
+    FullSize,
     Layer,
     Stage,
     StageEntered,
     StageLeft,
+    Traffic,
     Verdict,
 )
 from harness.wire.results.provenance import Provenance
 from suites.task import Task
 
 from .compilation import CompileResults
-from .estimates.sampling import Estimates
 from .modes import USUAL_MODE, Cases, Exam, Mode
 from .timing.conclusions import Timing, list_untimed_cases, mean_speedups
 from .verdicts import conclude
@@ -47,7 +49,10 @@ class Sheet:
         self.compiled = CompileResults()
         self.judged: Judged | None = None
         """The judge's report on call, execution and integrity."""
-        self.estimates = Estimates()
+        self.traffic: tuple[Traffic, ...] = ()
+        self.full_sizes: tuple[FullSize, ...] = ()
+        self.not_sampled: dict[str, str] = {}
+        self.findings_at_full_sizes: tuple[Finding, ...] = ()
         self.timing = Timing((), "")
         self.printed = ""
         self.notes: list[str] = []
@@ -127,13 +132,12 @@ class Sheet:
             device_after=timing.after,
             resources=self.compiled.resources,
             compile_errors=self.compiled.errors,
-            traffic=self.estimates.traffic,
-            sampled=self.estimates.sampled,
-            not_sampled=self.estimates.not_sampled,
-            estimate=self.estimates.estimate,
+            traffic=self.traffic,
+            full_sizes=self.full_sizes,
+            not_sampled=self.not_sampled,
             sandbox=self._sandbox(),
             provenance=self._provenance,
-            findings=drop_repeated((*findings, *self.estimates.findings)),
+            findings=drop_repeated((*findings, *self.findings_at_full_sizes)),
             notes=tuple(dict.fromkeys(self.notes)),
             facts=(*(judged.facts if judged is not None else ()), *timing.facts),
             margins=judged.margins if judged is not None else (),

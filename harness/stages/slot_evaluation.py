@@ -22,7 +22,8 @@ from harness.processes.process_endings import check_starved_call, error_of_failu
 from harness.processes.slot import Slot
 from harness.processes.starting.servers import Child
 from harness.processes.starting.spares import GUEST, Worker
-from harness.stages.estimates.sampling import estimate_candidate, sample_cases
+from harness.stages.full_sizes import find_errors, run_at_full_sizes
+from harness.stages.needs import add_needs
 from harness.stages.timing.baselines import USUAL, Against
 from harness.stages.timing.conclusions import require_serving
 from harness.stages.timing.performance import Crowded, Performance
@@ -49,7 +50,6 @@ from harness.wire.messages.judge import (
     TurnWanted,
     Weighed,
 )
-from harness.wire.messages.sampler import CaseSampled
 from harness.wire.results.evaluation import ErrorReport, Evaluation
 from harness.wire.results.served_calls import unchecked_requirements
 from suites.task import Task
@@ -63,7 +63,7 @@ from .verdicts import conclude
 
 _LEAVE_S = 5.0
 """Time for a guest to end by itself after its last answer."""
-NO_GPU = "no GPU: estimate only"
+NO_GPU = "no GPU: not timed"
 
 
 class Request(msgspec.Struct, frozen=True, dict=True):
@@ -351,7 +351,7 @@ class SlotEvaluation:
         is_ours = error is not None and error.kind == "infra"
         sheet.leave_open_stages("not finished", ok=None if is_ours else False)
         if self._on_cpu:
-            error_at_gpu_sizes = await self._estimate(judged, cases_at_gpu_sizes, is_correct=error is None)
+            error_at_gpu_sizes = await self._count(judged, cases_at_gpu_sizes, is_correct=error is None)
             if error_at_gpu_sizes is not None:
                 error = error_at_gpu_sizes
                 sheet.fail_stage("execution", error.message)
@@ -409,32 +409,32 @@ class SlotEvaluation:
         sheet.notes += timing.notes
         return timing.error
 
-    async def _estimate(
+    async def _count(
         self, judged: Judged, cases_at_gpu_sizes: msgspec.Raw, *, is_correct: bool
     ) -> ErrorReport | None:
-        """The performance stage on `cpu`; returns the error that only samples at `gpu` sizes show."""
+        """The performance stage on `cpu`; returns the error that only `gpu` sizes show."""
         request, sheet = self._request, self._sheet
+        first = request.targets[0]
+        error = None
         if is_correct:
-            compiled = self.compiled.resources.get(request.targets[0].name, ())
+            compiled = self.compiled.resources.get(first.name, ())
             sheet.notes += note_unrun_kernels(compiled, judged.kernels)
             sheet.enter("performance")
-        reports: tuple[CaseSampled, ...] = ()
-        if is_correct and request.against is not None and not isinstance(request.mode, Exam | Rough):
-            reports = await sample_cases(
-                self._pool, self._task, request.source, request.targets[0], cases_at_gpu_sizes
-            )
-        sheet.estimates = await asyncio.to_thread(
-            estimate_candidate,
-            self._task,
-            self._plan.declared,
-            request.targets,
-            judged.traffic,
-            reports,
-            request.product,
+            if request.against is not None and not isinstance(request.mode, Exam | Rough):
+                seed = derive(request.seed, "full sizes", request.source)  # foreign code sees it
+                reports = await run_at_full_sizes(
+                    self._pool, self._task, request.source, first, cases_at_gpu_sizes, seed
+                )
+                sheet.not_sampled = {report.case: report.why for report in reports if report.why}
+                error, sheet.findings_at_full_sizes = await asyncio.to_thread(
+                    find_errors, self._task, self._plan.declared, reports
+                )
+        sheet.traffic, sheet.full_sizes = await asyncio.to_thread(
+            add_needs, self._task, self._plan.declared, judged.traffic, first, request.product
         )
         if is_correct:
             sheet.leave("performance", NO_GPU, ok=None)
-        return sheet.estimates.error
+        return error
 
     async def _finish_guest(self, guest: Child, *, kill: bool) -> int:
         """Wait until the guest's process tree is gone; returns how many processes the guest had left behind."""

@@ -1,4 +1,4 @@
-"""Compile and sample many sources of one task, for sweeps. Nothing is judged, nothing runs on a device.
+"""Compile many sources of one task, for sweeps. Nothing is judged, nothing runs on a device.
 
 Each source is compiled as in the compile stage, in a sandboxed process, at the `gpu` sizes of the task's open cases. A
 source that compiles here may still be wrong; only `evaluate` finds out.
@@ -14,15 +14,13 @@ from typing import Protocol
 
 import msgspec
 
-from harness.hardware.product import Product
 from harness.processes.pool import DevicePool
 from harness.processes.process_endings import JudgeAgain
-from harness.stages.estimates.sampling import estimate_cases, extrapolate, sample_cases
 from harness.wire.device import Target
 from harness.wire.errors import HarnessError
 from harness.wire.limits import TimeLimits
 from harness.wire.messages.judge import FirstCallPassed
-from harness.wire.results.evaluation import Estimate, KernelResources, SampledTraffic
+from harness.wire.results.evaluation import KernelResources
 from suites.dtypes import NoSuchDtype
 from suites.task import Task
 
@@ -42,32 +40,20 @@ class Compiled(msgspec.Struct, frozen=True):
     """Why it does not compile or fit, in a few lines; empty when it does."""
 
 
-class Sampled(msgspec.Struct, frozen=True):
-    """Estimated traffic of one source at `gpu` sizes on the target. Cases that cannot be sampled are left out."""
-
-    traffic: tuple[SampledTraffic, ...]
-    estimate: tuple[Estimate, ...]
-
-
 class Surveying(Protocol):
-    """Compiles and samples sources of one task: a `Survey` on this machine, or the judges of a cluster."""
+    """Compiles sources of one task: a `Survey` on this machine, or the judges of a cluster."""
 
     async def compile(self, sources: Sequence[str]) -> tuple[Compiled, ...]:
         """Compile each source; results in order."""
 
-    async def sample(self, sources: Sequence[str]) -> tuple[Sampled, ...]:
-        """Sample the traffic of each source; results in order."""
-
 
 class Survey:
-    """Compiles and samples sources of one task for one target, as many at once as there are cores."""
+    """Compiles sources of one task for one target, as many at once as there are cores."""
 
-    def __init__(self, pool: DevicePool, task: Task, target: Target, product: Product | None = None) -> None:
-        """`product` is the devices' product, where it is known."""
+    def __init__(self, pool: DevicePool, task: Task, target: Target) -> None:
         self._pool = pool
         self._task = task
         self._target = target
-        self._product = product
         try:
             self._here = resolve_task(task, target.name, on_gpu=False)
         except NoSuchDtype as lacking:
@@ -103,22 +89,6 @@ class Survey:
             return _to_compiled(report)
 
         return tuple(await run_all([compile_source(source) for source in sources], "compile"))
-
-    async def sample(self, sources: Sequence[str]) -> tuple[Sampled, ...]:
-        """Sample each source; results in order, empty for a source that cannot be sampled."""
-        specifications = await self._specifications()
-        cases = self._here.open_cases
-
-        async def sample_source(source: str) -> Sampled:
-            async with self._places:
-                reports = await sample_cases(
-                    self._pool, self._here, with_calls(self._task, source), self._target, specifications
-                )
-            traffic, _ = extrapolate(self._here, cases, self._target, reports)
-            estimates = estimate_cases(self._here, cases, (self._target,), traffic, self._product)
-            return Sampled(traffic, estimates)
-
-        return tuple(await run_all([sample_source(source) for source in sources], "sample"))
 
     async def _specifications(self) -> msgspec.Raw:
         """Arguments of the task's open cases."""

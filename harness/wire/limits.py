@@ -84,10 +84,8 @@ SCRIPT_BUDGET_S = 20.0
 """CPU seconds of the first run: a script that takes longer ends early, and pytest's nodes are chosen in this time."""
 SCRIPT_CPU_S = 600
 """For all runs of one script worker."""
-SAMPLE_CPU_S = 10.0
-"""For samples of all cases of a candidate together; the import of its module does not count.
-
-A case without a sample ranks last, so the limit must not depend on the load of the machine: at 3 s a busy one lost cases."""
+FULL_SIZE_CPU_S = 5.0
+"""For three programs of each launch of a case at `gpu` sizes. CPU time, so that the load of the machine decides nothing."""
 ORACLE_S = 60.0
 """For the judge to make inputs and compare outputs, in addition to the case's own limit; a slower judge is replaced."""
 END_S = 5.0

@@ -10,7 +10,7 @@ from .base import DurableEvent, Event
 
 
 class SweepStarted(Event, frozen=True, kw_only=True, tag="sweep_started"):
-    """A sweep of an attempt's launch parameters began: variants are compiled or estimated, not judged."""
+    """A sweep of an attempt's launch parameters began: variants are compiled or timed with few samples, not judged."""
 
     attempt: AttemptKey
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from harness import Evaluation, KernelResources
 from harness.wire.results.code_counts import CodeCounts
 
-from .ranking import is_chosen, long_estimates, own_kernels
+from .ranking import is_chosen, long_cases, own_kernels
 
 SHOWN = 3
 """Most kernels with a named difference."""
@@ -81,7 +81,7 @@ def code_difference(before: Evaluation, after: Evaluation) -> str:
     """
     if next(iter(before.resources), None) != next(iter(after.resources), ""):
         return ""
-    long = {estimate.case for estimate in long_estimates(after)}
+    long = long_cases(after)
     earlier, own = _own_code(before), _own_code(after)
     sentences: dict[str, list[str]] = {}
     costs: dict[str, float] = {}

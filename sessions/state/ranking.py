@@ -7,16 +7,14 @@ from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from harness import Evaluation, Verdict
-from harness.wire.results.evaluation import Estimate, KernelResources
+from harness.wire.results.evaluation import KernelResources
 from harness.wire.results.ratios import TIE
 
 from .speed import Speed, speed_of
 
 UNKNOWN = -math.inf
-LAUNCH_BOUND_US = 1.0
-"""Cases whose least time is shorter only measure their launch, so no estimate compares kernels there."""
-ESTIMATE_TIE = 0.05
-"""Estimates that differ by less are equal: few programs are sampled, and caches decide the rest."""
+EXCESS_TIE = 0.05
+"""Excesses that differ by less are equal: caches decide the rest."""
 ENOUGH_WAVES = 4.0
 """Occupancy beyond this is not better: memory-bound kernels need about four waves per SIMD, others fewer."""
 FILL_STEPS = 4
@@ -26,12 +24,12 @@ WIDEST_BITS = 128
 
 FIGURES = {
     "speedup": "{}",
-    "sampled": "cases without an estimate at the full size: {}",
-    "estimate": "{} times the least time",
-    "load_bits": "widest loads of {} bits",
+    "excess": "{} times the needed bytes",
     "spills": "spilled registers: {}",
-    "occupancy": "occupancy {}",
     "fill": "{} of the units filled",
+    "load_bits": "widest loads of {} bits",
+    "occupancy": "occupancy {}",
+    "launches": "launches: {}",
 }
 """Words for each figure of a rank."""
 
@@ -48,21 +46,18 @@ class Rank(NamedTuple):
     """Stages that a failed candidate passed; 0 for correct candidates."""
     speedup: float = UNKNOWN
     """`Speed.value`, in steps of 1 %; `-inf` if nothing was measured."""
-    sampled: int = 0
-    """Minus the cases without an estimate at their full size: an attempt must not win because its heavy case is unknown."""
-    estimate: float = UNKNOWN
-    """Minus `estimated_slowdown` in steps of 5 %; without an estimate, minus requested over minimal bytes.
-
-    This field and those below are of the first target.
-    """
-    load_bits: float = UNKNOWN
-    """Width of the widest global loads in powers of two, averaged over cases by time."""
+    excess: float = UNKNOWN
+    """Minus `traffic_excess` in steps of 5 %. This field and those below are of the first target."""
     spills: float = UNKNOWN
     """Minus the spilled registers of all kernels, plus spilled bytes on targets that count bytes."""
-    occupancy: float = UNKNOWN
-    """The lowest of its kernels, at most `ENOUGH_WAVES`."""
     fill: float = UNKNOWN
     """Workgroups per compute unit in the emptiest long case, at most 1, in quarters."""
+    load_bits: float = UNKNOWN
+    """Width of the widest global loads in powers of two, averaged over cases by needed bytes."""
+    occupancy: float = UNKNOWN
+    """The lowest of its kernels, at most `ENOUGH_WAVES`."""
+    launches: float = UNKNOWN
+    """Minus the launches of all cases. Last, because a second launch often fills the device."""
 
 
 def rank(evaluation: Evaluation) -> Rank:
@@ -80,18 +75,18 @@ def rank_at_speed(evaluation: Evaluation, speed: Speed | None) -> Rank:
         passed = sum(stage.ok is True for stage in evaluation.stages)
         standing = 1 if evaluation.verdict.counted else 0
         return Rank(standing, passed)
-    if speed is not None:  # what was estimated breaks no tie of what was measured
+    if speed is not None:  # no other figure breaks a tie of what was measured
         return Rank(3, speedup=in_steps(speed.value, TIE))
-    slowdown = estimated_slowdown(evaluation) or requested_over_minimal(evaluation)
-    occupancy = lowest_occupancy(evaluation)
+    excess, occupancy = traffic_excess(evaluation), lowest_occupancy(evaluation)
+    launches = [row.launches for row in evaluation.traffic]
     return Rank(
         2,
-        sampled=-len(evaluation.not_sampled),
-        estimate=UNKNOWN if slowdown is None else -in_steps(slowdown, ESTIMATE_TIE),
-        load_bits=load_bits(evaluation),
+        excess=UNKNOWN if excess is None else -in_steps(excess, EXCESS_TIE),
         spills=_spill_rank(evaluation),
-        occupancy=UNKNOWN if occupancy is None else min(ENOUGH_WAVES, occupancy),
         fill=_fill_rank(evaluation),
+        load_bits=load_bits(evaluation),
+        occupancy=UNKNOWN if occupancy is None else min(ENOUGH_WAVES, occupancy),
+        launches=float(-sum(launches)) if launches else UNKNOWN,
     )
 
 
@@ -110,12 +105,12 @@ def why_below(evaluation: Evaluation, better: Evaluation) -> str:
 def improvable(evaluation: Evaluation) -> list[str]:
     """Returns the figures of a correct evaluation that was not timed, and that can still get better, as words."""
     best = {
-        "sampled": 0,
-        "estimate": 0.0,
-        "load_bits": math.log2(WIDEST_BITS),
+        "excess": 0.0,
         "spills": 0.0,
-        "occupancy": ENOUGH_WAVES,
         "fill": 1.0,
+        "load_bits": math.log2(WIDEST_BITS),
+        "occupancy": ENOUGH_WAVES,
+        "launches": -len(evaluation.traffic),
     }
     own = rank(evaluation)
     return [
@@ -132,8 +127,8 @@ def _figure(evaluation: Evaluation, own: Rank, field: str) -> str:
         return "unknown"
     if field == "speedup":
         return "1.00x" if (speed := speed_of(evaluation)) is None else speed.figure
-    if field == "estimate":
-        return f"{estimated_slowdown(evaluation) or requested_over_minimal(evaluation) or 0.0:.2f}"
+    if field == "excess":
+        return f"{traffic_excess(evaluation):.2f}"
     if field == "load_bits":
         return f"{2**value:.0f}"
     if field == "fill":
@@ -146,57 +141,41 @@ def in_steps(ratio: float, step: float) -> float:
     return float(round(math.log(ratio) / math.log1p(step)))
 
 
-def estimated_slowdown(evaluation: Evaluation) -> float | None:
-    """Returns the estimated time over the least time, both summed over the cases that take longer than their launch.
+def traffic_excess(evaluation: Evaluation) -> float | None:
+    """Returns requested over needed bytes at `cpu` sizes, averaged over cases by what they need at `gpu` sizes; at least 1.
 
-    Reads that a die's cache can answer cost nothing (`Estimate.shared_us`), where that is known.
+    Cases of which the needed bytes are unknown do not count; `None` if no case is left.
     """
-    estimates = long_estimates(evaluation)
-    least = math.fsum(estimate.low_us for estimate in estimates)
-    if least <= 0:
-        return None
-    return max(1.0, math.fsum(estimate.ranked_us for estimate in estimates) / least)
+    weights = needed_bytes(evaluation)
+    pairs = [
+        (row.excess, weights.get(row.case) or row.minimal_bytes)
+        for row in evaluation.traffic
+        if row.excess is not None
+    ]
+    total = sum(weight for _, weight in pairs)
+    return math.fsum(excess * weight for excess, weight in pairs) / total if total else None
 
 
-def long_estimates(evaluation: Evaluation) -> list[Estimate]:
-    """Returns the first target's estimates of cases that take longer than their launch; all if none does."""
-    own = next((estimate.target for estimate in evaluation.estimate), "")
-    estimates = [estimate for estimate in evaluation.estimate if estimate.target == own]
-    return [estimate for estimate in estimates if estimate.low_us >= LAUNCH_BOUND_US] or estimates
+def needed_bytes(evaluation: Evaluation) -> dict[str, int]:
+    """Returns the needed bytes of each case at its `gpu` sizes."""
+    return {row.case: row.needed_bytes for row in evaluation.full_sizes}
 
 
-def estimate_coverage(evaluation: Evaluation) -> str:
-    """Returns `2 of 5 cases` if some cases have no estimate at their full size, else empty.
-
-    `interpreted sizes` if no case has one.
-    """
-    cases = {estimate.case for estimate in evaluation.estimate}
-    sampled = cases - evaluation.not_sampled.keys()
-    if sampled == cases:
-        return ""
-    return f"{len(sampled)} of {len(cases)} cases" if sampled else "interpreted sizes"
-
-
-def requested_over_minimal(evaluation: Evaluation) -> float | None:
-    """Returns requested over minimal bytes of all cases: sampled at `gpu` sizes, else counted at `cpu` sizes.
-
-    Where no minimum is known, it counts as one byte: that keeps the order of attempts at one task.
-    """
-    cases = evaluation.sampled or evaluation.traffic
-    minimal = sum(case.minimal_bytes for case in cases)
-    requested = sum(case.requested_read_bytes + case.requested_write_bytes for case in cases)
-    return requested / max(1, minimal) if requested > 0 else None
+def long_cases(evaluation: Evaluation) -> dict[str, int]:
+    """Returns the needed bytes of the cases that take longer than their launch; of all cases if none does."""
+    long = {row.case: row.needed_bytes for row in evaluation.full_sizes if row.is_long}
+    return long or needed_bytes(evaluation)
 
 
 def load_bits(evaluation: Evaluation) -> float:
-    """Returns the width of each kernel's widest global loads as a power of two, averaged over cases by least time.
+    """Returns the width of each kernel's widest global loads as a power of two, averaged over long cases by needed bytes.
 
     The average is rounded. Narrower loads beside wide ones are edges, which take little time.
     """
-    weights = {estimate.case: estimate.low_us for estimate in long_estimates(evaluation)}
+    weights = long_cases(evaluation)
     total = weighted = 0.0
     for kernel in own_kernels(evaluation):
-        weight = math.fsum(weights.get(case, 0.0) for case in kernel.cases)
+        weight = sum(weights.get(case, 0) for case in kernel.cases)
         if kernel.load_widths and weight:
             total += weight
             weighted += weight * math.log2(max(map(int, kernel.load_widths)))
@@ -239,7 +218,7 @@ def lowest_occupancy(evaluation: Evaluation) -> float | None:
 
 
 def _fill_rank(evaluation: Evaluation) -> float:
-    long = {estimate.case for estimate in long_estimates(evaluation)}
+    long = long_cases(evaluation)
     shares = [
         min(1.0, fit.workgroups / fit.compute_units)
         for kernel in own_kernels(evaluation)

@@ -231,7 +231,7 @@ def choices(
         return [
             *usual,
             *gpus,
-            FormChoice("cpu", "Triton's interpreter: right or wrong, and estimates of the speed"),
+            FormChoice("cpu", "Triton's interpreter: right or wrong; nothing is timed"),
         ]
     if key == "against":
         words = {TASK: "the task's own baseline", "eager": "PyTorch, eager", "compile": "torch.compile"}

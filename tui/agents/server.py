@@ -118,7 +118,7 @@ def make_server(desk: Desk) -> MCPServer[None]:
 
     @offer(annotations=READS)
     async def explain(attempt: Attempt) -> str:
-        """Show all that is known of an earlier attempt: error with trace, or times, estimates and resources."""
+        """Show all that is known of an earlier attempt: error with trace, or times, traffic and resources."""
         return await answered(desk.explain(attempt))
 
     @offer(annotations=READS)

@@ -115,7 +115,7 @@ def gpus(environ: Mapping[str, str]) -> Iterator[DoctorFinding]:
             "GPUs",
             "none found by a driver",
             "device cpu: kernels run in Triton's interpreter and are compiled for gfx942 (MI300X) or any of --targets; "
-            "speed is an estimate between two bounds, never a measurement",
+            "nothing is timed there",
         )
     if AMD_NODE.exists() and not os.access(AMD_NODE, os.R_OK | os.W_OK):
         yield warning(

@@ -22,7 +22,7 @@ NOT_VISIBLE = "not visible"
 """A value that this machine does not report."""
 RUNNING = "."
 """The letter of an attempt without a verdict."""
-NO_GPU = "estimate only (no GPU)"
+NO_GPU = "not timed (no GPU)"
 NOT_MEASURED = "not measured"
 
 LETTERS: dict[Verdict, str] = {
@@ -158,11 +158,6 @@ def speedup(value: float, bound: Bound = Bound.NONE) -> str:
 def interval(low: float, high: float) -> str:
     """Return a 95 % interval: `[1.38, 1.45]`."""
     return f"[{low:.2f}, {high:.2f}]"
-
-
-def estimate(factor: float) -> str:
-    """Return an estimate as `est. 1.34x roof`: the estimated time is this multiple of the roofline's time."""
-    return f"est. {factor:.2f}x roof" if factor < 9.995 else f"est. {factor:.3g}x roof"
 
 
 def counted(number: int, noun: str) -> str:

@@ -13,7 +13,7 @@ from sessions.state.tally import tally
 from sessions.state.winners import bests_by_task
 from tui.facts.endings import session_ending
 from tui.facts.evaluation.best_by_case import FIELDS as CASE_FIELDS
-from tui.facts.evaluation.best_by_case import TITLE, basis_words
+from tui.facts.evaluation.best_by_case import MEASURED, TITLE
 from tui.facts.evaluation.certainty import against_words, speed_words, used_share, worst_first
 from tui.facts.evaluation.spread import spread_lines
 from tui.facts.spending import session_device_words, session_spent_words
@@ -105,7 +105,7 @@ def _by_case(state: SessionState) -> list[str]:
     if state.started is None or state.started.options.by != "case":
         return []
     bests = [best for task in state.tasks() for best in best_by_case(state, task)]
-    return ["", f"{TITLE}:", listing(CASE_FIELDS, bests), basis_words(bests)] if bests else []
+    return ["", f"{TITLE}:", listing(CASE_FIELDS, bests), MEASURED] if bests else []
 
 
 def verdict_words(attempt: AttemptState | None) -> str:

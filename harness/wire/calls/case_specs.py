@@ -1,4 +1,4 @@
-"""The arguments of a case by shape and dtype, without values, for compiler and sampler. Torch-free."""
+"""The arguments of a case by shape and dtype, without values, for compiler and runs at `gpu` sizes. Torch-free."""
 
 from __future__ import annotations
 

@@ -9,8 +9,8 @@ import msgspec
 from harness.wire.channels.encoding import ENCODER
 
 from .compiler import CompileReport
+from .full_sizes import RanAtFullSizes, RunAtFullSizes
 from .guest import Alive, Broken, Call, Compile, Failed, Farewell, Hello, LeftBehind, Load, Loaded, Returned
-from .sampler import CaseSampled, SampleCases
 from .timer import (
     Batch,
     BringBack,
@@ -36,7 +36,7 @@ WorkerRequest = (
     | Call
     | Farewell
     | Compile
-    | SampleCases
+    | RunAtFullSizes
     | Reach
     | Prepare
     | Sample
@@ -59,7 +59,7 @@ WorkerAnswer = (
     | Returned
     | LeftBehind
     | CompileReport
-    | CaseSampled
+    | RanAtFullSizes
     | Prepared
     | Sampled
     | Done

@@ -278,74 +278,31 @@ class Traffic(Counts, frozen=True):
     sizes: dict[str, int]
     minimal_bytes: int
     flops: int
-
-
-class Flow(msgspec.Struct, frozen=True):
-    """Bytes of launches, estimated from sampled programs."""
-
-    launches: int
-    programs: int
-    sampled: int
-    """Programs that ran; if equal to `programs`, the counts are exact."""
-    requested_read_bytes: int
-    requested_write_bytes: int
-    """Every unmasked lane of every access. A program that did not run counts like the mean of the samples at its place."""
-    requested_low_bytes: int
-    requested_high_bytes: int
-    """Reads and writes if every program requests as little or as much as any sampled program at its place in the grid."""
-    unique_low_bytes: int
-    unique_high_bytes: int
-    """Bounds of the distinct bytes: those in the sample; the sizes of the tensors and the touched bytes per program."""
-    die_bytes: int
-    """Upper bound: distinct bytes of each die, all dies together, if all programs share like the sampled neighbours."""
-    dies: int
-    group: int
-    """The fewest of any launch."""
-    dot_flops: int
-
-
-class SampledTraffic(Flow, frozen=True, kw_only=True):
-    """The memory traffic of one case at its `gpu` sizes, estimated from some programs of each launch, in bytes.
-
-    Only addresses and masks were computed. Distinct bytes are counted per launch and added up. The real traffic behind the
-    caches is between `minimal_bytes` and the requested bytes.
-    """
-
-    case: str
-    sizes: dict[str, int]
-    target: str
-    minimal_bytes: int
-    flops: int
-    out_of_bounds: tuple[str, ...] = ()
-    """Accesses of sampled programs outside their tensor at these sizes, for example after an offset overflow."""
-    remarks: tuple[str, ...] = ()
-    moved_bytes: int = 0
-
-
-class Estimate(msgspec.Struct, frozen=True):
-    """A roofline estimate between two bounds, never a measurement."""
-
-    target: str
-    case: str
-    sizes: dict[str, int]
-    low_us: float
-    """Minimal bytes and the cost model's FLOPs at the device's peaks; nothing can be faster."""
-    high_us: float
-    """Requested bytes at peak bandwidth (no cache) and counted FLOPs."""
-    bound_low: str
-    bound_high: str
-    basis: str
-    shared_us: float | None = None
-    """A time between the bounds: distinct bytes of each die at peak bandwidth, if its cache holds all shared bytes."""
-    product: str = ""
-    of_device: bool = False
-    """Whether the evaluation's device is this product. If not, it is the target's reference device: do not compare measured times
-    with this estimate."""
+    needed_bytes: int = 0
+    """See `FullSize.needed_bytes`, here at the `cpu` sizes; 0: unknown, then `minimal_bytes` counts."""
 
     @property
-    def ranked_us(self) -> float:
-        """The time that ranks and that displays call *the* estimate: `shared_us` where it is known, else `high_us`."""
-        return self.high_us if self.shared_us is None else self.shared_us
+    def requested_bytes(self) -> int:
+        """Bytes of all reads and writes; repeated bytes count again."""
+        return self.requested_read_bytes + self.requested_write_bytes
+
+    @property
+    def excess(self) -> float | None:
+        """Requested over needed bytes, at least 1; `None` if the needed bytes are unknown."""
+        needed_bytes = self.needed_bytes or self.minimal_bytes
+        return max(1.0, self.requested_bytes / needed_bytes) if needed_bytes else None
+
+
+class FullSize(msgspec.Struct, frozen=True):
+    """A case at its `gpu` sizes."""
+
+    case: str
+    sizes: dict[str, int]
+    needed_bytes: int = 0
+    """The bytes that every kernel moves, or those that memory moves while the FLOPs run, if more; both at the first target's
+    peaks. 0: unknown."""
+    is_long: bool = False
+    """Whether memory needs longer for these bytes than a launch takes."""
 
 
 class Layer(msgspec.Struct, frozen=True):
@@ -428,10 +385,10 @@ class Evaluation(msgspec.Struct, frozen=True):
     resources: dict[str, tuple[KernelResources, ...]] = {}
     compile_errors: dict[str, str] = {}
     traffic: tuple[Traffic, ...] = ()
-    sampled: tuple[SampledTraffic, ...] = ()
+    full_sizes: tuple[FullSize, ...] = msgspec.field(default=(), name="sampled")
+    """One for each entry of `traffic`. The key is that of older evaluations, which had other figures beside the sizes."""
     not_sampled: dict[str, str] = {}
-    """Why a case has no traffic at `gpu` sizes, by case; its estimate then uses its `cpu` sizes."""
-    estimate: tuple[Estimate, ...] = ()
+    """Why no program of a case was run at its `gpu` sizes, by case."""
     sandbox: tuple[Layer, ...] = ()
     provenance: Provenance | None = None
     """`None` in evaluations of older versions, and if no device was chosen."""

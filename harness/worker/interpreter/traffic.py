@@ -96,7 +96,7 @@ class Observation:
     masked: bool = True
     """Whether the current access has a mask."""
     samples: bool = False
-    """Kernels only compute addresses and masks: loads return made-up values and stores do nothing. See `Sampler`."""
+    """Kernels only compute addresses and masks: loads return made-up values and stores do nothing. See `FullSizeObservation`."""
     order: int = 0
     """Order in which the programs of each launch run: 0 from the first, 1 from the last, else a shuffled one of this number."""
     waits: bool = False

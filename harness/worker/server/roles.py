@@ -14,7 +14,7 @@ from harness.wire.channels.channel import Channel, ChannelClosed
 from harness.wire.messages.server import HAS_CONTEXT, Spawn
 from harness.worker.candidate.loading import confine
 from harness.worker.compiler import compiling
-from harness.worker.estimate import sampling_worker
+from harness.worker.full_sizes import full_size_worker
 from harness.worker.guest import guest
 from harness.worker.judge import judge
 from harness.worker.kit import gpu
@@ -84,7 +84,7 @@ ROLES: dict[str, Callable[[Channel, Spawn], None]] = {
     "guest": guest.main,
     "script": script_worker.main,
     "compiler": compiling.main,
-    "sampler": sampling_worker.main,
+    "full_sizes": full_size_worker.main,
     "timer": timer.main,
     "health": probe_gpu,
     "launchers": build_launchers,

@@ -52,7 +52,6 @@ def test_best_attempt_is_told_with_the_cases_where_another_is_faster() -> None:
 @pytest.mark.parametrize("speed", [journals.latencies(), ()], ids=["timed", "not timed"])
 def test_answer_about_a_correct_attempt_is_short(speed: tuple[object, ...]) -> None:
     evaluation = journals.correct(speed=speed) if speed else journals.correct(waste=1.23456789)
-    evaluation = msgspec.structs.replace(evaluation, estimate=journals.correct(waste=1.23456789).estimate)
     state = session_of(evaluation)
     text = encoded(verdict_answer(state, "softmax#1", FORMER, next_step="submit", person=()))
     assert len(text) < 1500

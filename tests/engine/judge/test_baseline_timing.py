@@ -73,7 +73,7 @@ async def test_all_instances_see_the_baseline_and_its_times_after_one_timing(hom
     assert sum(isinstance(event, BaselineMeasured) for event in events) == 1
     [prompt] = first_prompts(events)
     assert BASELINE.strip() in prompt
-    assert "| at least, us | baseline, us |" in prompt
+    assert "| needs | baseline, us |" in prompt
     assert "| 200 |" in prompt
     state = fold(events)  # type: ignore[arg-type]
     assert set(state.baselines) == {"starter/vector_add"}

@@ -8,7 +8,6 @@ import msgspec
 import pytest
 
 from engine.knowledge import Subject, pages_for
-from engine.prompting import markdown
 from engine.prompting.judged import JudgedCandidate
 from engine.prompting.prompting import (
     Example,
@@ -25,10 +24,10 @@ from engine.prompting.shown_example import shown_example
 from engine.prompting.standouts import standouts
 from harness import ErrorReport, Verdict, target
 from harness.hardware.product_tables import find_product
-from harness.wire.results.evaluation import Estimate, GridFit, SampledTraffic
+from harness.wire.results.evaluation import FullSize, GridFit
 from harness.wire.results.latency import Bound, Efficiency, Outcome, Window
 from sessions.events import Message
-from suites import CATEGORIES, load_task, task_cost
+from suites import CATEGORIES, load_task
 from tests.support.judge.assemblies import AMD, with_assembly
 from tests.support.judge.judged_candidates import failing, passing
 
@@ -45,15 +44,8 @@ def changed(judged: JudgedCandidate, **fields: object) -> JudgedCandidate:
     return judged
 
 
-def sampled(**fields: object) -> SampledTraffic:
-    defaults: dict[str, object] = {
-        "case": "fp32", "sizes": SIZES, "target": "gfx942", "launches": 1, "programs": 1024, "sampled": 11,
-        "requested_read_bytes": 2_000_000_000, "requested_write_bytes": 147_483_648,
-        "requested_low_bytes": 2_147_483_648, "requested_high_bytes": 2_147_483_648,
-        "unique_low_bytes": 14_000_000, "unique_high_bytes": 100_663_296, "die_bytes": 570_425_344, "dies": 8,
-        "group": 4, "minimal_bytes": 100_663_296, "flops": 10, "dot_flops": 0,
-    }  # fmt: skip
-    return SampledTraffic(**(defaults | fields))  # type: ignore[arg-type]
+def with_short_case(judged: JudgedCandidate, name: str = "tiny") -> JudgedCandidate:
+    return changed(judged, full_sizes=(*judged.evaluation.full_sizes, FullSize(name, SIZES, 1000)))
 
 
 def fit(**fields: object) -> GridFit:
@@ -70,27 +62,8 @@ def fitted(judged: JudgedCandidate, *fits: GridFit) -> JudgedCandidate:
     return changed(judged, resources={"gfx942": (msgspec.structs.replace(rows[0], fits=fits), *rows[1:])})
 
 
-def test_row_of_a_case_has_three_bounds_and_its_limiting_side() -> None:
-    shared = Estimate("gfx942", "fp32", SIZES, 100.0, 400.0, "compute", "memory", "MI300X", shared_us=150.0)
-    judged = changed(passing(), estimate=(shared,), sampled=(sampled(),))
-    prompt = text(optimize_prompt(SETTING, history=[judged]))
-    assert "| fp32 | 100 | 150 | 400 | 100.7 | 21.33 | compute / memory |" in prompt
-    assert "estimate, not a measurement: 1.50 times the least time" in prompt
-
-
-def test_cases_that_only_measure_their_launch_are_left_out() -> None:
-    tiny = Estimate("gfx942", "tiny", SIZES, 0.01, 0.02, "memory", "memory", "MI300X")
-    judged = passing()
-    prompt = text(
-        optimize_prompt(SETTING, history=[changed(judged, estimate=(*judged.evaluation.estimate, tiny))])
-    )
-    assert "| tiny |" not in prompt
-    assert "Left out, because a launch takes longer than their *at least*: tiny." in prompt
-
-
 def test_resources_of_launch_bound_cases_are_shown() -> None:
-    tiny = Estimate("gfx942", "tiny", SIZES, 0.01, 0.02, "memory", "memory", "MI300X")
-    judged = changed(passing(), estimate=(*passing().evaluation.estimate, tiny))
+    judged = with_short_case(passing())
     (kernel,) = judged.evaluation.resources["gfx942"]
     spilling = msgspec.structs.replace(kernel, kernel="small", case="tiny", vgpr_spills=7, lds_bytes=2048)
     prompt = text(
@@ -100,9 +73,7 @@ def test_resources_of_launch_bound_cases_are_shown() -> None:
 
 
 def test_a_binary_is_shown_with_all_its_cases() -> None:
-    tiny = Estimate("gfx942", "tiny", SIZES, 0.01, 0.02, "memory", "memory", "MI300X")
-    judged = fitted(passing(width=32), fit(case="tiny"), fit(case="fp32"))
-    judged = changed(judged, estimate=(*judged.evaluation.estimate, tiny))
+    judged = with_short_case(fitted(passing(width=32), fit(case="tiny"), fit(case="fp32")))
     (kernel,) = judged.evaluation.resources["gfx942"]
     judged = changed(judged, resources={"gfx942": (msgspec.structs.replace(kernel, case="tiny"),)})
     prompt = text(optimize_prompt(SETTING, history=[judged]))
@@ -110,34 +81,21 @@ def test_a_binary_is_shown_with_all_its_cases() -> None:
     assert "`softmax_kernel` loads at most 32 bits per lane in fp32 (128" in prompt
 
 
-def test_cases_without_a_sample_are_not_called_bound_by_their_launch() -> None:
-    small = Estimate("gfx942", "long", SIZES, 0.01, 0.02, "memory", "memory", "MI300X")
-    judged = passing()
-    estimates = (*judged.evaluation.estimate, small)
-    unsampled = changed(
-        judged, estimate=estimates, not_sampled={"long": "the sample took 1 s: programs are long"}
-    )
-    prompt = text(optimize_prompt(SETTING, history=[unsampled]))
-    assert "only at the size when interpreted: long (programs are long)." in prompt
-    assert "times the least time (1 of 2 cases)" in prompt
-    assert "a launch takes longer than their" not in prompt
-
-
-def test_at_its_least_time_no_faster_kernel_is_asked_for() -> None:
-    bound = Estimate("gfx942", "fp32", SIZES, 100.0, 400.0, "memory", "memory", "MI300X", shared_us=101.0)
-    prompt = text(optimize_prompt(SETTING, history=[changed(passing(), estimate=(bound,))]))
-    assert "By the estimate no kernel is faster than" in prompt
+def test_where_no_byte_is_requested_twice_no_faster_kernel_is_asked_for() -> None:
+    prompt = text(optimize_prompt(SETTING, history=[passing(requested=2000)]))
+    assert "At the interpreter's sizes no kernel requests fewer bytes than softmax#1/2" in prompt
     assert "correct in every case and faster" not in prompt
     assert "No figure of the rank can get better." in prompt
-    spilling = changed(passing(spills=12, width=32), estimate=(bound,))
+    spilling = passing(requested=2000, spills=12, width=32)
     prompt = text(optimize_prompt(SETTING, history=[spilling]))
-    assert "by a better figure than widest loads of 32 bits, spilled registers: 12. Write" in prompt
+    assert "by a better figure than spilled registers: 12, widest loads of 32 bits. Write" in prompt
 
 
-def test_a_case_without_an_estimate_is_not_called_worse() -> None:
-    other = Estimate("gfx942", "ragged", SIZES, 100.0, 100.0, "memory", "memory", "MI300X")
-    best = passing("softmax#1/3", high_us=120)
-    better = changed(passing("softmax#1/2"), estimate=(*passing().evaluation.estimate, other))
+def test_a_case_that_was_not_counted_is_not_called_worse() -> None:
+    best = passing("softmax#1/3", requested=2000)
+    better = passing("softmax#1/2")
+    counted = msgspec.structs.replace(better.evaluation.traffic[0], case="ragged", requested_read_bytes=1000)
+    better = changed(better, traffic=(*better.evaluation.traffic, counted))
     prompt = text(optimize_prompt(SETTING, history=[better, best]))
     assert "better elsewhere" not in prompt
     assert "Compose" not in prompt
@@ -224,9 +182,8 @@ def test_fault_of_a_gpu_is_told_with_what_its_line_hides() -> None:
 
 def test_grid_of_a_launch_bound_case_is_no_standout() -> None:
     few = fitted(passing(), fit(workgroups=1, rounds=1, idle=0.99, idle_units=303))
-    tiny = Estimate("gfx942", "fp32", SIZES, 0.01, 0.02, "memory", "memory", "MI300X")
     assert "have no work" in " ".join(standouts(few.evaluation))
-    assert not standouts(changed(few, estimate=(tiny,)).evaluation)
+    assert not standouts(changed(few, full_sizes=(FullSize("fp32", SIZES, 1000),)).evaluation)
 
 
 def test_prompt_for_a_known_device_names_its_product() -> None:
@@ -234,14 +191,11 @@ def test_prompt_for_a_known_device_names_its_product() -> None:
     h200 = find_product("H200 SXM")
     setting = Setting(task, (target("sm_90"),), h200.name, product=h200)
     system, user = first_prompt(setting)
-    assert "roofline estimate for H200 SXM at the vendor's peaks" in user.content
+    assert "the vendor's peaks of H200 SXM (4.80 TB/s of memory)" in user.content
     assert "# Target `sm_90` (H200 SXM)" in system.content
     assert "4.80 TB/s" in system.content
-    case = next(case for case in task.open_cases if case.name == "fp32")
-    least_us = task_cost(task, case.gpu, case.dtype).minimal_bytes / h200.memory_bytes_per_s * 1e6
-    assert f"| {markdown.number(least_us)} (memory) |" in user.content
     elsewhere = Setting(task, (target("gfx942"),), h200.name, product=h200)
-    assert "roofline estimate for MI300X at the vendor's peaks" in first_prompt(elsewhere)[1].content
+    assert "the vendor's peaks of MI300X (5.30 TB/s" in first_prompt(elsewhere)[1].content
 
 
 def test_standouts_name_a_grid_that_leaves_much_of_the_device_idle() -> None:
@@ -250,10 +204,10 @@ def test_standouts_name_a_grid_that_leaves_much_of_the_device_idle() -> None:
     assert words in standouts(few.evaluation)
     nearly_full = fitted(passing(), fit(workgroups=300, rounds=1, idle=0.5, idle_units=4))
     assert not standouts(nearly_full.evaluation), "a few idle units are noise"
-    tiny = Estimate("gfx942", "tiny", SIZES, 2.0, 2.5, "memory", "memory", "MI300X")
-    judged = fitted(passing(), fit(case="tiny", workgroups=1, rounds=1, idle=0.99, idle_units=303))
-    judged = changed(judged, estimate=(*judged.evaluation.estimate, tiny))
-    assert not standouts(judged.evaluation), "the case takes 2 of 103 us"
+    small = FullSize("small", SIZES, 10_000_000, is_long=True)
+    judged = fitted(passing(), fit(case="small", workgroups=1, rounds=1, idle=0.99, idle_units=303))
+    judged = changed(judged, full_sizes=(*judged.evaluation.full_sizes, small))
+    assert not standouts(judged.evaluation), "the case needs 10 of 547 MB"
 
 
 def test_standouts_name_failed_configs_and_notes() -> None:
@@ -279,7 +233,7 @@ def test_repair_prompt_without_a_trap_mentions_no_drop() -> None:
 
 
 def test_descendant_prompt_contains_parent_lineage_and_its_own_idea() -> None:
-    parent, best = passing("softmax#1/3"), passing("softmax#1/8", high_us=200)
+    parent, best = passing("softmax#1/3"), passing("softmax#1/8", requested=3000)
     lineage = [
         passing("softmax#1/3", strategy="One\nrow."),
         failing("softmax#1/6", strategy="Two rows.", reflection="The mask is missing."),
@@ -296,7 +250,7 @@ def test_descendant_prompt_contains_parent_lineage_and_its_own_idea() -> None:
         assert "one descendant of **softmax#1/3**" in prompt
         assert "faster** than softmax#1/8" in prompt
         assert "The best kernel so far: softmax#1/8" in prompt
-        assert "- softmax#1/3: One row.\n  Result: correct, estimate" in prompt
+        assert "- softmax#1/3: One row.\n  Result: correct, requests" in prompt
         assert "- softmax#1/6: Two rows.\n  Result: wrong: words of the judge" in prompt
         assert "  > The mask is missing." in prompt
         assert f"this is number {number}" in prompt
@@ -397,9 +351,9 @@ def compiled(judged: JudgedCandidate, assembly: str) -> JudgedCandidate:
 
 
 def test_optimizer_learns_how_the_assembly_of_best_and_latest_differs_from_their_bases() -> None:
-    base = compiled(passing("softmax#1/1", high_us=300.0), AMD)
-    best = compiled(passing("softmax#1/2", high_us=150.0), AMD.replace("\ts_barrier\n", ""))
-    last = compiled(passing("softmax#1/3", high_us=900.0), AMD.replace("dwordx4", "dwordx2"))
+    base = compiled(passing("softmax#1/1", requested=3000.0), AMD)
+    best = compiled(passing("softmax#1/2", requested=1500.0), AMD.replace("\ts_barrier\n", ""))
+    last = compiled(passing("softmax#1/3", requested=9000.0), AMD.replace("dwordx4", "dwordx2"))
     best.before = base
     shown = text(optimize_prompt(SETTING, history=[last, base, best], last=last))
     assert "Compiled code, softmax#1/1 -> softmax#1/2: In fp32 `kernel`: loop at line 5: barriers" in shown

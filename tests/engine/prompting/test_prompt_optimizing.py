@@ -15,21 +15,21 @@ from tests.support.judge.judged_candidates import passing
 
 
 def test_optimizer_prompt_shows_the_best_in_full_and_others_in_short_without_invented_latency() -> None:
-    slow = passing("softmax#1/2", high_us=900, spills=12, width=32, requested=9000, strategy="Two passes.")
-    fast = passing("softmax#1/4", high_us=300, strategy="One pass.")
+    slow = passing("softmax#1/2", requested=9000, spills=12, width=32, strategy="Two passes.")
+    fast = passing("softmax#1/4", requested=3000, strategy="One pass.")
     prompt = text(optimize_prompt(SETTING, history=[slow, fast]))
     for fact in (
-        "# The best kernel so far: softmax#1/4\n\nestimate, not a measurement: 2.96 times the least time",
+        "# The best kernel so far: softmax#1/4\n\nrequests 1.50 times the needed bytes",
         "> Two passes.",
         "> One pass.",
         fast.source,
-        "| fp32 | 101.3 | - | 300 | 0.002 | 2 | memory |",
-        "**estimate** at the peaks of MI300X (5.30 TB/s of memory), not a measurement",
+        "| fp32 | 0.003 | 1.5 | 1 |",
+        "Bytes of global memory, counted by the interpreter; nothing was timed:",
         "From the binaries (*occupancy*: waves per SIMD that fit at once, and their limit; *loads*: load instructions",
         "- `softmax_kernel` in fp32: 77 registers, occupancy 6 (vgprs), loads: 9 of 128 bits",
-        "## softmax#1/2 ranks below softmax#1/4: 8.88 against 2.96 times the least time; worse in fp32\n",
+        "## softmax#1/2 ranks below softmax#1/4: 4.50 against 1.50 times the needed bytes; worse in fp32\n",
         "No latency can be measured here",
-        "faster** than softmax#1/4. In the order of the rank, these figures can get better: 2.96 times the least time.",
+        "faster** than softmax#1/4. In the order of the rank, these figures can get better: 1.50 times the needed bytes.",
     ):
         assert fact in prompt
     assert "time, us |" not in prompt
@@ -41,7 +41,7 @@ def test_optimizer_prompt_shows_the_best_in_full_and_others_in_short_without_inv
 
 def test_other_kernels_are_shown_as_changes_to_the_best() -> None:
     source = "\n".join(f"line_{number} = {number}" for number in range(40))
-    best = passing("softmax#1/4", high_us=300, source=source)
+    best = passing("softmax#1/4", requested=3000, source=source)
     variant = passing("softmax#1/2", source=source.replace("line_20 = 20", "line_20 = 77"))
     prompt = text(optimize_prompt(SETTING, history=[variant, best]))
     assert "-line_20 = 20\n+line_20 = 77" in prompt
@@ -132,7 +132,7 @@ def test_prompt_has_figures_of_the_best_attempts_provenance_alone() -> None:
 
 
 def test_two_rounds_without_gain_ask_for_a_different_strategy() -> None:
-    best, last = passing("softmax#1/2", high_us=300), passing("softmax#1/5", high_us=500)
+    best, last = passing("softmax#1/2", requested=3000), passing("softmax#1/5", requested=5000)
     once = text(optimize_prompt(SETTING, history=[best], last=last, without_gain=1))
     assert "The latest candidate ranks no higher." in once
     assert "softmax#1/5 is correct, but ranks below softmax#1/2" in once

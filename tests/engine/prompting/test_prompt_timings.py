@@ -100,7 +100,7 @@ def test_only_the_chosen_config_of_an_autotuned_kernel_is_described() -> None:
         tuned("fp32", "128", vgprs=60),
         tuned("fp16", "64", vgprs=50, load_widths={"16": 1}),
     )
-    evaluation = with_latency(*rows, resources={"gfx942": binaries}, estimate=()).evaluation
+    evaluation = with_latency(*rows, resources={"gfx942": binaries}, full_sizes=()).evaluation
     assert [line.partition(" registers")[0] for line in measurements(evaluation).resources] == [
         "`softmax_kernel` (BLOCK=128) in fp32: 60",
         "`softmax_kernel` (BLOCK=64, not the chosen config) in fp16: 50",
@@ -111,7 +111,7 @@ def test_only_the_chosen_config_of_an_autotuned_kernel_is_described() -> None:
     words = " ".join(standouts(evaluation))
     assert "spills" not in words
     assert "loads at most" not in words
-    unknown = msgspec.structs.replace(evaluation, latency=(timed(), timed(case="fp16")), estimate=())
+    unknown = msgspec.structs.replace(evaluation, latency=(timed(), timed(case="fp16")), full_sizes=())
     words = " ".join(standouts(unknown))
     assert "`softmax_kernel` spills 9 vector registers in fp32 on gfx942" in words
     assert "`softmax_kernel` loads at most 16 bits per lane in fp16 (128" in words, (

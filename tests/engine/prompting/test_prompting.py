@@ -211,17 +211,17 @@ def test_prompts_of_a_task_have_the_same_start_for_the_cache() -> None:
     assert all(text(messages).startswith(task_part) for messages in prompts)
 
 
-def test_first_prompt_shows_the_bound_of_each_case_at_full_size() -> None:
+def test_first_prompt_shows_the_need_of_each_case_at_full_size() -> None:
     prompt = text(first_prompt(SETTING))
-    row = "| fp32 | float32 | standard | rows=8192, columns=8192 | 101.3 (memory) | rows=32, columns=512 |"
+    row = "| fp32 | float32 | standard | rows=8192, columns=8192 | 537 MB | rows=32, columns=512 |"
     assert row in prompt
     square = text(first_prompt(Setting(load_task("matmul"), SETTING.targets)))
-    assert "m=4096, n=4096, k=4096 | 105.1 (compute)" in square
+    assert "m=4096, n=4096, k=4096 | 137 GFLOP |" in square
     on_gpu = text(first_prompt(Setting(SETTING.task, SETTING.targets, device="MI300X")))
     assert "interpreted" not in on_gpu
 
 
-def test_a_judge_without_a_gpu_says_how_it_ranks_and_what_its_estimate_counts() -> None:
+def test_a_judge_without_a_gpu_says_how_it_ranks_and_what_no_figure_counts() -> None:
     amd = first_prompt(SETTING)[0].content
     for words in (
         "**Candidates rank** by these figures for gfx942.",
@@ -229,7 +229,7 @@ def test_a_judge_without_a_gpu_says_how_it_ranks_and_what_its_estimate_counts() 
         "Occupancy: waves per SIMD that fit, in the kernel with the fewest. More than 4 count as 4.",
         "Filled units: workgroups per compute unit in the launch with the fewest, at most 1, in steps of 1/4.",
         "Of equal candidates the earlier stays.",
-        "It does not count the kernel's instructions",
+        "No figure counts the kernel's instructions",
     ):
         assert words in amd
     assert "warps per multiprocessor" in first_prompt(Setting(SETTING.task, (target("sm_90"),)))[0].content
@@ -244,7 +244,7 @@ def test_first_prompt_shows_the_baseline_with_its_times() -> None:
     prompt = text(first_prompt(setting))
     assert "# The kernel to beat" in prompt
     assert "# the baseline" in prompt
-    assert re.search(r"\| fp32 \| .* \| 101\.3 \(memory\) \| 200 \|", prompt)
+    assert re.search(r"\| fp32 \| .* \| 537 MB \| 200 \|", prompt)
     assert "baseline, us" not in text(first_prompt(SETTING)), "nothing was timed"
     assert "# the baseline" not in text(optimize_prompt(setting, history=[passing()]))
 
@@ -358,7 +358,7 @@ def test_repair_prompt_contains_code_error_line_and_reflection() -> None:
         "NaN came out where none is expected",
         "Lane 781 took part in the sum.",
         "failed 3 times in a row; after 5 failures it is dropped",
-        "# The best correct kernel so far: softmax#1/2\n\nestimate, not a measurement: 3.95 times the least time",
+        "# The best correct kernel so far: softmax#1/2\n\nrequests 2.00 times the needed bytes",
     ):
         assert fact in prompt
     assert "best correct kernel" not in text(repair_prompt(SETTING, failed=failed, failures=1, trap=5))
@@ -438,7 +438,7 @@ def test_reflection_prompt_requests_words_not_code() -> None:
     prompt = text(reflect_prompt(SETTING, failed=failing(), best=passing()))
     assert "Do not write the module" in prompt
     assert "words of the judge" in prompt
-    assert "softmax#1/2: estimate" in prompt
+    assert "softmax#1/2: requests 2.00 times" in prompt
 
 
 @pytest.mark.parametrize("reply", ["", "I would use tiles. " * 1000], ids=["empty", "long"])

@@ -211,7 +211,7 @@ async def test_recorded_session_plays_to_the_same_verdicts(home: Home) -> None:
 
 @pytest.mark.parametrize(
     ("second", "product"),
-    [(0x2335, "roofline estimate for H200 SXM"), (0x2324, "roofline estimate for H100 SXM5")],
+    [(0x2335, "peaks of H200 SXM"), (0x2324, "peaks of H100 SXM5")],
     ids=["equal", "different"],
 )
 async def test_prompts_name_the_product_if_all_devices_are_equal(

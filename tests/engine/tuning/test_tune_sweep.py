@@ -10,10 +10,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from engine.tuning.launch_config import Config
-from engine.tuning.sweep import COMPILES, SAMPLES, Findings, sweep
+from engine.tuning.sweep import COMPILES, Findings, sweep
 from harness import target
-from harness.stages.survey import Compiled, Sampled
-from tests.support.engine.surveys import ScriptedSurvey, compiled, plain, sampled
+from harness.stages.survey import Compiled
+from tests.support.engine.surveys import ScriptedSurvey, compiled, plain
 
 GFX942 = target("gfx942")
 SOURCE = """
@@ -39,12 +39,9 @@ def option_value(source: str, name: str) -> int:
 
 
 async def swept(
-    compiles: Callable[[str], Compiled] = plain,
-    samples: Callable[[str], Sampled] = lambda _: sampled(),
-    *,
-    source: str = SOURCE,
+    compiles: Callable[[str], Compiled] = plain, *, source: str = SOURCE
 ) -> tuple[Findings, ScriptedSurvey]:
-    survey = ScriptedSurvey(compiles, samples)
+    survey = ScriptedSurvey(compiles)
     return await sweep(source, "starter/matmul", GFX942, survey, most=8), survey
 
 
@@ -77,7 +74,7 @@ async def test_variants_that_break_a_constraint_are_not_compiled() -> None:
     def constraint(config: Config) -> bool:
         return config["BLOCK_K"] in {64, 128} and config["num_warps"] != 16
 
-    survey = ScriptedSurvey(plain, lambda _: sampled())
+    survey = ScriptedSurvey()
     findings = await sweep(SOURCE, "starter/matmul", GFX942, survey, most=8, is_allowed=constraint)
     assert {option_value(source, "block_k") for source in survey.compiles} == {64, 128}
     assert all(option_value(source, "num_warps") != 16 for source in survey.compiles)
@@ -91,17 +88,6 @@ async def test_sweep_keeps_variants_that_spill_less_than_the_start() -> None:
     findings, _ = await swept(compile_source)
     assert findings.variants[0].better
     assert option_value(findings.variants[0].source, "block_m") == 32
-
-
-async def test_sweep_finds_a_larger_tile_with_the_warps_that_it_needs() -> None:
-    def compile_source(source: str) -> Compiled:
-        crowded = option_value(source, "block_m") == 256 and option_value(source, "num_warps") < 8
-        return compiled(source, spills=200 if crowded else 0)
-
-    findings, _ = await swept(compile_source, lambda source: sampled(512 / option_value(source, "block_m")))
-    best = findings.variants[0]
-    assert best.better
-    assert best.changes == ("num_warps 4 to 8", "BLOCK_M 128 to 256")
 
 
 async def test_occupancy_counts_only_without_matrix_instructions() -> None:
@@ -118,13 +104,6 @@ async def test_occupancy_counts_only_without_matrix_instructions() -> None:
         ("num_warps 4 to 16",),
         ("num_warps 4 to 8",),
     ], "additional changes bring nothing"
-
-
-async def test_small_differences_of_a_sample_are_ignored() -> None:
-    findings, _ = await swept(
-        samples=lambda source: sampled(2.0 + 0.01 * option_value(source, "block_m") / 256)
-    )
-    assert not any(variant.better for variant in findings.variants)
 
 
 async def test_sweep_is_empty_without_knobs_or_with_a_broken_start() -> None:
@@ -146,17 +125,13 @@ async def test_sweep_is_bounded_and_deterministic(salt: int) -> None:
             return compiled(error="no", flags=("too_large",) if salt % 2 else ())
         return compiled(str(scatter(source) % 50), spills=kind // 5, occupancy=float(kind))
 
-    def traffic(source: str) -> Sampled:
-        return sampled(1 + scatter(source) % 5)
-
-    findings, survey = await swept(compile_source, traffic)
-    again, _ = await swept(compile_source, traffic)
+    findings, survey = await swept(compile_source)
+    again, _ = await swept(compile_source)
     assert findings == again
     assert findings.tried <= COMPILES
     assert len(survey.compiles) == len({*survey.compiles}) == findings.tried + 1, (
         "no source is compiled twice"
     )
-    assert len(survey.samples) == len({*survey.samples}) <= SAMPLES + 1
     assert sum(findings.pruned.values()) <= findings.tried
     codes = [compile_source(variant.source).resources[0].code_sha256 for variant in findings.variants]
     assert len(codes) == len({*codes}), "no two variants have the same code"

@@ -155,7 +155,7 @@ async def test_survey_asks_no_judge_that_is_still_opening() -> None:
     async with watched.pool:
         watched.cluster.replace("node1/cpu", new)
         await await_until(lambda: len(watched.cluster.remotes) == 3, "the new judge")
-        survey = watched.pool.survey(TASK, target("gfx942"), None)
+        survey = watched.pool.survey(TASK, target("gfx942"))
         surveying = asyncio.create_task(survey.compile(["a", "b"]))
         await await_until(surveying.done, "the survey")
         assert (sorted(second.judged), new.judged) == (["a", "b"], [])
@@ -171,7 +171,7 @@ async def test_survey_waits_for_the_only_judge_to_open(monkeypatch: pytest.Monke
     new.attached.clear()
     watched = Watched(LocalCluster(first))
     async with watched.pool:
-        survey = watched.pool.survey(TASK, target("gfx942"), None)
+        survey = watched.pool.survey(TASK, target("gfx942"))
         await survey.compile(["a"])
         watched.cluster.replace("node1/cpu", new)
         await await_until(lambda: len(watched.cluster.remotes) == 2, "the new judge")

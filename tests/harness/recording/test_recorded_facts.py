@@ -13,9 +13,8 @@ import pytest_asyncio
 from msgspec.structs import replace
 
 from engine.prompting.facts import case_facts
-from engine.prompting.figures import achieved, requested_by_case
+from engine.prompting.figures import achieved
 from harness import DevicePool, Verdict, target
-from harness.hardware.targets import hardware
 from harness.recording.instruction_text import example_words
 from harness.recording.recorder import record_task
 from harness.recording.tensor_words import tensor_words
@@ -190,11 +189,9 @@ async def test_only_returned_outputs_are_certain(recorded: Task) -> None:
 
 async def test_the_estimate_counts_the_reads_of_a_reference(pool: DevicePool, recorded: Task) -> None:
     evaluation = await judge_task(pool, baseline_source(recorded), recorded)
-    requested = requested_by_case(evaluation)
-    assert [requested[case] for case in ("call-1", "call-2", "call-6")] == pytest.approx([1.0, 1.0, 1.0])
-    memory = hardware(target("gfx942")).memory_bytes_per_s
-    first = case_facts(recorded, target("gfx942"))[0]
-    assert first.at_least_us == pytest.approx((4 * 64 * 96 + 4 * 64) / memory * 1e6)
+    excess = {row.case: row.excess for row in evaluation.traffic}
+    assert [excess[case] for case in ("call-1", "call-2", "call-6")] == pytest.approx([1.0, 1.0, 1.0])
+    assert case_facts(recorded, target("gfx942"))[0].needs == "0.0248 MB"
 
 
 async def test_a_recording_without_an_estimate_shows_no_figure(
@@ -206,12 +203,12 @@ async def test_a_recording_without_an_estimate_shows_no_figure(
         "from suites import Cost\n\n\ndef cost(sizes, dtype):\n    return Cost(flops=0, minimal_bytes=256)\n"
     )
     task = replace(recorded, folder=folder)
-    assert {facts.at_least_us for facts in case_facts(task, target("gfx942"))} == {None}
+    assert {facts.needs for facts in case_facts(task, target("gfx942"))} == {""}
     source = baseline_source(task).replace("mask=mask)  #", "mask=mask, other=0.0)  #")
     evaluation = await judge_task(pool, source, task)
-    assert (evaluation.verdict, evaluation.estimate) == (Verdict.CORRECT, ())
-    assert requested_by_case(evaluation) == {}
-    assert "minimal" not in achieved(evaluation)
+    assert evaluation.verdict is Verdict.CORRECT
+    assert {row.excess for row in evaluation.traffic} == {None}
+    assert "needed" not in achieved(evaluation)
 
 
 @pytest.mark.parametrize(

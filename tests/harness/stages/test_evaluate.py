@@ -46,7 +46,7 @@ async def test_correct_kernel_passes_all_stages_on_cpu(pool: DevicePool) -> None
     )
     assert [stage.name for stage in evaluation.stages] == list(STAGES)
     assert [stage.ok for stage in evaluation.stages] == [True, True, True, True, True, None]
-    assert evaluation.stages[-1].detail == "no GPU: estimate only"
+    assert evaluation.stages[-1].detail == "no GPU: not timed"
     assert (evaluation.latency, evaluation.speedup) == ((), None)
     assert {row.binary for row in evaluation.resources["gfx942"]} == {"gfx942"}
     rows = evaluation.resources["gfx942"]
@@ -69,8 +69,13 @@ async def test_correct_kernel_passes_all_stages_on_cpu(pool: DevicePool) -> None
         wanted = 3 * case.cpu["n"] * (4 if case.dtype == "float32" else 2)
         assert traffic.unique_read_bytes + traffic.unique_write_bytes == wanted == traffic.minimal_bytes
         assert traffic.launches == 1
-    assert len(evaluation.estimate) == len(task.open_cases)
-    assert all(0 < bounds.low_us <= bounds.high_us for bounds in evaluation.estimate), "bounds are ordered"
+        assert traffic.excess == 1.0
+    assert [(row.case, row.sizes) for row in evaluation.full_sizes] == [
+        (case.name, case.gpu) for case in task.open_cases
+    ]
+    assert all(row.needed_bytes for row in evaluation.full_sizes)
+    assert {row.is_long for row in evaluation.full_sizes} == {True, False}
+    assert evaluation.not_sampled == {}
 
 
 async def test_only_first_target_can_fail_a_candidate(pool: DevicePool) -> None:

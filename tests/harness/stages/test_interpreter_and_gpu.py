@@ -181,10 +181,10 @@ async def test_lost_interpreter_does_not_cost_the_verdict_of_the_gpu(
 
     async def lost(*_: object) -> None:
         await timed.wait()
-        raise JudgeAgain("the sampler was killed by SIGKILL, by no limit of the judge")
+        raise JudgeAgain("the process at full sizes was killed by SIGKILL, by no limit of the judge")
 
     monkeypatch.setattr("harness.stages.slot_evaluation.Performance", Clock())
-    monkeypatch.setattr("harness.stages.slot_evaluation.sample_cases", lost)
+    monkeypatch.setattr("harness.stages.slot_evaluation.run_at_full_sizes", lost)
     evaluation = await judge(gpu, START)
     assert (evaluation.verdict, evaluation.device) == (Verdict.CORRECT, "0")
     assert gpu.spares.taken == 1, "it is judged once"

@@ -5,8 +5,8 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable, Sequence
 
-from harness import Estimate, KernelResources
-from harness.stages.survey import Compiled, Sampled
+from harness import KernelResources
+from harness.stages.survey import Compiled
 from harness.wire.results.evaluation import GridFit
 
 
@@ -39,34 +39,19 @@ def compiled(
     return Compiled((row,), error)
 
 
-def sampled(ratio: float = 1.0) -> Sampled:
-    """Return an estimate whose upper bound is `ratio` times its lower bound."""
-    return Sampled((), (Estimate("gfx942", "small", {"n": 1}, 1.0, ratio, "memory", "memory", "scripted"),))
-
-
 def plain(source: str) -> Compiled:
     """Return a result in which each source has its own code and equal resources."""
     return compiled(hashlib.sha256(source.encode()).hexdigest())
 
 
 class ScriptedSurvey:
-    """Survey whose answers depend only on the source; `compiles` and `samples` hold all received sources."""
+    """Survey whose answers depend only on the source; `compiles` holds all received sources."""
 
-    def __init__(
-        self,
-        compiles: Callable[[str], Compiled] = plain,
-        samples: Callable[[str], Sampled] = lambda _: sampled(),
-    ) -> None:
+    def __init__(self, compiles: Callable[[str], Compiled] = plain) -> None:
         self.compiles: list[str] = []
-        self.samples: list[str] = []
-        self._compiled, self._sampled = compiles, samples
+        self._compiled = compiles
 
     async def compile(self, sources: Sequence[str]) -> tuple[Compiled, ...]:
         """See `Surveying`."""
         self.compiles += sources
         return tuple(map(self._compiled, sources))
-
-    async def sample(self, sources: Sequence[str]) -> tuple[Sampled, ...]:
-        """See `Surveying`."""
-        self.samples += sources
-        return tuple(map(self._sampled, sources))

@@ -15,7 +15,6 @@ from harness.cluster.messages import (
     Finished,
     JudgeCandidate,
     Opened,
-    SampleSources,
     Setup,
 )
 from harness.cluster.node_facts import Node, judge_digest
@@ -75,7 +74,7 @@ class ScriptedNode(NodeJudge):
             call=call, result=ENCODER.encode(msgspec.structs.replace(evaluation, device=self.name))
         )
 
-    async def _survey(self, call: str, request: CompileSources | SampleSources) -> Finished:
+    async def _survey(self, call: str, request: CompileSources) -> Finished:
         self.judged += request.sources
         return Finished(call=call, result=ENCODER.encode(()))
 

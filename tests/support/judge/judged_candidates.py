@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from engine.prompting.judged import JudgedCandidate
-from harness import STAGES, ErrorReport, Estimate, KernelResources, Latency, Mismatch, Outcome, Verdict
+from harness import STAGES, ErrorReport, KernelResources, Latency, Mismatch, Outcome, Verdict
+from harness.wire.results.evaluation import FullSize
 from tests.support.judge.evaluations import judged, traffic
 
 SOURCE = "import triton\n\n\ndef softmax(x):\n    return x\n"
@@ -41,7 +42,6 @@ def mismatch(**changes: object) -> Mismatch:
 def passing(
     attempt: str = "softmax#1/2",
     *,
-    high_us: float = 400.0,
     spills: int = 0,
     width: int = 128,
     requested: int = 4000,
@@ -79,12 +79,7 @@ def passing(
         traffic=(
             traffic("fp32", requested - 1000, 1000, unique=1000, minimal=2000, flops=5000, programs=32),
         ),
-        estimate=(
-            Estimate(
-                "gfx942", "fp32", {"rows": 8192, "columns": 8192}, 101.3, high_us, "memory", "memory",
-                "MI300X", product="MI300X", of_device=speedup is not None,
-            ),
-        ),
+        full_sizes=(FullSize("fp32", {"rows": 8192, "columns": 8192}, 536_870_912, is_long=True),),
     )  # fmt: skip
     return JudgedCandidate(
         attempt, evaluation=evaluation, **({"source": SOURCE, "strategy": "One row a program."} | fields)

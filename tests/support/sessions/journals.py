@@ -16,7 +16,6 @@ from harness import (
     STAGES,
     Basis,
     ErrorReport,
-    Estimate,
     Evaluation,
     Fact,
     KernelResources,
@@ -28,6 +27,7 @@ from harness import (
     Stage,
     Verdict,
 )
+from harness.wire.results.evaluation import FullSize
 from harness.wire.results.latency import Efficiency, Timed, Window
 from harness.wire.results.provenance import Provenance
 from sessions import events as ev
@@ -138,7 +138,7 @@ def resources(
 def correct(
     *, speed: tuple[Latency, ...] = (), waste: float = 1.0, task: str = "starter/softmax"
 ) -> Evaluation:
-    """Return the evaluation of a correct candidate; `waste` scales the requested bytes."""
+    """Return the evaluation of a correct candidate; it requests `waste` + 0.5 times the needed bytes."""
     minimal = 131_072
     counts = tuple(
         traffic(
@@ -147,14 +147,9 @@ def correct(
         )
         for case in ("fp32", "fp16 outliers")
     )  # fmt: skip
-    estimate = tuple(
-        Estimate(
-            target="gfx942", case=entry.case, sizes={"rows": 4096, "cols": 4096}, low_us=25.3,
-            high_us=25.3 * (0.5 + waste), bound_low="memory", bound_high="memory",
-            basis="5.3 TB/s, 163 TFLOP/s fp32 (MI300X peaks)",
-        )
-        for entry in counts
-    )  # fmt: skip
+    full_sizes = tuple(
+        FullSize(entry.case, {"rows": 4096, "cols": 4096}, 134_217_728, is_long=True) for entry in counts
+    )
     ratios = [latency.speedup for latency in speed]
     return judged(
         task=task,
@@ -165,7 +160,7 @@ def correct(
         speedup_geomean=sum(ratios) / len(ratios) if ratios else None,
         resources=resources(),
         traffic=counts,
-        estimate=estimate,
+        full_sizes=full_sizes,
         sandbox=(Layer("landlock", "active"), Layer("seccomp", "absent", "not built into this kernel")),
         provenance=Provenance(python="3.11.9", torch="2.13.0", triton="3.7.1"),
         facts=(

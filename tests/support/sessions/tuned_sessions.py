@@ -95,7 +95,7 @@ def tuned_events(*, task: str = "starter/matmul", is_timed: bool = True) -> list
 
 
 def _timed(task: str, latencies: tuple[Latency, ...], provenance: Provenance) -> Evaluation:
-    return msgspec.structs.replace(correct(task=task), latency=latencies, estimate=(), provenance=provenance)
+    return msgspec.structs.replace(correct(task=task), latency=latencies, provenance=provenance)
 
 
 def write_gemm_task(folder: Path) -> None:

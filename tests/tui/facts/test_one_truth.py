@@ -9,7 +9,7 @@ import msgspec
 import pytest
 
 from engine.prompting.figures import achieved
-from harness import Estimate, Verdict
+from harness import Verdict
 from harness.wire.results.evaluation import Finding
 from sessions import SessionState, fold
 from sessions import events as ev
@@ -18,7 +18,7 @@ from sessions.listing.description import summarise
 from sessions.listing.info import Standing, info_of
 from sessions.state.bests import measured_bests
 from sessions.store.attempt_commits import attempt_message
-from tests.support.judge.evaluations import failed, judged
+from tests.support.judge.evaluations import failed, judged, traffic
 from tests.support.sessions import story
 from tests.support.sessions.journals import FAST_SOURCE, RIGHT_SOURCE, EventLog, examined, timed_again
 from tests.support.sessions.measured_sessions import softmax_cases, timed
@@ -299,13 +299,11 @@ def test_report_names_the_kernel_that_was_accepted_last() -> None:
     assert (winner.is_chosen, winner.chosen.attempt) == (False, "softmax#2/1")
 
 
-def test_estimate_of_one_case_is_that_of_its_row() -> None:
-    """The sentence and the column count the same bytes: those that a die's cache cannot answer, where that is known."""
-    bounds = Estimate("gfx942", "ragged", {"m": 8}, 50.0, 175.0, "compute", "memory", "peaks", shared_us=75.0)
-    evaluation = judged(estimate=(bounds,))
-    (row,) = counted.estimates_table(evaluation).rows
-    assert counted.estimate_words(evaluation) == "est. 1.50x roof"
-    assert "est. 1.50x roof" in [cell.text for cell in row.cells]
+def test_traffic_of_one_case_is_that_of_its_row() -> None:
+    evaluation = judged(traffic=(traffic("ragged", 200, 100, minimal=200),))
+    (row,) = counted.traffic_table(evaluation).rows
+    assert counted.traffic_words(evaluation) == "traffic 1.50x"
+    assert "1.50" in [cell.text for cell in row.cells]
 
 
 def test_best_that_is_accepted_and_confirmed_has_both_marks_in_fleet_and_report() -> None:

@@ -95,7 +95,7 @@ def test_claim_is_green_if_its_interval_or_its_lower_bound_is_above_one() -> Non
 
 def test_unmeasured_attempt_has_an_estimate_and_no_speedup() -> None:
     shown = facts(fold(finished()), "softmax#1/3")
-    assert shown["claim"] == "no speedup: no GPU judged it  est. 1.70x roof"
+    assert shown["claim"] == "no speedup: no GPU judged it  traffic 1.70x"
     assert "measured" not in shown
     assert shown["exam"] == "confirmed by exam: tolerance used 59 % (case fp16 wide)"
 

@@ -55,7 +55,7 @@ def report_command(
 
     Without SESSION, the report is of the newest session; a STUDY gives all its sessions.
     After the winners come the attempts of each instance, verdicts, decisions of people, cost, and the field's metrics.
-    Speedups are measured; without a GPU the report has estimates, in a table of their own. The report of several sessions
+    Without a GPU no time is measured, and the report has none. The report of several sessions
     has the tables over all their attempts. Tables without data are left out. All formats say the same; `csv` has one table,
     or the metrics by task, and `html` also the kernels of the winners.
     """

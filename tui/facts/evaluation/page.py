@@ -8,7 +8,7 @@ from harness import Evaluation
 from tui.facts.tables import Table
 
 from .certainty import tolerance_table
-from .counted import estimates_table, sampled_table, traffic_table
+from .counted import traffic_table
 from .resources import resource_tables
 from .stages import stages_table, trust_tables
 from .times import serving_table, times_tables
@@ -31,7 +31,5 @@ def evaluation_tables(evaluation: Evaluation, *, baseline: str = "", file: str =
     yield serving_table(evaluation)
     yield from resource_tables(evaluation)
     yield traffic_table(evaluation)
-    yield sampled_table(evaluation)
-    yield estimates_table(evaluation)
     yield from remark_tables(evaluation)
     yield from trust_tables(evaluation)

@@ -11,7 +11,7 @@ from sessions.names import stage_word
 from sessions.state.findings import finding_words, findings_of, located
 from sessions.state.speed import missing_speed, speed_of, timed_evaluation
 from sessions.state.state import AttemptState, InstanceState
-from tui.facts.evaluation.counted import estimate_words
+from tui.facts.evaluation.counted import traffic_words
 from tui.facts.tables import Cell, Table, named_values
 from tui.facts.vocabulary import count, counted, speed_style, verdict_style, words
 
@@ -108,11 +108,11 @@ def _correct(
 
 
 def speed_facts(evaluation: Evaluation) -> list[Cell]:
-    """The speedup with interval, baseline and GPU; without one the reason, and the estimate."""
+    """The speedup with interval, baseline and GPU; without one the reason, and the traffic."""
     speed = speed_of(evaluation)
     if speed is None:
         reason = Cell(f"no speedup: {missing_speed(evaluation)}")
-        return [reason, Cell(estimate_words(evaluation), "dim")]
+        return [reason, Cell(traffic_words(evaluation), "dim")]
     devices = ", ".join(dict.fromkeys(latency.device for latency in evaluation.latency))
     return [Cell(f"{speed.words}{against_words(evaluation)} on GPU {devices}", speed_style(speed))]
 

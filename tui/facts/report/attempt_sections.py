@@ -16,7 +16,7 @@ from sessions.state.state import AttemptState, SessionState
 from sessions.state.winners import accepted_attempt
 from suites.source.python_source import source_lines
 from tui.facts.attempt import origin_words
-from tui.facts.evaluation.counted import estimate_words
+from tui.facts.evaluation.counted import traffic_words
 from tui.facts.tables import Cell, Column, Field, Number
 from tui.facts.vocabulary import FINDING, grouped, letter, moment, percent_change, verdict_style, words
 
@@ -102,11 +102,11 @@ def _verdict(change: Change) -> Cell:
     return Cell(f"{letter(verdict)} {text}{mark}", "warn" if findings else report_style(verdict))
 
 
-def _estimate(change: Change) -> str:
+def _traffic(change: Change) -> str:
     evaluation = change.attempt.evaluation
     if evaluation is None or evaluation.verdict is not Verdict.CORRECT or change.speed is not None:
         return ""
-    return estimate_words(evaluation)
+    return traffic_words(evaluation)
 
 
 def _cases_in_part(change: Change) -> str:
@@ -143,7 +143,7 @@ CHANGES: tuple[Field[Change], ...] = (
     Field(Number("95 %", 12, 14, if_known=True, drop=6), lambda change: interval_cell(change.speed)),
     Field(Number("cases", 6, 8, if_known=True, drop=3), _cases_in_part, "dim"),
     Field(Number("to base", 7, 7, if_known=True, drop=2), lambda change: percent_change(change.gain)),
-    Field(Number("estimate", 18, 20, if_known=True, drop=1), _estimate, "dim"),
+    Field(Number("traffic", 13, 15, if_known=True, drop=1), _traffic, "dim"),
     Field(Number("lines", 6, 11, if_known=True, drop=5), _lines, "dim"),
     Field(Column("strategy, or error", 20, 90, drop=3), _reason),
 )

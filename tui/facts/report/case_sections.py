@@ -1,4 +1,4 @@
-"""The sections of a report about the cases of its winners: measured times, and estimates where there are none."""
+"""The sections of a report about the cases of its winners."""
 
 from __future__ import annotations
 
@@ -6,10 +6,10 @@ from collections.abc import Iterable, Iterator
 
 from engine.tuning.best_by_case import best_by_case
 from harness import Evaluation
-from tui.facts.evaluation.best_by_case import FIELDS, TITLE, basis_words
-from tui.facts.evaluation.counted import ESTIMATES, case_sizes
+from tui.facts.evaluation.best_by_case import FIELDS, MEASURED, TITLE
+from tui.facts.evaluation.counted import case_sizes
 from tui.facts.evaluation.times import time_columns, time_rows
-from tui.facts.tables import Cell, Column, Row, columns_of, rows_of
+from tui.facts.tables import Cell, Column, Row
 
 from .model import SessionReport, Winner
 from .section import Section, section_of
@@ -18,23 +18,16 @@ ATTEMPT = Column("attempt", most=26, keep=True)
 
 
 def case_sections(report: SessionReport) -> tuple[Section, ...]:
-    """Return the cases of the winners, the estimates of the winners without a time, and what `tune` found for each case."""
+    """Return the cases of the winners, and what `tune` found for each case."""
     bests = [best for winner in report.winners for best in best_by_case(report.state, winner.task)]
     timed = [(winner, timing) for winner in report.winners for timing in winner.evaluation.latency]
     cases = [row for winner in report.winners for row in _of(winner, _time_rows(winner.evaluation))]
-    estimates = [
-        row
-        for winner in report.winners
-        if winner.speed is None
-        for row in _of(winner, _estimate_rows(winner.evaluation))
-    ]
     suspects = [
         f"{winner.attempt}, case {timing.case}: suspect: {timing.efficiency.suspect}"
         for winner, timing in timed
         if timing.efficiency is not None and timing.efficiency.suspect
     ]
     medians = "Medians in microseconds; `<` says that a time is too short to be timed exactly."
-    bounds = "Bounds from counted bytes and operations at the device's peaks. No figure here was measured."
     return (
         Section(
             "Cases of the winners",
@@ -42,18 +35,12 @@ def case_sections(report: SessionReport) -> tuple[Section, ...]:
             (ATTEMPT, *time_columns([timing for _, timing in timed])),
             tuple(cases),
         ),
-        Section(
-            "Estimates of winners without a time",
-            (bounds,) if estimates else (),
-            (ATTEMPT, *columns_of(ESTIMATES)),
-            tuple(estimates),
-        ),
         section_of(
             TITLE,
             FIELDS,
             bests,
             lambda best: f"{best.attempt}|{best.case}",
-            *([basis_words(bests)] if bests else []),
+            *([MEASURED] if bests else []),
         ),
     )
 
@@ -66,9 +53,3 @@ def _of(winner: Winner, rows: Iterable[Row]) -> Iterator[Row]:
 
 def _time_rows(evaluation: Evaluation) -> Iterator[Row]:
     return time_rows(evaluation.latency, evaluation.not_timed, case_sizes(evaluation))
-
-
-def _estimate_rows(evaluation: Evaluation) -> tuple[Row, ...]:
-    """Return the bounds of each case for the first target."""
-    first = [bounds for bounds in evaluation.estimate if bounds.target == evaluation.estimate[0].target]
-    return rows_of(ESTIMATES, first, lambda bounds: bounds.case)

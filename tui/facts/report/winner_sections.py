@@ -10,7 +10,7 @@ from sessions.state.findings import finding_words, findings_of
 from sessions.state.speed import MIXED, Speed, baseline_names, found_speed, missing_speed
 from sessions.state.state import Confirmation
 from tui.facts.attempt import origin_words
-from tui.facts.evaluation.counted import estimate_words
+from tui.facts.evaluation.counted import traffic_words
 from tui.facts.evaluation.roofs import NO_PRODUCT, has_peak_share, roof_range, roof_range_words
 from tui.facts.evaluation.spread import by_gpu_words
 from tui.facts.tables import Cell, Column, Field, Number, Row, columns_of
@@ -57,9 +57,9 @@ def _decision(winner: Winner) -> str:
 
 
 def _remark(winner: Winner) -> str:
-    """Return the estimate of a winner without a speedup, and why it has none; empty if it has a speedup."""
+    """Return the traffic of a winner without a speedup, and why it has none; empty if it has a speedup."""
     missing = missing_speed(winner.evaluation)
-    return ": ".join(filter(None, (estimate_words(winner.evaluation), missing))) if missing else ""
+    return ": ".join(filter(None, (traffic_words(winner.evaluation), missing))) if missing else ""
 
 
 def _marks(winner: Winner) -> Cell:
@@ -186,7 +186,7 @@ def _notes(report: SessionReport) -> Iterator[str]:
     if any(_marks(winner).text for winner in report.winners):
         yield "Marks: `!` findings, `?` waits for review, `+` accepted, `=` confirmed by the exam."
     if not report.has_gpu:
-        yield "Estimate only: without a GPU no time was measured."
+        yield "Without a GPU no time was measured."
     failed = [
         winner.attempt for winner in report.winners if winner.best.confirmation is Confirmation.NOT_CONFIRMED
     ]

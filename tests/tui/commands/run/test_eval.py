@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import re
 import sys
 from collections.abc import Sequence
 from contextlib import nullcontext
@@ -17,7 +18,6 @@ from harness import (
     STAGES,
     Device,
     ErrorReport,
-    Estimate,
     Evaluation,
     Latency,
     Outcome,
@@ -33,13 +33,12 @@ from harness.worker.oracle.comparison.mismatch_wording import CaseError
 from suites import baseline_source, load_task
 from tests.support.command_line import Done, Shell, run_script
 from tests.support.judge.evaluations import correct as correct_evaluation
-from tests.support.judge.evaluations import failed
+from tests.support.judge.evaluations import failed, traffic
 from tests.support.judge.judged_candidates import failing, mismatch
 from tui.commands.options import say_default_target
 from tui.commands.run import eval as evaluate
 from tui.commands.run.eval import EXIT_CODES, read_candidate
 from tui.diagnostics import ExitCode, say
-from tui.facts.evaluation.counted import estimate_words
 from tui.facts.evaluation.page import evaluation_tables
 from tui.facts.evaluation.verdict import headline
 from tui.print.plain import tables_text
@@ -61,7 +60,7 @@ def test_correct_kernel_exits_with_0_and_one_document(correct: Done) -> None:
     assert correct.code == ExitCode.DONE
     assert correct.out.count("\n") == 1
     evaluation = json.loads(correct.out)
-    assert set(evaluation) == set(Evaluation.__struct_fields__)
+    assert set(evaluation) == set(Evaluation.__struct_encode_fields__)
     assert (evaluation["verdict"], evaluation["call"], evaluation["execution"], evaluation["error"]) == (
         "correct",
         True,
@@ -265,7 +264,7 @@ def test_compile_error_is_printed_once() -> None:
     assert "sm_90, compiled at GPU sizes\n  does not compile" in text
 
 
-def test_speedup_names_its_baseline_and_estimates_are_marked() -> None:
+def test_speedup_names_its_baseline_and_traffic_is_no_time() -> None:
     measured = judged(
         Verdict.CORRECT,
         speedup=1.42,
@@ -273,12 +272,11 @@ def test_speedup_names_its_baseline_and_estimates_are_marked() -> None:
     )
     assert headline(measured, baseline="triton") == "correct, 1.42x [1.40, 1.44] against triton"
     assert "triton us" in page(measured, baseline="triton")
-    basis = "MI300X, vendor's peaks"
-    estimate = Estimate("gfx942", "fp32", {"n": 1}, 10.0, 30.0, "memory", "memory", basis, shared_us=12.0)
-    guessed = judged(Verdict.CORRECT, estimate=(estimate,))
-    assert headline(guessed) == "correct"
-    assert "estimate (roofline between two bounds, not a measurement)" in page(guessed)
-    assert estimate_words(guessed) in page(guessed), "the row of the only case shows the estimate that ranks"
+    counted = judged(Verdict.CORRECT, traffic=(traffic("fp32", 300, 100, minimal=200),))
+    assert headline(counted) == "correct"
+    assert "bytes moved, counted by the interpreter at CPU sizes" in page(counted)
+    assert re.search(r"^ +fp32 .* 2\.00 ", page(counted), re.MULTILINE)
+    assert " us" not in page(counted)
 
 
 def test_candidate_is_read_without_bom_and_with_a_size_limit(tmp_path: Path) -> None:

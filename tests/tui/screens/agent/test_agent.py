@@ -86,7 +86,7 @@ async def test_w_b_and_x_go_to_the_next_waiting_best_and_failed_attempt() -> Non
 async def test_digits_choose_tabs_and_a_missing_profile_has_a_reason() -> None:
     async with opened("softmax#1") as (pilot, screen, _):
         for digit, words in (
-            ("4", "estimate (roofline between two bounds, not a measurement)"),
+            ("4", "bytes moved, counted by the interpreter at CPU sizes"),
             ("5", "VGPRs"),
             ("6", "no GPU judged it. On a GPU, P takes a profile."),
             ("7", "active  landlock"),

@@ -69,11 +69,11 @@ def test_verdict_page_has_the_facts_of_a_mismatch_and_says_how_to_get_to_the_lin
 @pytest.mark.parametrize(
     ("evaluation", "words"),
     [
-        (correct(), "no speedup: no GPU judged it · est. 1.50x roof"),
+        (correct(), "no speedup: no GPU judged it · traffic 1.50x"),
         (
             msgspec.structs.replace(
                 correct(speed=latencies()),
-                estimate=(),
+                traffic=(),
                 latency=tuple(
                     msgspec.structs.replace(row, speedup=None, ci=None, outcome=Outcome.TOO_SHORT)
                     for row in latencies()
@@ -85,7 +85,7 @@ def test_verdict_page_has_the_facts_of_a_mismatch_and_says_how_to_get_to_the_lin
             msgspec.structs.replace(
                 correct(),
                 device="0",
-                estimate=(),
+                traffic=(),
                 stages=(Stage("performance", None, 0.0, "not timed: GPU 0 was lost"),),
             ),
             "no speedup: GPU 0 was lost",

@@ -27,7 +27,7 @@ verdict    an error: the element, expected, got, the candidate's lines (`e`
            its times case by case. The exam judges an instance's best attempt
            at its end on cases that no model sees.
 speed      all times by case and GPU with the state of the device. Without a
-           measurement the reason, and the roofline estimate: two bounds.
+           measurement the reason, and the bytes that were counted.
            Samples are those of the baseline + those of this attempt. Sustained
            times (`wavedeck eval --sustained`): this attempt / the baseline
 resources  a row for each binary: registers, spills, LDS, waves and what

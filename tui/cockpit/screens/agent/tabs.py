@@ -12,7 +12,7 @@ from sessions.state.state import AttemptState
 from tui.cockpit.draw.lines import Line, line
 from tui.cockpit.screens.agent.page import PageSubject, paragraph, spaced, tables_lines
 from tui.cockpit.screens.agent.verdict import verdict_page
-from tui.facts.evaluation.counted import estimates_table, sampled_table, traffic_table
+from tui.facts.evaluation.counted import traffic_table
 from tui.facts.evaluation.resources import LEGEND, resource_tables
 from tui.facts.evaluation.spread import spread_tables
 from tui.facts.evaluation.stages import stages_table, trust_tables
@@ -65,13 +65,14 @@ def _tables(tab: str, attempt: AttemptState) -> Iterator[Table]:
 
 
 def _speed_tables(attempt: AttemptState, evaluation: Evaluation) -> Iterator[Table]:
-    """The times of the verdict, of the exam and of each GPU; without times the reason, and the estimates."""
+    """The times of the verdict, of the exam and of each GPU; without times the reason, and the traffic."""
     if not evaluation.latency:
         yield Table("").with_sentences(f"Not measured: {missing_speed(evaluation)}", style="warn")
     yield from times_tables(evaluation)
     yield serving_table(evaluation)
     yield Table("notes").with_sentences(*evaluation.notes, style="warn")
-    yield estimates_table(evaluation)
+    if not evaluation.latency:
+        yield traffic_table(evaluation)
     yield from exam_tables(attempt.exam)
     yield from spread_tables(attempt)
 
@@ -87,7 +88,6 @@ def _profile_tables(subject: PageSubject) -> Iterator[Table]:
     if not (subject.is_profiled or subject.profiles):
         yield Table("").with_sentences(_no_profile(subject, evaluation), style="dim")
     yield traffic_table(evaluation)
-    yield sampled_table(evaluation)
 
 
 def _no_profile(subject: PageSubject, evaluation: Evaluation) -> str:

@@ -68,8 +68,8 @@ g6C     the state, the number of the attempt, the newest verdict: of an
 best    the best speedup of the task: geometric mean, or time-weighted if
         its cases have weights, and 95 % interval; green only if the
         interval is above 1. `>=`: a lower bound.
-        `est. 1.10x roof` is an estimate, nothing was measured: 1.10 times
-        the time that the roofline allows.
+        `traffic 1.10x`: nothing was timed; the kernels request 1.10 times
+        the needed bytes at the interpreter's sizes.
         ! findings, ? waits for a person, + accepted, = confirmed by the exam
 by      instance and attempt of the best, `#3/7`
 gain    time since the best was found

@@ -20,7 +20,7 @@ from tui.cockpit.screens.fleet.fleet_cells import (
     trend,
 )
 from tui.facts import vocabulary
-from tui.facts.evaluation.counted import estimate_words
+from tui.facts.evaluation.counted import traffic_words
 from tui.facts.instance import InstanceFacts, mark_of_best
 from tui.facts.tables import GAP, NOTHING, Cell, Column, Number, Row, Table
 from tui.facts.vocabulary import UNKNOWN, speed_style
@@ -286,7 +286,7 @@ def _best_cell(task: TaskFacts, *, has_interval: bool) -> Cell:
         return Cell(UNKNOWN, "dim")
     if leader.speed is None:
         evaluation = leader.best.evaluation
-        return Cell((estimate_words(evaluation) if evaluation is not None else "") or "correct", "dim")
+        return Cell((traffic_words(evaluation) if evaluation is not None else "") or "correct", "dim")
     text = str(leader.speed) if has_interval else leader.speed.figure.replace(" ", "")
     return Cell(text, speed_style(leader.speed))
 

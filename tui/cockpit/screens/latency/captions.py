@@ -9,10 +9,10 @@ from harness import Evaluation, Verdict
 from sessions.names import stage_word
 from sessions.state.speed import attempt_speed, missing_speed
 from sessions.state.state import AttemptState
-from tui.cockpit.draw.lines import EMPTY, Line, Span, clean, line, wrap_phrases
+from tui.cockpit.draw.lines import EMPTY, Line, Span, clean, wrap_phrases
 from tui.cockpit.screens.agent.page import paragraph, table_lines
 from tui.facts.evaluation.certainty import against_words, exam_of
-from tui.facts.evaluation.counted import estimates_table
+from tui.facts.evaluation.counted import traffic_table
 from tui.facts.evaluation.roofs import has_peak_share
 from tui.facts.evaluation.times import throttle_words
 from tui.facts.evaluation.verdict import failure_words
@@ -23,7 +23,6 @@ from .time_table import BOTH_SHORT, LEFT_OUT, Shown, limit_word
 from .timings import Timings, gpu_name, is_throttled
 
 GAP = "   "
-NO_ESTIMATE = [line("No estimate either: nothing was compiled or counted at GPU sizes.", "dim")]
 
 
 def title_lines(attempt: AttemptState, width: int) -> list[Line]:
@@ -149,7 +148,7 @@ def in_lines(parts: Iterable[Span], width: int) -> list[Line]:
 
 def absence_lines(attempt: AttemptState | None, name: str, width: int) -> list[Line]:
     """
-    Return why there are no times, then the table of estimates if there are estimates.
+    Return why there are no times, then the bytes that were counted.
 
     `name` is that of the attempt that a person asked for, or of the instance.
     """
@@ -164,5 +163,5 @@ def absence_lines(attempt: AttemptState | None, name: str, width: int) -> list[L
         return paragraph(
             f"Only correct attempts are timed. The verdict is {failure_words(evaluation)}", width
         )
-    estimates = table_lines(estimates_table(evaluation), width) if evaluation.estimate else NO_ESTIMATE
-    return [*paragraph(f"Not timed: {missing_speed(evaluation)}.", width), EMPTY, *estimates]
+    traffic = table_lines(traffic_table(evaluation), width)
+    return [*paragraph(f"Not timed: {missing_speed(evaluation)}.", width), EMPTY, *traffic]

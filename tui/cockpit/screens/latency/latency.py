@@ -30,14 +30,12 @@ PLOT_ROWS = 11
 PLOT_GAP = 4
 
 PLOTS_HELP = """\
-Without a time: the reason, and the roofline estimate of each case. It comes
-from counted bytes and operations at the device's peaks; nothing was measured.
+Without a time: the reason, and the bytes of each case that the interpreter
+counted at its small sizes.
 
-at best us         the least time: each byte travels once
-shared on dies us  reads that the cache of a die can answer cost nothing
-uncached us        every requested byte comes from memory
-of the roofline    the estimated time over the least time: `shared on dies` if
-                   it is known, else `uncached`
+needed            each input and output once; or what memory moves while the
+                  operations run, if more
+requested/needed  1.00: no byte is requested twice
 
 With times: plots of the attempt. `tab` shows the next ones, `v` turns the
 table above to speedups or clocks, `z` gives the plot the whole screen.

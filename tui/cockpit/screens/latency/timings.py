@@ -131,8 +131,7 @@ def _cases(verdict: Evaluation, evaluation: Evaluation, measured: tuple[str, ...
     """The cases of a timed evaluation, with the sizes that only the verdict's has."""
     names = dict.fromkeys([*(latency.case for latency in evaluation.latency), *measured])
     names |= dict.fromkeys(name for name in evaluation.not_timed if name not in names)
-    shapes = {sampled.case: sampled.sizes for sampled in verdict.sampled}
-    shapes |= {estimate.case: estimate.sizes for estimate in verdict.estimate if estimate.of_device}
+    shapes = {row.case: row.sizes for row in verdict.full_sizes}
     return tuple(
         Case(case_letter(place), name, shape_words(shapes.get(name, {}))) for place, name in enumerate(names)
     )

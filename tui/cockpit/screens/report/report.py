@@ -53,7 +53,7 @@ exam     result on cases that no model sees
 """
 HELP = {
     "cases": """\
-The cases of each winner, then estimates of the winners that were not timed.
+The timed cases of each winner.
 
 <18      too short to be timed exactly
 outcome  not resolved: the interval contains 1

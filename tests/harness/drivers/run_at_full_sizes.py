@@ -1,4 +1,4 @@
-"""Samples the candidates of `sampled_kernels.py` at large sizes and prints the reports as JSON."""
+"""Runs the candidates of `full_size_kernels.py` at large sizes and prints the reports as JSON."""
 
 import json
 import os
@@ -13,19 +13,17 @@ import torch
 
 from harness.hardware.targets import target
 from harness.wire.calls.case_specs import ArgumentSpec, CaseSpec
-from harness.wire.messages.sampler import SampleCases
-from harness.worker.estimate import sampler
-from harness.worker.estimate.cpu_budget import Budget
-from harness.worker.estimate.sampling_worker import sample_case
+from harness.wire.limits import FULL_SIZE_CPU_S
+from harness.wire.messages.full_sizes import RunAtFullSizes
+from harness.worker.full_sizes import three_programs
+from harness.worker.full_sizes.full_size_worker import run_case
 from harness.worker.interpreter import interpreter
-
-DIES = 8
 
 torch.set_num_threads(1)
 interpreter.prepare(target("gfx942"))
-sampler.install()
+three_programs.install()
 
-import sampled_kernels  # noqa: E402 -- after the process is prepared, as a guest does it
+import full_size_kernels  # noqa: E402 -- after the process is prepared, as a guest does it
 
 
 def tensor(name: str, *shape: int, dtype: str = "float32") -> ArgumentSpec:
@@ -39,9 +37,10 @@ SQUARE = (tensor("a", 2048, 2048, dtype="float16"), tensor("b", 2048, 2048, dtyp
 WORK = {
     "one_pass": ROWS,
     "three_pass": ROWS,
-    "few": (tensor("x", 20, 1000),),
+    "half_of_rows": ROWS,
+    "first_columns": ROWS,
+    "small": (tensor("x", 3, 1000),),
     "matmul": SQUARE,
-    "swizzled": (*SQUARE, ArgumentSpec(name="dies", scalar=DIES)),
     "skips_small_values": (tensor("x", 1 << 24),),
     "gathers": (tensor("keys", 1 << 22, dtype="int64"), tensor("table", 1 << 26)),
     "waits": (tensor("x", 1000),),
@@ -51,19 +50,20 @@ WORK = {
     "strides": (tensor("x", 1 << 26),),
     "strides_and_catches_all": (tensor("x", 1 << 26),),
     "loops_without_memory": (tensor("x", 1 << 10),),
+    "stores_where_values_say": (tensor("x", (1 << 20) + 1),),
     "overflows": (tensor("x", 1 << 18, 16384, dtype="float16"),),
 }
-SECONDS = {"strides": 0.3, "strides_and_catches_all": 0.3, "loops_without_memory": 0.3}
-ENTRIES = {"few": "one_pass", "swizzled": "matmul"}
+SECONDS = {"waits": 0.3, "strides": 0.3, "strides_and_catches_all": 0.3, "loops_without_memory": 0.3}
+ENTRIES = {"small": "one_pass"}
 
 
 def main() -> None:
     reports = {}
     for name, arguments in WORK.items():
-        entry = ENTRIES.get(name, name)
-        request = SampleCases(source="", entry_point=entry, cases=msgspec.Raw(), target="gfx942")
-        seconds = SECONDS.get(name, 60.0)
-        report = sample_case(sampled_kernels, request, CaseSpec(name, arguments), DIES, Budget(1, seconds))
+        request = RunAtFullSizes("", ENTRIES.get(name, name), msgspec.Raw(), "gfx942", seed=1)
+        report = run_case(
+            full_size_kernels, request, CaseSpec(name, arguments), SECONDS.get(name, FULL_SIZE_CPU_S)
+        )
         reports[name] = msgspec.to_builtins(report)
     print(json.dumps(reports))  # noqa: T201
 

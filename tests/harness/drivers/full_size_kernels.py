@@ -1,5 +1,5 @@
 # ruff: noqa: N803 -- compile-time constants are written so in Triton
-"""Candidates whose traffic at large sizes is known; `sample_candidates.py` samples them."""
+"""Candidates of which it is known what they touch at large sizes; `run_at_full_sizes.py` runs them."""
 
 import torch
 import triton
@@ -18,6 +18,24 @@ def one_pass_kernel(x_ptr, out_ptr, columns, BLOCK: tl.constexpr):
 def one_pass(x):
     out = torch.empty_like(x)
     one_pass_kernel[(x.shape[0],)](x, out, x.shape[1], BLOCK=triton.next_power_of_2(x.shape[1]))
+    return out
+
+
+def half_of_rows(x):
+    out = torch.empty_like(x)
+    one_pass_kernel[(x.shape[0] // 2,)](x, out, x.shape[1], BLOCK=triton.next_power_of_2(x.shape[1]))
+    return out
+
+
+@triton.jit
+def first_columns_kernel(x_ptr, out_ptr, columns, BLOCK: tl.constexpr):
+    offsets = tl.program_id(0) * columns + tl.arange(0, BLOCK)
+    tl.store(out_ptr + offsets, tl.load(x_ptr + offsets))
+
+
+def first_columns(x):
+    out = torch.empty_like(x)
+    first_columns_kernel[(x.shape[0],)](x, out, x.shape[1], BLOCK=2048)
     return out
 
 
@@ -47,11 +65,8 @@ def three_pass(x):
 
 
 @triton.jit
-def matmul_kernel(a_ptr, b_ptr, out_ptr, n, k, DIES: tl.constexpr, TILE: tl.constexpr):
+def matmul_kernel(a_ptr, b_ptr, out_ptr, n, k, TILE: tl.constexpr):
     program, across = tl.program_id(0), n // TILE
-    if DIES > 1:
-        # Consecutive programs of a die get adjacent tiles.
-        program = program % DIES * (across * across // DIES) + program // DIES
     rows = program // across * TILE + tl.arange(0, TILE)
     columns = program % across * TILE + tl.arange(0, TILE)
     inner = tl.arange(0, TILE)
@@ -63,10 +78,10 @@ def matmul_kernel(a_ptr, b_ptr, out_ptr, n, k, DIES: tl.constexpr, TILE: tl.cons
     tl.store(out_ptr + rows[:, None] * n + columns[None, :], acc.to(tl.float16))
 
 
-def matmul(a, b, dies=1):
+def matmul(a, b):
     out = torch.empty_like(a)
     tiles = a.shape[0] // 128
-    matmul_kernel[(tiles * tiles,)](a, b, out, a.shape[0], a.shape[1], DIES=dies, TILE=128)
+    matmul_kernel[(tiles * tiles,)](a, b, out, a.shape[0], a.shape[1], TILE=128)
     return out
 
 
@@ -122,6 +137,20 @@ def overflowing_kernel(x_ptr, out_ptr, columns, BLOCK: tl.constexpr):
 def overflows(x):
     out = torch.empty_like(x)
     overflowing_kernel[(x.shape[0],)](x, out, x.shape[1], BLOCK=triton.next_power_of_2(x.shape[1]))
+    return out
+
+
+@triton.jit
+def ragged_kernel(x_ptr, out_ptr, n, BLOCK: tl.constexpr):
+    """Also reads the end of its block, unmasked, and where a value says."""
+    offsets = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    x = tl.load(x_ptr + offsets)
+    tl.store(out_ptr + x.to(tl.int64) - 1, x)
+
+
+def stores_where_values_say(x):
+    out = torch.empty_like(x)
+    ragged_kernel[(triton.cdiv(x.numel(), 1024),)](x, out, x.numel(), BLOCK=1024)
     return out
 
 

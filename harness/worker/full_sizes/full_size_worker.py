@@ -1,9 +1,10 @@
-"""Role `sampler`: samples a candidate's launches at `gpu` sizes. Sandboxed like a guest; its report is evidence, not proof."""
+"""Role `full_sizes`: runs programs of a candidate at `gpu` sizes. Sandboxed like a guest; its report is evidence."""
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable, Mapping
+import signal
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -11,83 +12,94 @@ from typing import Any
 import torch
 from torch.overrides import TorchFunctionMode
 
-from harness.hardware.targets import hardware
 from harness.hardware.targets import target as find_target
 from harness.wire import limits
 from harness.wire.calls import operators
 from harness.wire.calls.case_specs import CASE_SPECS, CaseSpec
 from harness.wire.channels.channel import Channel
+from harness.wire.messages.full_sizes import RanAtFullSizes, RunAtFullSizes
 from harness.wire.messages.requests import RequestMessage, WorkerAnswer
-from harness.wire.messages.sampler import CaseSampled, SampleCases, add_flows
 from harness.wire.messages.server import Spawn
 from harness.wire.messages.timer import Done
 from harness.worker.candidate.loading import confine, import_candidate
 from harness.worker.candidate.serving import serve, tell
 from harness.worker.compiler.compiler import zero_arguments
 from harness.worker.interpreter import interpreter
-from harness.worker.interpreter.observing import running
+from harness.worker.interpreter.observing import cannot, running
 from harness.worker.kit import candidate_trace
 from harness.worker.kit.operator_mode import OperatorMode, tensors
 
-from . import sampler
-from .cpu_budget import Budget
+from . import three_programs
+from .three_programs import FullSizeObservation
 
 _READERS = (torch.Tensor.tolist, torch.Tensor.numpy, torch.Tensor.__array__)
+_AGAIN_S = 0.25
+"""CPU seconds until the next interrupt, for a candidate that catches the exception of the first."""
 
 
 def main(channel: Channel, spawn: Spawn) -> None:
-    """Answer one `SampleCases` request with a report for each case."""
+    """Answer one `RunAtFullSizes` request with a report for each case."""
     file = Path(spawn.scratch) / candidate_trace.NAME
 
     def answer(message: RequestMessage, _: tuple[int, ...]) -> WorkerAnswer:
         request = message.request
-        assert isinstance(request, SampleCases)
-        target = find_target(request.target)
-        interpreter.prepare(target)
-        sampler.install()
+        assert isinstance(request, RunAtFullSizes)
+        interpreter.prepare(find_target(request.target))
+        three_programs.install()
         module = import_candidate(file, request.source)
-        specifications = CASE_SPECS.decode(request.cases)
-        budget = Budget(len(specifications))
-        for spec in specifications:
-            tell(channel, message.nonce, sample_case(module, request, spec, hardware(target).dies, budget))
+        for spec in CASE_SPECS.decode(request.cases):
+            tell(channel, message.nonce, run_case(module, request, spec))
         return Done()
 
     serve(channel, confine(spawn, limits.COMPILE_ADDRESS_SPACE_BYTES), answer)
 
 
-def sample_case(
-    module: ModuleType, request: SampleCases, spec: CaseSpec, dies: int, budget: Budget
-) -> CaseSampled:
-    """Sample one case; returns a report whatever the candidate raises."""
-    began = time.perf_counter()
-    observation = sampler.Sampler(dies)
+def run_case(
+    module: ModuleType, request: RunAtFullSizes, spec: CaseSpec, cpu_s: float = limits.FULL_SIZE_CPU_S
+) -> RanAtFullSizes:
+    """Run one case; returns a report whatever the candidate raises."""
+    observation = FullSizeObservation(request.seed)
     host = _HostReads()
     why = ""
     try:
         arguments = zero_arguments(spec)
         observation.admit(arguments)
-        with budget.case(), running(observation), host, _ReaderCalls(host):
+        with running(observation), _limited(cpu_s), host, _ReaderCalls(host):
             getattr(module, request.entry_point)(**arguments)
     except SystemExit:
         why = "the candidate ended its process"
     except BaseException as error:  # noqa: BLE001 (foreign code may raise anything)
         why = f"with made-up values it raised {type(error).__name__}: {error}".partition("\n")[0]
-    flow = add_flows(observation.flows)
     if observation.unsupported is not None:
         why = observation.unsupported
     elif host.reader:
         why = f"host code reads values of tensors (`{host.reader}`)"
-    elif not why and flow is None:
+    elif not why and not observation.launches:
         why = "no kernel was launched"
-    return CaseSampled(
+    if why:
+        return RanAtFullSizes(case=spec.case, why=why)
+    return RanAtFullSizes(
         case=spec.case,
-        seconds=time.perf_counter() - began,
-        flow=None if why else flow,
-        why=why,
-        out_of_bounds=observation.misses,
-        remarks=tuple(observation.remarks),
-        moved_bytes=host.moved_bytes,
+        missed_stores=observation.certain(observation.missed_stores),
+        missed_loads=observation.certain(observation.missed_loads),
+        touched_bytes=observation.touched_bytes + host.moved_bytes if observation.is_bound else None,
     )
+
+
+@contextmanager
+def _limited(cpu_s: float) -> Iterator[None]:
+    """Raise in the running code, and note why in the observation, when the CPU seconds are used up."""
+
+    def stop(*_: Any) -> None:
+        raise cannot(f"its three programs take more than {cpu_s:g} s of CPU time")
+
+    before = signal.signal(signal.SIGPROF, stop)
+    signal.setitimer(signal.ITIMER_PROF, cpu_s, _AGAIN_S)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_PROF, 0)
+        signal.signal(signal.SIGPROF, before)
 
 
 class _HostReads(OperatorMode):  # type: ignore[no-untyped-call]

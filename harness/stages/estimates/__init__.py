@@ -1,1 +1,0 @@
-"""Speed without a GPU: traffic counted by samples, and a roofline between two bounds."""
