@@ -142,7 +142,7 @@ def overflows(x):
 
 @triton.jit
 def ragged_kernel(x_ptr, out_ptr, n, BLOCK: tl.constexpr):
-    """Also reads the end of its block, unmasked, and where a value says."""
+    """Reads past the end, unmasked, and stores where a value says."""
     offsets = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
     x = tl.load(x_ptr + offsets)
     tl.store(out_ptr + x.to(tl.int64) - 1, x)
