@@ -78,7 +78,9 @@ def make_first_call(request: FirstCall, scratch: Path) -> FirstCallSeen:
         kernel=seen,
         reference=reference,
         launched=launched,
-        operators=tuple(dict.fromkeys([*(used.name for used in watch.operators()), *_copies(watch, results)])),
+        operators=tuple(
+            dict.fromkeys([*(used.name for used in watch.operators()), *_copies(watch, results)])
+        ),
         is_outside=bool(observation.missed_stores or observation.missed_loads),
         seconds=time.monotonic() - began,
     )

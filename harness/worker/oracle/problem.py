@@ -181,7 +181,7 @@ class Problem:
             tensors = {name: value for name, value in inputs.items() if isinstance(value, torch.Tensor)}
             inject_outliers(tensors, self._task.outlier_inputs, generator)
         if degenerate:
-            inject_degenerate(inputs, named, generator, degenerate)
+            inject_degenerate(inputs, named, generator, degenerate, is_measured=self._task.is_measured)
         if self._settle_inputs is not None:
             inputs = self._settle_inputs(inputs)
         if special:

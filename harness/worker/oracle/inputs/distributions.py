@@ -30,7 +30,11 @@ OUTWEIGHING = 2.0**13
 DISTANCE = 150.0
 """Mean of a row far below or above zero: beyond 104, where exp vanishes in float32, and beyond 89, where it overflows."""
 SPREAD, WIDEST = 4.0, 8.0
-"""Standard deviation of such a row, and the most deviations from its mean: all values lie beyond 110."""
+"""Standard deviation of such a row, and the most deviations from its mean: all values lie beyond 110. With a smaller
+deviation, no float32 mean is precise enough this far from zero."""
+MEASURED_DISTANCE, MEASURED_SPREAD = 300.0, 1.0
+"""Mean and deviation of such a row of float32 if the errors of careful arithmetic are measured: the variance as a difference of
+E[x^2] and mean^2 is then off by some 1 %, a careful one by 0.01 %."""
 TINY, TINY_NARROW = 2.0**-20, 2.0**-8
 """Factor of a tiny row; the second for dtypes of 16 bits and fewer, which would lose digits."""
 SPECIAL = (math.nan, math.inf, -math.inf)
@@ -132,11 +136,14 @@ def inject_degenerate(
     names: Iterable[str],
     generator: torch.Generator,
     kinds: Iterable[RowKind] = tuple(RowKind),
+    *,
+    is_measured: bool = False,
 ) -> None:
     """Replace one row of each named floating-point input by each kind of degenerate row, in place.
 
     The rows are drawn per shape: inputs of one shape have the same kind in the same row. A vector's rows are its runs of 16
-    elements; a vector with a length that 16 does not divide stays unchanged.
+    elements; a vector with a length that 16 does not divide stays unchanged. `is_measured`: the tolerance
+    follows the errors of careful arithmetic.
     """
     drawn: dict[torch.Size, torch.Tensor] = {}
     for name in names:
@@ -153,14 +160,26 @@ def inject_degenerate(
         largest = facts.max / SHARE
         for kind, row in zip(kinds, drawn[tensor.shape].tolist(), strict=False):
             place = int(torch.randint(columns, (1,), generator=generator))
-            made = _degenerate(kind, rows[row].float(), place, tiny=TINY if facts.bits > 16 else TINY_NARROW)
+            tiny = TINY if facts.bits > 16 else TINY_NARROW
+            far = (
+                (MEASURED_DISTANCE, MEASURED_SPREAD)
+                if is_measured and facts.bits > 16
+                else (DISTANCE, SPREAD)
+            )
+            made = _degenerate(kind, rows[row].float(), place, tiny=tiny, far=far)
             rows[row] = made.clamp(-largest, largest).to(tensor.dtype)
         if rows.data_ptr() != tensor.data_ptr():  # the rows of another layout are a copy
             tensor.copy_(rows.view(tensor.shape))
 
 
-def _degenerate(kind: RowKind, row: torch.Tensor, place: int, *, tiny: float) -> torch.Tensor:
-    """Return a row of this kind, made from a plain row; `place` is one of its columns."""
+def _degenerate(
+    kind: RowKind, row: torch.Tensor, place: int, *, tiny: float, far: tuple[float, float]
+) -> torch.Tensor:
+    """Return a row of this kind, made from a plain row; `place` is one of its columns.
+
+    `far`: mean and deviation of a row far from zero.
+    """
+    distance, spread = far
     places = torch.arange(len(row), device=row.device)
     match kind:
         case RowKind.ZEROS:
@@ -172,22 +191,19 @@ def _degenerate(kind: RowKind, row: torch.Tensor, place: int, *, tiny: float) ->
         case RowKind.OUTWEIGHED:
             return torch.where(places == place, torch.full_like(row, OUTWEIGHING).copysign(row), row)
         case RowKind.FAR_BELOW:
-            return _spread_out(row) - DISTANCE
+            return _spread_out(row) * spread - distance
         case RowKind.FAR_ABOVE:
-            return _spread_out(row) + DISTANCE
+            return _spread_out(row) * spread + distance
         case RowKind.HALF:
             return torch.where((places * 2 < len(row)) == (place % 2 == 0), 0.0, row)
 
 
 def _spread_out(row: torch.Tensor) -> torch.Tensor:
-    """Return the row with mean 0 and deviation `SPREAD`; alternating signs if all its values are equal.
-
-    With a smaller deviation, no float32 mean is precise enough this far from zero.
-    """
+    """Return the row with mean 0 and deviation 1; alternating signs if all its values are equal."""
     deviation = row - row.mean()
     spread = deviation.square().mean().sqrt()
     turns = 1.0 - 2.0 * (torch.arange(len(row), device=row.device) % 2)
-    return torch.where(spread > 0, deviation / spread, turns).clamp(-WIDEST, WIDEST) * SPREAD
+    return torch.where(spread > 0, deviation / spread, turns).clamp(-WIDEST, WIDEST)
 
 
 def _places(elements: int, columns: int, generator: torch.Generator) -> torch.Tensor:
