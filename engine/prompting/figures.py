@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from harness import Evaluation, Latency
 from harness.wire.results.latency import Bound, Outcome
-from harness.wire.results.roofs import is_launch_bound, is_shorter_than_launch
+from harness.wire.results.roofs import is_launch_bound, is_shorter_than_launch, room
 from sessions.state.ranking import EXCESS_TIE, improvable, traffic_excess
 from sessions.state.speed import are_comparable, speed_of
 
@@ -20,6 +20,8 @@ from .standouts import resource_legend, resource_lines, standouts
 RESOURCE_LINES = 12
 SLOWER = 0.98
 """A case's clock is named below this share of the highest: smaller differences change no conclusion."""
+LEAST_ROOM = 1.02
+"""A case that cannot get faster by this factor has nothing left to gain: differences of 1 % tie."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,6 +122,14 @@ def roof_words(latency: Latency) -> str:
     return "" if share is None else f"{share:.0%} {words}"
 
 
+def without_room(evaluation: Evaluation) -> tuple[str, ...]:
+    """Returns the timed cases that are at their roof, as short as an empty kernel, or too short to compare."""
+    rooms = {
+        latency.case: room(latency) for latency in evaluation.latency if latency.device == evaluation.device
+    }
+    return tuple(case for case, factor in rooms.items() if factor is not None and factor < LEAST_ROOM)
+
+
 def rounded(value: float) -> float:
     """Returns a value with four significant digits, as prompts show it."""
     return float(f"{value:.4g}")
@@ -206,6 +216,8 @@ class Measurements:
     """True if no kernel requests fewer bytes, so that only other figures can rank a kernel higher."""
     improvable: Sequence[str]
     """The figures by which another kernel can rank higher; empty if the candidate was timed."""
+    without_room: Sequence[str]
+    """Timed cases that can gain less than 2 %."""
     resources: Sequence[str]
     """One line per group of binaries with equal figures."""
     resource_legend: str
@@ -227,6 +239,7 @@ def measurements(evaluation: Evaluation) -> Measurements:
         traffic=() if timed or too_short else traffic_rows(evaluation),
         is_at_bound=not (timed or too_short) and is_at_bound(evaluation),
         improvable=() if timed or too_short else improvable(evaluation),
+        without_room=without_room(evaluation),
         resources=resource_lines(evaluation, RESOURCE_LINES),
         resource_legend=resource_legend(evaluation),
         compile_errors=evaluation.compile_errors,

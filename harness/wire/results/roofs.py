@@ -55,6 +55,19 @@ def _reached(used: Efficiency) -> RoofShare | None:
     return RoofShare(used.mfu, "compute", is_of_peak=True)
 
 
+def room(latency: Latency) -> float | None:
+    """Return by which factor a case may still get faster: its time over that at its roof, or over an empty kernel's.
+
+    1 if nothing is left to gain, also if it is too short to compare; `None` if no limit is known.
+    """
+    if latency.speedup is None:
+        return 1.0
+    if latency.floor_ms and (is_launch_bound(latency) or is_shorter_than_launch(latency)):
+        return max(1.0, latency.candidate_ms / latency.floor_ms)
+    used = roof_share(latency)
+    return None if used is None else max(1.0, 1.0 / used.share)
+
+
 def is_shorter_than_launch(latency: Latency) -> bool:
     """True if the case would take less than an empty kernel at its practical roof: the launch limits it, not the roof."""
     used = latency.efficiency
