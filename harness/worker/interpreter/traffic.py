@@ -378,11 +378,11 @@ class Observation:
         if home.storers is None or self.race or self._synchronizes:
             return
         storers = home.storers[places]
-        others = (storers != 0) & (storers != self._program)
-        if others.any():
+        of_another = (storers != 0) & (storers != self._program)
+        if of_another.any():
             first = np.arange(places.start, places.stop, places.step) if isinstance(places, slice) else places
             start = origin.pointer if origin is not None else home.span.start
-            indices = (first[others] + home.span.start - start) // item_bytes
+            indices = (first[of_another] + home.span.start - start) // item_bytes
             self.race = self._located(
                 f"a load of {_name(origin)} ({indices_text(indices)}) reads what another program of the launch stored"
             )

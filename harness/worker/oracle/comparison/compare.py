@@ -300,14 +300,14 @@ def _report(
     shown = shown or tuple(int(place) for place in wrong.nonzero()[0])
     finite = wide.isfinite() & reference.isfinite()
     error = (wide.double() - reference.double()).abs()[finite]
-    wanted, given = reference[shown].item(), wide[shown].item()
-    digits = digits_of(wanted, given, least=6)
+    expected_value, got_value = reference[shown].item(), wide[shown].item()
+    digits = digits_of(expected_value, got_value, least=6)
     pattern = describe_pattern(wide, reference, wrong, shown=shown, dtype=got.dtype)
     return msgspec.structs.replace(
         _unlike(got, reference, got.dtype, subject),
         index=shown,
-        expected=in_digits(wanted, digits),
-        got=in_digits(given, digits),
+        expected=in_digits(expected_value, digits),
+        got=in_digits(got_value, digits),
         max_abs=float(error.max()) if error.numel() else None,
         used=used if math.isfinite(used) else None,
         wrong_share=count / wrong.numel(),

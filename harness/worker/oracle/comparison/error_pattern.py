@@ -200,11 +200,11 @@ def neighbours(got: torch.Tensor, expected: torch.Tensor, shown: tuple[int, ...]
     begin, end = max(0, column - _AROUND), min(got.shape[-1], column + _AROUND + 1)
     index = ", ".join([*map(str, row), f"{begin}..{end - 1}"])
     digits = digits_of(expected[shown].item(), got[shown].item(), least=4)
-    wanted, given = (
+    expected_text, got_text = (
         " ".join(in_digits(value, digits) for value in values[tuple(row)][begin:end].tolist())
         for values in (expected, got)
     )
-    return f"at [{index}] expected {wanted}, got {given}"
+    return f"at [{index}] expected {expected_text}, got {got_text}"
 
 
 def in_digits(value: float, digits: int) -> str:
