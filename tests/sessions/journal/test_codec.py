@@ -41,7 +41,7 @@ def values(kind: typing.Any) -> st.SearchStrategy[typing.Any]:
         return names if bounds.pattern else numbers[kind.__origin__](bounds.ge, bounds.le)
     arguments = typing.get_args(kind)
     match typing.get_origin(kind):
-        case types.UnionType:
+        case types.UnionType | typing.Union:
             return st.one_of([values(argument) for argument in arguments])
         case origin if origin is tuple and arguments[-1] is ...:
             return st.lists(values(arguments[0]), max_size=2).map(tuple)

@@ -60,7 +60,7 @@ def test_difference_begins_with_the_longest_case() -> None:
         cases = {"short": 0.01, "long": 0.2}
         rows = tuple(msgspec.structs.replace(row, kernel=name, case=name, vgprs=vgprs) for name in cases)
         latency = tuple(Latency("0", name, ms, ms, 1.0, None, "tape") for name, ms in cases.items())
-        return msgspec.structs.replace(correct(), resources={"gfx942": rows}, latency=latency, estimate=())
+        return msgspec.structs.replace(correct(), resources={"gfx942": rows}, latency=latency)
 
     assert code_difference(of(96), of(200)) == (
         "In long `long`: registers 96 -> 200. In short `short`: registers 96 -> 200."
