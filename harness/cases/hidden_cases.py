@@ -297,7 +297,9 @@ class _Maker:
         if case := self._fit(base, kind, draw_sizes, only_new=True):
             rough = self._roughen(case)
             if rough.degenerate or self._is_new(rough.case):
-                yield dataclasses.replace(rough, special=False, degenerate=rough.degenerate and tuple(RowKind))
+                yield dataclasses.replace(
+                    rough, special=False, degenerate=rough.degenerate and tuple(RowKind)
+                )
 
     def _layouts(self) -> Iterator[JudgedCase]:
         """Small inputs with rough values in each layout; a plain offset also without gradients, as a server calls kernels."""

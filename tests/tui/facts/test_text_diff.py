@@ -122,7 +122,9 @@ def test_rewritten_text_takes_no_time_that_a_person_notices() -> None:
         began = process_time()
         diff = compare_lines(old, new)
         seconds.append(process_time() - began)
-    assert min(seconds) < 4 * unit, "the screen waits: 1.7 units here, 7 times as long with a quadratic comparison of words"
+    assert min(seconds) < 4 * unit, (
+        "the screen waits: 1.7 units here, 7 times as long with a quadratic comparison of words"
+    )
     assert diff.summary == "+199 -199"
     row = diff.rows[0]
     assert {old[0][first:last] for first, last in row.old_marks} == {"*"}
