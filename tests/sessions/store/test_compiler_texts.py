@@ -5,8 +5,7 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from harness import Evaluation
-from harness.wire.results.evaluation import FullSize
+from harness import Evaluation, Latency
 from sessions import Clock, Home, Recorder
 from sessions.state.code_facts import code_difference
 from sessions.store import compiler_texts
@@ -58,10 +57,10 @@ def test_difference_begins_with_the_longest_case() -> None:
     (row,) = with_assembly(correct(), AMD).resources["gfx942"]
 
     def of(vgprs: int) -> Evaluation:
-        cases = {"short": 10_000_000, "long": 200_000_000}
+        cases = {"short": 0.01, "long": 0.2}
         rows = tuple(msgspec.structs.replace(row, kernel=name, case=name, vgprs=vgprs) for name in cases)
-        full = tuple(FullSize(name, {"n": 8}, needed, is_long=True) for name, needed in cases.items())
-        return msgspec.structs.replace(correct(), resources={"gfx942": rows}, full_sizes=full)
+        latency = tuple(Latency("0", name, ms, ms, 1.0, None, "tape") for name, ms in cases.items())
+        return msgspec.structs.replace(correct(), resources={"gfx942": rows}, latency=latency, full_sizes=())
 
     assert code_difference(of(96), of(200)) == (
         "In long `long`: registers 96 -> 200. In short `short`: registers 96 -> 200."
