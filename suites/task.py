@@ -106,7 +106,7 @@ class Tolerance(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     measured: bool = False
     """True: the errors of careful arithmetic, measured with the oracle; the other terms are allowed beyond them."""
     cosine: float = 0.0
-    """With `measured`: an output with at least this cosine with the exact values is right too, whatever its size. 0: none."""
+    """Smallest cosine with the exact values that makes an output right, whatever its size; needs `measured`. 0: none."""
     tf32: bool = False
     """True: float32 matrix products may round their operands to TF32. Adds 4 * 2**-10 * rms on devices with TF32."""
 

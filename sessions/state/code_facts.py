@@ -71,9 +71,9 @@ def loop_title(loop: CodeCounts) -> str:
 
 
 def code_difference(before: Evaluation, after: Evaluation) -> str:
-    """
-    Return how the compiled code of two attempts differs on the first target, by kernel and loop; empty if it does not.
-    The code of the longest case comes first.
+    """Return how the compiled code of two attempts differs on the first target; empty if it does not.
+
+    One sentence a kernel and loop. The code of the case with the longest measured time comes first.
 
     Small changes of registers, waits and numbers of instructions are left out. Only cases that take longer than their launch
     count. An autotuned kernel counts with its chosen config, and not in cases for which that was not compiled. Empty too if

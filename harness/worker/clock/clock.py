@@ -329,7 +329,7 @@ class Clock:
     ) -> None:
         """Sample in rounds, one block per process, until the medians are precise or time is up.
 
-        `earlier`: the processes of an earlier look, whose method stays.
+        `earlier`: the processes of an earlier look; their method stays.
         """
         is_short = (
             earlier[0].method is not Method.EVENTS

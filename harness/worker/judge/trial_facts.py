@@ -9,7 +9,7 @@ from harness.wire.results.evaluation import Basis, Fact
 from harness.worker.oracle.caller import Run
 
 
-def trial_facts(runs: Sequence[Run], left: LeftBehind | None) -> tuple[Fact, ...]:
+def trial_facts(runs: Sequence[Run], left_behind: LeftBehind | None) -> tuple[Fact, ...]:
     """Return the launches and operators of each case, and what the candidate left behind."""
     facts: list[Fact] = []
     for run in runs:
@@ -19,7 +19,7 @@ def trial_facts(runs: Sequence[Run], left: LeftBehind | None) -> tuple[Fact, ...
         if run.returned.operators:
             counted = ", ".join(f"{operator.name} x{operator.count}" for operator in run.returned.operators)
             facts.append(Fact(f"{run.case.name}: operators", counted, Basis.EVIDENCE))
-    if left is not None:
-        value = f"{left.threads} threads, {left.children} processes, {len(left.patched)} patches"
+    if left_behind is not None:
+        value = f"{left_behind.threads} threads, {left_behind.children} processes, {len(left_behind.patched)} patches"
         facts.append(Fact("left behind", value, Basis.EVIDENCE))
     return tuple(facts)
