@@ -64,7 +64,7 @@ class StopRules(msgspec.Struct, frozen=True, kw_only=True):
     without_gain: int = 0
     """End after so many rounds of correct attempts without a gain; 0: never."""
     at_roof: bool = False
-    """End at the practical roof of the device."""
+    """End if each case is at the practical roof of the device, or hardly longer than an empty kernel."""
 
 
 class RunSettings(msgspec.Struct, frozen=True, kw_only=True):

@@ -66,6 +66,8 @@ class Cost(NamedTuple):
     estimated_bytes: int | None = None
     """Estimate of the bytes that every kernel moves, where only a part, `minimal_bytes`, is certain; 0: not known. `None`:
     `minimal_bytes` are all."""
+    uncounted_products: bool = False
+    """The case multiplies matrices, and `flops` leaves these operations out: its bytes are no roof of its time."""
 
     @property
     def moved_bytes(self) -> int:

@@ -118,6 +118,7 @@ class Settings(msgspec.Struct, frozen=True, rename="kebab"):
     budget_wall_s: Seconds | None = None
     stop_at_speedup: Ratio | None = None
     stop_without_gain: Rounds | None = None
+    past_roof: Flag = False
     allocate: str = "even"
     seed: Seed | None = None
     theme: str | None = None

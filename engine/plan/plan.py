@@ -81,6 +81,8 @@ class RunPlan(msgspec.Struct, frozen=True, kw_only=True):
     stop_at_speedup: float | None = None
     stop_without_gain: int | None = None
     """0: never. By default `WITHOUT_GAIN`; a recording plays to its end."""
+    past_roof: bool = False
+    """Go on where nothing is left to gain."""
     allocate: str = "even"
     """`even`, or `best` (`engine.run.allocating`)."""
     against: str = TASK
@@ -393,7 +395,9 @@ def _stop_rules(plan: RunPlan, *, recorded: bool) -> StopRules:
     usual = 0 if recorded else WITHOUT_GAIN
     without_gain = usual if plan.stop_without_gain is None else plan.stop_without_gain
     return StopRules(
-        speedup=wanted, without_gain=_at_least("--stop-without-gain", without_gain, 0), at_roof=not recorded
+        speedup=wanted,
+        without_gain=_at_least("--stop-without-gain", without_gain, 0),
+        at_roof=not (recorded or plan.past_roof),
     )
 
 

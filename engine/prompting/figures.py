@@ -20,8 +20,6 @@ from .standouts import resource_legend, resource_lines, standouts
 RESOURCE_LINES = 12
 SLOWER = 0.98
 """A case's clock is named below this share of the highest: smaller differences change no conclusion."""
-LEAST_ROOM = 1.02
-"""A case that cannot get faster by this factor has nothing left to gain: differences of 1 % tie."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,11 +121,9 @@ def roof_words(latency: Latency) -> str:
 
 
 def without_room(evaluation: Evaluation) -> tuple[str, ...]:
-    """Returns the timed cases that are at their roof, as short as an empty kernel, or too short to compare."""
-    rooms = {
-        latency.case: room(latency) for latency in evaluation.latency if latency.device == evaluation.device
-    }
-    return tuple(case for case, factor in rooms.items() if factor is not None and factor < LEAST_ROOM)
+    """Returns the timed cases that are at their roof, or as short as an empty kernel."""
+    own = (latency for latency in evaluation.latency if latency.device == evaluation.device)
+    return tuple(latency.case for latency in own if room(latency) == 1.0)
 
 
 def rounded(value: float) -> float:
@@ -217,7 +213,7 @@ class Measurements:
     improvable: Sequence[str]
     """The figures by which another kernel can rank higher; empty if the candidate was timed."""
     without_room: Sequence[str]
-    """Timed cases that can gain less than 2 %."""
+    """Timed cases with nothing left to gain (`without_room`)."""
     resources: Sequence[str]
     """One line per group of binaries with equal figures."""
     resource_legend: str

@@ -14,7 +14,6 @@ from sessions.state.ranking import (
     WIDEST_BITS,
     chosen_cases,
     is_chosen,
-    long_cases,
     own_kernels,
 )
 from sessions.state.speed import speed_of
@@ -72,15 +71,15 @@ def spills(evaluation: Evaluation) -> Iterator[str]:
 
 
 def narrow_loads(evaluation: Evaluation) -> list[str]:
-    """Returns one sentence per kernel and width about the long cases in which it loads narrowly.
+    """Returns one sentence per kernel and width about the long cases in which it loads narrowly; about all if sizes are unknown.
 
     Of an autotuned kernel the chosen config counts; if no choice is known, every config must load narrowly.
     """
-    long = long_cases(evaluation)
+    long = {row.case for row in evaluation.full_sizes if row.is_long}
     widths: dict[tuple[str, str], list[str]] = {}
     for kernel in own_kernels(evaluation):
         for case in chosen_cases(evaluation, kernel):
-            if case in long or not long:
+            if case in long or not evaluation.full_sizes:
                 widths.setdefault((kernel.kernel, case), []).append(narrow_width(kernel))
     cases: dict[tuple[str, str], list[str]] = {}
     for (name, case), of_configs in widths.items():

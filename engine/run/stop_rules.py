@@ -6,29 +6,27 @@ speed to end a search.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import NamedTuple
 
 from harness import Evaluation, Verdict
-from harness.wire.results.latency import Bound, Latency
+from harness.wire.results.latency import Bound
 from harness.wire.results.provenance import Provenance, same_provenance
-from harness.wire.results.roofs import is_launch_bound, roof_share
+from harness.wire.results.ratios import TIE
+from harness.wire.results.roofs import room
 from sessions.events import EndReason, Origin
 from sessions.settings import StopRules
 from sessions.state.bests import shared_provenance
 from sessions.state.speed import Speed, speed_of
 from sessions.state.state import AttemptState, KeptFact
 
-GAIN = 0.01
-"""A speedup counts as a gain if it is greater than the best before by this share: less cannot be resolved."""
-ROOF = 0.95
-"""Share of the practical roof from which a case counts as at the roof."""
-
 
 class Timing(NamedTuple):
     """The facts of a timed evaluation that the rules read."""
 
-    speed: Speed
+    speed: Speed | None
+    """`None` if no case has a ratio."""
     provenance: Provenance | None
     at_roof: bool
 
@@ -73,16 +71,20 @@ def _counted(attempt: AttemptState) -> Timing | None:
 
 
 def _timing(evaluation: Evaluation | None) -> Timing | None:
-    speed = speed_of(evaluation) if evaluation is not None else None
-    if evaluation is None or speed is None:
+    if evaluation is None or not evaluation.latency:
         return None
-    return Timing(speed, shared_provenance(evaluation.provenance), is_at_roof(evaluation))
+    return Timing(speed_of(evaluation), shared_provenance(evaluation.provenance), is_at_roof(evaluation))
 
 
 def _speedup_reached(timed: Timed, wanted: float | None) -> Stop | None:
     for attempt, timing in timed:
         speed = timing.speed
-        if wanted is not None and speed.value >= wanted and speed.sign in ("", Bound.AT_LEAST.sign):
+        if (
+            speed is not None
+            and wanted is not None
+            and speed.value >= wanted
+            and speed.sign in ("", Bound.AT_LEAST.sign)
+        ):
             why = f"{attempt.attempt} reached {speed.figure}, and {wanted:g}x was wanted"
             return Stop(EndReason.SPEEDUP_REACHED, why)
     return None
@@ -91,24 +93,25 @@ def _speedup_reached(timed: Timed, wanted: float | None) -> Stop | None:
 def _at_roof(timed: Timed) -> Stop | None:
     for attempt, timing in timed:
         if timing.at_roof:
-            why = f"{attempt.attempt} reaches {ROOF:.0%} of the practical roof in every case that is long enough"
+            why = f"each case of {attempt.attempt} is at its practical roof, or hardly longer than an empty kernel"
             return Stop(EndReason.AT_ROOF, why)
     return None
 
 
 def is_at_roof(evaluation: Evaluation) -> bool:
-    """True if every timed case is at the practical roof of memory or compute.
+    """True if nothing is left to gain: with every case at its limit, the speed would grow by less than what ties.
 
-    Cases that take hardly longer than an empty kernel do not count. False if a case was not timed, or if no case
-    counts.
+    False if a case was not timed, or if its limit is not known.
     """
-    long_enough = [latency for latency in evaluation.latency if not is_launch_bound(latency)]
-    return bool(long_enough) and not evaluation.not_timed and all(map(_reaches_roof, long_enough))
-
-
-def _reaches_roof(latency: Latency) -> bool:
-    reached = roof_share(latency)
-    return reached is not None and reached.share >= ROOF
+    timed = evaluation.latency
+    rooms = [factor for latency in timed if (factor := room(latency)) is not None]
+    if not timed or evaluation.not_timed or len(rooms) < len(timed):
+        return False
+    if not evaluation.case_weights:
+        return math.fsum(map(math.log, rooms)) / len(rooms) < math.log1p(TIE)
+    times = [evaluation.case_weights[latency.case] / (latency.speedup or 1.0) for latency in timed]
+    at_limit = math.fsum(time / factor for time, factor in zip(times, rooms, strict=True))
+    return math.fsum(times) < at_limit * (1 + TIE)
 
 
 def _no_gain(timed: Timed, most: int) -> Stop | None:
@@ -117,13 +120,15 @@ def _no_gain(timed: Timed, most: int) -> Stop | None:
     for attempt, timing in timed:
         if not same_provenance(timing.provenance, newest):
             continue  # timed before the session went on with other hardware or software
+        if timing.speed is None:
+            continue
         speed = timing.speed
-        if speed.value > best * (1 + GAIN):
+        if speed.value > best * (1 + TIE):
             without_gain = 0
         elif attempt.origin is not Origin.TUNE:  # a variant of a sweep costs no reply
             without_gain += 1
         best = max(best, speed.value)
     if without_gain < most:
         return None
-    why = f"{without_gain} correct attempts in a row gained less than {GAIN:.0%} in speedup"
+    why = f"{without_gain} correct attempts in a row gained less than {TIE:.0%} in speedup"
     return Stop(EndReason.NO_GAIN, why)

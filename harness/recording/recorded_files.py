@@ -25,17 +25,19 @@ from .call_texts import adapter
 _STUB = '"""The inputs are those of the calls that the script makes; see `[script]` in task.toml."""\n'
 _COST = '''"""Bytes of each call. Certain: the outputs that are returned. Moved, an estimate: also what the reference reads and changes.
 
-0: it is not known what the reference reads. Operations are not known.
+0: it is not known what the reference reads. Operations are not known; of products of matrices, it is known which calls make them.
 """
 
 from suites import Cost
 
 CERTAIN_AND_MOVED = {table}
+PRODUCTS = {products}
 
 
 def cost(sizes, dtype):
     certain, moved = CERTAIN_AND_MOVED[sizes["call"]]
-    return Cost(flops=0, minimal_bytes=certain, estimated_bytes=moved)
+    multiplies = sizes["call"] in PRODUCTS
+    return Cost(flops=0, minimal_bytes=certain, estimated_bytes=moved, uncounted_products=multiplies)
 '''
 
 
@@ -53,7 +55,8 @@ def write_files(folder: Path, task: Task, script: Script, calls: Sequence[tuple[
         place: (1, 0) if call.no_baseline else (_returned_bytes(call), call.moved_bytes or 0)
         for place, (_, call) in enumerate(calls, 1)
     }
-    (folder / "cost.py").write_text(_COST.format(table=table), encoding="utf-8")
+    products = tuple(place for place, (_, call) in enumerate(calls, 1) if call.multiplies)
+    (folder / "cost.py").write_text(_COST.format(table=table, products=products), encoding="utf-8")
 
 
 def _returned_bytes(call: RecordedCall) -> int:

@@ -142,8 +142,15 @@ def _judged_calls(
             reasons[reason] += 1
         else:
             share = repeats[0].calls[number].open_share
-            calls.append((number, msgspec.structs.replace(call, open_share=share)))
+            moved = None if _is_constant(number, call, repeats) else call.moved_bytes
+            calls.append((number, msgspec.structs.replace(call, open_share=share, moved_bytes=moved)))
     return calls, reasons
+
+
+def _is_constant(number: int, call: RecordedCall, repeats: Sequence[RanScript]) -> bool:
+    """True if other values gave the same result, so that a kernel may not have to read them."""
+    others = [repeat.calls[number] for repeat in repeats if repeat.calls[number].inputs != call.inputs]
+    return bool(others) and all(other.outputs == call.outputs for other in others)
 
 
 def _without_open_outputs(call: RecordedCall, repeat: RecordedCall) -> RecordedCall:

@@ -61,7 +61,17 @@ class StudyKeys(msgspec.Struct, frozen=True, kw_only=True, rename="kebab"):
 OWN = {field.encode_name: field for field in msgspec.structs.fields(StudyKeys)}
 NOT_IN_PLANS = frozenset(
     {
-        *("model", "seed", "review", "stop_at_speedup", "stop_without_gain", "prices", "limits", "providers"),
+        *(
+            "model",
+            "seed",
+            "review",
+            "stop_at_speedup",
+            "stop_without_gain",
+            "past_roof",
+            "prices",
+            "limits",
+            "providers",
+        ),
         "agent_command",
     }
 )

@@ -177,6 +177,7 @@ SETTINGS = {
         "N",
         "On GPUs: end an instance after N correct attempts in a row without a gain; 0: never. [2]",
     ),
+    "past-roof": (None, "On GPUs: go on where each case is at its roof, or too short to get faster."),
     "allocate": ("HOW", "even, or best: move iterations from solved and hopeless tasks to others. [even]"),
     "seed": ("N", "Seed of the judge's inputs. [random]"),
 }

@@ -14,7 +14,7 @@ ENDINGS: dict[str, str] = {
     EndReason.NOTHING_LEFT: "no variant left to judge",
     EndReason.START_FAILED: "the kernel to start from is not correct",
     EndReason.SPEEDUP_REACHED: "the wanted speedup is reached",
-    EndReason.AT_ROOF: "at the practical roof of the device",
+    EndReason.AT_ROOF: "nothing left to gain: each case is at its roof, or too short",
     EndReason.NO_GAIN: "no gain any more",
     EndReason.EDITED: "a person's edit was judged",
     EndReason.RETIRED: "retired by a person",

@@ -81,6 +81,8 @@ def case_efficiency(
         matrix=cost.dot_dtype is not None,
         bytes_moved=cost.estimated_bytes,
     )
+    if cost.uncounted_products:
+        return msgspec.structs.replace(shares, io_utilisation=None, io_achievable=None)
     fastest = max((cold for _, cold, _ in floor.copies), default=None) if floor is not None else None
     product_rate = floor.matmul_flops_per_s if floor is not None and cost.dot_dtype is not None else None
     return msgspec.structs.replace(

@@ -6,6 +6,9 @@ from typing import NamedTuple
 
 from .latency import Bound, Efficiency, Latency, Outcome
 
+ROOF = 0.95
+"""Share of its practical roof from which a case counts as at the roof."""
+
 
 class RoofShare(NamedTuple):
     """Share of the roof that limits one case."""
@@ -58,14 +61,17 @@ def _reached(used: Efficiency) -> RoofShare | None:
 def room(latency: Latency) -> float | None:
     """Return by which factor a case may still get faster: its time over that at its roof, or over an empty kernel's.
 
-    1 if nothing is left to gain, also if it is too short to compare; `None` if no limit is known.
+    1 from `ROOF` on, and if the case takes hardly longer than an empty kernel; `None` if no limit is known.
     """
-    if latency.speedup is None:
+    if latency.speedup is None or is_launch_bound(latency):
         return 1.0
-    if latency.floor_ms and (is_launch_bound(latency) or is_shorter_than_launch(latency)):
-        return max(1.0, latency.candidate_ms / latency.floor_ms)
-    used = roof_share(latency)
-    return None if used is None else max(1.0, 1.0 / used.share)
+    if latency.floor_ms and is_shorter_than_launch(latency):
+        share = latency.floor_ms / latency.candidate_ms
+    elif (used := roof_share(latency)) is not None:
+        share = used.share
+    else:
+        return None
+    return 1.0 if share >= ROOF else 1.0 / share
 
 
 def is_shorter_than_launch(latency: Latency) -> bool:

@@ -160,15 +160,36 @@ def test_speedup_that_is_only_an_upper_bound_is_not_reached() -> None:
         (timed(case(0.96), case(0.2, mfu=0.97)), True),
         (timed(case(0.96), case(0.94)), False),
         (timed(case(0.96), case(0.1, short=True), case(0.1, at_least=True)), True),
-        (timed(case(0.1, short=True)), False),
+        (timed(case(0.1, short=True)), True),
+        (timed(*[case(0.96)] * 9, case(0.9)), False),
+        (timed(*[case(0.96)] * 11, case(0.9)), True),
         (timed(case(0.96), not_timed=("b",)), False),
         (timed(case(0.96), case(None)), False),
         (timed(case(1.4, suspect="faster than memory")), False),
         (timed(), False),
     ],
 )
-def test_task_is_at_the_roof_if_every_long_case_is(evaluation: Evaluation, *, at_roof: bool) -> None:
+def test_nothing_is_left_to_gain_if_the_speed_can_grow_by_less_than_what_ties(
+    evaluation: Evaluation, *, at_roof: bool
+) -> None:
     assert is_at_roof(evaluation) is at_roof
+
+
+def test_room_counts_by_the_share_of_the_users_time() -> None:
+    rare, often = case(0.5), msgspec.structs.replace(case(0.99), case="often")
+    both = timed(rare, often)
+    for share, at_roof in ((0.001, True), (0.1, False)):
+        weights = {rare.case: share, "often": 1 - share}
+        assert is_at_roof(msgspec.structs.replace(both, case_weights=weights)) is at_roof
+
+
+def test_instance_whose_cases_are_all_too_short_ends() -> None:
+    made = attempts(1.0)
+    made[0].evaluation = timed(case(0.1, short=True))
+    stop = stop_of(StopRules(at_roof=True), made)
+    assert stop is not None
+    assert stop.reason is EndReason.AT_ROOF
+    assert stop_of(StopRules(speedup=0.1, without_gain=1), made) is None
 
 
 def test_rules_expand_no_earlier_evaluation_twice(monkeypatch: pytest.MonkeyPatch) -> None:

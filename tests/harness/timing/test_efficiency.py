@@ -99,6 +99,16 @@ def test_a_call_counts_the_estimate_for_its_roof_and_only_the_minimum_for_suspic
     assert (too_fast.io_measured, too_fast.io_utilisation, too_fast.suspect) == (None, None, "")
 
 
+def test_a_call_that_multiplies_matrices_has_no_share_of_a_copy(tmp_path: Path) -> None:
+    """Its operations are not counted: 1 % of a copy would ask for what cannot be won."""
+    task = recorded_task(
+        tmp_path, f"flops=0, minimal_bytes=1, estimated_bytes={2 * GIB}, uncounted_products=True"
+    )
+    floor = Floor(empty_ms=0.002, copies=((2 * GIB, 4e12, 6e12),))
+    result = case_efficiency(task, task.cases[0], H200, ms_at(2 * GIB, 0.04e12), floor)
+    assert (result.io_measured, result.best, result.suspect) == (None, None, "")
+
+
 def test_a_call_without_an_estimate_has_no_share(tmp_path: Path) -> None:
     """Recordings before the estimate have only the bytes of their outputs."""
     task = recorded_task(tmp_path, f"flops=0, minimal_bytes={2 * GIB}")

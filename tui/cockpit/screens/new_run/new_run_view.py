@@ -121,7 +121,7 @@ def missing_cells(outlook: Outlook) -> list[Cell]:
     if blocked := blocked_words(node):
         lines.append((f"! {blocked}", "bad"))
     if checked is not None and checked.plan is not None and all(map(is_cpu, checked.plan.devices)):
-        lines.append(("no GPU: speed is estimated, not measured", ""))
+        lines.append(("no GPU: speed is not measured", ""))
     return [Cell(words, style) for words, style in lines]
 
 
