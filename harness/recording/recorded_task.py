@@ -149,8 +149,8 @@ def _judged_calls(
 
 def _is_constant(number: int, call: RecordedCall, repeats: Sequence[RanScript]) -> bool:
     """True if other values gave the same result, so that a kernel may not have to read them."""
-    others = [repeat.calls[number] for repeat in repeats if repeat.calls[number].inputs != call.inputs]
-    return bool(others) and all(other.outputs == call.outputs for other in others)
+    varied = [repeat.calls[number] for repeat in repeats if repeat.calls[number].inputs != call.inputs]
+    return bool(varied) and all(repeat.outputs == call.outputs for repeat in varied)
 
 
 def _without_open_outputs(call: RecordedCall, repeat: RecordedCall) -> RecordedCall:

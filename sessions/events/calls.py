@@ -123,3 +123,8 @@ class CallFailed(DurableEvent, frozen=True, kw_only=True, tag="call_failed"):
     """With `gave_up`, the reason of the last try, as in `CallRetried`."""
     billed: bool = False
     """See `CallRetried`; about the last try."""
+
+    @property
+    def too_long(self) -> bool:
+        """True if the prompt did not fit the model's context."""
+        return self.reason == "context_too_long"

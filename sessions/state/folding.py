@@ -435,11 +435,13 @@ def _apply_call(
             call.reasoning_words, call.text_words = Words(), Words()
             if event.billed:
                 _lose(state, call)
-            call.retries, call.last_retry = event.retry, f"{event.reason}: {event.message}"
+            call.retries, call.retry_reason = event.retry, event.reason
+            call.last_retry = f"{event.reason}: {event.message}"
             call.refused_wall, call.retry_wall = refused_wall, event.wall + event.wait_s
         case ev.CallFinished():
             call.reasoning_words, call.text_words = Words(event.reasoning), Words(event.text)
-            call.finished, call.failed, call.refused_wall, call.retry_wall = True, "", 0.0, 0.0
+            call.finished, call.failed, call.too_long = True, "", False
+            call.refused_wall, call.retry_wall = 0.0, 0.0
             call.stop_reason, call.usage, call.cost_usd = (
                 sys.intern(event.stop_reason),
                 event.usage,
@@ -452,6 +454,7 @@ def _apply_call(
         case ev.CallFailed():
             cause = f", {event.cause}" if event.cause else ""
             call.failed = f"{event.reason}{cause}: {event.message}"
+            call.too_long = event.too_long
             if event.billed:
                 _lose(state, call)
             state.reserved.pop(event.call, None)

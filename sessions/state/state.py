@@ -159,8 +159,12 @@ class CallState:
     finished: bool = False
     failed: str = ""
     """`reason: message` of a `CallFailed`, or `reason, cause: message`."""
+    too_long: bool = False
+    """It failed because the prompt did not fit the model's context."""
     retries: int = 0
     last_retry: str = ""
+    """`reason: message` of the last `CallRetried`."""
+    retry_reason: str = ""
     refused_wall: float = 0.0
     """When the first of the refusals came after which no text has arrived."""
     retry_wall: float = 0.0
@@ -173,11 +177,6 @@ class CallState:
     seconds: float | None = None
     temperature: float | None = None
     served: ServedModel | None = None
-
-    @property
-    def too_long(self) -> bool:
-        """True if it failed because the prompt did not fit the model's context."""
-        return self.failed.startswith("context_too_long:")
 
     @property
     def is_of_agent(self) -> bool:

@@ -276,5 +276,4 @@ def _idle(state: SessionState, now_wall: float) -> Iterator[Concern]:
 
 
 def _cause(call: CallState) -> str:
-    reason = call.last_retry.partition(":")[0]
-    return CAUSES.get(reason, reason.replace("_", " "))
+    return CAUSES.get(call.retry_reason, call.retry_reason.replace("_", " "))

@@ -33,7 +33,7 @@ PATIENT = f"import tui.cockpit.terminal.signals\ntui.cockpit.terminal.signals.GR
 STREAMED = 99
 """Number of the attempt that each instance streams."""
 FIRST_BYTES = 5000
-"""In half a second a cockpit whose first pictures are drawn sends fewer bytes."""
+"""In half a second, a cockpit sends fewer bytes once its first pictures are drawn."""
 COLOUR = re.compile(rb"\x1b\[[0-9;]*(?:3[0-7]|4[0-7]|38|48|9[0-7]|10[0-7])[0-9;]*m")
 
 
