@@ -29,6 +29,7 @@ from pathlib import Path
 from typing import NamedTuple
 from unittest import mock
 
+from harness.stages.memory_shortage import BESIDE_OTHERS
 from rich.console import Console
 from rich.table import Table
 
@@ -37,7 +38,6 @@ from harness.node.leases import VARIABLE
 from harness.node.selection import targets_for
 from harness.processes.slot import Slot
 from harness.processes.starting.servers import ForkServer
-from harness.stages.memory_shortage import BESIDE_OTHERS
 from suites import Task, baseline_source, load_task
 
 TASKS = (

@@ -1,8 +1,10 @@
-"""Errors of tasks that ran at the same time: one is raised, the log keeps the others."""
+"""Tasks that run at the same time: of their errors one is raised, the log keeps the others."""
 
 from __future__ import annotations
 
+import asyncio
 import logging
+from typing import Any
 
 from harness.wire.errors import HarnessError
 
@@ -20,3 +22,11 @@ def first_failure(failures: ExceptionGroup[Exception]) -> Exception:
             bug = None if isinstance(other, HarnessError) else other
             log.error("another error at the same time, after %r: %s", first, other, exc_info=bug)
     return first
+
+
+async def end_task(task: asyncio.Task[Any]) -> None:
+    """Cancel a task and wait until it has ended; nothing needs its result or its error."""
+    task.cancel()
+    await asyncio.wait([task])
+    if not task.cancelled():
+        task.exception()  # mark as retrieved

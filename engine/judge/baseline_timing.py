@@ -9,9 +9,9 @@ import asyncio
 from functools import partial
 
 from engine.judge.bench import Bench
-from engine.judge.evaluating import ask_twice
 from engine.prompting.baseline_facts import BaselineFacts, baseline_facts
 from harness import Evaluation, StageEntered, StageLeft, Verdict
+from harness.stages.retries import ask_twice
 from harness.stages.timing.baselines import Baseline
 from sessions.events import BaselineMeasured, BaselineStageStarted, Notice
 from sessions.state.speed import are_comparable

@@ -2,22 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
 from functools import partial
 from typing import NamedTuple
 
 from engine.errors import BudgetSpent
 from engine.judge.bench import Bench
 from engine.judge.judging import OnStage
-from harness import STAGES, ErrorReport, Evaluation, Stage, StageEntered, StageLeft, Verdict
-from harness.processes.process_endings import was_judged_again
+from harness import STAGES, ErrorReport, Evaluation, Stage, StageEntered, StageLeft
+from harness.stages.retries import ask_twice
 from harness.stages.verdicts import conclude
 from harness.wire.results.evaluation import SCHEMA
 from sessions.events import Notice, StageFinished, StageStarted
 from suites import Task
-
-NO_VERDICT = frozenset({Verdict.INFRA_ERROR, Verdict.CANCELLED})
-"""Verdicts about the judge, not about the candidate."""
 
 
 class Judgement(NamedTuple):
@@ -68,12 +64,7 @@ async def evaluate_attempt(
         bench.recorder.record(Notice(level="warning", message=words))
 
     try:
-        evaluation = await once()
-        if evaluation.verdict in NO_VERDICT and not was_judged_again(evaluation):
-            failed(evaluation, "; judging it once more")
-            evaluation = await once()
-        if evaluation.verdict in NO_VERDICT:
-            failed(evaluation, "")
+        evaluation = await ask_twice(once, failed)
     except BudgetSpent as spent:
         device = bench.judge.devices[0].name
         return Judgement(cancelled_evaluation(task.id, device, str(spent)), held_s, spent)
@@ -82,12 +73,6 @@ async def evaluate_attempt(
             bench.unrecorded_s[attempt] = held_s
         raise
     return Judgement(evaluation, held_s)
-
-
-async def ask_twice(judge: Callable[[], Awaitable[Evaluation]]) -> Evaluation:
-    """Ask the judge, and once more if it fails itself."""
-    evaluation = await judge()
-    return await judge() if evaluation.verdict in NO_VERDICT else evaluation
 
 
 def evaluation_without_stages(task: str, device: str, kind: str, why: str) -> Evaluation:

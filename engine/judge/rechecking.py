@@ -10,12 +10,12 @@ from dataclasses import dataclass
 from enum import StrEnum
 from functools import partial
 
-from engine.judge.evaluating import ask_twice
 from engine.judge.judging import Judge
 from harness import DevicePool, Evaluation, HarnessError, Latency, Verdict
 from harness.failures import first_failure
 from harness.node.selection import targets_for
 from harness.stages.evaluator import LocalEvaluator
+from harness.stages.retries import ask_twice
 from harness.wire.errors import NoDeviceLeft
 from harness.wire.results.latency import Bound
 from harness.wire.results.provenance import same_hardware

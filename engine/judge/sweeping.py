@@ -9,15 +9,16 @@ from functools import partial
 
 from engine.errors import JudgeUnable
 from engine.judge.bench import Bench
-from engine.judge.evaluating import NO_VERDICT, ask_twice, failure_reason
+from engine.judge.evaluating import failure_reason
 from engine.judge.judging import own_product, own_target
 from engine.tuning.prospect import RANKED_BY
 from engine.tuning.rungs import PlannedRung, mark_kept
 from engine.tuning.sweep import sweep
 from harness import Evaluation, Target, Verdict
 from harness.failures import first_failure
+from harness.stages.full_sizes import full_size
 from harness.stages.modes import Rough
-from harness.stages.needs import full_size
+from harness.stages.retries import NO_VERDICT, ask_twice
 from harness.stages.timing.baselines import Baseline
 from harness.stages.timing.rough_estimates import estimated_ratio
 from sessions.events import AttemptSwept, RungEntry, SweepRung, SweepStarted, SweptVariant

@@ -12,9 +12,10 @@ import asyncio
 from functools import partial
 
 from engine.judge.bench import Bench
-from engine.judge.evaluating import ask_twice, evaluate_attempt
+from engine.judge.evaluating import evaluate_attempt
 from harness import Device, Verdict
 from harness.failures import first_failure
+from harness.stages.retries import ask_twice
 from sessions.events import WinnerExamined, WinnerMeasured
 from sessions.state.state import AttemptState, Confirmation
 from sessions.state.winners import contenders

@@ -8,8 +8,8 @@ from typing import Generic, TypeVar
 
 import msgspec
 
-from engine.judge.evaluating import NO_VERDICT
 from harness import Device, Evaluation, Verdict
+from harness.stages.retries import NO_VERDICT
 from sessions.state.speed import timed_evaluation
 from sessions.state.state import SessionState
 from suites.private_folder import make_private_folder

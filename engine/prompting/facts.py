@@ -13,7 +13,7 @@ from msgspec.structs import replace
 
 from harness import Evaluation, Target, Verdict
 from harness.hardware.product import Product
-from harness.stages.needs import full_size
+from harness.stages.full_sizes import full_size
 from harness.wire.messages.guest import GPU_FAULT
 from sessions.state.speed import are_comparable
 from suites import Case, Output, Task, baseline_source, task_cost

@@ -20,7 +20,7 @@ import msgspec
 
 from engine.errors import JudgeUnable, StopRuleMet
 from engine.judge.baseline_timing import known_baseline
-from engine.judge.evaluating import NO_VERDICT, cancelled_evaluation, evaluate_attempt, failure_reason
+from engine.judge.evaluating import cancelled_evaluation, evaluate_attempt, failure_reason
 from engine.judge.judging import own_product
 from engine.judge.sweeping import estimate_rung, recorded_rung, sweep_attempt
 from engine.methods import Review, Start
@@ -38,6 +38,7 @@ from engine.run.shared import Shared, note_once
 from engine.run.stop_rules import stop_of
 from engine.tuning.rungs import PlannedRung, mark_kept
 from harness import Evaluation
+from harness.stages.retries import NO_VERDICT
 from sessions.events import (
     UNASKED,
     AttemptJudged,

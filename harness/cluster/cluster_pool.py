@@ -13,9 +13,9 @@ from typing import Protocol
 from harness.failures import first_failure
 from harness.processes.gpus.capacity import largest_case_bytes
 from harness.processes.gpus.quarantine import OnDevice, Quarantined
-from harness.processes.process_endings import MOVED
 from harness.stages.evaluator import KeepTexts
 from harness.stages.modes import USUAL_MODE, Attempt, Exam, Mode
+from harness.stages.retries import LOST_NODE, MOVED
 from harness.stages.sheet import OnEvent, Sheet
 from harness.stages.survey import Compiled, Surveying
 from harness.stages.timing.baselines import USUAL, Against
@@ -40,8 +40,6 @@ from .messages import (
 from .node_facts import Node, check_wavedeck, different_versions, versions_of
 from .parcels import Parcel, pack_folder
 
-MOST_MOVES = 2
-"""Times that a candidate moves to another judge; after one more lost judge it is not judged: it may be the cause."""
 MOST_STARTS = 3
 """Starts of one device's judge in a session."""
 ENDING_S = 1.0
@@ -221,7 +219,7 @@ class ClusterPool:
         keep_texts: KeepTexts | None = None,
         name: str = "",
     ) -> Evaluation:
-        """See `Evaluator`. If the judge of a candidate is lost, it is judged again elsewhere, at most `MOST_MOVES` times."""
+        """See `Evaluator`. If the judge of a candidate is lost, it is judged again elsewhere, at most `LOST_NODE.times` times."""
         sent, parcel = await self.pack(task)
         request = JudgeCandidate(
             task=sent,
@@ -247,7 +245,7 @@ class ClusterPool:
             except MemberLost as lost:
                 stages.leave(str(lost))
                 moves.append(str(lost))
-                if len(moves) > MOST_MOVES:
+                if len(moves) > LOST_NODE.times:
                     return self._infra(task, member.name, mode, moves, "every node that judged this was lost")
                 self._on_warning(f"{name or 'a candidate'} is judged again on another node: {lost}")
                 continue
@@ -267,7 +265,7 @@ class ClusterPool:
     async def survey_on_any(self, request: CompileSources, parcel: Parcel, turn: int) -> bytes:
         """Return the result of a part of a survey, from one of the judges in service by turns. It takes no slot."""
         lost = 0
-        while lost <= MOST_MOVES:
+        while lost <= LOST_NODE.times:
             members = [member for member in self._members.values() if member.opened and not member.lost]
             if not members:
                 self._check_service()

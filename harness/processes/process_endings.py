@@ -10,12 +10,10 @@ from harness.wire import limits
 from harness.wire.errors import WorkerDied
 from harness.wire.messages.judge import Failure
 from harness.wire.messages.server import Ended, status_words
-from harness.wire.results.evaluation import ErrorReport, Evaluation
+from harness.wire.results.evaluation import ErrorReport
 
 from .starting.servers import Child
 
-AGAIN = "judged again alone: the first time {why}"
-MOVED = "judged again on another node: {why}"
 _FROM_OUTSIDE = (signal.SIGKILL, signal.SIGTERM)
 """Signals that no fault of a kernel raises: the kernel's OOM killer and those in user space send them."""
 _HINTS: dict[int, str] = {
@@ -33,12 +31,6 @@ _NO_PROCESSES = ("can't start new thread", "Resource temporarily unavailable")
 
 class JudgeAgain(WorkerDied):
     """A process that ran the candidate failed, and neither the candidate nor the judge explains it: judge once more, alone."""
-
-
-def was_judged_again(evaluation: Evaluation) -> bool:
-    """Return whether this evaluation was the second, after a `JudgeAgain` or after its node was lost."""
-    leads = tuple(note.partition("{")[0] for note in (AGAIN, MOVED))
-    return any(note.startswith(leads) for note in evaluation.notes)
 
 
 def check_end(ended: Ended, process: str, *, again: bool) -> None:

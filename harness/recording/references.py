@@ -10,8 +10,7 @@ import msgspec
 
 from harness.processes.pool import DevicePool
 from harness.stages.cascade import evaluate, needs_gpu
-from harness.stages.judged_task import resolve_task
-from harness.stages.task_questions import ask_judge
+from harness.stages.judged_task import ask_judge, resolve_task
 from harness.wire.device import Target
 from harness.wire.errors import WorkerDied
 from harness.wire.messages.judge import Weigh, Weighed

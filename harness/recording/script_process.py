@@ -11,10 +11,11 @@ from typing import TypeVar
 import msgspec
 
 from harness.processes.pool import DevicePool
-from harness.processes.process_endings import JudgeAgain, check_end
+from harness.processes.process_endings import check_end
 from harness.processes.slot import Slot
 from harness.processes.starting.servers import Child
 from harness.stages.judged_task import SCRIPT_ROLE, gpu_of
+from harness.stages.retries import try_alone
 from harness.wire import limits
 from harness.wire.channels.async_channel import AsyncChannel
 from harness.wire.channels.channel import BadFrame
@@ -92,14 +93,11 @@ async def run_in_slot(
     If an end is unexplained (`JudgeAgain`), the work is done once more, with no other slot in use.
     """
 
-    async def attempt(*, again: bool) -> Result:
-        async with pool.slot(alone=again) as slot, pool.leases.using(slot):
-            return await work(partial(_start, slot, subject, package, again=again))
+    async def attempt(why: str) -> Result:
+        async with pool.slot(alone=bool(why)) as slot, pool.leases.using(slot):
+            return await work(partial(_start, slot, subject, package, again=bool(why)))
 
-    try:
-        return await attempt(again=False)
-    except JudgeAgain:
-        return await attempt(again=True)
+    return await try_alone(attempt)
 
 
 @asynccontextmanager

@@ -23,9 +23,9 @@ from harness.wire.device import Target
 from harness.wire.errors import WorkerDied
 from harness.wire.findings import foreign_kernel, patched
 from harness.wire.limits import TimeLimits
-from harness.wire.messages.compiler import KEPT_BYTES, CompileReport
+from harness.wire.messages.compiler import HOST_RAISED, KEPT_BYTES, CompileReport
 from harness.wire.messages.guest import Alive, Broken, Compile, Failed
-from harness.wire.messages.judge import FirstCallPassed
+from harness.wire.messages.judge import NO_CASES, Specified
 from harness.wire.results.evaluation import ErrorReport, KernelResources, Layer
 from suites.dtypes import BY_TARGET, NoSuchDtype, on_target, task_on
 from suites.task import Task
@@ -34,14 +34,14 @@ from .judged_task import called_entry
 
 _LEAVE_S = 5.0
 Result = TypeVar("Result")
-NO_CASES = msgspec.Raw(msgspec.msgpack.encode(()))
-"""Argument specifications without any case."""
 
 
 class TargetReport(CompileReport, frozen=True):
     """The compiler's report for one target, and how its process failed."""
 
     trace: str = ""
+    in_host: bool = False
+    """Host code failed, or the process: the error of a call says more than `error`."""
     kind: str = "compile"
     """The kind of `error`, unless the compiler itself said that a time limit passed."""
 
@@ -198,24 +198,25 @@ class Compiler:
     """`compile_all` returns the texts of the first target."""
     _layers: tuple[Layer, ...] = ()
 
-    async def compile_all(self, targets: Sequence[Target], passed: FirstCallPassed) -> CompileResults:
+    async def compile_all(self, targets: Sequence[Target], specified: Specified) -> CompileResults:
         """Compile for all targets at once. Raises like `compile`."""
         jobs = [
-            self.compile(target, passed, keep=self.keep_texts and target is targets[0]) for target in targets
+            self.compile(target, specified, keep=self.keep_texts and target is targets[0])
+            for target in targets
         ]
         reports = await run_all(jobs, "compile")
         names = (target.name for target in targets)
         return CompileResults(dict(zip(names, reports, strict=True)), self._layers)
 
-    async def compile(self, target: Target, passed: FirstCallPassed, *, keep: bool = False) -> TargetReport:
+    async def compile(self, target: Target, specified: Specified, *, keep: bool = False) -> TargetReport:
         """The report of one target; `WorkerDied` if a process of ours is lost, `JudgeAgain` if an end is unexplained."""
         load = limits.load()
         patience = _Patience(self.limits.compile_s * load, self.limits.compile_all_s * load)
         is_own = self.pool.is_own(target.name)
         try:
-            cases = _specify_for_target(passed.cases, self.task, target)
+            cases = _specify_for_target(specified.cases, self.task, target)
             # Hidden cases are compiled ahead only for a GPU that will run them.
-            further = _specify_for_target(passed.ahead if is_own else NO_CASES, self.task, target)
+            further = _specify_for_target(specified.ahead if is_own else NO_CASES, self.task, target)
         except NoSuchDtype as lacking:
             return TargetReport(unsupported=str(lacking))
         async with self.pool.compiles:
@@ -237,7 +238,7 @@ class Compiler:
             except (EOFError, BadFrame):
                 ended = await child.wait(_LEAVE_S)
                 error = compiler_error(ended, again=self.again)
-                return TargetReport(error=error, trace=child.printed.text())
+                return TargetReport(error=error, trace=child.printed.text(), in_host=True)
             finally:
                 channel.close()
                 child.end()
@@ -275,15 +276,16 @@ class Compiler:
                     patience.extend()
                 case Failed() as answer:
                     error = explain_compile_error(answer.message, again=self.again)
-                    return TargetReport(error=error, trace=answer.trace, line=answer.line)
+                    return TargetReport(error=error, trace=answer.trace, line=answer.line, in_host=True)
                 case Broken() as answer:
                     failure = error_of_broken(answer.message, imported=answer.imported, again=self.again)
-                    return TargetReport(error=failure.message, kind=failure.kind)
+                    return TargetReport(error=failure.message, kind=failure.kind, in_host=True)
                 case CompileReport() as compiled:
                     report = TargetReport(**msgspec.structs.asdict(compiled))
                     if report.error is not None:
                         error = explain_compile_error(report.error, again=self.again)
-                        report = msgspec.structs.replace(report, error=error)
+                        in_host = error.startswith(HOST_RAISED)
+                        report = msgspec.structs.replace(report, error=error, in_host=in_host)
                     wrong = {kernel.binary for kernel in report.resources if kernel.binary} - {target.name}
                     if wrong:
                         raise BadFrame(f"a binary for {', '.join(wrong)}, but {target.name} was requested")

@@ -1,24 +1,36 @@
-"""A task as the judge uses it: resolved for one device. Also the seam to recorded tasks: their cases are calls of a script."""
+"""A task as the judge uses it: resolved for one device, and questions to a judge about it, without a candidate.
+
+Also the seam to recorded tasks: their cases are calls of a script.
+"""
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from typing import TypeVar
 
 import msgspec
 
+from harness.processes.pool import DevicePool
 from harness.processes.slot import Slot
 from harness.wire import limits
 from harness.wire.channels.async_channel import AsyncChannel
+from harness.wire.channels.channel import BadFrame
 from harness.wire.channels.encoding import ENCODER
 from harness.wire.device import Device
 from harness.wire.errors import HarnessError, WorkerDied
-from harness.wire.messages.judge import Attach
+from harness.wire.messages.guest import Alive
+from harness.wire.messages.judge import JUDGE_REPORTS, Attach, JudgeReport, Specified, Specify, Weigh, Weighed
 from harness.wire.messages.script import ADAPTER, CALLS_FILE
 from suites.dtypes import task_on
 from suites.task import EntryPoint, Task
 
 SCRIPT_ROLE = "script"
+MOST_REPORT_BYTES = 64 << 20
+RECORDINGS = 4
+"""Runs of a task's script that a question may need."""
+Answer = TypeVar("Answer", Weighed, Specified)
 
 
 def resolve_task(task: Task, target: str, *, on_gpu: bool) -> Task:
@@ -77,3 +89,34 @@ async def script_worker(slot: Slot, channel: AsyncChannel, task: Task, target: s
         yield
     finally:
         child.end()
+
+
+async def specify_cases(pool: DevicePool, task: Task, target: str) -> Specified:
+    """The arguments of a task's open cases at the target's `gpu` sizes, from a judge. `HarnessError` if the task's code fails."""
+    async with pool.slot() as slot:
+        answer = await ask_judge(slot.interpreter or slot, Specify(task=task), Specified, target)
+    if answer.problem:
+        raise HarnessError(f"{task.id}: {answer.problem}")
+    return answer
+
+
+async def ask_judge(slot: Slot, question: Weigh | Specify, kind: type[Answer], target: str) -> Answer:
+    """The judge's answer of this `kind`; `WorkerDied` if there is none in time, and then the slot's judge is discarded."""
+    channel = await slot.channel()
+    limit_s = limits.ORACLE_S + (RECORDINGS * limits.script_s() if question.task.script else 0)
+    try:
+        async with asyncio.timeout(limit_s), script_worker(slot, channel, question.task, target):
+            await channel.send(ENCODER.encode(question))
+            answer: JudgeReport = Alive()
+            while isinstance(answer, Alive):
+                answer = JUDGE_REPORTS.decode(await channel.receive(MOST_REPORT_BYTES))
+    except BaseException as error:
+        slot.discard()
+        if not isinstance(error, (TimeoutError, EOFError, BadFrame, msgspec.DecodeError)):
+            raise
+        raise WorkerDied(
+            f"the judge gave no answer about {question.task.id} within {limit_s:.0f} s"
+        ) from error
+    if not isinstance(answer, kind):
+        raise WorkerDied(f"the judge answered another question than the one about {question.task.id}")
+    return answer

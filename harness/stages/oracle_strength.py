@@ -15,9 +15,8 @@ from suites.loader import baseline_source
 from suites.task import Task
 
 from .cascade import evaluate
-from .judged_task import resolve_task
+from .judged_task import ask_judge, resolve_task
 from .modes import Exam
-from .task_questions import ask_judge
 
 SEED = 0
 """Fixed, so that the same task gets the same answer; no candidate could use it."""

@@ -15,18 +15,17 @@ from typing import Protocol
 import msgspec
 
 from harness.processes.pool import DevicePool
-from harness.processes.process_endings import JudgeAgain
 from harness.wire.device import Target
 from harness.wire.errors import HarnessError
 from harness.wire.limits import TimeLimits
-from harness.wire.messages.judge import FirstCallPassed
+from harness.wire.messages.judge import Specified
 from harness.wire.results.evaluation import KernelResources
 from suites.dtypes import NoSuchDtype
 from suites.task import Task
 
-from .compilation import NO_CASES, Compiler, TargetReport, run_all
-from .judged_task import resolve_task, with_calls
-from .task_questions import specify_cases
+from .compilation import Compiler, TargetReport, run_all
+from .judged_task import resolve_task, specify_cases, with_calls
+from .retries import try_alone
 
 VARIANT_LIMITS = TimeLimits(compile_s=30.0, compile_all_s=120.0)
 """A sweep does not wait longer for a variant."""
@@ -58,7 +57,7 @@ class Survey:
             self._here = resolve_task(task, target.name, on_gpu=False)
         except NoSuchDtype as lacking:
             raise HarnessError(str(lacking)) from lacking
-        self._specified: msgspec.Raw | None = None
+        self._specified: Specified | None = None
         # Candidates that are judged at the same time wait behind these sources at most, not behind a whole sweep.
         self._places = asyncio.Semaphore(len(os.sched_getaffinity(0)))
 
@@ -69,7 +68,7 @@ class Survey:
 
         `WorkerDied` if a process of ours is lost, `HarnessError` if the task's own code fails.
         """
-        passed = FirstCallPassed(cases=await self._specifications(), ahead=NO_CASES)
+        specified = await self._specifications()
 
         async def compile_source(source: str) -> Compiled:
             compiler = partial(
@@ -81,16 +80,15 @@ class Survey:
                 side_by_side=False,
             )
             async with self._places:
-                try:
-                    report = await compiler().compile(self._target, passed)
-                except JudgeAgain:
-                    report = await compiler(again=True).compile(self._target, passed)
+                report = await try_alone(
+                    lambda why: compiler(again=bool(why)).compile(self._target, specified)
+                )
             on_done()
             return _to_compiled(report)
 
         return tuple(await run_all([compile_source(source) for source in sources], "compile"))
 
-    async def _specifications(self) -> msgspec.Raw:
+    async def _specifications(self) -> Specified:
         """Arguments of the task's open cases."""
         if self._specified is None:
             self._specified = await specify_cases(self._pool, self._here, self._target.name)

@@ -25,9 +25,9 @@ from harness.processes.process_endings import (
     error_of_broken,
     error_of_end,
     explain_compile_error,
-    was_judged_again,
 )
 from harness.processes.starting.servers import Child, ForkServer
+from harness.stages.retries import was_judged_again
 from harness.stages.verdicts import conclude
 from harness.wire.channels.stack_samples import last_line
 from harness.wire.errors import WorkerDied

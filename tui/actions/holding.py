@@ -8,8 +8,7 @@ from collections.abc import Sequence
 from harness import DevicePool, Evaluation, Outcome, Target, Verdict, evaluate
 from harness.hardware.product_tables import find_product
 from harness.hardware.targets import target
-from harness.stages.judged_task import resolve_task
-from harness.stages.task_questions import specify_cases
+from harness.stages.judged_task import resolve_task, specify_cases
 from harness.wire.calls.case_specs import CASE_SPECS
 from harness.wire.results.provenance import Provenance
 from sessions.applying.guarding import Guard, Shapes, faster_condition, find_dimension
@@ -95,5 +94,5 @@ async def _shapes(task: Task, timed_on: Target) -> dict[str, Shapes]:
         spec.case: {
             argument.name: argument.shape for argument in spec.arguments if argument.shape is not None
         }
-        for spec in CASE_SPECS.decode(specs)
+        for spec in CASE_SPECS.decode(specs.cases)
     }

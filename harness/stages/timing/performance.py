@@ -24,7 +24,7 @@ from harness.processes.process_endings import check_end, error_of_end
 from harness.processes.slot import Slot
 from harness.processes.starting.servers import Child
 from harness.processes.starting.spares import TIMER, Worker
-from harness.stages.judged_task import script_worker, with_calls
+from harness.stages.judged_task import MOST_REPORT_BYTES, script_worker, with_calls
 from harness.wire import limits
 from harness.wire.channels.async_channel import AsyncChannel
 from harness.wire.channels.encoding import ENCODER
@@ -54,8 +54,6 @@ from .efficiency import flush_bytes, matmul_dtype
 from .larger_sizes import Larger, enlarge_case, judge_suspects
 from .rough_estimates import conclude_roughly
 from .steady_blocks import drop_disturbed_blocks
-
-MOST_REPORT_BYTES = 64 << 20
 
 
 class Crowded(Exception):

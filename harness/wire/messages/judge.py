@@ -8,10 +8,13 @@ from harness.cases.call_plan import Plan
 from harness.wire.limits import TimeLimits
 from harness.wire.results.evaluation import ErrorReport, Fact, Finding, Layer, Margin, Weakness
 from harness.wire.results.served_calls import BatchRows
-from suites.task import Case, Task
+from suites.task import Task
 from suites.text_enum import TextEnum
 
 from .guest import Alive, CaseTraffic
+
+NO_CASES = msgspec.Raw(msgspec.msgpack.encode(()))
+"""Argument specifications without any case."""
 
 
 class Begin(msgspec.Struct, frozen=True, tag="begin"):
@@ -25,8 +28,6 @@ class Begin(msgspec.Struct, frozen=True, tag="begin"):
     limits: TimeLimits
     exam: bool
     plan: Plan
-    further_cases: tuple[Case, ...]
-    """Hidden cases at `gpu` sizes, if a GPU judges too. Their kernels are compiled with those of the plan."""
     asks: bool = False
     """The judge sends `TurnWanted` before the import and before each call, and waits for `Proceed`."""
 
@@ -41,10 +42,10 @@ class Attach(msgspec.Struct, frozen=True, tag="attach"):
 
 
 class Proceed(msgspec.Struct, frozen=True, tag="proceed"):
-    """The answer to `FirstCallPassed`, after the candidate compiled, and to `TurnWanted`."""
+    """The answer to `TurnWanted`."""
 
     go: bool = True
-    """False: end the trial as cancelled; nobody needs its verdict."""
+    """False: end the calls as cancelled; nobody needs their result."""
 
 
 class Weigh(msgspec.Struct, frozen=True, tag="weigh"):
@@ -72,9 +73,12 @@ class Specify(msgspec.Struct, frozen=True, tag="specify"):
 
 
 class Specified(msgspec.Struct, frozen=True, tag="specified"):
-    """The arguments of a task's open cases (`tuple[CaseSpec, ...]`)."""
+    """The arguments of cases at `gpu` sizes (`tuple[CaseSpec, ...]`): the answer to `Specify`, the first report after `Begin`."""
 
     cases: msgspec.Raw
+    """The task's open cases, after `Begin` the declared cases of the plan."""
+    ahead: msgspec.Raw = NO_CASES
+    """Hidden cases that a GPU runs next; their kernels are compiled on cores that are free."""
     problem: str = ""
 
 
@@ -102,19 +106,6 @@ class TurnWanted(msgspec.Struct, frozen=True, tag="turn_wanted"):
     """Everything is compiled, and the clock needs the GPU to itself."""
 
 
-class FirstCallPassed(msgspec.Struct, frozen=True, tag="first_call_passed"):
-    """The first case ran. The compile stage is next; the judge waits for `Proceed`."""
-
-    cases: msgspec.Raw
-    """Arguments of every case at `gpu` sizes (`tuple[CaseSpec, ...]`), for the compiling worker."""
-    ahead: msgspec.Raw
-    """Arguments of hidden cases, if a GPU runs them next; their kernels are compiled on cores that are free."""
-
-
-class FirstCaseRight(msgspec.Struct, frozen=True, tag="first_case_right"):
-    """The first case matches the oracle, and no access missed its tensor."""
-
-
 class Failure(TextEnum):
     """A failure of one of the candidate's processes. The engine knows how the process ended, and decides what it means."""
 
@@ -138,7 +129,5 @@ class Judged(msgspec.Struct, frozen=True, tag="judged"):
 
 
 JudgeRequest = Attach | Begin | Proceed | Weigh | Specify
-JudgeReport = (
-    Entered | Left | Alive | TurnWanted | FirstCallPassed | FirstCaseRight | Judged | Weighed | Specified
-)
+JudgeReport = Entered | Left | Alive | TurnWanted | Judged | Weighed | Specified
 JUDGE_REPORTS: msgspec.msgpack.Decoder[JudgeReport] = msgspec.msgpack.Decoder(JudgeReport)

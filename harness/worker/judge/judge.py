@@ -29,7 +29,7 @@ from harness.worker.oracle.vault import Vault
 from harness.worker.oracle.worker_line import GuestBroken, WorkerLine
 from suites.task import Task
 
-from .trial import Trial
+from .candidate_calls import CandidateCalls
 from .wrong_answers import Strength
 
 
@@ -49,7 +49,7 @@ def main(channel: Channel, spawn: Spawn) -> None:
         judge.close_clock()
         match request:
             case Proceed() | Timer():
-                continue  # meant for a trial that is over
+                continue  # meant for a request that is over
             case Attach():
                 judge.runs.attach(Channel(socket.socket(fileno=frame.descriptors[0])), request.target)
                 continue
@@ -95,7 +95,7 @@ class Judge:
         """Judge one candidate."""
         link = WorkerLine(Channel(socket.socket(fileno=ends[0])), begin.guest_pid, place.answer_bytes())
         try:
-            judged = Trial(self._line, self.vault, link, begin, self._problem(begin.task)).run()
+            judged = CandidateCalls(self._line, self.vault, link, begin, self._problem(begin.task)).run()
             # Tested at the interpreter's sizes, where it is cheap.
             if judged.error is None and not place.is_gpu():
                 with suppress(CannotJudge):  # the result stays without this fact

@@ -13,7 +13,7 @@ from engine.errors import TryAgain, UselessToRetry
 from engine.models import Pace, Piece, Reply, Request, ScriptedClient
 from engine.models.clients.recorded import RecordedClient
 from harness import Device, Evaluation, Verdict
-from harness.processes.process_endings import AGAIN
+from harness.stages.retries import AGAIN
 from harness.wire.device import Identity
 from harness.wire.errors import NoDeviceLeft
 from sessions import Home, Recorder, fold, load_recording, write_recording

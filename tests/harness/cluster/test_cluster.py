@@ -20,8 +20,8 @@ from harness.cluster.node_facts import Node, NodeFacts, judge_digest, name_nodes
 from harness.cluster.parcels import Parcel, keep_parcel, pack_folder
 from harness.cluster.ray_cluster import ClusterUnavailable, connect
 from harness.processes.gpus.quarantine import DeviceEvent, Quarantined
-from harness.processes.process_endings import was_judged_again
 from harness.stages.modes import Attempt
+from harness.stages.retries import was_judged_again
 from harness.wire.channels.encoding import ENCODER
 from harness.wire.errors import HarnessError, NoDeviceLeft, UnknownDevice
 from suites import load_task

@@ -6,7 +6,7 @@ import pytest
 
 from harness.hardware.product_tables import find_product
 from harness.hardware.targets import target
-from harness.stages.needs import full_size, needed_bytes
+from harness.stages.full_sizes import full_size, needed_bytes
 from suites import load_task
 from suites.task import Cost
 from tests.support.judge.evaluations import traffic

@@ -8,7 +8,7 @@ import msgspec
 import pytest
 
 from harness import DevicePool, Verdict
-from harness.stages.interpreter_findings import add_interpreter_findings
+from harness.stages.sanitizer import PROOFS, add_pass
 from harness.wire.results.evaluation import ErrorReport
 from suites import load_task
 from tests.support.draws import drawn
@@ -96,13 +96,22 @@ async def test_in_place_task_allows_changed_and_returned_input(pool: DevicePool,
 
 async def test_gpu_verdict_decides_and_interpreter_refusal_is_a_finding() -> None:
     refused = failed(Verdict.WRONG)
-    combined = add_interpreter_findings(correct(), refused)
+    combined = add_pass(correct(), refused)
     assert combined.verdict is Verdict.CORRECT
     (finding,) = combined.findings
     assert finding.kind == f"interpreter_{refused.error.kind}"
     assert finding.message.startswith("in the interpreter: wrong: ")
-    assert add_interpreter_findings(correct(), correct()).findings == ()
-    unfinished = add_interpreter_findings(correct(), None)
-    assert (unfinished.verdict, unfinished.facts[-1].name) == (Verdict.CORRECT, "interpreter")
+    assert add_pass(correct(), correct()).findings == ()
     wrong_on_gpu = msgspec.structs.replace(refused, error=ErrorReport(kind="mismatch", message="wrong"))
-    assert add_interpreter_findings(wrong_on_gpu, correct()).error == wrong_on_gpu.error
+    assert add_pass(wrong_on_gpu, correct()).error == wrong_on_gpu.error
+
+
+@pytest.mark.parametrize("kind", PROOFS)
+async def test_proof_of_the_interpreter_refuses_what_the_gpu_accepts(kind: str) -> None:
+    proof = msgspec.structs.replace(failed(Verdict.WRONG), error=ErrorReport(kind=kind, message="proven"))
+    combined = add_pass(correct(), proof)
+    assert (combined.verdict, combined.error.message) == (Verdict.WRONG, "in the interpreter: proven")
+    assert (combined.latency, combined.speedup, combined.findings) == ((), None, ())
+    assert [stage.name for stage in combined.stages if stage.ok is False] == ["integrity"]
+    crashed = failed(Verdict.CRASH)
+    assert add_pass(crashed, proof).error == crashed.error, "the GPU's own error comes first"

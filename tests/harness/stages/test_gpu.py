@@ -13,7 +13,7 @@ import pytest_asyncio
 from harness import Basis, DevicePool, Evaluation, Outcome, TimeLimits, Verdict, discover_devices
 from harness.node.leases import take
 from harness.processes.gpus.quarantine import ServerProbe
-from harness.processes.process_endings import was_judged_again
+from harness.stages.retries import was_judged_again
 from suites import baseline_source, load_suite, load_task
 from tests.support.judge.gpu import DEVICE, gpu_pool, judge_small, needs_gpu
 from tests.support.judge.judging import judge

@@ -113,7 +113,7 @@ class ClockWithoutTimes:
 @pytest.fixture
 def gpu(pool: DevicePool, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Any:
     monkeypatch.setenv(VARIABLE, str(tmp_path / "leases"))
-    monkeypatch.setattr("harness.stages.slot_evaluation.Performance", ClockWithoutTimes())
+    monkeypatch.setattr("harness.stages.trial.Performance", ClockWithoutTimes())
     fake = OneGpu(pool)
     yield fake
     fake.close()
@@ -183,8 +183,8 @@ async def test_lost_interpreter_does_not_cost_the_verdict_of_the_gpu(
         await timed.wait()
         raise JudgeAgain("the process at full sizes was killed by SIGKILL, by no limit of the judge")
 
-    monkeypatch.setattr("harness.stages.slot_evaluation.Performance", Clock())
-    monkeypatch.setattr("harness.stages.slot_evaluation.run_at_full_sizes", lost)
+    monkeypatch.setattr("harness.stages.trial.Performance", Clock())
+    monkeypatch.setattr("harness.stages.trial.run_at_full_sizes", lost)
     evaluation = await judge(gpu, START)
     assert (evaluation.verdict, evaluation.device) == (Verdict.CORRECT, "0")
     assert gpu.spares.taken == 1, "it is judged once"

@@ -16,8 +16,7 @@ from harness.cases.judged_case import JudgedCase
 from harness.node.leases import VARIABLE, holders
 from harness.processes.slot import Slot
 from harness.processes.starting.servers import ForkServer
-from harness.stages.cascade import _judge_with_memory
-from harness.stages.memory_shortage import met_full_gpu
+from harness.stages.retries import judge_with_memory, met_full_gpu
 from harness.stages.sheet import Sheet
 from harness.wire.errors import DeviceFull
 from harness.wire.messages.guest import OUT_OF_MEMORY
@@ -125,7 +124,7 @@ async def test_candidate_short_of_memory_beside_others_is_judged_again_alone(
         await entered.wait()
         judging = Judging(pool, slot, shortage, correct)
         sheet = Sheet(TASK, "0")
-        judged = group.create_task(_judge_with_memory(sheet, pool, slot, judging))
+        judged = group.create_task(judge_with_memory(sheet, pool, slot, judging))
         await asyncio.sleep(0.1)
         assert len(judging.sheets) == 1, "it waits for its neighbour"
         leave.set()
@@ -141,7 +140,7 @@ async def test_candidate_short_of_memory_beside_others_is_judged_again_alone(
 async def test_shortage_of_a_candidate_that_was_alone_is_its_own(slots: int, probe: Probe) -> None:
     async with opened(probe, slots) as pool, pool.slot() as slot:
         judging = Judging(pool, slot, own_shortage, own_shortage)
-        evaluation = await _judge_with_memory(Sheet(TASK, "0"), pool, slot, judging)
+        evaluation = await judge_with_memory(Sheet(TASK, "0"), pool, slot, judging)
     assert judging.leases == [[False], [True]], "spares and other engines may hold memory, so never only once"
     assert evaluation.verdict is Verdict.CALL_ERROR
     assert evaluation.error.kind == OUT_OF_MEMORY
@@ -165,17 +164,17 @@ async def test_memory_of_idle_judges_of_another_engine_is_not_blamed_on_a_candid
     monkeypatch.setattr(DevicePool, "telemetry", lambda *_: Idle())
     async with opened(probe, 1) as pool, pool.slot() as slot:
         judging = Judging(pool, slot, own_shortage, own_shortage)
-        evaluation = await _judge_with_memory(Sheet(TASK, "0"), pool, slot, judging)
+        evaluation = await judge_with_memory(Sheet(TASK, "0"), pool, slot, judging)
         assert evaluation.verdict is Verdict.UNSUPPORTED
         assert evaluation.error.message.endswith("but other processes held 41.0 GiB)")
         Idle.provenance = Provenance(partition="MIG")
         judging = Judging(pool, slot, own_shortage, own_shortage)
-        evaluation = await _judge_with_memory(Sheet(TASK, "0"), pool, slot, judging)
+        evaluation = await judge_with_memory(Sheet(TASK, "0"), pool, slot, judging)
         assert evaluation.verdict is Verdict.CALL_ERROR, "the driver counts the memory of all instances"
         Idle.provenance = Provenance()
         judging = Judging(pool, slot, contexts_shortage, contexts_shortage)
         with pytest.raises(DeviceFull, match=r"other processes held 41\.0 GiB"):
-            await _judge_with_memory(Sheet(TASK, "0"), pool, slot, judging)
+            await judge_with_memory(Sheet(TASK, "0"), pool, slot, judging)
 
 
 async def test_other_failures_are_judged_once(probe: Probe) -> None:
@@ -183,7 +182,7 @@ async def test_other_failures_are_judged_once(probe: Probe) -> None:
     assert not met_full_gpu(failed(Verdict.COMPILE_ERROR, "out of resource: shared memory"))
     async with opened(probe, 2) as pool, pool.slot() as slot:
         judging = Judging(pool, slot, lambda: failed(Verdict.WRONG))
-        evaluation = await _judge_with_memory(Sheet(TASK, "0"), pool, slot, judging)
+        evaluation = await judge_with_memory(Sheet(TASK, "0"), pool, slot, judging)
     assert (evaluation.verdict, len(judging.sheets)) == (Verdict.WRONG, 1)
 
 

@@ -82,7 +82,7 @@ async def evaluate_roughly(
     **changes: Any,
 ) -> tuple[Evaluation, FakeClock]:
     clock = FakeClock(timing)
-    monkeypatch.setattr("harness.stages.slot_evaluation.Performance", clock)
+    monkeypatch.setattr("harness.stages.trial.Performance", clock)
     gpu = changes.pop("gpu", GPU)
     options: dict[str, Any] = {
         "against": Against(Baseline("vector_add#1/1", START)),

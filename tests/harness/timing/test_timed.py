@@ -13,10 +13,9 @@ import pytest
 from harness.cases.seeds import derive
 from harness.hardware.product_tables import find_product
 from harness.hardware.targets import target
-from harness.stages import slot_evaluation
+from harness.stages import trial
 from harness.stages.modes import Attempt, Exam
 from harness.stages.sheet import Sheet
-from harness.stages.slot_evaluation import Request, SlotEvaluation
 from harness.stages.timing.baselines import USUAL
 from harness.stages.timing.conclusions import (
     CONFIRMED_MS,
@@ -26,6 +25,7 @@ from harness.stages.timing.conclusions import (
     mean_speedups,
     tape_facts,
 )
+from harness.stages.trial import Request, Trial
 from harness.wire.effort import WHOLE
 from harness.wire.messages.clock import BASELINE, CANDIDATE, Block, Floor, Measured, ProcessTimes, Taped
 from harness.wire.results.evaluation import ErrorReport, Evaluation, Verdict
@@ -320,7 +320,7 @@ async def evaluate_timing(
 
     async def channel() -> None: ...
 
-    monkeypatch.setattr(slot_evaluation, "Performance", Measuring)
+    monkeypatch.setattr(trial, "Performance", Measuring)
     sheet = Sheet(task, "0")
     evaluating_self = SimpleNamespace(
         _pool=None,
@@ -339,7 +339,7 @@ async def evaluate_timing(
         _sheet=sheet,
     )
     sheet.enter("performance")
-    assert await SlotEvaluation._time(cast(Any, evaluating_self)) is None
+    assert await Trial._time(cast(Any, evaluating_self)) is None
     return sheet.conclude(None)
 
 

@@ -1,8 +1,9 @@
-"""One trial: takes one candidate through the stages call, execution and integrity, to a verdict."""
+"""The calls of one candidate: makes those of the plan and judges them, in the stages call, execution and integrity."""
 
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Sequence
 from contextlib import suppress
 
 import msgspec
@@ -20,7 +21,7 @@ from harness.wire.messages.guest import (
     Load,
     Loaded,
 )
-from harness.wire.messages.judge import Begin, Failure, FirstCallPassed, FirstCaseRight, Judged
+from harness.wire.messages.judge import Begin, Failure, Judged, Specified
 from harness.wire.results.evaluation import Basis, ErrorReport, Fact, Finding, Layer
 from harness.wire.results.served_calls import BatchRows
 from harness.worker.kit import place
@@ -43,14 +44,13 @@ from harness.worker.oracle.worker_line import (
 
 from .batch_rows import compare_batch_rows
 from .further_cases import judge_the_rest
-from .trial_facts import trial_facts
 
 _ENDS_ALL = ("unsupported", "cancelled", GPU_FAULT, OUT_OF_MEMORY)
 """Kinds of errors after which no other case can be judged."""
 CALLED_OFF = ErrorReport(kind="cancelled", message="the engine needs no verdict any more")
 
 
-class Trial:
+class CandidateCalls:
     """Drives one guest through the stages that need it."""
 
     def __init__(
@@ -89,24 +89,14 @@ class Trial:
         self._caller = Caller(link, begin.task, begin.limits, self._given)
 
     def run(self) -> Judged:
-        """Run the trial; always returns a result, whatever the guest does."""
+        """Report the arguments of the cases, then make the calls; always returns a result, whatever the guest does."""
         failure: Failure | None = None
         detail = ""
         try:
+            self._line.tell(self._specify())
             self._prepare()
             self._sandbox = self._link.hello().sandbox
-            first = self._call()
-            self._line.tell(
-                FirstCallPassed(
-                    cases=msgspec.Raw(
-                        msgspec.msgpack.encode(self._problem.specifications(self._plan.declared))
-                    ),
-                    ahead=msgspec.Raw(msgspec.msgpack.encode(self._specify_ahead())),
-                )
-            )
-            if not self._line.wait_for_go():
-                return self._judged(CALLED_OFF)
-            self._execute(first)
+            self._execute(self._call())
             self._check_integrity()
             return self._judged(None)
         except Stop as stop:
@@ -120,9 +110,8 @@ class Trial:
             failure = Failure.GUEST_ENDED if isinstance(cause, GuestGone) else None
         finally:
             self._caller.close()
-        if error is not CALLED_OFF:
-            ok = None if error.kind == "unsupported" else False
-            self._line.leave(self._stage, detail or error.first_line, ok=ok)
+        ok = None if error.kind == "unsupported" else False
+        self._line.leave(self._stage, detail or error.first_line, ok=ok)
         return self._judged(error, failure)
 
     def _call(self) -> Run:
@@ -178,8 +167,6 @@ class Trial:
                 self._judge_the_rest(step, error.kind)
                 raise
             self._runs.append(run)
-            if step is first.step and integrity.of_call(run, self._task) is None:
-                self._line.tell(FirstCaseRight())
             run.shared_outputs.clear()  # compared; only the small parts of the run are needed later
         if not self._answers.elements:
             raise BadProblem(f"no case of {self._task.id} has an output with an element to compare")
@@ -271,6 +258,19 @@ class Trial:
 
     def _given(self, step: Step) -> Given:
         return self._vault.given(self._problem, step.case, self._begin.seed, step.place)
+
+    def _specify(self) -> Specified:
+        """The arguments of the declared cases at `gpu` sizes, and for a GPU those of the hidden cases."""
+        self._given(self._plan.execution[0])  # the specifications of a script come from its latest recording
+        ahead: list[CaseSpec] = []
+        for case in self._plan.hidden if self._begin.asks else ():
+            with suppress(BadProblem):  # `_prepare` leaves the case out too
+                ahead += self._problem.specifications((case,))
+        declared = self._problem.specifications(self._plan.declared)
+        return Specified(
+            cases=msgspec.Raw(msgspec.msgpack.encode(declared)),
+            ahead=msgspec.Raw(msgspec.msgpack.encode(ahead)),
+        )
 
     def _prepare(self) -> None:
         """Make the inputs of every step before foreign code runs, and note which steps the task's code cannot do."""
@@ -371,14 +371,6 @@ class Trial:
         if finding is not None:
             raise Stop(finding)
 
-    def _specify_ahead(self) -> tuple[CaseSpec, ...]:
-        """Specifications of the hidden cases that a GPU judges next."""
-        specs: list[CaseSpec] = []
-        for case in self._begin.further_cases:
-            with suppress(BadProblem):  # the GPU's trial leaves them out too
-                specs += self._problem.specifications((case,))
-        return tuple(specs)
-
     def _findings(self) -> tuple[Finding, ...]:
         of_calls = (finding for run in self._runs for finding in run.returned.traffic.findings)
         return findings.drop_repeated((*of_calls, *self._kept_findings, *self._answers.weak.values()))
@@ -394,10 +386,26 @@ class Trial:
             error=error,
             traffic=tuple(run.returned.traffic for run in self._runs if not run.step.case.hidden),
             sandbox=self._sandbox,
-            facts=(*trial_facts(self._runs, self._left), *facts),
+            facts=(*_observed_facts(self._runs, self._left), *facts),
             margins=self._answers.margins,
             findings=self._findings(),
             kernels=tuple(dict.fromkeys(name for run in self._runs for name in run.returned.kernels)),
             batch_rows=self._batch_rows,
             failure=failure,
         )
+
+
+def _observed_facts(runs: Sequence[Run], left_behind: LeftBehind | None) -> tuple[Fact, ...]:
+    """The launches and operators of each case, and what the candidate left behind, as the guest reported them."""
+    facts: list[Fact] = []
+    for run in runs:
+        traffic = run.returned.traffic
+        launches = f"{traffic.launches} ({', '.join(run.returned.kernels)})"
+        facts.append(Fact(f"{run.case.name}: launches", launches, Basis.EVIDENCE))
+        if run.returned.operators:
+            counted = ", ".join(f"{operator.name} x{operator.count}" for operator in run.returned.operators)
+            facts.append(Fact(f"{run.case.name}: operators", counted, Basis.EVIDENCE))
+    if left_behind is not None:
+        value = f"{left_behind.threads} threads, {left_behind.children} processes, {len(left_behind.patched)} patches"
+        facts.append(Fact("left behind", value, Basis.EVIDENCE))
+    return tuple(facts)

@@ -1,32 +1,28 @@
 """One candidate on one slot, after the static stage: starts its guest, follows the judge's reports, and concludes.
 
-`cascade.evaluate` uses it: once for `cpu`; for a GPU once in the interpreter and once on the GPU. Read `SlotEvaluation.run`, then
-`_follow_judge` (in the order of the judge's reports), then `_conclude`.
+`cascade.evaluate` uses it: for `cpu`, for a GPU, and for the sanitizer pass beside a GPU. Read `Trial.run`, then `_follow_judge`
+(in the order of the judge's reports), then `_conclude`.
 """
 
 from __future__ import annotations
 
 import asyncio
 import math
-from collections.abc import Awaitable, Callable, Mapping
+import time
+from collections.abc import Callable, Mapping
 from contextlib import suppress
-from functools import cached_property
 
 import msgspec
 
-from harness.cases.call_plan import Plan, make_plan
+from harness.cases.call_plan import make_plan
 from harness.cases.seeds import derive
+from harness.failures import end_task
 from harness.hardware.product import Product
 from harness.processes.pool import DevicePool
 from harness.processes.process_endings import check_starved_call, error_of_failure
 from harness.processes.slot import Slot
 from harness.processes.starting.servers import Child
 from harness.processes.starting.spares import GUEST, Worker
-from harness.stages.full_sizes import find_errors, run_at_full_sizes
-from harness.stages.needs import add_needs
-from harness.stages.timing.baselines import USUAL, Against
-from harness.stages.timing.conclusions import require_serving
-from harness.stages.timing.performance import Crowded, Performance
 from harness.wire import limits
 from harness.wire.channels.async_channel import AsyncChannel
 from harness.wire.channels.encoding import ENCODER
@@ -38,10 +34,9 @@ from harness.wire.findings import left_behind, name_running_line
 from harness.wire.messages.guest import Alive
 from harness.wire.messages.judge import (
     JUDGE_REPORTS,
+    NO_CASES,
     Begin,
     Entered,
-    FirstCallPassed,
-    FirstCaseRight,
     Judged,
     JudgeReport,
     Left,
@@ -54,11 +49,14 @@ from harness.wire.results.evaluation import ErrorReport, Evaluation
 from harness.wire.results.served_calls import unchecked_requirements
 from suites.task import Task
 
-from .compilation import NO_CASES, Compiler, CompileResults, note_unrun_configs, note_unrun_kernels
-from .judged_task import resolve_task, script_worker
+from .compilation import Compiler, note_unrun_configs, note_unrun_kernels
+from .full_sizes import add_needs, find_errors, run_at_full_sizes
+from .judged_task import MOST_REPORT_BYTES, resolve_task, script_worker
 from .modes import Cases, Exam, Mode, Rough
 from .sheet import Sheet
-from .task_questions import MOST_REPORT_BYTES
+from .timing.baselines import USUAL, Against
+from .timing.conclusions import require_serving
+from .timing.performance import Crowded, Performance
 from .verdicts import conclude
 
 _LEAVE_S = 5.0
@@ -66,11 +64,11 @@ _LEAVE_S = 5.0
 NO_GPU = "no GPU: not timed"
 
 
-class Request(msgspec.Struct, frozen=True, dict=True):
+class Request(msgspec.Struct, frozen=True):
     """A candidate and how to evaluate it."""
 
     task: Task
-    """The task as written; each `SlotEvaluation` resolves it for its device."""
+    """The task as written; each `Trial` resolves it for its device."""
     source: str
     targets: tuple[Target, ...]
     product: Product | None
@@ -85,21 +83,6 @@ class Request(msgspec.Struct, frozen=True, dict=True):
     """The second evaluation, after a `JudgeAgain`."""
     keep_texts: Callable[[Mapping[str, bytes]], None] | None = None
     """Called in another thread with the compiler's texts of the first target, by their SHA-256; `None`: no texts are needed."""
-
-    @cached_property
-    def in_interpreter(self) -> tuple[Task, Plan]:
-        """The task as the interpreter judges it, and all calls: made once and sent to the judge."""
-        return self._resolve(on_gpu=False)
-
-    @cached_property
-    def on_gpu(self) -> tuple[Task, Plan]:
-        """The task as a GPU judges it, and all calls."""
-        return self._resolve(on_gpu=True)
-
-    def _resolve(self, *, on_gpu: bool) -> tuple[Task, Plan]:
-        task = resolve_task(self.task, self.targets[0].name, on_gpu=on_gpu)
-        hidden = not isinstance(self.mode, Cases)
-        return task, make_plan(task, self.seed, self.source, exam=self.exam, hidden=hidden)
 
     @property
     def exam(self) -> bool:
@@ -121,40 +104,31 @@ class Request(msgspec.Struct, frozen=True, dict=True):
         return derive(self.seed, "confirm") if self.exam else self.seed
 
 
-class SlotEvaluation:
-    """One candidate on one slot. Call `run`, or `time_roughly` after another evaluation's `run`, once."""
+class Trial:
+    """One candidate on one slot. Call `run`, or `time_roughly` after another trial's `run`, once."""
 
     def __init__(
-        self,
-        sheet: Sheet,
-        pool: DevicePool,
-        slot: Slot,
-        request: Request,
-        *,
-        before_first_call: Callable[[], Awaitable[CompileResults | None]] | None = None,
-        on_first_case: Callable[[], None] = lambda: None,
+        self, sheet: Sheet, pool: DevicePool, slot: Slot, request: Request, *, compiles: bool = True
     ) -> None:
-        """`on_first_case` is called when the first case is right.
-
-        `before_first_call`: on a GPU, awaited when all is ready for the first call. It returns what another evaluation of this
-        source compiled, or `None` to call this evaluation off.
-        """
+        """Without `compiles`, another trial compiles the source, as the GPU's beside a sanitizer pass."""
         self._sheet = sheet
         self._pool = pool
         self._slot = slot
         self._request = request
-        self._before_first_call = before_first_call
-        self._on_first_case = on_first_case
-        self.called_off = False
         self._on_cpu = slot.device.kind == "cpu"
-        allowed = pool.limits(slot.device)
-        self._beside_gpu = self._on_cpu and pool.devices[0].kind != "cpu"
+        self._limits = pool.limits(slot.device)
         if self._on_cpu:
-            allowed = allowed.for_source(request.source).under_load(limits.load())
-        self._limits = allowed
-        self.compiled = CompileResults()
-        """Set before `on_first_case` is called."""
-        self._task, self._plan = request.in_interpreter if self._on_cpu else request.on_gpu
+            self._limits = self._limits.for_source(request.source).under_load(limits.load())
+        self._task = resolve_task(request.task, request.targets[0].name, on_gpu=not self._on_cpu)
+        is_chosen = isinstance(request.mode, Cases)
+        self._plan = make_plan(
+            self._task, request.seed, request.source, exam=request.exam, hidden=not is_chosen
+        )
+        self._compiles = compiles
+        self._compiling: asyncio.Task[float] | None = None
+        self._compile_began_s = 0.0
+        self._specified = Specified(NO_CASES)
+        self._was_called = False
 
     async def run(self) -> Evaluation:
         """The Evaluation. Every process of the candidate is ended.
@@ -180,6 +154,8 @@ class SlotEvaluation:
             raise
         finally:
             guest.child.end()
+            if self._compiling is not None:
+                await end_task(self._compiling)
 
     async def time_roughly(self, interpreted: Evaluation) -> Evaluation:
         """Estimates of a candidate that the interpreter accepted; the GPU compares its outputs only in timed calls."""
@@ -214,107 +190,111 @@ class SlotEvaluation:
             limits=self._limits,
             exam=self._request.exam,
             plan=self._plan,
-            further_cases=self._request.on_gpu[1].hidden if self._beside_gpu else (),
             asks=not self._on_cpu,
         )
 
     async def _follow_judge(self, channel: AsyncChannel, guest: Child) -> Evaluation:
-        cases_at_gpu_sizes = NO_CASES
         while True:
             report = await self._receive(channel)
+            error = None
             match report:
+                case Specified():
+                    self._specified = report
+                    if self._compiles:
+                        self._compile_began_s = time.monotonic()
+                        self._compiling = asyncio.create_task(self._compile(), name="compile")
                 case Entered():
                     self._sheet.enter(report.stage, report.at_s)
                 case Left():
                     self._sheet.leave(report.stage, report.detail, ok=report.ok, at_s=report.at_s)
+                    if report.stage == "call" and report.ok:
+                        error = await self._compile_error()
                 case TurnWanted():
-                    await self._give_turn(channel, guest)
-                case FirstCallPassed():
-                    cases_at_gpu_sizes = report.cases
-                    # The judge's next reports are read after compiling, so the stages keep their order. A GPU's judge waits:
-                    # if the compile fails, the GPU is not stopped in the middle of a kernel.
-                    if self._on_cpu:
-                        await self._send(channel, Proceed())
-                    failure = await self._compile(report)
-                    if failure is not None:
-                        judged = await self._wait_for_values(channel, failure)
-                        if judged is None:
-                            self._slot.discard()  # its judge may still run the candidate
-                        await self._finish_guest(guest, kill=True)
-                        return self._sheet.conclude(_with_values(failure, judged))
-                    if not self._on_cpu:
-                        await self._send(channel, Proceed())
-                case FirstCaseRight():
-                    self._on_first_case()
-                case Judged() if self.called_off:
-                    await self._finish_guest(guest, kill=True)
-                    return self._sheet.conclude(report.error)
+                    error = await self._give_turn(channel, guest)
                 case Judged():
-                    return await self._conclude(report, guest, cases_at_gpu_sizes)
+                    return await self._conclude(report, guest)
                 case Alive():
                     continue
-                case Weighed() | Specified():
+                case Weighed():
                     raise WorkerDied("the judge answered a question that was not asked")
+            if error is not None:
+                judged = await self._wait_for_values(channel)
+                await self._finish_guest(guest, kill=True)
+                return self._sheet.conclude(_with_values(error, judged))
 
-    async def _wait_for_values(self, channel: AsyncChannel, failure: ErrorReport) -> Judged | None:
-        """Return what the judge, which went on during the compile, says of the values; `None` if it does not end soon."""
-        if not self._on_cpu or self._request.exam or not conclude(failure).is_failure:
-            return None
+    async def _wait_for_values(self, channel: AsyncChannel) -> Judged | None:
+        """Return what the judge says of the values of a source that does not compile; `None` if it does not end soon."""
         with suppress(TimeoutError, WorkerDied):
             async with asyncio.timeout(self._limits.rest_s):
                 while True:
                     report = await self._receive(channel)
                     if isinstance(report, Judged):
                         return report
+        self._slot.discard()  # its judge may still run the candidate
         return None
 
-    async def _give_turn(self, channel: AsyncChannel, guest: Child) -> None:
-        """Let the judge make its next call on the GPU. Before the first call: wait for the compiled kernels."""
-        wait, self._before_first_call = self._before_first_call, None
-        if wait is not None:
+    async def _give_turn(self, channel: AsyncChannel, guest: Child) -> ErrorReport | None:
+        """Let the judge make its next call on the GPU. The first waits for the compiled kernels; returns their error."""
+        error = None
+        if not self._was_called and self._compiling is not None:
             async with self._pool.leases.launching_nothing(self._slot):
-                compiled = await wait()
-            if compiled is None:
-                self.called_off = True
-                await self._send(channel, Proceed(go=False))
-                return
-            self.compiled = compiled
-            if guest.scratch is not None:
+                await asyncio.wait([self._compiling])
+            error = await self._compile_error(before_call=True)
+            if error is None and guest.scratch is not None:
                 await asyncio.to_thread(self._pool.kernels.lay, self._request.source, guest.scratch)
-        await self._pool.leases.let_timing_pass(self._slot)
-        await self._send(channel, Proceed())
+        self._was_called = True
+        if error is None:
+            await self._pool.leases.let_timing_pass(self._slot)
+        await self._send(channel, Proceed(go=error is None))
+        return error
 
-    async def _compile(self, passed: FirstCallPassed) -> ErrorReport | None:
-        """The compile stage; returns the error if the source does not compile for the first target."""
-        self._sheet.enter("compile")
-        if not self.compiled.reports:
-            request = self._request
-            compiler = Compiler(
-                self._pool,
-                request.task,
-                request.source,
-                self._limits,
-                again=request.again,
-                keep_texts=request.keep_texts is not None,
-            )
-            async with self._pool.leases.launching_nothing(self._slot):
-                self.compiled = await compiler.compile_all(self._request.targets, passed)
-            if request.keep_texts is not None:
-                await asyncio.to_thread(request.keep_texts, self.compiled.texts)
-        self._sheet.compiled = self.compiled
-        for target, report in self.compiled.reports.items():
-            self._sheet.notes += [f"{target}: {note}" for note in report.notes]
+    async def _compile(self) -> float:
+        """Compile for all targets; returns when the compilers were done, by `time.monotonic`."""
+        request, sheet = self._request, self._sheet
+        compiler = Compiler(
+            self._pool,
+            request.task,
+            request.source,
+            self._limits,
+            again=request.again,
+            keep_texts=request.keep_texts is not None,
+        )
+        sheet.compiled = await compiler.compile_all(request.targets, self._specified)
+        ended_s = time.monotonic()
+        if request.keep_texts is not None:
+            await asyncio.to_thread(request.keep_texts, sheet.compiled.texts)
+        return ended_s
+
+    async def _compile_error(self, *, before_call: bool = False) -> ErrorReport | None:
+        """End the compile stage once; returns the error if the source does not compile for the first target.
+
+        `before_call`: if host code failed, the stage ends after the call, whose error says more.
+        """
+        compiling, sheet = self._compiling, self._sheet
+        if compiling is None:
+            return None
+        if not self._was_called:
+            sheet.enter("compile", self._compile_began_s)
+        ended_s = await compiling
         first = self._request.targets[0].name
-        error = self.compiled.reports[first].failure(first)
+        report = sheet.compiled.reports[first]
+        if before_call and report.in_host:
+            return None
+        self._compiling = None
+        for target, compiled in sheet.compiled.reports.items():
+            sheet.notes += [f"{target}: {note}" for note in compiled.notes]
+        error = report.failure(first)
         if error is not None:
-            self._sheet.leave("compile", error.message, ok=None if error.kind == "unsupported" else False)
+            sheet.leave(
+                "compile", error.message, ok=None if error.kind == "unsupported" else False, at_s=ended_s
+            )
             return error
-        self._sheet.notes += note_unrun_configs(self.compiled.resources[first], self._plan.configs)
-        self._sheet.leave("compile", self.compiled.detail, ok=True)
+        sheet.notes += note_unrun_configs(report.resources, self._plan.configs)
+        sheet.leave("compile", sheet.compiled.detail, ok=True, at_s=ended_s)
         return None
 
-    async def _conclude(self, judged: Judged, guest: Child, cases_at_gpu_sizes: msgspec.Raw) -> Evaluation:
-        """The judge's result, corrected by what only the parent sees: ends of processes, compiled code, timed calls, samples."""
+    async def _conclude(self, judged: Judged, guest: Child) -> Evaluation:
+        """The judge's result, corrected by what only the parent sees: ends of processes, compiled code, timed calls."""
         request, sheet, error = self._request, self._sheet, judged.error
         sheet.judged = judged
         refusal = None
@@ -322,7 +302,7 @@ class SlotEvaluation:
         if error is None:
             if not self._on_cpu and guest.scratch is not None:
                 await asyncio.to_thread(self._pool.kernels.keep, request.source, guest.scratch)
-            compiled = self.compiled.reports.get(request.targets[0].name)
+            compiled = sheet.compiled.reports.get(request.targets[0].name)
             refusal = compiled.host_work_error() if compiled is not None else None
         elif timed_out and guest.scratch is not None:
             error = name_running_line(error, last_line(guest.scratch), request.source)
@@ -351,7 +331,7 @@ class SlotEvaluation:
         is_ours = error is not None and error.kind == "infra"
         sheet.leave_open_stages("not finished", ok=None if is_ours else False)
         if self._on_cpu:
-            error_at_gpu_sizes = await self._count(judged, cases_at_gpu_sizes, is_correct=error is None)
+            error_at_gpu_sizes = await self._count(judged, is_correct=error is None)
             if error_at_gpu_sizes is not None:
                 error = error_at_gpu_sizes
                 sheet.fail_stage("execution", error.message)
@@ -409,21 +389,19 @@ class SlotEvaluation:
         sheet.notes += timing.notes
         return timing.error
 
-    async def _count(
-        self, judged: Judged, cases_at_gpu_sizes: msgspec.Raw, *, is_correct: bool
-    ) -> ErrorReport | None:
+    async def _count(self, judged: Judged, *, is_correct: bool) -> ErrorReport | None:
         """The performance stage on `cpu`; returns the error that only `gpu` sizes show."""
         request, sheet = self._request, self._sheet
         first = request.targets[0]
         error = None
         if is_correct:
-            compiled = self.compiled.resources.get(first.name, ())
+            compiled = sheet.compiled.resources.get(first.name, ())
             sheet.notes += note_unrun_kernels(compiled, judged.kernels)
             sheet.enter("performance")
             if request.against is not None and not isinstance(request.mode, Exam | Rough):
                 seed = derive(request.seed, "full sizes", request.source)  # foreign code sees it
                 reports = await run_at_full_sizes(
-                    self._pool, self._task, request.source, first, cases_at_gpu_sizes, seed
+                    self._pool, self._task, request.source, first, self._specified.cases, seed
                 )
                 sheet.not_sampled = {report.case: report.why for report in reports if report.why}
                 error, sheet.findings_at_full_sizes = await asyncio.to_thread(
@@ -487,6 +465,6 @@ def silence_s(allowed: limits.TimeLimits, *, scripts: bool) -> float:
 def _with_values(failure: ErrorReport, judged: Judged | None) -> ErrorReport:
     """Return the error of the compile, with lines for the cases that are wrong as well."""
     error = None if judged is None else judged.error
-    if error is None or not conclude(error).is_failure:
+    if error is None or not conclude(error).is_failure or not conclude(failure).is_failure:
         return failure
     return failure.with_further((error.in_one_line, *error.further), error.cases)

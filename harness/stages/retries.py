@@ -1,0 +1,175 @@
+"""How often the judge repeats work after a failure, and how: each row of `RETRIES`, which `docs/trust.md` shows as a table."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from typing import NamedTuple, TypeVar
+
+import msgspec
+
+from harness.node.telemetry.other_processes import FOREIGN_BYTES
+from harness.processes.pool import DevicePool
+from harness.processes.process_endings import JudgeAgain
+from harness.processes.slot import Slot
+from harness.wire.errors import DeviceFull, is_out_of_memory
+from harness.wire.messages.guest import OUT_OF_MEMORY
+from harness.wire.results.evaluation import ErrorReport, Evaluation, Verdict
+
+from .sheet import Sheet
+from .verdicts import conclude
+
+Result = TypeVar("Result")
+
+
+class Retry(NamedTuple):
+    """A row of the table."""
+
+    failure: str
+    fault: str
+    way: str
+    times: int = 1
+
+
+UNEXPLAINED = Retry(
+    "a process of the candidate was killed, and no limit of the judge explains it; the machine lacked memory, processes or disk",
+    "the machine; the second time the candidate",
+    "judge again, with no other slot of the pool in use",
+)
+FULL_GPU = Retry(
+    "the GPU's memory was full",
+    "its other users; the second time the candidate, unless others still hold memory",
+    "judge again, alone on the GPU",
+)
+OUR_FAILURE = Retry(
+    "a server, a warden or the judge was lost; a GPU failed its probe",
+    "the judge",
+    "a session judges again, on another GPU if there is one",
+)
+LOST_NODE = Retry(
+    "a node of a cluster was lost",
+    "the node; the last time perhaps the candidate",
+    "judge again on another node",
+    times=2,
+)
+DISTURBED = Retry(
+    "others on the GPU, or its clock, left a case without a time", "nobody", "time all cases again"
+)
+LOST_PLAYER = Retry(
+    "a player failed with a series of calls that it had made one by one",
+    "the clock",
+    "time the case by the next clock",
+)
+LOST_SANITIZER = Retry(
+    "a process of the sanitizer pass failed", "the judge", "the GPU decides alone", times=0
+)
+RETRIES = (UNEXPLAINED, FULL_GPU, OUR_FAILURE, LOST_NODE, DISTURBED, LOST_PLAYER, LOST_SANITIZER)
+
+AGAIN = "judged again alone: the first time {why}"
+MOVED = "judged again on another node: {why}"
+BESIDE_OTHERS = "judged again alone on the GPU: the first time the GPU's memory was full"
+NO_VERDICT = frozenset({Verdict.INFRA_ERROR, Verdict.CANCELLED})
+"""Verdicts about the judge, not about the candidate."""
+_ALONE = "no other candidate was on the GPU"
+
+
+def was_judged_again(evaluation: Evaluation) -> bool:
+    """Return whether this evaluation was the second, after a `JudgeAgain` or after its node was lost."""
+    leads = tuple(note.partition("{")[0] for note in (AGAIN, MOVED))
+    return any(note.startswith(leads) for note in evaluation.notes)
+
+
+async def try_alone(attempt: Callable[[str], Awaitable[Result]]) -> Result:
+    """`UNEXPLAINED`: return `attempt("")`, and after a `JudgeAgain` `attempt(why)`, which has to keep other slots out."""
+    try:
+        return await attempt("")
+    except JudgeAgain as doubt:
+        return await attempt(str(doubt))
+
+
+async def ask_twice(
+    judge: Callable[[], Awaitable[Evaluation]],
+    on_failure: Callable[[Evaluation, str], None] = lambda _evaluation, _then: None,
+) -> Evaluation:
+    """`OUR_FAILURE`: ask the judge, and once more if it fails itself, unless it has judged twice by itself.
+
+    `on_failure` gets each evaluation without a verdict, and what is done then.
+    """
+    evaluation = await judge()
+    if evaluation.verdict in NO_VERDICT and not was_judged_again(evaluation):
+        on_failure(evaluation, "; judging it once more")
+        evaluation = await judge()
+    if evaluation.verdict in NO_VERDICT:
+        on_failure(evaluation, "")
+    return evaluation
+
+
+async def judge_with_memory(
+    sheet: Sheet, pool: DevicePool, slot: Slot, judge: Callable[[Sheet], Awaitable[Evaluation]]
+) -> Evaluation:
+    """`FULL_GPU`: the evaluation on a GPU; if the GPU was full, the candidate is judged again alone.
+
+    Also for the only slot of the only engine that holds a lease: spares, and idle judges of other engines, hold memory too.
+    """
+    try:
+        evaluation = await pool.judge_on(slot, lambda: judge(sheet))
+        if not met_full_gpu(evaluation):
+            return evaluation
+    except DeviceFull:
+        sheet.leave_open_stages("the GPU was full", ok=None)
+    again = sheet.start_again(BESIDE_OTHERS)
+    used_bytes: int | None = None
+
+    async def judge_alone() -> Evaluation:
+        nonlocal used_bytes
+        used_bytes = await pool.memory_used_bytes(slot.device)
+        return await judge(again)
+
+    try:
+        evaluation = await pool.judge_alone(slot, judge_alone)
+    except DeviceFull as full:
+        raise DeviceFull(f"{full} ({describe_alone(used_bytes)})") from full
+    return say_alone(evaluation, used_bytes) if met_full_gpu(evaluation) else evaluation
+
+
+def met_full_gpu(evaluation: Evaluation) -> bool:
+    """Return whether a process of this evaluation ran out of GPU memory: the candidate's, the judge's or a timer's.
+
+    Decides by the words of drivers and torch too, because not every process can tell a full GPU from another failure. A
+    candidate that writes these words itself is judged twice, and gains nothing.
+    """
+    error = evaluation.error
+    if error is not None:
+        return error.kind == OUT_OF_MEMORY or is_out_of_memory(error.message)
+    performance = evaluation.stages[-1]
+    return evaluation.verdict is Verdict.CORRECT and any(
+        map(is_out_of_memory, (performance.detail, *evaluation.notes))
+    )
+
+
+def say_alone(evaluation: Evaluation, used_bytes: int | None) -> Evaluation:
+    """Return the evaluation of a candidate that met a full GPU when no other candidate was on it.
+
+    `used_bytes` were in use before it began. If processes of others had them, as idle judges of another engine have, the shortage
+    is not the candidate's: it is `unsupported`.
+    """
+    error, alone = evaluation.error, describe_alone(used_bytes)
+    if error is None:
+        return msgspec.structs.replace(
+            evaluation, notes=(*evaluation.notes, f"the GPU's memory was full, and {alone}")
+        )
+    message = f"{error.message} ({alone})"
+    if error.kind == OUT_OF_MEMORY and _held_by_others(used_bytes):
+        lacking = ErrorReport(kind="unsupported", message=message)
+        return msgspec.structs.replace(evaluation, error=lacking, verdict=conclude(lacking))
+    return msgspec.structs.replace(evaluation, error=msgspec.structs.replace(error, message=message))
+
+
+def describe_alone(used_bytes: int | None) -> str:
+    """Return who else was on the GPU when a candidate was judged alone."""
+    if used_bytes is None or not _held_by_others(used_bytes):
+        return _ALONE
+    return f"{_ALONE}, but other processes held {used_bytes / (1 << 30):.1f} GiB"
+
+
+def _held_by_others(used_bytes: int | None) -> bool:
+    return used_bytes is not None and used_bytes > FOREIGN_BYTES
