@@ -1,10 +1,11 @@
-"""Decides what the end of a candidate's process means; no other module does. The table is in `docs/trust.md`."""
+"""Decides what the end of a candidate's process means, and whether that is in doubt. The table is in `docs/trust.md`."""
 
 from __future__ import annotations
 
 import os
 import re
 import signal
+from typing import NamedTuple
 
 from harness.wire import limits
 from harness.wire.errors import WorkerDied
@@ -29,88 +30,87 @@ _NO_DISK = ("No space left on device", "Disk quota exceeded")
 _NO_PROCESSES = ("can't start new thread", "Resource temporarily unavailable")
 
 
-class JudgeAgain(WorkerDied):
-    """A process that ran the candidate failed, and neither the candidate nor the judge explains it: judge once more, alone."""
+class Blame(NamedTuple):
+    """The candidate's error after a process ended, or after the machine lacked something."""
+
+    error: ErrorReport
+    doubt: str = ""
+    """Why the error may not be the candidate's: it counts only if it comes again (`harness/stages/retries.py`)."""
 
 
-def check_end(ended: Ended, process: str, *, again: bool) -> None:
-    """Raise `WorkerDied` for an end that nobody saw, `JudgeAgain` for an unexplained signal unless this is the second evaluation.
+def doubt_end(ended: Ended, process: str) -> str:
+    """Return the doubt about an end by a signal that no limit of the judge explains; empty for other ends.
 
-    `process` names the process in the message.
+    `process` names the process in the message. Raises `WorkerDied` for an end that nobody saw.
     """
     if ended.lost:
         raise WorkerDied(f"{process} was lost: {ended.lost}")
     from_outside = os.WIFSIGNALED(ended.status) and os.WTERMSIG(ended.status) in _FROM_OUTSIDE
-    if from_outside and not (ended.killed or ended.why or again):
-        raise JudgeAgain(f"{process} was killed by {status_words(ended.status)}, by no limit of the judge")
+    if not from_outside or ended.killed or ended.why:
+        return ""
+    return f"{process} was killed by {status_words(ended.status)}, by no limit of the judge"
 
 
-def error_of_end(ended: Ended, where: str, *, again: bool) -> ErrorReport:
+def error_of_end(ended: Ended, where: str) -> Blame:
     """Return the error of a process that ended early. `where` is the step at that moment, such as `in case fp32`.
 
-    Raises like `check_end`.
+    Raises like `doubt_end`.
     """
-    check_end(ended, "the candidate's process", again=again)
+    doubt = doubt_end(ended, "the candidate's process")
     if ended.killed:
-        return ErrorReport(kind="tampering", message="the candidate closed the judge's channel")
+        return Blame(ErrorReport(kind="tampering", message="the candidate closed the judge's channel"))
     if ended.why:
         message = f"the candidate had {ended.why}, which is more than a kernel needs, and was ended"
-        return ErrorReport(kind="limit", message=message)
+        return Blame(ErrorReport(kind="limit", message=message))
     how = status_words(ended.status)
     if not os.WIFSIGNALED(ended.status):
         message = f"the candidate ended its process {where} ({how}); an entry point must return"
-        return ErrorReport(kind="exit", message=message)
+        return Blame(ErrorReport(kind="exit", message=message))
     number = os.WTERMSIG(ended.status)
     if number == signal.SIGXCPU:
-        return ErrorReport(kind="timeout", message=f"CPU time ran out {where}")
+        return Blame(ErrorReport(kind="timeout", message=f"CPU time ran out {where}"))
     hint = _HINTS.get(number, "")
     message = f"the process was killed by {how} {where}" + (f": {hint}" if hint else "")
-    return ErrorReport(kind=how, message=message)
+    return Blame(ErrorReport(kind=how, message=message), doubt)
 
 
-def compiler_error(ended: Ended, *, again: bool) -> str:
-    """Return the compile error of a source whose compile process ended. Raises like `check_end`."""
-    check_end(ended, "the compile process", again=again)
+def compiler_error(ended: Ended) -> Blame:
+    """Return the compile error of a source whose compile process ended. Raises like `doubt_end`."""
+    doubt = doubt_end(ended, "the compile process")
     how = f"it had {ended.why}" if ended.why else status_words(ended.status)
-    return f"the compiler's process ended ({how})"
+    return Blame(ErrorReport(kind="compile", message=f"the compiler's process ended ({how})"), doubt)
 
 
-def explain_compile_error(error: str, *, again: bool) -> str:
-    """Return a compile error, with advice if the machine lacked memory, processes or disk for the compiler, as for `ptxas`.
-
-    Raises `JudgeAgain` for such an error unless this is the second evaluation.
-    """
+def explain_compile_error(error: str) -> Blame:
+    """Return a compile error, with advice if the machine lacked memory, processes or disk for the compiler, as for `ptxas`."""
     if not _STARVED.search(error):
-        return error
+        return Blame(ErrorReport(kind="compile", message=error))
     first_line, newline, rest = error.partition("\n")
-    if not again:
-        raise JudgeAgain(
-            f"a program of the compiler was killed, did not start or could not write: {first_line}"
-        )
-    return f"{first_line} ({_advice(error)}){newline}{rest}"
+    return Blame(
+        ErrorReport(kind="compile", message=f"{first_line} ({_advice(error)}){newline}{rest}"),
+        f"a program of the compiler was killed, did not start or could not write: {first_line}",
+    )
 
 
-def check_starved_call(error: ErrorReport | None, *, again: bool) -> None:
-    """Raise `JudgeAgain` for an exception of a call that a machine short of memory, processes or disk explains.
+def doubt_starved_call(error: ErrorReport | None) -> str:
+    """Return the doubt about an exception of a call that a machine short of memory, processes or disk explains; else empty.
 
     For calls on a GPU, which compile. A candidate may raise such a text too: the second evaluation counts.
     """
-    if error is not None and error.kind == "exception" and not again and _STARVED.search(error.message):
-        first_line = error.message.partition("\n")[0]
-        raise JudgeAgain(f"the machine lacked memory, a process or disk: {first_line}")
+    if error is None or error.kind != "exception" or not _STARVED.search(error.message):
+        return ""
+    return f"the machine lacked memory, a process or disk: {error.message.partition(chr(10))[0]}"
 
 
-def error_of_broken(message: str, *, imported: bool, again: bool) -> ErrorReport:
+def error_of_broken(message: str, *, imported: bool) -> Blame:
     """Return the error if the judge's own code raised `message` in a process with the candidate.
 
-    Raises `WorkerDied` if the candidate was not imported yet, `JudgeAgain` unless this is the second evaluation.
+    Raises `WorkerDied` if the candidate was not imported yet.
     """
     failure = f"the judge's code failed in the candidate's process: {message}"
     if not imported:
         raise WorkerDied(failure)
-    if not again:
-        raise JudgeAgain(failure)
-    return ErrorReport(kind="limit", message=f"{_advice(message)} ({message})")
+    return Blame(ErrorReport(kind="limit", message=f"{_advice(message)} ({message})"), failure)
 
 
 def _advice(message: str) -> str:
@@ -128,17 +128,11 @@ def _advice(message: str) -> str:
     )
 
 
-async def error_of_failure(
-    failure: Failure, guest: Child, error: ErrorReport | None, *, again: bool
-) -> ErrorReport | None:
-    """Return the error after a failure that the judge saw; `error` is the judge's own.
-
-    Raises like `check_end`.
-    """
+def error_of_failure(failure: Failure, guest: Child, error: ErrorReport | None) -> Blame:
+    """Return the error after a failure that the judge saw; `error` is the judge's own. Raises like `doubt_end`."""
     message = error.message if error is not None else ""
     match failure:
         case Failure.GUEST_ENDED:
-            where = message.removeprefix("the process ended ")
-            return error_of_end(guest.ended.result(), where, again=again)
+            return error_of_end(guest.ended.result(), message.removeprefix("the process ended "))
         case Failure.GUEST_FAILED:
-            return error_of_broken(message, imported=True, again=again)
+            return error_of_broken(message, imported=True)

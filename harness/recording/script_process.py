@@ -11,11 +11,11 @@ from typing import TypeVar
 import msgspec
 
 from harness.processes.pool import DevicePool
-from harness.processes.process_endings import check_end
+from harness.processes.process_endings import doubt_end
 from harness.processes.slot import Slot
 from harness.processes.starting.servers import Child
 from harness.stages.judged_task import SCRIPT_ROLE, gpu_of
-from harness.stages.retries import try_alone
+from harness.stages.retries import settle, try_alone
 from harness.wire import limits
 from harness.wire.channels.async_channel import AsyncChannel
 from harness.wire.channels.channel import BadFrame
@@ -71,7 +71,7 @@ class ScriptProcess:
                 return await self._channel.receive(limits.RECORDING_BYTES)
         except (EOFError, BadFrame) as error:
             ended = await self._child.wait(limits.END_S)
-            check_end(ended, f"the process of {self._subject}", again=self._again)
+            settle(doubt_end(ended, f"the process of {self._subject}"), again=self._again)
             raise NoReport(
                 f"{self._subject} ended its process: {ended.why or status_words(ended.status)}"
             ) from error

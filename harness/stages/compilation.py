@@ -15,7 +15,7 @@ import msgspec
 from harness.failures import first_failure
 from harness.processes.conversation import Conversation
 from harness.processes.pool import DevicePool
-from harness.processes.process_endings import compiler_error, error_of_broken, explain_compile_error
+from harness.processes.process_endings import Blame, compiler_error, error_of_broken, explain_compile_error
 from harness.wire import limits
 from harness.wire.channels.async_channel import AsyncChannel
 from harness.wire.channels.channel import BadFrame
@@ -44,6 +44,8 @@ class TargetReport(CompileReport, frozen=True):
     """Host code failed, or the process: the error of a call says more than `error`."""
     kind: str = "compile"
     """The kind of `error`, unless the compiler itself said that a time limit passed."""
+    doubt: str = ""
+    """Why `error` may not be the candidate's; see `Blame`."""
 
     def failure(self, target: str) -> ErrorReport | None:
         """The error if the source did not compile for `target`, else `None`."""
@@ -192,8 +194,6 @@ class Compiler:
     limits: TimeLimits
     side_by_side: bool = True
     """Compile the kernels of the source in parallel; off where many sources compile at once."""
-    again: bool = False
-    """The second try, after a `JudgeAgain`."""
     keep_texts: bool = False
     """`compile_all` returns the texts of the first target."""
     _layers: tuple[Layer, ...] = ()
@@ -209,7 +209,7 @@ class Compiler:
         return CompileResults(dict(zip(names, reports, strict=True)), self._layers)
 
     async def compile(self, target: Target, specified: Specified, *, keep: bool = False) -> TargetReport:
-        """The report of one target; `WorkerDied` if a process of ours is lost, `JudgeAgain` if an end is unexplained."""
+        """The report of one target; `WorkerDied` if a process of ours is lost."""
         load = limits.load()
         patience = _Patience(self.limits.compile_s * load, self.limits.compile_all_s * load)
         is_own = self.pool.is_own(target.name)
@@ -236,9 +236,8 @@ class Compiler:
             except TimeoutError:
                 return TargetReport(error=patience.explain(), kind="timeout")
             except (EOFError, BadFrame):
-                ended = await child.wait(_LEAVE_S)
-                error = compiler_error(ended, again=self.again)
-                return TargetReport(error=error, trace=child.printed.text(), in_host=True)
+                blame = compiler_error(await child.wait(_LEAVE_S))
+                return TargetReport(trace=child.printed.text(), in_host=True, **_blamed(blame))
             finally:
                 channel.close()
                 child.end()
@@ -275,17 +274,17 @@ class Compiler:
                 case Alive():
                     patience.extend()
                 case Failed() as answer:
-                    error = explain_compile_error(answer.message, again=self.again)
-                    return TargetReport(error=error, trace=answer.trace, line=answer.line, in_host=True)
+                    blame = explain_compile_error(answer.message)
+                    return TargetReport(trace=answer.trace, line=answer.line, in_host=True, **_blamed(blame))
                 case Broken() as answer:
-                    failure = error_of_broken(answer.message, imported=answer.imported, again=self.again)
-                    return TargetReport(error=failure.message, kind=failure.kind, in_host=True)
+                    blame = error_of_broken(answer.message, imported=answer.imported)
+                    return TargetReport(in_host=True, **_blamed(blame))
                 case CompileReport() as compiled:
                     report = TargetReport(**msgspec.structs.asdict(compiled))
                     if report.error is not None:
-                        error = explain_compile_error(report.error, again=self.again)
-                        in_host = error.startswith(HOST_RAISED)
-                        report = msgspec.structs.replace(report, error=error, in_host=in_host)
+                        blame = explain_compile_error(report.error)
+                        in_host = report.error.startswith(HOST_RAISED)
+                        report = msgspec.structs.replace(report, in_host=in_host, **_blamed(blame))
                     wrong = {kernel.binary for kernel in report.resources if kernel.binary} - {target.name}
                     if wrong:
                         raise BadFrame(f"a binary for {', '.join(wrong)}, but {target.name} was requested")
@@ -293,6 +292,10 @@ class Compiler:
                     return report
                 case _:
                     raise BadFrame("the compiler's answer is of no kind that it may send")
+
+
+def _blamed(blame: Blame) -> dict[str, Any]:
+    return {"error": blame.error.message, "kind": blame.error.kind, "doubt": blame.doubt}
 
 
 def _check_texts(report: CompileReport) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
-from typing import Protocol
+from typing import Any, Protocol
 
 from harness.processes.pool import DevicePool
 from harness.wire.device import Device, Target
@@ -58,55 +58,31 @@ class Evaluator(Protocol):
 
 
 class LocalEvaluator:
-    """The devices of a pool on this machine."""
+    """The devices of a pool on this machine; see `Evaluator`."""
 
     def __init__(self, pool: DevicePool) -> None:
         self.pool = pool
-
-    @property
-    def devices(self) -> Sequence[Device]:
-        """See `Evaluator`."""
-        return self.pool.devices
+        self.devices: Sequence[Device] = pool.devices
 
     @property
     def language(self) -> Language | None:
-        """See `Evaluator`."""
+        """Names that the installed Triton has and lacks; `None` if unknown."""
         return self.pool.language
 
     async def evaluate(
-        self,
-        candidate: str,
-        task: Task,
-        mode: Mode = USUAL_MODE,
-        *,
-        targets: Sequence[Target],
-        seed: int,
-        against: Against | None = USUAL,
-        on_event: OnEvent | None = None,
-        keep_texts: KeepTexts | None = None,
-        name: str = "",
+        self, candidate: str, task: Task, mode: Mode = USUAL_MODE, *, name: str = "", **options: Any
     ) -> Evaluation:
-        """See `Evaluator`."""
-        return await evaluate(
-            candidate,
-            task,
-            self.pool,
-            mode,
-            targets=targets,
-            seed=seed,
-            against=against,
-            on_event=on_event,
-            keep_texts=keep_texts,
-        )
+        """Evaluate on a free slot of the pool; `options` are those of `harness.stages.cascade.evaluate`."""
+        return await evaluate(candidate, task, self.pool, mode, **options)
 
     def survey(self, task: Task, target: Target) -> Surveying:
-        """See `Evaluator`."""
+        """Return a survey of a task."""
         return Survey(self.pool, task, target)
 
     def lend(self, names: Collection[str]) -> None:
-        """See `Evaluator`."""
+        """Start nothing more on these devices."""
         self.pool.lend(names)
 
     async def provenance(self, device: Device) -> Provenance:
-        """See `Evaluator`."""
+        """Return the hardware and software of evaluations on this device."""
         return await self.pool.provenance(device)

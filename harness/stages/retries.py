@@ -9,9 +9,8 @@ import msgspec
 
 from harness.node.telemetry.other_processes import FOREIGN_BYTES
 from harness.processes.pool import DevicePool
-from harness.processes.process_endings import JudgeAgain
 from harness.processes.slot import Slot
-from harness.wire.errors import DeviceFull, is_out_of_memory
+from harness.wire.errors import DeviceFull, WorkerDied, is_out_of_memory
 from harness.wire.messages.guest import OUT_OF_MEMORY
 from harness.wire.results.evaluation import ErrorReport, Evaluation, Verdict
 
@@ -76,6 +75,16 @@ def was_judged_again(evaluation: Evaluation) -> bool:
     """Return whether this evaluation was the second, after a `JudgeAgain` or after its node was lost."""
     leads = tuple(note.partition("{")[0] for note in (AGAIN, MOVED))
     return any(note.startswith(leads) for note in evaluation.notes)
+
+
+class JudgeAgain(WorkerDied):
+    """A process that ran the candidate failed, and neither the candidate nor the judge explains it."""
+
+
+def settle(doubt: str, *, again: bool) -> None:
+    """`UNEXPLAINED`: raise `JudgeAgain` for a doubt about an error, unless this is the second try."""
+    if doubt and not again:
+        raise JudgeAgain(doubt)
 
 
 async def try_alone(attempt: Callable[[str], Awaitable[Result]]) -> Result:

@@ -9,7 +9,6 @@ from __future__ import annotations
 import asyncio
 import os
 from collections.abc import Callable, Sequence
-from functools import partial
 from typing import Protocol
 
 import msgspec
@@ -25,7 +24,6 @@ from suites.task import Task
 
 from .compilation import Compiler, TargetReport, run_all
 from .judged_task import resolve_task, specify_cases, with_calls
-from .retries import try_alone
 
 VARIANT_LIMITS = TimeLimits(compile_s=30.0, compile_all_s=120.0)
 """A sweep does not wait longer for a variant."""
@@ -71,8 +69,7 @@ class Survey:
         specified = await self._specifications()
 
         async def compile_source(source: str) -> Compiled:
-            compiler = partial(
-                Compiler,
+            compiler = Compiler(
                 self._pool,
                 self._task,
                 with_calls(self._task, source),
@@ -80,9 +77,9 @@ class Survey:
                 side_by_side=False,
             )
             async with self._places:
-                report = await try_alone(
-                    lambda why: compiler(again=bool(why)).compile(self._target, specified)
-                )
+                report = await compiler.compile(self._target, specified)
+                if report.doubt:
+                    report = await compiler.compile(self._target, specified)
             on_done()
             return _to_compiled(report)
 

@@ -19,7 +19,7 @@ from harness.cases.seeds import derive
 from harness.failures import end_task
 from harness.hardware.product import Product
 from harness.processes.pool import DevicePool
-from harness.processes.process_endings import check_starved_call, error_of_failure
+from harness.processes.process_endings import doubt_starved_call, error_of_failure
 from harness.processes.slot import Slot
 from harness.processes.starting.servers import Child
 from harness.processes.starting.spares import GUEST, Worker
@@ -53,6 +53,7 @@ from .compilation import Compiler, note_unrun_configs, note_unrun_kernels
 from .full_sizes import add_needs, find_errors, run_at_full_sizes
 from .judged_task import MOST_REPORT_BYTES, resolve_task, script_worker
 from .modes import Cases, Exam, Mode, Rough
+from .retries import settle
 from .sheet import Sheet
 from .timing.baselines import USUAL, Against
 from .timing.conclusions import require_serving
@@ -163,7 +164,7 @@ class Trial:
         self._sheet.enter("performance")
         async with self._pool.leases.using(self._slot):
             error = await self._time()
-        check_starved_call(error, again=self._request.again)
+        self._settle(doubt_starved_call(error))
         evaluation = self._sheet.conclude(error)
         return msgspec.structs.replace(
             evaluation,
@@ -256,7 +257,6 @@ class Trial:
             request.task,
             request.source,
             self._limits,
-            again=request.again,
             keep_texts=request.keep_texts is not None,
         )
         sheet.compiled = await compiler.compile_all(request.targets, self._specified)
@@ -277,6 +277,8 @@ class Trial:
             sheet.enter("compile", self._compile_began_s)
         ended_s = await compiling
         first = self._request.targets[0].name
+        for compiled in sheet.compiled.reports.values():
+            self._settle(compiled.doubt)
         report = sheet.compiled.reports[first]
         if before_call and report.in_host:
             return None
@@ -317,9 +319,11 @@ class Trial:
         finally:
             leftover = await ending
         if judged.failure is not None:
-            error = await error_of_failure(judged.failure, guest, error, again=request.again)
+            blame = error_of_failure(judged.failure, guest, error)
+            self._settle(blame.doubt)
+            error = blame.error
         if not self._on_cpu:  # on `cpu` nothing compiles in a call, and its limits are the candidate's own
-            check_starved_call(error, again=request.again)
+            self._settle(doubt_starved_call(error))
         if self._on_cpu and request.slow and error is not None and error.kind == "timeout":
             message = f"{error.message.partition(' did not')[0]}: {', '.join(request.slow)} is too slow for the interpreter here"
             error = ErrorReport(kind="unsupported", message=message)
@@ -361,7 +365,6 @@ class Trial:
             first,
             seed=request.timing_seed,
             alone=alone,
-            again=request.again,
             exam=request.exam,
         )
         channel = await self._slot.channel()
@@ -384,6 +387,7 @@ class Trial:
         except BaseException:
             self._slot.discard()
             raise
+        settle(timing.doubt, again=request.again)
         sheet.leave("performance", timing.detail, ok=timing.ok)
         sheet.timing = timing
         sheet.notes += timing.notes
@@ -413,6 +417,9 @@ class Trial:
         if is_correct:
             sheet.leave("performance", NO_GPU, ok=None)
         return error
+
+    def _settle(self, doubt: str) -> None:
+        settle(doubt, again=self._request.again)
 
     async def _finish_guest(self, guest: Child, *, kill: bool) -> int:
         """Wait until the guest's process tree is gone; returns how many processes the guest had left behind."""

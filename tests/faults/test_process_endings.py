@@ -20,14 +20,13 @@ import pytest_asyncio
 from harness import DevicePool, Evaluation, StageEntered, StageLeft, Verdict, evaluate, target
 from harness.processes.conversation import Conversation
 from harness.processes.process_endings import (
-    JudgeAgain,
-    check_starved_call,
+    doubt_starved_call,
     error_of_broken,
     error_of_end,
     explain_compile_error,
 )
 from harness.processes.starting.servers import Child, ForkServer
-from harness.stages.retries import was_judged_again
+from harness.stages.retries import settle, try_alone, was_judged_again
 from harness.stages.verdicts import conclude
 from harness.wire.channels.stack_samples import last_line
 from harness.wire.errors import WorkerDied
@@ -225,7 +224,8 @@ async def test_end_at_the_cpu_limit_is_told_from_a_kill(own_pool: DevicePool) ->
     async with guest(own_pool, cpu_limit_s=1) as (child, conversation):
         await conversation.send(Load("while True: pass", "gfx942"))
         ended = await asyncio.shield(child.ended)
-    error = error_of_end(ended, "in the import", again=False)
+    error, doubt = error_of_end(ended, "in the import")
+    assert doubt == ""
     assert conclude(error) is Verdict.TIMEOUT
 
 
@@ -242,12 +242,10 @@ async def test_end_at_the_cpu_limit_is_told_from_a_kill(own_pool: DevicePool) ->
 async def test_failure_of_our_code_beside_a_candidate_is_the_candidates_the_second_time(
     message: str, says: str
 ) -> None:
-    with pytest.raises(WorkerDied) as early:
-        error_of_broken(message, imported=False, again=True)
-    assert not isinstance(early.value, JudgeAgain)
-    with pytest.raises(JudgeAgain):
-        error_of_broken(message, imported=True, again=False)
-    error = error_of_broken(message, imported=True, again=True)
+    with pytest.raises(WorkerDied):
+        error_of_broken(message, imported=False)
+    error, doubt = error_of_broken(message, imported=True)
+    assert message in doubt
     assert conclude(error) is Verdict.CRASH
     assert says in error.message
     assert message in error.message
@@ -255,13 +253,13 @@ async def test_failure_of_our_code_beside_a_candidate_is_the_candidates_the_seco
 
 async def test_killed_ptxas_is_compiled_again_once() -> None:
     error = "PTXASError: PTXAS error: `ptxas` failed with error code -9\n`ptxas` stderr:"
-    with pytest.raises(JudgeAgain):
-        explain_compile_error(error, again=False)
-    first_line, _, rest = explain_compile_error(error, again=True).partition("\n")
+    explained, doubt = explain_compile_error(error)
+    assert "was killed" in doubt
+    first_line, _, rest = explained.message.partition("\n")
     assert "smaller blocks" in first_line
     assert rest == "`ptxas` stderr:"
     wrong = "PTXASError: PTXAS error: `ptxas` failed with error code 1"
-    assert explain_compile_error(wrong, again=False) == wrong
+    assert explain_compile_error(wrong) == (ErrorReport(kind="compile", message=wrong), "")
 
 
 @pytest.mark.parametrize(
@@ -275,11 +273,22 @@ async def test_killed_ptxas_is_compiled_again_once() -> None:
 )
 async def test_call_that_a_starved_machine_fails_is_made_again_once(cause: str) -> None:
     error = ErrorReport(kind="exception", message=f"case fp32 raised {cause}")
-    with pytest.raises(JudgeAgain):
-        check_starved_call(error, again=False)
-    check_starved_call(error, again=True)
-    check_starved_call(ErrorReport(kind="exception", message="OSError: [Errno 2] no such file"), again=False)
-    check_starved_call(msgspec.structs.replace(error, kind="wrong_value"), again=False)
+    assert cause in doubt_starved_call(error)
+    no_file = ErrorReport(kind="exception", message="OSError: [Errno 2] no such file")
+    assert doubt_starved_call(no_file) == ""
+    assert doubt_starved_call(msgspec.structs.replace(error, kind="wrong_value")) == ""
+
+
+async def test_doubt_is_settled_by_judging_once_more_alone() -> None:
+    tries = []
+
+    async def attempt(why: str) -> str:
+        tries.append(why)
+        settle("killed", again=bool(why))
+        return "the candidate's"
+
+    assert await try_alone(attempt) == "the candidate's"
+    assert tries == ["", "killed"]
 
 
 async def test_text_that_cannot_be_written_is_no_error_of_the_candidate(own_pool: DevicePool) -> None:
@@ -298,13 +307,10 @@ async def test_limits_of_the_judge_explain_a_kill() -> None:
         msgspec.structs.replace(killed, killed=True),
         msgspec.structs.replace(killed, why="more than 64 processes"),
     ):
-        error_of_end(ended, "in case fp32", again=False)
-    with pytest.raises(JudgeAgain):
-        error_of_end(killed, "in case fp32", again=False)
+        assert error_of_end(ended, "in case fp32").doubt == ""
+    assert "SIGKILL" in error_of_end(killed, "in case fp32").doubt
     with pytest.raises(WorkerDied, match="the compiling server died"):
-        error_of_end(
-            msgspec.structs.replace(killed, lost="the compiling server died"), "in case fp32", again=True
-        )
+        error_of_end(msgspec.structs.replace(killed, lost="the compiling server died"), "in case fp32")
 
 
 @pytest.mark.soak

@@ -48,6 +48,8 @@ class Timing(msgspec.Struct, frozen=True):
     detail: str
     error: ErrorReport | None = None
     """The candidate's error in a timed call."""
+    doubt: str = ""
+    """Why a process that ended in the timing may be nobody's fault; see `Blame`."""
     facts: tuple[Fact, ...] = ()
     notes: tuple[str, ...] = ()
     before: DeviceState | None = None

@@ -20,7 +20,7 @@ from harness.hardware.recognition import product_of
 from harness.node.telemetry.samples import Watched
 from harness.node.telemetry.watcher import Telemetry
 from harness.processes.pool import DevicePool
-from harness.processes.process_endings import check_end, error_of_end
+from harness.processes.process_endings import doubt_end, error_of_end
 from harness.processes.slot import Slot
 from harness.processes.starting.servers import Child
 from harness.processes.starting.spares import TIMER, Worker
@@ -71,8 +71,6 @@ class Performance:
     seed: int
     alone: Awaitable[int] | None = None
     """Counts the processes that the candidate left behind. Timers start before it is done, timing after it."""
-    again: bool = False
-    """The second evaluation, after a `JudgeAgain`."""
     exam: bool = False
     """An exam gets players that served no other timing."""
     _children: list[tuple[str, Child]] = field(default_factory=list)
@@ -101,8 +99,7 @@ class Performance:
     ) -> Timing:
         """Time the source; `WorkerDied` if a process of ours is lost, `Crowded` if processes of the candidate are left.
 
-        Raises `JudgeAgain` if a timer was killed without a reason. All cases are timed once more if a disturbance of the device
-        left one without a time.
+        All cases are timed once more if a disturbance of the device left one without a time.
 
         `compiled` are digests of the code that the compile stage made of the source. Timers may still be ending on return.
         """
@@ -186,7 +183,7 @@ class Performance:
             try:
                 async with script_worker(self.slot, channel, measure.task, self.target.name):
                     measured = await self._serve_clock(channel, measure, leases)
-                measured = await self._judge_timer_end(measured)
+                measured, doubt = await self._judge_timer_end(measured)
                 self._give_players_back(tapes=measured.tapes_played, reusable=measured.players_reusable)
                 watched, after = await self._end_watch()
             except BaseException:
@@ -195,12 +192,16 @@ class Performance:
                 await self._end_watch(look=False)
                 raise
             self.pool.leases.release_after(self.slot, self._end_timers())
-        return self._conclude(measure, measured, watched, after, compiled)
+        timing = self._conclude(measure, measured, watched, after, compiled)
+        return msgspec.structs.replace(timing, doubt=doubt)
 
-    async def _judge_timer_end(self, measured: Measured) -> Measured:
-        """The result, with the error of a candidate's process or player that ended in its timing. Raises like `check_end`."""
+    async def _judge_timer_end(self, measured: Measured) -> tuple[Measured, str]:
+        """The result, with the error of a candidate's process or player that ended in its timing, and the doubt about it.
+
+        Raises like `doubt_end`.
+        """
         if not measured.ended:
-            return measured
+            return measured, ""
         own = [child for side, child in self._children if side == measured.ended]
         dismissed = [child for child in own if child.ended.done() and child.ended.result().status == 0]
         children = [child for child in (*own, *self._players) if child not in dismissed]
@@ -210,12 +211,11 @@ class Performance:
             )
         ended = next((child.ended.result() for child in children if child.ended.done()), None)
         if ended is None:
-            return measured
+            return measured, ""
         if measured.ended == BASELINE or measured.error is None:
-            check_end(ended, "a timer of the baseline", again=self.again)
-            return measured
-        where = measured.error.message.removeprefix("the process ended ")
-        return msgspec.structs.replace(measured, error=error_of_end(ended, where, again=self.again))
+            return measured, doubt_end(ended, "a timer of the baseline")
+        blame = error_of_end(ended, measured.error.message.removeprefix("the process ended "))
+        return msgspec.structs.replace(measured, error=blame.error), blame.doubt
 
     def _conclude(
         self,

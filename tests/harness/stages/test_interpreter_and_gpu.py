@@ -17,10 +17,10 @@ import pytest
 from harness import DevicePool, Evaluation, Verdict, evaluate, target
 from harness.node.discovery import CPU
 from harness.node.leases import VARIABLE, holders
-from harness.processes.process_endings import JudgeAgain
 from harness.processes.slot import Slot
 from harness.processes.starting.spares import Worker
 from harness.stages.compilation import Compiler, CompileResults
+from harness.stages.retries import JudgeAgain
 from harness.stages.timing.conclusions import Timing
 from harness.wire.device import Device
 from suites import baseline_source, load_task
@@ -136,6 +136,13 @@ async def test_refusal_by_interpreter_or_compiler_keeps_gpu_judge_alive(gpu: One
     assert (await judge(gpu, START)).verdict is Verdict.CORRECT
     assert gpu.judge is judge_process
     assert not judge_process.ended.done()
+
+
+async def test_error_of_host_code_is_that_of_the_call_and_not_of_the_compiler(gpu: OneGpu) -> None:
+    evaluation = await judge(gpu, START.replace("    n = x.numel()", "    n = x.no_such_method()"))
+    assert (evaluation.verdict, evaluation.error.kind) == (Verdict.CALL_ERROR, "exception")
+    assert "AttributeError" in evaluation.error.message
+    assert gpu.spares.taken == 1
 
 
 async def test_cancelling_ends_interpreter_and_gpu(gpu: OneGpu) -> None:

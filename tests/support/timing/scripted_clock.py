@@ -195,7 +195,6 @@ async def measure_with(
     *,
     cancel: bool = False,
     alone: Awaitable[int] | None = None,
-    again: bool = False,
     exam: bool = False,
     **options: Any,
 ) -> Timing:
@@ -205,7 +204,7 @@ async def measure_with(
     """
     slot = SimpleNamespace(device=GPU, server=pool.server)
     performance = Performance(
-        cast(Any, pool), cast(Any, slot), TASK, target("sm_90"), seed=7, alone=alone, again=again, exam=exam
+        cast(Any, pool), cast(Any, slot), TASK, target("sm_90"), seed=7, alone=alone, exam=exam
     )
     ours, theirs = socket.socketpair()
     channel, clock = AsyncChannel(ours), ScriptedClock(theirs)
