@@ -49,7 +49,7 @@ from harness.wire.results.evaluation import ErrorReport, Evaluation
 from harness.wire.results.served_calls import unchecked_requirements
 from suites.task import Task
 
-from .compilation import Compiler, note_unrun_configs, note_unrun_kernels
+from .compilation import Compiler, CompileResults, note_unrun_configs, note_unrun_kernels
 from .full_sizes import add_needs, find_errors, run_at_full_sizes
 from .judged_task import MOST_REPORT_BYTES, resolve_task, script_worker
 from .modes import Cases, Exam, Mode, Rough
@@ -126,7 +126,7 @@ class Trial:
             self._task, request.seed, request.source, exam=request.exam, hidden=not is_chosen
         )
         self._compiles = compiles
-        self._compiling: asyncio.Task[float] | None = None
+        self._compiling: asyncio.Task[tuple[CompileResults, float]] | None = None
         self._compile_began_s = 0.0
         self._specified = Specified(NO_CASES)
         self._was_called = False
@@ -249,42 +249,36 @@ class Trial:
         await self._send(channel, Proceed(go=error is None))
         return error
 
-    async def _compile(self) -> float:
-        """Compile for all targets; returns when the compilers were done, by `time.monotonic`."""
-        request, sheet = self._request, self._sheet
-        compiler = Compiler(
-            self._pool,
-            request.task,
-            request.source,
-            self._limits,
-            keep_texts=request.keep_texts is not None,
-        )
-        sheet.compiled = await compiler.compile_all(request.targets, self._specified)
-        ended_s = time.monotonic()
-        if request.keep_texts is not None:
-            await asyncio.to_thread(request.keep_texts, sheet.compiled.texts)
-        return ended_s
+    async def _compile(self) -> tuple[CompileResults, float]:
+        """Compile for all targets; returns when that was done, by `time.monotonic`, too."""
+        request = self._request
+        keeps = request.keep_texts is not None
+        compiler = Compiler(self._pool, request.task, request.source, self._limits, keep_texts=keeps)
+        return await compiler.compile_all(request.targets, self._specified), time.monotonic()
 
     async def _compile_error(self, *, before_call: bool = False) -> ErrorReport | None:
         """End the compile stage once; returns the error if the source does not compile for the first target.
 
         `before_call`: if host code failed, the stage ends after the call, whose error says more.
         """
-        compiling, sheet = self._compiling, self._sheet
+        compiling, request, sheet = self._compiling, self._request, self._sheet
         if compiling is None:
             return None
         if not self._was_called:
             sheet.enter("compile", self._compile_began_s)
-        ended_s = await compiling
-        first = self._request.targets[0].name
-        for compiled in sheet.compiled.reports.values():
-            self._settle(compiled.doubt)
-        report = sheet.compiled.reports[first]
+        compiled, ended_s = await compiling
+        for report in compiled.reports.values():
+            self._settle(report.doubt)
+        first = request.targets[0].name
+        report = compiled.reports[first]
         if before_call and report.in_host:
             return None
-        self._compiling = None
-        for target, compiled in sheet.compiled.reports.items():
-            sheet.notes += [f"{target}: {note}" for note in compiled.notes]
+        self._compiling, sheet.compiled = None, compiled
+        if request.keep_texts is not None:
+            await asyncio.to_thread(request.keep_texts, compiled.texts)
+        sheet.notes += [
+            f"{target}: {note}" for target, report in compiled.reports.items() for note in report.notes
+        ]
         error = report.failure(first)
         if error is not None:
             sheet.leave(
@@ -292,7 +286,7 @@ class Trial:
             )
             return error
         sheet.notes += note_unrun_configs(report.resources, self._plan.configs)
-        sheet.leave("compile", sheet.compiled.detail, ok=True, at_s=ended_s)
+        sheet.leave("compile", compiled.detail, ok=True, at_s=ended_s)
         return None
 
     async def _conclude(self, judged: Judged, guest: Child) -> Evaluation:

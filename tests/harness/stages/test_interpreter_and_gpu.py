@@ -142,6 +142,7 @@ async def test_error_of_host_code_is_that_of_the_call_and_not_of_the_compiler(gp
     evaluation = await judge(gpu, START.replace("    n = x.numel()", "    n = x.no_such_method()"))
     assert (evaluation.verdict, evaluation.error.kind) == (Verdict.CALL_ERROR, "exception")
     assert "AttributeError" in evaluation.error.message
+    assert evaluation.resources == {}
     assert gpu.spares.taken == 1
 
 
