@@ -92,7 +92,7 @@ class CompileResults(msgspec.Struct, frozen=True):
 
     reports: dict[str, TargetReport] = {}
     layers: tuple[Layer, ...] = ()
-    """Layers of the compiling worker's sandbox; empty if another evaluation of this source compiled it."""
+    """Layers of the compiling worker's sandbox."""
 
     @property
     def resources(self) -> dict[str, tuple[KernelResources, ...]]:
@@ -214,9 +214,18 @@ class Compiler:
         patience = _Patience(self.limits.compile_s * load, self.limits.compile_all_s * load)
         is_own = self.pool.is_own(target.name)
         try:
-            cases = _specify_for_target(specified.cases, self.task, target)
-            # Hidden cases are compiled ahead only for a GPU that will run them.
-            further = _specify_for_target(specified.ahead if is_own else NO_CASES, self.task, target)
+            request = Compile(
+                source=self.source,
+                entry_point=called_entry(self.task).name,
+                cases=_specify_for_target(specified.cases, self.task, target),
+                target=target.name,
+                allowed=self.task.allowed_operators,
+                # Hidden cases are compiled ahead only for a GPU that will run them.
+                ahead=_specify_for_target(specified.ahead if is_own else NO_CASES, self.task, target),
+                host_cpu_s=self.limits.host_cpu_s,
+                side_by_side=self.side_by_side,
+                keep_texts=keep,
+            )
         except NoSuchDtype as lacking:
             return TargetReport(unsupported=str(lacking))
         async with self.pool.compiles:
@@ -228,7 +237,7 @@ class Compiler:
             )
             try:
                 async with patience.begin():
-                    report = await self._converse(channel, target, cases, further, patience, keep=keep)
+                    report = await self._converse(channel, request, patience)
                 if is_own and child.scratch is not None:
                     self.pool.expect(target.name, report.argument_types)
                     await asyncio.to_thread(self.pool.kernels.keep, self.source, child.scratch)
@@ -242,32 +251,12 @@ class Compiler:
                 channel.close()
                 child.end()
 
-    async def _converse(
-        self,
-        channel: AsyncChannel,
-        target: Target,
-        cases: msgspec.Raw,
-        further: msgspec.Raw,
-        patience: _Patience,
-        *,
-        keep: bool,
-    ) -> TargetReport:
+    async def _converse(self, channel: AsyncChannel, request: Compile, patience: _Patience) -> TargetReport:
         conversation = Conversation(channel)
         try:
             self._layers = await conversation.sandbox()
         except (EOFError, BadFrame):
             raise WorkerDied("the compiling worker ended before any foreign code ran") from None
-        request = Compile(
-            source=self.source,
-            entry_point=called_entry(self.task).name,
-            cases=cases,
-            target=target.name,
-            allowed=self.task.allowed_operators,
-            ahead=further,
-            host_cpu_s=self.limits.host_cpu_s,
-            side_by_side=self.side_by_side,
-            keep_texts=keep,
-        )
         await conversation.send(request)
         while True:
             match await conversation.answer():
@@ -285,9 +274,9 @@ class Compiler:
                         blame = explain_compile_error(report.error)
                         in_host = report.error.startswith(HOST_RAISED)
                         report = msgspec.structs.replace(report, in_host=in_host, **_blamed(blame))
-                    wrong = {kernel.binary for kernel in report.resources if kernel.binary} - {target.name}
+                    wrong = {kernel.binary for kernel in report.resources if kernel.binary} - {request.target}
                     if wrong:
-                        raise BadFrame(f"a binary for {', '.join(wrong)}, but {target.name} was requested")
+                        raise BadFrame(f"a binary for {', '.join(wrong)}, but {request.target} was requested")
                     _check_texts(report)
                     return report
                 case _:

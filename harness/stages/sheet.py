@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from dataclasses import dataclass, field
 
 from harness.sandbox.layers import find_different_layers
 from harness.wire.findings import drop_repeated
@@ -33,39 +34,31 @@ from .verdicts import conclude
 OnEvent = Callable[[StageEntered | StageLeft], None]
 
 
+@dataclass(slots=True)
 class Sheet:
     """Collects the results of one candidate's stages."""
 
-    def __init__(
-        self,
-        task: Task,
-        device: str,
-        mode: Mode = USUAL_MODE,
-        on_event: OnEvent | None = None,
-        *,
-        provenance: Provenance | None = None,
-    ) -> None:
-        self.device = device
-        self.compiled = CompileResults()
-        self.judged: Judged | None = None
-        """The judge's report on call, execution and integrity."""
-        self.traffic: tuple[Traffic, ...] = ()
-        self.full_sizes: tuple[FullSize, ...] = ()
-        self.not_sampled: dict[str, str] = {}
-        self.findings_at_full_sizes: tuple[Finding, ...] = ()
-        self.timing = Timing((), "")
-        self.printed = ""
-        self.notes: list[str] = []
-        self._task = task
-        self._on_event = on_event
-        self._mode = mode
-        self._provenance = provenance
-        self._stages: dict[str, Stage] = {}
-        self._entered: dict[str, float] = {}
+    task: Task
+    device: str
+    mode: Mode = USUAL_MODE
+    on_event: OnEvent | None = None
+    provenance: Provenance | None = None
+    compiled: CompileResults = field(default_factory=CompileResults)
+    judged: Judged | None = None
+    """The judge's report on call, execution and integrity."""
+    traffic: tuple[Traffic, ...] = ()
+    full_sizes: tuple[FullSize, ...] = ()
+    not_sampled: dict[str, str] = field(default_factory=dict)
+    findings_at_full_sizes: tuple[Finding, ...] = ()
+    timing: Timing = field(default_factory=lambda: Timing((), ""))
+    printed: str = ""
+    notes: list[str] = field(default_factory=list)
+    _stages: dict[str, Stage] = field(default_factory=dict)
+    _entered: dict[str, float] = field(default_factory=dict)
 
     def copy_after_static(self, device: str) -> Sheet:
         """A sheet for the same candidate on another device, with the static stage; it reports no events."""
-        copy = Sheet(self._task, device, self._mode, provenance=self._provenance)
+        copy = Sheet(self.task, device, self.mode, provenance=self.provenance)
         copy._stages = {name: stage for name, stage in self._stages.items() if name == "static"}
         copy.notes = list(self.notes)
         return copy
@@ -73,23 +66,23 @@ class Sheet:
     def start_again(self, note: str) -> Sheet:
         """A sheet for the same candidate on the same device, with the static stage and a note."""
         again = self.copy_after_static(self.device)
-        again._on_event = self._on_event
+        again.on_event = self.on_event
         again.notes.append(note)
         return again
 
     def enter(self, stage: str, at_s: float | None = None) -> None:
         """Begin a stage, now or at a time of `time.monotonic`."""
         self._entered[stage] = time.monotonic() if at_s is None else at_s
-        if self._on_event is not None:
-            self._on_event(StageEntered(stage=stage, device=self.device))
+        if self.on_event is not None:
+            self.on_event(StageEntered(stage=stage, device=self.device))
 
     def leave(self, stage: str, detail: str, *, ok: bool | None, at_s: float | None = None) -> None:
         """End a stage, now or at a time of `time.monotonic`."""
         ended = time.monotonic() if at_s is None else at_s
         seconds = max(ended - self._entered.pop(stage, ended), 0.0)
         self._stages[stage] = Stage(name=stage, ok=ok, seconds=seconds, detail=detail)
-        if self._on_event is not None:
-            self._on_event(StageLeft(stage=self._stages[stage], device=self.device))
+        if self.on_event is not None:
+            self.on_event(StageLeft(stage=self._stages[stage], device=self.device))
 
     def leave_open_stages(self, detail: str, *, ok: bool | None) -> None:
         """End every stage that was entered and not left."""
@@ -107,12 +100,12 @@ class Sheet:
         passed = {stage.name: stage.ok is True for stage in stages}
         judged, timing = self.judged, self.timing
         findings = judged.findings if judged is not None else ()
-        chosen = self._mode.names if isinstance(self._mode, Cases) else ()
-        timed_all = not isinstance(self._mode, Cases)
+        chosen = self.mode.names if isinstance(self.mode, Cases) else ()
+        timed_all = not isinstance(self.mode, Cases)
         speedup, geomean = mean_speedups(timing.latency) if timed_all else (None, None)
         return Evaluation(
             schema=SCHEMA,
-            task=self._task.id,
+            task=self.task.id,
             device=self.device,
             verdict=verdict,
             call=passed["call"] and verdict is not Verdict.CALL_ERROR,
@@ -126,8 +119,8 @@ class Sheet:
             speedup_geomean=geomean,
             speedup_geomean_ci=timing.speedup_geomean_ci if timed_all else None,
             speedup_weighted_ci=timing.speedup_weighted_ci if timed_all else None,
-            case_weights=self._task.shares,
-            not_timed=list_untimed_cases(self._task.timed_cases, timing.latency),
+            case_weights=self.task.shares,
+            not_timed=list_untimed_cases(self.task.timed_cases, timing.latency),
             device_before=timing.before,
             device_after=timing.after,
             resources=self.compiled.resources,
@@ -136,15 +129,15 @@ class Sheet:
             full_sizes=self.full_sizes,
             not_sampled=self.not_sampled,
             sandbox=self._sandbox(),
-            provenance=self._provenance,
+            provenance=self.provenance,
             findings=drop_repeated((*findings, *self.findings_at_full_sizes)),
             notes=tuple(dict.fromkeys(self.notes)),
             facts=(*(judged.facts if judged is not None else ()), *timing.facts),
             margins=judged.margins if judged is not None else (),
             serving=timing.served,
             batch_rows=judged.batch_rows if judged is not None else (),
-            exam=isinstance(self._mode, Exam),
-            only_cases=tuple(case.name for case in self._task.open_cases if case.name in chosen),
+            exam=isinstance(self.mode, Exam),
+            only_cases=tuple(case.name for case in self.task.open_cases if case.name in chosen),
             printed=self.printed,
         )
 
