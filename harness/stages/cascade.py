@@ -131,34 +131,39 @@ def _leave_static(sheet: Sheet, report: StaticReport) -> Evaluation | None:
 
 
 async def _judge_in_slot(sheet: Sheet, pool: DevicePool, slot: Slot, request: Request) -> Evaluation:
-    async def judge(sheet: Sheet) -> Evaluation:
+    lacking, interpreter = needs_gpu(request.task), slot.interpreter
+    if interpreter is None:
+        if lacking is not None:
+            return sheet.conclude(lacking)
         return await Trial(sheet, pool, slot, request).run()
-
-    lacking = needs_gpu(request.task)
-    if slot.interpreter is None:
-        return await judge(sheet) if lacking is None else sheet.conclude(lacking)
     sheet.enter("compile")
     beside = sheet.copy_after_static("cpu")
-    if isinstance(request.mode, Rough):
-        interpreted = request.mode.passed or await Trial(beside, pool, slot.interpreter, request).run()
-        return await _time_roughly(sheet, pool, slot, request, interpreted)
+
+    def begin_trial(again: str) -> Trial:
+        """A trial on the GPU; `again` is the note of the second one."""
+        nonlocal sheet
+        if again:
+            sheet.leave_open_stages("the GPU was full", ok=None)
+            sheet = sheet.start_again(again)
+            sheet.enter("compile")
+        return Trial(sheet, pool, slot, request)
+
+    if isinstance(request.mode, Rough):  # the interpreter alone judges, and the GPU takes few samples
+        interpreted = request.mode.passed or await Trial(beside, pool, interpreter, request).run()
+        if interpreted.verdict not in (Verdict.CORRECT, Verdict.UNSUPPORTED):
+            sheet.leave_open_stages("refused by the interpreter, before the GPU", ok=False)
+            return msgspec.structs.replace(interpreted, device=slot.device.name)
+        timed = await judge_with_memory(
+            pool, slot, lambda again: begin_trial(again).time_roughly(interpreted)
+        )
+        return add_pass(timed, interpreted)
     if request.task.script is not None or lacking is not None:  # the GPU alone can judge it
-        return await judge_with_memory(sheet, pool, slot, judge)
-    sanitizer = Trial(beside, pool, slot.interpreter, request, compiles=False)
-    return await judge_beside(judge_with_memory(sheet, pool, slot, judge), sanitizer.run())
-
-
-async def _time_roughly(
-    sheet: Sheet, pool: DevicePool, slot: Slot, request: Request, interpreted: Evaluation
-) -> Evaluation:
-    """A rough evaluation: the interpreter alone has judged, and the GPU takes few samples."""
-    if interpreted.verdict not in (Verdict.CORRECT, Verdict.UNSUPPORTED):
-        sheet.leave_open_stages("refused by the interpreter, before the GPU", ok=False)
-        return msgspec.structs.replace(interpreted, device=slot.device.name)
-    timed = await judge_with_memory(
-        sheet, pool, slot, lambda sheet: Trial(sheet, pool, slot, request).time_roughly(interpreted)
-    )
-    return add_pass(timed, interpreted)
+        return await judge_with_memory(pool, slot, lambda again: begin_trial(again).run())
+    # The pass refuses by proofs, and not by what the task is strict about.
+    lenient = msgspec.structs.replace(request, task=msgspec.structs.replace(request.task, strict=()))
+    sanitizer = Trial(beside, pool, interpreter, lenient, compiles=False)
+    judging = judge_with_memory(pool, slot, lambda again: begin_trial(again).run())
+    return await judge_beside(judging, sanitizer.run())
 
 
 def needs_gpu(task: Task) -> ErrorReport | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from typing import NamedTuple, TypeVar
 
 import msgspec
@@ -14,7 +15,6 @@ from harness.wire.errors import DeviceFull, WorkerDied, is_out_of_memory
 from harness.wire.messages.guest import OUT_OF_MEMORY
 from harness.wire.results.evaluation import ErrorReport, Evaluation, Verdict
 
-from .sheet import Sheet
 from .verdicts import conclude
 
 Result = TypeVar("Result")
@@ -113,25 +113,22 @@ async def ask_twice(
 
 
 async def judge_with_memory(
-    sheet: Sheet, pool: DevicePool, slot: Slot, judge: Callable[[Sheet], Awaitable[Evaluation]]
+    pool: DevicePool, slot: Slot, attempt: Callable[[str], Awaitable[Evaluation]]
 ) -> Evaluation:
-    """`FULL_GPU`: the evaluation on a GPU; if the GPU was full, the candidate is judged again alone.
+    """`FULL_GPU`: `attempt("")` on a GPU; if the GPU was full, `attempt(BESIDE_OTHERS)` alone on it.
 
     Also for the only slot of the only engine that holds a lease: spares, and idle judges of other engines, hold memory too.
     """
-    try:
-        evaluation = await pool.judge_on(slot, lambda: judge(sheet))
+    with suppress(DeviceFull):
+        evaluation = await pool.judge_on(slot, lambda: attempt(""))
         if not met_full_gpu(evaluation):
             return evaluation
-    except DeviceFull:
-        sheet.leave_open_stages("the GPU was full", ok=None)
-    again = sheet.start_again(BESIDE_OTHERS)
     used_bytes: int | None = None
 
     async def judge_alone() -> Evaluation:
         nonlocal used_bytes
         used_bytes = await pool.memory_used_bytes(slot.device)
-        return await judge(again)
+        return await attempt(BESIDE_OTHERS)
 
     try:
         evaluation = await pool.judge_alone(slot, judge_alone)

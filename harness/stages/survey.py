@@ -24,6 +24,7 @@ from suites.task import Task
 
 from .compilation import Compiler, TargetReport, run_all
 from .judged_task import resolve_task, specify_cases, with_calls
+from .retries import UNEXPLAINED
 
 VARIANT_LIMITS = TimeLimits(compile_s=30.0, compile_all_s=120.0)
 """A sweep does not wait longer for a variant."""
@@ -78,7 +79,7 @@ class Survey:
             )
             async with self._places:
                 report = await compiler.compile(self._target, specified)
-                if report.doubt:
+                for _ in range(UNEXPLAINED.times if report.doubt else 0):
                     report = await compiler.compile(self._target, specified)
             on_done()
             return _to_compiled(report)

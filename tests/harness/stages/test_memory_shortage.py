@@ -17,18 +17,15 @@ from harness.node.leases import VARIABLE, holders
 from harness.processes.slot import Slot
 from harness.processes.starting.servers import ForkServer
 from harness.stages.retries import judge_with_memory, met_full_gpu
-from harness.stages.sheet import Sheet
 from harness.wire.errors import DeviceFull
 from harness.wire.messages.guest import OUT_OF_MEMORY
 from harness.wire.results.latency import DeviceState
 from harness.wire.results.provenance import Provenance
 from harness.worker.oracle.problem import Problem
-from suites import load_task
 from tests.support.judge.evaluations import correct, failed
 from tests.support.tasks.doubled_task import write_doubled
 
 GPU = Device(name="0", kind="cuda", target="sm_90", package="0000:0a:00")
-TASK = load_task("vector_add")
 FULL = "CUDA out of memory. Tried to allocate 4.00 GiB."
 
 
@@ -89,13 +86,13 @@ class Judging:
     def __init__(self, pool: DevicePool, slot: Slot, *made: Callable[[], Evaluation]) -> None:
         self.pool, self.slot, self.made = pool, slot, list(made)
         self.leases: list[list[bool]] = []
-        self.sheets: list[Sheet] = []
+        self.notes: list[str] = []
 
-    async def __call__(self, sheet: Sheet) -> Evaluation:
+    async def __call__(self, note: str) -> Evaluation:
         async with self.pool.leases.using(self.slot):
-            self.sheets.append(sheet)
+            self.notes.append(note)
             self.leases.append([holder.exclusive for holder in holders(GPU)])
-            return self.made[len(self.sheets) - 1]()
+            return self.made[len(self.notes) - 1]()
 
 
 @pytest.mark.parametrize("shortage", [own_shortage, judges_shortage, timers_shortage, contexts_shortage])
@@ -123,16 +120,15 @@ async def test_candidate_short_of_memory_beside_others_is_judged_again_alone(
         group.create_task(neighbour(pool))
         await entered.wait()
         judging = Judging(pool, slot, shortage, correct)
-        sheet = Sheet(TASK, "0")
-        judged = group.create_task(judge_with_memory(sheet, pool, slot, judging))
+        judged = group.create_task(judge_with_memory(pool, slot, judging))
         await asyncio.sleep(0.1)
-        assert len(judging.sheets) == 1, "it waits for its neighbour"
+        assert len(judging.notes) == 1, "it waits for its neighbour"
         leave.set()
         evaluation = await judged
     assert evaluation.verdict is Verdict.CORRECT
     assert evaluation.error is None
     assert judging.leases == [[False, False], [True]]
-    assert any("alone" in note for note in judging.sheets[1].notes)
+    assert "alone" in judging.notes[1]
     assert probe.count == 0, "a full GPU is no broken GPU"
 
 
@@ -140,7 +136,7 @@ async def test_candidate_short_of_memory_beside_others_is_judged_again_alone(
 async def test_shortage_of_a_candidate_that_was_alone_is_its_own(slots: int, probe: Probe) -> None:
     async with opened(probe, slots) as pool, pool.slot() as slot:
         judging = Judging(pool, slot, own_shortage, own_shortage)
-        evaluation = await judge_with_memory(Sheet(TASK, "0"), pool, slot, judging)
+        evaluation = await judge_with_memory(pool, slot, judging)
     assert judging.leases == [[False], [True]], "spares and other engines may hold memory, so never only once"
     assert evaluation.verdict is Verdict.CALL_ERROR
     assert evaluation.error.kind == OUT_OF_MEMORY
@@ -164,17 +160,17 @@ async def test_memory_of_idle_judges_of_another_engine_is_not_blamed_on_a_candid
     monkeypatch.setattr(DevicePool, "telemetry", lambda *_: Idle())
     async with opened(probe, 1) as pool, pool.slot() as slot:
         judging = Judging(pool, slot, own_shortage, own_shortage)
-        evaluation = await judge_with_memory(Sheet(TASK, "0"), pool, slot, judging)
+        evaluation = await judge_with_memory(pool, slot, judging)
         assert evaluation.verdict is Verdict.UNSUPPORTED
         assert evaluation.error.message.endswith("but other processes held 41.0 GiB)")
         Idle.provenance = Provenance(partition="MIG")
         judging = Judging(pool, slot, own_shortage, own_shortage)
-        evaluation = await judge_with_memory(Sheet(TASK, "0"), pool, slot, judging)
+        evaluation = await judge_with_memory(pool, slot, judging)
         assert evaluation.verdict is Verdict.CALL_ERROR, "the driver counts the memory of all instances"
         Idle.provenance = Provenance()
         judging = Judging(pool, slot, contexts_shortage, contexts_shortage)
         with pytest.raises(DeviceFull, match=r"other processes held 41\.0 GiB"):
-            await judge_with_memory(Sheet(TASK, "0"), pool, slot, judging)
+            await judge_with_memory(pool, slot, judging)
 
 
 async def test_other_failures_are_judged_once(probe: Probe) -> None:
@@ -182,8 +178,8 @@ async def test_other_failures_are_judged_once(probe: Probe) -> None:
     assert not met_full_gpu(failed(Verdict.COMPILE_ERROR, "out of resource: shared memory"))
     async with opened(probe, 2) as pool, pool.slot() as slot:
         judging = Judging(pool, slot, lambda: failed(Verdict.WRONG))
-        evaluation = await judge_with_memory(Sheet(TASK, "0"), pool, slot, judging)
-    assert (evaluation.verdict, len(judging.sheets)) == (Verdict.WRONG, 1)
+        evaluation = await judge_with_memory(pool, slot, judging)
+    assert (evaluation.verdict, len(judging.notes)) == (Verdict.WRONG, 1)
 
 
 async def test_full_device_is_no_fault_of_the_task(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
