@@ -41,7 +41,7 @@ class Blame(NamedTuple):
 def doubt_end(ended: Ended, process: str) -> str:
     """Return the doubt about an end by a signal that no limit of the judge explains; empty for other ends.
 
-    `process` names the process in the message. Raises `WorkerDied` for an end that nobody saw.
+    `process` names the process in the message. Raises `WorkerDied` for an end that was not observed.
     """
     if ended.lost:
         raise WorkerDied(f"{process} was lost: {ended.lost}")

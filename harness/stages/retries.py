@@ -51,7 +51,7 @@ LOST_NODE = Retry(
     times=2,
 )
 DISTURBED = Retry(
-    "others on the GPU, or its clock, left a case without a time", "nobody", "time all cases again"
+    "others on the GPU, or its clock, left a case without a time", "the machine", "time all cases again"
 )
 LOST_PLAYER = Retry(
     "a player failed with a series of calls that it had made one by one",

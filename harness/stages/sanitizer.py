@@ -53,7 +53,7 @@ def _without(on_gpu: Evaluation, why: str) -> Evaluation:
 def add_pass(on_gpu: Evaluation, interpreted: Evaluation) -> Evaluation:
     """Return the GPU's evaluation with the interpreter's results; a proof refuses a candidate that the GPU accepts.
 
-    The interpreter's notes are left out: they tell what its small sizes did not run, and the GPU ran the full sizes.
+    The interpreter's notes are left out: they are about kernels that its small sizes did not run, and the GPU ran the full sizes.
     """
     facts = [msgspec.structs.replace(fact, name=f"cpu, {fact.name}") for fact in interpreted.facts]
     findings = [

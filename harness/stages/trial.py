@@ -259,7 +259,7 @@ class Trial:
     async def _compile_error(self, *, before_call: bool = False) -> ErrorReport | None:
         """End the compile stage once; returns the error if the source does not compile for the first target.
 
-        `before_call`: if host code failed, the stage ends after the call, whose error says more.
+        `before_call`: if host code failed, the stage ends after the call. Its error says more.
         """
         compiling, request, sheet = self._compiling, self._request, self._sheet
         if compiling is None:

@@ -49,7 +49,7 @@ class Timing(msgspec.Struct, frozen=True):
     error: ErrorReport | None = None
     """The candidate's error in a timed call."""
     doubt: str = ""
-    """Why a process that ended in the timing may be nobody's fault; see `Blame`."""
+    """Why a process that ended in the timing may not be at fault; see `Blame`."""
     facts: tuple[Fact, ...] = ()
     notes: tuple[str, ...] = ()
     before: DeviceState | None = None

@@ -45,7 +45,7 @@ class Proceed(msgspec.Struct, frozen=True, tag="proceed"):
     """The answer to `TurnWanted`."""
 
     go: bool = True
-    """False: end the calls as cancelled; nobody needs their result."""
+    """False: end the calls as cancelled; their result is not needed."""
 
 
 class Weigh(msgspec.Struct, frozen=True, tag="weigh"):
