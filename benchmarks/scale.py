@@ -42,7 +42,7 @@ from engine.models import CallKey, Pace, Piece, Reply, Request
 from engine.models.opening import open_client
 from engine.plan.job import session_started
 from engine.process.garbage import shorten_pauses
-from harness import STAGES, Evaluation, Stage, StageEntered, StageLeft, Verdict
+from harness import STAGES, Evaluation, Stage, StageEvent, Verdict
 from harness.wire.device import Device
 from sessions import Home, Recorder
 from sessions import events as ev
@@ -125,9 +125,9 @@ class Judge(ScriptedJudge):
     ) -> Evaluation:
         seconds = JUDGE.draw(f"judge {source}") / len(STAGES) / self._hurry
         for stage in STAGES:
-            on_stage(StageEntered(stage, device))
+            on_stage(StageEvent(stage, device))
             await asyncio.sleep(seconds)
-            on_stage(StageLeft(Stage(stage, True, seconds), device))
+            on_stage(StageEvent(stage, device, Stage(stage, True, seconds)))
         chance = Lognormal(1.0, 0.3).draw(source)
         if chance < 0.93 and source.startswith("# "):
             return refused(task, device, Verdict.WRONG)

@@ -18,7 +18,7 @@ import psutil
 from rich.console import Console
 from rich.table import Table
 
-from harness import STAGES, DevicePool, Evaluation, StageEntered, StageLeft, evaluate, target
+from harness import STAGES, DevicePool, Evaluation, StageEvent, evaluate, target
 from suites import Task, baseline_source, load_task
 
 SHORT = ("vector_add", "softmax", "layer_norm", "rms_norm_residual")
@@ -63,8 +63,8 @@ async def seconds_to_end(pool: DevicePool) -> float:
     before = {child.pid for child in server.children(recursive=True)}
     running = asyncio.Event()
 
-    def watch(event: StageEntered | StageLeft) -> None:
-        if isinstance(event, StageEntered) and event.stage == "call":
+    def watch(event: StageEvent) -> None:
+        if event.result is None and event.stage == "call":
             running.set()
 
     evaluation = asyncio.create_task(

@@ -42,8 +42,7 @@ if TYPE_CHECKING:
     from harness.wire.results.evaluation import Margin as Margin
     from harness.wire.results.evaluation import Mismatch as Mismatch
     from harness.wire.results.evaluation import Stage as Stage
-    from harness.wire.results.evaluation import StageEntered as StageEntered
-    from harness.wire.results.evaluation import StageLeft as StageLeft
+    from harness.wire.results.evaluation import StageEvent as StageEvent
     from harness.wire.results.evaluation import Traffic as Traffic
     from harness.wire.results.evaluation import Verdict as Verdict
     from harness.wire.results.evaluation import Weakness as Weakness
@@ -66,7 +65,7 @@ _NAMES = {
     "wire.errors": "HarnessError JudgeExtraMissing UnknownDevice UnknownTarget WorkerDied",
     "wire.limits": "TimeLimits",
     "wire.results.evaluation": "Basis ErrorReport Evaluation Fact Finding KernelResources Layer Margin Mismatch STAGES "
-    "Stage StageEntered StageLeft Traffic Verdict Weakness",
+    "Stage StageEvent Traffic Verdict Weakness",
     "wire.results.latency": "DeviceState Latency Outcome RoughTime Timed",
 }
 """Public names by module."""

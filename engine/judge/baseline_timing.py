@@ -10,7 +10,7 @@ from functools import partial
 
 from engine.judge.bench import Bench
 from engine.prompting.baseline_facts import BaselineFacts, baseline_facts
-from harness import Evaluation, StageEntered, StageLeft, Verdict
+from harness import Evaluation, StageEvent, Verdict
 from harness.stages.retries import ask_twice
 from harness.stages.timing.baselines import Baseline
 from sessions.events import BaselineMeasured, BaselineStageStarted, Notice
@@ -70,8 +70,8 @@ async def _evaluate(bench: Bench, task: Task, baseline: Baseline) -> Evaluation:
     name = f"{task.short_id} baseline"
     async with bench.turn(name) as (use, enter):
 
-        def on_stage(report: StageEntered | StageLeft) -> None:
-            if isinstance(report, StageEntered):
+        def on_stage(report: StageEvent) -> None:
+            if report.result is None:
                 bench.recorder.record(BaselineStageStarted(task=task.id, stage=report.stage))
             enter(report)
 

@@ -10,7 +10,7 @@ from functools import partial
 
 from engine.judge.judging import Judge, OnStage
 from engine.plan.budget import Budget, DeviceUse
-from harness import StageEntered, StageLeft
+from harness import StageEvent
 from sessions.store.recorder import Recorder
 
 
@@ -37,9 +37,9 @@ class Bench:
         finally:
             self.leave(name)
 
-    def enter(self, name: str, use: DeviceUse, report: StageEntered | StageLeft) -> None:
+    def enter(self, name: str, use: DeviceUse, report: StageEvent) -> None:
         """List a candidate under its device and count the time, from the first stage that needs a device."""
-        if isinstance(report, StageEntered) and report.stage != "static":
+        if report.result is None and report.stage != "static":
             use.begin()
             at_work = self.busy.setdefault(report.device, [])
             if name not in at_work:

@@ -8,7 +8,7 @@ from typing import NamedTuple
 from engine.errors import BudgetSpent
 from engine.judge.bench import Bench
 from engine.judge.judging import OnStage
-from harness import STAGES, ErrorReport, Evaluation, Stage, StageEntered, StageLeft
+from harness import STAGES, ErrorReport, Evaluation, Stage, StageEvent
 from harness.stages.retries import ask_twice
 from harness.stages.verdicts import conclude
 from harness.wire.results.evaluation import SCHEMA
@@ -38,14 +38,14 @@ async def evaluate_attempt(
     """
     held_s = 0.0 if exam else bench.unrecorded_s.pop(attempt, 0.0)
 
-    def on_stage(enter: OnStage, report: StageEntered | StageLeft) -> None:
+    def on_stage(enter: OnStage, report: StageEvent) -> None:
         enter(report)
-        if isinstance(report, StageEntered):
+        if report.result is None:
             bench.recorder.record(
                 StageStarted(attempt=attempt, stage=report.stage, device=report.device, exam=exam)
             )
         else:
-            bench.recorder.record(StageFinished(attempt=attempt, stage=report.stage, exam=exam))
+            bench.recorder.record(StageFinished(attempt=attempt, stage=report.result, exam=exam))
 
     async def once() -> Evaluation:
         nonlocal held_s

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 
-from harness import Device, Evaluation, StageEntered, StageLeft, Target, target
+from harness import Device, Evaluation, StageEvent, Target, target
 from harness.hardware.product import Product
 from harness.hardware.recognition import product_of
 from harness.profiling.launches import ProfileFailed
@@ -17,7 +17,7 @@ from harness.wire.messages.server import Language
 from harness.wire.results.kernel_profile import Profile
 from suites import Task
 
-OnStage = Callable[[StageEntered | StageLeft], None]
+OnStage = Callable[[StageEvent], None]
 
 
 class Judge:

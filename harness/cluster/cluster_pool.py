@@ -23,7 +23,7 @@ from harness.wire.channels.encoding import ENCODER
 from harness.wire.device import Device, Target
 from harness.wire.errors import HarnessError, NoDeviceLeft
 from harness.wire.messages.server import Language
-from harness.wire.results.evaluation import ErrorReport, Evaluation, Stage, StageEntered, StageLeft
+from harness.wire.results.evaluation import ErrorReport, Evaluation, Stage, StageEvent
 from harness.wire.results.latency import DeviceState
 from harness.wire.results.provenance import Provenance
 from suites.task import Task
@@ -391,19 +391,19 @@ class _Stages:
         self._on_event = on_event
         self._entered: dict[str, str] = {}
 
-    def report(self, event: StageEntered | StageLeft) -> None:
+    def report(self, event: StageEvent) -> None:
         """Pass an event on."""
-        if isinstance(event, StageEntered):
+        if event.result is None:
             self._entered[event.stage] = event.device
         else:
-            self._entered.pop(event.stage.name, None)
+            self._entered.pop(event.stage, None)
         if self._on_event is not None:
             self._on_event(event)
 
     def leave(self, why: str) -> None:
         """Leave every open stage, because the judge is lost."""
         for stage, device in list(self._entered.items()):
-            self.report(StageLeft(Stage(name=stage, ok=None, seconds=0.0, detail=why), device))
+            self.report(StageEvent(stage, device, Stage(name=stage, ok=None, seconds=0.0, detail=why)))
 
 
 class _ClusterSurvey:

@@ -16,7 +16,7 @@ from harness.wire.channels.encoding import ENCODER
 from harness.wire.errors import HarnessError
 from harness.wire.results.latency import DeviceState
 
-from .messages import BATCHES, CALLS, OPENED, Batch, Entered, Failed, Finished, Left, Opened, Request, Waits
+from .messages import BATCHES, CALLS, OPENED, Batch, Failed, Finished, Opened, Request, StageReported, Waits
 from .node_judge import UNNAMED
 from .parcels import Parcel
 
@@ -77,7 +77,7 @@ class Member:
         self.used = 0
         """Slots in use."""
         self.state = DeviceState()
-        self.inherited: dict[str, list[Entered | Left | Finished]] = {}
+        self.inherited: dict[str, list[StageReported | Finished]] = {}
         """Calls of an earlier engine of the session that this engine has not asked for yet, with their reports."""
         self._remote = remote
         self._on_device = on_device
@@ -201,7 +201,7 @@ class Member:
                 for report in batch.reports:
                     self._deliver(report)
 
-    def _deliver(self, report: Entered | Left | Finished | Waits | Failed) -> None:
+    def _deliver(self, report: StageReported | Finished | Waits | Failed) -> None:
         if isinstance(report, Waits):
             self._on_device(report.event)
         elif isinstance(report, Failed):

@@ -11,7 +11,7 @@ from harness.stages.timing.baselines import Against
 from harness.wire.channels.encoding import text_to_path
 from harness.wire.device import Device, Target
 from harness.wire.messages.server import Language
-from harness.wire.results.evaluation import Evaluation, StageEntered, StageLeft
+from harness.wire.results.evaluation import Evaluation, StageEvent
 from harness.wire.results.latency import DeviceState
 from harness.wire.results.provenance import Provenance
 from suites.task import Task
@@ -74,18 +74,11 @@ class CompileSources(msgspec.Struct, frozen=True, kw_only=True, tag=True):
 Request = JudgeCandidate | CompileSources
 
 
-class Entered(msgspec.Struct, frozen=True, tag=True):
-    """A candidate entered a stage."""
+class StageReported(msgspec.Struct, frozen=True, tag=True):
+    """A candidate entered or left a stage."""
 
     call: str
-    event: StageEntered
-
-
-class Left(msgspec.Struct, frozen=True, tag=True):
-    """A candidate left a stage."""
-
-    call: str
-    event: StageLeft
+    event: StageEvent
 
 
 class Finished(msgspec.Struct, frozen=True, kw_only=True, tag=True):
@@ -114,7 +107,7 @@ class Failed(msgspec.Struct, frozen=True, tag=True):
     event: Quarantined
 
 
-Report = Entered | Left | Finished | Waits | Failed
+Report = StageReported | Finished | Waits | Failed
 
 
 class Batch(msgspec.Struct, frozen=True):

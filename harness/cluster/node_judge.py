@@ -24,7 +24,7 @@ from harness.stages.cascade import evaluate
 from harness.stages.survey import Survey
 from harness.wire.channels.encoding import ENCODER
 from harness.wire.errors import HarnessError, NoDeviceLeft
-from harness.wire.results.evaluation import StageEntered, StageLeft
+from harness.wire.results.evaluation import StageEvent
 from harness.wire.results.latency import DeviceState
 from suites.task import Task
 
@@ -33,15 +33,14 @@ from .messages import (
     SETUP,
     Batch,
     CompileSources,
-    Entered,
     Failed,
     Finished,
     JudgeCandidate,
-    Left,
     Opened,
     Report,
     Request,
     SentTask,
+    StageReported,
     Waits,
 )
 from .node_facts import judge_digest
@@ -202,8 +201,8 @@ class NodeJudge:
         self._report(finished)
 
     async def _judge(self, call: str, request: JudgeCandidate) -> Finished:
-        def on_event(event: StageEntered | StageLeft) -> None:
-            self._report(Entered(call, event) if isinstance(event, StageEntered) else Left(call, event))
+        def on_event(event: StageEvent) -> None:
+            self._report(StageReported(call, event))
 
         texts: dict[str, bytes] = {}
         evaluation = await evaluate(

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Mapping
 
-from harness.wire.messages.clock import BASELINE, Measure, TapedCall
+from harness.wire.messages.clock import BASELINE, Measure
+from harness.wire.messages.timer import TapedCall
 
 MOST = 64
 """Baselines kept; the least recently used goes first."""

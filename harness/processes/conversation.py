@@ -36,4 +36,4 @@ class Conversation:
         answered = decode_message(ANSWERS, await self._channel.receive(_MOST_BYTES))
         if answered.nonce != self._nonce:
             raise BadFrame("its answer does not belong to the request")
-        return answered.answer
+        return answered.body

@@ -37,7 +37,7 @@ from harness.wire.messages.profiled import (
     ProfileEnded,
     ProfileRequest,
 )
-from harness.wire.results.evaluation import StageEntered
+from harness.wire.results.evaluation import StageEvent
 from harness.wire.results.kernel_profile import KernelProfile, Profile, ProfiledLaunch, Roofline
 from suites.costs import task_cost
 from suites.dtypes import on_target
@@ -68,7 +68,7 @@ async def take_profile(
     device: str,
     seed: int,
     keep: Keep,
-    on_stage: Callable[[StageEntered], None] = lambda _: None,
+    on_stage: Callable[[StageEvent], None] = lambda _: None,
     configs: Mapping[str, str] | None = None,
 ) -> Profile:
     """Return the profile of one steady call of a source in one case on a GPU.
@@ -80,7 +80,7 @@ async def take_profile(
     if task.script is not None:
         raise ProfileFailed(f"{task.id} cannot be profiled: its cases are calls of a script of the benchmark")
     async with pool.slot(on=device) as slot:
-        on_stage(StageEntered("profile", slot.device.name))
+        on_stage(StageEvent("profile", slot.device.name))
         resolved = resolve_task(task, slot.device.target or "", on_gpu=True)
         chosen = _case(resolved, case)
         folder = Path(tempfile.mkdtemp(prefix="wavedeck-profile-"))

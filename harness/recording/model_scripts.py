@@ -10,7 +10,8 @@ from typing import NamedTuple
 
 import msgspec
 
-from harness.wire.messages.script import RanScript, Script, TensorData
+from harness.wire.calls.tensors import TensorSpec
+from harness.wire.messages.script import RanScript, Script
 from suites.dtypes import ITEM_BYTES
 from suites.public.syntax.model_sizes import (
     CAPS,
@@ -232,12 +233,12 @@ def _trial_of(recorded: RanScript, *, masked: bool) -> _Trial:
     return _Trial(problem, size_bytes, state_bytes, is_constant, recorded.seconds)
 
 
-def _is_constant(tensor: TensorData) -> bool:
+def _is_constant(tensor: TensorSpec) -> bool:
     """True if all elements are equal: an activation often gives such outputs for uniform inputs."""
     size = ITEM_BYTES[tensor.dtype]
     return len(tensor.data) > size and tensor.data == tensor.data[:size] * (len(tensor.data) // size)
 
 
-def _is_finite(tensor: TensorData, *, masked: bool) -> bool:
+def _is_finite(tensor: TensorSpec, *, masked: bool) -> bool:
     total = sum(array("f", tensor.data)) if tensor.dtype == "float32" else 0.0
     return math.isfinite(total) or (masked and total == -math.inf)

@@ -16,7 +16,7 @@ import msgspec
 from harness.processes.pool import DevicePool
 from harness.wire.device import Target
 from harness.wire.errors import HarnessError, WorkerDied
-from harness.wire.messages.program import Compare, Compared, ComparisonRule, RanProgram, RunProgram
+from harness.wire.messages.program import Compare, RanProgram, RunProgram
 from suites.public.syntax.separator import SEPARATOR, split_file
 from suites.public.task import PublicTask, SuiteKind
 from suites.source.python_source import parse_python
@@ -53,7 +53,7 @@ class OriginalVerdict(msgspec.Struct, frozen=True):
 class Definition(NamedTuple):
     """A benchmark's definition of correct, by two programs: the candidate with the test, and the reference with the test."""
 
-    rule: ComparisonRule | None = None
+    rule: Compare | None = None
     """Compares the results of the test; `None`: the printed texts are compared."""
     seed: int | None = None
     change: Callable[[ast.Module], str] | None = None
@@ -118,7 +118,7 @@ async def judge_original(
 
 
 async def _compare(
-    reference: RunProgram, candidate: RunProgram, rule: ComparisonRule | None, pool: DevicePool, start: Start
+    reference: RunProgram, candidate: RunProgram, rule: Compare | None, pool: DevicePool, start: Start
 ) -> OriginalVerdict:
     async with start() as reference_process:
         try:
@@ -139,7 +139,7 @@ async def _compare(
             why = "" if ran.printed == expected.printed else "it prints other text than the reference"
         else:
             try:
-                why = (await reference_process.ask(Compare(ran.results, rule), Compared)).difference
+                why = await reference_process.ask(msgspec.structs.replace(rule, results=ran.results), str)
             except NoReport as reason:
                 raise WorkerDied(f"the process of the reference was lost: {reason}") from reason
     return OriginalVerdict(OriginalOutcome.DIFFERS if why else OriginalOutcome.PASSES, why, ran.printed)
@@ -184,10 +184,10 @@ DEFINITIONS = {
     SuiteKind.TRITONBENCH_G: Definition(change=_imports_and_functions),
     SuiteKind.TRITONBENCH_T: Definition(),
     SuiteKind.TRITONBENCH_REVISED: Definition(
-        ComparisonRule(default_tolerance=1e-3), seed=42, change=_without_tests
+        Compare(default_tolerance=1e-3), seed=42, change=_without_tests
     ),
     SuiteKind.KERNELBENCH_X: Definition(
-        ComparisonRule(
+        Compare(
             tolerances={"float16": 5e-3, "bfloat16": 5e-3, "float32": 1e-5, "float64": 1e-5}, equal_nan=True
         ),
         seed=0,

@@ -13,7 +13,8 @@ from pathlib import Path
 import msgspec
 
 from harness.stages.static.fallbacks import fallback_operators
-from harness.wire.messages.script import CALL, RanScript, RecordedCall, Script, TensorData
+from harness.wire.calls.tensors import TensorSpec
+from harness.wire.messages.script import CALL, RanScript, RecordedCall, Script
 from suites.dtypes import ITEM_BYTES, is_exact
 from suites.errors import BadTask
 from suites.folder import read_task
@@ -163,7 +164,7 @@ def _without_open_outputs(call: RecordedCall, repeat: RecordedCall) -> RecordedC
     return msgspec.structs.replace(call, outputs=outputs)
 
 
-def _has_equal_element(first: TensorData, second: TensorData) -> bool:
+def _has_equal_element(first: TensorSpec, second: TensorSpec) -> bool:
     size = ITEM_BYTES[first.dtype]
     places = range(0, min(len(first.data), len(second.data)), size)
     return any(first.data[at : at + size] == second.data[at : at + size] for at in places)

@@ -21,7 +21,7 @@ from harness.wire.channels.async_channel import AsyncChannel
 from harness.wire.channels.channel import BadFrame
 from harness.wire.channels.encoding import ENCODER, decode_message
 from harness.wire.errors import WorkerDied
-from harness.wire.messages.program import Compared, RanProgram, ScriptRequest
+from harness.wire.messages.program import RanProgram, ScriptRequest
 from harness.wire.messages.script import RanScript
 from harness.wire.messages.server import status_words
 from suites.own.evidence import FirstCallSeen, InputsSeen
@@ -29,7 +29,7 @@ from suites.source.package import PackageView
 
 from .errors import NoReport
 
-Answer = TypeVar("Answer", RanScript, RanProgram, Compared, FirstCallSeen, InputsSeen)
+Answer = TypeVar("Answer", RanScript, RanProgram, str, FirstCallSeen, InputsSeen)
 Result = TypeVar("Result")
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from harness.wire.messages.script import TensorData
+from harness.wire.calls.tensors import TensorSpec
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -21,7 +21,7 @@ WHOLE, CORNER = 12, (2, 4)
 INTEGERS = frozenset({"int8", "uint8", "int16", "uint16", "int32", "uint32", "int64", "uint64", "bool"})
 
 
-def tensor_words(runs: Sequence[TensorData], *, with_values: bool = True) -> str:
+def tensor_words(runs: Sequence[TensorSpec], *, with_values: bool = True) -> str:
     """Return an input in words: `int64[512] (0 to 8191; ascending)`. `runs`: the input with the values of different seeds.
 
     `with_values` is false for a tensor that the call changes: its values may be those of unused memory. Only zeros are named.
@@ -39,7 +39,7 @@ def tensor_words(runs: Sequence[TensorData], *, with_values: bool = True) -> str
     return f"{text} ({values})" if values else text
 
 
-def _is_dense(data: TensorData) -> bool:
+def _is_dense(data: TensorSpec) -> bool:
     """True if the elements lie in the order of the shape, without gaps."""
     stride = 1
     for size, own in zip(reversed(data.shape), reversed(data.strides), strict=True):
@@ -49,7 +49,7 @@ def _is_dense(data: TensorData) -> bool:
     return True
 
 
-def _values_words(runs: Sequence[TensorData]) -> str:
+def _values_words(runs: Sequence[TensorSpec]) -> str:
     values = [_values(run) for run in runs]
     low, high = min(int(run.min()) for run in values), max(int(run.max()) for run in values)
     if runs[0].dtype == "bool":
@@ -70,7 +70,7 @@ def _values_words(runs: Sequence[TensorData]) -> str:
     return f"{low} to {high}{order}"
 
 
-def corner_words(name: str, data: TensorData, row: int | None = None) -> str:
+def corner_words(name: str, data: TensorSpec, row: int | None = None) -> str:
     """Return the first values of a tensor: `x[:2, :4] = [[0.5, ...], ...]`; empty if there are no values to show.
 
     With `row`, the first values of this row of its first dimension.
@@ -92,7 +92,7 @@ def corner_words(name: str, data: TensorData, row: int | None = None) -> str:
     return f"{name} = {_nested(values.tolist())}"
 
 
-def first_index(data: TensorData) -> int | None:
+def first_index(data: TensorSpec) -> int | None:
     """Return the first value of a tensor of integers, which may be an index; `None` for other tensors."""
     if data.dtype not in INTEGERS - {"bool"} or 0 in data.shape:
         return None
@@ -111,7 +111,7 @@ def _is_unique(values: NDArray[Any]) -> bool:
     return len(np.unique(values)) == values.size
 
 
-def _values(data: TensorData) -> NDArray[Any]:
+def _values(data: TensorSpec) -> NDArray[Any]:
     """Return the tensor's values, of bfloat16 as float32; each run has its own shape of strides."""
     import numpy as np  # here, so that commands that judge nothing start without it
 

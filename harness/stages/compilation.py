@@ -17,15 +17,16 @@ from harness.processes.conversation import Conversation
 from harness.processes.pool import DevicePool
 from harness.processes.process_endings import Blame, compiler_error, error_of_broken, explain_compile_error
 from harness.wire import limits
+from harness.wire.calls.tensors import CASE_SPECS, NO_CASES, TensorSpec
 from harness.wire.channels.async_channel import AsyncChannel
 from harness.wire.channels.channel import BadFrame
 from harness.wire.device import Target
 from harness.wire.errors import WorkerDied
 from harness.wire.findings import foreign_kernel, patched
 from harness.wire.limits import TimeLimits
-from harness.wire.messages.compiler import HOST_RAISED, KEPT_BYTES, CompileReport
-from harness.wire.messages.guest import Alive, Broken, Compile, Failed
-from harness.wire.messages.judge import NO_CASES, Specified
+from harness.wire.messages.compiler import HOST_RAISED, KEPT_BYTES, Compile, CompileReport
+from harness.wire.messages.guest import Alive, Broken, Failed
+from harness.wire.messages.judge import Specified
 from harness.wire.results.evaluation import ErrorReport, KernelResources, Layer
 from suites.dtypes import BY_TARGET, NoSuchDtype, on_target, task_on
 from suites.task import Task
@@ -305,10 +306,12 @@ def _specify_for_target(cases: msgspec.Raw, task: Task, target: Target) -> msgsp
     here = {name: on_target(dtype, target.name) for dtype in dtypes for name in BY_TARGET[dtype]}
     if not here:
         return cases
-    specifications = msgspec.msgpack.decode(cases)
-    for case in specifications:
-        for argument in case["arguments"]:
-            argument["dtype"] = here.get(argument["dtype"], argument["dtype"])
+    specifications = CASE_SPECS.decode(cases)
+    for arguments in specifications.values():
+        for name, value in arguments.items():
+            if isinstance(value, TensorSpec):
+                dtype = here.get(value.dtype, value.dtype)
+                arguments[name] = msgspec.structs.replace(value, dtype=dtype)
     return msgspec.Raw(msgspec.msgpack.encode(specifications))
 
 

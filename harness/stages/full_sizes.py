@@ -16,13 +16,14 @@ from harness.hardware.product import Product, matrix_peak, vector_peak
 from harness.hardware.targets import hardware
 from harness.processes.conversation import Conversation
 from harness.processes.pool import DevicePool
+from harness.wire.calls.tensors import CASE_SPECS
 from harness.wire.channels.channel import BadFrame
 from harness.wire.device import Target
 from harness.wire.errors import WorkerDied
 from harness.wire.findings import strict_error
 from harness.wire.messages.full_sizes import RanAtFullSizes, RunAtFullSizes
-from harness.wire.messages.guest import Broken, CaseTraffic
-from harness.wire.results.evaluation import Counts, ErrorReport, Finding, FullSize, Traffic, line_in
+from harness.wire.messages.guest import Broken
+from harness.wire.results.evaluation import ErrorReport, Finding, FullSize, Traffic, line_in
 from suites.costs import task_cost
 from suites.task import Case, Cost, Task
 
@@ -38,7 +39,7 @@ async def run_at_full_sizes(
     pool: DevicePool, task: Task, source: str, target: Target, specifications: msgspec.Raw, seed: int
 ) -> tuple[RanAtFullSizes, ...]:
     """Return the report on each specified case, in order, or why there is none."""
-    names = [case["case"] for case in msgspec.msgpack.decode(specifications)]
+    names = list(CASE_SPECS.decode(specifications))
     reports: dict[str, RanAtFullSizes] = {}
     why = ""
     request = RunAtFullSizes(source, task.entry_points[0].name, specifications, target.name, seed)
@@ -127,7 +128,7 @@ def full_size(task: Task, case: Case, target: Target, product: Product | None = 
 
 
 def add_needs(
-    task: Task, cases: Sequence[Case], counts: Sequence[CaseTraffic], target: Target, product: Product | None
+    task: Task, cases: Sequence[Case], counts: Sequence[Traffic], target: Target, product: Product | None
 ) -> tuple[tuple[Traffic, ...], tuple[FullSize, ...]]:
     """Return the interpreter's counts with the need of each case at its `cpu` sizes, and the same cases at `gpu` sizes."""
     by_name = {case.name: case for case in cases}
@@ -136,12 +137,12 @@ def add_needs(
         case = by_name[row.case]
         cost = task_cost(task, case.cpu, case.dtype)
         traffic.append(
-            Traffic(
+            msgspec.structs.replace(
+                row,
                 sizes=case.cpu,
                 minimal_bytes=cost.moved_bytes,
                 flops=cost.flops,
                 needed_bytes=needed_bytes(cost, case.dtype, target, product),
-                **{name: getattr(row, name) for name in Counts.__struct_fields__},
             )
         )
     return tuple(traffic), tuple(full_size(task, by_name[row.case], target, product) for row in counts)

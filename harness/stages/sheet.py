@@ -18,8 +18,7 @@ from harness.wire.results.evaluation import (
     FullSize,
     Layer,
     Stage,
-    StageEntered,
-    StageLeft,
+    StageEvent,
     Traffic,
     Verdict,
 )
@@ -31,7 +30,7 @@ from .modes import USUAL_MODE, Cases, Exam, Mode
 from .timing.conclusions import Timing, list_untimed_cases, mean_speedups
 from .verdicts import conclude
 
-OnEvent = Callable[[StageEntered | StageLeft], None]
+OnEvent = Callable[[StageEvent], None]
 
 
 @dataclass(slots=True)
@@ -74,7 +73,7 @@ class Sheet:
         """Begin a stage, now or at a time of `time.monotonic`."""
         self._entered[stage] = time.monotonic() if at_s is None else at_s
         if self.on_event is not None:
-            self.on_event(StageEntered(stage=stage, device=self.device))
+            self.on_event(StageEvent(stage=stage, device=self.device))
 
     def leave(self, stage: str, detail: str, *, ok: bool | None, at_s: float | None = None) -> None:
         """End a stage, now or at a time of `time.monotonic`."""
@@ -82,7 +81,7 @@ class Sheet:
         seconds = max(ended - self._entered.pop(stage, ended), 0.0)
         self._stages[stage] = Stage(name=stage, ok=ok, seconds=seconds, detail=detail)
         if self.on_event is not None:
-            self.on_event(StageLeft(stage=self._stages[stage], device=self.device))
+            self.on_event(StageEvent(stage, self.device, self._stages[stage]))
 
     def leave_open_stages(self, detail: str, *, ok: bool | None) -> None:
         """End every stage that was entered and not left."""

@@ -24,6 +24,7 @@ from harness.processes.slot import Slot
 from harness.processes.starting.servers import Child
 from harness.processes.starting.spares import GUEST, Worker
 from harness.wire import limits
+from harness.wire.calls.tensors import NO_CASES
 from harness.wire.channels.async_channel import AsyncChannel
 from harness.wire.channels.encoding import ENCODER
 from harness.wire.channels.stack_samples import last_line
@@ -34,12 +35,10 @@ from harness.wire.findings import left_behind, name_running_line
 from harness.wire.messages.guest import Alive
 from harness.wire.messages.judge import (
     JUDGE_REPORTS,
-    NO_CASES,
+    AtStage,
     Begin,
-    Entered,
     Judged,
     JudgeReport,
-    Left,
     Proceed,
     Specified,
     TurnWanted,
@@ -204,9 +203,9 @@ class Trial:
                     if self._compiles:
                         self._compile_began_s = time.monotonic()
                         self._compiling = asyncio.create_task(self._compile(), name="compile")
-                case Entered():
+                case AtStage(ended=False):
                     self._sheet.enter(report.stage, report.at_s)
-                case Left():
+                case AtStage():
                     self._sheet.leave(report.stage, report.detail, ok=report.ok, at_s=report.at_s)
                     if report.stage == "call" and report.ok:
                         error = await self._compile_error()

@@ -6,7 +6,6 @@ from collections.abc import Iterable, Sequence
 
 import msgspec
 
-from .messages.guest import CaseTraffic
 from .results.evaluation import ErrorReport, Finding, line_in
 from .results.served_calls import BatchRows
 
@@ -33,16 +32,16 @@ def as_error(finding: Finding) -> ErrorReport:
     return ErrorReport(kind=finding.kind, message=message, line=finding.line)
 
 
-def missed_stores(traffic: CaseTraffic) -> ErrorReport | None:
+def missed_stores(case: str, stores: Sequence[str]) -> ErrorReport | None:
     """Return the error report for stores outside every tensor, which always refuse; `None` if there are none."""
-    if not traffic.missed_stores:
+    if not stores:
         return None
-    first, *rest = traffic.missed_stores
+    first, *rest = stores
     more = f" (and {len(rest)} more)" if rest else ""
     return ErrorReport(
         kind="out_of_bounds",
-        message=f"case {traffic.case}: {first}{more}",
-        trace="\n".join(traffic.missed_stores),
+        message=f"case {case}: {first}{more}",
+        trace="\n".join(stores),
         line=line_in(first),
     )
 

@@ -6,9 +6,7 @@ The clock steps down if a player ends, hangs, cannot capture a graph, or reports
 
 from __future__ import annotations
 
-import msgspec
-
-from harness.wire.messages.timer import MOST_LAUNCHES
+from harness.wire.messages.timer import MOST_LAUNCHES, Rung
 from harness.wire.results.latency import Method
 
 SMALLER = 8
@@ -25,14 +23,6 @@ UNTRUSTED = "`wavedeck doctor --verify-gpu` found no graph with times to trust o
 NO_GRAPH_OF_A_SOURCE = (
     "a call has no launch tape, and graphs in a process with a source are not trusted on AMD"
 )
-
-
-class Rung(msgspec.Struct, frozen=True):
-    """One clock of the ladder."""
-
-    method: Method
-    nodes: int = 0
-    """Calls in one graph at most. A series of more calls takes several graphs, so the copies of the inputs stay as many."""
 
 
 EVENTS = Rung(Method.EVENTS)

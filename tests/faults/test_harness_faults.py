@@ -19,8 +19,7 @@ from harness import (
     Device,
     DevicePool,
     HarnessError,
-    StageEntered,
-    StageLeft,
+    StageEvent,
     UnknownDevice,
     Verdict,
     evaluate,
@@ -115,8 +114,8 @@ async def start_judging(pool: DevicePool, source: str) -> asyncio.Task[object]:
     """Starts judging in the background and returns once the candidate's code runs."""
     entered = asyncio.Event()
 
-    def watch(event: StageEntered | StageLeft) -> None:
-        if isinstance(event, StageEntered) and event.stage == "call":
+    def watch(event: StageEvent) -> None:
+        if event.result is None and event.stage == "call":
             entered.set()
 
     task: asyncio.Task[object] = asyncio.create_task(judge(pool, source, on_event=watch), name="judged")

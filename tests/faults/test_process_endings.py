@@ -17,7 +17,7 @@ import psutil
 import pytest
 import pytest_asyncio
 
-from harness import DevicePool, Evaluation, StageEntered, StageLeft, Verdict, evaluate, target
+from harness import DevicePool, Evaluation, StageEvent, Verdict, evaluate, target
 from harness.processes.conversation import Conversation
 from harness.processes.process_endings import (
     doubt_starved_call,
@@ -154,8 +154,8 @@ async def test_lost_warden_is_our_failure(own_pool: DevicePool, worker: str) -> 
 async def test_second_kill_is_the_candidates(own_pool: DevicePool) -> None:
     calls: list[str] = []
 
-    def watch(event: StageEntered | StageLeft) -> None:
-        if isinstance(event, StageEntered):
+    def watch(event: StageEvent) -> None:
+        if event.result is None:
             calls.append(event.stage)
 
     source = adding(before="[torch][0].os.kill([torch][0].os.getpid(), 9)")
@@ -169,10 +169,10 @@ async def test_second_evaluation_waits_until_it_is_alone(own_pool: DevicePool) -
     order: list[str] = []
     first_failed = asyncio.Event()
 
-    def watch(event: StageEntered | StageLeft) -> None:
-        if event == StageEntered(stage="call", device="cpu"):
+    def watch(event: StageEvent) -> None:
+        if event == StageEvent(stage="call", device="cpu"):
             order.append("killed candidate starts")
-        if isinstance(event, StageLeft) and event.stage.name == "call":
+        if event.result is not None and event.stage == "call":
             first_failed.set()
 
     async def judge_neighbour() -> Evaluation:

@@ -9,7 +9,7 @@ from harness import DevicePool, Evaluation, Outcome, Target, Verdict, evaluate
 from harness.hardware.product_tables import find_product
 from harness.hardware.targets import target
 from harness.stages.judged_task import resolve_task, specify_cases
-from harness.wire.calls.case_specs import CASE_SPECS
+from harness.wire.calls.tensors import CASE_SPECS, TensorSpec
 from harness.wire.results.provenance import Provenance
 from sessions.applying.guarding import Guard, Shapes, faster_condition, find_dimension
 from sessions.kept_kernels import KeptKernel
@@ -91,8 +91,6 @@ async def _shapes(task: Task, timed_on: Target) -> dict[str, Shapes]:
     async with DevicePool(("cpu",)) as pool:
         specs = await specify_cases(pool, resolve_task(task, timed_on.name, on_gpu=False), timed_on.name)
     return {
-        spec.case: {
-            argument.name: argument.shape for argument in spec.arguments if argument.shape is not None
-        }
-        for spec in CASE_SPECS.decode(specs.cases)
+        case: {name: value.shape for name, value in arguments.items() if isinstance(value, TensorSpec)}
+        for case, arguments in CASE_SPECS.decode(specs.cases).items()
     }

@@ -16,7 +16,7 @@ from harness.wire import limits
 from harness.wire.channels.async_channel import Tail
 from harness.wire.channels.encoding import ENCODER
 from harness.wire.errors import WorkerDied
-from harness.wire.messages.nursery import Bear, Kill
+from harness.wire.messages.server import Bear, End
 
 from .judge_python import OUR_PYTHON, JudgePython
 
@@ -88,7 +88,7 @@ class Nursery:
 
     def kill(self, number: int) -> None:
         """Kill a server; does nothing if it is gone."""
-        self._ask(Kill(number=number))
+        self._ask(End(number=number))
 
     async def close(self) -> None:
         """Wait until the nursery and its servers are gone. Their owners must have closed them before."""
@@ -108,7 +108,7 @@ class Nursery:
                 await process.wait()
         self._printed.finish()
 
-    def _ask(self, request: Bear | Kill, *descriptors: int) -> bool:
+    def _ask(self, request: Bear | End, *descriptors: int) -> bool:
         """Send the request; False if there is no nursery to receive it."""
         if self._control is None:
             return False

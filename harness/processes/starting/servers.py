@@ -210,7 +210,7 @@ class ForkServer:
         """Request the end of a worker, without waiting."""
         if self._born is not None:
             try:
-                self._born.control.send(ENCODER.encode(End(worker=worker)))
+                self._born.control.send(ENCODER.encode(End(number=worker)))
             except OSError:
                 self._bury("its socket is closed")
 

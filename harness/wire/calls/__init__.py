@@ -1,1 +1,1 @@
-"""A call as plain data: its arguments by shape, its record, its launch tape, its signature and operators. No torch."""
+"""A call as plain data: its tensors and arguments, its launch tape, its signature and operators. No torch."""

@@ -8,24 +8,14 @@ from __future__ import annotations
 
 import msgspec
 
-INPUTS = -1
-"""Number of the storage that holds all inputs; storages that the call allocated count from 0."""
-
-
-class View(msgspec.Struct, frozen=True, tag="view"):
-    """A tensor: its place in a storage, offset and strides in elements."""
-
-    storage: int
-    dtype: str
-    shape: tuple[int, ...]
-    strides: tuple[int, ...]
-    offset: int
+from .tensors import TensorSpec
 
 
 class Address(msgspec.Struct, frozen=True, tag="address"):
     """An integer that is an address in a storage."""
 
     storage: int
+    """`INPUTS` for the inputs."""
     offset_bytes: int
 
 
@@ -61,12 +51,12 @@ class TapedKernel(msgspec.Struct, frozen=True):
     threads: int
 
 
-class Tape(msgspec.Struct, frozen=True):
-    """One call."""
+class Tape(msgspec.Struct, frozen=True, tag="tape"):
+    """One call; as a request to a timer: prepare and time it next, not a source."""
 
     kernels: tuple[TapedKernel, ...]
     storages: tuple[int, ...]
     """Size in bytes of each storage that the call allocated."""
     steps: tuple[TapedLaunch | Fill, ...]
-    outputs: tuple[View, ...]
+    outputs: tuple[TensorSpec, ...]
     structure: str

@@ -6,7 +6,6 @@ from collections.abc import Iterable
 
 import msgspec
 
-from harness.wire.calls.launch_tape import Tape
 from harness.wire.channels.encoding import text_to_path
 from harness.wire.effort import WHOLE, Effort
 from harness.wire.limits import TimeLimits
@@ -17,26 +16,10 @@ from suites.task import Task
 
 from .guest import Alive
 from .judge import JudgeRequest, TurnWanted
+from .timer import TapedCall
 
 BASELINE, CANDIDATE = "baseline", "candidate"
 SIDES = (BASELINE, CANDIDATE)
-
-
-class TapedCall(msgspec.Struct, frozen=True):
-    """One call of a side in one case, recorded in a timer that has the side's source."""
-
-    tape: Tape | None
-    why_not: str = ""
-    """Why there is no tape."""
-    code: tuple[str, ...] = ()
-    """Digests of the tape's kernels."""
-    configs: dict[str, str] = {}
-    """Configs that autotuned kernels chose, by kernel."""
-    plain_ms: float | None = None
-    """Wall time of a plain call with its host code, back to back."""
-    peak_bytes: int = 0
-    served: ServedCall | None = None
-    """Facts that serving needs, of a candidate; `None` for a baseline."""
 
 
 class Measure(msgspec.Struct, frozen=True, tag="measure"):

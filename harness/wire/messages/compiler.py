@@ -1,4 +1,4 @@
-"""The compiling worker's report on one candidate and target. Torch-free."""
+"""The request to a compiling worker, and its report on one candidate and target. Torch-free."""
 
 from __future__ import annotations
 
@@ -10,6 +10,24 @@ KEPT_BYTES = 300_000
 """Compressed bytes of compiler texts that a session keeps of one candidate."""
 HOST_RAISED = "the entry point raised"
 """Start of the error message if a candidate's host code raises while its kernels are compiled."""
+
+
+class Compile(msgspec.Struct, frozen=True, tag="compile"):
+    """Compile every launch of these cases for one target."""
+
+    source: str
+    entry_point: str
+    cases: msgspec.Raw
+    target: str
+    allowed: tuple[str, ...]
+    ahead: msgspec.Raw
+    """Further cases: free cores compile their launches, which are not in the report."""
+    host_cpu_s: float
+    """CPU seconds for the host code of one case, compiling not counted."""
+    side_by_side: bool = True
+    """Compile kernels in parallel; false if there are many sources."""
+    keep_texts: bool = False
+    """The report has the compiler's texts."""
 
 
 class HostWorkFound(msgspec.Struct, frozen=True):

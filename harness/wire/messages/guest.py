@@ -10,7 +10,9 @@ from typing import Final, Literal
 import msgspec
 
 from harness.wire.calls.signatures import Parameter
-from harness.wire.results.evaluation import Counts, Finding, Layer
+from harness.wire.calls.tensors import Arguments
+from harness.wire.results.evaluation import Finding, Layer, Traffic
+from suites.text_enum import TextEnum
 
 
 class Hello(msgspec.Struct, frozen=True, tag="hello"):
@@ -26,8 +28,21 @@ class Alive(msgspec.Struct, frozen=True, tag="alive"):
     """
 
 
-class SharedAt(msgspec.Struct, frozen=True):
-    """Device memory of the judge that other processes can open."""
+class Ask(TextEnum):
+    """A request without fields."""
+
+    FAREWELL = "farewell"
+    """Report the threads, processes and patches that the candidate left behind."""
+    RECORD = "record"
+    """Make a tape of one call of the prepared case. The answer is `TapedCall`."""
+    SERVE = "serve"
+    """Make calls of the prepared case, with the source's own host code, as a server makes them. The answer is `TapedCall`."""
+    CLEAR = "clear"
+    """Drop all seats of a timer, with their kernels and memory."""
+
+
+class SharedAt(msgspec.Struct, frozen=True, tag="shared_at"):
+    """Device memory of the judge that other processes can open; as a request to a timer: try to open it."""
 
     handle: bytes
     size_bytes: int
@@ -43,28 +58,6 @@ class Load(msgspec.Struct, frozen=True, tag="load"):
     """Memory to open before anything is imported; `Loaded` reports whether that worked."""
 
 
-class Argument(msgspec.Struct, frozen=True):
-    """One argument: a scalar, or a tensor in the arena."""
-
-    name: str
-    scalar: int | float | bool | str | None = None
-    dtype: str = ""
-    shape: tuple[int, ...] = ()
-    strides: tuple[int, ...] = ()
-    offset_bytes: int = 0
-    """Where the tensor's storage begins in the arena."""
-    storage_bytes: int = 0
-    tail_bytes: int = 0
-    """Bytes of the storage behind the tensor's last element."""
-    storage_offset: int = 0
-    """Elements of the storage before the tensor's first one."""
-
-    @property
-    def is_tensor(self) -> bool:
-        """Whether the argument is a tensor in the arena."""
-        return self.dtype != ""
-
-
 Plain = bool | int | float | None
 """A part of a result that is no tensor."""
 
@@ -74,7 +67,7 @@ class Call(msgspec.Struct, frozen=True, tag="call"):
 
     entry_point: str
     case: str
-    arguments: tuple[Argument, ...]
+    arguments: Arguments
     arena_bytes: int
     hold: bool = False
     """Keep the tensors; the next call may use the same ones."""
@@ -100,28 +93,6 @@ class Call(msgspec.Struct, frozen=True, tag="call"):
     """Lanes that a masked load without `other` leaves out hold 0, not NaN."""
     order: int = 0
     """Order of the programs in the interpreter: 0 from the first, 1 from the last, else a shuffled one of this number."""
-
-
-class Farewell(msgspec.Struct, frozen=True, tag="farewell"):
-    """Report the threads, processes and patches that the candidate left behind."""
-
-
-class Compile(msgspec.Struct, frozen=True, tag="compile"):
-    """Compile every launch of these cases for one target."""
-
-    source: str
-    entry_point: str
-    cases: msgspec.Raw
-    target: str
-    allowed: tuple[str, ...]
-    ahead: msgspec.Raw
-    """Further cases, whose launches are compiled on cores that are free and are not in the report."""
-    host_cpu_s: float
-    """CPU seconds for the host code of one case, compiling not counted."""
-    side_by_side: bool = True
-    """Compile kernels in parallel; false if there are many sources."""
-    keep_texts: bool = False
-    """The report has the compiler's texts."""
 
 
 GPU_FAULT: Final = "gpu_fault"
@@ -189,18 +160,6 @@ class Operator(msgspec.Struct, frozen=True):
     count: int
 
 
-class CaseTraffic(Counts, frozen=True):
-    """The interpreter's counts for one case; evidence."""
-
-    missed_stores: tuple[str, ...] = ()
-    """The first few stores outside every tensor, one line each."""
-    undefined_lanes: tuple[int, ...] = ()
-    """Source lines of masked loads without `other`. Here their masked-off lanes hold NaN or a large integer."""
-    race: str = ""
-    """The first load of what another program of the same launch stored, in one line; empty: none."""
-    findings: tuple[Finding, ...] = ()
-
-
 class Returned(msgspec.Struct, frozen=True, tag="returned"):
     """The entry point returned."""
 
@@ -211,7 +170,7 @@ class Returned(msgspec.Struct, frozen=True, tag="returned"):
     host_elements: int
     """Elements moved between tensors and Python (`.item()`, `.tolist()`, `.numpy()`, `torch.tensor()`)."""
     kernels: tuple[str, ...]
-    traffic: CaseTraffic
+    traffic: Traffic
     unsupported: str
     changed_output: bool
     changed_state: tuple[str, ...] = ()
@@ -229,6 +188,14 @@ class Returned(msgspec.Struct, frozen=True, tag="returned"):
     """Inputs that kernels stored to, even if they restored them; not known on a GPU."""
     unwatched: str = ""
     """What first read bytes that neither an input, a watched operator nor a kernel wrote, in words; empty: nothing."""
+    missed_stores: tuple[str, ...] = ()
+    """The first few stores outside every tensor, one line each."""
+    undefined_lanes: tuple[int, ...] = ()
+    """Source lines of masked loads without `other`. Here their masked-off lanes hold NaN or a large integer."""
+    race: str = ""
+    """The first load of what another program of the same launch stored, in one line; empty: none."""
+    findings: tuple[Finding, ...] = ()
+    """The interpreter's findings in this call."""
 
 
 class LeftBehind(msgspec.Struct, frozen=True, tag="left_behind"):

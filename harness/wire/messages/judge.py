@@ -5,16 +5,14 @@ from __future__ import annotations
 import msgspec
 
 from harness.cases.call_plan import Plan
+from harness.wire.calls.tensors import NO_CASES
 from harness.wire.limits import TimeLimits
-from harness.wire.results.evaluation import ErrorReport, Fact, Finding, Layer, Margin, Weakness
+from harness.wire.results.evaluation import ErrorReport, Fact, Finding, Layer, Margin, Traffic, Weakness
 from harness.wire.results.served_calls import BatchRows
 from suites.task import Task
 from suites.text_enum import TextEnum
 
-from .guest import Alive, CaseTraffic
-
-NO_CASES = msgspec.Raw(msgspec.msgpack.encode(()))
-"""Argument specifications without any case."""
+from .guest import Alive
 
 
 class Begin(msgspec.Struct, frozen=True, tag="begin"):
@@ -73,7 +71,7 @@ class Specify(msgspec.Struct, frozen=True, tag="specify"):
 
 
 class Specified(msgspec.Struct, frozen=True, tag="specified"):
-    """The arguments of cases at `gpu` sizes (`tuple[CaseSpec, ...]`): the answer to `Specify`, the first report after `Begin`."""
+    """The arguments of cases at `gpu` sizes (`CaseSpecs`): the answer to `Specify`, the first report after `Begin`."""
 
     cases: msgspec.Raw
     """The task's open cases, after `Begin` the declared cases of the plan."""
@@ -82,21 +80,15 @@ class Specified(msgspec.Struct, frozen=True, tag="specified"):
     problem: str = ""
 
 
-class Entered(msgspec.Struct, frozen=True, tag="entered"):
-    """The judge begins a stage; `at_s` by `time.monotonic`, which all processes of a machine share."""
+class AtStage(msgspec.Struct, frozen=True, tag="at_stage"):
+    """The judge begins or ends a stage; `at_s` by `time.monotonic`, which all processes of a machine share."""
 
     stage: str
     at_s: float
-
-
-class Left(msgspec.Struct, frozen=True, tag="left"):
-    """The judge ended a stage."""
-
-    stage: str
-    at_s: float
-    ok: bool | None
-    """`None`: not applicable on this device."""
-    detail: str
+    ended: bool = False
+    ok: bool | None = None
+    """Result of a stage that ended. `None`: not applicable on this device."""
+    detail: str = ""
 
 
 class TurnWanted(msgspec.Struct, frozen=True, tag="turn_wanted"):
@@ -118,7 +110,7 @@ class Judged(msgspec.Struct, frozen=True, tag="judged"):
     """The judge's result for a candidate, and its last message."""
 
     error: ErrorReport | None
-    traffic: tuple[CaseTraffic, ...] = ()
+    traffic: tuple[Traffic, ...] = ()
     sandbox: tuple[Layer, ...] = ()
     facts: tuple[Fact, ...] = ()
     margins: tuple[Margin, ...] = ()
@@ -129,5 +121,5 @@ class Judged(msgspec.Struct, frozen=True, tag="judged"):
 
 
 JudgeRequest = Attach | Begin | Proceed | Weigh | Specify
-JudgeReport = Entered | Left | Alive | TurnWanted | Judged | Weighed | Specified
+JudgeReport = AtStage | Alive | TurnWanted | Judged | Weighed | Specified
 JUDGE_REPORTS: msgspec.msgpack.Decoder[JudgeReport] = msgspec.msgpack.Decoder(JudgeReport)

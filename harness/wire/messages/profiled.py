@@ -4,20 +4,19 @@ from __future__ import annotations
 
 import msgspec
 
+from harness.wire.calls.tensors import Arguments
 from harness.wire.channels.encoding import text_to_path
 from harness.wire.device import Device
 from suites.source.package import PackageView
 from suites.task import Task
-
-from .guest import Argument
 
 MARK = "wavedeck_mark"
 """Kernel that the profiled process launches before and after the call."""
 SCOPE = "wavedeck_call"
 """Proton's scope around the call."""
 DRAW, DRAWN, MEMORY, REQUEST, ENDED = "draw", "drawn", "inputs", "request", "ended"
-"""Names of the files: `DrawInputs`, `DrawnInputs`, the bytes of the inputs, `ProfileRequest`; in the scratch folder
-`ProfileEnded`."""
+"""Names of the files: `DrawInputs`, the `Arguments` as they lie in the file of the bytes of the inputs, these bytes,
+`ProfileRequest`; in the scratch folder `ProfileEnded`."""
 
 
 class DrawInputs(msgspec.Struct, frozen=True):
@@ -28,12 +27,6 @@ class DrawInputs(msgspec.Struct, frozen=True):
     case: str
     seed: int
     device: Device
-
-
-class DrawnInputs(msgspec.Struct, frozen=True):
-    """The arguments of the call, as they lie in the file `MEMORY`."""
-
-    arguments: tuple[Argument, ...]
 
 
 class ProfileRequest(msgspec.Struct, frozen=True):
@@ -63,7 +56,7 @@ class ProfileEnded(msgspec.Struct, frozen=True):
 
 
 DRAW_INPUTS: msgspec.msgpack.Decoder[DrawInputs] = msgspec.msgpack.Decoder(DrawInputs, dec_hook=text_to_path)
-DRAWN_INPUTS: msgspec.msgpack.Decoder[DrawnInputs] = msgspec.msgpack.Decoder(DrawnInputs)
+DRAWN_INPUTS: msgspec.msgpack.Decoder[Arguments] = msgspec.msgpack.Decoder(Arguments)
 PROFILE_REQUEST: msgspec.msgpack.Decoder[ProfileRequest] = msgspec.msgpack.Decoder(
     ProfileRequest, dec_hook=text_to_path
 )

@@ -4,25 +4,14 @@ from __future__ import annotations
 
 import msgspec
 
+from harness.wire.calls.tensors import TensorSpec
 from harness.wire.messages.script import RanCall, RanScript, RunCall, RunScript
 from suites.own.evidence import FirstCallSeen, InputsSeen
 from suites.task import QuantizationTolerance
 
-
-class TensorValue(msgspec.Struct, frozen=True):
-    """A tensor or an array; contiguous."""
-
-    dtype: str
-    shape: tuple[int, ...]
-    data: bytes
-    is_array: bool = False
-    """True for an array of numpy."""
-
-    def __str__(self) -> str:
-        return f"{self.dtype}{list(self.shape)}"
-
-
-Value = TensorValue | bool | int | float | str
+ARRAY = "numpy."
+"""Begins the dtype of an array of numpy, which is no tensor of torch."""
+Value = TensorSpec | bool | int | float | str
 """A part of a result. Text is a string, or describes a container or a value of any other kind."""
 Results = dict[str, Value]
 """The parts of a result by the expression that reaches them; a container comes before its items."""
@@ -53,9 +42,13 @@ class RanProgram(msgspec.Struct, frozen=True, tag="ran_program"):
     """`None` if the program has none."""
 
 
-class ComparisonRule(msgspec.Struct, frozen=True):
-    """A benchmark's own rule for equal results."""
+class Compare(msgspec.Struct, frozen=True, tag="compare"):
+    """Compare the results of another program with those of the program that ran here, by a benchmark's own rule.
 
+    The answer is a text: the first difference; empty if the results are equal by the rule.
+    """
+
+    results: Results | None = None
     tolerances: dict[str, float] = {}
     """Both `rtol` and `atol` by dtype."""
     default_tolerance: float = 0.0
@@ -63,20 +56,6 @@ class ComparisonRule(msgspec.Struct, frozen=True):
     equal_nan: bool = False
     quantization: QuantizationTolerance | None = None
     """If set, these limits replace the tolerances of tensors. `rmse_max` is absolute."""
-
-
-class Compare(msgspec.Struct, frozen=True, tag="compare"):
-    """Compare the results of another program with those of the program that ran here."""
-
-    results: Results | None
-    rule: ComparisonRule
-
-
-class Compared(msgspec.Struct, frozen=True, tag="compared"):
-    """The first difference."""
-
-    difference: str = ""
-    """Empty if the results are equal by the rule."""
 
 
 class FirstCall(msgspec.Struct, frozen=True, tag="first_call"):
@@ -104,5 +83,5 @@ class ReadInputs(msgspec.Struct, frozen=True, tag="read_inputs"):
 
 
 ScriptRequest = RunScript | RunCall | RunProgram | Compare | FirstCall | ReadInputs
-ScriptAnswer = RanScript | RanCall | RanProgram | Compared | FirstCallSeen | InputsSeen
+ScriptAnswer = RanScript | RanCall | RanProgram | str | FirstCallSeen | InputsSeen
 SCRIPT_REQUESTS: msgspec.msgpack.Decoder[ScriptRequest] = msgspec.msgpack.Decoder(ScriptRequest)

@@ -3,52 +3,57 @@
 from __future__ import annotations
 
 import secrets
+from typing import Generic, TypeVar
 
 import msgspec
 
+from harness.wire.calls.launch_tape import Tape
 from harness.wire.channels.encoding import ENCODER
 
-from .compiler import CompileReport
+from .compiler import Compile, CompileReport
 from .full_sizes import RanAtFullSizes, RunAtFullSizes
-from .guest import Alive, Broken, Call, Compile, Failed, Farewell, Hello, LeftBehind, Load, Loaded, Returned
+from .guest import (
+    Alive,
+    Ask,
+    Broken,
+    Call,
+    Failed,
+    Hello,
+    LeftBehind,
+    Load,
+    Loaded,
+    Returned,
+    SharedAt,
+)
 from .timer import (
     Batch,
     BringBack,
-    Capture,
-    Clear,
     Done,
     Fetch,
-    Play,
     Prepare,
     Prepared,
-    Reach,
-    Record,
-    Recorded,
     Renew,
+    Rung,
     Sample,
-    Sampled,
-    TriedServing,
-    TryServing,
+    TapedCall,
 )
 
+Body = TypeVar("Body")
 WorkerRequest = (
     Load
     | Call
-    | Farewell
+    | Ask
     | Compile
     | RunAtFullSizes
-    | Reach
+    | SharedAt
     | Prepare
     | Sample
-    | Capture
+    | Rung
     | Batch
     | Renew
     | BringBack
     | Fetch
-    | Record
-    | Play
-    | Clear
-    | TryServing
+    | Tape
 )
 WorkerAnswer = (
     Hello
@@ -61,30 +66,23 @@ WorkerAnswer = (
     | CompileReport
     | RanAtFullSizes
     | Prepared
-    | Sampled
     | Done
-    | Recorded
-    | TriedServing
+    | TapedCall
 )
 
 
-class RequestMessage(msgspec.Struct, frozen=True):
-    """A request. Descriptors may come with it."""
+class WorkerMessage(msgspec.Struct, Generic[Body], frozen=True):
+    """A request, with which descriptors may come, or its answer: evidence only where foreign code runs in the worker."""
 
     nonce: str
-    request: WorkerRequest
+    """An answer has the nonce of its request; empty for the greeting, which comes without a request."""
+    body: Body
     seat: int = 0
-    """A timer's seat that the request is for."""
+    """A timer's seat that a request is for."""
 
 
-class AnswerMessage(msgspec.Struct, frozen=True):
-    """An answer; evidence only where foreign code runs in the worker."""
-
-    nonce: str
-    """The request's; empty for the greeting, which comes without a request."""
-    answer: WorkerAnswer
-
-
+RequestMessage = WorkerMessage[WorkerRequest]
+AnswerMessage = WorkerMessage[WorkerAnswer]
 REQUESTS: msgspec.msgpack.Decoder[RequestMessage] = msgspec.msgpack.Decoder(RequestMessage)
 ANSWERS: msgspec.msgpack.Decoder[AnswerMessage] = msgspec.msgpack.Decoder(AnswerMessage)
 
@@ -92,4 +90,4 @@ ANSWERS: msgspec.msgpack.Decoder[AnswerMessage] = msgspec.msgpack.Decoder(Answer
 def encode_request(request: WorkerRequest, seat: int = 0) -> tuple[str, bytes]:
     """Return a new nonce, and the message with the request."""
     nonce = secrets.token_hex(16)
-    return nonce, ENCODER.encode(RequestMessage(nonce, request, seat))
+    return nonce, ENCODER.encode(WorkerMessage(nonce, request, seat))

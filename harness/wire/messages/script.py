@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import msgspec
 
+from harness.wire.calls.tensors import TensorSpec
+
 SCRIPT_FILE, CALLS_FILE, EXPRESSIONS_FILE = "script.json", "calls.py", "calls.json"
 """Files of a recorded task: the script, the text that is appended to a candidate, and the place of each call in the script."""
 ADAPTER = "wavedeck_call"
@@ -86,23 +88,13 @@ class RunScript(msgspec.Struct, frozen=True, tag="run_script"):
     """In the first run, CPU seconds in which the worker chooses nodes, or after which it ends the script. 0: no limit."""
 
 
-class TensorData(msgspec.Struct, frozen=True):
-    """A tensor: its bytes from the first element to the last, gaps of the strides included."""
-
-    dtype: str
-    shape: tuple[int, ...]
-    strides: tuple[int, ...]
-    """In elements."""
-    data: bytes
-
-
-class OutputData(msgspec.Struct, frozen=True):
+class RecordedOutput(msgspec.Struct, frozen=True):
     """A tensor that a call computed."""
 
     name: str
     path: str
     """Expression in `calls.py`: `result[0]`, or the name of an input that the call changed."""
-    tensor: TensorData
+    tensor: TensorSpec
 
     @property
     def is_input(self) -> bool:
@@ -115,10 +107,10 @@ class RecordedCall(msgspec.Struct, frozen=True):
 
     expression: str
     """The call as Python text; each input tensor is a name."""
-    inputs: dict[str, TensorData]
+    inputs: dict[str, TensorSpec]
     """Input tensors by name, with the values before the call."""
-    outputs: tuple[OutputData, ...]
-    truths: tuple[TensorData | None, ...] = ()
+    outputs: tuple[RecordedOutput, ...]
+    truths: tuple[TensorSpec | None, ...] = ()
     """The oracle's outputs, in the order of `outputs`; `None` where it has none."""
     operators: tuple[str, ...] = ()
     """Tensor operators that the call used outside of kernels."""
@@ -196,13 +188,13 @@ class RunCall(msgspec.Struct, frozen=True, tag="run_call"):
     source: str
     """The reference with the text of `calls.py` behind it."""
     target: str
-    arguments: dict[str, TensorData | int]
+    arguments: dict[str, TensorSpec | int]
 
 
 class RanCall(msgspec.Struct, frozen=True, tag="ran_call"):
     """The outputs of one call."""
 
-    outputs: tuple[TensorData, ...]
+    outputs: tuple[TensorSpec, ...]
     """Empty if the call raised an exception or returned something else than tensors."""
     casts: tuple[str, ...] = ()
     """Names of the 16-bit floats to which the reference casts wider ones."""

@@ -1,4 +1,4 @@
-"""Messages between the engine and a fork server, which starts and ends worker processes. Torch-free."""
+"""Messages of the engine to the nursery, which starts fork servers, and to and from a fork server, which starts workers."""
 
 from __future__ import annotations
 
@@ -36,10 +36,20 @@ class Spawn(msgspec.Struct, frozen=True, tag="spawn"):
     """The package that the candidate is a module of."""
 
 
-class End(msgspec.Struct, frozen=True, tag="end"):
-    """Kill a worker with its whole process tree."""
+class Bear(msgspec.Struct, frozen=True, tag="bear"):
+    """Start one fork server. Descriptors: its control socket, then the pipe for its standard error."""
 
-    worker: int
+    number: int
+    """Chosen by the engine, never used twice on one nursery."""
+    interpret: bool
+    forks: bool
+    """Whether the server forks its workers. If not, server and workers are fresh interpreters."""
+
+
+class End(msgspec.Struct, frozen=True, tag="end"):
+    """Kill a worker with its whole process tree, or a server that does not end by itself."""
+
+    number: int
 
 
 class Language(msgspec.Struct, frozen=True):
@@ -97,5 +107,6 @@ def status_words(status: int) -> str:
 
 ServerRequest = Spawn | End
 ServerReport = Ready | Started | Ended
+NURSERY_REQUESTS: msgspec.msgpack.Decoder[Bear | End] = msgspec.msgpack.Decoder(Bear | End)
 SERVER_REQUESTS: msgspec.msgpack.Decoder[ServerRequest] = msgspec.msgpack.Decoder(ServerRequest)
 SERVER_REPORTS: msgspec.msgpack.Decoder[ServerReport] = msgspec.msgpack.Decoder(ServerReport)

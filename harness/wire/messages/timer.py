@@ -11,10 +11,9 @@ from itertools import pairwise
 import msgspec
 
 from harness.wire.calls.launch_tape import Tape
+from harness.wire.calls.tensors import Arguments
 from harness.wire.results.latency import Method
 from harness.wire.results.served_calls import ServedCall
-
-from .guest import Argument
 
 LEAST_IN_BLOCK = 5
 """Calls sampled at once between events, after new inputs; the clock fetches a part of each one's output."""
@@ -63,7 +62,7 @@ class Prepare(msgspec.Struct, frozen=True, tag="prepare"):
 
     entry_point: str
     case: str
-    arguments: tuple[Argument, ...]
+    arguments: Arguments
     arena_bytes: int
     handles: tuple[bytes, ...]
     """Handles of shared device memory; empty: descriptors come with the message."""
@@ -97,20 +96,14 @@ class Sample(msgspec.Struct, frozen=True, tag="sample"):
     replays: bool = False
 
 
-class Sampled(msgspec.Struct, frozen=True, tag="sampled"):
-    """Milliseconds of one call by two device events, as the timer reports them; of a replay the mean of its calls."""
+class Rung(msgspec.Struct, frozen=True, tag="rung"):
+    """One clock of the ladder; as a request: make a series of calls of the prepared case, to be timed together by this clock."""
 
-    samples_ms: tuple[float, ...]
-
-
-class Capture(msgspec.Struct, frozen=True, tag="capture"):
-    """Make a series of calls of the prepared case, each on its own copy of the inputs, to be timed together."""
-
-    launches: int
-    method: Method = Method.GRAPH
-    """A clock of the ladder other than events."""
-    nodes: int = MOST_LAUNCHES
-    """Calls in one graph at most."""
+    method: Method
+    nodes: int = 0
+    """Calls in one graph at most. A series of more calls takes several graphs, so the copies of the inputs stay as many."""
+    launches: int = 0
+    """Calls of the series, each on its own copy of the inputs; 0: none was asked for."""
 
 
 class Batch(msgspec.Struct, frozen=True, tag="batch"):
@@ -126,6 +119,8 @@ class Done(msgspec.Struct, frozen=True, tag="done"):
     """The request is done."""
 
     problem: str = ""
+    samples_ms: tuple[float, ...] = ()
+    """Answer to `Sample`: each call by two device events, as the timer reports it; of a replay the mean of its calls."""
 
 
 class Renew(msgspec.Struct, frozen=True, tag="renew"):
@@ -157,42 +152,21 @@ def pieces(part: tuple[int, int], calls: int) -> list[tuple[int, int]]:
     return [(first, last - first) for first, last in pairwise(ends)]
 
 
-class Reach(msgspec.Struct, frozen=True, tag="reach"):
-    """Try to open shared device memory."""
+class TapedCall(msgspec.Struct, frozen=True, tag="taped_call"):
+    """One call of a side in one case, recorded in a timer that has the side's source.
 
-    handle: bytes
-    size_bytes: int
+    A timer answers `Ask.RECORD` with the tape alone, and `Ask.SERVE` with `served` alone.
+    """
 
-
-class Record(msgspec.Struct, frozen=True, tag="record"):
-    """Make a tape of one call of the prepared case."""
-
-
-class Recorded(msgspec.Struct, frozen=True, tag="recorded"):
-    """The tape, or why there is none."""
-
-    tape: Tape | None
+    tape: Tape | None = None
     why_not: str = ""
-
-
-class TryServing(msgspec.Struct, frozen=True, tag="try_serving"):
-    """Make calls of the prepared case, with the source's own host code, as a server makes them."""
-
-    host_ms: float
-    """The host's time for a call."""
-
-
-class TriedServing(msgspec.Struct, frozen=True, tag="tried_serving"):
-    """Facts that these calls showed."""
-
-    call: ServedCall
-
-
-class Play(msgspec.Struct, frozen=True, tag="play"):
-    """Prepare and time this tape next, not a source."""
-
-    tape: Tape
-
-
-class Clear(msgspec.Struct, frozen=True, tag="clear"):
-    """Drop all seats, with their kernels and memory."""
+    """Why there is no tape."""
+    code: tuple[str, ...] = ()
+    """Digests of the tape's kernels."""
+    configs: dict[str, str] = {}
+    """Configs that autotuned kernels chose, by kernel."""
+    plain_ms: float | None = None
+    """Wall time of a plain call with its host code, back to back."""
+    peak_bytes: int = 0
+    served: ServedCall | None = None
+    """Facts that serving needs, of a candidate; `None` for a baseline."""

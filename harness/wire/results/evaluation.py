@@ -59,18 +59,13 @@ class Stage(msgspec.Struct, frozen=True):
     detail: str = ""
 
 
-class StageEntered(msgspec.Struct, frozen=True):
-    """Event during an evaluation: a stage begins."""
+class StageEvent(msgspec.Struct, frozen=True):
+    """Event during an evaluation: a stage begins or ends."""
 
     stage: str
     device: str
-
-
-class StageLeft(msgspec.Struct, frozen=True):
-    """Event during an evaluation: a stage ended."""
-
-    stage: Stage
-    device: str
+    result: Stage | None = None
+    """The stage that ended; `None`: it begins."""
 
 
 class Mismatch(msgspec.Struct, frozen=True):
@@ -259,25 +254,21 @@ class KernelResources(msgspec.Struct, frozen=True):
         return list(dict.fromkeys([self.case, *(fit.case for fit in self.fits)]))
 
 
-class Counts(msgspec.Struct, frozen=True):
-    """The interpreter's exact counts for one case, in bytes, without any cache."""
+class Traffic(msgspec.Struct, frozen=True):
+    """The interpreter's exact counts for one case at its `cpu` sizes, in bytes, without any cache; and the work that it needs."""
 
     case: str
-    requested_read_bytes: int
-    requested_write_bytes: int
-    unique_read_bytes: int
-    unique_write_bytes: int
-    dot_flops: int
-    launches: int
-    programs: int
-
-
-class Traffic(Counts, frozen=True):
-    """The counts for one case at its `cpu` sizes, with the work that it needs."""
-
-    sizes: dict[str, int]
-    minimal_bytes: int
-    flops: int
+    requested_read_bytes: int = 0
+    requested_write_bytes: int = 0
+    unique_read_bytes: int = 0
+    unique_write_bytes: int = 0
+    dot_flops: int = 0
+    launches: int = 0
+    programs: int = 0
+    sizes: dict[str, int] = {}
+    """These and the fields below are known to the engine only."""
+    minimal_bytes: int = 0
+    flops: int = 0
     needed_bytes: int = 0
     """See `FullSize.needed_bytes`, here at the `cpu` sizes; 0: unknown, then `minimal_bytes` counts."""
 

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from harness.wire.channels.channel import Channel, ChannelClosed
 from harness.wire.channels.encoding import ENCODER
 from harness.wire.messages.guest import Hello
-from harness.wire.messages.requests import REQUESTS, AnswerMessage, RequestMessage, WorkerAnswer
+from harness.wire.messages.requests import REQUESTS, RequestMessage, WorkerAnswer, WorkerMessage
 from harness.wire.results.evaluation import Layer
 
 from .loading import broken
@@ -35,4 +35,4 @@ def serve(
 
 def tell(channel: Channel, nonce: str, answer: WorkerAnswer) -> None:
     """Send an answer to the request with this nonce."""
-    channel.send(ENCODER.encode(AnswerMessage(nonce, answer)))
+    channel.send(ENCODER.encode(WorkerMessage(nonce, answer)))

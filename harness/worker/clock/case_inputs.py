@@ -8,9 +8,9 @@ from contextlib import contextmanager
 import torch
 
 from harness.cases.judged_case import JudgedCase
+from harness.wire.calls.tensors import Arguments, TensorSpec
 from harness.wire.messages.clock import Measure
-from harness.wire.messages.guest import Argument
-from harness.wire.messages.timer import SETS, BringBack, Done, Prepare, Reach, Renew, count_launches
+from harness.wire.messages.timer import SETS, BringBack, Done, Prepare, Renew, count_launches
 from harness.worker.kit import place
 from harness.worker.kit.arena import Arena, lay_out
 from harness.worker.kit.device_memory import DeviceArena, NotShared
@@ -59,8 +59,7 @@ class CaseInputs:
             self.not_shared = str(error)
             return
         try:
-            reach = Reach(handle=probe.memory.handle, size_bytes=probe.size_bytes)
-            self.not_shared = timer.ask(reach, Done, wall_s=STEP_S).problem
+            self.not_shared = timer.ask(probe.memory.place, Done, wall_s=STEP_S).problem
         finally:
             probe.close()
 
@@ -92,7 +91,7 @@ class CaseInputs:
     def input_bytes(self, case: Case) -> int:
         """The size of the inputs alone."""
         arguments, _ = lay_out(self.values(case, 0).inputs)
-        return sum(argument.storage_bytes for argument in arguments)
+        return sum(value.storage_bytes for value in arguments.values() if isinstance(value, TensorSpec))
 
     def count_launches(self, case: Case, call_ms: float, own_bytes: int, rotate_bytes: int) -> int:
         """See `harness.wire.messages.timer.count_launches`; a call allocates `own_bytes`."""
@@ -106,7 +105,7 @@ class CaseInputs:
         timer: TimerLine,
         measure: Measure,
         case: Case,
-        arguments: tuple[Argument, ...],
+        arguments: Arguments,
         size_bytes: int,
         laid_out: Sequence[LaidOut] = (),
         *,

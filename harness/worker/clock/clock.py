@@ -19,7 +19,7 @@ import msgspec
 import torch
 
 from harness.wire.calls.launch_tape import TapedLaunch
-from harness.wire.ladder import EVENTS, NO_GRAPH_OF_A_SOURCE, UNTRUSTED, WORDS, Rung, list_rungs
+from harness.wire.ladder import EVENTS, NO_GRAPH_OF_A_SOURCE, UNTRUSTED, WORDS, list_rungs
 from harness.wire.messages.clock import (
     BASELINE,
     CANDIDATE,
@@ -28,10 +28,9 @@ from harness.wire.messages.clock import (
     Measure,
     Measured,
     Taped,
-    TapedCall,
 )
 from harness.wire.messages.guest import GPU_FAULT
-from harness.wire.messages.timer import MOST_LAUNCHES, SETS, count_copies
+from harness.wire.messages.timer import MOST_LAUNCHES, SETS, Rung, TapedCall, count_copies
 from harness.wire.results import ratios
 from harness.wire.results.evaluation import ErrorReport
 from harness.wire.results.latency import Method

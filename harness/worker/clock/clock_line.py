@@ -8,7 +8,8 @@ from collections.abc import Sequence
 from typing import Protocol
 
 from harness.wire.channels.channel import Channel, ChannelClosed
-from harness.wire.messages.clock import JUDGE_REQUESTS, BaselineRecorded, NeedTimers, TapedCall, Timer
+from harness.wire.messages.clock import JUDGE_REQUESTS, BaselineRecorded, NeedTimers, Timer
+from harness.wire.messages.timer import TapedCall
 from harness.worker.kit import place
 from harness.worker.oracle.engine_line import EngineLine
 

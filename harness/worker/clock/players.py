@@ -8,8 +8,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from harness.wire.effort import PLAYERS
-from harness.wire.messages.clock import SIDES, Measure, TapedCall
-from harness.wire.messages.timer import Clear, Done, Play, Prepared
+from harness.wire.messages.clock import SIDES, Measure
+from harness.wire.messages.guest import Ask
+from harness.wire.messages.timer import Done, Prepared, TapedCall
 from harness.worker.oracle.worker_line import GuestBroken
 from suites.task import Case
 
@@ -69,7 +70,7 @@ class Players:
         for seat in seats:
             tape = calls[seat.side].tape
             assert tape is not None
-            seat.send(Play(tape), wall_s=STEP_S)
+            seat.send(tape, wall_s=STEP_S)
         for seat in seats:
             if problem := seat.receive(Done, wall_s=STEP_S).problem:
                 raise GuestBroken(f"the tape of the {seat.side} cannot be played: {problem}")
@@ -88,7 +89,7 @@ class Players:
     def clear(self) -> None:
         """Empty all seats: what was played there is over."""
         for link in self._links:
-            link.send(Clear(), wall_s=STEP_S)
+            link.send(Ask.CLEAR, wall_s=STEP_S)
         for link in self._links:
             link.receive(Done, wall_s=STEP_S)
         self._busy = False

@@ -12,17 +12,14 @@ from contextlib import suppress
 
 import msgspec
 
-from harness.wire.messages.clock import CANDIDATE, Measure, TapedCall
-from harness.wire.messages.guest import Farewell, LeftBehind, Load, Loaded
+from harness.wire.messages.clock import CANDIDATE, Measure
+from harness.wire.messages.guest import Ask, LeftBehind, Load, Loaded
 from harness.wire.messages.timer import (
     LEAST_IN_BLOCK,
     Batch,
     Done,
     Prepared,
-    Record,
-    Recorded,
-    TriedServing,
-    TryServing,
+    TapedCall,
 )
 from harness.wire.results.served_calls import ServedCall
 from harness.worker.kit.arena import lay_out
@@ -100,7 +97,7 @@ class SourceTimers:
         return prepared
 
     def _record(self, link: TimerLine, case: Case, prepared: Prepared) -> TapedCall:
-        recorded = link.ask(Record(), Recorded, wall_s=STEP_S)
+        recorded = link.ask(Ask.RECORD, TapedCall, wall_s=STEP_S)
         tape, why_not = recorded.tape, recorded.why_not
         code: tuple[str, ...] = ()
         if tape is not None:
@@ -116,13 +113,13 @@ class SourceTimers:
             configs=prepared.configs,
             plain_ms=None if rough else self._time_plain_calls(link),
             peak_bytes=prepared.peak_bytes,
-            served=None if rough or link.side != CANDIDATE else self._try_serving(link, case, prepared),
+            served=None if rough or link.side != CANDIDATE else self._try_serving(link, case),
         )
 
-    def _try_serving(self, link: TimerLine, case: Case, prepared: Prepared) -> ServedCall:
+    def _try_serving(self, link: TimerLine, case: Case) -> ServedCall:
         """Find out what serving needs to know of a call. Last of a recording: a graph may change the state of the process."""
-        call = link.ask(TryServing(prepared.call_ms), TriedServing, wall_s=self._measure.limits.call_s).call
-        if not (0 < call.host_us < math.inf and 0 <= call.tuning_s < math.inf):
+        call = link.ask(Ask.SERVE, TapedCall, wall_s=self._measure.limits.call_s).served
+        if call is None or not (0 < call.host_us < math.inf and 0 <= call.tuning_s < math.inf):
             raise link.lie("what came are no times of a call")
         return msgspec.structs.replace(
             call, case=case.name, no_graph=call.no_graph and " ".join(call.no_graph.split())[:MOST_WORDS]
@@ -141,7 +138,7 @@ class SourceTimers:
     def dismiss(self, links: Sequence[TimerLine]) -> None:
         """End timers that call their source no more. Refuses the candidate if it left something behind in one of them."""
         for link in links:
-            left_behind = link.ask(Farewell(), LeftBehind, wall_s=STEP_S)
+            left_behind = link.ask(Ask.FAREWELL, LeftBehind, wall_s=STEP_S)
             finding = integrity.of_farewell(left_behind) if link.side == CANDIDATE else None
             if finding is not None:
                 raise Stop(finding)

@@ -6,9 +6,11 @@ import statistics
 import time
 from dataclasses import dataclass, field
 
-from harness.wire.ladder import EVENTS, Rung
-from harness.wire.messages.clock import Block, ProcessTimes, TapedCall
-from harness.wire.messages.timer import LEAST_IN_BLOCK, Batch, Capture, Done, Prepared, Sample, Sampled
+from msgspec.structs import replace
+
+from harness.wire.ladder import EVENTS
+from harness.wire.messages.clock import Block, ProcessTimes
+from harness.wire.messages.timer import LEAST_IN_BLOCK, Batch, Done, Prepared, Rung, Sample, TapedCall
 from harness.wire.results.latency import Method
 
 from .timer_line import TimerLine
@@ -79,7 +81,7 @@ class TimedProcess:
         """Take samples in a row: replays of the series, if there is one. They count once they are in `blocks`."""
         request = Sample(count=count, cold=self.cold, replays=self.launches > 0)
         began = time.monotonic()
-        sampled = self.link.ask(request, Sampled, wall_s=STEP_S)
+        sampled = self.link.ask(request, Done, wall_s=STEP_S)
         ended = time.monotonic()
         if len(sampled.samples_ms) != count or not all(0 < ms < _LONGEST_MS for ms in sampled.samples_ms):
             if self.taped and self.launches:
@@ -101,9 +103,8 @@ class TimedProcess:
 
     def begin_capture(self, launches: int) -> None:
         """Ask the timer to capture a series; `end_capture` waits for it."""
-        self.has_series, rung = True, self.rung
-        capture = Capture(launches=launches, method=rung.method, nodes=rung.nodes)
-        self.link.send(capture, wall_s=STEP_S)
+        self.has_series = True
+        self.link.send(replace(self.rung, launches=launches), wall_s=STEP_S)
 
     def end_capture(self, launches: int, *, cold: bool) -> str:
         """Return why there is no series; empty if later samples are replays of it."""

@@ -15,7 +15,7 @@ from typing import Any
 import torch
 
 from harness.wire import limits
-from harness.wire.calls.case_specs import ArgumentSpec, CaseSpec
+from harness.wire.calls.tensors import Arguments, CaseSpecs, TensorSpec
 from harness.wire.device import Target
 from harness.wire.messages.compiler import CompileReport, HostWorkFound
 from harness.worker.candidate.foreign_kernels import foreign_kernel
@@ -51,11 +51,11 @@ def prepare(target: Target, progress: Callable[[], None] = lambda: None) -> None
 def compile_candidate(
     module: ModuleType,
     entry_point: str,
-    cases: Sequence[CaseSpec],
+    cases: CaseSpecs,
     target: Target,
     *,
     allowed: tuple[str, ...] = (),
-    further: Sequence[CaseSpec] = (),
+    further: CaseSpecs | None = None,
     side_by_side: bool = True,
     host_cpu_s: float = limits.ON_CPU.host_cpu_s,
     keep: bool = False,
@@ -73,14 +73,14 @@ def compile_candidate(
     """
     prepare(target)
 
-    def call(case: CaseSpec) -> None:
-        getattr(module, entry_point)(**zero_arguments(case))
+    def call(arguments: Arguments) -> None:
+        getattr(module, entry_point)(**zero_arguments(arguments))
 
     def call_all() -> None:
         policy.again = bool(further)  # a GPU tunes again for each further case
-        for case in (*cases, *further):
+        for arguments in (*cases.values(), *(further or {}).values()):
             with capture.record():
-                call(case)
+                call(arguments)
 
     if side_by_side:
         ahead.compile_ahead(module, call_all, target)
@@ -92,18 +92,18 @@ def compile_candidate(
     slow_line: int | None = None
     host_work: HostWorkFound | None = None
     partial_cases: list[str] = []
-    for case in cases:
+    for case, arguments in cases.items():
         work = HostWork(file, allowed)
         host_time = HostTime(file, host_cpu_s)
         with capture.record() as made, work:
             try:
                 with host_time:
-                    call(case)
+                    call(arguments)
             except Computes:
                 pass
             except HostTooSlow:
                 slow_line = host_time.line
-                slow = wording.slow_host(host_cpu_s, case.case, slow_line)
+                slow = wording.slow_host(host_cpu_s, case, slow_line)
                 if work.reads:
                     unsupported = f"{slow}. It reads tensors, which hold zeros here"
                 elif work.operator_cpu_s > host_cpu_s / 2:
@@ -118,35 +118,35 @@ def compile_candidate(
             except ForeignOption as reason:
                 unsupported = f"{reason}; nothing can be said for {target.name}"
             except MemoryError as reason:
-                unsupported = f"this machine cannot hold case {case.case} at its gpu sizes: {reason}"
+                unsupported = f"this machine cannot hold case {case} at its gpu sizes: {reason}"
             except SystemExit:  # the engine reports from the exit status
                 raise
             except BaseException as reason:  # noqa: BLE001 -- any exception from the entry point is the candidate's
                 if isinstance(reason, RuntimeError) and "DefaultCPUAllocator" in str(reason):
-                    unsupported = f"this machine cannot hold case {case.case} at its gpu sizes"
+                    unsupported = f"this machine cannot hold case {case} at its gpu sizes"
                 elif work.reads and all(launch.failure is not reason for launch in made):
                     partial_cases.append(
-                        f"case {case.case} was compiled in part: the host code reads tensors, which hold zeros here, and raised "
+                        f"case {case} was compiled in part: the host code reads tensors, which hold zeros here, and raised "
                         f"{type(reason).__name__}: {shorten(str(reason))}"
                     )
                 elif isinstance(reason, torch.AcceleratorError):
                     partial_cases.append(
-                        f"case {case.case} was compiled in part: the host code needs a device, and there is none while kernels are compiled"
+                        f"case {case} was compiled in part: the host code needs a device, and there is none while kernels are compiled"
                     )
                 else:
-                    error = wording.explain(reason, made, case.case)
-        launches.extend((case.case, launch) for launch in made)
+                    error = wording.explain(reason, made, case)
+        launches.extend((case, launch) for launch in made)
         if error or unsupported:
             break
         foreign = next((name for launch in made if (name := foreign_kernel(launch.function, file))), "")
         if foreign:
-            host_work = host_work or HostWorkFound(case.case, kernel=foreign)
+            host_work = host_work or HostWorkFound(case, kernel=foreign)
         elif work.operator:
             host_work = host_work or HostWorkFound(
-                case.case, work.operator, work.line, moves=work.copies > limits.COPIES
+                case, work.operator, work.line, moves=work.copies > limits.COPIES
             )
-        elif not made and not case.empty:
-            host_work = host_work or HostWorkFound(case.case, reads=work.reads)
+        elif not made and not _has_no_element(arguments):
+            host_work = host_work or HostWorkFound(case, reads=work.reads)
     if launches and not error and not unsupported:
         case_name, first = launches[0]
         if first.failure is not None and all(launch.failure is not None for _, launch in launches):
@@ -180,14 +180,21 @@ def _argument_types(launches: Sequence[tuple[str, CompiledLaunch]]) -> tuple[tup
     return tuple(dict.fromkeys(types for types in signatures if all(isinstance(kind, str) for kind in types)))
 
 
-def zero_arguments(case: CaseSpec) -> dict[str, Any]:
+def _has_no_element(arguments: Arguments) -> bool:
+    """True if a tensor has no element, so that a kernel may have nothing to do."""
+    return any(isinstance(value, TensorSpec) and 0 in value.shape for value in arguments.values())
+
+
+def zero_arguments(arguments: Arguments) -> dict[str, Any]:
     """The arguments of a case, with tensors of zeros that take memory only where they are touched."""
-    return {spec.name: spec.scalar if spec.shape is None else _zeros(spec) for spec in case.arguments}
+    return {
+        name: _zeros(value) if isinstance(value, TensorSpec) else value for name, value in arguments.items()
+    }
 
 
-def _zeros(spec: ArgumentSpec) -> torch.Tensor:
+def _zeros(spec: TensorSpec) -> torch.Tensor:
     """A tensor on a private memory map; its storage is as large as on the device."""
-    shape, dtype = spec.shape or (), getattr(torch, spec.dtype)
+    shape, dtype = spec.shape, getattr(torch, spec.dtype)
     if 0 in shape:
         return torch.empty_strided(shape, spec.strides, dtype=dtype)
     items = 1 + sum((size - 1) * stride for size, stride in zip(shape, spec.strides, strict=True))

@@ -10,10 +10,10 @@ from pathlib import Path
 
 from harness.hardware.targets import target as find_target
 from harness.wire import limits
-from harness.wire.calls.case_specs import CASE_SPECS
+from harness.wire.calls.tensors import CASE_SPECS
 from harness.wire.channels.channel import Channel
-from harness.wire.messages.compiler import CompileReport
-from harness.wire.messages.guest import Alive, Compile, Failed
+from harness.wire.messages.compiler import Compile, CompileReport
+from harness.wire.messages.guest import Alive, Failed
 from harness.wire.messages.requests import RequestMessage, WorkerAnswer
 from harness.wire.messages.server import Spawn
 from harness.worker.candidate.loading import confine, failed, import_candidate
@@ -31,8 +31,8 @@ def main(channel: Channel, spawn: Spawn) -> None:
     file = Path(spawn.scratch) / candidate_trace.NAME
 
     def answer(message: RequestMessage, _: tuple[int, ...]) -> WorkerAnswer:
-        assert isinstance(message.request, Compile)
-        return _compile(message.request, file, lambda: tell(channel, message.nonce, Alive()))
+        assert isinstance(message.body, Compile)
+        return _compile(message.body, file, lambda: tell(channel, message.nonce, Alive()))
 
     serve(channel, confine(spawn, limits.COMPILE_ADDRESS_SPACE_BYTES, run_programs=True), answer)
 

@@ -15,7 +15,7 @@ from torch.overrides import TorchFunctionMode
 from harness.hardware.targets import target as find_target
 from harness.wire import limits
 from harness.wire.calls import operators
-from harness.wire.calls.case_specs import CASE_SPECS, CaseSpec
+from harness.wire.calls.tensors import CASE_SPECS, Arguments
 from harness.wire.channels.channel import Channel
 from harness.wire.messages.full_sizes import RanAtFullSizes, RunAtFullSizes
 from harness.wire.messages.requests import RequestMessage, WorkerAnswer
@@ -42,27 +42,31 @@ def main(channel: Channel, spawn: Spawn) -> None:
     file = Path(spawn.scratch) / candidate_trace.NAME
 
     def answer(message: RequestMessage, _: tuple[int, ...]) -> WorkerAnswer:
-        request = message.request
+        request = message.body
         assert isinstance(request, RunAtFullSizes)
         interpreter.prepare(find_target(request.target))
         three_programs.install()
         module = import_candidate(file, request.source)
-        for spec in CASE_SPECS.decode(request.cases):
-            tell(channel, message.nonce, run_case(module, request, spec))
+        for case, arguments in CASE_SPECS.decode(request.cases).items():
+            tell(channel, message.nonce, run_case(module, request, case, arguments))
         return Done()
 
     serve(channel, confine(spawn, limits.COMPILE_ADDRESS_SPACE_BYTES), answer)
 
 
 def run_case(
-    module: ModuleType, request: RunAtFullSizes, spec: CaseSpec, cpu_s: float = limits.FULL_SIZE_CPU_S
+    module: ModuleType,
+    request: RunAtFullSizes,
+    case: str,
+    specified: Arguments,
+    cpu_s: float = limits.FULL_SIZE_CPU_S,
 ) -> RanAtFullSizes:
     """Run one case; returns a report whatever the candidate raises."""
     observation = FullSizeObservation(request.seed)
     host = _HostReads()
     why = ""
     try:
-        arguments = zero_arguments(spec)
+        arguments = zero_arguments(specified)
         observation.admit(arguments)
         with running(observation), _limited(cpu_s), host, _ReaderCalls(host):
             getattr(module, request.entry_point)(**arguments)
@@ -77,9 +81,9 @@ def run_case(
     elif not why and not observation.launches:
         why = "no kernel was launched"
     if why:
-        return RanAtFullSizes(case=spec.case, why=why)
+        return RanAtFullSizes(case=case, why=why)
     return RanAtFullSizes(
-        case=spec.case,
+        case=case,
         missed_stores=observation.certain(observation.missed_stores),
         missed_loads=observation.certain(observation.missed_loads),
         touched_bytes=observation.touched_bytes + host.moved_bytes if observation.is_bound else None,

@@ -85,7 +85,7 @@ class GpuRunner(Runner):
             _poison_free_memory(call.arena_bytes)
             self._inputs = torch.empty(call.arena_bytes, dtype=torch.uint8, device=HERE).copy_(self._shared)
             inputs = self._inputs
-            self._arguments = arena.open_each(call.arguments, lambda argument: view(inputs, argument))
+            self._arguments = arena.open_each(call.arguments, lambda spec: view(inputs, spec))
         return dict(self._arguments)
 
     @contextmanager

@@ -14,9 +14,9 @@ import torch
 from harness.wire import limits
 from harness.wire.channels.channel import Channel
 from harness.wire.messages.guest import (
+    Ask,
     Call,
     Failed,
-    Farewell,
     LeftBehind,
     Load,
     Loaded,
@@ -86,14 +86,14 @@ class Guest:
 
     def answer(self, message: RequestMessage, descriptors: tuple[int, ...]) -> WorkerAnswer:
         """The answer to one request. An exception of the candidate is an answer too."""
-        match message.request:
+        match message.body:
             case Load() as request:
                 with self._sampler.sampling():
                     return self._load(request)
             case Call() as request:
                 with self._sampler.sampling():
                     return self._call(request, descriptors[0] if descriptors else None)
-            case Farewell():
+            case Ask.FAREWELL:
                 return self._farewell()
             case other:
                 raise TypeError(f"a guest has no answer to {type(other).__name__}")
@@ -181,7 +181,11 @@ class Guest:
             copies=run.operators.copies,
             copying_line=run.operators.copying_line,
             kernels=tuple(dict.fromkeys(launch.kernel for launch in run.observation.launches)),
-            traffic=run.observation.message(request.case),
+            traffic=run.observation.traffic(request.case),
+            missed_stores=tuple(run.observation.missed_stores),
+            undefined_lanes=tuple(run.observation.undefined_lanes),
+            race=run.observation.race,
+            findings=run.observation.findings(request.case),
             unsupported=run.observation.unsupported or "",
             changed_output=self._kept.changed(),
             changed_state=run.changed_state,

@@ -12,8 +12,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from harness.wire.messages.guest import CaseTraffic
-from harness.wire.results.evaluation import Finding, line_in
+from harness.wire.results.evaluation import Finding, Traffic, line_in
 from harness.worker.kit.arena import Span, extent, span_in_storage
 from harness.worker.kit.poison import Poison
 from harness.worker.triton_hooks.autotuning import is_static
@@ -142,9 +141,9 @@ class Observation:
         """Distinct bytes written."""
         return sum(int(np.count_nonzero(allocation.writes)) for allocation in self.allocations.values())
 
-    def message(self, case: str) -> CaseTraffic:
-        """The message to the judge with the counts and findings of this call."""
-        return CaseTraffic(
+    def traffic(self, case: str) -> Traffic:
+        """The counts of this call."""
+        return Traffic(
             case=case,
             requested_read_bytes=self.requested_read_bytes,
             requested_write_bytes=self.requested_write_bytes,
@@ -153,18 +152,18 @@ class Observation:
             dot_flops=self.dot_flops,
             launches=len(self.launches),
             programs=sum(launch.programs for launch in self.launches),
-            missed_stores=tuple(self.missed_stores),
-            undefined_lanes=tuple(self.undefined_lanes),
-            race=self.race,
-            findings=tuple(
-                Finding(kind=kind, message=message, case=case, line=line_in(message))
-                for kind, messages in (
-                    ("out_of_bounds", self.missed_loads),
-                    ("false_promise", self.false_promises),
-                    ("uninitialised", self.uninitialised),
-                )
-                for message in messages
-            ),
+        )
+
+    def findings(self, case: str) -> tuple[Finding, ...]:
+        """The findings in this call."""
+        return tuple(
+            Finding(kind=kind, message=message, case=case, line=line_in(message))
+            for kind, messages in (
+                ("out_of_bounds", self.missed_loads),
+                ("false_promise", self.false_promises),
+                ("uninitialised", self.uninitialised),
+            )
+            for message in messages
         )
 
     @contextmanager

@@ -12,7 +12,7 @@ import torch
 from harness.cases.call_plan import Step
 from harness.cases.judged_case import JudgedCase
 from harness.cases.size_axes import ranges_of
-from harness.wire.calls.case_specs import ArgumentSpec
+from harness.wire.calls.tensors import Scalar, TensorSpec
 from harness.wire.results.served_calls import BatchRows
 from harness.worker.kit.arena import Value
 from harness.worker.oracle.caller import Run
@@ -103,12 +103,11 @@ def _least(task: Task, case: Case, axis: str) -> int:
 
 def _split(problem: Problem, few: Case, whole: Given, size: int, rows: int, first: int) -> Given:
     """Return the inputs of the rows alone with the oracle's answer. Raises `_NoBatch`."""
-    (spec,) = problem.specifications((few,))
-    if [argument.name for argument in spec.arguments] != list(whole.inputs):
+    (arguments,) = problem.specifications((few,)).values()
+    if list(arguments) != list(whole.inputs):
         raise _NoBatch
     inputs: Inputs = {
-        argument.name: _part_of(whole.inputs[argument.name], argument, size, rows, first)
-        for argument in spec.arguments
+        name: _part_of(whole.inputs[name], wanted, size, rows, first) for name, wanted in arguments.items()
     }
     alone, plain = problem.oracle(few, inputs), problem.plain
     for expected, answer in zip(whole.expected, alone, strict=True):
@@ -118,16 +117,18 @@ def _split(problem: Problem, few: Case, whole: Given, size: int, rows: int, firs
     return Given(problem, JudgedCase(few), inputs, alone, plain)
 
 
-def _part_of(value: Value, wanted: ArgumentSpec, size: int, rows: int, first: int) -> Value:
+def _part_of(value: Value, wanted: TensorSpec | Scalar, size: int, rows: int, first: int) -> Value:
     """Return the rows of an input, or the input if the batch does not change it. Raises `_NoBatch`."""
-    if not isinstance(value, torch.Tensor):
-        if wanted.scalar != value and (value, wanted.scalar) != (size, rows):
-            raise _NoBatch
-        return wanted.scalar
-    shape = wanted.shape or ()
-    if shape == tuple(value.shape):
-        return value
-    return value.narrow(_dimension(value.shape, shape, size, rows), first, rows).contiguous().clone()
+    if isinstance(value, torch.Tensor) and isinstance(wanted, TensorSpec):
+        if wanted.shape == tuple(value.shape):
+            return value
+        dimension = _dimension(value.shape, wanted.shape, size, rows)
+        return value.narrow(dimension, first, rows).contiguous().clone()
+    if isinstance(value, torch.Tensor) or isinstance(wanted, TensorSpec):
+        raise _NoBatch
+    if wanted != value and (value, wanted) != (size, rows):
+        raise _NoBatch
+    return wanted
 
 
 def _dimension(many: Sequence[int], few: Sequence[int], size: int, rows: int) -> int:

@@ -12,11 +12,11 @@ from harness.cases.call_plan import Step
 from harness.cases.seeds import POOL
 from harness.wire import findings, limits
 from harness.wire.calls import signatures
-from harness.wire.calls.case_specs import CaseSpec
+from harness.wire.calls.tensors import CaseSpecs
 from harness.wire.messages.guest import (
     GPU_FAULT,
     OUT_OF_MEMORY,
-    Farewell,
+    Ask,
     LeftBehind,
     Load,
     Loaded,
@@ -202,7 +202,9 @@ class CandidateCalls:
         if place.is_gpu():
             self._compare_batch_rows()
         self._case = ""
-        self._left = self._link.ask(Farewell(), LeftBehind, wall_s=limits.FAREWELL_S, cpu_s=limits.FAREWELL_S)
+        self._left = self._link.ask(
+            Ask.FAREWELL, LeftBehind, wall_s=limits.FAREWELL_S, cpu_s=limits.FAREWELL_S
+        )
         self._refuse(integrity.of_farewell(self._left))
         self._refuse(findings.strict_error(self._findings(), self._task.strict))
         kernels = ", ".join(dict.fromkeys(name for run in self._runs for name in run.returned.kernels))
@@ -262,10 +264,10 @@ class CandidateCalls:
     def _specify(self) -> Specified:
         """The arguments of the declared cases at `gpu` sizes, and for a GPU those of the hidden cases."""
         self._given(self._plan.execution[0])  # the specifications of a script come from its latest recording
-        ahead: list[CaseSpec] = []
+        ahead: CaseSpecs = {}
         for case in self._plan.hidden if self._begin.asks else ():
             with suppress(BadProblem):  # `_prepare` leaves the case out too
-                ahead += self._problem.specifications((case,))
+                ahead |= self._problem.specifications((case,))
         declared = self._problem.specifications(self._plan.declared)
         return Specified(
             cases=msgspec.Raw(msgspec.msgpack.encode(declared)),
@@ -325,7 +327,7 @@ class CandidateCalls:
         A third call must be wrong again without the zeros: else state between calls made the difference. A finding then
         names the loads, and all later calls have zeros in such lanes.
         """
-        lines = run.returned.traffic.undefined_lanes
+        lines = run.returned.undefined_lanes
         if not lines or self._caller.zero_lanes:
             return None
         self._caller.zero_lanes = True
@@ -343,7 +345,7 @@ class CandidateCalls:
     def _repeated(self, run: Run) -> None:
         """Raise `Stop` if a repeated call is wrong."""
         before, stale, tuned = self._answers.was_right(run), self._answers.is_stale(run), self._tuned(run)
-        config = "" if run.returned.traffic.undefined_lanes else self._config(run)
+        config = "" if run.returned.undefined_lanes else self._config(run)
         errors = self._answers.errors(run, config if tuned else "with other values of the same shapes")
         if not errors:
             if self._begin.exam and self._answers.has_other_bits(run) and not tuned:
@@ -372,7 +374,7 @@ class CandidateCalls:
             raise Stop(finding)
 
     def _findings(self) -> tuple[Finding, ...]:
-        of_calls = (finding for run in self._runs for finding in run.returned.traffic.findings)
+        of_calls = (finding for run in self._runs for finding in run.returned.findings)
         return findings.drop_repeated((*of_calls, *self._kept_findings, *self._answers.weak.values()))
 
     def _judged(self, error: ErrorReport | None, failure: Failure | None = None) -> Judged:

@@ -150,7 +150,7 @@ class Judge:
             cases = self._problem(specify.task).specifications(specify.task.open_cases)
             self._line.tell(Specified(cases=msgspec.Raw(msgspec.msgpack.encode(cases))))
         except BadProblem as error:
-            self._line.tell(Specified(cases=msgspec.Raw(msgspec.msgpack.encode(())), problem=str(error)))
+            self._line.tell(Specified(cases=msgspec.Raw(msgspec.msgpack.encode({})), problem=str(error)))
 
     def _strength(self, task: Task) -> Fact:
         """Return how strong the task's oracle is on its open cases; computed once."""

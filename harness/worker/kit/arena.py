@@ -9,14 +9,14 @@ import fcntl
 import mmap
 import os
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from typing import Any, NamedTuple
 
 import msgspec
 import torch
 
-from harness.wire.messages.guest import Argument
+from harness.wire.calls.tensors import Arguments, TensorSpec
 
 GUARD_BYTES = 4096
 MOST_TAIL_BYTES = 1 << 16
@@ -43,7 +43,7 @@ class Span(NamedTuple):
 class GuardedInputs(ABC):
     """The inputs of one case in memory that other processes can open, with guard zones around each tensor."""
 
-    arguments: tuple[Argument, ...]
+    arguments: Arguments
     size_bytes: int
     _written: dict[str, torch.Tensor]
     """The bytes that the judge wrote, by the name of the input."""
@@ -60,12 +60,15 @@ class GuardedInputs(ABC):
         whole = self._at(0, self.size_bytes)
         whole.fill_(_GUARD)
         self._written = {}
-        for argument in self.arguments:
-            tensor = inputs[argument.name]
-            if argument.storage_bytes and isinstance(tensor, torch.Tensor):
-                self._written[argument.name] = memory_of(tensor).to(whole.device)
-                start, end = self._extent(argument)
-                self._at(start, end - start).copy_(self._written[argument.name])
+        for name, spec in self._tensors():
+            tensor = inputs[name]
+            if spec.storage_bytes and isinstance(tensor, torch.Tensor):
+                self._written[name] = memory_of(tensor).to(whole.device)
+                start, end = self._extent(name, spec)
+                self._at(start, end - start).copy_(self._written[name])
+
+    def _tensors(self) -> list[tuple[str, TensorSpec]]:
+        return [(name, spec) for name, spec in self.arguments.items() if isinstance(spec, TensorSpec)]
 
     def refilled(self, inputs: Mapping[str, Value]) -> bool:
         """Write other inputs into the same memory. False, and nothing is written, if their layout differs."""
@@ -81,34 +84,33 @@ class GuardedInputs(ABC):
     def changed(self) -> tuple[str, ...]:
         """Names of the inputs that no longer hold the bytes that the judge wrote."""
         return tuple(
-            argument.name
-            for argument in self.arguments
-            if argument.name in self._written and not self._is_unchanged(argument)
+            name
+            for name, spec in self._tensors()
+            if name in self._written and not self._is_unchanged(name, spec)
         )
 
-    def _is_unchanged(self, argument: Argument) -> bool:
-        start, end = self._extent(argument)
+    def _is_unchanged(self, name: str, spec: TensorSpec) -> bool:
+        start, end = self._extent(name, spec)
         return (
-            torch.equal(self._at(start, end - start), self._written[argument.name])
-            and self._is_guard(argument.offset_bytes, start - argument.offset_bytes)
-            and self._is_guard(end, argument.tail_bytes)
+            torch.equal(self._at(start, end - start), self._written[name])
+            and self._is_guard(spec.offset_bytes, start - spec.offset_bytes)
+            and self._is_guard(end, spec.tail_bytes)
         )
 
     def broken_guards(self) -> tuple[str, ...]:
         """Guard zones that were overwritten, in words: the name of the input and the side."""
         broken = []
-        for argument in self.arguments:
-            if argument.is_tensor:
-                if not self._is_guard(argument.offset_bytes - GUARD_BYTES, GUARD_BYTES):
-                    broken.append(f"before the start of `{argument.name}`")
-                if not self._is_guard(argument.offset_bytes + argument.storage_bytes, GUARD_BYTES):
-                    broken.append(f"past the end of `{argument.name}`")
+        for name, spec in self._tensors():
+            if not self._is_guard(spec.offset_bytes - GUARD_BYTES, GUARD_BYTES):
+                broken.append(f"before the start of `{name}`")
+            if not self._is_guard(spec.offset_bytes + spec.storage_bytes, GUARD_BYTES):
+                broken.append(f"past the end of `{name}`")
         return tuple(broken)
 
-    def _extent(self, argument: Argument) -> tuple[int, int]:
+    def _extent(self, name: str, spec: TensorSpec) -> tuple[int, int]:
         """Offsets of the tensor's first byte and of the byte after its last; the storage may begin before and end after."""
-        end = argument.offset_bytes + argument.storage_bytes - argument.tail_bytes
-        return end - self._written[argument.name].numel(), end
+        end = spec.offset_bytes + spec.storage_bytes - spec.tail_bytes
+        return end - self._written[name].numel(), end
 
     def _is_guard(self, offset: int, length: int) -> bool:
         return length == 0 or bool((self._at(offset, length) == _GUARD).all())
@@ -147,17 +149,17 @@ class Arena(GuardedInputs):
         return torch.frombuffer(self._memory, dtype=torch.uint8, count=length, offset=offset)
 
 
-def lay_out(inputs: Mapping[str, Value]) -> tuple[tuple[Argument, ...], int]:
+def lay_out(inputs: Mapping[str, Value]) -> tuple[Arguments, int]:
     """The arguments, each tensor at its place (one for all its names) in an arena, and the size of the arena in bytes."""
-    arguments: list[Argument] = []
-    placed: dict[int, Argument] = {}
+    arguments: Arguments = {}
+    placed: dict[int, TensorSpec] = {}
     offset = GUARD_BYTES
     for name, value in inputs.items():
         if not isinstance(value, torch.Tensor):
-            arguments.append(Argument(name=name, scalar=value))
+            arguments[name] = value
             continue
         if id(value) in placed:
-            arguments.append(msgspec.structs.replace(placed[id(value)], name=name))
+            arguments[name] = placed[id(value)]
             continue
         length = span_bytes(value)
         before = int(value.storage_offset()) if length else 0
@@ -165,48 +167,51 @@ def lay_out(inputs: Mapping[str, Value]) -> tuple[tuple[Argument, ...], int]:
         tail = min(value.untyped_storage().nbytes() - length, MOST_TAIL_BYTES) if before else 0
         tail -= tail % value.element_size()
         length += tail
-        placed[id(value)] = Argument(
-            name=name,
-            dtype=dtype_name(value.dtype),
-            shape=tuple(value.shape),
-            strides=tuple(value.stride()),
-            offset_bytes=offset,
-            storage_bytes=length,
-            tail_bytes=tail,
-            storage_offset=before,
+        placed[id(value)] = arguments[name] = msgspec.structs.replace(
+            describe(value), offset=before, offset_bytes=offset, storage_bytes=length, tail_bytes=tail
         )
-        arguments.append(placed[id(value)])
         offset += -(-length // GUARD_BYTES) * GUARD_BYTES + 2 * GUARD_BYTES
-    return tuple(arguments), offset
+    return arguments, offset
 
 
-def open_arguments(descriptor: int, size_bytes: int, arguments: Sequence[Argument]) -> dict[str, Any]:
+def open_arguments(descriptor: int, size_bytes: int, arguments: Arguments) -> dict[str, Any]:
     """The arguments by name, for the guest: tensors in the shared memory itself, each storage ending with its tensor."""
     memory = mmap.mmap(descriptor, size_bytes)
-    return open_each(arguments, lambda argument: _open(memory, argument))
+    return open_each(arguments, lambda spec: _open(memory, spec))
 
 
-def open_each(arguments: Sequence[Argument], open_argument: Callable[[Argument], Any]) -> dict[str, Any]:
-    """The results of `open_argument` by name. Two names of the same place get the same result."""
-    opened: dict[Argument, Any] = {}
-    by_name = {}
-    for argument in arguments:
-        place = msgspec.structs.replace(argument, name="" if argument.is_tensor else argument.name)
-        if place not in opened:
-            opened[place] = open_argument(argument)
-        by_name[argument.name] = opened[place]
+def open_each(arguments: Arguments, open_tensor: Callable[[TensorSpec], torch.Tensor]) -> dict[str, Any]:
+    """The arguments by name, tensors as `open_tensor` returns them. Two names of the same place get the same tensor."""
+    opened: dict[TensorSpec, torch.Tensor] = {}
+    by_name: dict[str, Any] = {}
+    for name, value in arguments.items():
+        if isinstance(value, TensorSpec):
+            if value not in opened:
+                opened[value] = open_tensor(value)
+            by_name[name] = opened[value]
+        else:
+            by_name[name] = value
     return by_name
 
 
-def _open(memory: mmap.mmap, argument: Argument) -> Any:
-    if not argument.is_tensor:
-        return argument.scalar
-    dtype = getattr(torch, argument.dtype)
-    if argument.storage_bytes == 0:
-        return torch.empty_strided(argument.shape, argument.strides, dtype=dtype)
-    count = argument.storage_bytes // dtype.itemsize
-    flat = torch.frombuffer(memory, dtype=dtype, count=count, offset=argument.offset_bytes)
-    return flat.as_strided(argument.shape, argument.strides, argument.storage_offset)
+def _open(memory: mmap.mmap, spec: TensorSpec) -> torch.Tensor:
+    dtype = getattr(torch, spec.dtype)
+    if spec.storage_bytes == 0:
+        return torch.empty_strided(spec.shape, spec.strides, dtype=dtype)
+    count = spec.storage_bytes // dtype.itemsize
+    flat = torch.frombuffer(memory, dtype=dtype, count=count, offset=spec.offset_bytes)
+    return flat.as_strided(spec.shape, spec.strides, spec.offset)
+
+
+def describe(tensor: torch.Tensor) -> TensorSpec:
+    """Return dtype, shape and strides of a tensor, without its values."""
+    shape, strides = (tuple(map(int, sizes)) for sizes in (tensor.shape, tensor.stride()))
+    return TensorSpec(dtype_name(tensor.dtype), shape, strides)
+
+
+def data_of(tensor: torch.Tensor) -> TensorSpec:
+    """Return a tensor with its values."""
+    return msgspec.structs.replace(describe(tensor), data=storage_bytes(tensor) if tensor.numel() else b"")
 
 
 def dtype_name(dtype: torch.dtype) -> str:

@@ -8,8 +8,8 @@ from typing import Any
 
 import torch
 
+from harness.wire.calls.tensors import TensorSpec
 from harness.wire.device import Device
-from harness.wire.messages.guest import Argument
 
 HERE = torch.device("cuda", 0)
 POISON = 0xFF
@@ -49,15 +49,11 @@ def running_threads() -> int:
     return max(_ACTIVE_COUNT(), len(_CURRENT_FRAMES())) - 1
 
 
-def view(memory: torch.Tensor, argument: Argument) -> Any:
-    """The argument as the guest gets it. A tensor's storage covers only its own part of `memory`."""
-    if not argument.is_tensor:
-        return argument.scalar
-    dtype = getattr(torch, argument.dtype)
-    if argument.storage_bytes == 0:
-        return torch.empty_strided(argument.shape, argument.strides, dtype=dtype, device=HERE)
-    start_at = memory.data_ptr() + argument.offset_bytes
-    storage = torch._C._construct_storage_from_data_pointer(start_at, HERE, argument.storage_bytes)
-    return torch.empty(0, dtype=dtype, device=HERE).set_(
-        storage, argument.storage_offset, argument.shape, argument.strides
-    )
+def view(memory: torch.Tensor, spec: TensorSpec) -> torch.Tensor:
+    """The tensor as the guest gets it. Its storage covers only its own part of `memory`."""
+    dtype = getattr(torch, spec.dtype)
+    if spec.storage_bytes == 0:
+        return torch.empty_strided(spec.shape, spec.strides, dtype=dtype, device=HERE)
+    start_at = memory.data_ptr() + spec.offset_bytes
+    storage = torch._C._construct_storage_from_data_pointer(start_at, HERE, spec.storage_bytes)
+    return torch.empty(0, dtype=dtype, device=HERE).set_(storage, spec.offset, spec.shape, spec.strides)

@@ -89,7 +89,7 @@ class Answers:
         )
         if unfit is not None:
             return (CaseError(run.case.name, unfit),)
-        undefined = run.returned.traffic.undefined_lanes
+        undefined = run.returned.undefined_lanes
         errors = (mismatch_wording.mismatch(wrong, when, undefined) for wrong in self.mismatches(run))
         return tuple(CaseError(run.case.name, error) for error in errors)
 

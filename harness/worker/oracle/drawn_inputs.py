@@ -10,8 +10,9 @@ from pathlib import Path
 
 import torch
 
+from harness.wire.calls.tensors import TensorSpec
 from harness.wire.channels.encoding import ENCODER
-from harness.wire.messages.profiled import DRAW, DRAW_INPUTS, DRAWN, MEMORY, DrawInputs, DrawnInputs
+from harness.wire.messages.profiled import DRAW, DRAW_INPUTS, DRAWN, MEMORY, DrawInputs
 from harness.worker.kit import arena, place
 
 from .problem import BadProblem, Problem
@@ -35,13 +36,13 @@ def draw(request: DrawInputs, folder: Path) -> None:
     arguments, size_bytes = arena.lay_out(inputs)
     with (folder / MEMORY).open("wb") as file:
         file.truncate(size_bytes)
-        for argument in arguments:
-            value = inputs[argument.name]
-            if isinstance(value, torch.Tensor) and argument.storage_bytes:
+        for name, spec in arguments.items():
+            value = inputs[name]
+            if isinstance(value, torch.Tensor) and isinstance(spec, TensorSpec) and spec.storage_bytes:
                 data = arena.storage_bytes(value)
-                file.seek(argument.offset_bytes + argument.storage_bytes - argument.tail_bytes - len(data))
+                file.seek(spec.offset_bytes + spec.storage_bytes - spec.tail_bytes - len(data))
                 file.write(data)
-    (folder / DRAWN).write_bytes(ENCODER.encode(DrawnInputs(arguments)))
+    (folder / DRAWN).write_bytes(ENCODER.encode(arguments))
 
 
 if __name__ == "__main__":

@@ -8,7 +8,7 @@ from harness.wire.channels.channel import Channel, ChannelClosed
 from harness.wire.channels.encoding import ENCODER
 from harness.wire.messages.clock import JUDGE_REQUESTS, ClockReport
 from harness.wire.messages.guest import Alive
-from harness.wire.messages.judge import Entered, JudgeReport, Left, Proceed, TurnWanted
+from harness.wire.messages.judge import AtStage, JudgeReport, Proceed, TurnWanted
 
 
 class EngineLine:
@@ -23,11 +23,11 @@ class EngineLine:
 
     def enter(self, stage: str) -> None:
         """Report that a stage begins."""
-        self.tell(Entered(stage=stage, at_s=time.monotonic()))
+        self.tell(AtStage(stage=stage, at_s=time.monotonic()))
 
     def leave(self, stage: str, detail: str, *, ok: bool | None) -> None:
         """Report that a stage is over."""
-        self.tell(Left(stage=stage, at_s=time.monotonic(), ok=ok, detail=detail))
+        self.tell(AtStage(stage=stage, at_s=time.monotonic(), ended=True, ok=ok, detail=detail))
 
     def alive(self) -> None:
         """Report that work continues."""

@@ -68,12 +68,12 @@ def _returned_words(returned: Returned, *, is_sequence: bool) -> str:
 
 def out_of_bounds(run: Run, task: Task) -> ErrorReport | None:
     """Return the error of a store outside every tensor, or of such a load if the task is strict."""
-    error = findings.missed_stores(run.returned.traffic)
+    error = findings.missed_stores(run.case.name, run.returned.missed_stores)
     if error is None and run.broken_guards:
         message = f"case {run.case.name}: memory {run.broken_guards[0]} was written"
         error = ErrorReport(kind="out_of_bounds", message=message)
     return error or findings.strict_error(
-        [finding for finding in run.returned.traffic.findings if finding.kind == "out_of_bounds"], task.strict
+        [finding for finding in run.returned.findings if finding.kind == "out_of_bounds"], task.strict
     )
 
 
@@ -85,8 +85,10 @@ def of_call(run: Run, task: Task) -> ErrorReport | None:
         return ErrorReport(kind="no_launch", message=message)
     if returned.foreign_kernels:
         return findings.foreign_kernel(lead, returned.foreign_kernels[0])
-    if returned.traffic.race:
-        message = f"{lead}{returned.traffic.race}; programs run in any order and at once: use an atomic, or one program"
+    if returned.race:
+        message = (
+            f"{lead}{returned.race}; programs run in any order and at once: use an atomic, or one program"
+        )
         return ErrorReport(kind="race", message=message)
     if returned.unwatched:
         message = f"{lead}{returned.unwatched} that no input, no kernel and no watched operator wrote; compute them in a kernel"

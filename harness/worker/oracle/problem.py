@@ -15,7 +15,7 @@ import torch
 
 from harness.cases import seeds
 from harness.cases.judged_case import FAR, JudgedCase, RowKind
-from harness.wire.calls.case_specs import ArgumentSpec, CaseSpec
+from harness.wire.calls.tensors import Arguments, CaseSpecs
 from harness.wire.messages.guest import Plain
 from harness.worker.kit import arena, place
 from harness.worker.kit.arena import Value
@@ -63,7 +63,7 @@ class Problem:
         settle = getattr(module, "settle_inputs", None)
         self._settle_inputs: Callable[[Inputs], Inputs] | None = settle if callable(settle) else None
         self._far: dict[str, tuple[RowKind, ...]] = {}
-        self._specified: dict[tuple[str, tuple[tuple[str, int], ...]], tuple[ArgumentSpec, ...]] = {}
+        self._specified: dict[tuple[str, tuple[tuple[str, int], ...]], Arguments] = {}
         self._probe_inputs = self._make_inputs
         if task.quantization is not None and task.quantization.probe is not None:
             self._probe_inputs = _function(module, "probe_inputs", task)
@@ -288,11 +288,11 @@ class Problem:
                 return self._answer(case, inputs, wide=())
             raise BadProblem(f"oracle of {self._task.id}, case {case.name}: {error}") from error
 
-    def specifications(self, cases: Iterable[Case]) -> tuple[CaseSpec, ...]:
+    def specifications(self, cases: Iterable[Case]) -> CaseSpecs:
         """Return the argument specifications of the cases at `gpu` sizes, without allocating memory."""
-        return tuple(CaseSpec(case=case.name, arguments=self._specify(case)) for case in cases)
+        return {case.name: self._specify(case) for case in cases}
 
-    def _specify(self, case: Case) -> tuple[ArgumentSpec, ...]:
+    def _specify(self, case: Case) -> Arguments:
         if case.exam:  # drawn for each candidate: no use in a cache
             return self._described(case)
         key = case.dtype, tuple(case.gpu.items())
@@ -300,7 +300,7 @@ class Problem:
             self._specified[key] = self._described(case)
         return self._specified[key]
 
-    def _described(self, case: Case) -> tuple[ArgumentSpec, ...]:
+    def _described(self, case: Case) -> Arguments:
         try:
             inputs = without_memory(
                 lambda: self._make_inputs(case.gpu, torch_dtype(case.dtype), torch.Generator())
@@ -309,7 +309,7 @@ class Problem:
             raise BadProblem(
                 f"make_inputs of {self._task.id} at gpu sizes, case {case.name}: {error}"
             ) from error
-        return specified(case.name, inputs).arguments
+        return specified(inputs)
 
 
 @contextmanager
@@ -327,9 +327,12 @@ def _here(inputs: Inputs) -> Inputs:
     return {k: place.here(v) if isinstance(v, torch.Tensor) else v for k, v in inputs.items()}
 
 
-def specified(case: str, inputs: Mapping[str, Value]) -> CaseSpec:
-    """Return the specification of these inputs."""
-    return CaseSpec(case=case, arguments=tuple(_argument(name, value) for name, value in inputs.items()))
+def specified(inputs: Mapping[str, Value]) -> Arguments:
+    """Return the inputs without the values of tensors."""
+    return {
+        name: arena.describe(value) if isinstance(value, torch.Tensor) else value
+        for name, value in inputs.items()
+    }
 
 
 def torch_dtype(name: str) -> torch.dtype:
@@ -353,17 +356,6 @@ def unfit(truth: object, dtype: torch.dtype) -> str:
         if bool((truth.double().abs() >= overflow(dtype)).any()):
             return f"values go beyond {largest:g}, the largest {dtype}; clamp them, and say so in the instruction"
     return ""
-
-
-def _argument(name: str, value: Value) -> ArgumentSpec:
-    if not isinstance(value, torch.Tensor):
-        return ArgumentSpec(name=name, scalar=value)
-    return ArgumentSpec(
-        name=name,
-        dtype=arena.dtype_name(value.dtype),
-        shape=tuple(int(size) for size in value.shape),
-        strides=tuple(int(stride) for stride in value.stride()),
-    )
 
 
 def _load(file: Path) -> object:

@@ -11,7 +11,7 @@ import torch
 
 from harness.cases import seeds
 from harness.cases.judged_case import JudgedCase
-from harness.wire.calls.case_specs import CaseSpec
+from harness.wire.calls.tensors import CaseSpecs, TensorSpec
 from harness.wire.messages.script import (
     CALL,
     CALLS_FILE,
@@ -23,10 +23,9 @@ from harness.wire.messages.script import (
     RanScript,
     RecordedCall,
     Script,
-    TensorData,
 )
 from harness.worker.kit import place
-from harness.worker.kit.arena import Value, dtype_name, storage_bytes
+from harness.worker.kit.arena import Value, data_of
 from harness.worker.kit.poison import open_elements
 from harness.worker.oracle.comparison.reference_noise import measure_noise, quantize_outputs
 from suites.dtypes import ITEM_BYTES
@@ -158,9 +157,9 @@ class RecordedProblem(Problem):
         """Return the callee: many scripts have calls with constants beside calls with drawn values."""
         return self._expressions[case.cpu[CALL]][1].partition("(")[0]
 
-    def specifications(self, cases: Iterable[Case]) -> tuple[CaseSpec, ...]:
+    def specifications(self, cases: Iterable[Case]) -> CaseSpecs:
         """Return the argument specifications of the cases: a script has the same sizes on every device."""
-        return tuple(specified(case.name, self._call(case, self._latest_seed)) for case in cases)
+        return {case.name: specified(self._call(case, self._latest_seed)) for case in cases}
 
     def _call(self, case: Case, seed: int) -> Inputs:
         inputs = self._inputs(case, self._same_call(case, seed, poison=NAN))
@@ -218,13 +217,7 @@ def _widened(value: Value) -> Value:
     return value.double() if isinstance(value, torch.Tensor) and value.is_floating_point() else value
 
 
-def data_of(tensor: torch.Tensor) -> TensorData:
-    """Return a tensor as data, with its strides."""
-    data = storage_bytes(tensor) if tensor.numel() else b""
-    return TensorData(dtype_name(tensor.dtype), tuple(tensor.shape), tensor.stride(), data)
-
-
-def tensor_of(data: TensorData) -> torch.Tensor:
+def tensor_of(data: TensorSpec) -> torch.Tensor:
     """Return a recorded tensor on the judge's device, with its strides. Raises `BadProblem` if the bytes do not fill it."""
     if data.dtype not in ITEM_BYTES or len(data.shape) != len(data.strides) or min(data.shape, default=0) < 0:
         raise BadProblem(f"no tensor is {data.dtype}{list(data.shape)}")

@@ -10,6 +10,7 @@ from typing import TypeVar
 import msgspec
 
 from harness.wire import limits
+from harness.wire.calls.tensors import TensorSpec
 from harness.wire.channels.channel import BadFrame, Channel, ChannelClosed, ChannelTimeout
 from harness.wire.channels.encoding import ENCODER, decode_message
 from harness.wire.messages.guest import Hello
@@ -20,7 +21,6 @@ from harness.wire.messages.script import (
     RunCall,
     RunScript,
     Script,
-    TensorData,
 )
 
 from .problem import BadProblem
@@ -83,7 +83,7 @@ class ScriptRuns:
                 return
             kept_bytes -= self._kept.pop(key).size_bytes
 
-    def call(self, source: str, arguments: dict[str, TensorData | int]) -> RanCall:
+    def call(self, source: str, arguments: dict[str, TensorSpec | int]) -> RanCall:
         """Make one call of the script's reference with these arguments. Raises as `recorded`."""
         return self._ask(RunCall(source=source, target=self._target, arguments=arguments), RanCall)
 

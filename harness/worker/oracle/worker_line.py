@@ -146,7 +146,7 @@ class WorkerLine:
         answered = decode_message(ANSWERS, frame.payload)
         if answered.nonce != self._nonce:
             raise GuestLied("the nonce is not the request's")
-        match answered.answer:
+        match answered.body:
             case Failed() as failure:
                 raise CandidateRaised(failure)
             case Broken(message=message, imported=True):

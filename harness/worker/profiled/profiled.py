@@ -49,12 +49,12 @@ def main() -> None:
     """Make the profile that the folder asks for; the tool writes it."""
     folder, scratch = map(Path, sys.argv[1:])
     request = PROFILE_REQUEST.decode((folder / REQUEST).read_bytes())
-    arguments = DRAWN_INPUTS.decode((folder / DRAWN).read_bytes()).arguments
+    arguments = DRAWN_INPUTS.decode((folder / DRAWN).read_bytes())
     warm.start_gpu(request.device)
     memory = torch.from_file(str(folder / MEMORY), size=(folder / MEMORY).stat().st_size, dtype=torch.uint8)
     original = memory.to(gpu.HERE)
     inputs = original.clone()
-    values = arena.open_each(arguments, lambda argument: gpu.view(inputs, argument))
+    values = arena.open_each(arguments, lambda spec: gpu.view(inputs, spec))
     mark = torch.zeros(1, device=gpu.HERE)
     stopwatch = Stopwatch(request.flush_bytes) if request.flush_bytes else None
     counted = _counted_by(request.tool, scratch)

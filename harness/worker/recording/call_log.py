@@ -12,7 +12,8 @@ import torch
 from msgspec.structs import replace
 
 from harness.cases.seeds import derive
-from harness.wire.messages.script import MODEL_SEED, RecordedCall, RunScript, TensorData
+from harness.wire.calls.tensors import TensorSpec
+from harness.wire.messages.script import MODEL_SEED, RecordedCall, RunScript
 from harness.worker.kit.poison import Poison
 
 from .execution import EndsHere
@@ -276,7 +277,7 @@ class CallLog:
         self.calls.append(RecordedCall("", {}, (), unsupported=reason))
 
 
-def _digest(data: TensorData) -> tuple[Any, ...]:
+def _digest(data: TensorSpec) -> tuple[Any, ...]:
     return data.dtype, data.shape, data.strides, hashlib.blake2b(data.data, digest_size=16).digest()
 
 

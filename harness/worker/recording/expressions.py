@@ -12,7 +12,8 @@ from typing import Any, NamedTuple
 import torch
 import triton.language as tl
 
-from harness.wire.messages.script import CALL, RESERVED, RESULT, TensorData
+from harness.wire.calls.tensors import TensorSpec
+from harness.wire.messages.script import CALL, RESERVED, RESULT
 from harness.worker.kit import arena
 from suites.dtypes import ITEM_BYTES
 
@@ -158,15 +159,10 @@ def tensors_of(value: Any) -> Iterator[tuple[str, torch.Tensor]]:
     return ((path, part) for path, part in parts_of(value) if isinstance(part, torch.Tensor))
 
 
-def data_of(tensor: torch.Tensor) -> TensorData:
+def data_of(tensor: torch.Tensor) -> TensorSpec:
     """Return the tensor as data."""
     with torch.no_grad():
         plain = tensor.detach()
         if plain.is_conj() or plain.is_neg():
             plain = plain.resolve_conj().resolve_neg()
-        return TensorData(
-            dtype=arena.dtype_name(plain.dtype),
-            shape=tuple(plain.shape),
-            strides=tuple(plain.stride()),
-            data=arena.storage_bytes(plain) if plain.numel() else b"",
-        )
+        return arena.data_of(plain)

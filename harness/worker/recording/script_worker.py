@@ -29,7 +29,6 @@ from harness.wire.messages.guest import Hello
 from harness.wire.messages.program import (
     SCRIPT_REQUESTS,
     Compare,
-    Compared,
     FirstCall,
     ReadInputs,
     Results,
@@ -141,13 +140,13 @@ class _Worker:
         if records:
             seeding.install()
 
-    def _compare(self, request: Compare) -> Compared:
+    def _compare(self, request: Compare) -> str:
         try:
-            difference = find_difference(request.results, self._results, request.rule)
+            difference = find_difference(request.results, self._results, request)
         except (AttributeError, RuntimeError, ValueError) as error:
             # The other program is foreign code: its bytes may not fill their shape.
             difference = f"the results cannot be compared: {error}"
-        return Compared(difference.partition("\n")[0][:400])
+        return difference.partition("\n")[0][:400]
 
     def _repeat(self, request: RunCall) -> RanCall:
         """Make a call with the judge's inputs and return its outputs; none if it raises."""

@@ -6,9 +6,10 @@ from typing import Any
 
 import numpy as np
 import torch
+from msgspec.structs import replace
 
-from harness.wire.messages.program import ComparisonRule, Results, TensorValue, Value
-from harness.wire.messages.script import TensorData
+from harness.wire.calls.tensors import TensorSpec
+from harness.wire.messages.program import ARRAY, Compare, Results, Value
 from suites.task import QuantizationTolerance
 
 from .expressions import data_of, tensor_problem
@@ -43,7 +44,7 @@ def _value_of(value: Any) -> Value:
         case torch.Tensor():
             return _tensor_value(value)
         case np.ndarray() if value.dtype.kind in "biuf":
-            return _tensor_value(torch.from_numpy(np.ascontiguousarray(value)), is_array=True)
+            return _tensor_value(torch.from_numpy(np.ascontiguousarray(value)), ARRAY)
         case bool() | int() | np.integer() | np.bool_():
             return int(value) if abs(int(value)) < _MOST_INTEGER else str(value)
         case float() | np.floating():
@@ -54,14 +55,14 @@ def _value_of(value: Any) -> Value:
             return type(value).__name__
 
 
-def _tensor_value(tensor: torch.Tensor, *, is_array: bool = False) -> Value:
+def _tensor_value(tensor: torch.Tensor, prefix: str = "") -> Value:
     if tensor_problem(tensor):
         return f"{tensor.layout} tensor of {tensor.dtype}"
     plain = data_of(tensor.detach().resolve_conj().resolve_neg().cpu().contiguous())
-    return TensorValue(plain.dtype, plain.shape, plain.data, is_array)
+    return replace(plain, dtype=f"{prefix}{plain.dtype}")
 
 
-def find_difference(got: Results | None, expected: Results | None, rule: ComparisonRule) -> str:
+def find_difference(got: Results | None, expected: Results | None, rule: Compare) -> str:
     """Return the first difference in words; empty if the results are equal by the rule."""
     if got is None or expected is None:
         return "results are missing"
@@ -72,8 +73,8 @@ def find_difference(got: Results | None, expected: Results | None, rule: Compari
     return ""
 
 
-def _difference(got: Value, expected: Value, rule: ComparisonRule) -> str:
-    if isinstance(got, TensorValue) and isinstance(expected, TensorValue):
+def _difference(got: Value, expected: Value, rule: Compare) -> str:
+    if isinstance(got, TensorSpec) and isinstance(expected, TensorSpec):
         return _tensor_difference(got, expected, rule)
     if isinstance(got, int | float) and isinstance(expected, int | float):
         exact = isinstance(got, int) and isinstance(expected, int)
@@ -84,13 +85,13 @@ def _difference(got: Value, expected: Value, rule: ComparisonRule) -> str:
     return "" if is_equal else f"is {str(got)[:60]}, not {str(expected)[:60]}"
 
 
-def _tensor_difference(got: TensorValue, expected: TensorValue, rule: ComparisonRule) -> str:
-    if (got.dtype, got.shape, got.is_array) != (expected.dtype, expected.shape, expected.is_array):
+def _tensor_difference(got: TensorSpec, expected: TensorSpec, rule: Compare) -> str:
+    if (got.dtype, got.shape) != (expected.dtype, expected.shape):
         return f"is {got}, not {expected}"
-    computed, truth = _tensor(got), _tensor(expected)
-    if rule.quantization is not None and not got.is_array:
+    computed, truth = tensor_of(got), tensor_of(expected)
+    if rule.quantization is not None and not got.dtype.startswith(ARRAY):
         return _quantized_difference(computed, truth, rule.quantization)
-    tolerance = rule.tolerances.get(got.dtype, rule.default_tolerance)
+    tolerance = rule.tolerances.get(got.dtype.removeprefix(ARRAY), rule.default_tolerance)
     if not tolerance:
         return "" if got.data == expected.data else "differs"
     wide, wide_truth = computed.double(), truth.double()
@@ -118,17 +119,9 @@ def _quantized_difference(computed: torch.Tensor, truth: torch.Tensor, limits: Q
     return f"differs: cosine {cosine:.4g}, relative L1 {relative_l1:.4g}, RMSE {rmse:.4g}"
 
 
-def tensor_of(value: TensorData) -> torch.Tensor:
+def tensor_of(value: TensorSpec) -> torch.Tensor:
     """Return data with its strides. Raises `ValueError` or `RuntimeError` if the bytes do not fill the shape."""
-    dtype = getattr(torch, value.dtype)
+    dtype = getattr(torch, value.dtype.removeprefix(ARRAY))
     if not value.data:
         return torch.empty(value.shape, dtype=dtype)
     return torch.frombuffer(bytearray(value.data), dtype=dtype).as_strided(value.shape, value.strides)
-
-
-def _tensor(value: TensorValue) -> torch.Tensor:
-    """Return data as a tensor. Raises `ValueError` or `RuntimeError` if the bytes do not fill the shape."""
-    dtype = getattr(torch, value.dtype)
-    if not value.data:
-        return torch.empty(value.shape, dtype=dtype)
-    return torch.frombuffer(bytearray(value.data), dtype=dtype).reshape(value.shape)

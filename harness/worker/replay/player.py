@@ -10,7 +10,8 @@ from typing import Any
 
 import torch
 
-from harness.wire.calls.launch_tape import INPUTS, Address, Fill, Scalar, Tape, TapedKernel, TapedLaunch, View
+from harness.wire.calls.launch_tape import Address, Fill, Scalar, Tape, TapedKernel, TapedLaunch
+from harness.wire.calls.tensors import INPUTS, TensorSpec
 from harness.worker.kit import gpu
 
 _CALLS = {
@@ -134,7 +135,7 @@ def _value(argument: Address | Scalar, memories: dict[int, torch.Tensor]) -> Any
     return _TYPES[argument.kind](argument.value)
 
 
-def _output(view: View, memories: dict[int, torch.Tensor]) -> torch.Tensor:
+def _output(view: TensorSpec, memories: dict[int, torch.Tensor]) -> torch.Tensor:
     dtype, memory = getattr(torch, view.dtype), memories[view.storage]
     whole = memory[: memory.numel() // dtype.itemsize * dtype.itemsize].view(dtype)
     return whole.as_strided(view.shape, view.strides, whole.storage_offset() + view.offset)

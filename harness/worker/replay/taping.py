@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
+import msgspec
 import torch
 
 from harness.wire.calls import operators
-from harness.wire.calls.launch_tape import INPUTS, Address, Fill, Scalar, Tape, TapedKernel, TapedLaunch, View
+from harness.wire.calls.launch_tape import Address, Fill, Scalar, Tape, TapedKernel, TapedLaunch
+from harness.wire.calls.tensors import INPUTS, TensorSpec
 from harness.worker.candidate import outputs
 from harness.worker.kit import arena
 from harness.worker.kit.operator_mode import OperatorMode
@@ -122,7 +124,7 @@ class _Taping(OperatorMode):  # type: ignore[no-untyped-call]
         self._refuse("memory that neither the call allocated nor the inputs hold")
         return Address(storage=INPUTS, offset_bytes=0)
 
-    def _output(self, part: Any) -> View:
+    def _output(self, part: Any) -> TensorSpec:
         if not isinstance(part, torch.Tensor) or outputs.problem(part):
             raise NotTaped("an output that is no plain tensor")
         address = self._address(part.data_ptr())
@@ -131,13 +133,7 @@ class _Taping(OperatorMode):  # type: ignore[no-untyped-call]
             self._refuse("an output that is not aligned")
         if self._why:
             raise NotTaped(self._why)
-        return View(
-            storage=address.storage,
-            dtype=arena.dtype_name(part.dtype),
-            shape=tuple(part.shape),
-            strides=tuple(part.stride()),
-            offset=offset,
-        )
+        return msgspec.structs.replace(arena.describe(part), storage=address.storage, offset=offset)
 
     def _refuse(self, why: str) -> None:
         self._why = self._why or why

@@ -151,7 +151,7 @@ class Server:
         match SERVER_REQUESTS.decode(data):
             case Spawn() as spawn:
                 self._spawn(spawn, descriptors)
-            case End(worker=worker):
+            case End(number=worker):
                 for slot in self._slots.values():
                     if slot.worker == worker and slot.end_by is None:
                         slot.end_by = time.monotonic() + limits.END_S

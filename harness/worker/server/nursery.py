@@ -21,7 +21,7 @@ from harness.linux import syscalls
 from harness.linux.process_environment import INTERPRET
 from harness.linux.worker_start import command
 from harness.wire import limits
-from harness.wire.messages.nursery import NURSERY_REQUESTS, Bear, Kill
+from harness.wire.messages.server import NURSERY_REQUESTS, Bear, End
 
 from . import fork_server
 
@@ -79,7 +79,7 @@ class Nursery:
                     self._servers[bear.number] = self._start_server(bear, *descriptors)
                 except OSError as error:  # e.g. the process limit; the engine sees the server's socket close
                     os.write(descriptors[1], str(error).encode())
-            case Kill(number=number):
+            case End(number=number):
                 if number in self._servers:
                     os.kill(self._servers[number], signal.SIGKILL)
         for descriptor in descriptors:

@@ -7,8 +7,9 @@ from typing import Any
 
 import torch
 
-from harness.wire.messages.guest import CaseTraffic, OutputData, Returned
+from harness.wire.messages.guest import OutputData, Returned
 from harness.wire.messages.timer import Fetch, pieces
+from harness.wire.results.evaluation import Traffic
 from harness.worker.candidate import outputs
 from harness.worker.kit import arena
 
@@ -37,7 +38,7 @@ def returned(request: Fetch, kept: Sequence[Any]) -> Returned:
         operators=(),
         host_elements=0,
         kernels=(),
-        traffic=CaseTraffic("", 0, 0, 0, 0, 0, 0, 0, ()),
+        traffic=Traffic(""),
         unsupported="",
         changed_output=False,
     )

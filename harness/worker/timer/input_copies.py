@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 import torch
 
-from harness.wire.messages.guest import Argument
+from harness.wire.calls.tensors import Arguments, TensorSpec
 from harness.worker.kit import gpu
 
 _ALIGNMENT = 512
@@ -18,13 +17,17 @@ _INTEGERS = {1: torch.int8, 2: torch.int16, 4: torch.int32, 8: torch.int64}
 class InputCopies:
     """`count` copies of the inputs; `self.arguments[n]` are the arguments of a call on copy `n`."""
 
-    def __init__(self, described: Sequence[Argument], arena_bytes: int, count: int) -> None:
+    def __init__(self, described: Arguments, arena_bytes: int, count: int) -> None:
         distance = arena_bytes + -arena_bytes % _ALIGNMENT
         self._block = torch.empty(count, distance, dtype=torch.uint8, device=gpu.HERE)
         self._described = described
         self.memory = [copy[:arena_bytes] for copy in self._block]
         self.arguments: list[dict[str, Any]] = [
-            {argument.name: gpu.view(memory, argument) for argument in described} for memory in self.memory
+            {
+                name: gpu.view(memory, value) if isinstance(value, TensorSpec) else value
+                for name, value in described.items()
+            }
+            for memory in self.memory
         ]
 
     def __len__(self) -> int:
@@ -42,22 +45,22 @@ class InputCopies:
         """
         block = self._block if number is None else self._block[number : number + 1]
         return [
-            _rows(block, argument, value)
-            for argument, value in zip(self._described, self.arguments[0].values(), strict=True)
-            if _is_fractional(value)
+            _rows(block, spec, self.arguments[0][name])
+            for name, spec in self._described.items()
+            if isinstance(spec, TensorSpec) and _is_fractional(self.arguments[0][name])
         ]
 
 
-def _is_fractional(value: Any) -> bool:
-    if not isinstance(value, torch.Tensor) or not value.is_floating_point():
+def _is_fractional(value: torch.Tensor) -> bool:
+    if not value.is_floating_point():
         return False
     return value.is_contiguous() and value.numel() > 1 and value.element_size() in _INTEGERS
 
 
-def _rows(block: torch.Tensor, argument: Argument, value: torch.Tensor) -> torch.Tensor:
+def _rows(block: torch.Tensor, spec: TensorSpec, value: torch.Tensor) -> torch.Tensor:
     """The elements as integers, which every device can copy, in rows of at least two elements."""
     size = value.element_size()
     columns = value.shape[-1] if value.shape[-1] > 1 else value.numel()
-    start = argument.offset_bytes + argument.storage_offset * size
+    start = spec.offset_bytes + spec.offset * size
     elements = block[:, start : start + value.numel() * size].view(_INTEGERS[size])
     return elements.view(len(block), -1, columns)

@@ -20,18 +20,20 @@ import msgspec
 import torch
 
 from harness.wire import limits
+from harness.wire.calls.launch_tape import Tape
 from harness.wire.channels.channel import Channel
 from harness.wire.device import Device
 from harness.wire.messages.guest import (
     GPU_FAULT,
     OUT_OF_MEMORY,
+    Ask,
     Failed,
     FailedKind,
-    Farewell,
     LeftBehind,
     Load,
     Loaded,
     Returned,
+    SharedAt,
 )
 from harness.wire.messages.requests import RequestMessage, WorkerAnswer, WorkerRequest
 from harness.wire.messages.server import Spawn
@@ -40,21 +42,14 @@ from harness.wire.messages.timer import (
     SETS,
     Batch,
     BringBack,
-    Capture,
-    Clear,
     Done,
     Fetch,
-    Play,
     Prepare,
     Prepared,
-    Reach,
-    Record,
-    Recorded,
     Renew,
+    Rung,
     Sample,
-    Sampled,
-    TriedServing,
-    TryServing,
+    TapedCall,
     count_copies,
 )
 from harness.worker.candidate.foreign_kernels import ForeignKernels
@@ -116,9 +111,9 @@ class Seats:
 
     def answer(self, message: RequestMessage, descriptors: tuple[int, ...]) -> WorkerAnswer:
         """Answer a request to one seat, or empty all of them."""
-        if not isinstance(message.request, Clear):
+        if message.body is not Ask.CLEAR:
             timer = self._seats.setdefault(message.seat, Timer(self._scratch, self._device))
-            return timer.answer(message.request, descriptors)
+            return timer.answer(message.body, descriptors)
         for timer in self._seats.values():
             timer.leave()
         self._seats.clear()
@@ -140,6 +135,8 @@ class Timer:
         self._snapshot: Snapshot | None = None
         self._stopwatch: Stopwatch | None = None
         self._prepared: Prepare | None = None
+        self._host_ms = 0.0
+        """The host's time for a call of the prepared case."""
         self._inputs: InputCopies | None = None
         """Adjacent copies have different values."""
         self._run: Callable[[int], Any] = _unprepared
@@ -164,7 +161,7 @@ class Timer:
             match request:
                 case Load():
                     return self._load(request)
-                case Reach():
+                case SharedAt():
                     return _reach(request)
                 case Prepare():
                     return self._prepare(request, descriptors)
@@ -173,8 +170,8 @@ class Timer:
                 case Sample():
                     samples = self._sample(request)
                     self._count_threads()
-                    return Sampled(samples)
-                case Capture():
+                    return Done(samples_ms=samples)
+                case Rung():
                     return self._capture(request)
                 case Batch():
                     self._batch(request)
@@ -186,13 +183,13 @@ class Timer:
                     return self._bring_back(request, descriptors)
                 case Fetch():
                     return self._fetch(request)
-                case Record():
+                case Ask.RECORD:
                     return self._record()
-                case TryServing():
-                    return self._try_serving(request)
-                case Play():
+                case Ask.SERVE:
+                    return self._try_serving()
+                case Tape():
                     return self._play(request)
-                case Farewell():
+                case Ask.FAREWELL:
                     patched = self._snapshot.differences() if self._snapshot is not None else ()
                     self._count_threads()
                     return LeftBehind(
@@ -285,9 +282,9 @@ class Timer:
         self._call(0)
         torch.cuda.synchronize()
         peak = torch.cuda.max_memory_allocated() - before
-        call_ms = host_ms(self._call)
-        self._watch.leads_by(call_ms)
-        return Prepared(call_ms=call_ms, peak_bytes=peak, configs=policy.chosen)
+        self._host_ms = host_ms(self._call)
+        self._watch.leads_by(self._host_ms)
+        return Prepared(call_ms=self._host_ms, peak_bytes=peak, configs=policy.chosen)
 
     def _compile(self, request: Prepare, descriptors: tuple[int, ...]) -> None:
         """Compile a case before the lease. Inputs are not read, so uninitialised memory is enough."""
@@ -322,7 +319,7 @@ class Timer:
         for number, descriptor in enumerate(descriptors):
             self._inputs.fill(_read(descriptor, request.arena_bytes), number, least)
 
-    def _capture(self, request: Capture) -> Done:
+    def _capture(self, request: Rung) -> Done:
         """Capture calls on as many copies of the inputs, with the values of the copies so far by turns."""
         prepared, before = self._prepared, self._copies
         assert prepared is not None
@@ -340,12 +337,12 @@ class Timer:
             return Done(problem=str(why))
         return Done()
 
-    def _replay(self, request: Sample) -> Sampled:
+    def _replay(self, request: Sample) -> Done:
         series = self._captured
         rows = self._copies.fractional_rows() if self._stirs else []
         samples = series.sample(self._watch, request.count, lambda: self._stirrer.stir(rows))
         self._stirrer.settle()
-        return Sampled(samples)
+        return Done(samples_ms=samples)
 
     def _renew(self, request: Renew, descriptors: tuple[int, ...]) -> Done:
         self._stirs = False  # the oracle's outputs are for exactly these values
@@ -396,27 +393,27 @@ class Timer:
         self._kept = deque(maxlen=KEPT_OUTPUTS)
         return returned
 
-    def _record(self) -> Recorded:
+    def _record(self) -> TapedCall:
         try:
             tape = taped(lambda: self._run(0), self._copies.memory[0])
         except NotTaped as why:
-            return Recorded(tape=None, why_not=str(why))
-        return Recorded(tape=tape)
+            return TapedCall(why_not=str(why))
+        return TapedCall(tape=tape)
 
-    def _try_serving(self, request: TryServing) -> TriedServing:
+    def _try_serving(self) -> TapedCall:
         memory, other_values = self._copies.memory[:2]
         call = served_call.try_serving(
-            lambda: self._run(0), memory, other_values, self._watch, host_ms=request.host_ms
+            lambda: self._run(0), memory, other_values, self._watch, host_ms=self._host_ms
         )
-        return TriedServing(msgspec.structs.replace(call, tuning_s=policy.tuning_s))
+        return TapedCall(served=msgspec.structs.replace(call, tuning_s=policy.tuning_s))
 
-    def _play(self, request: Play) -> Done:
+    def _play(self, tape: Tape) -> Done:
         gpu.start(self._device)
         self.leave()
         torch.cuda.empty_cache()
         self._spacer = torch.empty(random.randrange(PLACES) * PLACE_BYTES, dtype=torch.uint8, device=gpu.HERE)
         try:
-            self._player = Player(request.tape)
+            self._player = Player(tape)
         except NotPlayed as why:
             return Done(problem=str(why))
         return Done()
@@ -459,7 +456,7 @@ def _launch_or_compile(launch: Launch) -> Any:
     return launch.go_on(warmup=launch.warmup or policy.mode is Mode.ALL)
 
 
-def _reach(request: Reach) -> Done:
+def _reach(request: SharedAt) -> Done:
     try:
         with device_memory.opened(request.handle, request.size_bytes) as memory:
             memory.sum()

@@ -14,22 +14,20 @@ import torch
 from harness.stages.verdicts import conclude
 from harness.wire.effort import ROUGH, SUSTAINED, WHOLE, Effort
 from harness.wire.messages.clock import BASELINE, CANDIDATE, SIDES, Floor
-from harness.wire.messages.guest import Loaded
-from harness.wire.messages.requests import AnswerMessage, WorkerAnswer
+from harness.wire.messages.guest import Ask, Loaded
+from harness.wire.messages.requests import WorkerAnswer, WorkerMessage
 from harness.wire.messages.timer import (
     LEAST_IN_BLOCK,
     LEAST_LAUNCHES,
     MOST_LAUNCHES,
     Batch,
     BringBack,
-    Capture,
     Fetch,
     Prepare,
     Prepared,
-    Record,
     Renew,
+    Rung,
     Sample,
-    Sampled,
     count_launches,
 )
 from harness.wire.messages.timer import Done as DoneReport
@@ -78,8 +76,8 @@ def test_nothing_is_sampled_before_the_lease() -> None:
     on_bench.at_lease = lambda: seen.extend(event.kind for event in on_bench.events)
     on_bench.measure()
     assert seen.count("Load") == 6
-    assert seen.count("Record") == 2
-    assert not {"Sample", "Capture"} & set(seen)
+    assert seen.count("record") == 2
+    assert not {"Sample", "Rung"} & set(seen)
 
 
 @pytest.mark.parametrize("effort", [WHOLE, ROUGH[0]])
@@ -182,8 +180,8 @@ def test_autotuned_kernels_are_recorded_under_the_lease() -> None:
     before: list[str] = []
     on_bench.at_lease = lambda: before.extend(event.kind for event in on_bench.events)
     measured = on_bench.measure(source="triton.autotune")
-    assert "Record" not in before
-    assert len(on_bench.requests(CANDIDATE, Record)) == 1
+    assert "record" not in before
+    assert len(on_bench.requests(CANDIDATE, Ask.RECORD)) == 1
     assert all(process.taped for process in measured.times)
 
 
@@ -197,7 +195,7 @@ def test_short_calls_are_timed_in_graphs_on_both_sides() -> None:
     assert len({process.launches for process in measured.times}) == 1, "both sides find the caches alike"
     assert measured.times[0].launches == int(20 / 0.635)
     for side in (BASELINE, CANDIDATE):
-        assert len(on_bench.requests(side, Capture)) == 3
+        assert len(on_bench.requests(side, Rung)) == 3
     median = measured.times[0].blocks[0].samples_ms[0]
     assert median == pytest.approx(on_bench.ms[measured.times[0].side], rel=0.05)
     assert measured.confirmed_outputs == max(
@@ -208,12 +206,12 @@ def test_short_calls_are_timed_in_graphs_on_both_sides() -> None:
 def test_long_calls_are_timed_between_events() -> None:
     on_bench = bench("fp32", baseline=0.635, candidate=0.3, captures=True)
     assert {process.launches for process in on_bench.measure().times} == {0}
-    assert not on_bench.requests(CANDIDATE, Capture)
+    assert not on_bench.requests(CANDIDATE, Rung)
 
 
 @pytest.mark.parametrize("side", [BASELINE, CANDIDATE])
 def test_call_that_cannot_be_captured_is_timed_between_events_like_the_other_side(side: str) -> None:
-    no_graph = on(Capture, lambda _timer, _request: DoneReport(problem="a size is read"))
+    no_graph = on(Rung, lambda _timer, _request: DoneReport(problem="a size is read"))
     on_bench = bench("fp32", baseline=0.1, candidate=0.05, captures=True, behaviours={side: no_graph})
     measured = on_bench.measure()
     assert {process.launches for process in measured.times} == {0}
@@ -354,7 +352,7 @@ def test_input_changed_in_timed_calls_is_refused() -> None:
     """The candidate zeroes each copy in its first timed call; later calls could skip the zeros."""
 
     def zeroes(timer: FakeSeat, _request: Sample) -> None:
-        start = timer.arguments[1].offset_bytes
+        start = list(timer.arguments.values())[1].offset_bytes
         timer.input_sets = [arena[:start] + bytes(4) + arena[start + 4 :] for arena in timer.input_sets]
 
     measured = bench(behaviours={CANDIDATE: on(Sample, zeroes)}).measure()
@@ -390,7 +388,7 @@ def test_inputs_of_in_place_task_are_not_compared() -> None:
 )
 def test_impossible_times_are_refused(times: Callable[[int], tuple[float, ...]]) -> None:
     def lies(_timer: FakeSeat, request: Sample) -> WorkerAnswer:
-        return Sampled(samples_ms=times(request.count))
+        return DoneReport(samples_ms=times(request.count))
 
     measured = bench(behaviours={CANDIDATE: on(Sample, lies)}).measure()
     assert conclude(measured.error) is Verdict.REJECTED
@@ -401,7 +399,7 @@ def test_impossible_times_are_refused(times: Callable[[int], tuple[float, ...]])
 
 def test_answer_of_wrong_kind_or_nonce_is_tampering() -> None:
     for answer in (
-        lambda _timer, request: AnswerMessage("guessed", Sampled((1.0,) * request.count)),
+        lambda _timer, request: WorkerMessage("guessed", DoneReport(samples_ms=(1.0,) * request.count)),
         lambda _timer, _request: DoneReport(),
         lambda _timer, _request: Loaded(parameters={}),
     ):

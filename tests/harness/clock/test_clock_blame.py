@@ -10,9 +10,9 @@ import torch
 from harness.stages.verdicts import conclude
 from harness.wire.channels.channel import ChannelClosed
 from harness.wire.messages.clock import BASELINE, CANDIDATE
-from harness.wire.messages.guest import GPU_FAULT, OUT_OF_MEMORY, Farewell, LeftBehind, Load, Loaded
+from harness.wire.messages.guest import GPU_FAULT, OUT_OF_MEMORY, Ask, LeftBehind, Load, Loaded
 from harness.wire.messages.requests import WorkerAnswer
-from harness.wire.messages.timer import Batch, Fetch, Prepare, Prepared, Record, Renew, Sample, Sampled
+from harness.wire.messages.timer import Batch, Done, Fetch, Prepare, Prepared, Renew, Sample
 from harness.wire.results.evaluation import Verdict
 from harness.worker.clock.case_inputs import CaseInputs
 from tests.support.timing.fake_timers import (
@@ -29,16 +29,16 @@ from tests.support.timing.fake_timers import (
 __all__ = ["no_descriptor_is_left"]
 
 
-@pytest.mark.parametrize("when", [Load, Prepare, Sample, Batch, Renew, Fetch, Record, Farewell])
-def test_dead_candidate_timer_is_a_crash(when: type[Any]) -> None:
+@pytest.mark.parametrize("when", [Load, Prepare, Sample, Batch, Renew, Fetch, Ask.RECORD, Ask.FAREWELL])
+def test_dead_candidate_timer_is_a_crash(when: type[Any] | Ask) -> None:
     measured = bench(behaviours={CANDIDATE: on(when, dies)}).measure()
     assert (conclude(measured.error), measured.ended) == (Verdict.CRASH, CANDIDATE)
     assert measured.error is not None
     assert ("the import" if when is Load else "fp32") in measured.error.message
 
 
-@pytest.mark.parametrize("when", [Load, Prepare, Sample, Batch, Renew, Fetch, Record])
-def test_exception_while_timed_is_a_call_error_with_line(when: type[Any]) -> None:
+@pytest.mark.parametrize("when", [Load, Prepare, Sample, Batch, Renew, Fetch, Ask.RECORD])
+def test_exception_while_timed_is_a_call_error_with_line(when: type[Any] | Ask) -> None:
     measured = bench(behaviours={CANDIDATE: on(when, raises())}).measure()
     assert conclude(measured.error) is Verdict.CALL_ERROR
     assert measured.error is not None
@@ -65,7 +65,7 @@ def test_full_device_does_not_blame_candidate() -> None:
 
 
 @pytest.mark.parametrize(
-    ("request_kind", "answer_kind"), [(Load, Loaded), (Prepare, Prepared), (Sample, Sampled)]
+    ("request_kind", "answer_kind"), [(Load, Loaded), (Prepare, Prepared), (Sample, Done)]
 )
 def test_silent_candidate_is_a_timeout(request_kind: type[Any], answer_kind: type[Any]) -> None:
     measured = bench(
@@ -76,7 +76,7 @@ def test_silent_candidate_is_a_timeout(request_kind: type[Any], answer_kind: typ
 
 @pytest.mark.parametrize("when", [Load, Prepare, Sample])
 @pytest.mark.parametrize("failure", [dies, raises()], ids=["dies", "raises"])
-def test_failure_of_baseline_never_blames_candidate(when: type[Any], failure: Any) -> None:
+def test_failure_of_baseline_never_blames_candidate(when: type[Any] | Ask, failure: Any) -> None:
     measured = bench(behaviours={BASELINE: on(when, failure)}).measure()
     assert measured.error is None
     assert "the baseline could not be timed" in measured.problem
@@ -100,14 +100,14 @@ def test_baseline_outputs_are_not_compared() -> None:
     ids=["patch", "foreign-kernel"],
 )
 def test_patch_or_foreign_kernel_rejects_candidate_but_not_baseline(traces: LeftBehind, says: str) -> None:
-    def patched(_timer: FakeSeat, request: Farewell) -> WorkerAnswer:
+    def patched(_timer: FakeSeat, request: Ask) -> WorkerAnswer:
         return traces
 
-    measured = bench(behaviours={CANDIDATE: on(Farewell, patched)}).measure()
+    measured = bench(behaviours={CANDIDATE: on(Ask.FAREWELL, patched)}).measure()
     assert conclude(measured.error) is Verdict.REJECTED
     assert measured.error is not None
     assert says in measured.error.message
-    assert bench(behaviours={BASELINE: on(Farewell, patched)}).measure().error is None
+    assert bench(behaviours={BASELINE: on(Ask.FAREWELL, patched)}).measure().error is None
 
 
 def test_times_before_a_problem_are_kept() -> None:

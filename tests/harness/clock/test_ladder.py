@@ -11,10 +11,10 @@ import pytest
 from harness.stages.verdicts import conclude
 from harness.wire.effort import EXAM, Effort
 from harness.wire.ladder import NO_GRAPH_OF_A_SOURCE, UNTRUSTED, WORDS, list_rungs
-from harness.wire.messages.clock import BASELINE, CANDIDATE, SIDES, Measured, TapedCall
+from harness.wire.messages.clock import BASELINE, CANDIDATE, SIDES, Measured
 from harness.wire.messages.guest import GPU_FAULT
 from harness.wire.messages.requests import WorkerAnswer
-from harness.wire.messages.timer import Fetch, Sample
+from harness.wire.messages.timer import Fetch, Sample, TapedCall
 from harness.wire.results.evaluation import Verdict
 from harness.wire.results.latency import Method
 from harness.worker.clock.timer_line import TimerLine

@@ -15,18 +15,16 @@ import torch
 from harness import DevicePool, Verdict, evaluate, target
 from harness.processes.starting.spares import TIMER, Worker
 from harness.wire.channels.channel import Channel
-from harness.wire.ladder import Rung
 from harness.wire.limits import ANSWER_BYTES
-from harness.wire.messages.clock import BASELINE, CANDIDATE, TapedCall
-from harness.wire.messages.guest import Load, Loaded
+from harness.wire.messages.clock import BASELINE, CANDIDATE
+from harness.wire.messages.guest import Ask, Load, Loaded
 from harness.wire.messages.timer import (
     SETS,
     Done,
-    Play,
     Prepare,
     Prepared,
-    Record,
-    Recorded,
+    Rung,
+    TapedCall,
     count_copies,
 )
 from harness.wire.results.latency import Method
@@ -110,7 +108,7 @@ class Seat:
     def record(self, rounds: int) -> TapedCall:
         """Return the tape of a call with so many rounds."""
         self.prepare(rounds)
-        recorded = self.link.ask(Record(), Recorded, wall_s=60)
+        recorded = self.link.ask(Ask.RECORD, TapedCall, wall_s=60)
         return TapedCall(recorded.tape, recorded.why_not)
 
 
@@ -136,7 +134,7 @@ async def seats(pool: DevicePool) -> AsyncIterator[tuple[Seat, Seat]]:
 def time_by(player: Seat, rounds: int, call: TapedCall, rung: Rung) -> float:
     """Return microseconds of a call in the player, by one clock of the ladder."""
     assert call.tape is not None, call.why_not
-    player.link.ask(Play(call.tape), Done, wall_s=60)
+    player.link.ask(call.tape, Done, wall_s=60)
     prepared = player.prepare(rounds)
     process = TimedProcess(player.link, prepared, cold=True, copies=player.copies, call=call, taped=True)
     process.rung = rung

@@ -9,13 +9,13 @@ import pytest
 
 from harness.stages.verdicts import conclude
 from harness.wire import limits
+from harness.wire.calls.launch_tape import Tape
 from harness.wire.messages.clock import BASELINE, CANDIDATE, SIDES
 from harness.wire.messages.guest import GPU_FAULT
 from harness.wire.messages.requests import WorkerRequest
 from harness.wire.messages.timer import (
     LEAST_IN_BLOCK,
     Fetch,
-    Play,
     Prepare,
     Prepared,
     Sample,
@@ -140,8 +140,8 @@ def biased(bias: float) -> dict[str, Behaviour]:
 @pytest.mark.parametrize(
     ("when", "how"),
     [
-        (Play, dies),
-        (Play, lambda _seat, _request: DoneReport(problem="no such kernel")),
+        (Tape, dies),
+        (Tape, lambda _seat, _request: DoneReport(problem="no such kernel")),
         (Prepare, raises(GPU_FAULT)),
         (Sample, dies),
     ],
@@ -159,11 +159,11 @@ def test_players_that_failed_are_not_used_again(when: type[Any], how: Any, side:
 def test_baseline_that_kills_its_player_is_not_blamed_on_the_candidate(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    bench_of_deaths = bench("fp32", tapes=SIDES, behaviours={played(BASELINE): on(Play, dies)})
+    bench_of_deaths = bench("fp32", tapes=SIDES, behaviours={played(BASELINE): on(Tape, dies)})
     send = TimerLine.send
 
     def send_late(line: TimerLine, request: WorkerRequest, *more: Any, **limits: Any) -> None:
-        if isinstance(request, Play) and line.side == CANDIDATE:
+        if isinstance(request, Tape) and line.side == CANDIDATE:
             bench_of_deaths.started[-1].join(10)
         send(line, request, *more, **limits)
 

@@ -13,7 +13,7 @@ import pytest
 import torch
 
 from harness.wire.device import Device
-from harness.wire.messages.guest import Farewell
+from harness.wire.messages.guest import Ask
 from harness.wire.messages.timer import LEAST_IN_BLOCK, BringBack, Done, Fetch, Renew, Sample
 from harness.worker.kit import gpu
 from harness.worker.kit.arena import Arena
@@ -40,7 +40,7 @@ def test_input_copy_is_returned_as_calls_left_it(timer: Timer, *, changed: bool)
         timer._inputs = InputCopies(arena.arguments, arena.size_bytes, 2)
         timer._inputs.fill(copy, first=1, step=2)
         if changed:
-            timer._inputs.memory[1][arena.arguments[0].offset_bytes + 3999] += 1
+            timer._inputs.memory[1][arena.arguments["x"].offset_bytes + 3999] += 1
         answer = timer.answer(BringBack(copy=1, handle=b""), (os.dup(arena.descriptor),))
         assert answer == Done()
         assert arena.changed() == (("x",) if changed else ())
@@ -69,14 +69,14 @@ def test_thread_that_outlives_its_call_is_reported(
     thread = threading.Thread(target=over.wait)
     earlier_threads = gpu.running_threads()
     monkeypatch.setattr(timer, "_stopwatch", FakeStopwatch())
-    monkeypatch.setattr(timer, "_inputs", InputCopies((), 512, 1))
+    monkeypatch.setattr(timer, "_inputs", InputCopies({}, 512, 1))
     monkeypatch.setattr(timer, "_run", lambda _: thread.start())
     try:
         timer.answer(Sample(count=1, cold=True), ())
         if not stays:
             over.set()
             thread.join()
-        farewell = timer.answer(Farewell(), ())
+        farewell = timer.answer(Ask.FAREWELL, ())
     finally:
         over.set()
         thread.join()
@@ -87,7 +87,7 @@ def test_thread_that_outlives_its_call_is_reported(
 
 def test_candidate_without_leftovers_has_no_extra_threads(timer: Timer) -> None:
     earlier_threads = gpu.running_threads()
-    farewell = timer.answer(Farewell(), ())
+    farewell = timer.answer(Ask.FAREWELL, ())
     assert farewell.threads == earlier_threads
 
 
@@ -106,7 +106,7 @@ def test_output_in_memory_of_earlier_call_is_reported(
     reused = torch.zeros(8), torch.zeros(8)
     numbers = itertools.count()
     monkeypatch.setattr(timer, "_stopwatch", FakeStopwatch())
-    monkeypatch.setattr(timer, "_inputs", InputCopies((), 512, 1))
+    monkeypatch.setattr(timer, "_inputs", InputCopies({}, 512, 1))
     monkeypatch.setattr(timer, "_run", lambda _: returned(next(numbers), reused))
     timer.answer(Renew(handle=b""), ())
     timer.answer(Sample(count=LEAST_IN_BLOCK, cold=True), ())

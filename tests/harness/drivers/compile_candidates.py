@@ -15,45 +15,43 @@ import msgspec
 import torch
 
 from harness.hardware.targets import target
-from harness.wire.calls.case_specs import ArgumentSpec, CaseSpec
+from harness.wire.calls.tensors import TensorSpec
 from harness.worker.compiler.compiler import compile_candidate, prepare
 
 torch.set_num_threads(1)
 
 
-def tensor(name: str, *shape: int, dtype: str = "float32") -> ArgumentSpec:
-    return ArgumentSpec(
-        name=name, shape=shape, strides=torch.empty(shape, device="meta").stride(), dtype=dtype
-    )
+def tensor(*shape: int, dtype: str = "float32") -> TensorSpec:
+    return TensorSpec(dtype, shape, torch.empty(shape, device="meta").stride())
 
 
-def pair(size: int) -> tuple[ArgumentSpec, ...]:
-    return (tensor("x", size), tensor("y", size))
+def pair(size: int) -> dict[str, TensorSpec]:
+    return {"x": tensor(size), "y": tensor(size)}
 
 
-def matrices(size: int) -> tuple[ArgumentSpec, ...]:
-    return (tensor("a", size, size, dtype="float16"), tensor("b", size, size, dtype="float16"))
+def matrices(size: int) -> dict[str, TensorSpec]:
+    return {"a": tensor(size, size, dtype="float16"), "b": tensor(size, size, dtype="float16")}
 
 
 WORK = {
-    "vector_add": [
-        CaseSpec("big", pair(1 << 24)),
-        CaseSpec("twice", pair(1 << 25)),
-        CaseSpec("odd", pair(99_999)),
-    ],
-    "matmul": [CaseSpec("square", matrices(1024))],
-    "tuned_matmul": [CaseSpec("square", matrices(1024))],
-    "widely_tuned": [CaseSpec("square", matrices(1024))],
-    "spilling": [CaseSpec("square", matrices(1024))],
-    "hungry": [CaseSpec("square", matrices(1024))],
-    "persistent": [CaseSpec("big", pair(1 << 24))],
-    "amd_options": [CaseSpec("big", pair(1 << 24))],
-    "nvidia_options": [CaseSpec("big", pair(1 << 24))],
-    "misspelt_option": [CaseSpec("big", pair(1 << 24))],
-    "broken": [CaseSpec("n1000", (tensor("x", 1000),))],
-    "broken_but_caught": [CaseSpec("big", pair(1000))],
-    "asserts_at_gpu_sizes": [CaseSpec("small", pair(100)), CaseSpec("big", pair(1 << 24))],
-    "huge": [CaseSpec("huge", pair(9 << 26))],
+    "vector_add": {
+        "big": pair(1 << 24),
+        "twice": pair(1 << 25),
+        "odd": pair(99_999),
+    },
+    "matmul": {"square": matrices(1024)},
+    "tuned_matmul": {"square": matrices(1024)},
+    "widely_tuned": {"square": matrices(1024)},
+    "spilling": {"square": matrices(1024)},
+    "hungry": {"square": matrices(1024)},
+    "persistent": {"big": pair(1 << 24)},
+    "amd_options": {"big": pair(1 << 24)},
+    "nvidia_options": {"big": pair(1 << 24)},
+    "misspelt_option": {"big": pair(1 << 24)},
+    "broken": {"n1000": {"x": tensor(1000)}},
+    "broken_but_caught": {"big": pair(1000)},
+    "asserts_at_gpu_sizes": {"small": pair(100), "big": pair(1 << 24)},
+    "huge": {"huge": pair(9 << 26)},
 }
 
 

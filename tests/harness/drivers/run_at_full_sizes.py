@@ -12,7 +12,7 @@ import msgspec
 import torch
 
 from harness.hardware.targets import target
-from harness.wire.calls.case_specs import ArgumentSpec, CaseSpec
+from harness.wire.calls.tensors import TensorSpec
 from harness.wire.limits import FULL_SIZE_CPU_S
 from harness.wire.messages.full_sizes import RunAtFullSizes
 from harness.worker.full_sizes import three_programs
@@ -26,32 +26,30 @@ three_programs.install()
 import full_size_kernels  # noqa: E402 -- after the process is prepared, as a guest does it
 
 
-def tensor(name: str, *shape: int, dtype: str = "float32") -> ArgumentSpec:
-    return ArgumentSpec(
-        name=name, shape=shape, strides=torch.empty(shape, device="meta").stride(), dtype=dtype
-    )
+def tensor(*shape: int, dtype: str = "float32") -> TensorSpec:
+    return TensorSpec(dtype, shape, torch.empty(shape, device="meta").stride())
 
 
-ROWS = (tensor("x", 8192, 8192),)
-SQUARE = (tensor("a", 2048, 2048, dtype="float16"), tensor("b", 2048, 2048, dtype="float16"))
+ROWS = {"x": tensor(8192, 8192)}
+SQUARE = {"a": tensor(2048, 2048, dtype="float16"), "b": tensor(2048, 2048, dtype="float16")}
 WORK = {
     "one_pass": ROWS,
     "three_pass": ROWS,
     "half_of_rows": ROWS,
     "first_columns": ROWS,
-    "small": (tensor("x", 3, 1000),),
+    "small": {"x": tensor(3, 1000)},
     "matmul": SQUARE,
-    "skips_small_values": (tensor("x", 1 << 24),),
-    "gathers": (tensor("keys", 1 << 22, dtype="int64"), tensor("table", 1 << 26)),
-    "waits": (tensor("x", 1000),),
-    "branches_on_values": (tensor("x", 128, 1024),),
-    "sums_rows": (tensor("values", 1 << 24), tensor("bounds", 8193, dtype="int64")),
-    "sums_rows_by_length": (tensor("values", 1 << 24), tensor("bounds", 8193, dtype="int64")),
-    "strides": (tensor("x", 1 << 26),),
-    "strides_and_catches_all": (tensor("x", 1 << 26),),
-    "loops_without_memory": (tensor("x", 1 << 10),),
-    "stores_where_values_say": (tensor("x", (1 << 20) + 1),),
-    "overflows": (tensor("x", 1 << 18, 16384, dtype="float16"),),
+    "skips_small_values": {"x": tensor(1 << 24)},
+    "gathers": {"keys": tensor(1 << 22, dtype="int64"), "table": tensor(1 << 26)},
+    "waits": {"x": tensor(1000)},
+    "branches_on_values": {"x": tensor(128, 1024)},
+    "sums_rows": {"values": tensor(1 << 24), "bounds": tensor(8193, dtype="int64")},
+    "sums_rows_by_length": {"values": tensor(1 << 24), "bounds": tensor(8193, dtype="int64")},
+    "strides": {"x": tensor(1 << 26)},
+    "strides_and_catches_all": {"x": tensor(1 << 26)},
+    "loops_without_memory": {"x": tensor(1 << 10)},
+    "stores_where_values_say": {"x": tensor((1 << 20) + 1)},
+    "overflows": {"x": tensor(1 << 18, 16384, dtype="float16")},
 }
 SECONDS = {"waits": 0.3, "strides": 0.3, "strides_and_catches_all": 0.3, "loops_without_memory": 0.3}
 ENTRIES = {"small": "one_pass"}
@@ -61,9 +59,7 @@ def main() -> None:
     reports = {}
     for name, arguments in WORK.items():
         request = RunAtFullSizes("", ENTRIES.get(name, name), msgspec.Raw(), "gfx942", seed=1)
-        report = run_case(
-            full_size_kernels, request, CaseSpec(name, arguments), SECONDS.get(name, FULL_SIZE_CPU_S)
-        )
+        report = run_case(full_size_kernels, request, name, arguments, SECONDS.get(name, FULL_SIZE_CPU_S))
         reports[name] = msgspec.to_builtins(report)
     print(json.dumps(reports))  # noqa: T201
 

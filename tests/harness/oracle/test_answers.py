@@ -7,7 +7,8 @@ import torch
 
 from harness.cases.call_plan import Step
 from harness.cases.judged_case import JudgedCase
-from harness.wire.messages.guest import CaseTraffic, OutputData, Returned
+from harness.wire.messages.guest import OutputData, Returned
+from harness.wire.results.evaluation import Traffic
 from harness.worker.oracle.answers import Answers
 from harness.worker.oracle.caller import Run
 from harness.worker.oracle.problem import Problem
@@ -30,7 +31,7 @@ def run_with_error(problem: Problem, place: int, error: float) -> Run:
         operators=(),
         host_elements=0,
         kernels=("kernel",),
-        traffic=CaseTraffic(CASE.name, 0, 0, 0, 0, 0, 1, 1, ()),
+        traffic=Traffic(CASE.name, launches=1, programs=1),
         unsupported="",
         changed_output=False,
     )

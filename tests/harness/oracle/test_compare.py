@@ -145,7 +145,7 @@ def test_arena_reports_changed_inputs_and_broken_guards() -> None:
     opened["y"][0] = 7
     assert arena.changed() == ("y",)
     beyond = torch.frombuffer(arena._memory, dtype=torch.int8)
-    x = next(argument for argument in arena.arguments if argument.name == "x")
+    x = arena.arguments["x"]
     beyond[x.offset_bytes + x.storage_bytes] = 1
     assert arena.broken_guards() == ("past the end of `x`",)
     del beyond

@@ -16,10 +16,10 @@ from suites.source.signature import parse_signature
 def test_specifications_equal_shapes_of_fake_tensors(task) -> None:
     problem = Problem(task)
     for case in task.cases:
-        specification = problem.specifications((case,))[0]
+        specification = problem.specifications((case,))[case.name]
         with FakeTensorMode():
             inputs = problem._make_inputs(case.gpu, torch_dtype(case.dtype), torch.Generator())
-        assert specification == specified(case.name, inputs)
+        assert specification == specified(inputs)
         assert tuple(inputs) == parse_signature(task.entry_points[0].signature).required
         assert all(value.is_contiguous() for value in inputs.values())
         assert {size for value in inputs.values() for size in value.shape} == set(case.gpu.values())

@@ -6,7 +6,8 @@ import msgspec
 import pytest
 
 from harness.wire.calls.signatures import Parameter, signature_error
-from harness.wire.messages.guest import CaseTraffic, Plain, Returned
+from harness.wire.messages.guest import Plain, Returned
+from harness.wire.results.evaluation import Traffic
 from harness.worker.kit.in_place import without_plain
 from harness.worker.oracle.integrity import plain_parts
 from suites.folder import read_task
@@ -18,8 +19,7 @@ RETURNS = ("out", "", "lse", "")
 
 
 def returned(plain: tuple[Plain, ...] | None) -> Returned:
-    traffic = CaseTraffic("", 0, 0, 0, 0, 0, 0, 0, ())
-    return Returned("tuple", (), (), 0, (), traffic, "", changed_output=False, plain=plain)
+    return Returned("tuple", (), (), 0, (), Traffic(""), "", changed_output=False, plain=plain)
 
 
 def test_parts_without_a_name_are_no_outputs() -> None:

@@ -9,12 +9,13 @@ import pytest
 import torch
 
 from harness.recording.call_texts import adapter
-from harness.wire.messages.script import ADAPTER, OutputData, RecordedCall, TensorData
+from harness.wire.calls.tensors import TensorSpec
+from harness.wire.messages.script import ADAPTER, RecordedCall, RecordedOutput
 
 
 def made_call(*paths: str, returns: str = "") -> Any:
-    data = TensorData("float32", (3, 4), (4, 1), b"")
-    outputs = tuple(OutputData("out", path, data) for path in paths)
+    data = TensorSpec("float32", (3, 4), (4, 1), b"")
+    outputs = tuple(RecordedOutput("out", path, data) for path in paths)
     space: dict[str, Any] = {"double": lambda x: x}
     call = RecordedCall("double(x)", {"x": data}, outputs, returns=returns)
     exec(adapter((call,)), space)  # noqa: S102 (our own text)

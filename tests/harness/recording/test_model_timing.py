@@ -11,7 +11,8 @@ import torch
 from harness.recording import model_scripts
 from harness.recording.errors import NotRecorded
 from harness.recording.model_scripts import choose_model_script
-from harness.wire.messages.script import OutputData, RanScript, RecordedCall, Script, TensorData
+from harness.wire.calls.tensors import TensorSpec
+from harness.wire.messages.script import RanScript, RecordedCall, RecordedOutput, Script
 from harness.worker.recording.performance_inputs import call_with_largest
 from suites.public.task import EntryKind, EntryPoint, Part, PublicTask, ReferenceKind, SuiteKind, TestForm
 
@@ -71,8 +72,8 @@ class Device:
         except (MemoryError, RuntimeError) as error:
             return RanScript((), error=str(error))
         x = self.inputs[0]
-        data = TensorData("float32", tuple(x.shape), x.stride(), x.numpy().tobytes())
-        return RanScript((RecordedCall("ModelNew()(x)", {"x": data}, (OutputData("out", "", data),)),))
+        data = TensorSpec("float32", tuple(x.shape), x.stride(), x.numpy().tobytes())
+        return RanScript((RecordedCall("ModelNew()(x)", {"x": data}, (RecordedOutput("out", "", data),)),))
 
 
 @pytest.fixture(autouse=True)

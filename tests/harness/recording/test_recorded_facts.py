@@ -18,7 +18,8 @@ from harness import DevicePool, Verdict, target
 from harness.recording.instruction_text import example_words
 from harness.recording.recorder import record_task
 from harness.recording.tensor_words import tensor_words
-from harness.wire.messages.script import OutputData, RecordedCall, TensorData
+from harness.wire.calls.tensors import TensorSpec
+from harness.wire.messages.script import RecordedCall, RecordedOutput
 from suites import Task, baseline_source, task_cost
 from suites.public.task import ReferenceKind
 from tests.support.judge.judging import judge_task
@@ -159,7 +160,7 @@ async def test_calls_say_what_they_pass_return_and_change(recorded: Task) -> Non
 )
 async def test_integers_are_told_by_what_two_sets_have_in_common(sets: list[list[int]], words: str) -> None:
     runs = [
-        TensorData("int64", (len(values),), (1,), struct.pack(f"{len(values)}q", *values)) for values in sets
+        TensorSpec("int64", (len(values),), (1,), struct.pack(f"{len(values)}q", *values)) for values in sets
     ]
     assert tensor_words(runs) == words
 
@@ -287,16 +288,16 @@ async def test_what_a_hidden_reference_leaves_open_is_said(pool: DevicePool, tmp
 
 
 async def test_example_shows_the_row_that_an_index_selects() -> None:
-    def floats(*values: float, shape: tuple[int, ...]) -> TensorData:
+    def floats(*values: float, shape: tuple[int, ...]) -> TensorSpec:
         strides = (shape[-1], 1) if len(shape) == 2 else (1,)
-        return TensorData("float32", shape, strides, struct.pack(f"{len(values)}f", *values))
+        return TensorSpec("float32", shape, strides, struct.pack(f"{len(values)}f", *values))
 
     table = floats(*range(24), shape=(8, 3))
-    index = TensorData("int64", (1,), (1,), struct.pack("q", 5))
-    result = OutputData("out", "result", floats(15, 16, 17, shape=(1, 3)))
+    index = TensorSpec("int64", (1,), (1,), struct.pack("q", 5))
+    result = RecordedOutput("out", "result", floats(15, 16, 17, shape=(1, 3)))
     call = RecordedCall("f(table, index)", {"table": table, "index": index}, (result,))
     repeat = replace(
-        call, inputs=call.inputs | {"index": TensorData("int64", (1,), (1,), struct.pack("q", 2))}
+        call, inputs=call.inputs | {"index": TensorSpec("int64", (1,), (1,), struct.pack("q", 2))}
     )
     assert example_words([[call], [repeat]]) == (
         "call-1: `table[:2, :4] = [[0, 1, 2], [3, 4, 5]]`",
@@ -310,10 +311,10 @@ async def test_example_shows_the_row_that_an_index_selects() -> None:
 async def test_example_starts_from_zeros_only_where_no_call_does_not() -> None:
     def call(number: int, *before: float) -> RecordedCall:
         x, y = (
-            TensorData("float32", (len(values),), (1,), struct.pack(f"{len(values)}f", *values))
+            TensorSpec("float32", (len(values),), (1,), struct.pack(f"{len(values)}f", *values))
             for values in (before, [value + number for value in before])
         )
-        return RecordedCall(f"f(x, {number})", {"x": x}, (OutputData("x", "x", y),))
+        return RecordedCall(f"f(x, {number})", {"x": x}, (RecordedOutput("x", "x", y),))
 
     zeros = call(1, 0, 0)
     assert tensor_words([zeros.inputs["x"]], with_values=False) == "float32[2] (all 0 before the call)"
@@ -326,8 +327,8 @@ async def test_example_says_that_a_result_equals_an_input() -> None:
     """A reference with a defect may return its input; a corner of the values would not show it."""
 
     def call(*values: float) -> RecordedCall:
-        x = TensorData("float32", (2,), (1,), struct.pack("2f", *values))
-        return RecordedCall("f(x)", {"x": x}, (OutputData("out", "result", x),))
+        x = TensorSpec("float32", (2,), (1,), struct.pack("2f", *values))
+        return RecordedCall("f(x)", {"x": x}, (RecordedOutput("out", "result", x),))
 
     assert example_words([[call(1, 2)], [call(3, 4)]]) == (
         "call-1: `x = [1, 2]`",

@@ -11,7 +11,8 @@ import pytest
 import torch
 from triton.compiler.compiler import CompiledKernel
 
-from harness.wire.calls.launch_tape import INPUTS, Address, Fill, Scalar, Tape, TapedLaunch, View
+from harness.wire.calls.launch_tape import Address, Fill, Scalar, Tape, TapedLaunch
+from harness.wire.calls.tensors import INPUTS, TensorSpec
 from harness.worker.kit import gpu
 from harness.worker.replay.player import Player
 from harness.worker.replay.taping import NotTaped, taped
@@ -19,8 +20,8 @@ from harness.worker.replay.taping import NotTaped, taped
 MEMORY = torch.zeros(64, dtype=torch.uint8)
 
 
-def output(storage: int) -> View:
-    return View(storage=storage, dtype="float32", shape=(16,), strides=(1,), offset=0)
+def output(storage: int) -> TensorSpec:
+    return TensorSpec(storage=storage, dtype="float32", shape=(16,), strides=(1,), offset=0)
 
 
 @pytest.fixture
@@ -100,7 +101,7 @@ def test_tape_holds_fills_launches_and_outputs_of_a_call() -> None:
         TapedLaunch(0, (2, 1, 1), (Address(INPUTS, 16), Address(1, 4), number)),
         TapedLaunch(0, (2, 1, 1), (Address(1, 0), Address(0, 0), number)),
     )
-    assert tape.outputs == (View(storage=0, dtype="float32", shape=(6,), strides=(1,), offset=2),)
+    assert tape.outputs == (TensorSpec(storage=0, dtype="float32", shape=(6,), strides=(1,), offset=2),)
     assert [(kernel.name, kernel.binary, kernel.threads) for kernel in tape.kernels] == [
         ("add", b"code", 128)
     ]
@@ -113,7 +114,7 @@ def test_call_with_operator_between_launches_has_no_tape() -> None:
 
 
 def test_output_inside_inputs_is_played_at_its_place(player: Player) -> None:
-    view = View(storage=INPUTS, dtype="float32", shape=(2,), strides=(2,), offset=3)
+    view = TensorSpec(storage=INPUTS, dtype="float32", shape=(2,), strides=(2,), offset=3)
     inputs = torch.arange(20, dtype=torch.float32).view(torch.uint8)[16:]  # a part of a larger block
     player._tape = msgspec.structs.replace(player._tape, outputs=(view,))
     (out,) = player(inputs)

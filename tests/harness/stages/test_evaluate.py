@@ -9,7 +9,7 @@ import re
 import msgspec
 import pytest
 
-from harness import STAGES, DevicePool, Evaluation, StageEntered, StageLeft, TimeLimits, Verdict
+from harness import STAGES, DevicePool, Evaluation, StageEvent, TimeLimits, Verdict
 from harness.wire import limits
 from suites import baseline_source, load_task
 from tests.support.draws import drawn
@@ -35,7 +35,7 @@ def impatient_pool(pool: DevicePool, monkeypatch: pytest.MonkeyPatch) -> DeviceP
 
 async def test_correct_kernel_passes_all_stages_on_cpu(pool: DevicePool) -> None:
     task = load_task("vector_add")
-    events: list[StageEntered | StageLeft] = []
+    events: list[StageEvent] = []
     texts: dict[str, bytes] = {}
     evaluation = await judge(pool, baseline_source(task), on_event=events.append, keep_texts=texts.update)
     assert (evaluation.verdict, evaluation.error, evaluation.call, evaluation.execution) == (
@@ -60,8 +60,8 @@ async def test_correct_kernel_passes_all_stages_on_cpu(pool: DevicePool) -> None
     known = evaluation.provenance
     assert known is not None
     assert all((known.python, known.torch, known.triton))
-    entered = [event.stage for event in events if isinstance(event, StageEntered)]
-    ended = [event.stage.name for event in events if isinstance(event, StageLeft)]
+    entered = [event.stage for event in events if event.result is None]
+    ended = [event.stage for event in events if event.result is not None]
     assert entered == ended == list(STAGES)
     assert msgspec.json.decode(msgspec.json.encode(evaluation), type=Evaluation) == evaluation
     assert [traffic.case for traffic in evaluation.traffic] == [case.name for case in task.open_cases]
@@ -319,11 +319,11 @@ async def test_candidates_are_judged_in_parallel_up_to_slots(pool: DevicePool) -
     running: set[int] = set()
     most = 0
 
-    def watch(number: int, event: StageEntered | StageLeft) -> None:
+    def watch(number: int, event: StageEvent) -> None:
         nonlocal most
-        if isinstance(event, StageEntered) and event.stage == "call":
+        if event.result is None and event.stage == "call":
             running.add(number)
-        elif isinstance(event, StageLeft) and event.stage.name == "performance":
+        elif event.result is not None and event.stage == "performance":
             running.discard(number)
         most = max(most, len(running))
 

@@ -29,10 +29,10 @@ from harness.wire.messages.clock import (
     Measure,
     Measured,
     ProcessTimes,
-    TapedCall,
 )
 from harness.wire.messages.guest import Alive
 from harness.wire.messages.judge import Proceed
+from harness.wire.messages.timer import TapedCall
 from harness.wire.results.evaluation import ErrorReport, Verdict
 from harness.wire.results.latency import DeviceState
 from harness.worker.clock import floor

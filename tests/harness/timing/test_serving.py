@@ -18,7 +18,8 @@ from harness.cases.judged_case import JudgedCase
 from harness.stages.timing.conclusions import Timing, require_serving
 from harness.wire.findings import batch_error
 from harness.wire.messages.clock import CANDIDATE
-from harness.wire.messages.timer import TriedServing, TryServing
+from harness.wire.messages.guest import Ask
+from harness.wire.messages.timer import TapedCall
 from harness.wire.results.served_calls import REPEATS, BatchRows, ServedCall
 from harness.wire.results.serving_facts import serving_facts
 from harness.worker.judge.batch_rows import compare_batch_rows
@@ -96,19 +97,19 @@ def test_graph_that_repeats_values_of_the_capture_is_none(monkeypatch: pytest.Mo
 
 
 def test_candidate_is_tried_in_each_case_and_cannot_choose_the_name() -> None:
-    forged = TriedServing(msgspec.structs.replace(FINE, case="other", no_graph="x\n" * 10_000))
-    on_bench = bench("fp32", "fp16-ragged", behaviours={CANDIDATE: on(TryServing, lambda *_: forged)})
+    forged = TapedCall(served=msgspec.structs.replace(FINE, case="other", no_graph="x\n" * 10_000))
+    on_bench = bench("fp32", "fp16-ragged", behaviours={CANDIDATE: on(Ask.SERVE, lambda *_: forged)})
     measured = on_bench.measure()
     assert sorted(call.case for call in measured.served) == ["fp16-ragged", "fp32"]
     assert len(measured.served[0].no_graph) < 1000
     assert "\n" not in measured.served[0].no_graph, "it could write lines of a pull request"
-    assert on_bench.requests("baseline", TryServing) == []
+    assert on_bench.requests("baseline", Ask.SERVE) == []
 
 
 @pytest.mark.parametrize("host_us", [math.nan, -1.0])
 def test_impossible_host_time_is_refused(host_us: float) -> None:
-    forged = TriedServing(msgspec.structs.replace(FINE, host_us=host_us))
-    measured = bench(behaviours={CANDIDATE: on(TryServing, lambda *_: forged)}).measure()
+    forged = TapedCall(served=msgspec.structs.replace(FINE, host_us=host_us))
+    measured = bench(behaviours={CANDIDATE: on(Ask.SERVE, lambda *_: forged)}).measure()
     assert measured.error is not None
     assert "no times of a call" in measured.error.message
 

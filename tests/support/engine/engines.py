@@ -22,7 +22,7 @@ from engine.plan.plan import SessionPlan
 from engine.run.person import Decisions
 from engine.run.scheduler import run_instances
 from engine.run.shared import Shared
-from harness import STAGES, Device, Evaluation, Stage, StageEntered, StageLeft, Verdict, target
+from harness import STAGES, Device, Evaluation, Stage, StageEvent, Verdict, target
 from harness.stages.modes import Rough
 from harness.stages.survey import Surveying
 from harness.stages.timing.baselines import Baseline, timing_baseline
@@ -94,9 +94,9 @@ class ScriptedJudge:
         """See `Judge`."""
         (self.examined if exam else self.evaluated).append(source)
         for stage in STAGES[:2]:
-            on_stage(StageEntered(stage, "cpu"))
+            on_stage(StageEvent(stage, "cpu"))
             await asyncio.sleep(0)
-            on_stage(StageLeft(Stage(stage, True, 0.01), "cpu"))
+            on_stage(StageEvent(stage, "cpu", Stage(stage, True, 0.01)))
         if self.failing:
             self.failing -= 1
             return failed(Verdict.INFRA_ERROR, "a worker died")

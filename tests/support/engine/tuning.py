@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import msgspec
 
 from engine.judge.judging import OnStage
-from harness import Effort, Evaluation, RoughTime, StageEntered, Verdict
+from harness import Effort, Evaluation, RoughTime, StageEvent, Verdict
 from harness.stages.modes import Rough
 from harness.stages.survey import Compiled
 from harness.stages.timing.baselines import Baseline
@@ -64,7 +64,7 @@ class TuningJudge(ScriptedJudge):
         effort, passed = rough.effort, rough.passed
         self.estimated.append((source, effort))
         self.had_passed.append(passed is not None)
-        on_stage(StageEntered("call", "0"))
+        on_stage(StageEvent("call", "0"))
         if self.unable:
             self.unable -= 1
             return failed(Verdict.INFRA_ERROR, "a worker died")

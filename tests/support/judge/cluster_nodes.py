@@ -7,15 +7,15 @@ from collections.abc import Sequence
 
 import msgspec
 
-from harness import Device, StageEntered, Verdict
+from harness import Device, StageEvent, Verdict
 from harness.cluster.member import Gone, Remote, Unreachable
 from harness.cluster.messages import (
     CompileSources,
-    Entered,
     Finished,
     JudgeCandidate,
     Opened,
     Setup,
+    StageReported,
 )
 from harness.cluster.node_facts import Node, judge_digest
 from harness.cluster.node_judge import NodeJudge
@@ -66,7 +66,7 @@ class ScriptedNode(NodeJudge):
 
     async def _judge(self, call: str, request: JudgeCandidate) -> Finished:
         self.judged.append(request.candidate)
-        self._report(Entered(call, StageEntered("call", self.name)))
+        self._report(StageReported(call, StageEvent("call", self.name)))
         await self.go.wait()
         evaluation = failed(Verdict.INFRA_ERROR) if self.failing else correct()
         self.failing = max(self.failing - 1, 0)

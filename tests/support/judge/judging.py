@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator, Callable, Mapping
 import msgspec
 import pytest_asyncio
 
-from harness import DevicePool, Evaluation, StageEntered, StageLeft, TimeLimits, evaluate, target
+from harness import DevicePool, Evaluation, StageEvent, TimeLimits, evaluate, target
 from harness.stages.modes import Attempt, Cases, Exam
 from suites import Task, load_task
 
@@ -53,7 +53,7 @@ async def judge(
     targets: tuple[str, ...] = ("gfx942",),
     hidden: bool = False,
     cases: int | tuple[str, ...] | None = None,
-    on_event: Callable[[StageEntered | StageLeft], None] | None = None,
+    on_event: Callable[[StageEvent], None] | None = None,
     keep_texts: Callable[[Mapping[str, bytes]], None] | None = None,
 ) -> Evaluation:
     """`cases`: judge only so many of the task's cases, from the first, or those of these names."""

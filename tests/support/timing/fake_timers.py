@@ -21,43 +21,37 @@ import pytest
 import torch
 
 from harness.wire.calls.launch_tape import Tape
+from harness.wire.calls.tensors import Arguments
 from harness.wire.channels.channel import Channel, ChannelClosed
 from harness.wire.channels.encoding import ENCODER
 from harness.wire.effort import WHOLE, Effort
 from harness.wire.limits import ANSWER_BYTES, TimeLimits
-from harness.wire.messages.clock import BASELINE, CANDIDATE, SIDES, Floor, Measure, Measured, TapedCall
+from harness.wire.messages.clock import BASELINE, CANDIDATE, SIDES, Floor, Measure, Measured
 from harness.wire.messages.guest import (
-    Argument,
-    CaseTraffic,
+    Ask,
     Failed,
-    Farewell,
     Hello,
     LeftBehind,
     Load,
     Loaded,
     OutputData,
     Returned,
+    SharedAt,
 )
-from harness.wire.messages.requests import REQUESTS, AnswerMessage, WorkerAnswer, WorkerRequest
+from harness.wire.messages.requests import REQUESTS, AnswerMessage, WorkerAnswer, WorkerMessage, WorkerRequest
 from harness.wire.messages.timer import (
     Batch,
     BringBack,
-    Capture,
-    Clear,
     Done,
     Fetch,
-    Play,
     Prepare,
     Prepared,
-    Reach,
-    Record,
-    Recorded,
     Renew,
+    Rung,
     Sample,
-    Sampled,
-    TriedServing,
-    TryServing,
+    TapedCall,
 )
+from harness.wire.results.evaluation import Traffic
 from harness.wire.results.served_calls import ServedCall
 from harness.worker.clock.clock import Clock
 from harness.worker.clock.timer_line import TimerLine
@@ -100,7 +94,7 @@ class Event:
 
     @property
     def kind(self) -> str:
-        return type(self.request).__name__
+        return self.request.value if isinstance(self.request, Ask) else type(self.request).__name__
 
 
 LIMITS = TimeLimits(call_s=120.0)
@@ -172,12 +166,10 @@ class Bench:
         if self.engine_calls.count("alive") == self.gone_at:
             raise ChannelClosed("the other side is gone")
 
-    def requests(self, side: str, kind: type[Any]) -> list[Any]:
+    def requests(self, side: str, kind: type[Any] | Ask) -> list[Any]:
         """Requests of one kind to one side, in order."""
         return [
-            event.request
-            for event in self.events
-            if event.seat.side == side and isinstance(event.request, kind)
+            event.request for event in self.events if event.seat.side == side and _is_of(event.request, kind)
         ]
 
     def measure(
@@ -268,13 +260,13 @@ class FakeTimer(threading.Thread):
 
     def run(self) -> None:
         try:
-            self._end.send(ENCODER.encode(AnswerMessage("", Hello(sandbox=()))))
+            self._end.send(ENCODER.encode(WorkerMessage("", Hello(sandbox=()))))
             while True:
                 frame = self._end.receive()
                 message = REQUESTS.decode(frame.payload)
-                answer = self._answer(message.seat, message.request, frame.descriptors)
+                answer = self._answer(message.seat, message.body, frame.descriptors)
                 answered = (
-                    answer if isinstance(answer, AnswerMessage) else AnswerMessage(message.nonce, answer)
+                    answer if isinstance(answer, WorkerMessage) else WorkerMessage(message.nonce, answer)
                 )
                 self._end.send(ENCODER.encode(answered))
         except Silent:
@@ -288,12 +280,12 @@ class FakeTimer(threading.Thread):
     def _answer(
         self, number: int, request: WorkerRequest, descriptors: Sequence[int]
     ) -> WorkerAnswer | AnswerMessage:
-        if isinstance(request, Clear):
+        if request is Ask.CLEAR:
             self._seats.clear()
             return Done()
         seat = self._seats.setdefault(number, FakeSeat(self.bench, self.side, self.number))
-        if isinstance(request, Play):
-            seat = self._seats[number] = FakeSeat(self.bench, played(request.tape.structure), self.number)
+        if isinstance(request, Tape):
+            seat = self._seats[number] = FakeSeat(self.bench, played(request.structure), self.number)
         seat.take(request, descriptors)
         self.bench.events.append(Event(seat, request))
         report = self.bench.behaviours.get(seat.side, _usual)(seat, request)
@@ -314,7 +306,7 @@ class FakeSeat:
         self.ms = bench.ms[side.rpartition(" ")[2] or CANDIDATE] * bias
         self.name = f"{side} {number}"
         self.case = ""
-        self.arguments: tuple[Argument, ...] = ()
+        self.arguments: Arguments = {}
         self.input_sets: list[bytes] = []
         """Inputs of each set, as the bytes of an arena."""
         self.size_bytes = 0
@@ -329,24 +321,22 @@ class FakeSeat:
             case Sample(count=count):
                 noise = self.bench.noise
                 samples = tuple(self.ms * (1 + noise * self._random.gauss(0, 1)) for _ in range(count))
-                return Sampled(samples)
-            case Capture():
+                return Done(samples_ms=samples)
+            case Rung():
                 return Done(problem="" if self.bench.captures else "nothing to capture")
-            case Batch() | Renew() | BringBack() | Play() | Clear():
+            case Batch() | Renew() | BringBack() | Tape():
                 return Done()
             case Fetch():
                 return self.returned(request)
-            case Record():
+            case Ask.RECORD:
                 tape = tape_of(self.side) if self.side in self.bench.tapes else None
-                return Recorded(tape=tape, why_not="" if tape else "no GPU here")
-            case TryServing(host_ms=host_ms):
-                served = ServedCall(
-                    case="", host_us=host_ms * 1e3, no_graph="", host_waits=False, same_bits=True
-                )
-                return TriedServing(served)
-            case Farewell():
+                return TapedCall(tape=tape, why_not="" if tape else "no GPU here")
+            case Ask.SERVE:
+                served = ServedCall(case="", host_us=10.0, no_graph="", host_waits=False, same_bits=True)
+                return TapedCall(served=served)
+            case Ask.FAREWELL:
                 return LeftBehind(patched=(), threads=0, children=0)
-            case Reach():
+            case SharedAt():
                 return Done(problem="a fake timer has no device memory")
             case other:
                 raise TypeError(f"a timer has no answer to {type(other).__name__}")
@@ -371,7 +361,7 @@ class FakeSeat:
             operators=(),
             host_elements=0,
             kernels=(),
-            traffic=CaseTraffic("", 0, 0, 0, 0, 0, 0, 0, ()),
+            traffic=Traffic(""),
             unsupported="",
             changed_output=False,
         )
@@ -428,11 +418,17 @@ def bench(*names: str, candidate: float = 0.5, baseline: float = 1.0, **options:
     return Bench(small(*names), {BASELINE: baseline, CANDIDATE: candidate}, **options)
 
 
-def on(kind: type[Any], answer: Callable[[FakeSeat, Any], WorkerAnswer | AnswerMessage | None]) -> Behaviour:
+def _is_of(request: WorkerRequest, kind: type[Any] | Ask) -> bool:
+    return request is kind if isinstance(kind, Ask) else isinstance(request, kind)
+
+
+def on(
+    kind: type[Any] | Ask, answer: Callable[[FakeSeat, Any], WorkerAnswer | AnswerMessage | None]
+) -> Behaviour:
     """Behaviour that answers requests of one kind with `answer`."""
 
     def behave(timer: FakeSeat, request: WorkerRequest) -> WorkerAnswer | AnswerMessage | None:
-        return answer(timer, request) if isinstance(request, kind) else None
+        return answer(timer, request) if _is_of(request, kind) else None
 
     return behave
 

@@ -9,7 +9,7 @@ import msgspec
 
 from harness.wire.messages.clock import SIDES
 from harness.wire.messages.requests import WorkerAnswer, WorkerRequest
-from harness.wire.messages.timer import Capture, Fetch, Sample, Sampled
+from harness.wire.messages.timer import Done, Fetch, Rung, Sample
 from harness.wire.results.latency import Method
 
 from .fake_timers import Behaviour, Dies, FakeSeat, played
@@ -43,7 +43,7 @@ class SimulatedPlayers:
         """The method of the series on each seat."""
         self._corrupted: set[FakeSeat] = set()
         self._replays = 0
-        self.captures: list[Capture] = []
+        self.captures: list[Rung] = []
 
     @property
     def behaviours(self) -> dict[str, Behaviour]:
@@ -52,7 +52,7 @@ class SimulatedPlayers:
 
     def _answer(self, seat: FakeSeat, request: WorkerRequest) -> WorkerAnswer | None:
         match request:
-            case Capture():
+            case Rung():
                 self.captures.append(request)
                 self._methods[seat] = request.method
                 if self._fault is Fault.ABORT_AT_CAPTURE and request.method in self._failing:
@@ -76,10 +76,10 @@ class SimulatedPlayers:
         if self._fault is Fault.ABORT_AT_HUNDREDTH_REPLAY and self._replays >= 100:
             raise Dies
         if self._fault is Fault.CHANGE_INPUTS:
-            start = seat.arguments[0].offset_bytes
+            start = next(iter(seat.arguments.values())).offset_bytes
             seat.input_sets = [arena[:start] + bytes(4) + arena[start + 4 :] for arena in seat.input_sets]
         if self._fault in _TIMES:
-            return Sampled((_TIMES[self._fault],) * request.count)
+            return Done(samples_ms=(_TIMES[self._fault],) * request.count)
         share = {Fault.CORRUPT_ONE_IN_FIVE: 0.2, Fault.CORRUPT_ALL: 1.0}.get(self._fault or Fault.ZERO_TIMES)
         if share is not None:
             (self._corrupted.add if self._random.random() < share else self._corrupted.discard)(seat)

@@ -14,7 +14,7 @@ from typing import Any
 
 import click
 
-from harness import DevicePool, Evaluation, StageEntered, StageLeft, Verdict, choose_devices, evaluate
+from harness import DevicePool, Evaluation, StageEvent, Verdict, choose_devices, evaluate
 from harness.node.selection import ALL, IDLE, targets_for, wait_for_devices
 from harness.processes.gpus.quarantine import DeviceEvent, LeaseAwaited, NodeBack, NodeDown, Quarantined
 from harness.processes.starting.judge_python import JudgePython
@@ -229,8 +229,8 @@ async def judged(
     The nursery starts beside the search for devices: both take seconds.
     """
 
-    def on_event(event: StageEntered | StageLeft) -> None:
-        if isinstance(event, StageEntered):
+    def on_event(event: StageEvent) -> None:
+        if event.result is None:
             on_stage(stage_word(event.stage))
 
     async with Nursery(python) as nursery:

@@ -9,7 +9,8 @@ from typing import Any
 import torch
 from torch.utils._python_dispatch import _disable_current_modes
 
-from harness.wire.messages.script import GRADIENTS, OutputData, TensorData
+from harness.wire.calls.tensors import TensorSpec
+from harness.wire.messages.script import GRADIENTS, RecordedOutput
 from harness.worker.recording.expressions import data_of, tensors_of
 from harness.worker.recording.seeding import set_seed
 
@@ -22,9 +23,9 @@ class Gradients:
     """Inputs that want gradients."""
     drawn: tuple[tuple[str, str], ...] = ()
     """Expression of each differentiable output, and the name of its drawn gradient."""
-    inputs: dict[str, TensorData] = field(default_factory=dict)
+    inputs: dict[str, TensorSpec] = field(default_factory=dict)
     """The drawn gradients."""
-    outputs: list[OutputData] = field(default_factory=list)
+    outputs: list[RecordedOutput] = field(default_factory=list)
     problems: list[str] = field(default_factory=list)
     """Why there are none, in words."""
 
@@ -69,7 +70,7 @@ def with_gradients(
     except Exception as error:  # noqa: BLE001 -- the reference's own backward may raise anything
         return Gradients(problems=[f"its gradients: {type(error).__name__}"])
     computed = [
-        OutputData(f"{name}_grad", f"{GRADIENTS}[{place}]", data_of(gradient.contiguous()))
+        RecordedOutput(f"{name}_grad", f"{GRADIENTS}[{place}]", data_of(gradient.contiguous()))
         for place, (name, gradient) in enumerate(zip(leaves, gradients, strict=True))
         if gradient is not None
     ]

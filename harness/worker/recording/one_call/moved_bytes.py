@@ -11,7 +11,8 @@ import numpy as np
 import torch
 
 from harness.wire.calls import operators
-from harness.wire.messages.script import OutputData, TensorData
+from harness.wire.calls.tensors import TensorSpec
+from harness.wire.messages.script import RecordedOutput
 from harness.worker.compiler.ttir_reads import arguments_read
 from harness.worker.interpreter.traffic import Observation
 from harness.worker.kit.arena import extent, span_bytes
@@ -142,7 +143,7 @@ def reads_of_kernels(observation: Any, reads: ReadBytes | None) -> Iterator[None
 
 
 def moved_bytes(
-    reads: ReadBytes | None, before: Mapping[str, TensorData], outputs: Sequence[OutputData]
+    reads: ReadBytes | None, before: Mapping[str, TensorSpec], outputs: Sequence[RecordedOutput]
 ) -> int | None:
     """Return the bytes that a call reads, returns and changes; `None` if it is not known what it reads."""
     read = reads.total if reads is not None else None

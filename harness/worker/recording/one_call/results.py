@@ -7,7 +7,8 @@ from typing import Any
 
 import torch
 
-from harness.wire.messages.script import NUMBER, OutputData, TensorData
+from harness.wire.calls.tensors import TensorSpec
+from harness.wire.messages.script import NUMBER, RecordedOutput
 from harness.worker.kit import arena
 from harness.worker.recording.expressions import data_of, parts_of, plain_name, tensor_problem, tensors_of
 
@@ -23,14 +24,14 @@ MOST_WORDS = 16
 
 
 def outputs_of(
-    tensors: dict[str, torch.Tensor], before: dict[str, TensorData], value: Any, host: HostOperators
-) -> tuple[list[OutputData], list[str]]:
+    tensors: dict[str, torch.Tensor], before: dict[str, TensorSpec], value: Any, host: HostOperators
+) -> tuple[list[RecordedOutput], list[str]]:
     """Return the outputs of a call, and what is not judged, in words.
 
     Outputs are the inputs that changed, and the tensors of the result that have memory of their own.
     """
     outputs = [
-        OutputData(name, name, after)
+        RecordedOutput(name, name, after)
         for name, tensor in tensors.items()
         if (after := data_of(tensor)).data != before[name].data
     ]
@@ -55,7 +56,7 @@ def outputs_of(
         name = plain_name("out" if len(parts) == 1 else f"out_{place}")
         while name in tensors:
             name += "_"
-        outputs.append(OutputData(name, path, data_of(part.contiguous())))
+        outputs.append(RecordedOutput(name, path, data_of(part.contiguous())))
     return outputs, unjudged
 
 
@@ -103,8 +104,8 @@ def returned_numbers(value: Any) -> Iterator[int | float]:
 
 
 def truths_of(
-    outputs: list[OutputData], value: Any, truth: list[Any] | None
-) -> tuple[TensorData | None, ...]:
+    outputs: list[RecordedOutput], value: Any, truth: list[Any] | None
+) -> tuple[TensorSpec | None, ...]:
     """Return the oracle's tensors for the outputs; empty if it does not have one for each, close to the reference's."""
     tensors = [part for part in truth or () if isinstance(part, torch.Tensor)]
     computed = [part for _, part in tensors_of(value)]
