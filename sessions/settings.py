@@ -8,6 +8,8 @@ import msgspec
 
 from .names import SessionKey, TaskName
 
+MOST = (1 << 63) - 1
+"""The largest integer that an event can hold."""
 SCHEMA = 1
 """Version of events and of the store's files."""
 Schema = Annotated[int, msgspec.Meta(ge=0, le=SCHEMA)]

@@ -50,7 +50,10 @@ def loaded_by(code: str) -> set[str]:
         ("tui.commands.run.run", ("textual", *TORCH, *SDKS)),
         (
             "tui.commands.keep.task",
-            ("textual", "git", "engine", "sessions.events", "harness.node", *TORCH, *SDKS),
+            (
+                *("textual", "git", "engine.errors", "engine.methods", "engine.models", "engine.plan.plan"),
+                *("engine.plan.request", "sessions.events", "harness.node", *TORCH, *SDKS),
+            ),
         ),
         ("tui.commands.run.mcp", ("mcp", "textual", *TORCH, *SDKS)),
         ("tui.cockpit.app", (*TORCH, *SDKS, "git", "numpy", "httpx", "mcp")),

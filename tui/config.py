@@ -10,18 +10,17 @@ import re
 import tomllib
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import Annotated, Any, Literal, get_args
+from typing import Annotated, Any, Literal
 
 import msgspec
 from msgspec import Meta
-from msgspec.structs import FieldInfo
+from msgspec.structs import FieldInfo, fields
 
 from engine.agent_programs.presets import TASK, TOKEN, URL
 from engine.errors import UsageProblem
-from engine.models import Limits, Pace
 from engine.models.spec import refuse_secrets
-from engine.plan.prices import Price
-from sessions.journal.codec import MOST
+from engine.plan.request import RunPlan
+from engine.plan.settings import SETTINGS, Flag, Names, accepted_words
 from sessions.settings import AGENT
 
 from .diagnostics import Complaint
@@ -43,106 +42,42 @@ NOT_SETTINGS = frozenset(
 """Variables of Wavedeck that are no settings: home, leases, a key, gateway headers, the long tests, the server of an agent."""
 FLAGS_ONLY = ("headless", "detach", "json")
 
-Flag = Annotated[bool, Meta(description="true or false")]
-Count = Annotated[int, Meta(ge=1, le=MOST, description="a whole number, 1 or more")]
-Seed = Annotated[int, Meta(ge=0, le=MOST, description="a whole number from 0 to 2^63 - 1")]
-Dollars = Annotated[float, Meta(gt=0, le=1e9, description="an amount of US dollars above 0")]
-Ratio = Annotated[float, Meta(gt=0, le=1e9, description="a number above 0")]
-Rounds = Annotated[int, Meta(ge=0, le=MOST, description="a whole number, 0 or more")]
-Seconds = Annotated[float, Meta(gt=0, le=1e9, description="a number of seconds above 0")]
-Names = Annotated[tuple[str, ...], Meta(min_length=1)]
-COMMAS = "names with commas between them"
-Devices = Annotated[Names, Meta(description=f"{COMMAS}, for example idle or 0,1")]
-Targets = Annotated[Names, Meta(description=f"{COMMAS}, for example gfx942,sm_90")]
-Modules = Annotated[
-    Names, Meta(description=f"{COMMAS}, of knowledge, one-shot, examples, optimizer and reflection")
-]
 Frames = Annotated[int, Meta(ge=1, le=10, description="a whole number from 1 to 10")]
 Notify = Annotated[Literal["bell", "osc9", "off"], Meta(description="bell, osc9 or off")]
 Columns = Annotated[
     dict[str, Names], Meta(description="a table of lists of column titles, by table of the cockpit")
 ]
 Keys = Annotated[dict[str, str], Meta(description="a table of names and keys")]
-Prices = Annotated[
-    dict[str, Price],
-    Meta(
-        description='a table for each model: [prices."anthropic:NAME"] with input, output and optionally cached_input, '
-        "cache_write and date"
-    ),
-]
-Timeouts = Annotated[
-    Limits,
-    Meta(
-        description=f"a table with any of {', '.join(Limits.__struct_fields__)}, in seconds above 0 (tries: a whole number)"
-    ),
-]
-Paces = Annotated[
-    dict[str, Pace],
-    Meta(
-        description="a table for each provider: [providers.anthropic] with any of "
-        f"{', '.join(Pace.__struct_fields__)}, whole numbers above 0"
-    ),
-]
 
 
-class Settings(msgspec.Struct, frozen=True, rename="kebab"):
-    """All settings, merged from every source."""
+class Preferences(msgspec.Struct, frozen=True, kw_only=True):
+    """Settings of the cockpit alone; `docs/cockpit.md` explains each."""
 
-    suite: str | None = None
-    method: str = "geak"
-    model: str | None = None
-    tune: Flag = False
-    by: str = "all"
-    start: str = ""
-    against: str = "task"
-    spread: Flag = False
-    without: Modules = ()
-    show_reference: Flag = False
-    workers: Count = 4
-    descendants: Count = 8
-    prompt_style: str = "chat"
-    corpus: str = ""
-    agent: str = ""
-    agent_command: str = ""
-    """Either of the two selects the method `agent`."""
-    instances: Count | None = None
-    iterations: Count | None = None
-    devices: Devices = ("idle",)
-    targets: Targets = ()
-    """Empty: the targets of the devices."""
-    review: str = "auto"
-    budget_usd: Dollars | None = None
-    budget_tokens: Count | None = None
-    budget_attempts: Count | None = None
-    budget_device_s: Seconds | None = None
-    budget_wall_s: Seconds | None = None
-    stop_at_speedup: Ratio | None = None
-    stop_without_gain: Rounds | None = None
-    past_roof: Flag = False
-    allocate: str = "even"
-    seed: Seed | None = None
     theme: str | None = None
+    """By default the theme that fits the terminal."""
     mouse: Flag = True
     ascii: Flag = False
     """Draw ASCII only."""
     frames: Frames = 4
-    """Frames a second of the cockpit, at most."""
+    """Frames a second at most; a slow terminal gets fewer."""
     notify: Notify = "bell"
     """How the terminal reports an attempt that waits for a person."""
     columns: Columns = {}
-    """Columns of the cockpit's tables, by table."""
+    """The columns of a table, by its name; tables that are not named show what fits."""
     keys: Keys = {}
-    """Keys of the cockpit, by action."""
-    prices: Prices = {}
-    """Prices by model (`provider:NAME`)."""
-    limits: Timeouts = Limits()
-    """Timeouts of model calls, and the number of tries."""
-    providers: Paces = {}
-    """Limits of each provider."""
+    """Other keys, by the name of the binding."""
 
 
-FIELDS = {field.encode_name: field for field in msgspec.structs.fields(Settings)}
-ONLY_IN_FILES = ("keys", "columns", "prices", "limits", "providers")
+TABLES = ("prices", "limits", "providers")
+"""Tables of a file that a run uses."""
+ONLY_IN_FILES = (*TABLES, "keys", "columns")
+FIELDS = {
+    field.encode_name: field
+    for struct in (RunPlan, Preferences)
+    for field in fields(struct)
+    if struct is Preferences or field.encode_name in (*SETTINGS, *TABLES)
+}
+"""Fields by key, of all keys that files may have."""
 
 
 class SettingSource(msgspec.Struct, frozen=True):
@@ -164,9 +99,10 @@ class SettingSource(msgspec.Struct, frozen=True):
 
 
 class Configuration(msgspec.Struct, frozen=True):
-    """Settings, the source of each key, and remarks for the user."""
+    """Settings of a run and of the cockpit, the source of each key, and remarks for the user."""
 
-    settings: Settings
+    settings: RunPlan
+    preferences: Preferences
     origins: dict[str, str]
     """Source by key; a key at its default is absent."""
     remarks: tuple[str, ...] = ()
@@ -174,7 +110,7 @@ class Configuration(msgspec.Struct, frozen=True):
 
 def load(flags: Mapping[str, object], *, environ: Mapping[str, str], folder: Path) -> Configuration:
     """
-    Merge all sources. `flags` maps option names to typed values; `None` is an option that was not given.
+    Merge all sources. `flags` maps names of options to values; `None` is an option that was not given.
 
     Raises `Complaint` for a wrong key or value, with its place and a correct form.
     """
@@ -183,7 +119,11 @@ def load(flags: Mapping[str, object], *, environ: Mapping[str, str], folder: Pat
         *person_file(environ),
         *project_file(folder),
         *variables,
-        *(SettingSource(f"--{key}", {key: value}) for key, value in flags.items() if value is not None),
+        *(
+            SettingSource(f"--{key}", {key: value})
+            for key, value in ((name.replace("_", "-"), value) for name, value in flags.items())
+            if value is not None
+        ),
     ]
     values: dict[str, Any] = {}
     origins: dict[str, str] = {}
@@ -191,35 +131,29 @@ def load(flags: Mapping[str, object], *, environ: Mapping[str, str], folder: Pat
         for key, value in source.values.items():
             values[key] = checked(source, key, value)
             origins[key] = source.name
-    settings = Settings(**{FIELDS[key].name: value for key, value in values.items()})
+    preferences = {key: values.pop(key) for key in Preferences.__struct_fields__ if key in values}
+    settings = RunPlan(**{FIELDS[key].name: value for key, value in values.items()})
     if settings.agent or settings.agent_command:
         settings = msgspec.structs.replace(settings, method=AGENT)
-    return Configuration(settings, origins, remarks)
+    return Configuration(settings, Preferences(**preferences), origins, remarks)
 
 
-def checked(source: SettingSource, key: str, value: Any, fields: Mapping[str, FieldInfo] = FIELDS) -> Any:
+def checked(source: SettingSource, key: str, value: Any, known: Mapping[str, FieldInfo] = FIELDS) -> Any:
     """Return the value with the type of its field. Text from flags and variables is converted to numbers and lists."""
-    if key not in fields:
-        raise Complaint(f"{source.at(key)}: unknown key {key!r}; {nearest(key, fields)}")
+    if key not in known:
+        raise Complaint(f"{source.at(key)}: unknown key {key!r}; {nearest(key, known)}")
     refuse_secret_urls(source, key, value)
-    field_type = fields[key].type
-    if field_type in (Devices, Targets, Modules) and isinstance(value, str):
+    field = known[key]
+    if isinstance(value, str) and isinstance(field.default, tuple):
         value = tuple(name for name in (part.strip() for part in value.split(",")) if name)
     try:
-        return msgspec.convert(value, field_type, strict=bool(source.text))
+        return msgspec.convert(value, field.type, strict=bool(source.text))
     except msgspec.ValidationError as error:
         inside = str(error).partition(" - at `$")[2].rstrip("`").strip(".[]")
         where = f" ({inside})" if inside and inside != "0" else ""
         shown = ",".join(value) if isinstance(value, tuple) else value
         place = f"{source.at(key)}: {key}" if source.text else source.name
-        raise Complaint(f"{place}{where} must be {wish(field_type)}, not {shown!r}") from error
-
-
-def wish(field_type: Any) -> str:
-    """Return the accepted values of a key in words: the description of its type."""
-    parts = (field_type, *get_args(field_type))
-    metas = [meta for part in parts for meta in getattr(part, "__metadata__", ()) if meta.description]
-    return metas[-1].description if metas else "text"
+        raise Complaint(f"{place}{where} must be {accepted_words(field)}, not {shown!r}") from error
 
 
 def refuse_secret_urls(source: SettingSource, key: str, value: Any) -> None:
@@ -232,13 +166,13 @@ def refuse_secret_urls(source: SettingSource, key: str, value: Any) -> None:
             raise Complaint(f"{source.at(key)}: {error}") from None
 
 
-def nearest(key: str, fields: Collection[str] = FIELDS) -> str:
+def nearest(key: str, known: Collection[str]) -> str:
     """Return a hint for an unknown key: the nearest key, or all keys."""
     plain = key.lower().replace("_", "-")
     if plain in FLAGS_ONLY:
         return f"--{plain} is for one run at a time and has no key"
-    near = difflib.get_close_matches(plain, fields, n=1, cutoff=0.5)
-    return f"did you mean {near[0]!r}?" if near else f"keys are {', '.join(sorted(fields))}"
+    near = difflib.get_close_matches(plain, known, n=1, cutoff=0.5)
+    return f"did you mean {near[0]!r}?" if near else f"keys are {', '.join(sorted(known))}"
 
 
 def from_environment(environ: Mapping[str, str]) -> tuple[list[SettingSource], tuple[str, ...]]:

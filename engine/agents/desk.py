@@ -38,7 +38,7 @@ from engine.errors import CommandRefused, EngineError
 from engine.judge.baseline_timing import untimed_baseline
 from engine.judge.judging import own_product
 from engine.judge.profiling import case_to_profile
-from engine.plan.plan import RunPlan
+from engine.plan.request import RunPlan
 from engine.process import launch
 from engine.process.control import send
 from engine.prompting.agent_prompt import best_of_agent, judged_of

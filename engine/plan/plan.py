@@ -1,12 +1,12 @@
-"""Plans: `RunPlan` is a person's request, and `resolve` turns it into a checked `SessionPlan` with every default."""
+"""Checked plans: `resolve` turns a person's request into a `SessionPlan` with every default."""
 
 from __future__ import annotations
 
-import math
 import secrets
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 import msgspec
 
@@ -18,6 +18,8 @@ from engine.methods import METHODS, MODULES, Method, ReadyCandidate, open_method
 from engine.models import Limits, NoModel, Pace, check_models, find_recording, recording_of
 from engine.models.spec import KNOWN
 from engine.plan.prices import Price, with_shipped
+from engine.plan.request import RunPlan
+from engine.plan.settings import INSTANCES, ITERATIONS, SETTINGS, SUITE, WITHOUT_GAIN, accepted_words
 from engine.prompting.profiles import check_profile
 from harness.cluster.choice import is_cluster, select_in_cluster
 from harness.node.selection import select_devices, targets_for
@@ -25,76 +27,10 @@ from harness.processes.starting.judge_python import find_python
 from harness.stages.timing.baselines import KINDS, TASK, other_baseline, timing_baseline
 from harness.wire.device import Device
 from sessions.home import Home
-from sessions.journal.codec import MOST
 from sessions.names import short_task, title_problem
 from sessions.recording import Recording, load_recording
 from sessions.settings import AGENT, MethodOptions, RunSettings, StopRules
 from suites import Task, load_suite, load_task
-
-INSTANCES = 4
-ITERATIONS = 10
-SUITE = "starter"
-REVIEWS = ("auto", "manual")
-ALLOCATIONS = ("even", "best")
-WITHOUT_GAIN = 2
-"""Correct attempts in a row without a gain after which an instance ends, by default."""
-
-
-UNCHANGED = (
-    *("budget_usd", "budget_tokens", "budget_attempts", "budget_device_s", "budget_wall_s"),
-    *("review", "limits", "first_chain", "series", "spread", "to_record"),
-)
-"""Settings that a checked plan has as the person gave them."""
-
-
-class RunPlan(msgspec.Struct, frozen=True, kw_only=True):
-    """A run as a person requests it; `None` and empty values select the default."""
-
-    model: str = ""
-    """One model, or one for each role (`engine.models.spec`); the agent's name; empty for a method that asks none."""
-    tasks: tuple[str, ...] = ()
-    to_record: tuple[str, ...] = ()
-    """Full names of further tasks, of public benchmarks: the engine records their tests while the others are worked on."""
-    suite: str | None = None
-    method: str = "geak"
-    instances: int | None = None
-    iterations: int | None = None
-    devices: tuple[str, ...] = ("idle",)
-    """`idle`, `all`, names of devices, or those of a cluster (`harness.cluster.choice`)."""
-    targets: tuple[str, ...] = ()
-    """Empty: the targets of the devices."""
-    review: str = "auto"
-    budget_usd: float | None = None
-    budget_tokens: int | None = None
-    budget_attempts: int | None = None
-    budget_device_s: float | None = None
-    budget_wall_s: float | None = None
-    seed: int | None = None
-    prices: Mapping[str, Price] = {}
-    """A person's own prices by model, as people name it, without roles; they replace shipped prices."""
-    limits: Limits = Limits()
-    providers: Mapping[str, Pace] = {}
-    """Limits by provider (`engine.models.pacing.provider_of`)."""
-    options: MethodOptions = MethodOptions()
-    stop_rules: bool = True
-    """False switches all stop rules off."""
-    stop_at_speedup: float | None = None
-    stop_without_gain: int | None = None
-    """0: never. By default `WITHOUT_GAIN`; a recording plays to its end."""
-    past_roof: bool = False
-    """Go on where nothing is left to gain."""
-    allocate: str = "even"
-    """`even`, or `best` (`engine.run.allocating`)."""
-    against: str = TASK
-    """Timing baseline on a GPU: one of `harness.stages.timing.baselines.KINDS`, or the path of a kernel file."""
-    spread: bool = False
-    """Measure each instance's winner on every GPU."""
-    first_chain: int = 1
-    """The chain of a recording that instance 1 plays."""
-    series: str = ""
-    python: str = ""
-    title: str = ""
-    """For `python`, `series` and `title` see `RunSettings`."""
 
 
 class SessionPlan(RunSettings, frozen=True, kw_only=True):
@@ -112,6 +48,8 @@ class SessionPlan(RunSettings, frozen=True, kw_only=True):
 
 
 SESSION_PLAN: msgspec.json.Decoder[SessionPlan] = msgspec.json.Decoder(SessionPlan)
+KEPT = {*RunPlan.__struct_fields__} & {*SessionPlan.__struct_fields__}
+"""Settings that a plan has as the person gave them, unless `resolve` fills them in."""
 
 
 def resolve(
@@ -124,11 +62,12 @@ def resolve(
 
     Raises, with one line that names the cause:
 
-    - `UsageProblem`: method, model or its key, options, counts, budgets, no task, or a kernel file that cannot be read
+    - `UsageProblem`: a wrong value, method, model or its key, options, budgets, no task, or a kernel file that cannot be read
     - `SuiteError`: a task or suite that is unknown or broken
     - `HarnessError`: a device, target, lease folder or interpreter that cannot be used, or an unfit timing baseline
     - `BadRecording`: a damaged recording
     """
+    _check_values(plan)
     method = open_method(plan.method)
     if plan.method not in (*METHODS, AGENT):
         raise UsageProblem(
@@ -140,8 +79,6 @@ def resolve(
     tasks = _tasks(plan, home, recording)
     if not tasks:
         raise UsageProblem("there is no task to run; name one, for example `wavedeck run softmax`")
-    if plan.review not in REVIEWS:
-        raise UsageProblem(f"--review must be one of {', '.join(REVIEWS)}, not {plan.review!r}")
     if plan.review == "manual" and plan.method == AGENT:
         raise UsageProblem("--review manual does not go with the method agent, which waits for no person")
     program = check_program(plan.options, plan.model, environ) if method.name == AGENT else None
@@ -154,28 +91,39 @@ def resolve(
             "--spread compares GPUs, but no GPU is selected; name them, for example --devices 0,1"
         )
     against, against_source = _against(plan.against, tasks)
-    return SessionPlan(
-        session=session_name(method.name, now or datetime.now(UTC)),
-        method=method.name,
-        model=_model_words(plan, method, program),
-        tasks=(*(task.id for task in tasks), *plan.to_record),
-        instances=instances,
-        iterations=iterations,
-        seed=secrets.randbelow(1 << 31) if plan.seed is None else _at_least("--seed", plan.seed, 0),
-        devices=tuple(device.name for device in devices),
-        cluster=cluster,
-        targets=tuple(target.name for target in targets_for(devices, plan.targets)),
-        prices={model: prices[model] for model in models if model in prices},
-        providers=_providers(plan.providers),
-        title=_title(plan.title),
-        options=_options(plan.options, method, tasks),
-        stop=_stop_rules(plan, recorded=recording is not None),
-        allocate=_allocate(plan, method, tasks, recorded=recording is not None),
-        against=against,
-        against_source=against_source,
-        python=find_python(plan.python, home.judge_packages).path if plan.python else "",
-        **{name: getattr(plan, name) for name in UNCHANGED},
-    )
+    _check_providers(plan.providers)
+    _check_allocate(plan, method, tasks, recorded=recording is not None)
+    filled_in: dict[str, Any] = {
+        "session": session_name(method.name, now or datetime.now(UTC)),
+        "model": _model_words(plan, method, program),
+        "tasks": (*(task.id for task in tasks), *plan.to_record),
+        "instances": instances,
+        "iterations": iterations,
+        "seed": secrets.randbelow(1 << 31) if plan.seed is None else plan.seed,
+        "devices": tuple(device.name for device in devices),
+        "cluster": cluster,
+        "targets": tuple(target.name for target in targets_for(devices, plan.targets)),
+        "prices": {model: prices[model] for model in models if model in prices},
+        "title": _title(plan.title),
+        "options": _options(plan.options, method, tasks),
+        "stop": _stop_rules(plan, recorded=recording is not None),
+        "against": against,
+        "against_source": against_source,
+        "python": find_python(plan.python, home.judge_packages).path if plan.python else "",
+    }
+    return SessionPlan(**{name: getattr(plan, name) for name in KEPT} | filled_in)
+
+
+def _check_values(plan: RunPlan) -> None:
+    """Raise `UsageProblem` for a value that no source of settings could have given."""
+    for key, field in SETTINGS.items():
+        value = getattr(plan, field.name)
+        if value == field.default:
+            continue
+        try:
+            msgspec.convert(value, field.type)
+        except msgspec.ValidationError as error:
+            raise UsageProblem(f"--{key} must be {accepted_words(field)}, not {value!r}") from error
 
 
 def _model_words(plan: RunPlan, method: Method, program: AgentProgram | None) -> str:
@@ -229,9 +177,9 @@ def check_model(plan: RunPlan, *, home: Home, environ: Mapping[str, str]) -> Non
 
 def can_record(plan: RunPlan) -> bool:
     """True if the engine may record tests of benchmarks while it works: nothing else is checked with each task before the run."""
-    is_usual = plan.against in ("", TASK) and plan.options.prompt_style == MethodOptions().prompt_style
+    is_usual = plan.against in ("", TASK) and plan.prompt_style == RunPlan().prompt_style
     is_recorded = plan.model.startswith("recorded:")
-    return is_usual and not (plan.options.start or plan.python or is_recorded or is_cluster(plan.devices))
+    return is_usual and not (plan.start or plan.python or is_recorded or is_cluster(plan.devices))
 
 
 def _models(plan: RunPlan, method: Method, *, home: Home, environ: Mapping[str, str]) -> tuple[str, ...]:
@@ -258,10 +206,6 @@ def _options(options: MethodOptions, method: Method, tasks: Sequence[Task]) -> M
         if module not in method.modules:
             modules = ", ".join(sorted(method.modules))
             raise UsageProblem(f"{method.name} has no module {module!r} to switch off; it has {modules}")
-    if options.by not in {"all", "case"}:
-        raise UsageProblem(f"--by must be all or case, not {options.by!r}")
-    _at_least("--workers", options.workers, 1)
-    _at_least("--descendants", options.descendants, 1)
     check_profile(options.prompt_style, method.name, tasks)
     if options.show_reference and options.prompt_style != MethodOptions().prompt_style:
         raise UsageProblem(
@@ -325,8 +269,7 @@ def _counts(
     plan: RunPlan, method: Method, tasks: tuple[Task, ...], recording: Recording | None
 ) -> tuple[int, int]:
     """Returns instances and iterations; with a recording, its chains of each task limit the instances."""
-    instances = None if plan.instances is None else _at_least("--instances", plan.instances, 1)
-    iterations = None if plan.iterations is None else _at_least("--iterations", plan.iterations, 1)
+    instances, iterations = plan.instances, plan.iterations
     if method.iterations is not None:
         if iterations not in (None, method.iterations):
             raise UsageProblem(
@@ -335,7 +278,7 @@ def _counts(
             )
         iterations = method.iterations
     if not method.asks_model:
-        if plan.options.agent or plan.options.agent_command:
+        if plan.agent or plan.agent_command:
             return instances or 1, iterations or ITERATIONS
         if instances is not None and instances > 1:
             raise UsageProblem(
@@ -363,16 +306,6 @@ def _counts(
 def _check_budgets(
     plan: RunPlan, models: Sequence[str], prices: Mapping[str, Price], program: AgentProgram | None
 ) -> None:
-    for option, number in (("tokens", plan.budget_tokens), ("attempts", plan.budget_attempts)):
-        if number is not None:
-            _at_least(f"--budget-{option}", number, 1)
-    for option, amount in (
-        ("usd", plan.budget_usd),
-        ("device-s", plan.budget_device_s),
-        ("wall-s", plan.budget_wall_s),
-    ):
-        if amount is not None and not 0 < amount < math.inf:
-            raise UsageProblem(f"--budget-{option} must be more than 0 and finite, not {amount:g}")
     if plan.method == AGENT:
         name, output = (program.name, program.output) if program is not None else ("", "")
         problem = missing_budget(name, output, {USD: plan.budget_usd, TOKENS: plan.budget_tokens})
@@ -389,44 +322,29 @@ def _check_budgets(
 def _stop_rules(plan: RunPlan, *, recorded: bool) -> StopRules:
     if not plan.stop_rules or plan.method == AGENT:
         return StopRules()
-    wanted = plan.stop_at_speedup
-    if wanted is not None and not 0 < wanted < math.inf:
-        raise UsageProblem(f"--stop-at-speedup must be more than 0 and finite, not {wanted:g}")
     usual = 0 if recorded else WITHOUT_GAIN
-    without_gain = usual if plan.stop_without_gain is None else plan.stop_without_gain
     return StopRules(
-        speedup=wanted,
-        without_gain=_at_least("--stop-without-gain", without_gain, 0),
+        speedup=plan.stop_at_speedup,
+        without_gain=usual if plan.stop_without_gain is None else plan.stop_without_gain,
         at_roof=not (recorded or plan.past_roof),
     )
 
 
-def _allocate(plan: RunPlan, method: Method, tasks: Sequence[Task], *, recorded: bool) -> str:
-    if plan.allocate not in ALLOCATIONS:
-        raise UsageProblem(f"--allocate must be one of {', '.join(ALLOCATIONS)}, not {plan.allocate!r}")
-    if plan.allocate == "best":
-        if recorded or not method.asks_model or method.iterations is not None:
-            raise UsageProblem(
-                "--allocate best needs a model and a method with several iterations; a recording has fixed chains"
-            )
-        if len(tasks) + len(plan.to_record) == 1:
-            raise UsageProblem("--allocate best moves iterations between tasks; name two tasks or more")
-    return plan.allocate
+def _check_allocate(plan: RunPlan, method: Method, tasks: Sequence[Task], *, recorded: bool) -> None:
+    if plan.allocate != "best":
+        return
+    if recorded or not method.asks_model or method.iterations is not None:
+        raise UsageProblem(
+            "--allocate best needs a model and a method with several iterations; a recording has fixed chains"
+        )
+    if len(tasks) + len(plan.to_record) == 1:
+        raise UsageProblem("--allocate best moves iterations between tasks; name two tasks or more")
 
 
-def _providers(paces: Mapping[str, Pace]) -> dict[str, Pace]:
+def _check_providers(paces: Mapping[str, Pace]) -> None:
     for provider in paces:
         if provider.partition("@")[0] not in KNOWN:
             raise UsageProblem(
                 f"[providers.{provider}] names no provider: write one of {', '.join(KNOWN)}, "
                 'or for another server ["openai@URL"]'
             )
-    return dict(paces)
-
-
-def _at_least(option: str, number: int, least: int) -> int:
-    if number < least:
-        raise UsageProblem(f"{option} must be at least {least}, not {number}")
-    if number > MOST:
-        raise UsageProblem(f"{option} must be less than 2^63, not {number}")
-    return number

@@ -19,7 +19,8 @@ import msgspec
 from engine.errors import EngineDidNotStart, UsageProblem
 from engine.keys import environment_with_keys, without_secrets
 from engine.methods import require_method
-from engine.plan.plan import RunPlan, SessionPlan, resolve
+from engine.plan.plan import SessionPlan, resolve
+from engine.plan.request import RunPlan
 from harness.processes.starting.judge_python import OUR_PYTHON
 from sessions.engine_info import read_engine_info
 from sessions.errors import NoSuchSession, NothingToResume, SessionBusy

@@ -13,8 +13,6 @@ from sessions.errors import EventNotKeepable
 from sessions.events import AnyEvent, Event, SessionStarted
 
 E = TypeVar("E", bound=Event)
-MOST = (1 << 63) - 1
-"""The largest integer that an event can hold."""
 
 EVENTS: msgspec.json.Decoder[AnyEvent] = msgspec.json.Decoder(AnyEvent)
 ENCODER = msgspec.json.Encoder()

@@ -22,12 +22,11 @@ import pytest
 
 from engine.agents.desk import Desk, DeskRules
 from engine.errors import EngineError
-from engine.plan.plan import RunPlan
+from engine.plan.request import RunPlan
 from engine.process import launch
 from sessions import Home, fold
 from sessions.engine_info import read_engine_info
 from sessions.events import AttemptJudged, EngineStarted, Event, SessionFinished
-from sessions.settings import MethodOptions
 from sessions.state.state import SessionState
 from suites import baseline_source, load_task
 from tests.faults.promises import assert_nothing_is_there_twice
@@ -57,7 +56,7 @@ def environment(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_an_agent_that_the_engine_starts(tmp_path: Path) -> None:
     home = Home(tmp_path / "home")
     command = f"{quote(sys.executable)} {quote(str(AGENT))} steady {{prompt}}"
-    plan = RunPlan(method="agent", options=MethodOptions(agent_command=command), **COMMON)
+    plan = RunPlan(method="agent", agent_command=command, **COMMON)
     with started(plan, home) as session:
         kills = kill_and_resume(home, session, random.Random(1))
         # The servers of the killed engines are gone, though the session runs.

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
-from engine.plan.plan import RunPlan
+from engine.plan.request import RunPlan
 from engine.process import launch
 from engine.process.commands import record_at_rest
 from engine.process.control import Request

@@ -5,9 +5,12 @@ from __future__ import annotations
 import re
 import shlex
 import shutil
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import get_args
+
+import msgspec
 
 from engine.agent_programs.presets import PRESETS
 from engine.errors import EngineError
@@ -15,8 +18,10 @@ from engine.methods import METHODS, open_method
 from engine.models import parse_models
 from engine.models.access import PROVIDERS
 from engine.models.spec import ModelSpec
-from engine.plan.plan import REVIEWS, SUITE, RunPlan, SessionPlan, resolve
+from engine.plan.plan import SessionPlan, resolve
 from engine.plan.prices import SHIPPED
+from engine.plan.request import RunPlan
+from engine.plan.settings import RECORDED, SETTINGS, SUITE, Review, setting_of
 from harness import HarnessError
 from harness.stages.timing.baselines import KINDS, TASK
 from sessions.errors import SessionsError
@@ -24,7 +29,7 @@ from sessions.events import Role
 from sessions.home import Home
 from sessions.names import short_task
 from suites import SuiteError, load_suite, suite_names
-from tui.actions.run_plan import RECORDED, from_own_kernel, model_of, plan
+from tui.actions.run_plan import from_own_kernel, model_of
 from tui.config import SettingSource, checked, load
 from tui.diagnostics import Complaint
 from tui.doctor.model_checks import recordings
@@ -48,54 +53,30 @@ class FormField:
     several: bool = False
 
 
-FIELDS = (
-    FormField("suite", "suite", "Suite of the tasks.", has_choices=True),
-    FormField(
-        "tasks",
-        "tasks",
-        "Tasks to write kernels for; none marked: all of them.",
-        has_choices=True,
-        several=True,
-    ),
-    FormField(
-        "file",
-        "kernel file",
-        'A kernel that no task names: rms.py --shapes "x=Mx4096:fp16, M=1,16". Enter makes a task of it.',
-    ),
-    FormField("method", "method", "How attempts are made.", has_choices=True),
-    FormField(
-        "agent", "agent", "A coding agent that makes the attempts, instead of a method.", has_choices=True
-    ),
-    FormField(
-        "model",
-        "model",
-        "Model of all roles. A recorded model needs no key and costs nothing.",
-        has_choices=True,
-    ),
-    *(
-        FormField(role, f"  {role}", f"Model of the {role}; empty: the model above.", has_choices=True)
-        for role in ROLES
-    ),
-    FormField("instances", "instances", "Independent chains of attempts on each task."),
-    FormField("iterations", "iterations", "Attempts of each instance, at most."),
-    FormField("devices", "devices", "Devices of the judge.", has_choices=True, several=True),
-    FormField(
-        "against", "against", "Timing baseline on GPUs: task is the task's own baseline.", has_choices=True
-    ),
-    FormField(
-        "review",
-        "review",
-        "manual: instances wait for your decision at each better attempt.",
-        has_choices=True,
-    ),
-    FormField("budget-usd", "most money, $", "The session stops at this cost. It needs prices."),
-    FormField("budget-tokens", "most tokens", "The session stops at this number of tokens."),
-    FormField("budget-device-s", "most GPU time, s", "Seconds of judging on devices, summed over devices."),
-    FormField("budget-wall-s", "most wall time, s", "Seconds that the session runs."),
-    FormField("title", "title", "Name of the session in lists."),
-)
+def _fields() -> Iterator[FormField]:
+    """Yield the settings that the form has, and the fields that stand for several settings or for none."""
+    for key, info in SETTINGS.items():
+        setting = setting_of(info)
+        if not setting.form:
+            continue
+        about, several = f"{setting.words}.", isinstance(info.default, tuple)
+        yield FormField(key, setting.form, about, has_choices=key in WITH_CHOICES, several=several)
+        if key == "suite":
+            about = "Tasks to write kernels for; none marked: all of them."
+            yield FormField("tasks", "tasks", about, has_choices=True, several=True)
+            about = 'A kernel that no task names: rms.py --shapes "x=Mx4096:fp16, M=1,16". Enter makes a task of it.'
+            yield FormField("file", "kernel file", about)
+        if key == "model":
+            for role in ROLES:
+                about = f"Model of the {role}; empty: the model above."
+                yield FormField(role, f"  {role}", about, has_choices=True)
+    yield FormField("title", "title", "Name of the session in lists.")
+
+
+WITH_CHOICES = ("suite", "method", "agent", "model", "devices", "against", "review")
+FIELDS = tuple(_fields())
 BY_KEY = {entry.key: entry for entry in FIELDS}
-OPTIONS = tuple(key for key in BY_KEY if key not in ("tasks", "file", "title", *ROLES))
+OPTIONS = tuple(key for key in BY_KEY if key in SETTINGS)
 """Fields that are settings of `wavedeck run` under the same name."""
 
 
@@ -184,7 +165,7 @@ def check(values: Values, *, home: Home, environ: Mapping[str, str], folder: Pat
         configured = load(flags, environ=environ, folder=folder)
         model, _ = model_of(configured.settings, configured.origins, environ)
         settings = from_own_kernel(configured.settings, tasks, home.suites)
-        run = plan(settings, tasks, model, title=values.get("title", ""))
+        run = msgspec.structs.replace(settings, tasks=tasks, model=model, title=values.get("title", ""))
         method = open_method(run.method)
         specs = parse_models(model, method.roles) if model and method.asks_model else {}
         return CheckedRun(
@@ -240,7 +221,7 @@ def choices(
             FormChoice(ANOTHER, "a kernel file"),
         ]
     if key == "review":
-        return [FormChoice(name) for name in REVIEWS]
+        return [FormChoice(name) for name in get_args(get_args(Review)[0])]
     return model_choices(environ, home=home, past=past, of_role=key in ROLES)
 
 

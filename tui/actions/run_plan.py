@@ -10,31 +10,17 @@ import msgspec
 from engine.methods import open_method
 from engine.models import parse_models
 from engine.models.access import PROVIDERS
-from engine.plan.plan import RunPlan
 from engine.plan.prices import SHIPPED
-from sessions.settings import MethodOptions
+from engine.plan.request import RunPlan
+from engine.plan.settings import RECORDED
 from suites import load_task
 from suites.registry import OWN
-from tui.config import Settings
-
-RECORDED = "recorded:starter"
-"""The model without a setting: a shipped recording, so that no run costs money by default."""
 
 
-def plan(settings: Settings, tasks: tuple[str, ...], model: str, *, title: str = "") -> RunPlan:
-    """Return the plan of a run for the engine."""
-    values = {name: getattr(settings, name) for name in Settings.__struct_fields__}
-    options = {name: values[name] for name in MethodOptions.__struct_fields__ if name in values}
-    run = {name: values[name] for name in RunPlan.__struct_fields__ if name in values}
-    return RunPlan(
-        **{**run, "model": model, "title": title, "tasks": tasks}, options=MethodOptions(**options)
-    )
-
-
-def from_own_kernel(settings: Settings, tasks: Sequence[str], registry: Path) -> Settings:
+def from_own_kernel(settings: RunPlan, tasks: Sequence[str], registry: Path) -> RunPlan:
     """Return the settings of a run; on one task of the suite `OWN`, its kernel is the first attempt, unless another is named."""
     takes = open_method(settings.method).takes
-    is_usual = not settings.start and settings.prompt_style == MethodOptions().prompt_style
+    is_usual = not settings.start and settings.prompt_style == RunPlan().prompt_style
     if len(tasks) != 1 or tasks[0].partition("/")[0] != OWN or "start" not in takes or not is_usual:
         return settings
     baseline = load_task(tasks[0], registry=registry).folder / "baseline.py"
@@ -55,16 +41,15 @@ def shipped_price_words(requested: RunPlan) -> str:
     return f'shipped prices: {shown}; [prices."MODEL"] in your config.toml replaces them' if used else ""
 
 
-def model_of(settings: Settings, origins: Mapping[str, str], environ: Mapping[str, str]) -> tuple[str, str]:
+def model_of(settings: RunPlan, origins: Mapping[str, str], environ: Mapping[str, str]) -> tuple[str, str]:
     """
     Return the model of the settings, empty for a method without a model, and a remark on where it comes from.
 
     Without a setting this is the shipped recording, whatever keys are set: no run costs money by default.
     """
     if not open_method(settings.method).asks_model:
-        return settings.model or "" if origins.get("model", "").startswith("--") else "", ""
-    if settings.model is not None:
-        origin = origins["model"]
+        return settings.model if origins.get("model", "").startswith("--") else "", ""
+    if origin := origins.get("model", ""):
         return settings.model, "" if origin.startswith("--") else f"model {settings.model}, from {origin}"
     keys = [
         provider.key_variable

@@ -19,20 +19,53 @@ from msgspec import Meta
 
 from engine.methods import open_method
 from engine.models import Limits
-from engine.plan.plan import SUITE, RunPlan
+from engine.plan.request import RunPlan
+from engine.plan.settings import SETTINGS, SUITE, Count, Seed, setting_of
 from engine.prompting.prompting import template_hashes
 from sessions.names import series_name
-from sessions.settings import MethodOptions
 from suites import load_suite, load_task, public_suite_names
-from tui.config import FIELDS, Configuration, Count, Seed, Settings, SettingSource, checked, read
+from tui.config import Configuration, SettingSource, checked, read
 from tui.diagnostics import Complaint
-
-from .run_plan import plan
 
 SHIPPED = Path(__file__).parents[2] / "engine" / "plan" / "plans"
 """Folder of the plans that ship with Wavedeck."""
 DIGITS = 6
 """Hexadecimal digits of the hash in a study's name."""
+
+HASHED = [
+    "model",
+    "tasks",
+    "to_record",
+    "suite",
+    "method",
+    "instances",
+    "iterations",
+    "devices",
+    "targets",
+    "review",
+    "budget_usd",
+    "budget_tokens",
+    "budget_attempts",
+    "budget_device_s",
+    "budget_wall_s",
+    "seed",
+    "prices",
+    "limits",
+    "providers",
+    "options",
+    "stop_rules",
+    "stop_at_speedup",
+    "stop_without_gain",
+    "past_roof",
+    "allocate",
+    "against",
+    "spread",
+    "first_chain",
+    "series",
+    "python",
+    "title",
+]
+"""The settings that the names of studies have always hashed, in their first order."""
 
 Texts = Annotated[tuple[str, ...], Meta(min_length=1, description='a list of names, for example ["softmax"]')]
 Seeds = Annotated[
@@ -59,28 +92,8 @@ class StudyKeys(msgspec.Struct, frozen=True, kw_only=True, rename="kebab"):
 
 
 OWN = {field.encode_name: field for field in msgspec.structs.fields(StudyKeys)}
-NOT_IN_PLANS = frozenset(
-    {
-        *(
-            "model",
-            "seed",
-            "review",
-            "stop_at_speedup",
-            "stop_without_gain",
-            "past_roof",
-            "prices",
-            "limits",
-            "providers",
-        ),
-        "agent_command",
-    }
-)
-"""Settings of `run` that a plan has in another form, that would make cells unequal, or that run a command."""
-RUN = {
-    key: field
-    for key, field in FIELDS.items()
-    if field.name in {*RunPlan.__struct_fields__, *MethodOptions.__struct_fields__} - NOT_IN_PLANS
-}
+RUN = {key: field for key, field in SETTINGS.items() if setting_of(field).study}
+"""The keys of `run` in a plan."""
 A_METHOD = {key: field for key, field in (OWN | RUN).items() if key in {*RUN, "models"} - {"suite"}}
 """Keys of one entry of `methods`."""
 
@@ -108,16 +121,16 @@ def read_study(word: str, tasks: Sequence[str], configured: Configuration, *, re
     if "methods" not in values:
         raise Complaint(f'{source.name} names no method; add [[methods]] with method = "geak"')
     keys = StudyKeys(**{OWN[key].name: value for key, value in values.items() if key in OWN})
-    flags = {FIELDS[key].name for key, origin in configured.origins.items() if origin.startswith("--")}
+    flags = {SETTINGS[key].name for key, origin in configured.origins.items() if origin.startswith("--")}
     base = _changed(configured.settings, values, flags)
     names = _tasks(keys, tasks, base, registry)
-    cells = []
+    cells: list[RunPlan] = []
     for entry in keys.methods:
         entry_values = {key: checked(source, key, value, A_METHOD) for key, value in entry.items()}
         settings = _changed(base, entry_values, flags)
-        for model in _models(source, settings, entry_values.get("models", ()), keys.models, flags):
-            planned = plan(settings, names, model)
-            cells.append(msgspec.structs.replace(planned, suite=None, stop_rules=False, review="auto"))
+        settings = msgspec.structs.replace(settings, tasks=names, suite=None, stop_rules=False, review="auto")
+        models = _models(source, settings, entry_values.get("models", ()), keys.models, flags)
+        cells += [msgspec.structs.replace(settings, model=model) for model in models]
     digest = _digest(cells, keys.seeds)
     name = f"{_stem(file)}-{digest[:DIGITS]}"
     usual = int(digest[:DIGITS], 16) if base.seed is None else base.seed
@@ -154,7 +167,7 @@ def _stem(file: Path) -> str:
     return file.stem
 
 
-def _changed(settings: Settings, values: Mapping[str, Any], flags: set[str]) -> Settings:
+def _changed(settings: RunPlan, values: Mapping[str, Any], flags: set[str]) -> RunPlan:
     """Return the settings with those of a plan, but for what a flag set."""
     own = {RUN[key].name: value for key, value in values.items() if key in RUN}
     return msgspec.structs.replace(
@@ -163,7 +176,7 @@ def _changed(settings: Settings, values: Mapping[str, Any], flags: set[str]) -> 
 
 
 def _models(
-    source: SettingSource, settings: Settings, own: Sequence[str], shared: Sequence[str], flags: set[str]
+    source: SettingSource, settings: RunPlan, own: Sequence[str], shared: Sequence[str], flags: set[str]
 ) -> Sequence[str]:
     """Return the models of a method: its own, the flag's, the plan's or the configured model, in this order."""
     if not open_method(settings.method).asks_model:
@@ -172,14 +185,14 @@ def _models(
         return own
     if shared and "model" not in flags:
         return shared
-    if settings.model is None:
+    if not settings.model:
         raise Complaint(
             f"{source.name} names no model for {settings.method}; add --model P:NAME, or models = [...]"
         )
     return (settings.model,)
 
 
-def _tasks(keys: StudyKeys, arguments: Sequence[str], settings: Settings, registry: Path) -> tuple[str, ...]:
+def _tasks(keys: StudyKeys, arguments: Sequence[str], settings: RunPlan, registry: Path) -> tuple[str, ...]:
     public = public_suite_names(registry=registry)
     names = [
         # A task of a public benchmark is recorded before the study begins, and cannot be loaded before that.
@@ -197,9 +210,19 @@ def _tasks(keys: StudyKeys, arguments: Sequence[str], settings: Settings, regist
 
 def _digest(cells: Sequence[RunPlan], seeds: Sequence[int]) -> str:
     """Return the hash of what decides the results of the cells; prices and time limits do not."""
-    deciding = [msgspec.structs.replace(cell, prices={}, limits=Limits(), providers={}) for cell in cells]
-    text = msgspec.json.encode([deciding, seeds, template_hashes()], order="deterministic")
+    text = msgspec.json.encode([[*map(_hashed, cells)], seeds, dict(sorted(template_hashes().items()))])
     return hashlib.sha256(text).hexdigest()
+
+
+def _hashed(cell: RunPlan) -> dict[str, Any]:
+    """Return the settings of a cell for the hash; a later setting counts where it is changed, so that it renames no study."""
+    values = {name: getattr(cell, name) for name in HASHED}
+    usual = type(cell)()
+    for name in cell.__struct_fields__:
+        is_hashed = name in HASHED or hasattr(cell.options, name)
+        if not is_hashed and getattr(cell, name) != getattr(usual, name):
+            values[name] = getattr(cell, name)
+    return values | {"prices": {}, "limits": Limits(), "providers": {}}
 
 
 def _numbered(cells: Sequence[RunPlan], name: str) -> Iterator[RunPlan]:

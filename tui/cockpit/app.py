@@ -33,10 +33,10 @@ from tui.cockpit.screens.home.home import HomeScreen
 from tui.cockpit.terminal import terminal, themes
 from tui.cockpit.terminal.ascii_drawing import AsciiOnly
 from tui.cockpit.terminal.frame_pace import Governor
-from tui.cockpit.terminal.preferences import Preferences
 from tui.cockpit.terminal.terminal import Outside
 from tui.cockpit.viewer import ExitNote, Viewer
 from tui.cockpit.widgets.palette import COMPONENTS, Styled
+from tui.config import Preferences
 from tui.diagnostics import write_crash
 from tui.facts.vocabulary import counted
 

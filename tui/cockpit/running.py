@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -13,9 +12,11 @@ from sessions.state.state import SessionState
 from tui.cockpit.app import Cockpit, Mode
 from tui.cockpit.screens.fleet import fleet_view
 from tui.cockpit.screens.home import home_view
-from tui.cockpit.terminal.preferences import Preferences, check_names, check_theme
+from tui.cockpit.terminal.preferences import check_names, check_theme
 from tui.cockpit.terminal.signals import ending_by_signal
+from tui.cockpit.terminal.themes import DARK
 from tui.cockpit.viewer import ExitNote
+from tui.config import Preferences
 from tui.facts.report import PRINTED, report_of
 from tui.facts.tables import Column
 from tui.print.plain import colours
@@ -35,19 +36,18 @@ def run_cockpit(
     readonly: bool = False,
     speed: float = 1.0,
     preferences: Preferences | None = None,
-    theme: str | None = None,
     engine: EngineStart | None = None,
 ) -> ExitNote:
     """
     Draw until the person leaves; returns the lines to print then.
 
-    `session` is a whole name; `theme` replaces the default; `engine` is the start of its engine, if that has only begun.
+    `session` is a whole name; `engine` is the start of its engine, if that has only begun.
     Raises `Complaint` for a theme or a key that does not exist.
     """
     few = bool(os.environ.get("NO_COLOR")) or colours(os.environ) == 16
     preferences = preferences or Preferences()
-    chosen = theme or (TERMINAL_THEME if few else preferences.theme)
-    check_theme(chosen)
+    theme = preferences.theme or (TERMINAL_THEME if few else DARK.name)
+    check_theme(theme)
     if preferences.keys:
         # Imported here: it knows all screens, and the first frame needs Home alone.
         from tui.cockpit.keymap import check_keymap
@@ -60,10 +60,10 @@ def run_cockpit(
         mode=mode,
         readonly=readonly,
         speed=speed,
-        preferences=dataclasses.replace(preferences, theme=chosen),
+        preferences=preferences,
         engine=engine,
     )
-    app.theme = chosen
+    app.theme = theme
     with ending_by_signal(app.exit):
         return app.run(mouse=preferences.mouse) or ExitNote()
 

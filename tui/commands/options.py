@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import functools
 import os
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 import click
 import msgspec
 from click.shell_completion import CompletionItem
 
+from engine.plan.settings import SETTINGS, help_of, value_name
 from harness.hardware.targets import DEFAULT_TARGET
 from harness.wire.messages.compiler import HOST_RAISED
 from tui.diagnostics import say
@@ -83,7 +85,13 @@ class OwnOptions(msgspec.Struct, frozen=True):
 
 
 def own_options(function: F) -> F:
-    """Add the options about a kernel that no task names yet."""
+    """Add the options about a kernel that no task names yet, passed as `own`."""
+
+    @functools.wraps(function)
+    def with_own(**values: Any) -> Any:
+        names = [name for name in OwnOptions.__struct_fields__ if name in values]
+        return function(own=OwnOptions(**{name: values.pop(name) for name in names}), **values)
+
     options = (
         click.option(
             "--shapes",
@@ -115,73 +123,10 @@ def own_options(function: F) -> F:
             help="Only the text of these files may reach the provider of a model. Repeatable. [all that the page lists]",
         ),
     )
+    decorated: Any = with_own
     for option in reversed(options):
-        function = option(function)
-    return function
-
-
-MODELS = (
-    "anthropic:NAME, openai:NAME, either with @URL, azure:DEPLOYMENT, gemini:NAME or recorded:NAME; "
-    "or by role: generator=...,reflector=.... [recorded:starter]"
-)
-SETTINGS = {
-    "suite": ("TEXT", "Take every task of this suite. [starter]"),
-    "method": ("NAME", "Method of the agents; see below. [geak]"),
-    "model": ("P:NAME", MODELS),
-    "agent": (
-        "NAME",
-        "Coding agent to start; it writes the kernels: claude-code, codex, gemini, openhands or mini-swe-agent.",
-    ),
-    "agent-command": (
-        "TEXT",
-        "Command to start as the agent: 'CMD {prompt}'. With --agent: instead of its usual command.",
-    ),
-    "instances": ("N", "Independent chains on each task. [4, or as recorded]"),
-    "iterations": ("N", "Attempts of each chain. [10, or as recorded]"),
-    "tune": (None, "geak: also sweep the launch parameters of each correct attempt."),
-    "by": (
-        "WHAT",
-        "tune: keep variants that are best over all cases, or those that are best in a case: all, case. [all]",
-    ),
-    "without": ("MODULES", "Modules to switch off: knowledge,one-shot,examples,optimizer,reflection."),
-    "show-reference": (
-        None,
-        "Show models the reference kernel of benchmarks that hide it: for speed, not for the benchmark's score.",
-    ),
-    "workers": ("N", "kernelagent: number of parallel workers. [4]"),
-    "descendants": ("N", "geak-evolve: candidates per round. [8]"),
-    "prompt-style": ("NAME", "Prompt format of the model: chat, kernelllm or autotriton. [chat]"),
-    "corpus": ("PATH", "Triton kernels to use as further examples: a folder of *.py, or a JSON array."),
-    "start": ("FILE", "Kernel to start from: the first attempt of each instance; tune sweeps it."),
-    "against": (
-        "WHAT",
-        "Timing baseline on GPUs: task, eager, compile, a file, FILE.py:FUNCTION, PACKAGE.MODULE:FUNCTION or torch.ops.X.Y. [task]",
-    ),
-    "spread": (None, "Measure each instance's winner on every GPU of the session, to compare them."),
-    "devices": (
-        "NAMES",
-        "Devices of the judge: idle, all, 0,1 or cpu; run and study: also ray, ray:ADDRESS or ray,NODE. [idle]",
-    ),
-    "targets": (
-        "NAMES",
-        "Architectures to compile for; the first decides: gfx942,sm_90. [the devices' own; gfx942 on cpu]",
-    ),
-    "review": ("HOW", "auto, or manual: wait for a decision at each better attempt. [auto]"),
-    "budget-usd": ("X", "Highest cost of the session (needs prices)."),
-    "budget-tokens": ("N", "Highest number of tokens of the session."),
-    "budget-attempts": ("N", "Highest number of attempts of the session."),
-    "budget-device-s": ("X", "Most seconds of judging on devices, in sum."),
-    "budget-wall-s": ("X", "Most seconds that the session runs."),
-    "stop-at-speedup": ("X", "On GPUs: end an instance at this speedup. [never]"),
-    "stop-without-gain": (
-        "N",
-        "On GPUs: end an instance after N correct attempts in a row without a gain; 0: never. [2]",
-    ),
-    "past-roof": (None, "On GPUs: go on where each case is at its roof, or too short to get faster."),
-    "allocate": ("HOW", "even, or best: move iterations from solved and hopeless tasks to others. [even]"),
-    "seed": ("N", "Seed of the judge's inputs. [random]"),
-}
-"""Name of the value and help of each setting that is an option of a command; without a name it is a switch."""
+        decorated = option(decorated)
+    return cast("F", decorated)
 
 
 def setting_options(*keys: str, **other_words: str) -> Callable[[F], F]:
@@ -192,14 +137,11 @@ def setting_options(*keys: str, **other_words: str) -> Callable[[F], F]:
 
     def add(function: F) -> F:
         for key in reversed(keys):
-            value, words = SETTINGS[key]
-            words = other_words.get(key.replace("-", "_"), words)
-            option = (
-                click.option(f"--{key}", is_flag=True, default=None, help=words)
-                if value is None
-                else click.option(f"--{key}", metavar=value, help=words)
-            )
-            function = option(function)
+            field = SETTINGS[key]
+            words = other_words.get(field.name) or help_of(field)
+            value = value_name(field)
+            kind: dict[str, Any] = {"metavar": value} if value else {"is_flag": True, "default": None}
+            function = click.option(f"--{key}", help=words, **kind)(function)
         return function
 
     return add

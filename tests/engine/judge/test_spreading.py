@@ -13,7 +13,8 @@ import pytest
 from engine.errors import BudgetSpent, CommandRefused, UsageProblem
 from engine.judge.judging import Judge, OnStage
 from engine.plan.job import plan_of, session_started
-from engine.plan.plan import RunPlan, SessionPlan, resolve
+from engine.plan.plan import SessionPlan, resolve
+from engine.plan.request import RunPlan
 from engine.process.commands import ALL_GPUS, event_of
 from engine.process.control import Request
 from harness import Device, Evaluation, HarnessError, Latency, Outcome, Verdict, target

@@ -14,8 +14,9 @@ import pytest
 
 from engine.errors import UsageProblem
 from engine.models import parse_models, recording_of
-from engine.plan.plan import RunPlan, resolve
+from engine.plan.plan import resolve
 from engine.plan.prices import Price
+from engine.plan.request import RunPlan
 from sessions import Home
 from sessions.events import CallFinished, CallRetried, CallStarted, Role, SessionFinished, SessionStarted
 from sessions.recording import load_recording

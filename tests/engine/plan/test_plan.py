@@ -11,8 +11,9 @@ import pytest
 from engine.errors import UsageProblem
 from engine.models import Pace
 from engine.plan.job import plan_of, read_plan, session_started
-from engine.plan.plan import RunPlan, SessionPlan, resolve
+from engine.plan.plan import SessionPlan, resolve
 from engine.plan.prices import Price
+from engine.plan.request import RunPlan
 from engine.process.launch import write_plan
 from harness import Device, HarnessError
 from sessions import Home
@@ -81,23 +82,23 @@ def test_plan_may_use_less_than_the_recording_has(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("settings", "words"),
     [
-        ({"instances": 0}, "--instances must be at least 1, not 0"),
-        ({"iterations": -3}, "--iterations must be at least 1, not -3"),
-        ({"seed": -1}, "--seed must be at least 0"),
-        ({"seed": 1 << 63}, r"--seed must be less than 2\^63"),
-        ({"budget_usd": float("inf")}, "--budget-usd must be more than 0 and finite"),
-        ({"budget_tokens": 0}, "--budget-tokens must be at least 1"),
-        ({"allocate": "worst"}, "--allocate must be one of even, best"),
+        ({"instances": 0}, "--instances must be a whole number, 1 or more, not 0"),
+        ({"iterations": -3}, "--iterations must be a whole number, 1 or more, not -3"),
+        ({"seed": -1}, "--seed must be a whole number from 0"),
+        ({"seed": 1 << 63}, r"--seed must be a whole number from 0 to 2\^63 - 1"),
+        ({"budget_usd": float("inf")}, "--budget-usd must be an amount of US dollars above 0, not inf"),
+        ({"budget_tokens": 0}, "--budget-tokens must be a whole number, 1 or more"),
+        ({"allocate": "worst"}, "--allocate must be even or best, not 'worst'"),
         (
             {"allocate": "best", "tasks": ("softmax",)},
             "--allocate best moves iterations between tasks; name two tasks",
         ),
         ({"allocate": "best", "method": "direct"}, "--allocate best needs a model and a method with several"),
-        ({"budget_attempts": 0}, "--budget-attempts must be at least 1"),
-        ({"budget_device_s": 0.0}, "--budget-device-s must be more than 0"),
+        ({"budget_attempts": 0}, "--budget-attempts must be a whole number, 1 or more"),
+        ({"budget_device_s": 0.0}, "--budget-device-s must be a number of seconds above 0"),
         ({"providers": {"antropic": Pace()}}, r"\[providers.antropic\] names no provider"),
-        ({"budget_usd": -1.0}, "--budget-usd must be more than 0"),
-        ({"budget_usd": float("nan")}, "--budget-usd must be more than 0"),
+        ({"budget_usd": -1.0}, "--budget-usd must be an amount of US dollars above 0"),
+        ({"budget_usd": float("nan")}, "--budget-usd must be an amount of US dollars above 0"),
         ({"tasks": ("softmax",), "suite": "other"}, "not in suite other"),
         ({"model": "recorded:small", "tasks": ("flip",)}, "has no reply for flip; its tasks are softmax"),
     ],

@@ -14,7 +14,8 @@ import pytest
 from engine.corpus.retrieval import build_corpus
 from engine.errors import UsageProblem
 from engine.methods import open_method
-from engine.plan.plan import RunPlan, resolve
+from engine.plan.plan import resolve
+from engine.plan.request import RunPlan
 from engine.prompting.profiles import PROFILES, check_profile, parameters, read_answer, task_module
 from engine.prompting.prompting import Setting, first_prompt, reflect_prompt, repair_prompt
 from engine.reply.candidate import Candidate, Unusable
@@ -184,9 +185,7 @@ def test_methods_use_the_format_of_their_profile(method: str, profile: str) -> N
 
 
 def plan_with(home: Path, method: str, **options: Any) -> MethodOptions:
-    run_plan = RunPlan(
-        model="anthropic:test", tasks=("softmax",), method=method, options=MethodOptions(**options)
-    )
+    run_plan = RunPlan(model="anthropic:test", tasks=("softmax",), method=method, **options)
     return resolve(run_plan, home=Home(home), environ={"ANTHROPIC_API_KEY": "key"}).options
 
 

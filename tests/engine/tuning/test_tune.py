@@ -12,7 +12,8 @@ import pytest
 from engine.errors import UsageProblem
 from engine.judge.judging import OnStage
 from engine.models import NoModel
-from engine.plan.plan import RunPlan, SessionPlan, resolve
+from engine.plan.plan import SessionPlan, resolve
+from engine.plan.request import RunPlan
 from engine.tuning.rungs import FIELD
 from harness import ROUGH, Evaluation, Latency, Verdict
 from harness.stages.modes import Rough
@@ -308,9 +309,7 @@ def test_tune_needs_no_model_and_runs_once(tmp_path: Path) -> None:
 def test_path_of_the_start_file_is_absolute(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "mine.py").write_text(BASELINE)
     monkeypatch.chdir(tmp_path)
-    assert resolved(tmp_path, options=MethodOptions(start="mine.py")).options.start == str(
-        tmp_path / "mine.py"
-    )
+    assert resolved(tmp_path, start="mine.py").options.start == str(tmp_path / "mine.py")
 
 
 @pytest.mark.parametrize(
@@ -318,11 +317,11 @@ def test_path_of_the_start_file_is_absolute(tmp_path: Path, monkeypatch: pytest.
     [
         ({"model": "anthropic:test"}, "asks no model; leave --model out"),
         ({"instances": 3}, "all instances would be the same; leave it out"),
-        ({"options": MethodOptions(tune=True)}, "--tune is an option of geak.*, not of tune"),
-        ({"options": MethodOptions(start="gone.py")}, "gone.py cannot be read: No such file"),
-        ({"options": MethodOptions(start="/dev/null")}, "is empty"),
+        ({"tune": True}, "--tune is an option of geak.*, not of tune"),
+        ({"start": "gone.py"}, "gone.py cannot be read: No such file"),
+        ({"start": "/dev/null"}, "is empty"),
         (
-            {"tasks": ("softmax", "matmul"), "options": MethodOptions(start="a.py")},
+            {"tasks": ("softmax", "matmul"), "start": "a.py"},
             "a kernel of one task, but the run has 2",
         ),
     ],

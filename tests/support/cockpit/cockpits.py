@@ -29,8 +29,8 @@ from tui.cockpit.data.sources import EventBatch
 from tui.cockpit.desk.doors import Doors
 from tui.cockpit.screens.fleet.fleet import FleetScreen
 from tui.cockpit.screens.home.home import HomeScreen
-from tui.cockpit.terminal.preferences import Preferences
 from tui.cockpit.viewer import ExitNote
+from tui.config import Preferences
 from tui.diagnostics import Complaint
 from tui.facts.node_facts import Gpu, NodeFacts
 

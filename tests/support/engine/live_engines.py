@@ -9,7 +9,7 @@ from collections.abc import Iterator
 import psutil
 
 from engine.models import Limits
-from engine.plan.plan import RunPlan
+from engine.plan.request import RunPlan
 from engine.process import launch
 from sessions import Home
 from sessions.engine_info import EngineInfo, read_engine_info

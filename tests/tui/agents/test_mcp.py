@@ -25,7 +25,7 @@ from engine.agents.desk import Desk, DeskRules
 from engine.errors import CommandRefused
 from engine.judge.evaluating import cancelled_evaluation
 from engine.plan.job import session_started
-from engine.plan.plan import RunPlan
+from engine.plan.request import RunPlan
 from engine.process import launch
 from engine.process.commands import event_of
 from engine.process.control import Answer, Request, send

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
 from textual.pilot import Pilot
@@ -21,7 +20,7 @@ from tui.cockpit.keymap import check_keymap, key_names
 from tui.cockpit.running import check_columns, run_cockpit
 from tui.cockpit.screens.agent.agent import AgentScreen
 from tui.cockpit.screens.fleet.fleet import FleetScreen
-from tui.cockpit.terminal.preferences import Preferences
+from tui.config import Preferences
 from tui.diagnostics import Complaint
 
 
@@ -125,17 +124,17 @@ def test_unknown_column_error_names_the_nearest(columns: dict[str, tuple[str, ..
 
 
 @pytest.mark.parametrize(
-    ("chosen", "words"),
+    ("preferences", "words"),
     [
-        ({"theme": "nope"}, r"unknown theme 'nope'; themes are .*wavedeck"),
-        ({"preferences": Preferences(keys={"app.quti": "Q"})}, r"app\.quti.*did you mean 'app\.quit'"),
+        (Preferences(theme="nope"), r"unknown theme 'nope'; themes are .*wavedeck"),
+        (Preferences(keys={"app.quti": "Q"}), r"app\.quti.*did you mean 'app\.quit'"),
     ],
 )
 def test_unknown_theme_or_key_is_an_error_before_the_cockpit_opens(
-    tmp_path: Path, chosen: dict[str, Any], words: str
+    tmp_path: Path, preferences: Preferences, words: str
 ) -> None:
     with pytest.raises(Complaint, match=words):
-        run_cockpit(home=tmp_path, session=None, mode="home", **chosen)
+        run_cockpit(home=tmp_path, session=None, mode="home", preferences=preferences)
 
 
 @pytest.mark.parametrize(

@@ -20,8 +20,8 @@ from tui.cockpit.screens.agent.agent import AgentScreen
 from tui.cockpit.screens.fleet.fleet import FleetScreen
 from tui.cockpit.screens.home.home import HomeScreen
 from tui.cockpit.screens.review.review import ReviewScreen
-from tui.cockpit.terminal.preferences import Preferences
 from tui.cockpit.viewer import ExitNote
+from tui.config import Preferences
 
 NAMED = {"F": "[F Fleet]", "A": "[A Agent]", "L": "[L Latency]", "V": "[V Review]", "R": "[R Report]"}
 """Words in brackets on the screen of each key."""

@@ -75,9 +75,10 @@ def test_gateway_headers_variable_gives_no_remark(place: Place) -> None:
 
 def test_prices_and_keys_are_tables(place: Place) -> None:
     place.own.write_text('[prices."openai:x"]\ninput = 1\noutput = 2.5\n[keys]\naccept = "A"\n')
-    settings = place.load().settings
-    assert (settings.prices["openai:x"].input, settings.prices["openai:x"].output) == (1.0, 2.5)
-    assert settings.keys == {"accept": "A"}
+    configured = place.load()
+    price = configured.settings.prices["openai:x"]
+    assert (price.input, price.output) == (1.0, 2.5)
+    assert configured.preferences.keys == {"accept": "A"}
 
 
 @pytest.mark.parametrize(
@@ -155,7 +156,7 @@ def test_misspelt_variable_gives_a_remark(place: Place) -> None:
         "WAVEDECK_MODEL_KEY": "k",
     }
     configured = place.load()
-    assert configured.settings.model is None
+    assert configured.settings.model == ""
     assert configured.remarks == (
         "WAVEDECK_MODLE is not a setting and has no effect; did you mean WAVEDECK_MODEL?",
     )

@@ -16,7 +16,7 @@ from textual.pilot import Pilot
 from textual.widgets import Input
 
 from engine.errors import EngineDidNotStart
-from engine.plan.plan import RunPlan
+from engine.plan.request import RunPlan
 from sessions import Home
 from sessions.catalog import SessionInfo, Standing
 from tests.support.cockpit.cockpits import NARROW, NODE, USUAL, WIDE, at_home, listed, until

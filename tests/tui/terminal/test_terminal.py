@@ -25,7 +25,8 @@ from tui.cockpit.terminal.terminal import CLIPBOARD_BYTES, copy
 RUN = """
 from pathlib import Path
 from tui.cockpit.running import run_cockpit
-note = run_cockpit(home=Path({home!r}), session={session!r}, mode="live", theme={theme!r})
+from tui.config import Preferences
+note = run_cockpit(home=Path({home!r}), session={session!r}, mode="live", preferences=Preferences(theme={theme!r}))
 print("SAID:", *note.lines, note.failed)
 """
 PATIENT = f"import tui.cockpit.terminal.signals\ntui.cockpit.terminal.signals.GRACE_S = {LIMIT_S}\n"

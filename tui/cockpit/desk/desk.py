@@ -33,7 +33,7 @@ from tui.cockpit.desk.messages import (
 )
 from tui.cockpit.dialogs.dialogs import ConfirmDialog, LineDialog, ReasonDialog
 from tui.cockpit.draw.lines import Span, clean
-from tui.cockpit.terminal.preferences import Preferences
+from tui.config import Preferences
 from tui.diagnostics import Complaint
 from tui.facts.attempt import consequences, decided_words
 from tui.facts.evaluation.certainty import certainty_words

@@ -17,7 +17,7 @@ from tui.cockpit.data.sources import PORTION_BYTES, EventSource, LiveTail
 from tui.facts.node_facts import NodeFacts, read_node
 
 if TYPE_CHECKING:
-    from engine.plan.plan import RunPlan
+    from engine.plan.request import RunPlan
     from engine.process.launch import EngineStart
     from sessions.catalog import SessionInfo, SessionList
     from sessions.events import AnyEvent

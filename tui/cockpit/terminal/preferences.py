@@ -1,36 +1,16 @@
-"""How a person wants the cockpit: from `config.toml`, checked before the screen is taken."""
+"""Checks how a person wants the cockpit, before the screen is taken."""
 
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterable
 
 from textual.theme import BUILTIN_THEMES
 
 from tui.cockpit.terminal import themes
-from tui.cockpit.terminal.terminal import Notify
 from tui.diagnostics import Complaint
 
 OWN_THEMES = (themes.DARK.name, themes.LIGHT.name)
-
-
-@dataclass(frozen=True, slots=True)
-class Preferences:
-    """Settings of the cockpit alone; `docs/formats.md` explains each."""
-
-    theme: str = themes.DARK.name
-    mouse: bool = True
-    ascii: bool = False
-    """Draw ASCII only."""
-    frames: int = 4
-    """Frames a second at most; a slow terminal gets fewer."""
-    notify: Notify = "bell"
-    """How the terminal reports an attempt that waits: `bell`, `osc9` or `off`."""
-    keys: Mapping[str, str] = field(default_factory=dict)
-    """Other keys, by the name of the binding."""
-    columns: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-    """The columns of a table, by its name; tables that are not named show what fits."""
 
 
 def check_names(given: Iterable[str], known: Iterable[str], *, table: str, noun: str) -> None:

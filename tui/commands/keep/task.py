@@ -68,13 +68,7 @@ def new_command(
     file: str,
     folder: Path | None,
     *,
-    calls: Path | None,
-    shapes: tuple[str, ...],
-    reference: str,
-    tolerance: str,
-    yes: bool,
-    dry_run: bool,
-    send_only: tuple[Path, ...],
+    own: OwnOptions,
     targets: str | None,
     python: str,
     as_json: bool,
@@ -88,11 +82,10 @@ def new_command(
     from tui.config import load
 
     settings = load({"targets": targets}, environ=os.environ, folder=Path.cwd()).settings
-    if calls is not None and shapes:
+    if own.calls is not None and own.shapes:
         raise Complaint("--from and --shapes both give the inputs; leave one out")
     interpreter = judge_python(python)
-    options = OwnOptions(shapes, reference, tolerance, yes, dry_run, send_only, calls)
-    written = new_task(file, folder, options, settings.targets, interpreter)
+    written = new_task(file, folder, own, settings.targets, interpreter)
     return (
         ExitCode.DONE
         if written is None

@@ -14,6 +14,7 @@ from typing import Any
 
 import click
 
+from engine.plan.request import RunPlan
 from harness import DevicePool, Evaluation, StageEvent, Verdict, choose_devices, evaluate
 from harness.node.selection import ALL, IDLE, targets_for, wait_for_devices
 from harness.processes.gpus.quarantine import DeviceEvent, LeaseAwaited, NodeBack, NodeDown, Quarantined
@@ -42,7 +43,7 @@ from tui.commands.options import (
     targets_option,
 )
 from tui.commands.own import own_task
-from tui.config import Settings, load
+from tui.config import load
 from tui.diagnostics import Complaint, ExitCode, say
 from tui.facts.evaluation.page import evaluation_tables
 from tui.facts.evaluation.verdict import FILE
@@ -102,12 +103,7 @@ def eval_command(
     file: str | None,
     *,
     task: str | None,
-    shapes: tuple[str, ...],
-    reference: str,
-    tolerance: str,
-    yes: bool,
-    dry_run: bool,
-    send_only: tuple[Path, ...],
+    own: OwnOptions,
     device: str | None,
     targets: str | None,
     seed: int | None,
@@ -154,7 +150,6 @@ def eval_command(
         raise Complaint("--exam judges on one device; leave --spread out")
     if cases and (exam or spread):
         raise Complaint("--case judges open cases on one device; leave --exam and --spread out")
-    own = OwnOptions(shapes, reference, tolerance, yes, dry_run, send_only)
     if task is not None and own != OwnOptions():
         raise Complaint(
             "--shapes, --reference, --tolerance, --send-only, -y and --dry-run are for a file that no task names; leave --task out"
@@ -169,7 +164,7 @@ def eval_command(
                 own_task(file, own, settings.targets, registry, interpreter, sends=False)
             )
             if made is None:
-                return ExitCode.DONE if dry_run else ExitCode.NO
+                return ExitCode.DONE if own.dry_run else ExitCode.NO
             loaded, source = made, baseline_source(made)
         else:
             source = read_candidate(file)  # before a recording that takes a minute
@@ -218,7 +213,7 @@ def eval_command(
 
 async def judged(
     judge: Callable[..., Coroutine[Any, Any, Evaluation]],
-    settings: Settings,
+    settings: RunPlan,
     python: JudgePython,
     *,
     spread: bool,

@@ -12,7 +12,7 @@ import click
 
 from engine.agent_programs.presets import TOKEN
 from engine.agents.desk import Desk, DeskRules
-from engine.plan.plan import RunPlan
+from engine.plan.request import RunPlan
 from sessions.files import write_whole
 from sessions.home import Home, home_from
 from sessions.names import full_task, split_instance
@@ -64,22 +64,17 @@ def mcp_command(
         asyncio.run(serve_instance(home, session, instance, engine, port or 0, os.environ.pop(TOKEN)))
         return ExitCode.DONE
     settings = load(
-        {name.replace("_", "-"): value for name, value in flags.items()},
+        flags,
         environ=os.environ,
         folder=home.root,  # not the current folder: the agent can write there
     ).settings
     prepare_home(home)
     for task in tasks:
         load_task(task, registry=home.suites)
-    plan = RunPlan(
-        method=AGENT,
-        iterations=EVALUATIONS if flags["iterations"] is None else settings.iterations,
-        devices=settings.devices,
-        targets=settings.targets,
-        budget_device_s=settings.budget_device_s,
-        budget_wall_s=settings.budget_wall_s,
-        seed=settings.seed,
-    )
+    values = {name: getattr(settings, name) for name in flags}
+    if flags["iterations"] is None:
+        values["iterations"] = EVALUATIONS
+    plan = RunPlan(method=AGENT, **values)
     desk = Desk(home, DeskRules(tasks=tuple(map(full_task, tasks)), plan=plan))
     # Imported here: only this command needs the SDK.
     from tui.agents.server import serve_http, serve_stdio

@@ -13,6 +13,7 @@ from pathlib import Path
 import msgspec
 
 from engine.judge.evaluating import evaluation_without_stages
+from engine.plan.request import RunPlan
 from engine.predictions.formats import write_results
 from engine.predictions.matching import Sample, match
 from engine.predictions.original import judge_by_definition, judge_originals
@@ -40,7 +41,6 @@ from suites.public.task import PublicTask
 from tui.commands.keep.public_suites import public_suite
 from tui.commands.keep.recording import judged_tasks
 from tui.commands.options import say_default_target
-from tui.config import Settings
 from tui.diagnostics import Complaint, ExitCode, say
 from tui.facts.tables import Column, Field, Number
 from tui.facts.vocabulary import counted
@@ -89,7 +89,7 @@ class JudgedPredictions:
         return cls([result for result in results if result is not None], lost, session, code)
 
 
-def judge_predictions(request: PredictionsOptions, settings: Settings, *, as_json: bool) -> ExitCode:
+def judge_predictions(request: PredictionsOptions, settings: RunPlan, *, as_json: bool) -> ExitCode:
     """Judge a file of predictions, print the results and write them in the suite's own format."""
     home = home_from(os.environ)
     if request.suite not in public_suite_names(registry=home.suites):

@@ -14,7 +14,8 @@ import click
 from engine.agent_programs.presets import TASK, TOKEN, URL
 from engine.agents.answers import VerdictAnswer
 from engine.agents.desk import Desk, DeskRules
-from engine.plan.plan import RunPlan, read_kernel
+from engine.plan.plan import read_kernel
+from engine.plan.request import RunPlan
 from harness import Verdict
 from sessions.home import Home
 from tui.commands.opening import open_session

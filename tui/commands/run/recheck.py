@@ -12,6 +12,7 @@ from pathlib import Path
 import click
 
 from engine.judge.rechecking import SLOWER, Rechecked, Result, recheck
+from engine.plan.request import RunPlan
 from harness import DevicePool
 from harness.node.selection import wait_for_devices
 from harness.processes.starting.judge_python import JudgePython
@@ -23,7 +24,7 @@ from tui.commands.files import write_document
 from tui.commands.keep.recording import judged_tasks
 from tui.commands.opening import open_kernels
 from tui.commands.options import complete_sessions, json_option, judge_python, python_option, targets_option
-from tui.config import Settings, load
+from tui.config import load
 from tui.diagnostics import Complaint, ExitCode, say
 from tui.print.plain import emit, emit_json
 from tui.print.recheck_pages import junit, recheck_rows, recheck_text
@@ -110,7 +111,7 @@ def _kernels(scope: str) -> list[KeptKernel]:
 async def _judge(
     kernels: Sequence[KeptKernel],
     tasks: dict[str, Task | str],
-    settings: Settings,
+    settings: RunPlan,
     limit: float,
     python: JudgePython,
 ) -> list[Rechecked]:

@@ -12,6 +12,7 @@ from typing import NamedTuple
 import click
 
 from engine.judge.rechecking import compare_sessions
+from engine.plan.request import RunPlan
 from engine.predictions.matching import Sample
 from engine.predictions.original_verdicts import ORIGINAL
 from engine.predictions.plans import plan_rejudge
@@ -28,7 +29,7 @@ from suites import load_public_suite, public_suite_names
 from suites.public.task import PublicTask
 from tui.commands.keep.recording import judged_tasks
 from tui.commands.options import complete_sessions, json_option, setting_options
-from tui.config import Settings, load
+from tui.config import load
 from tui.diagnostics import Complaint, ExitCode, say
 from tui.facts.tables import Column, Field
 from tui.facts.vocabulary import counted
@@ -89,7 +90,7 @@ def rejudge_command(
 
 
 def _rejudge(
-    home: Home, name: str, protocol: str, which: str, settings: Settings, *, as_json: bool
+    home: Home, name: str, protocol: str, which: str, settings: RunPlan, *, as_json: bool
 ) -> ExitCode:
     """Judge the attempts of a session again, print the comparison, and return the exit code."""
     state = fold(journal_of(home, name).events)
@@ -143,7 +144,7 @@ def chosen(state: SessionState, which: str) -> list[AttemptState]:
 
 
 def _judge_again(
-    home: Home, state: SessionState, attempts: Sequence[AttemptState], settings: Settings
+    home: Home, state: SessionState, attempts: Sequence[AttemptState], settings: RunPlan
 ) -> tuple[ExitCode, str]:
     """Run the new session. Return how it ended, and its name."""
     assert state.started is not None
@@ -167,7 +168,7 @@ def _task(state: SessionState, attempt: AttemptState) -> str:
 
 
 def _by_original(
-    home: Home, state: SessionState, attempts: Sequence[AttemptState], settings: Settings, *, as_json: bool
+    home: Home, state: SessionState, attempts: Sequence[AttemptState], settings: RunPlan, *, as_json: bool
 ) -> ExitCode:
     """Judge by the benchmarks' own definitions, print, and return the exit code. Attempts of other tasks are left out."""
     tasks = _defined_tasks(home, {_task(state, attempt) for attempt in attempts})

@@ -14,15 +14,16 @@ import msgspec
 from engine.keys import environment_with_keys
 from engine.methods import METHODS, open_method
 from engine.plan.plan import can_record, check_model
+from engine.plan.request import RunPlan
+from engine.plan.settings import SETTINGS
 from engine.process.environment import detach_risks
 from engine.process.launch import EngineStart, prepare
 from sessions.home import Home, home_from
 from suites import Task, find_name, public_suite_names
 from suites.own.entry import KernelFile
 from suites.own.request import is_kernel_file
-from tui.actions.run_plan import from_own_kernel, model_of, plan, shipped_price_words
+from tui.actions.run_plan import from_own_kernel, model_of, shipped_price_words
 from tui.commands.options import (
-    SETTINGS,
     OwnOptions,
     complete_tasks_and_files,
     judge_python,
@@ -31,7 +32,7 @@ from tui.commands.options import (
     setting_options,
 )
 from tui.commands.watch.home import prepare_home
-from tui.config import Settings, load
+from tui.config import load
 from tui.diagnostics import Complaint, ExitCode, say
 from tui.print.follow import print_until_end
 from tui.print.plain import emit, emit_json, interactive
@@ -62,12 +63,7 @@ def run_command(
     detach: bool,
     headless: bool,
     as_json: bool,
-    shapes: tuple[str, ...],
-    reference: str,
-    tolerance: str,
-    yes: bool,
-    dry_run: bool,
-    send_only: tuple[Path, ...],
+    own: OwnOptions,
     **flags: Any,
 ) -> ExitCode:
     """Start agents on TASKs and watch them: in the cockpit, or as lines without a terminal.
@@ -82,7 +78,6 @@ def run_command(
     """
     if detach and headless:
         raise Complaint("--detach and --headless exclude each other: either return at once or wait")
-    own = OwnOptions(shapes, reference, tolerance, yes, dry_run, send_only)
     has_file = any(map(is_kernel_file, tasks))
     if own != OwnOptions() and not has_file:
         raise Complaint(
@@ -93,28 +88,24 @@ def run_command(
             raise Complaint(f"a run takes one kernel file, or tasks by name; not {', '.join(tasks)} together")
         KernelFile.named(tasks[0])  # before words about a model
     lines = headless or as_json or not interactive(os.environ)
-    configured = load(
-        {name.replace("_", "-"): value for name, value in flags.items()},
-        environ=os.environ,
-        folder=Path.cwd(),
-    )
+    configured = load(flags, environ=os.environ, folder=Path.cwd())
     for remark in configured.remarks:
         say(remark)
     home = home_from(os.environ)
     prepare_home(home)
     model, remark = model_of(configured.settings, configured.origins, environment_with_keys())
     settings = configured.settings
-    if remark and has_file and settings.model is not None:  # recordings have no replies for a file
+    if remark and has_file and settings.model:  # recordings have no replies for a file
         say(remark)
     with ExitStack() as stack:
         if has_file:
             made = stack.enter_context(task_of_file(tasks, own, settings, model, home, python))
             if made is None:
-                return ExitCode.DONE if dry_run else ExitCode.NO
+                return ExitCode.DONE if own.dry_run else ExitCode.NO
             tasks = (made.id,)
         tasks = tuple(find_name(task, registry=home.suites) for task in tasks)
         settings = from_own_kernel(settings, tasks, home.suites)
-        requested = msgspec.structs.replace(plan(settings, tasks, model, title=title), python=python)
+        requested = msgspec.structs.replace(settings, tasks=tasks, model=model, title=title, python=python)
         public_suites = public_suite_names(registry=home.suites)
         if any(task.partition("/")[0] in public_suites for task in tasks):
             # Imported here: it needs the judge's modules.
@@ -144,7 +135,7 @@ def run_command(
 
 
 def task_of_file(
-    tasks: tuple[str, ...], own: OwnOptions, settings: Settings, model: str, home: Home, python: str
+    tasks: tuple[str, ...], own: OwnOptions, settings: RunPlan, model: str, home: Home, python: str
 ) -> AbstractContextManager[Task | None]:
     """Give the task of the kernel file that a run names; `None` if the person does not want it.
 
@@ -155,7 +146,9 @@ def task_of_file(
             raise Complaint(
                 f"{model} has replies for its own tasks only; name the model for {tasks[0]} with --model, or use --method tune"
             )
-        check_model(plan(settings, (), model), home=home, environ=environment_with_keys())
+        check_model(
+            msgspec.structs.replace(settings, model=model), home=home, environ=environment_with_keys()
+        )
     # Imported here: it needs the judge's modules.
     from tui.commands.own import own_task
 

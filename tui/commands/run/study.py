@@ -16,7 +16,8 @@ import msgspec
 
 from engine.errors import EngineError
 from engine.keys import environment_with_keys
-from engine.plan.plan import RunPlan, SessionPlan, resolve
+from engine.plan.plan import SessionPlan, resolve
+from engine.plan.request import RunPlan
 from engine.process.launch import resume, start
 from harness import HarnessError
 from sessions.catalog import SessionInfo, Standing, journal_of, list_sessions, study_sessions
@@ -103,11 +104,7 @@ def run_command(word: str, tasks: tuple[str, ...], *, dry_run: bool, yes: bool, 
     A cell is a session: watch it with attach, see it again with replay. Ctrl-C stops the current cell, and the same command
     goes on there. A cell that fails does not stop the next one. TASKs replace the tasks of the plan.
     """
-    configured = load(
-        {name.replace("_", "-"): value for name, value in flags.items()},
-        environ=os.environ,
-        folder=Path.cwd(),
-    )
+    configured = load(flags, environ=os.environ, folder=Path.cwd())
     for remark in configured.remarks:
         say(remark)
     home, environ = home_from(os.environ), environment_with_keys()

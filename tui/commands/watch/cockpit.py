@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Literal
 from sessions import Home, fold
 from sessions.home import home_from
 from tui.cockpit.running import run_cockpit
-from tui.cockpit.terminal.preferences import Preferences
 from tui.config import load
 from tui.diagnostics import Complaint, ExitCode, say
 from tui.facts.vocabulary import next_command
@@ -33,8 +32,7 @@ def open_cockpit(
 
     `engine` is the start of the session's engine, if it has only begun; raises its error if it fails.
     """
-    configured = load({}, environ=environ, folder=Path.cwd())
-    settings = configured.settings
+    preferences = load({}, environ=environ, folder=Path.cwd()).preferences
     home = home_from(environ)
     try:
         note = run_cockpit(
@@ -43,16 +41,8 @@ def open_cockpit(
             mode=mode,
             readonly=readonly,
             speed=speed,
-            theme=settings.theme,
             engine=engine,
-            preferences=Preferences(
-                mouse=settings.mouse,
-                ascii=settings.ascii,
-                frames=settings.frames,
-                notify=settings.notify,
-                keys=settings.keys,
-                columns=settings.columns,
-            ),
+            preferences=preferences,
         )
     except Complaint as error:
         if mode != "live":

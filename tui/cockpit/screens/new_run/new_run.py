@@ -19,7 +19,7 @@ from textual.worker import Worker, WorkerState
 from engine.errors import EngineError
 from engine.keys import environment_with_keys
 from engine.models.reaching import unreachable_because
-from engine.plan.plan import RunPlan
+from engine.plan.request import RunPlan
 from harness import HarnessError
 from sessions.errors import SessionsError
 from sessions.home import Home

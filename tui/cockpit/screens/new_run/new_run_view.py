@@ -9,7 +9,7 @@ from engine.plan.plan import SessionPlan
 from harness.wire.device import is_cpu
 from sessions.names import short_task
 from tui.actions.run_estimates import RunEstimate, Spread
-from tui.actions.run_form import CheckedRun, Values, command_line, shown_fields
+from tui.actions.run_form import ROLES, CheckedRun, Values, command_line, shown_fields
 from tui.cockpit.draw.lines import Line, clean, line, wrap
 from tui.facts import vocabulary
 from tui.facts.node_facts import NodeFacts, blocked_words
@@ -53,7 +53,7 @@ def form_rows(
 
 def default_of(key: str, plan: SessionPlan | None) -> str:
     """Return the value that a field has without an entry."""
-    if key in ("generator", "reflector", "optimizer"):
+    if key in ROLES:
         return "as model"
     if key.startswith("budget"):
         return "no cap"

@@ -1,0 +1,57 @@
+"""A run as a person requests it: the settings, and what the command that starts it adds."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Annotated
+
+import msgspec
+from msgspec import Meta
+
+from engine.models import Limits, Pace
+
+from .prices import Price
+from .settings import RequestedSettings
+
+Prices = Annotated[
+    Mapping[str, Price],
+    Meta(
+        description='a table for each model: [prices."anthropic:NAME"] with input, output and optionally cached_input, '
+        "cache_write and date"
+    ),
+]
+Timeouts = Annotated[
+    Limits,
+    Meta(
+        description=f"a table with any of {', '.join(Limits.__struct_fields__)}, in seconds above 0 (tries: a whole number)"
+    ),
+]
+Paces = Annotated[
+    Mapping[str, Pace],
+    Meta(
+        description="a table for each provider: [providers.anthropic] with any of "
+        f"{', '.join(Pace.__struct_fields__)}, whole numbers above 0"
+    ),
+]
+
+
+class RunPlan(RequestedSettings, frozen=True, kw_only=True, rename="kebab"):
+    """A run as a person requests it; `None` and empty values select the default."""
+
+    prices: Prices = msgspec.field(default_factory=dict)
+    """A person's own prices by model, as people name it, without roles; they replace shipped prices."""
+    limits: Timeouts = Limits()
+    """Time limits of model calls, and the number of tries."""
+    providers: Paces = msgspec.field(default_factory=dict)
+    """Limits by provider (`engine.models.pacing.provider_of`)."""
+    tasks: tuple[str, ...] = ()
+    to_record: tuple[str, ...] = ()
+    """Full names of further tasks, of public benchmarks: the engine records their tests while the others are worked on."""
+    stop_rules: bool = True
+    """False switches all stop rules off."""
+    first_chain: int = 1
+    """The chain of a recording that instance 1 plays."""
+    series: str = ""
+    python: str = ""
+    title: str = ""
+    """For `python`, `series` and `title` see `RunSettings`."""

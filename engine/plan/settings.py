@@ -1,0 +1,246 @@
+"""The settings that a person may give for a run, each told once: its words, its values, and where it may be given.
+
+Options of commands, keys of files, variables, the form of a new run and plans of studies come from here. Every command
+imports this module, so it stays light.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Annotated, Any, Literal, get_args
+
+import msgspec
+from msgspec import Meta
+from msgspec.structs import FieldInfo
+
+from sessions.settings import MOST, MethodOptions
+
+SUITE = "starter"
+RECORDED = f"recorded:{SUITE}"
+"""The model without a setting: a shipped recording, so that no run costs money by default."""
+INSTANCES = 4
+ITERATIONS = 10
+WITHOUT_GAIN = 2
+"""Correct attempts in a row without a gain after which an instance ends, by default."""
+
+
+class Setting(msgspec.Struct, frozen=True):
+    """How people know a setting; stands in the annotation of its field."""
+
+    words: str
+    """What it does, in the help of its option and in the form."""
+    values: str = ""
+    """The values to choose from, or their form."""
+    default: str = ""
+    """The default in words, where the field's default is empty."""
+    form: str = ""
+    """Its name in the form of a new run; empty: the form does not have it."""
+    study: bool = True
+    """False if plans of studies have it in another form, if it would make cells unequal, or if it runs a command."""
+
+
+COMMAS = "names with commas between them"
+Flag = Annotated[bool, Meta(description="true or false")]
+Text = Annotated[str, Meta(title="TEXT")]
+Name = Annotated[str, Meta(title="NAME")]
+File = Annotated[str, Meta(title="FILE")]
+AnyPath = Annotated[str, Meta(title="PATH")]
+What = Annotated[str, Meta(title="WHAT")]
+Model = Annotated[str, Meta(title="P:NAME")]
+Count = Annotated[int, Meta(ge=1, le=MOST, title="N", description="a whole number, 1 or more")]
+Rounds = Annotated[int, Meta(ge=0, le=MOST, title="N", description="a whole number, 0 or more")]
+Seed = Annotated[int, Meta(ge=0, le=MOST, title="N", description="a whole number from 0 to 2^63 - 1")]
+Dollars = Annotated[float, Meta(gt=0, le=1e9, title="X", description="an amount of US dollars above 0")]
+Seconds = Annotated[float, Meta(gt=0, le=1e9, title="X", description="a number of seconds above 0")]
+Ratio = Annotated[float, Meta(gt=0, le=1e9, title="X", description="a number above 0")]
+Names = Annotated[tuple[str, ...], Meta(min_length=1, title="NAMES")]
+Devices = Annotated[Names, Meta(description=f"{COMMAS}, for example idle or 0,1")]
+Targets = Annotated[Names, Meta(description=f"{COMMAS}, for example gfx942,sm_90")]
+Modules = Annotated[
+    Names,
+    Meta(
+        title="MODULES", description=f"{COMMAS}, of knowledge, one-shot, examples, optimizer and reflection"
+    ),
+]
+By = Annotated[Literal["all", "case"], Meta(title="WHAT", description="all or case")]
+Review = Annotated[Literal["auto", "manual"], Meta(title="HOW", description="auto or manual")]
+Allocate = Annotated[Literal["even", "best"], Meta(title="HOW", description="even or best")]
+"""Kinds of values: the name of a value in help is the title, the values that are right are the description."""
+
+
+class RequestedSettings(msgspec.Struct, frozen=True, kw_only=True, rename="kebab"):
+    """The settings as a person gives them, in the order of help and form; `None` and empty values select the default."""
+
+    suite: Annotated[
+        Text | None,
+        Setting("Suite of the tasks; all of them unless tasks are named", default=SUITE, form="suite"),
+    ] = None
+    method: Annotated[Name, Setting("Method of the agents", "see below", form="method")] = "geak"
+    agent: Annotated[
+        Name,
+        Setting(
+            "Coding agent to start; it writes the kernels",
+            "claude-code, codex, gemini, openhands or mini-swe-agent",
+            form="agent",
+        ),
+    ] = ""
+    agent_command: Annotated[
+        Text,
+        Setting(
+            "Command to start as the agent: 'CMD {prompt}'. With --agent: instead of its usual command",
+            study=False,
+        ),
+    ] = ""
+    """Either of the two selects the method `agent`."""
+    model: Annotated[
+        Model,
+        Setting(
+            "Model of all roles",
+            "anthropic:NAME, openai:NAME, either with @URL, azure:DEPLOYMENT, gemini:NAME or recorded:NAME; "
+            "or by role: generator=...,reflector=...",
+            RECORDED,
+            form="model",
+            study=False,
+        ),
+    ] = ""
+    """One model, or one for each role (`engine.models.spec`); the agent's name; empty for a method that asks none."""
+    instances: Annotated[
+        Count | None,
+        Setting("Independent chains on each task", default=f"{INSTANCES}, or as recorded", form="instances"),
+    ] = None
+    iterations: Annotated[
+        Count | None,
+        Setting("Attempts of each chain", default=f"{ITERATIONS}, or as recorded", form="iterations"),
+    ] = None
+    tune: Annotated[Flag, Setting("geak: also sweep the launch parameters of each correct attempt")] = False
+    by: Annotated[
+        By,
+        Setting(
+            "tune: keep variants that are best over all cases, or those that are best in a case", "all, case"
+        ),
+    ] = "all"
+    without: Annotated[
+        Modules, Setting("Modules to switch off", "knowledge,one-shot,examples,optimizer,reflection")
+    ] = ()
+    show_reference: Annotated[
+        Flag,
+        Setting(
+            "Show models the reference kernel of benchmarks that hide it: for speed, not for the benchmark's score"
+        ),
+    ] = False
+    workers: Annotated[Count, Setting("kernelagent: number of parallel workers")] = 4
+    descendants: Annotated[Count, Setting("geak-evolve: candidates per round")] = 8
+    prompt_style: Annotated[Name, Setting("Prompt format of the model", "chat, kernelllm or autotriton")] = (
+        "chat"
+    )
+    corpus: Annotated[
+        AnyPath, Setting("Triton kernels to use as further examples", "a folder of *.py, or a JSON array")
+    ] = ""
+    start: Annotated[
+        File, Setting("Kernel to start from: the first attempt of each instance; tune sweeps it")
+    ] = ""
+    devices: Annotated[
+        Devices,
+        Setting(
+            "Devices of the judge",
+            "idle, all, 0,1 or cpu; run and study: also ray, ray:ADDRESS or ray,NODE",
+            form="devices",
+        ),
+    ] = ("idle",)
+    targets: Annotated[
+        Targets,
+        Setting(
+            "Architectures to compile for; the first decides",
+            "gfx942,sm_90",
+            "the devices' own; gfx942 on cpu",
+        ),
+    ] = ()
+    against: Annotated[
+        What,
+        Setting(
+            "Timing baseline on GPUs",
+            "task, eager, compile, a file, FILE.py:FUNCTION, PACKAGE.MODULE:FUNCTION or torch.ops.X.Y",
+            form="against",
+        ),
+    ] = "task"
+    spread: Annotated[
+        Flag, Setting("Measure each instance's winner on every GPU of the session, to compare them")
+    ] = False
+    review: Annotated[
+        Review,
+        Setting("auto, or manual: wait for a decision at each better attempt", form="review", study=False),
+    ] = "auto"
+    budget_usd: Annotated[
+        Dollars | None, Setting("Highest cost of the session (needs prices)", form="most money, $")
+    ] = None
+    budget_tokens: Annotated[
+        Count | None, Setting("Highest number of tokens of the session", form="most tokens")
+    ] = None
+    budget_attempts: Annotated[Count | None, Setting("Highest number of attempts of the session")] = None
+    budget_device_s: Annotated[
+        Seconds | None, Setting("Most seconds of judging on devices, in sum", form="most GPU time, s")
+    ] = None
+    budget_wall_s: Annotated[
+        Seconds | None, Setting("Most seconds that the session runs", form="most wall time, s")
+    ] = None
+    stop_at_speedup: Annotated[
+        Ratio | None, Setting("On GPUs: end an instance at this speedup", default="never", study=False)
+    ] = None
+    stop_without_gain: Annotated[
+        Rounds | None,
+        Setting(
+            "On GPUs: end an instance after N correct attempts in a row without a gain; 0: never",
+            default=f"{WITHOUT_GAIN}",
+            study=False,
+        ),
+    ] = None
+    past_roof: Annotated[
+        Flag,
+        Setting("On GPUs: go on where each case is at its roof, or too short to get faster", study=False),
+    ] = False
+    allocate: Annotated[
+        Allocate, Setting("even, or best: move iterations from solved and hopeless tasks to others")
+    ] = "even"
+    seed: Annotated[Seed | None, Setting("Seed of the judge's inputs", default="random", study=False)] = None
+
+    @property
+    def options(self) -> MethodOptions:
+        """The options of the method."""
+        names = {*MethodOptions.__struct_fields__} & {*RequestedSettings.__struct_fields__}
+        return MethodOptions(**{name: getattr(self, name) for name in names})
+
+
+SETTINGS = {field.encode_name: field for field in msgspec.structs.fields(RequestedSettings)}
+"""Fields by key: the name of the option and of the key in files."""
+
+
+def setting_of(field: FieldInfo) -> Setting:
+    """Returns how people know the setting of a field of `SETTINGS`."""
+    setting: Setting = field.type.__metadata__[-1]
+    return setting
+
+
+def help_of(field: FieldInfo) -> str:
+    """Returns the help of the option of a field of `SETTINGS`, with its values and its default."""
+    setting, usual = setting_of(field), field.default
+    default = setting.default or (",".join(usual) if isinstance(usual, tuple) else str(usual or ""))
+    return (
+        ": ".join(filter(None, (setting.words, setting.values))) + "." + (f" [{default}]" if default else "")
+    )
+
+
+def metas(kind: Any) -> Iterator[Meta]:
+    """Yield what msgspec knows about the values of a type, and about the types that it contains."""
+    yield from (meta for meta in reversed(getattr(kind, "__metadata__", ())) if isinstance(meta, Meta))
+    for part in get_args(kind):
+        yield from metas(part)
+
+
+def value_name(field: FieldInfo) -> str:
+    """Returns the name of the field's values in help; empty for a switch."""
+    return next((meta.title for meta in metas(field.type) if meta.title), "")
+
+
+def accepted_words(field: FieldInfo) -> str:
+    """Returns the values that a field accepts, in words."""
+    return next((meta.description for meta in metas(field.type) if meta.description), "text")
