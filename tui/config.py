@@ -54,7 +54,7 @@ class Preferences(msgspec.Struct, frozen=True, kw_only=True):
     """Settings of the cockpit alone; `docs/cockpit.md` explains each."""
 
     theme: str | None = None
-    """By default the theme that fits the terminal."""
+    """`None`: the theme that fits the terminal."""
     mouse: Flag = True
     ascii: Flag = False
     """Draw ASCII only."""
@@ -138,12 +138,12 @@ def load(flags: Mapping[str, object], *, environ: Mapping[str, str], folder: Pat
     return Configuration(settings, Preferences(**preferences), origins, remarks)
 
 
-def checked(source: SettingSource, key: str, value: Any, known: Mapping[str, FieldInfo] = FIELDS) -> Any:
+def checked(source: SettingSource, key: str, value: Any, keys: Mapping[str, FieldInfo] = FIELDS) -> Any:
     """Return the value with the type of its field. Text from flags and variables is converted to numbers and lists."""
-    if key not in known:
-        raise Complaint(f"{source.at(key)}: unknown key {key!r}; {nearest(key, known)}")
+    if key not in keys:
+        raise Complaint(f"{source.at(key)}: unknown key {key!r}; {nearest(key, keys)}")
     refuse_secret_urls(source, key, value)
-    field = known[key]
+    field = keys[key]
     if isinstance(value, str) and isinstance(field.default, tuple):
         value = tuple(name for name in (part.strip() for part in value.split(",")) if name)
     try:
@@ -166,13 +166,13 @@ def refuse_secret_urls(source: SettingSource, key: str, value: Any) -> None:
             raise Complaint(f"{source.at(key)}: {error}") from None
 
 
-def nearest(key: str, known: Collection[str]) -> str:
+def nearest(key: str, keys: Collection[str]) -> str:
     """Return a hint for an unknown key: the nearest key, or all keys."""
     plain = key.lower().replace("_", "-")
     if plain in FLAGS_ONLY:
         return f"--{plain} is for one run at a time and has no key"
-    near = difflib.get_close_matches(plain, known, n=1, cutoff=0.5)
-    return f"did you mean {near[0]!r}?" if near else f"keys are {', '.join(sorted(known))}"
+    near = difflib.get_close_matches(plain, keys, n=1, cutoff=0.5)
+    return f"did you mean {near[0]!r}?" if near else f"keys are {', '.join(sorted(keys))}"
 
 
 def from_environment(environ: Mapping[str, str]) -> tuple[list[SettingSource], tuple[str, ...]]:

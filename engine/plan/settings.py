@@ -1,4 +1,4 @@
-"""The settings that a person may give for a run, each told once: its words, its values, and where it may be given.
+"""The settings that a person may give for a run. Each field has the words, the values and the places of its setting.
 
 Options of commands, keys of files, variables, the form of a new run and plans of studies come from here. Every command
 imports this module, so it stays light.
@@ -13,7 +13,7 @@ import msgspec
 from msgspec import Meta
 from msgspec.structs import FieldInfo
 
-from sessions.settings import MOST, MethodOptions
+from sessions.settings import MODULES, MOST, MethodOptions
 
 SUITE = "starter"
 RECORDED = f"recorded:{SUITE}"
@@ -25,10 +25,10 @@ WITHOUT_GAIN = 2
 
 
 class Setting(msgspec.Struct, frozen=True):
-    """How people know a setting; stands in the annotation of its field."""
+    """How people know a setting; part of the annotation of its field."""
 
     words: str
-    """What it does, in the help of its option and in the form."""
+    """Effect of the setting, for the help of its option and for the form."""
     values: str = ""
     """The values to choose from, or their form."""
     default: str = ""
@@ -39,6 +39,7 @@ class Setting(msgspec.Struct, frozen=True):
     """False if plans of studies have it in another form, if it would make cells unequal, or if it runs a command."""
 
 
+# Kinds of values: the title is the name of a value in help, the description says which values are right.
 COMMAS = "names with commas between them"
 Flag = Annotated[bool, Meta(description="true or false")]
 Text = Annotated[str, Meta(title="TEXT")]
@@ -56,16 +57,10 @@ Ratio = Annotated[float, Meta(gt=0, le=1e9, title="X", description="a number abo
 Names = Annotated[tuple[str, ...], Meta(min_length=1, title="NAMES")]
 Devices = Annotated[Names, Meta(description=f"{COMMAS}, for example idle or 0,1")]
 Targets = Annotated[Names, Meta(description=f"{COMMAS}, for example gfx942,sm_90")]
-Modules = Annotated[
-    Names,
-    Meta(
-        title="MODULES", description=f"{COMMAS}, of knowledge, one-shot, examples, optimizer and reflection"
-    ),
-]
+Modules = Annotated[Names, Meta(title="MODULES", description=f"{COMMAS}, of {', '.join(MODULES)}")]
 By = Annotated[Literal["all", "case"], Meta(title="WHAT", description="all or case")]
 Review = Annotated[Literal["auto", "manual"], Meta(title="HOW", description="auto or manual")]
 Allocate = Annotated[Literal["even", "best"], Meta(title="HOW", description="even or best")]
-"""Kinds of values: the name of a value in help is the title, the values that are right are the description."""
 
 
 class RequestedSettings(msgspec.Struct, frozen=True, kw_only=True, rename="kebab"):
@@ -119,9 +114,7 @@ class RequestedSettings(msgspec.Struct, frozen=True, kw_only=True, rename="kebab
             "tune: keep variants that are best over all cases, or those that are best in a case", "all, case"
         ),
     ] = "all"
-    without: Annotated[
-        Modules, Setting("Modules to switch off", "knowledge,one-shot,examples,optimizer,reflection")
-    ] = ()
+    without: Annotated[Modules, Setting("Modules to switch off", ",".join(MODULES))] = ()
     show_reference: Annotated[
         Flag,
         Setting(

@@ -54,7 +54,7 @@ class FormField:
 
 
 def _fields() -> Iterator[FormField]:
-    """Yield the settings that the form has, and the fields that stand for several settings or for none."""
+    """Yield the settings of the form, and its fields that are no setting of their own: tasks, file, roles and title."""
     for key, info in SETTINGS.items():
         setting = setting_of(info)
         if not setting.form:

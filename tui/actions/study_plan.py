@@ -32,39 +32,11 @@ SHIPPED = Path(__file__).parents[2] / "engine" / "plan" / "plans"
 DIGITS = 6
 """Hexadecimal digits of the hash in a study's name."""
 
-HASHED = [
-    "model",
-    "tasks",
-    "to_record",
-    "suite",
-    "method",
-    "instances",
-    "iterations",
-    "devices",
-    "targets",
-    "review",
-    "budget_usd",
-    "budget_tokens",
-    "budget_attempts",
-    "budget_device_s",
-    "budget_wall_s",
-    "seed",
-    "prices",
-    "limits",
-    "providers",
-    "options",
-    "stop_rules",
-    "stop_at_speedup",
-    "stop_without_gain",
-    "past_roof",
-    "allocate",
-    "against",
-    "spread",
-    "first_chain",
-    "series",
-    "python",
-    "title",
-]
+HASHED = """
+model tasks to_record suite method instances iterations devices targets review budget_usd budget_tokens budget_attempts
+budget_device_s budget_wall_s seed prices limits providers options stop_rules stop_at_speedup stop_without_gain past_roof
+allocate against spread first_chain series python title
+"""
 """The settings that the names of studies have always hashed, in their first order."""
 
 Texts = Annotated[tuple[str, ...], Meta(min_length=1, description='a list of names, for example ["softmax"]')]
@@ -216,12 +188,10 @@ def _digest(cells: Sequence[RunPlan], seeds: Sequence[int]) -> str:
 
 def _hashed(cell: RunPlan) -> dict[str, Any]:
     """Return the settings of a cell for the hash; a later setting counts where it is changed, so that it renames no study."""
-    values = {name: getattr(cell, name) for name in HASHED}
-    usual = type(cell)()
-    for name in cell.__struct_fields__:
-        is_hashed = name in HASHED or hasattr(cell.options, name)
-        if not is_hashed and getattr(cell, name) != getattr(usual, name):
-            values[name] = getattr(cell, name)
+    first, usual = HASHED.split(), type(cell)()
+    later = [name for name in cell.__struct_fields__ if name not in first and not hasattr(cell.options, name)]
+    changed = [name for name in later if getattr(cell, name) != getattr(usual, name)]
+    values = {name: getattr(cell, name) for name in (*first, *changed)}
     return values | {"prices": {}, "limits": Limits(), "providers": {}}
 
 

@@ -147,6 +147,9 @@ def setting_options(*keys: str, **other_words: str) -> Callable[[F], F]:
     return add
 
 
+device_option = click.option(
+    "--device", metavar="NAME", help="Device of the judge: cpu or a GPU's number. [an idle GPU, else cpu]"
+)
 targets_option = setting_options("targets")
 python_option = click.option(
     "--python",

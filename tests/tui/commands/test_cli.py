@@ -11,6 +11,8 @@ from pathlib import Path
 import click
 import pytest
 
+from engine.plan.request import RunPlan
+from engine.plan.settings import SETTINGS
 from harness import Verdict
 from sessions import Home, Store, fold
 from sessions.catalog import journal_of
@@ -19,9 +21,8 @@ from tests.support.command_line import ROOT, Shell, one_line
 from tests.support.sessions import stored_sessions as stored
 from tui.actions.run_plan import model_of
 from tui.cli import COMMANDS, wavedeck
-from tui.commands.options import SETTINGS, complete_sessions
+from tui.commands.options import complete_sessions
 from tui.commands.watch.show import complete_words
-from tui.config import Settings
 from tui.diagnostics import ExitCode
 from tui.doctor import store_checks
 from tui.doctor.doctor_findings import State
@@ -440,7 +441,7 @@ def test_run_without_a_model_uses_the_recording_and_shows_no_key(
     shell: Shell, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("ANTHROPIC_API_KEY", "sk-secret")
-    assert model_of(Settings(), {}, os.environ)[0] == "recorded:starter"
+    assert model_of(RunPlan(), {}, os.environ)[0] == "recorded:starter"
     done = shell("run", "--instances", "0")
     assert "sk-secret" not in done.err + done.out
 

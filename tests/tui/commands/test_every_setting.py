@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 
 import msgspec
 import pytest
 
+from engine.agent_programs.presets import PRESETS
 from engine.plan.request import RunPlan
 from engine.plan.settings import SETTINGS, RequestedSettings, accepted_words, setting_of, value_name
-from sessions.settings import MethodOptions, RunSettings
+from engine.prompting.profiles import PROFILES
+from harness.stages.timing.baselines import KINDS
+from sessions.settings import MODULES, MethodOptions, RunSettings
 from tests.support.programs import ROOT
 from tui.actions import run_form, study_plan
 from tui.commands.run.run import run_command
@@ -43,6 +47,15 @@ def test_documented_keys_are_the_keys_of_files() -> None:
     keys = re.findall(r"`([a-z-]+)`", row)
     assert keys == [*SETTINGS]
     assert set(FIELDS) == {*SETTINGS, *Preferences.__struct_fields__, "prices", "limits", "providers"}
+
+
+@pytest.mark.parametrize(
+    ("key", "names"),
+    [("agent", PRESETS), ("prompt-style", PROFILES), ("without", MODULES), ("against", KINDS)],
+)
+def test_help_lists_every_value(key: str, names: Iterable[str]) -> None:
+    listed = setting_of(SETTINGS[key]).values
+    assert [name for name in names if name not in re.split(r", ?| or ", listed)] == []
 
 
 def test_defaults_of_method_options_are_those_of_sessions() -> None:

@@ -14,7 +14,7 @@ from suites import Task, add_suite, find_public_task, load_suite, public_suite_n
 from suites.public.instructions import Instruction
 from suites.public.task import SuiteKind
 from suites.registry import clones_of
-from tui.commands.options import json_option, targets_option
+from tui.commands.options import device_option, json_option, targets_option
 from tui.diagnostics import ExitCode, say
 from tui.facts.tables import Column, Field, Number
 from tui.print.plain import emit, emit_json, listing
@@ -139,9 +139,7 @@ def add_command(name: str, path: Path, kind: str | None) -> None:
 
 @suites_command.command("references")
 @click.argument("name")
-@click.option(
-    "--device", metavar="NAME", help="Device of the judge: cpu or a GPU's number. [an idle GPU, else cpu]"
-)
+@device_option
 @click.option("--only", type=click.IntRange(min=1), metavar="N", help="Judge only the first N tasks.")
 @click.option(
     "--task", "names", multiple=True, metavar="TASK", help="Judge only this task of the suite. Repeatable."

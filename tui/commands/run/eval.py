@@ -34,13 +34,14 @@ from tui.commands.options import (
     OwnOptions,
     complete_files,
     complete_tasks,
+    device_option,
     json_option,
     judge_python,
     own_options,
     predictions_options,
     python_option,
     say_default_target,
-    targets_option,
+    setting_options,
 )
 from tui.commands.own import own_task
 from tui.config import load
@@ -62,15 +63,11 @@ EXIT_CODES = {Verdict.CORRECT: ExitCode.DONE, Verdict.INFRA_ERROR: ExitCode.FAIL
     shell_complete=complete_tasks,
 )
 @predictions_options
-@click.option(
-    "--device", metavar="NAME", help="Device of the judge: cpu or a GPU's number. [an idle GPU, else cpu]"
-)
-@targets_option
-@click.option(
-    "--seed",
-    type=int,
-    metavar="N",
-    help="Seed of the inputs; the same seed gives the same verdict. [random; 0 with --predictions]",
+@device_option
+@setting_options(
+    "targets",
+    "seed",
+    seed="Seed of the inputs; the same seed gives the same verdict. [random; 0 with --predictions]",
 )
 @click.option(
     "--against",
@@ -106,7 +103,7 @@ def eval_command(
     own: OwnOptions,
     device: str | None,
     targets: str | None,
-    seed: int | None,
+    seed: str | None,
     against: str,
     cache: str,
     spread: bool,

@@ -23,7 +23,14 @@ from suites import Task
 from tui.commands.files import write_document
 from tui.commands.keep.recording import judged_tasks
 from tui.commands.opening import open_kernels
-from tui.commands.options import complete_sessions, json_option, judge_python, python_option, targets_option
+from tui.commands.options import (
+    complete_sessions,
+    device_option,
+    json_option,
+    judge_python,
+    python_option,
+    targets_option,
+)
 from tui.config import load
 from tui.diagnostics import Complaint, ExitCode, say
 from tui.print.plain import emit, emit_json
@@ -47,9 +54,7 @@ FAIL_ON = re.compile(r"slower=(\d+(?:\.\d+)?)%")
 @click.option(
     "--junit", "junit_file", type=click.Path(path_type=Path), metavar="FILE", help="Also write JUnit's XML."
 )
-@click.option(
-    "--device", metavar="NAME", help="Device of the judge: cpu or a GPU's number. [an idle GPU, else cpu]"
-)
+@device_option
 @targets_option
 @python_option
 @json_option
