@@ -25,7 +25,7 @@ from harness.worker.candidate.loading import confine, import_candidate
 from harness.worker.candidate.serving import serve, tell
 from harness.worker.compiler.compiler import zero_arguments
 from harness.worker.interpreter import interpreter
-from harness.worker.interpreter.observing import cannot, running
+from harness.worker.interpreter.traffic import cannot, running
 from harness.worker.kit import candidate_trace
 from harness.worker.kit.operator_mode import OperatorMode, tensors
 

@@ -17,11 +17,9 @@ from numpy.typing import NDArray
 
 from harness.wire.results.evaluation import line_in
 from harness.worker.interpreter import interpreted_launches
-from harness.worker.interpreter.candidate_lines import candidate_line
-from harness.worker.interpreter.observing import cannot, current
-from harness.worker.interpreter.places import Addresses
+from harness.worker.interpreter.places import Addresses, Allocation, Origin, candidate_line
 from harness.worker.interpreter.tapes.programs import Programs
-from harness.worker.interpreter.traffic import Allocation, Mask, Observation, Origin
+from harness.worker.interpreter.traffic import Mask, Observation, cannot, current
 from harness.worker.kit.arena import Span
 
 STEP, LOADS = 7, 16

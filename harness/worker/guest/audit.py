@@ -12,7 +12,7 @@ from collections.abc import Callable
 from types import FrameType
 from typing import Any, NoReturn
 
-from harness.worker.interpreter.observing import cannot
+from harness.worker.interpreter.traffic import cannot
 
 _STARTS = ("start_new_thread", "start_new", "start_joinable_thread")
 _ASKING = frozenset({

@@ -9,8 +9,7 @@ import torch
 from torch.multiprocessing.reductions import StorageWeakRef
 from torch.utils._python_dispatch import _disable_current_modes
 
-from harness.worker.interpreter.observing import cannot, current
-from harness.worker.interpreter.traffic import LaunchRecord, Observation
+from harness.worker.interpreter.traffic import LaunchRecord, Observation, cannot, current
 from harness.worker.kit.storages import LOWEST_ADDRESS, NUMPY, WORDS
 from harness.worker.triton_hooks import compiler_settings
 from harness.worker.triton_hooks.autotuning import policy

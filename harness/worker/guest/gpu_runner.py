@@ -22,8 +22,7 @@ from harness.wire.messages.guest import (
     Load,
     SharedAt,
 )
-from harness.worker.interpreter.observing import running
-from harness.worker.interpreter.traffic import Observation
+from harness.worker.interpreter.traffic import Observation, running
 from harness.worker.kit import arena, cuda_shim, storages
 from harness.worker.kit.device_memory import NotShared, OpenedMemory, rounded
 from harness.worker.kit.gpu import HERE, POISON, running_threads, view

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import functools
 import inspect
 import itertools
@@ -18,15 +17,21 @@ import triton.language as tl
 from triton.runtime import interpreter
 
 from harness.wire.device import Target
-from harness.worker.interpreter import hints
-from harness.worker.interpreter.semantics import aliases, constants, gaps, loops
+from harness.worker.interpreter.semantics import constants, language
+from harness.worker.interpreter.semantics.float_conversions import FLOAT8
 from harness.worker.interpreter.tapes.programs import Programs
 from harness.worker.triton_hooks.autotuning import policy, static_assert
 from harness.worker.triton_hooks.launches import Launch, handle_launches, parameters_of, sizes, tensors_in
 from harness.worker.triton_hooks.stub_driver import stub
 
-from .observing import current
-from .traffic import LaunchRecord, Observation
+from .traffic import LaunchRecord, Observation, cannot, current
+
+_EIGHT_BITS = (torch.float8_e4m3fn, torch.float8_e4m3fnuz, torch.float8_e5m2, torch.float8_e5m2fnuz)
+_NARROW = "the interpreter computes {name} wrongly, so this device cannot judge it"
+_OVERLAPS = (
+    "a launch with `launch_pdl=True` may begin before the one ahead of it has ended; launches come one after the other here, so "
+    "this device cannot judge it"
+)
 
 RunPrograms = Callable[[Any, Mapping[str, Any], tuple[int, int, int]], None]
 
@@ -35,21 +40,14 @@ _patches: list[tuple[Any, str, Any]] = []
 
 
 def install(target: Target) -> None:
-    """Run launches here. Call it once a process, after all modules that change the interpreter's builder."""
+    """Run launches here. Call it once a process, when the builder and the semantic are replaced."""
     handle_launches(lambda launch: _handle(launch, target))
-    interpreter.InterpretedFunction.__call__ = _call_function
-    interpreter._implicit_cvt = functools.partial(_convert, interpreter._implicit_cvt)
     _patch_language().restore()  # before foreign code runs
 
 
 def replace_programs(run: RunPrograms) -> None:
-    """From now on, let `run` run the programs of each launch; it gets kernel, arguments and grid.
-
-    Turns off the interpreter's check for overflows, which computes each sum twice: a sixth of all the time.
-    """
+    """From now on, let `run` run the programs of each launch; it gets kernel, arguments and grid."""
     _running.programs = run
-    builder = interpreter.interpreter_builder
-    builder.options = dataclasses.replace(builder.options, sanitize_overflow=False)
 
 
 def _handle(launch: Launch, target: Target) -> Any:
@@ -78,7 +76,8 @@ def run(
     arguments = dict(zip(inspect.signature(kernel.fn).parameters, args, strict=False)) | dict(named)
     if observation is not None:
         _running.names = _names(arguments)
-        gaps.refuse_overlap(options)
+        if options.get("launch_pdl"):
+            raise cannot(_OVERLAPS)
     noted = observation or Observation()
     parameters = inspect.getfullargspec(kernel.fn).args
     named = {name: value for name, value in named.items() if name in parameters}
@@ -127,7 +126,7 @@ def _patch_language() -> Any:
     """Patch `triton.language` until the launch ends; returns the scope to restore.
 
     The interpreter patches the modules that a kernel's globals name, anew for each call of a device function (`tl.sum` among
-    them), and never restores them. Here both modules are patched, whatever the kernel names, and `aliases` gets the changes.
+    them), and never restores them. Here both modules are patched, whatever the kernel names, and `language` gets the changes.
     """
     if _patches:
         scope = interpreter._LangPatchScope()
@@ -137,18 +136,42 @@ def _patch_language() -> Any:
     scope = interpreter._patch_lang(SimpleNamespace(__globals__={"tl": tl, "core": tl.core}))
     # Triton 3.6 makes loop bounds of arrays in a way that numpy 2.4 refuses.
     scope.set_attr(tl.tensor, "__index__", lambda tensor: int(tensor.handle.data.item()))
-    scope.set_attr(tl, "dot_scaled", gaps.refusing(gaps.MISSING.format(what="dot_scaled")))
     for owner in (tl, tl.core):
         scope.set_attr(owner, "static_assert", static_assert)
-    hints.patch(scope)
-    loops.patch(scope)
-    scope.set_attr(tl.dtype, "to_ir", gaps.with_float8(tl.dtype.to_ir))
+        scope.set_attr(owner, "multiple_of", _multiple_of)
+        scope.set_attr(owner, "range", interpreter.interpreter_semantic.counted)
+        scope.set_attr(owner, "static_range", language.static_range)
+    scope.set_attr(tl.dtype, "to_ir", _with_float8(tl.dtype.to_ir))
     _patches.extend((owner, name, getattr(owner, name)) for owner, name, _ in scope._changes)
-    aliases.remember(scope._changes)
+    language.remember(scope._changes)
     return scope
 
 
-def _call_function(function: Any, *args: Any, **named: Any) -> Any:
+def _multiple_of(input: Any, values: Any) -> Any:
+    """A hint; the builder checks it. `ValueError` for a wrong count of values."""
+    if isinstance(input, tl.tensor):
+        listed = values if isinstance(values, (list, tuple, tl.tuple)) else [values]
+        numbers = [int(value.value if isinstance(value, tl.constexpr) else value) for value in listed]
+        if len(numbers) != max(1, len(input.shape)):
+            raise ValueError(f"tl.multiple_of takes a value for each dimension, {len(input.shape)} here")
+        interpreter.interpreter_semantic.builder.create_multiple_of(input.handle, numbers)
+    return input
+
+
+def _with_float8(to_ir: Callable[..., Any]) -> Callable[..., Any]:
+    """The interpreter's `dtype.to_ir`, extended by AMD's 8-bit floats, without the formats that it computes wrongly."""
+
+    def to_type(dtype: Any, builder: Any) -> Any:
+        if dtype.name in FLOAT8:
+            return dtype
+        if dtype.is_fp8():
+            raise cannot(_NARROW.format(name=dtype))
+        return to_ir(dtype, builder)
+
+    return to_type
+
+
+def call_function(function: Any, *args: Any, **named: Any) -> Any:
     """A kernel calls a function of its module."""
     rewritten = function.rewrite()
     try:
@@ -157,14 +180,14 @@ def _call_function(function: Any, *args: Any, **named: Any) -> Any:
         raise triton.InterpreterError(repr(error)) from error
 
 
-def _convert(to_pointer: Callable[[Any], Any], value: Any) -> Any:
+def convert(to_pointer: Callable[[Any], Any], value: Any) -> Any:
     """An argument as its programs get it; a pointer knows its tensor."""
     if isinstance(value, (int, float)):
         return constants.number(value)
     observation = current()
     dtype = getattr(value, "dtype", None)
     if observation is not None and isinstance(dtype, torch.dtype):
-        gaps.refuse_narrow(dtype)
+        _refuse_narrow(dtype)
     pointer = to_pointer(value)
     tensor = interpreter._unwrap_tensor(value)
     if observation is not None and isinstance(tensor, torch.Tensor):
@@ -173,12 +196,18 @@ def _convert(to_pointer: Callable[[Any], Any], value: Any) -> Any:
     return pointer
 
 
+def _refuse_narrow(dtype: torch.dtype) -> None:
+    """Raise `UnsupportedHere` for a dtype of tensors that the interpreter computes wrongly."""
+    if dtype.is_floating_point and dtype.itemsize == 1 and dtype not in _EIGHT_BITS:
+        raise cannot(_NARROW.format(name=str(dtype).removeprefix("torch.")))
+
+
 def _names(arguments: Mapping[str, Any]) -> dict[int, tuple[str, ...]]:
     """The kernel's parameters by the address of their tensor."""
     names: dict[int, tuple[str, ...]] = {}
     for name, value in arguments.items():
         for tensor in tensors_in(value):
-            gaps.refuse_narrow(tensor.dtype)
+            _refuse_narrow(tensor.dtype)
             names[tensor.data_ptr()] = (*names.get(tensor.data_ptr(), ()), name)
     return names
 

@@ -1,14 +1,75 @@
-"""Bytes of an allocation that an access touches, as slices if lanes are neighbours, and elements in words for messages."""
+"""Where an access goes: the candidate's line, the allocation, and the bytes of it, as slices if lanes are neighbours."""
 
 from __future__ import annotations
 
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
 import numpy as np
+import torch
 from numpy.typing import NDArray
+
+from harness.worker.kit.arena import Span
 
 Addresses = NDArray[np.uint64]
 Places = slice | NDArray[np.int64]
 """First byte of each element of an access, counted from the allocation's start."""
 _WORDS = {1: np.uint8, 2: np.uint16, 4: np.uint32, 8: np.uint64}
+_PLUMBING = (str(Path(np.__file__).parent), str(Path(torch.__file__).parent), str(Path(__file__).parents[1]))
+
+Line = tuple[str, int]
+UNKNOWN = ("kernel.py", 0)
+
+replayed: Any = SimpleNamespace(line=None)
+"""File name and line of an operation that runs without the kernel's frame; see `tracing`."""
+
+
+@dataclass(slots=True)
+class Allocation:
+    """Memory that kernels may touch: an input, or a storage that the candidate made. Notes have an entry for each byte."""
+
+    span: Span
+    holder: torch.UntypedStorage
+    """Keeps the memory alive, so that two tensors never have the same address."""
+    reads: NDArray[np.uint8]
+    """1 if the byte was read."""
+    writes: NDArray[np.uint8]
+    """1 if a kernel stored the byte; `OVERWRITTEN` if the host has overwritten it since."""
+    filled: NDArray[np.uint8] | None = None
+    """1 if the host filled the byte of an allocation that was made empty; `None`: all bytes are filled."""
+    watched: NDArray[np.uint8] | None = None
+    """1 for each byte of the storage that watched work left so (`KnownMemory`); `None`: all bytes."""
+    storers: NDArray[np.int32] | None = None
+    """Number of the program of the running launch that stored an element last, at the element's first byte; 0: none."""
+
+
+@dataclass(slots=True)
+class Origin:
+    """The tensor that a pointer was made from."""
+
+    allocation: Allocation
+    pointer: int
+    names: tuple[str, ...]
+    """Parameters of the kernel that hold the tensor."""
+    storage: int
+    """Address of the storage, the key of the allocation."""
+
+
+def candidate_line() -> Line:
+    """File name and line of the candidate's innermost frame."""
+    if replayed.line is not None:
+        line: Line = replayed.line
+        return line
+    frame: Any = sys._getframe(1)
+    while frame is not None:
+        file = frame.f_code.co_filename
+        if not file.startswith(_PLUMBING) and "/triton/" not in file and not file.startswith("<"):
+            return Path(file).name, frame.f_lineno
+        frame = frame.f_back
+    return UNKNOWN
 
 
 def places_of(start: int, addresses: Addresses, item_bytes: int) -> Places:

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import gc
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 import torch
@@ -17,9 +17,18 @@ from harness.worker.kit.arena import Span, extent, span_in_storage
 from harness.worker.kit.poison import Poison
 from harness.worker.triton_hooks.autotuning import is_static
 
-from .candidate_lines import candidate_line
 from .known_memory import KnownMemory
-from .places import Addresses, Places, elements_text, indices_text, mark, places_of
+from .places import (
+    Addresses,
+    Allocation,
+    Origin,
+    Places,
+    candidate_line,
+    elements_text,
+    indices_text,
+    mark,
+    places_of,
+)
 
 Mask = NDArray[np.bool_]
 
@@ -28,6 +37,10 @@ OVERWRITTEN = 2
 _COUNTS = ("requested_read_bytes", "requested_write_bytes", "dot_flops")
 MOST_LOOKS = 1 << 9
 """Reads of single values, without a store between them, after which a program counts as waiting for another program."""
+
+
+class UnsupportedHere(Exception):
+    """The interpreter cannot run this kernel correctly. Says nothing about the kernel."""
 
 
 class Waits(Exception):
@@ -40,37 +53,6 @@ class LaunchRecord(NamedTuple):
     kernel: str
     grid: tuple[int, int, int]
     programs: int
-
-
-@dataclass(slots=True)
-class Allocation:
-    """Memory that kernels may touch: an input, or a storage that the candidate made. Notes have an entry for each byte."""
-
-    span: Span
-    holder: torch.UntypedStorage
-    """Keeps the memory alive, so that two tensors never have the same address."""
-    reads: NDArray[np.uint8]
-    """1 if the byte was read."""
-    writes: NDArray[np.uint8]
-    """1 if a kernel stored the byte; `OVERWRITTEN` if the host has overwritten it since."""
-    filled: NDArray[np.uint8] | None = None
-    """1 if the host filled the byte of an allocation that was made empty; `None`: all bytes are filled."""
-    watched: NDArray[np.uint8] | None = None
-    """1 for each byte of the storage that watched work left so (`KnownMemory`); `None`: all bytes."""
-    storers: NDArray[np.int32] | None = None
-    """Number of the program of the running launch that stored an element last, at the element's first byte; 0: none."""
-
-
-@dataclass(slots=True)
-class Origin:
-    """The tensor that a pointer was made from."""
-
-    allocation: Allocation
-    pointer: int
-    names: tuple[str, ...]
-    """Parameters of the kernel that hold the tensor."""
-    storage: int
-    """Address of the storage, the key of the allocation."""
 
 
 @dataclass(slots=True)
@@ -306,10 +288,6 @@ class Observation:
         if self.known is not None:
             self.known.remember(storage, span)
 
-    def count_dot(self, flops: int) -> None:
-        """Count the operations of a matrix product."""
-        self.dot_flops += flops
-
     def make_up(self, shape: tuple[int, ...], dtype: Any) -> NDArray[Any]:
         """If `samples`: the values that a load or a computation of a kernel returns instead of its own."""
         raise NotImplementedError
@@ -490,3 +468,54 @@ def _name(origin: Origin | None) -> str:
     """The parameters that hold the tensor."""
     names = origin.names if origin is not None else ()
     return " or ".join(f"`{name}`" for name in names) or "its tensor"
+
+
+Watching = TypeVar("Watching", bound=Observation)
+_running: list[Observation] = []
+
+
+@contextmanager
+def observe(
+    inputs: Mapping[str, Any], *, zero_lanes: bool = False, known: KnownMemory | None = None
+) -> Iterator[Observation]:
+    """Count what kernels do until the block ends.
+
+    Of each tensor in `inputs`, kernels may touch only its own elements, not the rest of its storage. `zero_lanes`, `known`: see
+    `Observation`. Exceptions of the candidate pass through; check `unsupported` before them.
+    """
+    observation = Observation(zero_lanes=zero_lanes, known=known)
+    observation.admit(inputs)
+    with running(observation):
+        yield observation
+
+
+@contextmanager
+def running(observation: Watching) -> Iterator[Watching]:
+    """Make this the current observation until the block ends."""
+    _running.append(observation)
+    try:
+        yield observation
+    finally:
+        _running.remove(observation)
+
+
+def current() -> Observation | None:
+    """The current observation; `None` outside of `running`, where nothing is counted."""
+    return _running[-1] if _running else None
+
+
+def cannot(why: str) -> UnsupportedHere:
+    """Note in the current observation that the interpreter cannot judge this, and return the error to raise."""
+    observation = current()
+    if observation is not None and observation.unsupported is None:
+        observation.unsupported = why
+    return UnsupportedHere(why)
+
+
+def refusing(what: str) -> Callable[..., Any]:
+    """A function that raises `UnsupportedHere` at any call, because the interpreter lacks it."""
+
+    def refuse(*_: Any, **__: Any) -> Any:
+        raise cannot(f"Triton's interpreter has no {what}, so this device cannot judge it")
+
+    return refuse

@@ -7,7 +7,7 @@ from typing import Any
 
 import torch
 
-from harness.worker.interpreter.semantics import float_hooks
+from harness.worker.interpreter.semantics import arithmetic
 from harness.worker.kit.operator_mode import OperatorMode
 from harness.worker.triton_hooks.launches import handle_compiled_launches
 
@@ -26,7 +26,7 @@ class CastWatch(OperatorMode):  # type: ignore[no-untyped-call]
     @property
     def seen(self) -> tuple[str, ...]:
         """Names of the dtypes."""
-        return tuple(sorted(self._seen | float_hooks.narrowed))
+        return tuple(sorted(self._seen | arithmetic.narrowed))
 
     def _read(self, text: str) -> None:
         self._seen |= {"bfloat16" if brain else "float16" for brain in _TRUNCATED.findall(text)}

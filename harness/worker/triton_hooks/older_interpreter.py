@@ -39,7 +39,6 @@ def install() -> None:
     if hasattr(interpreter, "_LangPatchScope"):
         return
     interpreter._LangPatchScope = LangPatchScope
-    interpreter._validate_np_data_size = _fits
     _report_patches()
     _launch_by_run()
     _narrow_results()
@@ -85,12 +84,6 @@ def _launch_by_run() -> None:
 
     kernel_class.__init__, kernel_class.run = init, run
     kernel_class.__getitem__, kernel_class.warmup = launcher, warm_up
-
-
-def _fits(array: Any, dtype: Any) -> bool:
-    if isinstance(dtype, tl.pointer_type):
-        return True
-    return bool(array.itemsize * 8 <= max(8, dtype.primitive_bitwidth))
 
 
 def _narrow_results() -> None:

@@ -16,7 +16,7 @@ import triton.language as tl
 from triton.runtime import interpreter
 from triton.runtime.interpreter import TensorHandle
 
-from harness.worker.interpreter.observing import cannot
+from harness.worker.interpreter.traffic import cannot
 from harness.worker.triton_hooks.launches import parameters_of
 
 from .float_conversions import FLOAT8, bfloat16_bits, bfloat16_values

@@ -23,7 +23,8 @@ from triton.language.extra import libdevice as portable
 from triton.language.extra.cuda import libdevice as cuda
 from triton.language.extra.hip import libdevice as hip
 from triton.runtime import interpreter
-from triton.runtime.interpreter import TensorHandle
+
+from harness.worker.interpreter.traffic import refusing
 
 Array = NDArray[Any]
 Function = Callable[..., Any]
@@ -146,33 +147,16 @@ FUNCTIONS: dict[str, Function] = {
 }
 
 
-def install(cannot: Callable[[str], Exception], missing: str) -> None:
-    """Let kernels call the three device libraries; `cannot` and `missing` make the error for functions not in the table."""
-
-    def create_extern_elementwise(_: Any, *args: Any) -> TensorHandle:
-        _, _, symbol, handles, result_type, _ = args
-        function = function_of(symbol)
-        if function is None:
-            raise cannot(missing.format(what=f"`{symbol}` of the device library"))
-        with np.errstate(all="ignore"):
-            values = np.asarray(function(*(handle.data for handle in handles)))
-        dtype = result_type.scalar
-        wanted = interpreter._get_np_dtype(dtype)
-        if wanted.kind in "iu" and values.dtype != wanted:
-            # Excess bits are dropped, whatever the sign.
-            bits = values.astype(object) & ((1 << dtype.primitive_bitwidth) - 1)
-            values = bits.astype(f"u{wanted.itemsize}").view(wanted)
-        return TensorHandle(values.astype(wanted, copy=False), dtype)
-
-    interpreter.InterpreterBuilder.create_extern_elementwise = create_extern_elementwise
+def install() -> None:
+    """Let kernels call the three device libraries."""
     for module in (cuda, hip):
         for name, function in _functions(module):
             _replace(module, name, _called_by_kernels(name, function))
     backend = triton.runtime.driver.active.get_current_target().backend
     own, foreign = (hip, cuda) if backend == "hip" else (cuda, hip)
     for name, _ in _functions(portable):
-        function = vars(own).get(name) or vars(foreign).get(name)
-        _replace(portable, name, _called_by_kernels(name, function or _refusing(cannot, missing, name)))
+        function = vars(own).get(name) or vars(foreign).get(name) or refusing(f"libdevice.{name}")
+        _replace(portable, name, _called_by_kernels(name, function))
 
 
 def function_of(symbol: str) -> Function | None:
@@ -220,10 +204,3 @@ def _called_by_kernels(name: str, function: Function) -> Function:
             raise TypeError(f"libdevice.{name} takes no ({types}); cast to float32 first") from None
 
     return call
-
-
-def _refusing(cannot: Callable[[str], Exception], missing: str, name: str) -> Function:
-    def refuse(*_: Any, **__: Any) -> Any:
-        raise cannot(missing.format(what=f"libdevice.{name}"))
-
-    return refuse

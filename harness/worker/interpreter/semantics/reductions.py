@@ -1,7 +1,9 @@
+# ruff: noqa: D102 -- methods and arguments are those of Triton's own classes
 """Reductions and scans of Triton's interpreter with any combine function, on whole arrays.
 
 Triton's own go element by element: minutes for a `tl.flip` or `tl.sort` of a small tensor. Here neighbours are combined
 pairwise and in order, halving the axis in each step. A device may do this too, so the combine function must be associative.
+Triton's fast special cases stay, except sums and what rounds to bfloat16.
 """
 
 from __future__ import annotations
@@ -15,114 +17,31 @@ import triton.language as tl
 from numpy.typing import NDArray
 from triton.runtime import interpreter
 
+from .arithmetic import is_bfloat16
 from .float_conversions import bfloat16_rounded
 
 Array = NDArray[Any]
 Combine = Callable[[Sequence[Array], Sequence[Array]], list[Array]]
 
 
-def install() -> None:
-    """Replace the interpreter's general reduction and scan and its sums; its other fast special cases stay."""
-    interpreter.ReduceOps.generic_reduce = _reduce
-    interpreter.ScanOps.generic_scan = _scan
-    interpreter.ReduceOps.sum = _sum
-    interpreter.ScanOps.cumsum = _running(interpreter.ScanOps.cumsum, np.add)
-    interpreter.ScanOps.cumprod = _running(interpreter.ScanOps.cumprod, np.multiply)
+class _Combination(interpreter.ReduceScanOpInterface):  # type: ignore[misc]
+    """What a reduction and a scan share."""
 
+    def apply(self, input: Any) -> Any:
+        """Let the builder combine, so that a tape holds one operation."""
+        tensors = input if isinstance(input, tuple) else (input,)
+        self.check_tensor(tensors)
+        handles, types = [tensor.handle for tensor in tensors], [tensor.type for tensor in tensors]
+        combined = interpreter.interpreter_semantic.builder.create_combination(self, handles, types)
+        parts = combined if isinstance(combined, tuple) else (combined,)
+        results = tuple(tl.tensor(handle, handle.type) for handle in parts)
+        return results if isinstance(input, tuple) else results[0]
 
-def adder(dtype: Any) -> Callable[..., Array]:
-    """The function that sums along an axis as devices do.
+    def to_tensor(self, ret: Any, dtype: Any) -> Any:
+        return super().to_tensor(bfloat16_rounded(ret) if is_bfloat16(dtype) else ret, dtype)
 
-    Floats narrower than float32 round after each addition. Integers wrap around: undefined lanes can be large.
-    """
-    if dtype.is_int():
-        return functools.partial(np.sum, dtype=interpreter._get_np_dtype(dtype))
-    if not dtype.is_floating() or dtype.primitive_bitwidth >= 32:
-        return np.sum
-    return functools.partial(_added_up, _rounding(np.add, dtype))
-
-
-def _added_up(combine: Combine, values: Array, axis: int | None = None, *, keepdims: bool = False) -> Array:
-    parts = values.reshape(-1) if axis is None else np.moveaxis(values, axis, 0)
-    total = np.asarray(_paired([parts], combine)[0][0])
-    if not keepdims:
-        return total
-    return total.reshape((1,) * values.ndim) if axis is None else np.expand_dims(total, axis)
-
-
-def _rounding(function: Any, dtype: Any) -> Combine:
-    """Combine with a numpy function; results are rounded to bfloat16 if this is the dtype."""
-    if dtype.is_bf16():
-        return lambda left, right: [bfloat16_rounded(function(left[0], right[0]))]
-    return lambda left, right: [function(left[0], right[0])]
-
-
-def _sum(self: Any, operand: Any) -> Any:
-    total = adder(operand.dtype)(operand.handle.data, axis=self.axis, keepdims=bool(self.keep_dims))
-    return self.to_tensor(total, operand.dtype)
-
-
-def _running(own: Callable[..., Any], function: Any) -> Callable[..., Any]:
-    """Running sums or products; only those of bfloat16 differ from the interpreter's own."""
-
-    def scan(self: Any, operand: Any) -> Any:
-        if not operand.dtype.is_bf16():
-            return own(self, operand)
-        return _scan_with(self, [operand], _rounding(function, operand.dtype))
-
-    return scan
-
-
-def _reduce(self: Any, operands: Sequence[Any]) -> list[Any]:
-    dtypes = [operand.dtype for operand in operands]
-    arrays = [operand.handle.data for operand in operands]
-    axis = self.axis
-    rank = arrays[0].ndim
-    if axis is None:
-        arrays, axis = [array.reshape(-1) for array in arrays], 0
-    parts = _paired([np.moveaxis(array, axis, 0) for array in arrays], _combine(self, dtypes))
-    results = [part[0] for part in parts]
-    if self.keep_dims and self.axis is None:
-        results = [result.reshape((1,) * rank) for result in results]
-    elif self.keep_dims:
-        results = [np.expand_dims(result, axis) for result in results]
-    return [self.to_tensor(result, dtype) for result, dtype in zip(results, dtypes, strict=True)]
-
-
-def _paired(parts: list[Array], combine: Combine) -> list[Array]:
-    """Combine all elements along the first axis to one: neighbours, in order."""
-    while len(parts[0]) > 1:
-        paired = len(parts[0]) // 2 * 2
-        combined = combine([part[0:paired:2] for part in parts], [part[1:paired:2] for part in parts])
-        parts = [np.concatenate([new, part[paired:]]) for new, part in zip(combined, parts, strict=True)]
-    return parts
-
-
-def _scan(self: Any, operands: Sequence[Any]) -> list[Any]:
-    return _scan_with(self, operands, _combine(self, [operand.dtype for operand in operands]))
-
-
-def _scan_with(self: Any, operands: Sequence[Any], combine: Combine) -> list[Any]:
-    """A scan along the axis that doubles its reach in each step."""
-    parts = [np.moveaxis(operand.handle.data, self.axis, 0).copy() for operand in operands]
-    reach = 1
-    while reach < len(parts[0]):
-        # Whole arrays, as Triton's shapes must be powers of two; elements that wrap around are dropped below.
-        combined = combine([np.roll(part, reach, axis=0) for part in parts], parts)
-        parts = [
-            np.concatenate([part[:reach], new[reach:]]) for part, new in zip(parts, combined, strict=True)
-        ]
-        reach *= 2
-    return [
-        self.to_tensor(np.moveaxis(part, 0, self.axis), operand.dtype)
-        for part, operand in zip(parts, operands, strict=True)
-    ]
-
-
-def _combine(self: Any, dtypes: Sequence[Any]) -> Combine:
-    """The kernel's combine function over arrays of one shape, element by element."""
-
-    def combine(left: Sequence[Array], right: Sequence[Array]) -> list[Array]:
+    def combine(self, dtypes: Sequence[Any], left: Sequence[Array], right: Sequence[Array]) -> list[Array]:
+        """The results of the kernel's combine function for arrays of one shape, element by element."""
         shape = left[0].shape
         flat = [
             self.to_tensor(np.ascontiguousarray(array).reshape(-1), dtype)
@@ -135,7 +54,90 @@ def _combine(self: Any, dtypes: Sequence[Any]) -> Combine:
             for value, array in zip(results, left, strict=True)
         ]
 
-    return combine
+
+class Reduction(_Combination, interpreter.ReduceOps):  # type: ignore[misc]
+    """A reduction along an axis, or of all elements."""
+
+    def sum(self, input: Any) -> Any:
+        """The sum as a device computes it.
+
+        Floats narrower than float32 round after each addition. Integers wrap around: undefined lanes can be large.
+        """
+        values, dtype, axis = input.handle.data, input.dtype, self.axis
+        if dtype.is_floating() and dtype.primitive_bitwidth < 32:
+            parts = values.reshape(-1) if axis is None else np.moveaxis(values, axis, 0)
+            total = _paired([parts], _rounding(np.add, dtype))[0][0]
+            if self.keep_dims:
+                total = self._with_axes(total, values.ndim)
+        else:
+            whole = interpreter._get_np_dtype(dtype) if dtype.is_int() else None
+            total = np.sum(values, axis=axis, dtype=whole, keepdims=bool(self.keep_dims))
+        return self.to_tensor(total, dtype)
+
+    def generic_reduce(self, input: Sequence[Any]) -> list[Any]:
+        dtypes = [operand.dtype for operand in input]
+        arrays = [operand.handle.data for operand in input]
+        rank = arrays[0].ndim
+        if self.axis is None:
+            parts = [array.reshape(-1) for array in arrays]
+        else:
+            parts = [np.moveaxis(array, self.axis, 0) for array in arrays]
+        results = [part[0] for part in _paired(parts, functools.partial(self.combine, dtypes))]
+        if self.keep_dims:
+            results = [self._with_axes(result, rank) for result in results]
+        return [self.to_tensor(result, dtype) for result, dtype in zip(results, dtypes, strict=True)]
+
+    def _with_axes(self, result: Any, rank: int) -> Any:
+        """The result with axes of size 1 in place of those that were reduced."""
+        return np.reshape(result, (1,) * rank) if self.axis is None else np.expand_dims(result, self.axis)
+
+
+class Scan(_Combination, interpreter.ScanOps):  # type: ignore[misc]
+    """The results of a reduction up to each element."""
+
+    def cumsum(self, input: Any) -> Any:
+        return self._rounded_scan(np.add, input) if is_bfloat16(input.dtype) else super().cumsum(input)
+
+    def cumprod(self, input: Any) -> Any:
+        return self._rounded_scan(np.multiply, input) if is_bfloat16(input.dtype) else super().cumprod(input)
+
+    def generic_scan(self, input: Sequence[Any]) -> list[Any]:
+        return self._scan(input, functools.partial(self.combine, [operand.dtype for operand in input]))
+
+    def _rounded_scan(self, function: Any, operand: Any) -> list[Any]:
+        return self._scan([operand], _rounding(function, operand.dtype))
+
+    def _scan(self, operands: Sequence[Any], combine: Combine) -> list[Any]:
+        """A scan along the axis that doubles its reach in each step."""
+        parts = [np.moveaxis(operand.handle.data, self.axis, 0).copy() for operand in operands]
+        reach = 1
+        while reach < len(parts[0]):
+            # Whole arrays, as Triton's shapes must be powers of two; elements that wrap around are dropped below.
+            combined = combine([np.roll(part, reach, axis=0) for part in parts], parts)
+            parts = [
+                np.concatenate([part[:reach], new[reach:]]) for part, new in zip(parts, combined, strict=True)
+            ]
+            reach *= 2
+        return [
+            self.to_tensor(np.moveaxis(part, 0, self.axis), operand.dtype)
+            for part, operand in zip(parts, operands, strict=True)
+        ]
+
+
+def _rounding(function: Any, dtype: Any) -> Combine:
+    """Combine with a numpy function; results are rounded to bfloat16 if this is the dtype."""
+    if is_bfloat16(dtype):
+        return lambda left, right: [bfloat16_rounded(function(left[0], right[0]))]
+    return lambda left, right: [function(left[0], right[0])]
+
+
+def _paired(parts: list[Array], combine: Combine) -> list[Array]:
+    """Combine all elements along the first axis to one: neighbours, in order."""
+    while len(parts[0]) > 1:
+        paired = len(parts[0]) // 2 * 2
+        combined = combine([part[0:paired:2] for part in parts], [part[1:paired:2] for part in parts])
+        parts = [np.concatenate([new, part[paired:]]) for new, part in zip(combined, parts, strict=True)]
+    return parts
 
 
 def _data(value: Any) -> Array:

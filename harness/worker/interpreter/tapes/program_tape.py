@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from .operations import GRID, PLACE, Differs, Operation
-from .tracing import Trace
+from .tracing import GRID, PLACE, Operation, Trace
 
 _Step = tuple[int, Callable[..., Any], tuple[int, ...], int | tuple[int, ...]]
 
@@ -56,35 +55,27 @@ class Tape:
         return tuple(places)
 
     def begin(self, inputs: Sequence[Any]) -> list[Any] | None:
-        """The values to run a launch's programs with; `None` if Python would read other bits in this launch."""
+        """The values to run a launch's programs with; `None` if they must run in Python: it would read other bits."""
         values = list(self._values)
         for at, handle in zip(self._inputs, inputs, strict=True):
             values[at] = handle
-        try:
-            for _, call, places, output in self._once:
-                _store(values, output, call(*[values[at] for at in places]))
-        except Differs:
-            return None
-        return values
+        return values if _run(self._once, values) is None else None
 
     def run(self, values: list[Any]) -> int | None:
         """Run one program. Returns how many operations are done if the program must go on in Python."""
-        number = 0
-        try:
-            for number, call, places, output in self._steps:  # noqa: B007 (returned after an exception)
-                result = call(*[values[at] for at in places])
-                if type(output) is int:
-                    values[output] = result
-                elif output:
-                    _store(values, output, result)
-        except Exception:  # noqa: BLE001 (raised again in Python, where its traceback is the kernel's)
-            return number
-        return None
+        return _run(self._steps, values)
 
 
-def _store(values: list[Any], output: int | tuple[int, ...], result: Any) -> None:
-    if isinstance(output, int):
-        values[output] = result
-        return
-    for at, value in zip(output, result, strict=True):
-        values[at] = value
+def _run(steps: Sequence[_Step], values: list[Any]) -> int | None:
+    number = 0
+    try:
+        for number, call, places, output in steps:  # noqa: B007 (returned after an exception)
+            result = call(*[values[at] for at in places])
+            if isinstance(output, int):
+                values[output] = result
+            elif output:
+                for at, value in zip(output, result, strict=True):
+                    values[at] = value
+    except Exception:  # noqa: BLE001 (raised again in Python, where its traceback is the kernel's)
+        return number
+    return None

@@ -15,8 +15,9 @@ import triton.language as tl
 from triton.runtime import interpreter
 from triton.runtime.interpreter import TensorHandle
 
-from harness.worker.interpreter.observing import current
-from harness.worker.interpreter.tapes import program_tape, tracing
+from harness.worker.interpreter.traffic import current
+
+from . import program_tape, tracing
 
 KEPT = 64
 PATIENCE = 4
@@ -99,13 +100,6 @@ class Programs:
             _tapes[self._key] = tape
             while len(_tapes) > KEPT:
                 _tapes.popitem(last=False)
-
-
-def install() -> None:
-    """Once a process, after all modules that change the interpreter's builder."""
-    tracing.install()
-    # Triton 3.6 makes a new semantic for every function of the language; a trace replaces the builder of this one.
-    interpreter.TritonSemantic = lambda _builder: interpreter.interpreter_semantic
 
 
 def begin_program(position: tuple[int, int, int]) -> None:

@@ -19,21 +19,21 @@ from typing import Any, NamedTuple
 
 import triton.language as tl
 from triton.runtime import interpreter
-from triton.runtime.interpreter import TensorHandle
+from triton.runtime.interpreter import BlockPointerHandle, TensorDescHandle, TensorHandle
 
-from harness.worker.interpreter.candidate_lines import UNKNOWN, candidate_line
-from harness.worker.interpreter.tapes import operations as ops
-
-from .operations import PLACE, Operation, Untraceable, copied, handles_of, holds
+from harness.worker.interpreter.places import Line, candidate_line, replayed
 
 LONGEST = 1 << 14
 """Most operations of a program that is recorded."""
 MOST_BYTES = 64 << 20
 """Most bytes of all values of a program that is recorded; a tape keeps them until the next program."""
+HANDLES = (TensorHandle, BlockPointerHandle, TensorDescHandle)
+PLACE = "create_get_program_id"
+GRID = "create_get_num_programs"
 _NAMES = """
 get_num_programs bitcast ptr_to_int fp_to_fp si_to_fp ui_to_fp fp_to_si fp_to_ui fp_ext fp_trunc int_cast idiv sdiv udiv ashr
 srem urem shl lshr umulhi clampf select fma fabs erf extern_elementwise rsqrt reshape trans make_range histogram gather addptr
-expand_dims broadcast cat join split splat unsplat make_block_ptr advance
+expand_dims broadcast cat join split splat unsplat make_block_ptr advance combination
 """
 _PURE = frozenset(f"create_{name}" for name in _NAMES.split())
 """Builder methods without effects, beside constants and element-wise methods."""
@@ -41,17 +41,26 @@ _ELEMENTWISE = frozenset({"unary_op", "binary_op", "ternary_op"})
 """A builder's method that calls one of them passes a numpy function to it and does nothing else."""
 
 
-class Call(NamedTuple):
-    """One call by a kernel's Python."""
+class Differs(Exception):
+    """A program reads other bits than the traced program."""
+
+
+class Untraceable(Exception):
+    """A kernel's Python does something that a tape cannot hold."""
+
+
+class Operation(NamedTuple):
+    """One operation of a traced program; inputs and outputs are places in the list of the program's values."""
 
     name: str
-    method: Callable[..., Any]
-    args: tuple[Any, ...]
-    named: Mapping[str, Any]
-    pure: bool = False
-    """It has no effect but its result."""
-    changes: bool = False
-    """It changes its handles, but may run twice."""
+    """Empty for operations that Python does not call."""
+    number: int
+    """How many operations Python called before."""
+    call: Callable[..., Any]
+    inputs: tuple[int, ...]
+    outputs: tuple[int, ...]
+    pure: bool
+    """It has no effect but its outputs, and the same inputs give the same outputs."""
 
 
 class _Proxy:
@@ -65,12 +74,11 @@ class _Proxy:
         method = getattr(interpreter.interpreter_builder, name)
         if not callable(method) or name.endswith("_ty"):
             return method
-        pure = _is_pure(name)
 
         def call(*args: Any, **named: Any) -> Any:
             if self.inside:
                 return method(*args, **named)
-            return self.perform(Call(name, method, args, named, pure))
+            return self.perform(name, method, args, named)
 
         setattr(self, name, call)
         return call
@@ -79,18 +87,18 @@ class _Proxy:
         """Run the program."""
         semantic = interpreter.interpreter_semantic
         semantic.builder = self
-        _proxies.append(self)
         try:
             function(**arguments)
         finally:
-            _proxies.pop()
             semantic.builder = interpreter.interpreter_builder
 
-    def perform(self, call: Call) -> Any:
-        """The call's result for Python."""
+    def perform(
+        self, name: str, method: Callable[..., Any], args: tuple[Any, ...], named: Mapping[str, Any]
+    ) -> Any:
+        """The result of a builder's method for Python."""
         raise NotImplementedError
 
-    def _do(self, method: Callable[..., Any], /, *args: Any, **named: Any) -> Any:
+    def _do(self, method: Callable[..., Any], args: Sequence[Any], named: Mapping[str, Any]) -> Any:
         self.inside = True
         try:
             return method(*args, **named)
@@ -98,36 +106,13 @@ class _Proxy:
             self.inside = False
 
 
-_proxies: list[_Proxy] = []
-"""The proxy that replaces the builder now; empty while no program is traced."""
-
-
+@functools.cache
 def _is_pure(name: str) -> bool:
-    if name in _PURE or name.startswith("get_"):
+    """Whether a builder's method has no effect but its result."""
+    if name in _PURE or name.startswith("get_") or name == PLACE:
         return True
-    code = getattr(getattr(interpreter.InterpreterBuilder, name, None), "__code__", None)
+    code = getattr(getattr(type(interpreter.interpreter_builder), name, None), "__code__", None)
     return code is not None and not _ELEMENTWISE.isdisjoint(code.co_names)
-
-
-def operation(
-    name: str, function: Callable[..., Any], *, pure: bool = False, changes: bool = False
-) -> Callable[..., Any]:
-    """Make a function of tensors an operation: its own reads of handles do not count as the kernel's. See `Call`."""
-
-    @functools.wraps(function)
-    def run(*args: Any, **named: Any) -> Any:
-        proxy = _proxies[-1] if _proxies else None
-        if proxy is None or proxy.inside or not any(map(holds, (*args, *named.values()))):
-            return function(*args, **named)
-        return proxy.perform(Call(name, function, args, named, pure, changes))
-
-    return run
-
-
-def install() -> None:
-    """Once a process: make reductions and scans operations."""
-    for owner in (interpreter.ReduceOps, interpreter.ScanOps):
-        owner.apply = operation(owner.__name__, owner.apply, pure=True)
 
 
 class Trace(_Proxy):
@@ -169,34 +154,28 @@ class Trace(_Proxy):
         finally:
             del TensorHandle.data
 
-    def perform(self, call: Call) -> Any:
+    def perform(
+        self, name: str, method: Callable[..., Any], args: tuple[Any, ...], named: Mapping[str, Any]
+    ) -> Any:
         """Run and record the call."""
-        name, method, args, named, pure, changes = call
         if self._broken:
             self.values, self.operations, self._places = [], [], {}
-            return self._do(method, *args, **named)
+            return self._do(method, args, named)
         try:
-            if changes:
-                for handle in handles_of([arg for arg in args if holds(arg)]):
-                    self.values[self._place(handle)] = copied(handle)
-            inputs = tuple(self._place(arg) for arg in (*args, *named.values()))
+            inputs = tuple(map(self._place, (*args, *named.values())))
         except Untraceable:
             self._broken = True
-            return self._do(method, *args, **named)
-        pure = pure or name == PLACE
-        result = self._do(method, *args, **named)
-        line = UNKNOWN if pure else candidate_line()
+            return self._do(method, args, named)
+        result = self._do(method, args, named)
         try:
-            outputs = tuple(self._add(handle) for handle in handles_of(result))
+            outputs = tuple(map(self._add, _handles_of(result)))
         except Untraceable:
             self._broken = True
             return result
-        again = _again(call, result, None if pure else line)
-        self.operations.append(
-            Operation(
-                name, self.count, again, inputs, outputs, pure, pure or changes, ops.shown(result), line
-            )
-        )
+        pure = _is_pure(name)
+        again = _with_keywords(method, len(args), tuple(named)) if named else method
+        again = again if pure else _at_line(again, candidate_line())
+        self.operations.append(Operation(name, self.count, again, inputs, outputs, pure))
         self.count += 1
         self._broken = len(self.operations) > LONGEST or self._size_bytes > MOST_BYTES
         return result
@@ -210,8 +189,8 @@ class Trace(_Proxy):
         return len(self.values) - 1
 
     def _place(self, value: Any) -> int:
-        """Place of an argument; lists and tensors are made anew for each program."""
-        if isinstance(value, ops.HANDLES):
+        """Place of an argument; lists of handles are made anew for each program."""
+        if isinstance(value, HANDLES):
             place = self._places.get(id(value))
             if place is not None:
                 return place
@@ -219,27 +198,21 @@ class Trace(_Proxy):
                 raise Untraceable
             return self._add(value)
         if isinstance(value, tl.tensor):
-            kind = value.type
-            return self._put_together(lambda handle: tl.tensor(handle, kind), (value.handle,))
-        if type(value) in (list, tuple) and holds(value):
-            sequence = type(value)
-            return self._put_together(lambda *parts: sequence(parts), value)
+            raise Untraceable
+        inputs = None
+        if type(value) in (list, tuple) and _holds(value):
+            inputs = tuple(map(self._place, value))
         self.values.append(value)
-        return len(self.values) - 1
-
-    def _put_together(self, call: Callable[..., Any], parts: Sequence[Any]) -> int:
-        inputs = tuple(self._place(part) for part in parts)
-        self.values.append(call(*(self.values[at] for at in inputs)))
         place = len(self.values) - 1
-        self._add_unnamed(call, inputs, (place,), pure=True)
+        if inputs is not None:
+            sequence = type(value)
+            self._add_unnamed(lambda *parts: sequence(parts), inputs, (place,), pure=True)
         return place
 
     def _add_unnamed(
         self, call: Callable[..., Any], inputs: tuple[int, ...], outputs: tuple[int, ...], *, pure: bool
     ) -> None:
-        self.operations.append(
-            Operation("", self.count, call, inputs, outputs, pure=pure, repeated=True, shown=tuple)
-        )
+        self.operations.append(Operation("", self.count, call, inputs, outputs, pure))
 
     def _read(self, handle: Any, data: Any) -> None:
         """Record that Python reads a value: another program runs the same Python if it reads the same bits."""
@@ -247,7 +220,7 @@ class Trace(_Proxy):
         if place is None:
             self._broken = self._broken or id(handle) not in self._outside
             return
-        check = functools.partial(ops.check, data.dtype, data.shape, data.tobytes())
+        check = functools.partial(_check, data.dtype, data.shape, data.tobytes())
         self._add_unnamed(check, (place,), (), pure=False)
 
     def _written(self, handle: Any) -> None:
@@ -255,18 +228,6 @@ class Trace(_Proxy):
         self._broken = self._broken or "data" in handle.__dict__
         if not self._broken:
             self._outside[id(handle)] = handle
-
-
-def _again(call: Call, result: Any, line: Any) -> Callable[..., Any]:
-    """The call on positional handles; `line`: the candidate's line, for calls with effects."""
-    again = call.method
-    if call.named:
-        again = ops.keyworded(again, len(call.args), tuple(call.named))
-    if call.changes:
-        again = ops.on_copies(again)
-    if not isinstance(result, TensorHandle):
-        again = ops.flattened(again)
-    return again if line is None else ops.at_line(again, line)
 
 
 class Resume(_Proxy):
@@ -278,16 +239,61 @@ class Resume(_Proxy):
         self._values = values
         self._at = 0
 
-    def perform(self, call: Call) -> Any:
-        """The result of an operation that is done, or else of the call."""
+    def perform(
+        self, name: str, method: Callable[..., Any], args: tuple[Any, ...], named: Mapping[str, Any]
+    ) -> Any:
+        """The result of an operation that is done, or else of the call. Operations without effects run again."""
         if self._at >= len(self._operations):
-            return self._do(call.method, *call.args, **call.named)
+            return self._do(method, args, named)
         done = self._operations[self._at]
         self._at += 1
-        if done.name != call.name:
+        if done.name != name:
             raise RuntimeError(
-                f"a kernel's Python calls `{call.name}` where an earlier program called `{done.name}`"
+                f"a kernel's Python calls `{name}` where an earlier program called `{done.name}`"
             )
-        if done.repeated:
-            return self._do(call.method, *call.args, **call.named)
-        return done.shown([self._values[at] for at in done.outputs])
+        if done.pure:
+            return self._do(method, args, named)
+        return self._values[done.outputs[0]] if done.outputs else None
+
+
+def _handles_of(result: Any) -> tuple[Any, ...]:
+    """The handles in an operation's result; `Untraceable` for anything else."""
+    if isinstance(result, HANDLES):
+        return (result,)
+    if isinstance(result, tuple) and all(isinstance(part, HANDLES) for part in result):
+        return result
+    if result is None:
+        return ()
+    raise Untraceable
+
+
+def _holds(value: Any) -> bool:
+    """Whether the value is a handle or a tensor, or contains one."""
+    if type(value) in (list, tuple):
+        return any(map(_holds, value))
+    return isinstance(value, (*HANDLES, tl.tensor))
+
+
+def _with_keywords(method: Callable[..., Any], count: int, names: tuple[str, ...]) -> Callable[..., Any]:
+    """The method, called with the first `count` arguments by position and the rest by name."""
+    return lambda *args: method(*args[:count], **dict(zip(names, args[count:], strict=True)))
+
+
+def _at_line(call: Callable[..., Any], line: Line) -> Callable[..., Any]:
+    """The call at a line of the candidate, as the kernel's frame is not there to give its line."""
+
+    def run(*args: Any) -> Any:
+        replayed.line = line
+        try:
+            return call(*args)
+        finally:
+            replayed.line = None
+
+    return run
+
+
+def _check(dtype: Any, shape: tuple[int, ...], bits: bytes, handle: Any) -> None:
+    """Raise `Differs` if the handle's array is not this one."""
+    data = handle.data
+    if data.dtype != dtype or data.shape != shape or data.tobytes() != bits:
+        raise Differs
