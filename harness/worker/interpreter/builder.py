@@ -11,7 +11,8 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -31,7 +32,7 @@ from harness.worker.interpreter.tapes.tracing import Differs
 from harness.worker.kit.poison import INTEGER, Poison
 
 from .places import candidate_line, elements_text, indices_text
-from .traffic import MAX_REPORTS, Observation, cannot, current
+from .traffic import MAX_REPORTS, Observation, cannot
 
 ALIGNMENT = 16
 """Bytes. Whether an address is a multiple of more depends on the allocator, not on the kernel."""
@@ -55,33 +56,16 @@ def _carrying(method: Callable[..., Any]) -> Callable[..., Any]:
     return carry
 
 
-def _unmasked(method: Callable[..., Any]) -> Callable[..., Any]:
-    """An access without a mask in the kernel; the interpreter makes a mask of ones for it."""
-
-    @functools.wraps(method)
-    def access(self: Any, *args: Any) -> Any:
-        observation = current()
-        if observation is None:
-            return method(self, *args)
-        observation.masked = False
-        try:
-            return method(self, *args)
-        finally:
-            observation.masked = True
-
-    return access
-
-
 class WatchedBuilder(Arithmetic):
-    """Notes accesses, dots and broken promises in the current observation."""
+    """Notes accesses, dots and broken promises in the observation of the running launch."""
+
+    observation: Observation
 
     def __init__(self) -> None:
         super().__init__()
         # The check for overflows computes each sum twice, a sixth of all the time, and reports only if `debug` is on.
         self.options: Any = dataclasses.replace(self.options, sanitize_overflow=False)
 
-    create_load = _unmasked(Arithmetic.create_load)
-    create_store = _unmasked(Arithmetic.create_store)
     create_addptr = _carrying(Arithmetic.create_addptr)
     create_splat = _carrying(Arithmetic.create_splat)
     create_unsplat = _carrying(Arithmetic.create_unsplat)
@@ -90,6 +74,14 @@ class WatchedBuilder(Arithmetic):
     create_reshape = _carrying(Arithmetic.create_reshape)
     create_trans = _carrying(Arithmetic.create_trans)
     create_bitcast = _carrying(Arithmetic.create_bitcast)
+
+    def create_load(self, ptr: Any, cache_modifier: Any, eviction_policy: Any, is_volatile: Any) -> Any:
+        with self._without_mask():
+            return super().create_load(ptr, cache_modifier, eviction_policy, is_volatile)
+
+    def create_store(self, ptr: Any, value: Any, cache_modifier: Any, eviction_policy: Any) -> Any:
+        with self._without_mask():
+            return super().create_store(ptr, value, cache_modifier, eviction_policy)
 
     def create_masked_load(
         self,
@@ -100,25 +92,25 @@ class WatchedBuilder(Arithmetic):
         eviction_policy: Any,
         is_volatile: Any,
     ) -> Any:
-        observation = current()
-        if observation is not None and (is_volatile or cache_modifier == _VOLATILE):
+        observation, dtype = self.observation, ptrs.get_element_ty()
+        if is_volatile or cache_modifier == _VOLATILE:
             observation.note_synchronization()
-        guarded = _guard("load", ptrs, mask)
-        if observation is not None and observation.samples:
-            return _made_up(observation, ptrs.data.shape, ptrs.get_element_ty())
-        if other is None and observation is not None and not getattr(ptrs, "bounded", False):
+        guarded = self._guard("load", ptrs, mask)
+        if observation.samples:
+            return self._made_up(ptrs.data.shape, dtype)
+        if other is None and not getattr(ptrs, "bounded", False):
             undefined = _undefined(ptrs, mask)
             if undefined is not None:
                 observation.note_undefined_lanes()
             if not observation.zero_lanes:
                 other = undefined
-        if is_bfloat16(ptrs.get_element_ty()):
+        if is_bfloat16(dtype):
             loaded = _load_bfloat16(ptrs, guarded, other)
         else:
             loaded = super().create_masked_load(
                 ptrs, guarded, other, cache_modifier, eviction_policy, is_volatile
             )
-        if guarded is not mask and observation is not None and observation.outside is not None:
+        if guarded is not mask and observation.outside is not None:
             missed = _bits(mask).astype(np.bool_) & ~_bits(guarded)
             loaded.data = np.where(missed, _garbage(ptrs, observation.outside).data, loaded.data)
         return loaded
@@ -126,19 +118,17 @@ class WatchedBuilder(Arithmetic):
     def create_masked_store(
         self, ptrs: Any, value: Any, mask: Any, cache_modifier: Any, eviction_policy: Any
     ) -> Any:
-        observation = current()
-        guarded = _guard("store", ptrs, mask)
-        if observation is not None and observation.samples:
+        guarded = self._guard("store", ptrs, mask)
+        if self.observation.samples:
             return None
         if is_bfloat16(ptrs.get_element_ty()):
             return interpreter._interpreter.store(ptrs.data, bfloat16_bits(value.data), _bits(guarded))
         return super().create_masked_store(ptrs, value, guarded, cache_modifier, eviction_policy)
 
     def create_atomic_rmw(self, operation: Any, ptr: Any, val: Any, mask: Any, sem: Any, scope: Any) -> Any:
-        observation = current()
-        guarded = _guard("atomic", ptr, mask)
-        if observation is not None and observation.samples:
-            return _made_up(observation, ptr.data.shape, val.dtype.scalar)
+        guarded = self._guard("atomic", ptr, mask)
+        if self.observation.samples:
+            return self._made_up(ptr.data.shape, val.dtype.scalar)
         refuse_float8(val)
         if is_bfloat16(val.dtype):
             old = _add_bfloat16(ptr, val, guarded)
@@ -150,10 +140,9 @@ class WatchedBuilder(Arithmetic):
         return old
 
     def create_atomic_cas(self, ptr: Any, cmp: Any, val: Any, sem: Any, scope: Any) -> Any:
-        observation = current()
-        guarded = _guard("atomic", ptr, None)
-        if observation is not None and observation.samples:
-            return _made_up(observation, ptr.data.shape, cmp.dtype.scalar)
+        guarded = self._guard("atomic", ptr, None)
+        if self.observation.samples:
+            return self._made_up(ptr.data.shape, cmp.dtype.scalar)
         refuse_float8(val)
         if is_bfloat16(val.dtype):
             raise cannot(_NO_SWAP)
@@ -170,11 +159,9 @@ class WatchedBuilder(Arithmetic):
         return TensorHandle(old, cmp.dtype.scalar)
 
     def create_dot(self, a: Any, b: Any, d: Any, *rest: Any) -> Any:
-        observation = current()
-        if observation is not None:
-            observation.dot_flops += 2 * int(d.data.size) * int(a.data.shape[-1])
-            if observation.samples:
-                return _made_up(observation, d.data.shape, d.dtype)
+        self.observation.dot_flops += 2 * int(d.data.size) * int(a.data.shape[-1])
+        if self.observation.samples:
+            return self._made_up(d.data.shape, d.dtype)
         return super().create_dot(a, b, d, *rest)
 
     def create_gather(self, src: Any, indices: Any, axis: int) -> Any:
@@ -183,7 +170,7 @@ class WatchedBuilder(Arithmetic):
         lanes = indices.data.astype(np.int64)
         outside = (lanes < 0) | (lanes >= size)
         if outside.any():
-            _report("tl.gather", "index", "its source", lanes[outside], size)
+            self._report("tl.gather", "index", "its source", lanes[outside], size)
             lanes = np.where(outside, size - 1, lanes)
         return TensorHandle(np.take_along_axis(src.data, lanes, axis=axis), src.dtype.scalar)
 
@@ -197,27 +184,25 @@ class WatchedBuilder(Arithmetic):
             values = values[np.broadcast_to(mask.data, values.shape)]
         outside = (values < 0) | (values >= bins)
         if outside.any():
-            _report("tl.histogram", "value", "its bins", values[outside], bins)
+            self._report("tl.histogram", "value", "its bins", values[outside], bins)
             values = values % bins
         return TensorHandle(np.bincount(values, minlength=bins).astype(np.int32), tl.int32)
 
     def create_assume(self, condition: Any) -> None:
-        observation = current()
-        if observation is not None and not np.all(condition.data):
-            observation.note_false_promise("`tl.assume` names a condition that does not hold")
+        if not np.all(condition.data):
+            self.observation.note_false_promise("`tl.assume` names a condition that does not hold")
 
     def create_multiple_of(self, handle: Any, numbers: Sequence[int]) -> None:
         """Note values that are no multiples of their number; `numbers` has one for each dimension. Not a method of Triton's."""
-        observation, dtype = current(), handle.dtype
-        if observation is None or handle.data.dtype.kind not in "iu":
+        if handle.data.dtype.kind not in "iu":
             return
-        pointers = isinstance(dtype, tl.pointer_type)
-        item_bytes = max(int(dtype.element_ty.primitive_bitwidth) // 8, 1) if pointers else 0
+        pointers = isinstance(handle.dtype, tl.pointer_type)
+        item_bytes = max(int(handle.get_element_ty().primitive_bitwidth) // 8, 1) if pointers else 0
         for axis, number in enumerate(numbers):
             wrong = _not_divided(handle.data, axis, number, item_bytes)
             if wrong.size:
                 value = "an address is not" if pointers else f"{int(wrong.ravel()[0])} is not"
-                observation.note_false_promise(
+                self.observation.note_false_promise(
                     f"`tl.multiple_of` promises multiples of {number}, and {value}"
                 )
                 return
@@ -232,24 +217,46 @@ class WatchedBuilder(Arithmetic):
             result.handle.type = result.type
         return results[0].handle if len(results) == 1 else tuple(result.handle for result in results)
 
+    @contextmanager
+    def _without_mask(self) -> Iterator[None]:
+        """An access without a mask in the kernel; the interpreter makes a mask of ones for it."""
+        self.observation.masked = False
+        try:
+            yield
+        finally:
+            self.observation.masked = True
+
+    def _guard(self, kind: str, ptrs: Any, mask: Any) -> Any:
+        """The mask for an access: the kernel's mask, or a mask without the lanes that miss their tensor."""
+        bits = _bits(mask)
+        if bits is not None and bits.dtype != np.bool_:
+            # A mask made by operators may hold integers, which numpy would take as indices.
+            bits = bits.astype(np.bool_)
+            mask = TensorHandle(bits, tl.int1)
+        item_bytes = max(ptrs.get_element_ty().primitive_bitwidth // 8, 1)
+        inside = self.observation.touch(kind, ptrs.data, bits, item_bytes, getattr(ptrs, "origin", None))
+        return mask if inside is None else TensorHandle(inside, tl.int1)
+
+    def _made_up(self, shape: tuple[int, ...], dtype: Any) -> TensorHandle:
+        return TensorHandle(self.observation.make_up(shape, interpreter._get_np_dtype(dtype)), dtype)
+
+    def _report(self, name: str, noun: str, place: str, wrong: NDArray[np.int64], size: int) -> None:
+        """Note a wrong index. `Differs` if the kernel has to run in Python to find its line."""
+        file, line = candidate_line()
+        if not line:
+            raise Differs
+        start = f"{file} line {line}: `{name}`"
+        misses = self.observation.missed_loads
+        if len(misses) < MAX_REPORTS and not any(miss.startswith(start) for miss in misses):
+            where = indices_text(wrong.reshape(-1)).replace("index", noun, 1)
+            misses.append(
+                f"{start} of {elements_text(wrong.size)} outside of {place} ({where}, size {size}) "
+                f"in program {self.observation.position}"
+            )
+
 
 def _bits(mask: Any) -> Any:
     return mask if mask is None or isinstance(mask, np.ndarray) else mask.data
-
-
-def _guard(kind: str, ptrs: Any, mask: Any) -> Any:
-    """The mask for an access: the kernel's mask, or a mask without the lanes that miss their tensor."""
-    bits = _bits(mask)
-    if bits is not None and bits.dtype != np.bool_:
-        # A mask made by operators may hold integers, which numpy would take as indices.
-        bits = bits.astype(np.bool_)
-        mask = TensorHandle(bits, tl.int1)
-    observation = current()
-    if observation is None:
-        return mask
-    item_bytes = max(ptrs.get_element_ty().primitive_bitwidth // 8, 1)
-    inside = observation.touch(kind, ptrs.data, bits, item_bytes, getattr(ptrs, "origin", None))
-    return mask if inside is None else TensorHandle(inside, tl.int1)
 
 
 def _load_bfloat16(ptrs: Any, mask: Any, other: Any) -> Any:
@@ -270,10 +277,6 @@ def _add_bfloat16(ptr: Any, val: Any, mask: Any) -> Any:
         total = bfloat16_rounded(old[lane : lane + 1] + terms[lane])
         native.store(address, bfloat16_bits(total), active)
     return TensorHandle(old.reshape(ptr.data.shape), tl.bfloat16)
-
-
-def _made_up(observation: Observation, shape: tuple[int, ...], dtype: Any) -> TensorHandle:
-    return TensorHandle(observation.make_up(shape, interpreter._get_np_dtype(dtype)), dtype)
 
 
 def _undefined(ptrs: Any, mask: Any) -> Any:
@@ -319,21 +322,3 @@ def _not_divided(data: NDArray[Any], axis: int, number: int, item_bytes: int) ->
         return lanes[:0]  # the promise does not say how wide this axis is read
     wrong: NDArray[Any] = lanes[(lanes & max(divisor - 1, 0)) != 0]
     return wrong
-
-
-def _report(name: str, noun: str, place: str, wrong: NDArray[np.int64], size: int) -> None:
-    """Note a miss in the current observation. `Differs` if the kernel has to run in Python to find its line."""
-    observation = current()
-    if observation is None:
-        return
-    file, line = candidate_line()
-    if not line:
-        raise Differs
-    start = f"{file} line {line}: `{name}`"
-    misses = observation.missed_loads
-    if len(misses) < MAX_REPORTS and not any(miss.startswith(start) for miss in misses):
-        where = indices_text(wrong.reshape(-1)).replace("index", noun, 1)
-        count = elements_text(wrong.size)
-        misses.append(
-            f"{start} of {count} outside of {place} ({where}, size {size}) in program {observation.position}"
-        )

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import inspect
 import itertools
 import math
 from collections.abc import Callable, Iterator, Mapping
@@ -24,7 +23,7 @@ from harness.worker.triton_hooks.autotuning import policy, static_assert
 from harness.worker.triton_hooks.launches import Launch, handle_launches, parameters_of, sizes, tensors_in
 from harness.worker.triton_hooks.stub_driver import stub
 
-from .traffic import LaunchRecord, Observation, cannot, current
+from .traffic import LaunchRecord, Observation, cannot, current, running
 
 _EIGHT_BITS = (torch.float8_e4m3fn, torch.float8_e4m3fnuz, torch.float8_e5m2, torch.float8_e5m2fnuz)
 _NARROW = "the interpreter computes {name} wrongly, so this device cannot judge it"
@@ -36,13 +35,13 @@ _OVERLAPS = (
 RunPrograms = Callable[[Any, Mapping[str, Any], tuple[int, int, int]], None]
 
 _patches: list[tuple[Any, str, Any]] = []
-"""The patches of the language, as the first launch made them: owner, name and value."""
+"""The patches of the language while a kernel runs: owner, name and value."""
 
 
 def install(target: Target) -> None:
     """Run launches here. Call it once a process, when the builder and the semantic are replaced."""
+    _patches.extend(_language_patches())
     handle_launches(lambda launch: _handle(launch, target))
-    _patch_language().restore()  # before foreign code runs
 
 
 def replace_programs(run: RunPrograms) -> None:
@@ -52,7 +51,7 @@ def replace_programs(run: RunPrograms) -> None:
 
 def _handle(launch: Launch, target: Target) -> Any:
     if not launch.warmup:
-        run(launch.kernel, launch.grid, launch.args, launch.named, launch.named)
+        _run(launch)
     return stub(target, launch.named, functools.partial(_launch_again, launch))
 
 
@@ -68,42 +67,32 @@ def _launch_again(compiled: Launch, grid: Any, *values: Any, **_: Any) -> None:
     compiled.kernel.run(grid=grid, warmup=False, **arguments, **kept)
 
 
-def run(
-    kernel: Any, grid: Any, args: tuple[Any, ...], named: Mapping[str, Any], options: Mapping[str, Any]
-) -> None:
-    """Run a launch. `named`: arguments by keyword, and options if the host code made the launch."""
+def _run(launch: Launch) -> None:
     observation = current()
-    arguments = dict(zip(inspect.signature(kernel.fn).parameters, args, strict=False)) | dict(named)
-    if observation is not None:
-        _running.names = _names(arguments)
-        if options.get("launch_pdl"):
-            raise cannot(_OVERLAPS)
-    noted = observation or Observation()
-    parameters = inspect.getfullargspec(kernel.fn).args
-    named = {name: value for name, value in named.items() if name in parameters}
-    noted.launching = True
+    if observation is None:  # an import launches
+        with running(Observation(zero_lanes=True)):
+            return _run(launch)
+    if launch.named.get("launch_pdl"):
+        raise cannot(_OVERLAPS)
+    kernel, builder, bound = launch.kernel, interpreter.interpreter_builder, launch.bind()
+    observation.launching = True
     try:
-        with noted.counting(trial=policy.trying), _launched(kernel, args, named) as values:
-            size = _sizes_of(grid, values | arguments, noted)
-            x, y, z = size
-            noted.launches.append(LaunchRecord(kernel.fn.__name__, size, x * y * z))
-            interpreter.interpreter_builder.set_grid_dim(x, y, z)
-            with noted.following_stores():
-                _running.programs(kernel, values, size)
+        with observation.counting(trial=policy.trying):
+            for hook in kernel.pre_run_hooks:
+                hook(
+                    *launch.args,
+                    **{name: launch.named[name] for name in launch.named.keys() - launch.options},
+                )
+            size = _sizes_of(launch.grid, bound | launch.arguments, observation)
+            observation.launches.append(LaunchRecord(kernel.fn.__name__, size, math.prod(size)))
+            builder.observation, _running.names = observation, _names(launch.arguments)
+            builder.set_grid_dim(*size)
+            with _patched_language():
+                values = constants.arguments(kernel, bound)
+                with observation.following_stores():
+                    _running.programs(kernel, values, size)
     finally:
-        noted.launching = False
-
-
-@contextmanager
-def _launched(kernel: Any, args: tuple[Any, ...], named: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
-    """The arguments of a launch as the interpreter makes them, but without copies of the tensors, in the patched language."""
-    for hook in kernel.pre_run_hooks:
-        hook(*args, **named)
-    scope = _patch_language()
-    try:
-        yield constants.arguments(kernel, inspect.getcallargs(kernel.fn, *args, **named))
-    finally:
-        scope.restore()
+        observation.launching = False
 
 
 def _run_programs(kernel: Any, arguments: Mapping[str, Any], grid: tuple[int, int, int]) -> None:
@@ -122,17 +111,24 @@ _running = SimpleNamespace(programs=_run_programs, names={})
 """The function that runs programs, and the parameters of the current launch by the address of their tensor."""
 
 
-def _patch_language() -> Any:
-    """Patch `triton.language` until the launch ends; returns the scope to restore.
+@contextmanager
+def _patched_language() -> Iterator[None]:
+    """Patch `triton.language` in the block; the code after it finds Triton's own language."""
+    scope = interpreter._LangPatchScope()
+    for owner, name, value in _patches:
+        scope.set_attr(owner, name, value)
+    try:
+        yield
+    finally:
+        scope.restore()
+
+
+def _language_patches() -> list[tuple[Any, str, Any]]:
+    """The patches of `triton.language`: owner, name and value. `language` gets them too.
 
     The interpreter patches the modules that a kernel's globals name, anew for each call of a device function (`tl.sum` among
-    them), and never restores them. Here both modules are patched, whatever the kernel names, and `language` gets the changes.
+    them), and never restores them. Here both modules are patched, whatever the kernel names.
     """
-    if _patches:
-        scope = interpreter._LangPatchScope()
-        for owner, name, value in _patches:
-            scope.set_attr(owner, name, value)
-        return scope
     scope = interpreter._patch_lang(SimpleNamespace(__globals__={"tl": tl, "core": tl.core}))
     # Triton 3.6 makes loop bounds of arrays in a way that numpy 2.4 refuses.
     scope.set_attr(tl.tensor, "__index__", lambda tensor: int(tensor.handle.data.item()))
@@ -142,9 +138,10 @@ def _patch_language() -> Any:
         scope.set_attr(owner, "range", interpreter.interpreter_semantic.counted)
         scope.set_attr(owner, "static_range", language.static_range)
     scope.set_attr(tl.dtype, "to_ir", _with_float8(tl.dtype.to_ir))
-    _patches.extend((owner, name, getattr(owner, name)) for owner, name, _ in scope._changes)
     language.remember(scope._changes)
-    return scope
+    patches = [(owner, name, getattr(owner, name)) for owner, name, _ in scope._changes]
+    scope.restore()
+    return patches
 
 
 def _multiple_of(input: Any, values: Any) -> Any:
@@ -184,15 +181,14 @@ def convert(to_pointer: Callable[[Any], Any], value: Any) -> Any:
     """An argument as its programs get it; a pointer knows its tensor."""
     if isinstance(value, (int, float)):
         return constants.number(value)
-    observation = current()
     dtype = getattr(value, "dtype", None)
-    if observation is not None and isinstance(dtype, torch.dtype):
+    if isinstance(dtype, torch.dtype):
         _refuse_narrow(dtype)
     pointer = to_pointer(value)
     tensor = interpreter._unwrap_tensor(value)
-    if observation is not None and isinstance(tensor, torch.Tensor):
+    if isinstance(tensor, torch.Tensor):
         names = _running.names.get(tensor.data_ptr(), ())
-        pointer.handle.origin = observation.origin(tensor, names)
+        pointer.handle.origin = interpreter.interpreter_builder.observation.origin(tensor, names)
     return pointer
 
 

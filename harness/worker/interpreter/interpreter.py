@@ -29,13 +29,10 @@ from .traffic import UnsupportedHere, observe
 
 __all__ = ["UnsupportedHere", "observe", "prepare"]
 
-_OPERATORS: dict[str, Callable[[Any, Any], Any]] = {
-    f"__{name}__": getattr(operator, f"__{name}__")
-    for name in (
-        *("add", "sub", "mul", "truediv", "floordiv", "mod", "pow", "and", "or", "xor", "lshift", "rshift"),
-        *("lt", "le", "gt", "ge", "eq", "ne"),
-    )
-}
+_OPERATORS = (
+    *("add", "sub", "mul", "truediv", "floordiv", "mod", "pow", "and", "or", "xor", "lshift", "rshift"),
+    *("lt", "le", "gt", "ge", "eq", "ne"),
+)
 
 
 def prepare(target: Target) -> None:
@@ -74,8 +71,8 @@ def _install() -> None:
     interpreter.InterpretedFunction.__call__ = interpreted_launches.call_function
     for owner in (interpreter.BlockPointerHandle, interpreter.TensorDescHandle):
         owner.materialize_pointers = _based(owner.materialize_pointers)
-    for name, compute in _OPERATORS.items():
-        setattr(tl.constexpr, name, _unwrapping(getattr(tl.constexpr, name), compute))
+    for name in _OPERATORS:
+        setattr(tl.constexpr, f"__{name}__", _unwrapping(getattr(tl.constexpr, f"__{name}__")))
     libdevice.install()
 
 
@@ -83,8 +80,7 @@ def _fits(array: Any, dtype: Any) -> bool:
     """Whether an array can hold values of a type; bfloat16 is kept as float32."""
     if isinstance(dtype, tl.pointer_type):
         return True
-    bits = 32 if is_bfloat16(dtype) else max(8, dtype.primitive_bitwidth)
-    return bool(array.itemsize * 8 <= bits)
+    return bool(array.itemsize <= (4 if is_bfloat16(dtype) else max(dtype.primitive_bitwidth // 8, 1)))
 
 
 def _np_dtype(own: Callable[[Any], Any], dtypes: dict[str, Any], dtype: Any) -> Any:
@@ -107,8 +103,9 @@ def _based(method: Callable[..., Any]) -> Callable[..., Any]:
     return materialize
 
 
-def _unwrapping(method: Callable[..., Any], compute: Callable[[Any, Any], Any]) -> Callable[..., Any]:
+def _unwrapping(method: Callable[..., Any]) -> Callable[..., Any]:
     """Constants of modules (`LOG2E = tl.constexpr(1.44)`) compute with tensors as their plain values do."""
+    compute = getattr(operator, method.__name__)
 
     @functools.wraps(method)
     def operate(self: Any, other: Any) -> Any:

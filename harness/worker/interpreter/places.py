@@ -54,8 +54,6 @@ class Origin:
     pointer: int
     names: tuple[str, ...]
     """Parameters of the kernel that hold the tensor."""
-    storage: int
-    """Address of the storage, the key of the allocation."""
 
 
 def candidate_line() -> Line:

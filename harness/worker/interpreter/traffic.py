@@ -191,11 +191,7 @@ class Observation:
 
     def wrote(self, tensor: torch.Tensor) -> bool:
         """Whether a kernel stored into the tensor's memory."""
-        allocation = self.allocations.get(tensor.untyped_storage().data_ptr())
-        if allocation is None:
-            return False
-        span, start = extent(tensor), allocation.span.start
-        return bool(allocation.writes[max(span.start - start, 0) : max(span.end - start, 0)].any())
+        return bool(self._notes("writes", tensor).any())
 
     def stored(self, storage: torch.UntypedStorage) -> NDArray[np.uint8]:
         """1 for each byte of the storage that a kernel stored, and that the host did not overwrite since."""
@@ -209,19 +205,21 @@ class Observation:
 
     def overwrite(self, tensor: torch.Tensor) -> None:
         """Note that the host copies to this tensor, gaps between its elements included."""
-        allocation = self.allocations.get(tensor.untyped_storage().data_ptr())
-        if allocation is not None:
-            span, start = extent(tensor), allocation.span.start
-            writes = allocation.writes[max(span.start - start, 0) : max(span.end - start, 0)]
-            writes[writes == 1] = OVERWRITTEN
+        writes = self._notes("writes", tensor)
+        writes[writes == 1] = OVERWRITTEN
 
     def read_bytes(self, tensor: torch.Tensor) -> int:
         """Distinct bytes of the tensor's memory that kernels read."""
+        return int(np.count_nonzero(self._notes("reads", tensor)))
+
+    def _notes(self, name: str, tensor: torch.Tensor) -> NDArray[np.uint8]:
+        """A view of the `reads` or `writes` of the tensor's bytes, gaps included; empty if kernels never got its storage."""
         allocation = self.allocations.get(tensor.untyped_storage().data_ptr())
         if allocation is None:
-            return 0
+            return np.empty(0, dtype=np.uint8)
         span, start = extent(tensor), allocation.span.start
-        return int(np.count_nonzero(allocation.reads[max(span.start - start, 0) : max(span.end - start, 0)]))
+        notes: NDArray[np.uint8] = getattr(allocation, name)
+        return notes[max(span.start - start, 0) : max(span.end - start, 0)]
 
     def admit(self, inputs: Mapping[str, Any]) -> None:
         """Let kernels touch these tensors and nothing else of their storages, which may hold guard zones."""
@@ -259,7 +257,7 @@ class Observation:
         address = storage.data_ptr()
         if address not in self.allocations:
             self._add(address, Span(address, address + storage.nbytes()), storage)
-        return Origin(self.allocations[address], tensor.data_ptr(), tuple(names), address)
+        return Origin(self.allocations[address], tensor.data_ptr(), tuple(names))
 
     @contextmanager
     def following_stores(self) -> Iterator[None]:
@@ -357,11 +355,9 @@ class Observation:
         storers = home.storers[places]
         of_another = (storers != 0) & (storers != self._program)
         if of_another.any():
-            first = np.arange(places.start, places.stop, places.step) if isinstance(places, slice) else places
-            start = origin.pointer if origin is not None else home.span.start
-            indices = (first[of_another] + home.span.start - start) // item_bytes
+            indices = _indices(home, _bytes_at(places)[of_another], item_bytes, origin)
             self.race = self._located(
-                f"a load of {_name(origin)} ({indices_text(indices)}) reads what another program of the launch stored"
+                f"a load of {_name(origin)} ({indices}) reads what another program of the launch stored"
             )
 
     def _look_for_unwatched(
@@ -419,7 +415,7 @@ class Observation:
         """Note lanes that read bytes that neither the host nor a kernel wrote."""
         if home.filled is None or len(self.uninitialised) >= MAX_REPORTS:
             return
-        first = np.arange(places.start, places.stop, places.step) if isinstance(places, slice) else places
+        first = _bytes_at(places)
         written = np.ones(first.shape, dtype=bool)
         for byte in {0, item_bytes - 1}:
             written &= (home.filled[first + byte] | home.writes[first + byte]).astype(bool)
@@ -428,11 +424,10 @@ class Observation:
         name = _name(origin)
         line = self._new_line(f"unwritten {name}")
         if line:
-            start = origin.pointer if origin is not None else home.span.start
-            missing = (first[~written] + home.span.start - start) // item_bytes
+            missing = first[~written]
             self.uninitialised.append(
                 f"{line}: {kind} of {elements_text(missing.size)} of {name} that nothing had written "
-                f"({indices_text(missing)}) in program {self.position}"
+                f"({_indices(home, missing, item_bytes, origin)}) in program {self.position}"
             )
 
     def _report(self, kind: str, missed: Addresses, item_bytes: int, origin: Origin | None) -> None:
@@ -462,6 +457,16 @@ class Observation:
             return ""
         self._reported.add(key)
         return f"{file} line {line}"
+
+
+def _bytes_at(places: Places) -> NDArray[np.int64]:
+    return np.arange(places.start, places.stop, places.step) if isinstance(places, slice) else places
+
+
+def _indices(home: Allocation, first: NDArray[np.int64], item_bytes: int, origin: Origin | None) -> str:
+    """The indices of elements, counted from the tensor's first, by their first bytes in an allocation; in words."""
+    start = origin.pointer if origin is not None else home.span.start
+    return indices_text((first + home.span.start - start) // item_bytes)
 
 
 def _name(origin: Origin | None) -> str:

@@ -113,13 +113,9 @@ class Arithmetic(InterpreterBuilder):  # type: ignore[misc]
         return super().create_fp_to_fp(src, dst_type, rounding_mode)
 
     def create_bitcast(self, src: Any, dst_type: Any) -> Any:
-        before, after = is_bfloat16(src.dtype), is_bfloat16(dst_type)
-        if before and after:
-            return src
-        if before:
-            bits = bfloat16_bits(src.data).view(interpreter._get_np_dtype(dst_type))
-            return TensorHandle(bits, dst_type.scalar)
-        if after:
+        if is_bfloat16(src.dtype):
+            src = TensorHandle(bfloat16_bits(src.data), tl.uint16)
+        if is_bfloat16(dst_type):
             return TensorHandle(bfloat16_values(src.data), tl.bfloat16)
         return super().create_bitcast(src, dst_type)
 

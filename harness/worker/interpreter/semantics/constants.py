@@ -22,37 +22,22 @@ from harness.worker.triton_hooks.launches import parameters_of
 from .float_conversions import FLOAT8, bfloat16_bits, bfloat16_values
 
 
-def unspecialised(kernel: Any) -> tuple[str, ...]:
-    """Parameters of a jit function for which an argument of 1 does not become a constant."""
-    listed = getattr(kernel, "do_not_specialize", None) or getattr(kernel, "kwargs", {}).get(
-        "do_not_specialize"
-    )
-    return tuple(
-        parameter.name
-        for parameter in parameters_of(kernel)
-        if parameter.num in (listed or ()) or parameter.name in (listed or ()) or parameter.annotation_type
-    )
-
-
-def types(kernel: Any) -> dict[str, str]:
-    """Types of parameters from a jit function's annotations, as `i8` and `*fp16`."""
-    parameters = parameters_of(kernel)
-    return {param.name: str(param.annotation_type) for param in parameters if param.annotation_type}
-
-
 def arguments(kernel: Any, bound: Mapping[str, Any]) -> dict[str, Any]:
     """The arguments of a launch's programs; `TypeError` or `OverflowError` for values that a launch refuses."""
-    kept, typed = unspecialised(kernel), types(kernel)
-    constexprs = {parameter.name for parameter in parameters_of(kernel) if parameter.is_constexpr}
-
-    def argument(name: str, value: Any) -> Any:
-        if name in constexprs:
-            return value
-        if name in typed:
-            return _of_type(name, value, typed[name])
-        return interpreter._implicit_cvt(value) if name in kept else _specialised(value)
-
-    return {name: argument(name, value) for name, value in bound.items()}
+    named = getattr(kernel, "kwargs", {}).get("do_not_specialize")
+    kept = getattr(kernel, "do_not_specialize", None) or named or ()
+    converted: dict[str, Any] = {}
+    for parameter in parameters_of(kernel):
+        name, value = parameter.name, bound[parameter.name]
+        if parameter.is_constexpr:
+            converted[name] = value
+        elif parameter.annotation_type:  # as `i8` or `*fp16`
+            converted[name] = _of_type(name, value, str(parameter.annotation_type))
+        elif parameter.num in kept or name in kept:
+            converted[name] = interpreter._implicit_cvt(value)
+        else:
+            converted[name] = _specialised(value)
+    return converted
 
 
 def number(value: float) -> Any:

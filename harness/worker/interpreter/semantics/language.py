@@ -54,15 +54,12 @@ class Semantic(TritonSemantic):  # type: ignore[misc]
 
     def _load_legacy(self, *args: Any, **named: Any) -> Any:
         """A load tests whether `other` was given. In the interpreter a tensor of one value is false if the value is 0."""
-        to_bool = vars(tl.tensor).get("__bool__")
-        tl.tensor.__bool__ = lambda _: True
+        scope = interpreter._LangPatchScope()
+        scope.set_attr(tl.tensor, "__bool__", lambda _: True)
         try:
             return super()._load_legacy(*args, **named)
         finally:
-            if to_bool is None:
-                del tl.tensor.__bool__
-            else:
-                tl.tensor.__bool__ = to_bool
+            scope.restore()
 
     def called(self, function: Any) -> Any:
         """The function that a call in a kernel reaches: the replacement of a builtin, or the function itself."""

@@ -15,8 +15,6 @@ import triton.language as tl
 from triton.runtime import interpreter
 from triton.runtime.interpreter import TensorHandle
 
-from harness.worker.interpreter.traffic import current
-
 from . import program_tape, tracing
 
 KEPT = 64
@@ -104,11 +102,10 @@ class Programs:
 
 def begin_program(position: tuple[int, int, int]) -> None:
     """Begin the program at a position of the grid, or at the position that the observation's order has in its place."""
-    builder, observation = interpreter.interpreter_builder, current()
-    if observation is not None:
-        if observation.order:
-            position = _reordered(position, builder.grid_dim, observation.order)
-        observation.begin_program(position)
+    builder = interpreter.interpreter_builder
+    if builder.observation.order:
+        position = _reordered(position, builder.grid_dim, builder.observation.order)
+    builder.observation.begin_program(position)
     builder.set_grid_idx(*position)
 
 

@@ -45,10 +45,6 @@ class Differs(Exception):
     """A program reads other bits than the traced program."""
 
 
-class Untraceable(Exception):
-    """A kernel's Python does something that a tape cannot hold."""
-
-
 class Operation(NamedTuple):
     """One operation of a traced program; inputs and outputs are places in the list of the program's values."""
 
@@ -92,9 +88,7 @@ class _Proxy:
         finally:
             semantic.builder = interpreter.interpreter_builder
 
-    def perform(
-        self, name: str, method: Callable[..., Any], args: tuple[Any, ...], named: Mapping[str, Any]
-    ) -> Any:
+    def perform(self, name: str, method: Any, args: tuple[Any, ...], named: Mapping[str, Any]) -> Any:
         """The result of a builder's method for Python."""
         raise NotImplementedError
 
@@ -154,24 +148,19 @@ class Trace(_Proxy):
         finally:
             del TensorHandle.data
 
-    def perform(
-        self, name: str, method: Callable[..., Any], args: tuple[Any, ...], named: Mapping[str, Any]
-    ) -> Any:
+    def perform(self, name: str, method: Any, args: tuple[Any, ...], named: Mapping[str, Any]) -> Any:
         """Run and record the call."""
         if self._broken:
             self.values, self.operations, self._places = [], [], {}
             return self._do(method, args, named)
-        try:
-            inputs = tuple(map(self._place, (*args, *named.values())))
-        except Untraceable:
-            self._broken = True
-            return self._do(method, args, named)
+        inputs = tuple(map(self._place, (*args, *named.values())))
         result = self._do(method, args, named)
-        try:
-            outputs = tuple(map(self._add, _handles_of(result)))
-        except Untraceable:
+        handles = () if result is None else result if isinstance(result, tuple) else (result,)
+        if not all(isinstance(handle, HANDLES) for handle in handles):
             self._broken = True
+        if self._broken:
             return result
+        outputs = tuple(map(self._add, handles))
         pure = _is_pure(name)
         again = _with_keywords(method, len(args), tuple(named)) if named else method
         again = again if pure else _at_line(again, candidate_line())
@@ -190,29 +179,20 @@ class Trace(_Proxy):
 
     def _place(self, value: Any) -> int:
         """Place of an argument; lists of handles are made anew for each program."""
-        if isinstance(value, HANDLES):
-            place = self._places.get(id(value))
-            if place is not None:
-                return place
-            if id(value) not in self._outside:
-                raise Untraceable
+        place = self._places.get(id(value)) if isinstance(value, HANDLES) else None
+        if place is not None:
+            return place
+        if isinstance(value, (*HANDLES, tl.tensor)):
+            self._broken = self._broken or id(value) not in self._outside
             return self._add(value)
-        if isinstance(value, tl.tensor):
-            raise Untraceable
-        inputs = None
-        if type(value) in (list, tuple) and _holds(value):
-            inputs = tuple(map(self._place, value))
+        inputs = tuple(map(self._place, value)) if _holds(value) else ()
         self.values.append(value)
         place = len(self.values) - 1
-        if inputs is not None:
+        if inputs:
             sequence = type(value)
-            self._add_unnamed(lambda *parts: sequence(parts), inputs, (place,), pure=True)
+            make = lambda *parts: sequence(parts)  # noqa: E731
+            self.operations.append(Operation("", self.count, make, inputs, (place,), pure=True))
         return place
-
-    def _add_unnamed(
-        self, call: Callable[..., Any], inputs: tuple[int, ...], outputs: tuple[int, ...], *, pure: bool
-    ) -> None:
-        self.operations.append(Operation("", self.count, call, inputs, outputs, pure))
 
     def _read(self, handle: Any, data: Any) -> None:
         """Record that Python reads a value: another program runs the same Python if it reads the same bits."""
@@ -221,7 +201,7 @@ class Trace(_Proxy):
             self._broken = self._broken or id(handle) not in self._outside
             return
         check = functools.partial(_check, data.dtype, data.shape, data.tobytes())
-        self._add_unnamed(check, (place,), (), pure=False)
+        self.operations.append(Operation("", self.count, check, (place,), (), pure=False))
 
     def _written(self, handle: Any) -> None:
         """A new handle is made of bits that Python read, so it counts as a constant. A changed handle cannot be recorded."""
@@ -239,9 +219,7 @@ class Resume(_Proxy):
         self._values = values
         self._at = 0
 
-    def perform(
-        self, name: str, method: Callable[..., Any], args: tuple[Any, ...], named: Mapping[str, Any]
-    ) -> Any:
+    def perform(self, name: str, method: Any, args: tuple[Any, ...], named: Mapping[str, Any]) -> Any:
         """The result of an operation that is done, or else of the call. Operations without effects run again."""
         if self._at >= len(self._operations):
             return self._do(method, args, named)
@@ -256,22 +234,11 @@ class Resume(_Proxy):
         return self._values[done.outputs[0]] if done.outputs else None
 
 
-def _handles_of(result: Any) -> tuple[Any, ...]:
-    """The handles in an operation's result; `Untraceable` for anything else."""
-    if isinstance(result, HANDLES):
-        return (result,)
-    if isinstance(result, tuple) and all(isinstance(part, HANDLES) for part in result):
-        return result
-    if result is None:
-        return ()
-    raise Untraceable
-
-
 def _holds(value: Any) -> bool:
-    """Whether the value is a handle or a tensor, or contains one."""
-    if type(value) in (list, tuple):
-        return any(map(_holds, value))
-    return isinstance(value, (*HANDLES, tl.tensor))
+    """Whether a value is a list or a tuple with handles or tensors."""
+    return type(value) in (list, tuple) and any(
+        isinstance(part, (*HANDLES, tl.tensor)) or _holds(part) for part in value
+    )
 
 
 def _with_keywords(method: Callable[..., Any], count: int, names: tuple[str, ...]) -> Callable[..., Any]:
