@@ -94,14 +94,14 @@ class WatchedBuilder(Arithmetic):
     ) -> Any:
         observation, dtype = self.observation, ptrs.get_element_ty()
         if is_volatile or cache_modifier == _VOLATILE:
-            observation.note_synchronization()
+            observation.synchronizes = True
         guarded = self._guard("load", ptrs, mask)
         if observation.samples:
             return self._made_up(ptrs.data.shape, dtype)
         if other is None and not getattr(ptrs, "bounded", False):
             undefined = _undefined(ptrs, mask)
             if undefined is not None:
-                observation.note_undefined_lanes()
+                observation.undefined_lanes.setdefault(candidate_line()[1])
             if not observation.zero_lanes:
                 other = undefined
         if is_bfloat16(dtype):

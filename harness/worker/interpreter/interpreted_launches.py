@@ -182,8 +182,9 @@ def convert(to_pointer: Callable[[Any], Any], value: Any) -> Any:
     if isinstance(value, (int, float)):
         return constants.number(value)
     dtype = getattr(value, "dtype", None)
-    if isinstance(dtype, torch.dtype):
-        _refuse_narrow(dtype)
+    narrow = isinstance(dtype, torch.dtype) and dtype.is_floating_point and dtype.itemsize == 1
+    if narrow and dtype not in _EIGHT_BITS:
+        raise cannot(_NARROW.format(name=str(dtype).removeprefix("torch.")))
     pointer = to_pointer(value)
     tensor = interpreter._unwrap_tensor(value)
     if isinstance(tensor, torch.Tensor):
@@ -192,18 +193,11 @@ def convert(to_pointer: Callable[[Any], Any], value: Any) -> Any:
     return pointer
 
 
-def _refuse_narrow(dtype: torch.dtype) -> None:
-    """Raise `UnsupportedHere` for a dtype of tensors that the interpreter computes wrongly."""
-    if dtype.is_floating_point and dtype.itemsize == 1 and dtype not in _EIGHT_BITS:
-        raise cannot(_NARROW.format(name=str(dtype).removeprefix("torch.")))
-
-
 def _names(arguments: Mapping[str, Any]) -> dict[int, tuple[str, ...]]:
     """The kernel's parameters by the address of their tensor."""
     names: dict[int, tuple[str, ...]] = {}
     for name, value in arguments.items():
         for tensor in tensors_in(value):
-            _refuse_narrow(tensor.dtype)
             names[tensor.data_ptr()] = (*names.get(tensor.data_ptr(), ()), name)
     return names
 

@@ -1,4 +1,4 @@
-"""Where an access goes: the candidate's line, the allocation, and the bytes of it, as slices if lanes are neighbours."""
+"""Places of an access: the candidate's line, the allocation, and its bytes, as slices if lanes are neighbours."""
 
 from __future__ import annotations
 

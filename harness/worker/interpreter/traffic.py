@@ -104,10 +104,10 @@ class Observation:
     """The first use of bytes that no watched work wrote, in one line."""
     race: str = ""
     """The first load of an element that another program of the launch had stored, in one line."""
+    synchronizes: bool = False
+    """The running program used an atomic or a volatile load: it may wait for other programs, so their stores are no race."""
     _program: int = 0
     """Number of the running program in its launch, from 1."""
-    _synchronizes: bool = False
-    """The running program used an atomic or a volatile load, so that it may wait for other programs."""
     _looks: int = 0
     _reported: set[tuple[str, int, str]] = field(default_factory=set)
     _fresh: dict[int, tuple[object, NDArray[np.uint8]]] = field(default_factory=dict)
@@ -169,21 +169,12 @@ class Observation:
         self.position = position
         self._looks = 0
         self._program += 1
-        self._synchronizes = False
-
-    def note_synchronization(self) -> None:
-        """Note that the running program may wait for other programs: what these stored before is no race."""
-        self._synchronizes = True
+        self.synchronizes = False
 
     def note_false_promise(self, text: str) -> None:
         """Note a hint to the compiler that does not hold."""
         if not self.false_promises:
             self.false_promises.append(self._located(text))
-
-    def note_undefined_lanes(self) -> None:
-        """Note a masked load without `other` that leaves lanes undefined."""
-        _, line = candidate_line()
-        self.undefined_lanes.setdefault(line)
 
     def _located(self, text: str) -> str:
         _, line = candidate_line()
@@ -334,7 +325,7 @@ class Observation:
             self._look_for_unwatched(kind, home, live, item_bytes, origin)
             mark(home.reads, places, item_bytes)
         if kind == "atomic":
-            self._synchronizes = True
+            self.synchronizes = True
         elif kind == "load":
             self._look_for_race(home, places, item_bytes, origin)
         else:
@@ -350,7 +341,7 @@ class Observation:
         self, home: Allocation, places: Places, item_bytes: int, origin: Origin | None
     ) -> None:
         """Note in `race` that a load reads an element that another program of the launch stored before."""
-        if home.storers is None or self.race or self._synchronizes:
+        if home.storers is None or self.race or self.synchronizes:
             return
         storers = home.storers[places]
         of_another = (storers != 0) & (storers != self._program)
@@ -517,10 +508,10 @@ def cannot(why: str) -> UnsupportedHere:
     return UnsupportedHere(why)
 
 
-def refusing(what: str) -> Callable[..., Any]:
-    """A function that raises `UnsupportedHere` at any call, because the interpreter lacks it."""
+def refusing(operation: str) -> Callable[..., Any]:
+    """A function that raises `UnsupportedHere` at any call, because the interpreter lacks the operation."""
 
     def refuse(*_: Any, **__: Any) -> Any:
-        raise cannot(f"Triton's interpreter has no {what}, so this device cannot judge it")
+        raise cannot(f"Triton's interpreter has no {operation}, so this device cannot judge it")
 
     return refuse

@@ -13,7 +13,7 @@ import torch
 from harness.hardware.targets import target
 from harness.worker.interpreter import interpreted_launches
 from harness.worker.interpreter.interpreter import observe, prepare
-from harness.worker.interpreter.tapes import program_tape, programs, tracing
+from harness.worker.interpreter.tapes import programs, tracing
 
 torch.set_num_threads(1)
 prepare(target("gfx942"))
@@ -46,7 +46,7 @@ def counting(owner, name: str, key: str) -> None:
     setattr(owner, name, counted)
 
 
-counting(program_tape.Tape, "run", "by_tape")
+counting(programs.Tape, "run", "by_tape")
 counting(tracing.Resume, "run", "resumed")
 counting(tracing.Trace, "run", "traced")
 

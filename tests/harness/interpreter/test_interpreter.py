@@ -1,4 +1,4 @@
-"""Protects judging in Triton's real interpreter: results, exact byte counts, out-of-bounds reports, and clean-up."""
+"""Protects judging in Triton's real interpreter: results, exact byte counts, out-of-bounds reports, clean-up, and tapes."""
 
 from __future__ import annotations
 
@@ -9,11 +9,19 @@ import pytest
 from tests.support.judge.drivers import drive, line_of
 
 pytestmark = pytest.mark.judge
+STRAIGHT = ("rows", "misses", "promises", "blocks", "rounds", "changed_globals", "changed_pointers")
+"""Kernels whose programs all take the same path."""
 
 
 @pytest.fixture(scope="module")
 def seen() -> Any:
     return drive("interpret_candidates.py", "gfx942")
+
+
+@pytest.fixture(scope="module")
+def taped() -> Any:
+    """Results and counts of kernels with tapes and without tapes: in Python."""
+    return drive("run_tapes.py")
 
 
 @pytest.mark.parametrize(
@@ -151,3 +159,41 @@ def test_each_operation_of_bfloat16_rounds_as_torch_and_counts_two_bytes(seen: A
     same = seen["rounding"]
     assert len(same) == 24
     assert [operation for operation, is_same in same.items() if not is_same] == []
+
+
+@pytest.mark.parametrize("name", [*STRAIGHT, "shares", "branches", "loops", "asserts"])
+def test_tape_gives_results_of_python(taped: Any, name: str) -> None:
+    assert taped[name]["tape"]["results"] == taped[name]["python"]["results"]
+    assert taped[name]["python"]["by_tape"] == 0
+
+
+@pytest.mark.parametrize("name", STRAIGHT)
+def test_programs_on_the_same_path_never_resume_in_python(taped: Any, name: str) -> None:
+    assert taped[name]["tape"]["by_tape"] > 0
+    assert taped[name]["tape"]["resumed"] == 0
+
+
+def test_program_on_a_different_path_resumes_in_python(taped: Any) -> None:
+    assert 0 < taped["branches"]["tape"]["resumed"] < taped["branches"]["tape"]["by_tape"]
+
+
+def test_false_assumption_in_later_program_is_noted_with_its_line(taped: Any) -> None:
+    results = taped["asserts"]["tape"]["results"]
+    assert [result["raised"] for result in results] == ["", "", ""]
+    before, false, after = (result["promises"] for result in results)
+    assert before == after == []
+    assert "line" in false[0]
+    assert "`tl.assume`" in false[0]
+
+
+def test_errors_of_some_programs_are_reported_with_a_tape(taped: Any) -> None:
+    """Checks that the kernels show their errors; else the comparisons above would prove nothing."""
+    assert taped["misses"]["tape"]["results"][0]["missed"][0]
+    assert taped["promises"]["tape"]["results"][0]["promises"]
+
+
+def test_equal_launches_share_a_tape(taped: Any) -> None:
+    """Two of three calls have the same sizes; the first program of each size is traced."""
+    assert taped["rows"]["tape"]["traced"] == 2
+    assert taped["changed_pointers"]["tape"]["traced"] == 2
+    assert taped["changed_globals"]["tape"]["traced"] == 3

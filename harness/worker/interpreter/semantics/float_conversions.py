@@ -1,6 +1,6 @@
 """Conversions between numpy's floats and the bits of bfloat16 and 8-bit floats, as GPUs convert.
 
-The interpreter (`float_hooks`, `reductions`) and the arguments of launches (`constants`) use them. ml_dtypes rounds; numpy's
+The builder (`arithmetic`), `reductions` and the arguments of launches (`constants`) use them. ml_dtypes rounds; numpy's
 errors must be ignored (`np.seterr`), as in a process that interprets kernels.
 """
 

@@ -137,7 +137,8 @@ class Semantic(TritonSemantic):  # type: ignore[misc]
     def counted(self, arg1: Any, arg2: Any = None, step: Any = None, **_: Any) -> Iterator[Any]:
         """The values of a loop, in the common type of its bounds; `ValueError` if the loop has no end."""
         ends = (0, arg1) if arg2 is None else (arg1, arg2)
-        bounds = [_plain(bound) for bound in (*ends, 1 if step is None else step)]
+        values = (*ends, 1 if step is None else step)
+        bounds = [value.value if isinstance(value, tl.constexpr) else value for value in values]
         dtype = functools.reduce(self.integer_promote_impl, map(_dtype, bounds))
         bits = int(dtype.primitive_bitwidth)
         for value in _counted(*bounds, bits=bits):
@@ -286,10 +287,6 @@ def _signed(value: int, bits: int) -> int:
     """The signed number with the same bits."""
     half = 1 << (bits - 1)
     return (value + half) % (2 * half) - half
-
-
-def _plain(value: Any) -> Any:
-    return value if _is_tensor(value) else getattr(value, "value", value)
 
 
 def _dtype(bound: Any) -> Any:

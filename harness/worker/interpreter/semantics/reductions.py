@@ -25,7 +25,7 @@ Combine = Callable[[Sequence[Array], Sequence[Array]], list[Array]]
 
 
 class _Combination(interpreter.ReduceScanOpInterface):  # type: ignore[misc]
-    """What a reduction and a scan share."""
+    """Base of reductions and scans."""
 
     def apply(self, input: Any) -> Any:
         """Let the builder combine, so that a tape holds one operation."""
@@ -63,33 +63,32 @@ class Reduction(_Combination, interpreter.ReduceOps):  # type: ignore[misc]
 
         Floats narrower than float32 round after each addition. Integers wrap around: undefined lanes can be large.
         """
-        values, dtype, axis = input.handle.data, input.dtype, self.axis
+        dtype = input.dtype
         if dtype.is_floating() and dtype.primitive_bitwidth < 32:
-            parts = values.reshape(-1) if axis is None else np.moveaxis(values, axis, 0)
-            total = _paired([parts], _rounding(np.add, dtype))[0][0]
-            if self.keep_dims:
-                total = self._with_axes(total, values.ndim)
-        else:
-            whole = interpreter._get_np_dtype(dtype) if dtype.is_int() else None
-            total = np.sum(values, axis=axis, dtype=whole, keepdims=bool(self.keep_dims))
+            return self._reduce([input], _rounding(np.add, dtype))[0]
+        whole = interpreter._get_np_dtype(dtype) if dtype.is_int() else None
+        total = np.sum(input.handle.data, axis=self.axis, dtype=whole, keepdims=bool(self.keep_dims))
         return self.to_tensor(total, dtype)
 
     def generic_reduce(self, input: Sequence[Any]) -> list[Any]:
-        dtypes = [operand.dtype for operand in input]
-        arrays = [operand.handle.data for operand in input]
-        rank = arrays[0].ndim
-        if self.axis is None:
-            parts = [array.reshape(-1) for array in arrays]
-        else:
-            parts = [np.moveaxis(array, self.axis, 0) for array in arrays]
-        results = [part[0] for part in _paired(parts, functools.partial(self.combine, dtypes))]
-        if self.keep_dims:
-            results = [self._with_axes(result, rank) for result in results]
-        return [self.to_tensor(result, dtype) for result, dtype in zip(results, dtypes, strict=True)]
+        return self._reduce(input, functools.partial(self.combine, [operand.dtype for operand in input]))
 
-    def _with_axes(self, result: Any, rank: int) -> Any:
-        """The result with axes of size 1 in place of those that were reduced."""
-        return np.reshape(result, (1,) * rank) if self.axis is None else np.expand_dims(result, self.axis)
+    def _reduce(self, operands: Sequence[Any], combine: Combine) -> list[Any]:
+        """Combine all elements along the axis to one: neighbours, in order."""
+        arrays, axis = [operand.handle.data for operand in operands], self.axis
+        rank = arrays[0].ndim
+        parts = [array.reshape(-1) if axis is None else np.moveaxis(array, axis, 0) for array in arrays]
+        while len(parts[0]) > 1:
+            paired = len(parts[0]) // 2 * 2
+            combined = combine([part[0:paired:2] for part in parts], [part[1:paired:2] for part in parts])
+            parts = [np.concatenate([new, part[paired:]]) for new, part in zip(combined, parts, strict=True)]
+        results = [part[0] for part in parts]
+        if self.keep_dims:
+            axes = tuple(range(rank)) if axis is None else axis
+            results = [np.expand_dims(result, axes) for result in results]
+        return [
+            self.to_tensor(result, operand.dtype) for result, operand in zip(results, operands, strict=True)
+        ]
 
 
 class Scan(_Combination, interpreter.ScanOps):  # type: ignore[misc]
@@ -129,15 +128,6 @@ def _rounding(function: Any, dtype: Any) -> Combine:
     if is_bfloat16(dtype):
         return lambda left, right: [bfloat16_rounded(function(left[0], right[0]))]
     return lambda left, right: [function(left[0], right[0])]
-
-
-def _paired(parts: list[Array], combine: Combine) -> list[Array]:
-    """Combine all elements along the first axis to one: neighbours, in order."""
-    while len(parts[0]) > 1:
-        paired = len(parts[0]) // 2 * 2
-        combined = combine([part[0:paired:2] for part in parts], [part[1:paired:2] for part in parts])
-        parts = [np.concatenate([new, part[paired:]]) for new, part in zip(combined, parts, strict=True)]
-    return parts
 
 
 def _data(value: Any) -> Array:
