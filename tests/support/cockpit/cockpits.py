@@ -237,6 +237,8 @@ async def until(pilot: Pilot[ExitNote], condition: Callable[[], bool], awaited: 
         check_time(limit, awaited, lambda: screen_text(pilot.app))
         await asyncio.sleep(0.01)
     await pilot.pause()
+    if pilot.app.is_running:
+        pilot.app.screen._compositor.render_strips()
 
 
 def listed(name: str, state: Standing, **fields: object) -> SessionInfo:
