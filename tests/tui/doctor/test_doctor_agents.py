@@ -8,36 +8,37 @@ from pathlib import Path
 
 import pytest
 
+from engine.agent_programs.presets import PRESETS
 from harness.sandbox import landlock
 from tests.support.waiting import wait_until
 from tui.doctor import agent_checks
 from tui.doctor.doctor_findings import DoctorFinding, State
 
-LISTING = """#!{python}
-import asyncio, json, sys, time
+LISTING = """#!PYTHON
+import sys
+
+if sys.argv[1:] == ["--version"]:
+    print("1.2.3 (scripted)")
+    sys.exit()
+
+import asyncio, json
 from pathlib import Path
 
 import httpx2
 from mcp.client.client import Client
 from mcp.client.streamable_http import streamable_http_client
 
-if sys.argv[1:] == ["--version"]:
-    print("1.2.3 (scripted)")
-    sys.exit()
-
 
 async def count():
     server = json.loads((Path.home() / ".claude.json").read_text())["mcpServers"]["wavedeck"]
-    http = httpx2.AsyncClient(headers={headers}, timeout=20)
+    http = httpx2.AsyncClient(headers=server["headers"], timeout=20)
     async with http, Client(streamable_http_client(server["url"], http_client=http)) as client:
         return len((await client.list_tools()).tools)
 
 
-try:
-    print(f"wavedeck: {{asyncio.run(count())}} tools (HTTP) - \\u2714 Connected")
-except Exception:
-    print("wavedeck: (HTTP) - \\u2718 Disconnected")
-"""
+print(f"wavedeck: {asyncio.run(count())} tools (HTTP) - \\u2714 Connected")
+""".replace("PYTHON", sys.executable)
+"""A Claude Code that connects to our server as its file of settings says."""
 
 
 def examine(folder: Path, **programs: str) -> dict[str, DoctorFinding]:
@@ -57,32 +58,26 @@ def is_running(started: Path) -> bool:
         return False
 
 
-def listing(headers: str) -> str:
-    return LISTING.format(python=sys.executable, headers=headers)
-
-
 def test_doctor_says_which_agents_connect_to_our_server(tmp_path: Path) -> None:
-    codex = "#!/bin/sh\necho codex-cli 7\n"
-    findings = examine(tmp_path, claude=listing('server["headers"]'), codex=codex)
+    gemini = "#!/bin/sh\necho 'wavedeck: (HTTP) - \u2718 Disconnected'\n"
+    findings = examine(tmp_path, claude=LISTING, gemini=gemini, codex="#!/bin/sh\necho codex-cli 7\n")
     claude = findings["claude-code"]
     assert (claude.state, claude.found) == (State.OK, "1.2.3 (scripted); accepts wavedeck mcp")
     assert findings["codex"].found.startswith("codex-cli 7; MCP not checked: no command of codex connects")
-    assert findings["gemini"].state is State.NOTE
+    assert findings["gemini"].state is State.WARNING
+    assert findings["gemini"].found.endswith("`gemini mcp list` does not connect to wavedeck mcp")
+    assert findings["openhands"].state is State.NOTE
     if landlock.version():
         assert findings["confinement"].state is State.OK
 
 
-def test_doctor_warns_of_an_agent_that_does_not_connect(tmp_path: Path) -> None:
-    claude = examine(tmp_path, claude=listing("{}"))["claude-code"]
-    assert claude.state is State.WARNING
-    assert claude.found.endswith("`claude mcp list` does not connect to wavedeck mcp")
-
-
 def test_doctor_waits_for_no_agent_without_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(agent_checks, "LIMIT_S", 1.0)
-    started = tmp_path / "started"
-    findings = examine(tmp_path, codex=f"#!/bin/sh\nsleep 600 &\necho $! > {started}\nwait\n")
-    assert findings["codex"].found == "no version: no answer within 1 s"
+    started, codex = tmp_path / "started", tmp_path / "codex"
+    codex.write_text(f"#!/bin/sh\nsleep 600 &\necho $! > {started}\nwait\n")
+    codex.chmod(0o700)
+    found = agent_checks.finding(PRESETS["codex"], str(codex), None, os.environ)
+    assert found.found == "no version: no answer within 1 s"
     wait_until(lambda: not is_running(started), "the end of the agent's own process")
 
 
