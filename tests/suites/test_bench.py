@@ -36,7 +36,7 @@ async def test_baseline_is_correct(pool: DevicePool, task: Task, *, exam: bool) 
 
 @pytest.mark.judge
 @pytest.mark.asyncio(loop_scope="session")
-@pytest.mark.parametrize(("name", "right", "wrong"), drawn(WRONG, 2))
+@pytest.mark.parametrize(("name", "right", "wrong"), drawn(WRONG, 1))
 async def test_near_miss_is_refused(pool: DevicePool, name: str, right: str, wrong: str) -> None:
     task = load_task(f"wavedeck-bench/{name}")
     source = baseline_source(task)

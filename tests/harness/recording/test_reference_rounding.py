@@ -28,7 +28,7 @@ from tests.support.tasks.scripts import public_task
 pytestmark = [pytest.mark.judge, pytest.mark.asyncio(loop_scope="session")]
 
 
-NAMES = drawn([*ROUNDINGS], 2)
+NAMES = drawn([*ROUNDINGS], 1)
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="session")
@@ -84,7 +84,7 @@ async def test_a_quantization_as_stated_is_right_even_if_its_width_misses_the_li
     assert len(quantized.cases) == 2
 
 
-@pytest.mark.parametrize("mutant", drawn([*QUANTIZED_WEIGHTS_MUTANTS], 2))
+@pytest.mark.parametrize("mutant", drawn([*QUANTIZED_WEIGHTS_MUTANTS], 1))
 async def test_a_wrong_quantization_is_refused_where_limits_are_widened(
     pool: DevicePool, quantized: Task, mutant: str
 ) -> None:

@@ -260,7 +260,7 @@ REFUSED = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("mistake", drawn([*REFUSED], 4))
+@pytest.mark.parametrize("mistake", drawn([*REFUSED], 2))
 def test_a_mistake_is_one_line_and_leaves_nothing(shell: Shell, home: Home, mistake: str) -> None:
     text, shapes, words = REFUSED[mistake]
     write(text)
