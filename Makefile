@@ -11,7 +11,7 @@ PYTEST := $(BIN)/python -m pytest -q -p asyncio -p hypothesispytest -p xdist -p 
 # Workers never write bytecode: what only they import would be compiled at each start of a pool.
 setup:
 	@$(PYTHON) .ci/setup.py --venv $(VENV)
-	@$(BIN)/python -m compileall -q tui engine sessions harness suites tests/support
+	@$(BIN)/python -m compileall -q -j 0 tui engine sessions harness suites tests/support
 
 run: setup
 	@$(BIN)/wavedeck run

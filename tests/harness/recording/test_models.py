@@ -9,6 +9,7 @@ from harness import DevicePool, Verdict, target
 from harness.recording.recorder import record_task
 from suites import Task
 from suites.public.task import EntryKind, EntryPoint, Part, PublicTask, ReferenceKind, SuiteKind, TestForm
+from tests.support.draws import drawn
 from tests.support.judge.judging import judge_task
 
 pytestmark = [pytest.mark.judge, pytest.mark.asyncio(loop_scope="session")]
@@ -107,15 +108,17 @@ async def test_a_module_is_judged_at_small_even_and_odd_sizes(affine: Task) -> N
 
 @pytest.mark.parametrize(
     ("right", "variant"),
-    [
-        ("", ""),
-        (PARAMETERS, "".join(reversed(PARAMETERS.splitlines(keepends=True)))),
-        (
-            "self.factor = factor\n",
-            "self.factor = factor\n        self.kept = nn.Parameter(self.shift.detach().clone())\n",
-        ),
-    ],
-    ids=["same", "another order", "more parameters"],
+    drawn(
+        [
+            ("", ""),
+            (PARAMETERS, "".join(reversed(PARAMETERS.splitlines(keepends=True)))),
+            (
+                "self.factor = factor\n",
+                "self.factor = factor\n        self.kept = nn.Parameter(self.shift.detach().clone())\n",
+            ),
+        ],
+        1,
+    ),
 )
 async def test_parameters_are_equal_by_name_or_by_seed(
     pool: DevicePool, affine: Task, right: str, variant: str
@@ -126,16 +129,19 @@ async def test_parameters_are_equal_by_name_or_by_seed(
 
 @pytest.mark.parametrize(
     ("right", "wrong", "verdict", "words"),
-    [
-        (
-            "tl.maximum(x * scale * factor + shift, 0.0)",
-            "x * scale * factor + shift",
-            Verdict.WRONG,
-            "case call-",
-        ),
-        ("x.shape[1], self", "256, self", Verdict.WRONG, "case call-2"),
-        ("class ModelNew", "class Other", Verdict.CALL_ERROR, "define ModelNew(width, factor)"),
-    ],
+    drawn(
+        [
+            (
+                "tl.maximum(x * scale * factor + shift, 0.0)",
+                "x * scale * factor + shift",
+                Verdict.WRONG,
+                "case call-",
+            ),
+            ("x.shape[1], self", "256, self", Verdict.WRONG, "case call-2"),
+            ("class ModelNew", "class Other", Verdict.CALL_ERROR, "define ModelNew(width, factor)"),
+        ],
+        2,
+    ),
 )
 async def test_a_wrong_model_is_refused(
     pool: DevicePool, affine: Task, right: str, wrong: str, verdict: Verdict, words: str

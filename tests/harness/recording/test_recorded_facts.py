@@ -22,6 +22,7 @@ from harness.wire.calls.tensors import TensorSpec
 from harness.wire.messages.script import RecordedCall, RecordedOutput
 from suites import Task, baseline_source, task_cost
 from suites.public.task import ReferenceKind
+from tests.support.draws import drawn
 from tests.support.judge.judging import judge_task
 from tests.support.tasks.scripts import HEADER, public_task
 
@@ -214,14 +215,17 @@ async def test_a_recording_without_an_estimate_shows_no_figure(
 
 @pytest.mark.parametrize(
     ("reference", "arguments", "moved"),
-    [
-        ("x.sum(1)", "x, y", 4 * 64 * 32 + 4 * 64),
-        ("torch.mm(x, y)", "x, y", 4 * (64 * 32 + 32 * 16 + 64 * 16)),
-        ("x[:, :8] * 2", "x, y", 2 * 4 * 64 * 8),
-        ("torch.zeros_like(x) + y[0, 0]", "x, y", 4 + 4 * 64 * 32),
-        ("y[torch.tensor([1, 2])] * 1", "x, y", 0),  # a part of y: how much is not known
-        ("x.argmax(1) * 0", "x, y", 0),  # always 0: a kernel may leave the reading out
-    ],
+    drawn(
+        [
+            ("x.sum(1)", "x, y", 4 * 64 * 32 + 4 * 64),
+            ("torch.mm(x, y)", "x, y", 4 * (64 * 32 + 32 * 16 + 64 * 16)),
+            ("x[:, :8] * 2", "x, y", 2 * 4 * 64 * 8),
+            ("torch.zeros_like(x) + y[0, 0]", "x, y", 4 + 4 * 64 * 32),
+            ("y[torch.tensor([1, 2])] * 1", "x, y", 0),  # a part of y: how much is not known
+            ("x.argmax(1) * 0", "x, y", 0),  # always 0: a kernel may leave the reading out
+        ],
+        2,
+    ),
 )
 async def test_moved_bytes_of_a_pytorch_reference(
     pool: DevicePool, tmp_path: Path, reference: str, arguments: str, moved: int
