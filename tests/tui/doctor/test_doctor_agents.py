@@ -76,8 +76,8 @@ def test_doctor_waits_for_no_agent_without_end(tmp_path: Path, monkeypatch: pyte
     started, codex = tmp_path / "started", tmp_path / "codex"
     codex.write_text(f"#!/bin/sh\nsleep 600 &\necho $! > {started}\nwait\n")
     codex.chmod(0o700)
-    found = agent_checks.finding(PRESETS["codex"], str(codex), None, os.environ)
-    assert found.found == "no version: no answer within 1 s"
+    codex_finding = agent_checks.finding(PRESETS["codex"], str(codex), None, os.environ)
+    assert codex_finding.found == "no version: no answer within 1 s"
     wait_until(lambda: not is_running(started), "the end of the agent's own process")
 
 
