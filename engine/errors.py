@@ -57,12 +57,8 @@ class EngineUnreachable(EngineError):
     """A running engine does not answer: it ended, runs elsewhere, or uses another protocol version."""
 
 
-class CommandRefused(EngineError):
-    """An engine refuses a command."""
-
-
-class AlreadyAsked(CommandRefused):
-    """The work of a command is asked for already, and not done yet."""
+class AgentRefused(EngineError):
+    """What an agent asks for is impossible."""
 
 
 class EngineDidNotStart(EngineError):

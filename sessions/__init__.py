@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from .recording import load_recording, write_recording
     from .state.folding import apply, fold
     from .state.state import AttemptState, InstanceState, SessionState
-    from .store.reconcile import decide, resume
+    from .store.reconcile import record_at_rest, resume
     from .store.recorder import Recorder
     from .store.store import Store
 
@@ -29,7 +29,7 @@ _NAMES = {
     "recording": ("load_recording", "write_recording"),
     "state.folding": ("apply", "fold"),
     "state.state": ("AttemptState", "InstanceState", "SessionState"),
-    "store.reconcile": ("decide", "resume"),
+    "store.reconcile": ("record_at_rest", "resume"),
     "store.recorder": ("Recorder",),
     "store.store": ("Store",),
 }
@@ -48,7 +48,6 @@ __all__ = [
     "SessionsError",
     "Store",
     "apply",
-    "decide",
     "delete_session",
     "find_session",
     "fold",
@@ -57,6 +56,7 @@ __all__ = [
     "list_sessions",
     "load_recording",
     "read_journal",
+    "record_at_rest",
     "resume",
     "write_recording",
 ]

@@ -12,7 +12,7 @@ from sessions.settings import SCHEMA
 from .files import write_whole
 from .home import LiveFiles
 
-PROTOCOL = 1
+PROTOCOL = 2
 """Version of the commands on the socket."""
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -126,13 +127,14 @@ class AmbiguousSession(SessionsError):
 class NoSuchAttempt(SessionsError):
     """The session has no attempt of this name."""
 
-    def __init__(self, attempt: str, *, nearest: Sequence[str] = ()) -> None:
+    def __init__(self, attempt: str, names: Sequence[str]) -> None:
+        nearest = difflib.get_close_matches(attempt, names, n=3)
         hint = f"nearest: {', '.join(nearest)}" if nearest else "attempt names look like softmax#2/7"
         super().__init__(f"no attempt {attempt!r} in this session; {hint}")
 
 
-class NotDecidable(SessionsError):
-    """The attempt is not judged, or there is no decision to undo."""
+class CommandRefused(SessionsError):
+    """The session cannot follow a command; nothing was recorded."""
 
 
 class NotApplicable(SessionsError):

@@ -112,7 +112,7 @@ def code_of(error: BaseException) -> ExitCode | None:
         sessions.NoSuchSession,
         sessions.AmbiguousSession,
         sessions.NoSuchAttempt,
-        sessions.NotDecidable,
+        sessions.CommandRefused,
         sessions.NotApplicable,
         sessions.BadRecording,
         sessions.RemoteUnusable,

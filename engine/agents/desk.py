@@ -34,7 +34,7 @@ from engine.agents.answers import (
     task_answer,
     verdict_answer,
 )
-from engine.errors import CommandRefused, EngineError
+from engine.errors import AgentRefused, EngineError
 from engine.judge.baseline_timing import untimed_baseline
 from engine.judge.judging import own_product
 from engine.judge.profiling import case_to_profile
@@ -50,6 +50,14 @@ from harness.stages.timing.baselines import timing_baseline
 from harness.wire.device import is_cpu
 from harness.wire.errors import NoIdleDevice
 from sessions import JournalTail, SessionState
+from sessions.events import (
+    AgentLeft,
+    CandidateSent,
+    CandidateWithdrawn,
+    Command,
+    MeasureAsked,
+    ProfileAsked,
+)
 from sessions.home import Home
 from sessions.names import attempt_name, full_task, instance_key, split_attempt
 from sessions.state.folding import apply_and_compact
@@ -97,15 +105,15 @@ class AgentSession:
             apply_and_compact(self.state, event)
         return running
 
-    async def command(self, command: str, **arguments: object) -> int:
-        """Send a command to the engine and return the number of its event; `CommandRefused` if it is refused."""
+    async def command(self, command: Command) -> int:
+        """Send a command to the engine and return the number of its event; `AgentRefused` if it is refused."""
         if not self.read():
-            raise CommandRefused(self.ended)
-        if self.key in self.state.left and command != "withdraw":
-            raise CommandRefused("you submitted: your work on this task has ended")
-        answer = await send(self._home, self.name, command, **arguments)
+            raise AgentRefused(self.ended)
+        if self.key in self.state.left and not isinstance(command, CandidateWithdrawn):
+            raise AgentRefused("you submitted: your work on this task has ended")
+        answer = await send(self._home, self.name, command)
         if not answer.ok or answer.seq is None:
-            raise CommandRefused(answer.error or "the engine refused the command")
+            raise AgentRefused(answer.error or "the engine refused the command")
         await self.until(lambda: self.state.last_seq >= (answer.seq or 0))
         return answer.seq
 
@@ -115,7 +123,7 @@ class AgentSession:
 
     async def withdraw_sent(self, sending: asyncio.Task[int]) -> int:
         """Withdraw a candidate that is being sent; returns the number of the event."""
-        return await self.command("withdraw", attempt=self.attempt_of(await sending))
+        return await self.command(CandidateWithdrawn(attempt=self.attempt_of(await sending)))
 
     async def until(
         self,
@@ -245,8 +253,8 @@ class Desk:
         ends = answer_by()
         session = await self._session(name, agent)
         heard = session.listener.heard
-        proposal = session.command("propose", instance=session.key, source=code, text=note, heard=heard)
-        sending = asyncio.create_task(proposal)
+        sent = CandidateSent(instance=session.key, source=code, strategy=note, heard=heard)
+        sending = asyncio.create_task(session.command(sent))
         try:
             # If the call is cancelled now, the engine may or may not have the candidate.
             seq = await asyncio.shield(sending)
@@ -259,7 +267,7 @@ class Desk:
         """Wait for the verdict on a candidate that was sent, as `evaluate`."""
         session = self._session_of(attempt)
         if split_attempt(attempt).number > len(session.state.sent_to(session.key)):
-            raise CommandRefused(f"no candidate was sent as {attempt}")
+            raise AgentRefused(f"no candidate was sent as {attempt}")
         return await self._wait(session, attempt, on_progress, answer_by())
 
     async def _wait(
@@ -280,17 +288,17 @@ class Desk:
         try:
             await session.until(is_judged, report, ends=ends)
         except asyncio.CancelledError:
-            self._send_later(session.command("withdraw", attempt=attempt))
+            self._send_later(session.command(CandidateWithdrawn(attempt=attempt)))
             raise
         if not is_judged() and not session.read():
-            raise CommandRefused(session.ended)  # an error, so that no agent calls `wait` for ever
+            raise AgentRefused(session.ended)  # an error, so that no agent calls `wait` for ever
         return self._answer(session, attempt)
 
     async def explain(self, attempt: str) -> VerdictAnswer:
         """Returns the facts about an attempt, without waiting."""
         session = self._session_of(attempt)
         if session.find(attempt) is None:
-            raise CommandRefused(f"there is no attempt {attempt}")
+            raise AgentRefused(f"there is no attempt {attempt}")
         return self._answer(session, attempt)
 
     def _answer(self, session: AgentSession, attempt: str) -> VerdictAnswer:
@@ -313,16 +321,16 @@ class Desk:
             (entry for entry in judged_of(session.state, session.key) if entry.attempt == attempt), None
         )
         if judged is None:
-            raise CommandRefused(f"{attempt} is not judged; there is no assembly of it")
+            raise AgentRefused(f"{attempt} is not judged; there is no assembly of it")
         try:
             return asm_answer(judged, partial(read_text, self._home, session.name), kernel=kernel, case=case)
         except NoText as why:
-            raise CommandRefused(f"{attempt}: {why}") from None
+            raise AgentRefused(f"{attempt}: {why}") from None
 
     async def measure(self, attempt: str) -> MeasureAnswer:
         """Time a correct attempt of the agent again, on the GPU that judged it."""
         session = self._session_of(attempt)
-        await session.command("measure", attempt=attempt)
+        await session.command(MeasureAsked(attempt=attempt))
         [device] = next(order.devices for order in session.state.measures if order.attempt == attempt)
 
         def is_measured() -> bool:
@@ -331,7 +339,7 @@ class Desk:
         await session.until(is_measured)
         answer = measure_answer(session.state.attempt(attempt), device) if is_measured() else None
         if answer is None:
-            raise CommandRefused(f"{attempt} is not measured yet; the session has the result later")
+            raise AgentRefused(f"{attempt} is not measured yet; the session has the result later")
         return answer
 
     async def profile(self, attempt: str, *, case: str) -> ProfileAnswer:
@@ -357,13 +365,13 @@ class Desk:
 
         await session.until(is_free, ends=ends)  # the engine takes no other case of the attempt before
         if not is_known() and not is_asked():
-            await session.command("profile", attempt=attempt, case=named)
+            await session.command(ProfileAsked(attempt=attempt, case=named))
             await session.until(is_free, ends=ends)
         begun = session.find(attempt)
         if begun is None or (not is_known() and not session.read()):
-            raise CommandRefused(session.ended)
+            raise AgentRefused(session.ended)
         if case in begun.profile_failures and case not in begun.profiles:
-            raise CommandRefused(begun.profile_failures[case])
+            raise AgentRefused(begun.profile_failures[case])
         return profile_answer(attempt, case, begun.profiles.get(case))
 
     async def history(self, name: str) -> HistoryAnswer:
@@ -386,9 +394,9 @@ class Desk:
         """End the agent's work on a task; returns its best attempt, which the engine then examines for people."""
         session = self._sessions.get(self._load(name).id)
         if session is None:
-            raise CommandRefused("no candidate was sent for this task; call eval first")
+            raise AgentRefused("no candidate was sent for this task; call eval first")
         if session.read() and evaluations_left(session.state, session.key):
-            await session.command("leave", instance=session.key)
+            await session.command(AgentLeft(instance=session.key))
         best = best_of_agent(session.state, session.key)
         answer = self._answer(session, best.attempt if best is not None else attempt_name(session.key, 1))
         started = session.state.started
@@ -404,7 +412,7 @@ class Desk:
             await asyncio.wait(self._starts.values())
         for session in [self._sessions[task] for task in self._starts if task in self._sessions]:
             if session.read() and session.key not in session.state.left:
-                self._send_later(session.command("leave", instance=session.key))
+                self._send_later(session.command(AgentLeft(instance=session.key)))
         await self.settle()
 
     async def settle(self) -> None:
@@ -426,7 +434,7 @@ class Desk:
     def _load(self, name: str) -> Task:
         allowed = self._rules.tasks
         if allowed and full_task(name) not in allowed:
-            raise CommandRefused(f"{name} is not among the tasks of this server: {', '.join(allowed)}")
+            raise AgentRefused(f"{name} is not among the tasks of this server: {', '.join(allowed)}")
         return load_task(name, registry=self._home.suites)
 
     async def _session(self, name: str, agent: str) -> AgentSession:
@@ -447,9 +455,9 @@ class Desk:
         return session
 
     def _session_of(self, attempt: str) -> AgentSession:
-        """Returns the session of an attempt; `CommandRefused` if it is not one of this agent."""
+        """Returns the session of an attempt; `AgentRefused` if it is not one of this agent."""
         for session in self._sessions.values():
             if attempt.startswith(f"{session.key}/") and NUMBER.fullmatch(attempt, len(session.key) + 1):
                 session.read()
                 return session
-        raise CommandRefused(f"there is no attempt {attempt!r} of yours; `history` lists them")
+        raise AgentRefused(f"there is no attempt {attempt!r} of yours; `history` lists them")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from engine.errors import BudgetSpent, CommandRefused
+from engine.errors import AgentRefused, BudgetSpent
 from engine.judge.bench import Bench
 from harness import Evaluation, HarnessError
 from harness.wire.errors import NoDeviceLeft
@@ -20,11 +20,11 @@ def case_to_profile(task: Task, evaluation: Evaluation | None, name: str = "") -
     """Returns the open case of this name, by default the one that reaches the smallest share of its practical roof.
 
     A case does not count if its least time is shorter than an empty kernel's. Without any other, the first open case is
-    taken. `CommandRefused` if there is no open case of this name.
+    taken. `AgentRefused` if there is no open case of this name.
     """
     names = [case.name for case in task.open_cases]
     if name and name not in names:
-        raise CommandRefused(f"{task.short_id} has no open case {name[:60]!r}; it has {', '.join(names)}")
+        raise AgentRefused(f"{task.short_id} has no open case {name[:60]!r}; it has {', '.join(names)}")
     timed = evaluation.latency if evaluation is not None else ()
     shares = {latency.case: share for latency in timed if (share := _share_with_room(latency)) is not None}
     with_room = min((case for case in names if case in shares), key=shares.__getitem__, default=None)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from importlib import import_module
 
 from engine.errors import UsageProblem
+from sessions.events import gone_method
 from sessions.settings import AGENT, MODULES
 
 from .context import Context, Method, ReadyCandidate, Review, Start
@@ -56,7 +57,5 @@ def open_method(name: str) -> Method:
 
 def require_method(name: str, session: str) -> None:
     """Raise `UsageProblem` if no method has the name of an older session's: no attempt can follow there."""
-    if name not in _PLACES:
-        raise UsageProblem(
-            f"the method {name} of {session} is gone, so the session cannot go on; read it with: wavedeck replay {session}"
-        )
+    if problem := gone_method(name, session):
+        raise UsageProblem(problem)

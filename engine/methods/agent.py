@@ -5,7 +5,8 @@ A person starts the agent, or with `--agent` the engine does.
 
 from __future__ import annotations
 
-from sessions.events import EndReason, Role
+from sessions.events import METHOD_FACTS, EndReason
+from sessions.settings import AGENT
 
 from .context import Context
 
@@ -16,9 +17,8 @@ class Agent:
     name = "agent"
     asks_model = False
     takes: frozenset[str] = frozenset({"agent", "agent_command"})
-    roles: frozenset[Role] = frozenset()
     modules: frozenset[str] = frozenset()
-    iterations: int | None = None
+    roles, iterations = METHOD_FACTS[AGENT]
 
     async def run(self, context: Context) -> EndReason:
         """See `Method`."""

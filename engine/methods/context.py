@@ -13,14 +13,13 @@ from typing import Any, Protocol
 import msgspec
 
 from engine.corpus.retrieval import Corpus
-from engine.methods.orders import Orders
 from engine.models import Reply
 from engine.prompting.baseline_facts import BaselineFacts
 from engine.tuning.rungs import PlannedRung
 from harness import Evaluation, Target
 from harness.hardware.product import Product
 from harness.wire.messages.server import Language
-from sessions.events import AttemptSwept, EndReason, Message, Origin, Role, SweepRung, SweptVariant
+from sessions.events import AttemptSwept, EndReason, Message, Orders, Origin, Role, SweepRung, SweptVariant
 from sessions.settings import MethodOptions
 from suites import Task
 

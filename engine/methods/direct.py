@@ -11,7 +11,7 @@ from functools import partial
 from engine.corpus.retrieval import Corpus
 from engine.prompting.judged import JudgedCandidate
 from engine.prompting.prompting import Setting, first_prompt, optimize_prompt, repair_prompt
-from sessions.events import EndReason, Message, Origin, Role
+from sessions.events import METHOD_FACTS, EndReason, Message, Origin, Role
 
 from .context import Context
 from .proposing import examples_of, judge_start, setting_of, try_candidate
@@ -23,9 +23,8 @@ class Direct:
     name = "direct"
     asks_model = True
     takes = frozenset({"without", "show_reference", "prompt_style", "corpus", "start"})
-    roles = frozenset({Role.GENERATOR})
     modules = frozenset({"knowledge", "one-shot", "examples"})
-    iterations: int | None = 1
+    roles, iterations = METHOD_FACTS["direct"]
 
     async def run(self, context: Context) -> EndReason:
         """See `Method`."""

@@ -29,7 +29,7 @@ from functools import partial
 from engine.corpus.retrieval import Corpus
 from engine.prompting.prompting import Setting, escape_prompt, first_prompt, optimize_prompt, repair_prompt
 from engine.reply.candidate import Unusable
-from sessions.events import EndReason, Message, Role
+from sessions.events import METHOD_FACTS, EndReason, Message
 from sessions.settings import MODULES
 
 from .context import Context
@@ -45,9 +45,8 @@ class Geak:
     name = "geak"
     asks_model = True
     takes = frozenset({"without", "show_reference", "tune", "corpus", "start"})
-    roles = frozenset(Role)
     modules = frozenset(MODULES)
-    iterations: int | None = None
+    roles, iterations = METHOD_FACTS["geak"]
 
     async def run(self, context: Context) -> EndReason:
         """See `Method`."""

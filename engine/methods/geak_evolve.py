@@ -26,7 +26,7 @@ from engine.prompting.prompting import (
     repair_prompt,
 )
 from engine.reply.candidate import Unusable
-from sessions.events import EndReason, Message, Origin, Role
+from sessions.events import METHOD_FACTS, EndReason, Message, Origin, Role
 
 from .context import Context
 from .history import ANCESTORS, History, up_to
@@ -82,9 +82,8 @@ class GeakEvolve:
     name = "geak-evolve"
     asks_model = True
     takes = frozenset({"without", "show_reference", "descendants", "corpus", "start"})
-    roles = frozenset(Role)
     modules = frozenset({"knowledge", "one-shot", "examples", "reflection"})
-    iterations: int | None = None
+    roles, iterations = METHOD_FACTS["geak-evolve"]
 
     async def run(self, context: Context) -> EndReason:
         """See `Method`."""

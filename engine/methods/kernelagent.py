@@ -13,7 +13,7 @@ from engine.corpus.retrieval import Corpus
 from engine.prompting.judged import JudgedCandidate
 from engine.prompting.prompting import Place, Setting, first_prompt, refine_prompt
 from engine.reply.candidate import Unusable
-from sessions.events import EndReason, Origin, Role
+from sessions.events import METHOD_FACTS, EndReason, Origin, Role
 
 from .context import Context
 from .proposing import examples_of, judge_start, setting_of, try_candidate
@@ -29,9 +29,8 @@ class KernelAgent:
     name = "kernelagent"
     asks_model = True
     takes = frozenset({"without", "show_reference", "workers", "corpus", "start"})
-    roles = frozenset({Role.GENERATOR})
     modules = frozenset({"knowledge", "one-shot", "examples"})
-    iterations: int | None = None
+    roles, iterations = METHOD_FACTS["kernelagent"]
 
     async def run(self, context: Context) -> EndReason:
         """See `Method`."""

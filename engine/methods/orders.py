@@ -7,23 +7,15 @@ words again.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
-from sessions.events import (
-    AttemptBanned,
-    AttemptPinned,
-    DecisionMade,
-    DecisionUndone,
-    HintGiven,
-    InstanceForked,
-)
+from sessions.events import DecisionMade, DecisionUndone, HintGiven, InstanceForked, Orders, orders_of
 from sessions.names import instance_key, split_attempt, split_instance
-from sessions.state.state import Command, SessionState
+from sessions.state.state import FollowedCommand, SessionState
 
 MOST_DECISIONS = 8
 """Decisions that a prompt quotes; the latest count."""
-MOST_CHARACTERS = 2000
-"""Longest text of a hint, and longest quote of a reason."""
+LONGEST_QUOTE = 2000
+"""Most characters of a reason or a hint that a prompt quotes."""
 
 
 def words_for(state: SessionState, instance: str, *, after: int, until: int) -> tuple[str, ...]:
@@ -47,29 +39,9 @@ def words_for(state: SessionState, instance: str, *, after: int, until: int) -> 
     return tuple(lines[seq] for seq in sorted(lines))
 
 
-@dataclass(frozen=True, slots=True)
-class Orders:
-    """Attempts that a person chose or excluded as bases of an instance."""
-
-    pinned: str | None = None
-    """The base of the next optimizations; `None`: the method chooses."""
-    banned: frozenset[str] = frozenset()
-
-
 def orders_until(state: SessionState, instance: str, until: int) -> Orders:
     """Returns the orders to an instance up to the command `until`; a later order about an attempt replaces an earlier."""
-    orders = Orders()
-    for command in state.commands:
-        if command.seq > until or not isinstance(command, AttemptPinned | AttemptBanned):
-            continue
-        attempt = command.attempt
-        if split_attempt(attempt).instance != instance:
-            continue
-        if isinstance(command, AttemptPinned):
-            orders = Orders(attempt, orders.banned - {attempt})
-        else:
-            orders = Orders(None if orders.pinned == attempt else orders.pinned, orders.banned | {attempt})
-    return orders
+    return orders_of((command for command in state.commands if command.seq <= until), instance)
 
 
 def last_command(state: SessionState) -> int:
@@ -77,7 +49,7 @@ def last_command(state: SessionState) -> int:
     return state.commands[-1].seq if state.commands else 0
 
 
-def _standing(commands: Sequence[Command], instance: str) -> list[DecisionMade]:
+def _standing(commands: Sequence[FollowedCommand], instance: str) -> list[DecisionMade]:
     """The current decisions about attempts on the instance's task."""
     standing: dict[str, DecisionMade] = {}
     task = split_instance(instance).task
@@ -97,7 +69,7 @@ def _says_something(state: SessionState, decision: DecisionMade, instance: str) 
     return not (own and state.attempt(decision.attempt).held)
 
 
-def _hint_to(instance: str, command: Command) -> str:
+def _hint_to(instance: str, command: FollowedCommand) -> str:
     """The text of a hint to this instance; empty if the command gives none."""
     if isinstance(command, HintGiven) and command.instance == instance:
         return command.text
@@ -113,4 +85,4 @@ def _decision_line(decision: DecisionMade) -> str:
 
 def _quote(text: str) -> str:
     line = " ".join(text.split())
-    return f'"{line[:MOST_CHARACTERS]}"'
+    return f'"{line[:LONGEST_QUOTE]}"'

@@ -10,9 +10,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from enum import Enum, auto
 
-from engine.methods.orders import Orders
 from engine.prompting.judged import JudgedCandidate, compact_all_but
-from sessions.events import Origin, Role
+from sessions.events import Orders, Origin, Role
 
 from .history import History
 

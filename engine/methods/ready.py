@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from sessions.events import EndReason, Role
+from sessions.events import METHOD_FACTS, EndReason
 
 from .context import Context
 
@@ -13,9 +13,8 @@ class Rejudge:
     name = "rejudge"
     asks_model = False
     takes: frozenset[str] = frozenset()
-    roles: frozenset[Role] = frozenset()
     modules: frozenset[str] = frozenset()
-    iterations: int | None = None
+    roles, iterations = METHOD_FACTS["rejudge"]
 
     async def run(self, context: Context) -> EndReason:
         """See `Method`."""

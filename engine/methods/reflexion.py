@@ -10,7 +10,7 @@ from functools import partial
 
 from engine.prompting.prompting import first_prompt, repair_prompt
 from engine.reply.candidate import Unusable
-from sessions.events import EndReason, Origin, Role
+from sessions.events import METHOD_FACTS, EndReason, Origin, Role
 
 from .context import Context
 from .proposing import examples_of, judge_start, reflect, setting_of, try_candidate
@@ -22,9 +22,8 @@ class Reflexion:
     name = "reflexion"
     asks_model = True
     takes = frozenset({"without", "show_reference", "prompt_style", "corpus", "start"})
-    roles = frozenset({Role.GENERATOR, Role.REFLECTOR})
     modules = frozenset({"knowledge", "one-shot", "examples", "reflection"})
-    iterations: int | None = None
+    roles, iterations = METHOD_FACTS["reflexion"]
 
     async def run(self, context: Context) -> EndReason:
         """See `Method`."""

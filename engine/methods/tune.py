@@ -26,7 +26,7 @@ from engine.reply.candidate import Candidate
 from engine.tuning.rungs import FIELD, rungs, survivors
 from harness import Verdict
 from harness.wire.results.ratios import TIE
-from sessions.events import AttemptSwept, EndReason, Origin, Role, SweepRung, SweptVariant
+from sessions.events import METHOD_FACTS, AttemptSwept, EndReason, Origin, SweepRung, SweptVariant
 from sessions.state.speed import speed_of
 from suites.loader import baseline_source
 
@@ -40,9 +40,8 @@ class Tune:
     name = "tune"
     asks_model = False
     takes = frozenset({"start", "by"})
-    roles: frozenset[Role] = frozenset()
     modules: frozenset[str] = frozenset()
-    iterations: int | None = None
+    roles, iterations = METHOD_FACTS["tune"]
 
     async def run(self, context: Context) -> EndReason:
         """See `Method`."""

@@ -24,8 +24,9 @@ import msgspec
 from engine.errors import EngineError, EngineUnreachable
 from sessions.engine_info import PROTOCOL, EngineInfo, boot_id, pid_namespace, read_engine_info
 from sessions.errors import SessionsError
+from sessions.events import COMMANDS, Command, Ping
 from sessions.home import Home
-from sessions.journal.codec import without_surrogates
+from sessions.journal.codec import tag_of, without_surrogates
 
 log = logging.getLogger(__name__)
 T = TypeVar("T")
@@ -36,49 +37,14 @@ PATH_BYTES = 107
 """Longest address of a unix socket on Linux."""
 ANSWER_S = 60.0
 """Long, because a decision waits for the disk and for git."""
+SHOWN = 80
+"""Most characters of an unknown name that an answer repeats."""
 WRITE_S = 10.0
 """Longest wait for a client that does not read its answers; then the client is dropped."""
-STEERING = (
-    "hint",
-    "pin",
-    "ban",
-    "pause",
-    "unpause",
-    "retire",
-    "extend",
-    "fork",
-    "edit",
-    "measure",
-    "profile",
-    "gpu",
-    "title",
-)
-"""Commands that become events which later attempts follow (`engine.process.commands`)."""
-COMMANDS = ("ping", "accept", "reject", "undo", "stop", *STEERING)
-"""Commands of people."""
-FROM_AGENTS = ("propose", "withdraw", "leave")
-"""Commands of agents that send their own candidates (`engine.agents`)."""
-
-
-class Request(msgspec.Struct, frozen=True, kw_only=True):
-    """A command with its arguments; arguments that it does not need are empty."""
-
-    command: str
-    token: str = ""
-    attempt: str = ""
-    instance: str = ""
-    text: str = ""
-    case: str = ""
-    of_baseline: bool = False
-    source: str = ""
-    devices: tuple[str, ...] = ()
-    iterations: int = 0
-    heard: int = 0
-    budget_usd: float = 0.0
-    why: str = ""
-    by: str = ""
-    forced: bool = False
-    reason: str = ""
+ENDING = "the session is just ending; give the command again in a moment"
+"""Refusal of a command that comes after the last work and before the session is stored."""
+NAMES = {"attempt": "task#1/1", "base": "task#1/1", "instance": "task#1"}
+"""Fields with the name of an attempt or an instance, each with a valid name."""
 
 
 class Answer(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -91,11 +57,11 @@ class Answer(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """One line; set if `ok` is false."""
 
 
-REQUESTS: msgspec.json.Decoder[Request] = msgspec.json.Decoder(Request)
+FIELDS: msgspec.json.Decoder[dict[str, Any]] = msgspec.json.Decoder(dict[str, Any])
 ANSWERS: msgspec.json.Decoder[Answer] = msgspec.json.Decoder(Answer)
 
 
-async def send(home: Home, session: str, command: str, **arguments: object) -> Answer:
+async def send(home: Home, session: str, command: Command) -> Answer:
     """Send a command to a session's engine and return its answer, which may be a refusal (`ok` false, `error`).
 
     Raises `EngineUnreachable` with one line that names the cause and the next step.
@@ -111,7 +77,8 @@ async def send(home: Home, session: str, command: str, **arguments: object) -> A
         raise EngineUnreachable(
             f"the token {info.token_file} cannot be read ({error.strerror}); only the user who started the engine may send commands"
         ) from error
-    fields = without_surrogates({"token": token, "command": command, **arguments})
+    given = {name: getattr(command, name) for name in command.given_fields()}
+    fields = without_surrogates({"token": token, "type": tag_of(command), **given})
     line = msgspec.json.encode(fields) + b"\n"
     if len(line) > LINE_BYTES:
         raise EngineUnreachable(f"the command is longer than {LINE_BYTES} bytes; shorten its text")
@@ -144,6 +111,21 @@ async def send(home: Home, session: str, command: str, **arguments: object) -> A
             f"the engine of {session} closed the connection without an answer, so the command may have taken effect; "
             f"check with wavedeck sessions show {session} before you repeat it"
         ) from error
+
+
+def command_of(fields: dict[str, Any]) -> Command:
+    """Returns the command with these fields. Raises `ValueError` that says what is wrong."""
+    tag = fields.pop("type", "")
+    kind = COMMANDS.get(tag) if isinstance(tag, str) else None
+    if kind is None:
+        raise ValueError(f"no command is called {str(tag)[:SHOWN]!r}; there are {', '.join(COMMANDS)}")
+    known = kind.given_fields()
+    if unknown := [name for name in fields if name not in known]:
+        raise ValueError(f"{tag} has no field {unknown[0][:SHOWN]!r}; it has {', '.join(known) or 'none'}")
+    # The session knows its attempts and instances, so it refuses wrong names, with similar ones.
+    names = {name: value for name, value in fields.items() if name in NAMES and isinstance(value, str)}
+    command = msgspec.convert(fields | {name: NAMES[name] for name in names}, kind)
+    return msgspec.structs.replace(command, **names)
 
 
 def _token(info: EngineInfo) -> str:
@@ -217,7 +199,7 @@ class ControlServer:
     """
 
     def __init__(
-        self, *, token: str, environ: Mapping[str, str], handle: Callable[[Request], Awaitable[int]]
+        self, *, token: str, environ: Mapping[str, str], handle: Callable[[Command], Awaitable[int]]
     ) -> None:
         self._token = token.encode()
         self._environ = environ
@@ -326,24 +308,21 @@ class ControlServer:
 
     async def _answer(self, line: bytes) -> Answer:
         try:
-            request = REQUESTS.decode(line)
-        except (ValueError, RecursionError) as error:  # `ValueError`: bad UTF-8 or bad JSON
+            fields = FIELDS.decode(line)
+            if not hmac.compare_digest(str(fields.pop("token", "")).encode(), self._token):
+                return Answer(ok=False, error="wrong token")
+            command = command_of(fields)
+        except (ValueError, RecursionError) as error:  # `ValueError`: bad UTF-8, bad JSON, or no command
             return Answer(ok=False, error=f"not a command: {error}")
-        if not hmac.compare_digest(request.token.encode(), self._token):
-            return Answer(ok=False, error="wrong token")
-        if request.command not in (*COMMANDS, *FROM_AGENTS):
-            return Answer(
-                ok=False, error=f"unknown command {request.command!r}; there are {', '.join(COMMANDS)}"
-            )
-        if self._refusal is not None and request.command != "ping":
+        if self._refusal is not None and not isinstance(command, Ping):
             return Answer(ok=False, error=self._refusal())
         self._executing += 1
         try:
-            return Answer(ok=True, seq=await self._handle(request))
+            return Answer(ok=True, seq=await self._handle(command))
         except (EngineError, SessionsError) as error:
             return Answer(ok=False, error=" ".join(str(error).split()))
         except Exception as error:
-            log.exception("bug in the command %s", request.command)
+            log.exception("bug in the command %s", tag_of(command))
             words = " ".join(f"{type(error).__name__}: {error}".split())
             return Answer(ok=False, error=f"bug in the engine ({words}); the traceback is in its engine.log")
         finally:

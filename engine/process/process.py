@@ -23,7 +23,7 @@ from pathlib import Path
 import msgspec
 import psutil
 
-from engine.errors import CommandRefused, EngineError, UsageProblem, refusal
+from engine.errors import EngineError, UsageProblem, refusal
 from engine.judge.judging import Judge
 from engine.judge.unrecorded import record_tests
 from engine.keys import close_memory, receive_environment
@@ -32,8 +32,7 @@ from engine.models.clients.recorded import RecordedClient, changed_templates
 from engine.plan.budget import budget_of
 from engine.plan.job import Job, open_job, plan_of, read_plan, session_started
 from engine.plan.plan import SessionPlan
-from engine.process.commands import ENDING, decision_of, event_of, has_open_instances
-from engine.process.control import FROM_AGENTS, STEERING, ControlServer, Request
+from engine.process.control import ENDING, ControlServer
 from engine.process.garbage import shorten_pauses
 from engine.process.launch import WRONG_USAGE
 from engine.process.telemetry import DeviceSampler, NodeSource, device_event
@@ -51,20 +50,24 @@ from harness.processes.starting.judge_python import JudgePython, find_python
 from harness.stages.evaluator import Evaluator, LocalEvaluator
 from harness.wire.errors import BadPython
 from sessions.engine_info import EngineInfo, boot_id, pid_namespace, write_engine_info
-from sessions.errors import SessionsError, StoreBroken
+from sessions.errors import CommandRefused, SessionsError, StoreBroken
 from sessions.events import (
+    Command,
     DecisionMade,
+    DecisionUndone,
     EngineStarted,
     EngineStopped,
     Notice,
+    Ping,
     SessionFinished,
+    Stop,
     VerificationRead,
+    checked,
 )
 from sessions.files import write_whole
 from sessions.home import Home, LiveFiles
 from sessions.journal.journal import read_journal
 from sessions.state.state import SessionState
-from sessions.store.decidable import check_decision
 from sessions.store.reconcile import resume
 from sessions.store.recorder import Recorder
 from sessions.verifications import graph_nodes_of, standing_of
@@ -186,8 +189,8 @@ class Engine:
         token = secrets.token_hex(16)
         await asyncio.to_thread(write_whole, self._live.token, token.encode() + b"\n", mode=0o600)
 
-        async def handle(request: Request) -> int:
-            return await self._obey(request, recorder, decisions, changes)
+        async def handle(command: Command) -> int:
+            return await self._obey(command, recorder, decisions, changes)
 
         curable: Sequence[str] = ()
         failure: ExceptionGroup[Exception] | None = None
@@ -374,28 +377,31 @@ class Engine:
         await asyncio.to_thread(write_engine_info, self._live, info)
 
     async def _obey(
-        self, request: Request, recorder: Recorder, decisions: Decisions, changes: Changes
+        self, command: Command, recorder: Recorder, decisions: Decisions, changes: Changes
     ) -> int:
-        """Execute a command; returns the number of the event that it caused, else of the last event."""
-        decision = decision_of(request)
-        if isinstance(decision, DecisionMade):
-            check_decision(recorder.state, decision)
-            event = await recorder.record_durable(decision)
+        """Execute a command; returns the number of the event that it became, else of the last event."""
+        if isinstance(command, Stop):
+            self._ask_to_stop(command.reason or f"stopped by {command.by or 'a person'}")
+        if isinstance(command, Stop | Ping):
+            return recorder.state.last_seq
+        is_decision = isinstance(command, DecisionMade | DecisionUndone)
+        if changes.closed and not is_decision:
+            raise CommandRefused(ENDING)
+        event = await recorder.record_durable(checked(command, recorder.state))
+        if isinstance(event, DecisionMade):
             # Durable now, so the instance acts on it, even if git fails below.
-            decisions.made(decision)
+            decisions.made(event)
+        if is_decision:
             await recorder.sync_accepted()
-            return event.seq
-        if decision is not None:
-            return (await recorder.decide(decision)).seq
-        if request.command in (*STEERING, *FROM_AGENTS):
-            if changes.closed:
-                raise CommandRefused(ENDING)
-            command = await recorder.record_durable(event_of(request, recorder.state))
+        else:
             changes.announce()
-            return command.seq
-        if request.command == "stop":
-            self._ask_to_stop(request.reason or f"stopped by {request.by or 'a person'}")
-        return recorder.state.last_seq
+        return event.seq
+
+
+def has_open_instances(state: SessionState) -> bool:
+    """True if an instance of the session has work left, so that a model may be asked."""
+    instances = (state.instances.get(key) for key in state.instance_keys())
+    return any(instance is None or instance.finished is None or instance.curable for instance in instances)
 
 
 def remaining_plan(plan: SessionPlan, state: SessionState) -> SessionPlan:

@@ -24,7 +24,7 @@ from engine.judge.evaluating import cancelled_evaluation, evaluate_attempt, fail
 from engine.judge.judging import own_product
 from engine.judge.sweeping import estimate_rung, recorded_rung, sweep_attempt
 from engine.methods import Review, Start
-from engine.methods.orders import Orders, last_command, orders_until, words_for
+from engine.methods.orders import last_command, orders_until, words_for
 from engine.methods.proposing import setting_of
 from engine.models import CallKey, Reply, Request
 from engine.plan.plan import read_start
@@ -48,6 +48,7 @@ from sessions.events import (
     CandidateProposed,
     EndReason,
     Message,
+    Orders,
     Origin,
     Role,
     SessionExtended,

@@ -3,146 +3,84 @@
 Tags are never reused, and new fields have defaults: an older reader skips and counts unknown events.
 """
 
-from .any_event import AnyEvent
-from .attempts import (
-    GIVEN,
-    UNASKED,
-    AttemptCommitted,
-    AttemptJudged,
-    AttemptStarted,
-    CandidateProposed,
-    CandidateSent,
-    CandidateWithdrawn,
-    Origin,
-    StageFinished,
-    StageStarted,
-)
-from .base import DurableEvent, Event, JudgedEvent, PersonEvent
-from .calls import (
-    AGENT_PROGRAM,
-    CallFailed,
-    CallFinished,
-    CallRetried,
-    CallStarted,
-    Message,
-    ReplyPiece,
-    Role,
-    ServedModel,
-    Usage,
-)
-from .commands import (
-    AttemptBanned,
-    AttemptPinned,
-    DecisionMade,
-    DecisionUndone,
-    DeviceLent,
-    DeviceReturned,
-    HintGiven,
-    InstanceForked,
-    MeasureAsked,
-    Paused,
-    ProfileAsked,
-    RetireAsked,
-    SessionExtended,
-    SessionTitled,
-    Unpaused,
-)
-from .devices import (
-    DeviceAwaited,
-    DeviceQuarantined,
-    DeviceSampled,
-    NodePaused,
-    NodeResumed,
-    VerificationRead,
-)
-from .instances import (
-    AgentLeft,
-    EndReason,
-    InstanceFinished,
-    InstanceStarted,
-    IterationsMoved,
-    WaitingForPerson,
-)
-from .measurements import (
-    RECORDING,
-    BaselineMeasured,
-    BaselineStageStarted,
-    ProfileTaken,
-    WinnerExamined,
-    WinnerMeasured,
-)
-from .session import EngineStarted, EngineStopped, Notice, SessionFinished, SessionStarted, TaskLeftOut
-from .sweeps import AttemptSwept, RungEntry, SweepRung, SweepStarted, SweptVariant
-
-__all__ = [
-    "AGENT_PROGRAM",
-    "GIVEN",
-    "RECORDING",
-    "UNASKED",
-    "AgentLeft",
-    "AnyEvent",
-    "AttemptBanned",
-    "AttemptCommitted",
-    "AttemptJudged",
-    "AttemptPinned",
-    "AttemptStarted",
-    "AttemptSwept",
-    "BaselineMeasured",
-    "BaselineStageStarted",
-    "CallFailed",
-    "CallFinished",
-    "CallRetried",
-    "CallStarted",
-    "CandidateProposed",
-    "CandidateSent",
-    "CandidateWithdrawn",
-    "DecisionMade",
-    "DecisionUndone",
-    "DeviceAwaited",
-    "DeviceLent",
-    "DeviceQuarantined",
-    "DeviceReturned",
-    "DeviceSampled",
-    "DurableEvent",
-    "EndReason",
-    "EngineStarted",
-    "EngineStopped",
-    "Event",
-    "HintGiven",
-    "InstanceFinished",
-    "InstanceForked",
-    "InstanceStarted",
-    "IterationsMoved",
-    "JudgedEvent",
-    "MeasureAsked",
-    "Message",
-    "NodePaused",
-    "NodeResumed",
-    "Notice",
-    "Origin",
-    "Paused",
-    "PersonEvent",
-    "ProfileAsked",
-    "ProfileTaken",
-    "ReplyPiece",
-    "RetireAsked",
-    "Role",
-    "RungEntry",
-    "ServedModel",
-    "SessionExtended",
-    "SessionFinished",
-    "SessionStarted",
-    "SessionTitled",
-    "StageFinished",
-    "StageStarted",
-    "SweepRung",
-    "SweepStarted",
-    "SweptVariant",
-    "TaskLeftOut",
-    "Unpaused",
-    "Usage",
-    "VerificationRead",
-    "WaitingForPerson",
-    "WinnerExamined",
-    "WinnerMeasured",
-]
+from .any_event import AnyEvent as AnyEvent
+from .attempts import GIVEN as GIVEN
+from .attempts import UNASKED as UNASKED
+from .attempts import AttemptCommitted as AttemptCommitted
+from .attempts import AttemptJudged as AttemptJudged
+from .attempts import AttemptStarted as AttemptStarted
+from .attempts import CandidateProposed as CandidateProposed
+from .attempts import Origin as Origin
+from .attempts import StageFinished as StageFinished
+from .attempts import StageStarted as StageStarted
+from .base import DurableEvent as DurableEvent
+from .base import Event as Event
+from .base import JudgedEvent as JudgedEvent
+from .calls import AGENT_PROGRAM as AGENT_PROGRAM
+from .calls import CallFailed as CallFailed
+from .calls import CallFinished as CallFinished
+from .calls import CallRetried as CallRetried
+from .calls import CallStarted as CallStarted
+from .calls import Message as Message
+from .calls import ReplyPiece as ReplyPiece
+from .calls import Role as Role
+from .calls import ServedModel as ServedModel
+from .calls import Usage as Usage
+from .commands import ALL_GPUS as ALL_GPUS
+from .commands import COMMANDS as COMMANDS
+from .commands import NOTHING_TO_STOP as NOTHING_TO_STOP
+from .commands import AgentLeft as AgentLeft
+from .commands import AttemptBanned as AttemptBanned
+from .commands import AttemptPinned as AttemptPinned
+from .commands import CandidateSent as CandidateSent
+from .commands import CandidateWithdrawn as CandidateWithdrawn
+from .commands import Command as Command
+from .commands import DecisionMade as DecisionMade
+from .commands import DecisionUndone as DecisionUndone
+from .commands import DeviceLent as DeviceLent
+from .commands import DeviceReturned as DeviceReturned
+from .commands import HintGiven as HintGiven
+from .commands import InstanceForked as InstanceForked
+from .commands import MeasureAsked as MeasureAsked
+from .commands import Orders as Orders
+from .commands import Paused as Paused
+from .commands import PersonCommand as PersonCommand
+from .commands import Ping as Ping
+from .commands import ProfileAsked as ProfileAsked
+from .commands import RetireAsked as RetireAsked
+from .commands import SessionExtended as SessionExtended
+from .commands import SessionTitled as SessionTitled
+from .commands import Stop as Stop
+from .commands import Unpaused as Unpaused
+from .commands import checked as checked
+from .commands import orders_of as orders_of
+from .devices import DeviceAwaited as DeviceAwaited
+from .devices import DeviceQuarantined as DeviceQuarantined
+from .devices import DeviceSampled as DeviceSampled
+from .devices import NodePaused as NodePaused
+from .devices import NodeResumed as NodeResumed
+from .devices import VerificationRead as VerificationRead
+from .instances import EndReason as EndReason
+from .instances import InstanceFinished as InstanceFinished
+from .instances import InstanceStarted as InstanceStarted
+from .instances import IterationsMoved as IterationsMoved
+from .instances import WaitingForPerson as WaitingForPerson
+from .measurements import RECORDING as RECORDING
+from .measurements import BaselineMeasured as BaselineMeasured
+from .measurements import BaselineStageStarted as BaselineStageStarted
+from .measurements import ProfileTaken as ProfileTaken
+from .measurements import WinnerExamined as WinnerExamined
+from .measurements import WinnerMeasured as WinnerMeasured
+from .methods import METHOD_FACTS as METHOD_FACTS
+from .methods import gone_method as gone_method
+from .session import EngineStarted as EngineStarted
+from .session import EngineStopped as EngineStopped
+from .session import Notice as Notice
+from .session import SessionFinished as SessionFinished
+from .session import SessionStarted as SessionStarted
+from .session import TaskLeftOut as TaskLeftOut
+from .sweeps import AttemptSwept as AttemptSwept
+from .sweeps import RungEntry as RungEntry
+from .sweeps import SweepRung as SweepRung
+from .sweeps import SweepStarted as SweepStarted
+from .sweeps import SweptVariant as SweptVariant

@@ -2,99 +2,60 @@
 
 from __future__ import annotations
 
-from .attempts import (
-    AttemptCommitted,
-    AttemptJudged,
-    AttemptStarted,
-    CandidateProposed,
-    CandidateSent,
-    CandidateWithdrawn,
-    StageFinished,
-    StageStarted,
-)
-from .calls import CallFailed, CallFinished, CallRetried, CallStarted, ReplyPiece
-from .commands import (
-    AttemptBanned,
-    AttemptPinned,
-    DecisionMade,
-    DecisionUndone,
-    DeviceLent,
-    DeviceReturned,
-    HintGiven,
-    InstanceForked,
-    MeasureAsked,
-    Paused,
-    ProfileAsked,
-    RetireAsked,
-    SessionExtended,
-    SessionTitled,
-    Unpaused,
-)
-from .devices import (
-    DeviceAwaited,
-    DeviceQuarantined,
-    DeviceSampled,
-    NodePaused,
-    NodeResumed,
-    VerificationRead,
-)
-from .instances import AgentLeft, InstanceFinished, InstanceStarted, IterationsMoved, WaitingForPerson
-from .measurements import BaselineMeasured, BaselineStageStarted, ProfileTaken, WinnerExamined, WinnerMeasured
-from .session import EngineStarted, EngineStopped, Notice, SessionFinished, SessionStarted, TaskLeftOut
-from .sweeps import AttemptSwept, SweepRung, SweepStarted
+from . import attempts, calls, commands, devices, instances, measurements, session, sweeps
 
 AnyEvent = (
-    SessionStarted
-    | EngineStarted
-    | InstanceStarted
-    | AttemptStarted
-    | CallStarted
-    | ReplyPiece
-    | CallRetried
-    | CallFinished
-    | CallFailed
-    | CandidateProposed
-    | CandidateSent
-    | CandidateWithdrawn
-    | AgentLeft
-    | SweepStarted
-    | AttemptSwept
-    | SweepRung
-    | StageStarted
-    | StageFinished
-    | AttemptJudged
-    | AttemptCommitted
-    | InstanceFinished
-    | WaitingForPerson
-    | WinnerExamined
-    | BaselineStageStarted
-    | BaselineMeasured
-    | WinnerMeasured
-    | DecisionMade
-    | DecisionUndone
-    | HintGiven
-    | AttemptPinned
-    | AttemptBanned
-    | SessionTitled
-    | RetireAsked
-    | Paused
-    | Unpaused
-    | SessionExtended
-    | IterationsMoved
-    | InstanceForked
-    | MeasureAsked
-    | ProfileAsked
-    | ProfileTaken
-    | DeviceLent
-    | DeviceReturned
-    | DeviceSampled
-    | DeviceAwaited
-    | DeviceQuarantined
-    | VerificationRead
-    | NodePaused
-    | NodeResumed
-    | Notice
-    | TaskLeftOut
-    | EngineStopped
-    | SessionFinished
+    session.SessionStarted
+    | session.EngineStarted
+    | instances.InstanceStarted
+    | attempts.AttemptStarted
+    | calls.CallStarted
+    | calls.ReplyPiece
+    | calls.CallRetried
+    | calls.CallFinished
+    | calls.CallFailed
+    | attempts.CandidateProposed
+    | commands.CandidateSent
+    | commands.CandidateWithdrawn
+    | commands.AgentLeft
+    | sweeps.SweepStarted
+    | sweeps.AttemptSwept
+    | sweeps.SweepRung
+    | attempts.StageStarted
+    | attempts.StageFinished
+    | attempts.AttemptJudged
+    | attempts.AttemptCommitted
+    | instances.InstanceFinished
+    | instances.WaitingForPerson
+    | measurements.WinnerExamined
+    | measurements.BaselineStageStarted
+    | measurements.BaselineMeasured
+    | measurements.WinnerMeasured
+    | commands.DecisionMade
+    | commands.DecisionUndone
+    | commands.HintGiven
+    | commands.AttemptPinned
+    | commands.AttemptBanned
+    | commands.SessionTitled
+    | commands.RetireAsked
+    | commands.Paused
+    | commands.Unpaused
+    | commands.SessionExtended
+    | instances.IterationsMoved
+    | commands.InstanceForked
+    | commands.MeasureAsked
+    | commands.ProfileAsked
+    | measurements.ProfileTaken
+    | commands.DeviceLent
+    | commands.DeviceReturned
+    | devices.DeviceSampled
+    | devices.DeviceAwaited
+    | devices.DeviceQuarantined
+    | devices.VerificationRead
+    | devices.NodePaused
+    | devices.NodeResumed
+    | session.Notice
+    | session.TaskLeftOut
+    | session.EngineStopped
+    | session.SessionFinished
 )

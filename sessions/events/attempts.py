@@ -5,7 +5,7 @@ from __future__ import annotations
 from enum import StrEnum
 
 from harness import Stage
-from sessions.names import AttemptKey, InstanceKey
+from sessions.names import AttemptKey
 
 from .base import DurableEvent, Event, JudgedEvent
 
@@ -52,23 +52,6 @@ class CandidateProposed(DurableEvent, frozen=True, kw_only=True, tag="candidate_
     unusable: str = ""
     """If `source` is empty, the defect of the reply: `empty`, `truncated`, `no_code_block`, `several_modules`,
     `no_eval`."""
-
-
-class CandidateSent(DurableEvent, frozen=True, kw_only=True, tag="candidate_sent"):
-    """An agent sent a candidate. Attempt n of the instance judges the n-th candidate that was sent to it."""
-
-    instance: InstanceKey
-    source: str
-    strategy: str = ""
-    """The agent's own words about it."""
-    heard: int = 0
-    """Number of the last command of a person that the agent knew."""
-
-
-class CandidateWithdrawn(DurableEvent, frozen=True, kw_only=True, tag="candidate_withdrawn"):
-    """The agent wants no verdict on a candidate any more: its judging is cancelled."""
-
-    attempt: AttemptKey
 
 
 class StageStarted(Event, frozen=True, kw_only=True, tag="stage_started"):

@@ -26,13 +26,6 @@ class DurableEvent(Event, frozen=True, kw_only=True):
     """An event that is on disk (fsync) before anything acts on it: what it says is never paid or asked for again."""
 
 
-class PersonEvent(DurableEvent, frozen=True, kw_only=True):
-    """A person's command."""
-
-    by: str = ""
-    """The person's login name."""
-
-
 class JudgedEvent(DurableEvent, frozen=True, kw_only=True):
     """The judge's result for an attempt or for a baseline."""
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from enum import StrEnum
 
-from sessions.names import AttemptKey, InstanceKey, TaskName
+from sessions.names import AttemptKey, TaskName
 
 from .base import DurableEvent, Event
 
@@ -50,12 +50,6 @@ class InstanceStarted(Event, frozen=True, kw_only=True, tag="instance_started"):
     task: TaskName
     instance: int
     """1, 2, ... within the task."""
-
-
-class AgentLeft(DurableEvent, frozen=True, kw_only=True, tag="agent_left"):
-    """The agent sends no further candidate: the instance ends when those that were sent are judged."""
-
-    instance: InstanceKey
 
 
 class InstanceFinished(DurableEvent, frozen=True, kw_only=True, tag="instance_finished"):

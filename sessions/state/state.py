@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 import msgspec
 
 from harness import Evaluation, Stage, Verdict
+from harness.wire.device import is_cpu
 from harness.wire.results.kernel_profile import Profile
 from sessions.events import (
     AGENT_PROGRAM,
@@ -45,7 +46,7 @@ from sessions.journal.compact import (
     expanded,
     held,
 )
-from sessions.names import short_task, split_attempt, stage_word
+from sessions.names import instance_key, short_task, split_attempt, stage_word
 from sessions.settings import SessionDescription
 
 EXTENDABLE = frozenset(
@@ -54,7 +55,7 @@ EXTENDABLE = frozenset(
 """Reasons after which more iterations open an instance again."""
 CURABLE = frozenset({EndReason.MODEL_FAILED, EndReason.INFRA_ERROR})
 """Reasons after which a resume continues an instance: a new key, a model or judge that works again."""
-Command = DecisionMade | DecisionUndone | HintGiven | AttemptPinned | AttemptBanned | InstanceForked
+FollowedCommand = DecisionMade | DecisionUndone | HintGiven | AttemptPinned | AttemptBanned | InstanceForked
 """The events of a person's commands that later attempts follow."""
 
 
@@ -452,7 +453,7 @@ class SessionState:
     """Seconds in which the judge held devices for baselines."""
     notices: list[tuple[str, str]] = field(default_factory=list)
     """(level, message), oldest first."""
-    commands: list[Command] = field(default_factory=list)
+    commands: list[FollowedCommand] = field(default_factory=list)
     """Commands that later attempts follow, oldest first."""
     on_hold: set[str] = field(default_factory=set)
     """Instances that a person paused; an empty key is the whole session."""
@@ -550,6 +551,31 @@ class SessionState:
             if state.number == name.number:
                 return state
         raise KeyError(attempt)
+
+    @property
+    def is_at_rest(self) -> bool:
+        """True if no engine runs the session, as far as its events say."""
+        return self.finished or self.stopped is not None
+
+    @property
+    def gpus(self) -> list[str]:
+        """The GPUs of the session, as it names them."""
+        return [name for name in (self.started.devices if self.started else ()) if not is_cpu(name)]
+
+    def instance_keys(self) -> list[str]:
+        """Returns the keys of all instances, also of those that have not begun."""
+        if self.started is None:
+            return []
+        numbers = range(1, self.started.instances + 1)
+        return [
+            *(instance_key(task, number) for number in numbers for task in self.started.tasks),
+            *self.forks,
+        ]
+
+    def takes_iterations(self, instance: str) -> bool:
+        """True if more iterations let an instance go on."""
+        begun = self.instances.get(instance)
+        return begun is None or begun.finished is None or begun.curable or begun.finished in EXTENDABLE
 
     def phases(self, instance: str) -> tuple[int, ...]:
         """Returns the iterations of an instance: first those of the plan, then those of each later gift.

@@ -1,12 +1,8 @@
-"""Which decisions about attempts are possible, and what the store keeps of them."""
+"""Finds attempts by name; what the store keeps of a decision about one."""
 
 from __future__ import annotations
 
-import difflib
-
-from harness import Verdict
-from sessions.errors import NoSuchAttempt, NotDecidable
-from sessions.events import DecisionMade, DecisionUndone
+from sessions.errors import CommandRefused, NoSuchAttempt
 from sessions.names import split_attempt
 from sessions.state.state import AttemptState, InstanceState, SessionState
 
@@ -18,28 +14,7 @@ def find_attempt(state: SessionState, attempt: str) -> tuple[AttemptState, Insta
     try:
         return state.attempt(attempt), state.instances[split_attempt(attempt).instance]
     except KeyError:
-        names = [candidate.attempt for candidate in state.attempts()]
-        raise NoSuchAttempt(attempt, nearest=difflib.get_close_matches(attempt, names, n=3)) from None
-
-
-def check_decision(state: SessionState, decision: DecisionMade | DecisionUndone) -> None:
-    """Raise `NoSuchAttempt` or `NotDecidable` if the decision is impossible in this state."""
-    attempt, _ = find_attempt(state, decision.attempt)
-    if attempt.evaluation is None:
-        raise NotDecidable(f"{decision.attempt} is not judged yet; decide when it has a verdict")
-    if isinstance(decision, DecisionUndone):
-        if attempt.decision is None:
-            raise NotDecidable(f"there is no decision about {decision.attempt} to undo")
-    elif decision.accepted and attempt.verdict is not Verdict.CORRECT:
-        if not decision.forced:
-            raise NotDecidable(
-                f"{decision.attempt} is {attempt.verdict}, and only a correct attempt can be accepted; "
-                "choose a correct one, or give --force and the reason with --why"
-            )
-        if not decision.why.strip():
-            raise NotDecidable(
-                f"{decision.attempt} is {attempt.verdict}; to accept it anyway, give the reason with --why"
-            )
+        raise NoSuchAttempt(attempt, [known.attempt for known in state.attempts()]) from None
 
 
 def accepted_kernel(session: str, state: SessionState, attempt: str) -> AcceptedKernel:
@@ -47,7 +22,7 @@ def accepted_kernel(session: str, state: SessionState, attempt: str) -> Accepted
     judged, _ = find_attempt(state, attempt)
     decision = judged.decision
     if judged.evaluation is None:
-        raise NotDecidable(f"{attempt} is not judged")
+        raise CommandRefused(f"{attempt} is not judged")
     return AcceptedKernel(
         session=session,
         attempt=attempt,

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from contextlib import ExitStack
 
-from sessions.errors import NoSuchSession, NothingToResume, SessionBusy
-from sessions.events import DecisionMade, DecisionUndone, Event, Notice
+from sessions.errors import CommandRefused, NoSuchSession, NothingToResume, SessionBusy
+from sessions.events import NOTHING_TO_STOP, Command, Notice, Stop
 from sessions.files import FileLock, write_whole
 from sessions.home import Home, LiveFiles
 from sessions.journal.journal import Clock, Opened, open_journal
@@ -37,17 +37,18 @@ def resume(home: Home, session: str, *, clock: Clock | None = None) -> Recorder:
     return recorder
 
 
-def decide(
-    home: Home, session: str, decision: DecisionMade | DecisionUndone, *, clock: Clock | None = None
-) -> Event:
-    """Record a decision in a session that no engine runs: in the journal, in git and on the branch `accepted`.
+def record_at_rest(
+    home: Home, session: str, command: Command, *, clock: Clock | None = None
+) -> Command | None:
+    """Record a command in a session that no engine runs, and return its event; a resumed engine follows it.
 
-    A running session's engine takes decisions on its socket. Raises `NoSuchAttempt` or `NotDecidable`, else errors as
-    `take_up`.
+    Returns `None` if the session has the same work to do already. Raises `CommandRefused`, else errors as `take_up`.
     """
+    if isinstance(command, Stop):
+        raise CommandRefused(NOTHING_TO_STOP)
     with take_up(home, session, clock=clock) as recorder:
         try:
-            return recorder.now(recorder.decide(decision))
+            return None if command.is_pending(recorder.state) else recorder.now(recorder.follow(command))
         finally:
             recorder.now(recorder.put_down())
 

@@ -15,15 +15,17 @@ from contextlib import ExitStack
 from functools import partial
 from typing import Any, TypeVar, cast
 
-from sessions.errors import HomeNotWritable, NotDecidable, SessionBusy, SessionExists, StoreBroken
+from sessions.errors import CommandRefused, HomeNotWritable, SessionBusy, SessionExists, StoreBroken
 from sessions.events import (
     AnyEvent,
     AttemptCommitted,
+    Command,
     DecisionMade,
     DecisionUndone,
     Event,
     Notice,
     SessionStarted,
+    checked,
 )
 from sessions.files import FileLock
 from sessions.home import Home, LiveFiles
@@ -44,11 +46,12 @@ from .attempt_commits import (
     parents_of,
     prompt_files,
 )
-from .decidable import accepted_kernel, check_decision, find_attempt
+from .decidable import accepted_kernel, find_attempt
 from .segments import Segments
 from .store import NewCommit, Store, attempt_branch
 
 E = TypeVar("E", bound=Event)
+C = TypeVar("C", bound=Command)
 
 LOCK_WAIT_S = 1.0
 """For the session's lock: a reader that checks the lock holds it for microseconds."""
@@ -213,7 +216,7 @@ class Recorder:
         Calls that finish later are in the journal, but not in the commit. A second call is harmless.
         """
         if self._find(attempt)[0].verdict is None:
-            raise NotDecidable(f"{attempt} is not judged, so there is nothing to commit")
+            raise CommandRefused(f"{attempt} is not judged, so there is nothing to commit")
         self._waiting[attempt] = None
         try:
             async with self._git:
@@ -283,13 +286,9 @@ class Recorder:
 
     # Decisions
 
-    async def decide(self, decision: DecisionMade | DecisionUndone) -> Event:
-        """Record a person's decision or its undoing durably, then update the branch `accepted`.
-
-        Raises `NoSuchAttempt` or `NotDecidable` if the decision is impossible.
-        """
-        check_decision(self.state, decision)
-        written = await self.record_durable(decision)
+    async def follow(self, command: C) -> C:
+        """Record a command durably, then update the branch `accepted`. Raises `CommandRefused`."""
+        written = await self.record_durable(checked(command, self.state))
         await self.sync_accepted()
         return written
 

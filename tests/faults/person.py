@@ -8,15 +8,29 @@ import random
 import signal
 import time
 from dataclasses import dataclass, field
-from typing import Any
+
+import msgspec
 
 from engine.errors import EngineUnreachable
-from engine.process.commands import instances_of
 from engine.process.control import Answer, send
 from harness import Verdict
 from sessions import Home, SessionState, fold
 from sessions.engine_info import read_engine_info
-from sessions.events import Event
+from sessions.events import (
+    AttemptBanned,
+    AttemptPinned,
+    Command,
+    DecisionMade,
+    DecisionUndone,
+    Event,
+    HintGiven,
+    InstanceForked,
+    Paused,
+    PersonCommand,
+    RetireAsked,
+    SessionExtended,
+    Unpaused,
+)
 from tests.support.engine.engines import candidate
 from tests.support.engine.live_engines import journal, until_left
 from tests.support.waiting import LIMIT_S
@@ -44,8 +58,7 @@ class Order:
 
     name: str
     """Who gave the command; each command has another person, so its event is found again."""
-    command: str
-    arguments: dict[str, Any]
+    command: Command
     answer: Answer | None
     """`None` if the engine died before it answered."""
 
@@ -70,44 +83,50 @@ class Person:
 
     async def give_any(self) -> None:
         """Give a random command."""
-        [command] = self.chance.choices(list(WEIGHTS), list(WEIGHTS.values()))
-        await self.give(command, **self._arguments(command, f"person-{self._given + 1}"))
+        [name] = self.chance.choices(list(WEIGHTS), list(WEIGHTS.values()))
+        await self.give(self._command(name, f"person-{self._given + 1}"))
 
-    async def give(self, command: str, **arguments: Any) -> None:
+    async def give(self, command: PersonCommand) -> None:
         """Give a command and remember its outcome."""
         self._given += 1
         name = f"person-{self._given}"
         try:
-            answer = await send(self.home, self.session, command, by=name, **arguments)
+            answer = await send(self.home, self.session, msgspec.structs.replace(command, by=name))
         except EngineUnreachable:
             answer = None
-        self.orders.append(Order(name, command, arguments, answer))
+        self.orders.append(Order(name, command, answer))
 
-    def _arguments(self, command: str, name: str) -> dict[str, Any]:
+    def _command(self, action: str, name: str) -> PersonCommand:
         state = self.state()
-        instances = instances_of(state)
+        instances = state.instance_keys()
         judged = [attempt for attempt in state.attempts() if attempt.source and attempt.evaluation]
         correct = [attempt for attempt in judged if attempt.verdict is Verdict.CORRECT]
         decided = [attempt for attempt in judged if attempt.decision]
-        wanted = {"pin": correct, "accept": correct, "undo": decided}.get(command, judged)
+        wanted = {"pin": correct, "accept": correct, "undo": decided}.get(action, judged)
         attempt = self.chance.choice(wanted).attempt if wanted else f"{instances[0]}/1"
-        match command:
+        match action:
             case "hint":
-                return {"instance": self.chance.choice(instances), "text": f"Hint of {name}."}
-            case "pause" | "unpause":
-                return {"instance": self.chance.choice(["", *instances])}
+                return HintGiven(instance=self.chance.choice(instances), text=f"Hint of {name}.")
+            case "pause":
+                return Paused(instance=self.chance.choice(["", *instances]))
+            case "unpause":
+                return Unpaused(instance=self.chance.choice(["", *instances]))
             case "retire":
-                return {"instance": self.chance.choice(instances)}
+                return RetireAsked(instance=self.chance.choice(instances))
             case "extend":
-                return {"iterations": 1}
+                return SessionExtended(iterations=1)
             case "fork":
-                return {"attempt": attempt, "text": f"Hint of {name}."}
+                return InstanceForked(base=attempt, hint=f"Hint of {name}.")
             case "edit":
-                return {"attempt": attempt, "source": candidate("correct 1.25", name)}
+                return InstanceForked(base=attempt, source=candidate("correct 1.25", name))
             case "accept" | "reject":
-                return {"attempt": attempt, "why": f"Reason of {name}."}
+                return DecisionMade(attempt=attempt, accepted=action == "accept", why=f"Reason of {name}.")
+            case "pin":
+                return AttemptPinned(attempt=attempt)
+            case "ban":
+                return AttemptBanned(attempt=attempt)
             case _:
-                return {"attempt": attempt}
+                return DecisionUndone(attempt=attempt)
 
     async def steer_until_killed(self) -> None:
         """Let the engine work a random while and give commands; then kill it while others are on their way."""
@@ -140,8 +159,8 @@ class Person:
             assert time.monotonic() < limit, f"waited {LIMIT_S:.0f} s for the engine to leave"
             state = self.state()
             if state.on_hold:
-                await self.give("unpause", instance="")
+                await self.give(Unpaused())
             for attempt in state.attempts():
                 if attempt.waiting:
-                    await self.give("accept", attempt=attempt.attempt, why="It is faster.")
+                    await self.give(DecisionMade(attempt=attempt.attempt, accepted=True, why="It is faster."))
             await asyncio.sleep(0.02)

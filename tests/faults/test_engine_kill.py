@@ -16,13 +16,12 @@ from msgspec.structs import replace
 
 from engine.plan.request import RunPlan
 from engine.process import launch
-from engine.process.commands import record_at_rest
-from engine.process.control import Request
 from harness import Verdict
 from sessions import Home, fold
 from sessions.engine_info import read_engine_info
 from sessions.errors import NothingToResume
-from sessions.events import EngineStarted, Event, SessionFinished
+from sessions.events import EngineStarted, Event, InstanceForked, SessionFinished
+from sessions.store.reconcile import record_at_rest
 from sessions.store.store import Store, attempt_branch
 from tests.conftest import SOAK
 from tests.faults.person import Person
@@ -158,7 +157,7 @@ def resume(home: Home, session: str) -> None:
         launch.resume(home, session)
     except NothingToResume:
         first = fold(journal(home, session)).attempts()[0]  # type: ignore[arg-type]
-        record_at_rest(home, session, Request(command="fork", attempt=first.attempt))
+        record_at_rest(home, session, InstanceForked(base=first.attempt))
         launch.resume(home, session)
 
 

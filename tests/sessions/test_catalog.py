@@ -11,16 +11,16 @@ from sessions import (
     Home,
     Recorder,
     Store,
-    decide,
     delete_session,
     find_session,
     fold,
     journal_of,
     list_sessions,
+    record_at_rest,
 )
 from sessions import events as ev
 from sessions.catalog import SessionList, find_sessions
-from sessions.errors import AmbiguousSession, NoSuchAttempt, NoSuchSession, NotDecidable, SessionBusy
+from sessions.errors import AmbiguousSession, CommandRefused, NoSuchSession, SessionBusy
 from sessions.journal.codec import encode
 from sessions.store.reconcile import take_up
 from sessions.store.repository import Repository
@@ -119,7 +119,7 @@ def test_events_are_read_from_live_files_or_store(copied_home: Home) -> None:
 
 def test_decision_about_a_finished_session_is_an_event_in_its_journal(copied_home: Home) -> None:
     before = journal_of(copied_home, SESSION).events
-    event = decide(
+    event = record_at_rest(
         copied_home,
         SESSION,
         ev.DecisionMade(attempt="softmax#1/3", accepted=True, why="fast\nand right", by="ada"),
@@ -131,7 +131,7 @@ def test_decision_about_a_finished_session_is_an_event_in_its_journal(copied_hom
         assert store.accepted()["starter/softmax"].why == "fast\nand right"
     assert list_sessions(copied_home)[0].accepted == ("softmax#1/3",)
     assert list_sessions(copied_home)[0].state == "finished"
-    decide(copied_home, SESSION, ev.DecisionUndone(attempt="softmax#1/3", by="ada"))
+    record_at_rest(copied_home, SESSION, ev.DecisionUndone(attempt="softmax#1/3", by="ada"))
     with Store.read_only(copied_home.store) as store:
         assert store.accepted() == {}
     assert fold(journal_of(copied_home, SESSION).events).attempt("softmax#1/3").decision is None
@@ -142,7 +142,7 @@ def test_decision_about_a_finished_session_is_an_event_in_its_journal(copied_hom
 async def test_decision_about_a_stopped_session_is_in_its_journal(home: Home) -> None:
     with begin(home) as recorder:
         await story.play(recorder, [*story.instance(1), ev.EngineStopped(reason="asked")])
-    decide(home, OTHER, ev.DecisionMade(attempt="softmax#1/2", accepted=False, why="too clever"))
+    record_at_rest(home, OTHER, ev.DecisionMade(attempt="softmax#1/2", accepted=False, why="too clever"))
     state = fold(journal_of(home, OTHER).events)
     decision = state.attempt("softmax#1/2").decision
     assert (decision.accepted, decision.why) == (False, "too clever")
@@ -151,22 +151,22 @@ async def test_decision_about_a_stopped_session_is_in_its_journal(home: Home) ->
 
 async def test_impossible_decision_is_refused_without_a_change(copied_home: Home) -> None:
     before = git(copied_home.store, "for-each-ref")
-    with pytest.raises(NoSuchAttempt, match=r"nearest: softmax#[12]/3"):
-        decide(copied_home, SESSION, ev.DecisionMade(attempt="softmax#3/3", accepted=True))
-    with pytest.raises(NotDecidable):
-        decide(copied_home, SESSION, ev.DecisionUndone(attempt="softmax#1/3"))
+    with pytest.raises(CommandRefused, match=r"nearest: softmax#[12]/3"):
+        record_at_rest(copied_home, SESSION, ev.DecisionMade(attempt="softmax#3/3", accepted=True))
+    with pytest.raises(CommandRefused):
+        record_at_rest(copied_home, SESSION, ev.DecisionUndone(attempt="softmax#1/3"))
     with pytest.raises(NoSuchSession):
-        decide(copied_home, "nothing", ev.DecisionMade(attempt="softmax#1/3", accepted=True))
+        record_at_rest(copied_home, "nothing", ev.DecisionMade(attempt="softmax#1/3", accepted=True))
     assert git(copied_home.store, "for-each-ref") == before
     assert copied_home.live_sessions() == []
     with begin(copied_home) as recorder:
         await story.play(recorder, story.instance(1))
         with pytest.raises(SessionBusy):
-            decide(copied_home, OTHER, ev.DecisionMade(attempt="softmax#1/3", accepted=True))
+            record_at_rest(copied_home, OTHER, ev.DecisionMade(attempt="softmax#1/3", accepted=True))
 
 
 def test_deletion_keeps_accepted_kernels(copied_home: Home) -> None:
-    decide(copied_home, SESSION, ev.DecisionMade(attempt="softmax#1/3", accepted=True))
+    record_at_rest(copied_home, SESSION, ev.DecisionMade(attempt="softmax#1/3", accepted=True))
     begin(copied_home).close()
     delete_session(copied_home, SESSION)
     assert [info.name for info in list_sessions(copied_home)] == [OTHER]

@@ -10,7 +10,7 @@ import pytest
 from msgspec.structs import replace
 
 from harness import Verdict
-from sessions import Home, decide, fold, journal_of, list_sessions
+from sessions import Home, fold, journal_of, list_sessions, record_at_rest
 from sessions import events as ev
 from sessions.repairs import Repair, repairs
 from sessions.store.sharing import fetch_sessions
@@ -26,7 +26,9 @@ def full(home: Home) -> Home:
     """Home with a finished session with an accepted kernel, and a stopped one."""
     stored.stopped(home, STOPPED, verdict=Verdict.CRASH)
     stored.finished(home, FINISHED)
-    decide(home, FINISHED, ev.DecisionMade(attempt="softmax#1/2", accepted=True, why="fast", by="ada"))
+    record_at_rest(
+        home, FINISHED, ev.DecisionMade(attempt="softmax#1/2", accepted=True, why="fast", by="ada")
+    )
     git(home.store, "config", "unpack.unpackLimit", "1000")
     return home
 
@@ -186,8 +188,8 @@ def repair_all(home: Home) -> int:
 def test_repaired_branch_has_no_decision_of_another_home(full: Home, tmp_path: Path) -> None:
     bob = Home(tmp_path / "bob")
     accept = ev.DecisionMade(attempt="softmax#1/2", accepted=True)
-    decide(bob, stored.finished(bob, "20260102-050607-geak-cccc"), replace(accept, by="bob"))
-    decide(full, FINISHED, replace(accept, by="alice"))
+    record_at_rest(bob, stored.finished(bob, "20260102-050607-geak-cccc"), replace(accept, by="bob"))
+    record_at_rest(full, FINISHED, replace(accept, by="alice"))
     fetch_sessions(bob, str(full.store), on_progress=lambda _line: None)
     accepted_tree(bob)
     assert repair_all(bob) > 0

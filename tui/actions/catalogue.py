@@ -5,8 +5,13 @@ Plain data: `wavedeck --help` loads this module and little else.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-from enum import Enum, Flag, StrEnum, auto
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from enum import Enum, StrEnum
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from sessions.events import Command
 
 
 class Group(StrEnum):
@@ -36,43 +41,6 @@ class Takes(Enum):
     TEXT = "TEXT"
 
 
-class When(Flag):
-    """States of a session, and views, in which an action is possible."""
-
-    RUNNING = auto()
-    """An engine runs the session."""
-    AT_REST = auto()
-    """No engine runs the session; a resumed engine follows the command."""
-    FINISHED = auto()
-    READING = auto()
-    """A view for reading only, and the past of a replay."""
-    HOME = auto()
-    """No session is open."""
-    UNFINISHED = RUNNING | AT_REST
-    ANY = RUNNING | AT_REST | FINISHED
-    WATCHING = ANY | READING
-    EVERYWHERE = WATCHING | HOME
-
-
-class Needs(Flag):
-    """Conditions on the instance, the attempt and the session."""
-
-    NOTHING = 0
-    GOING_ON = auto()
-    """The instance has not ended."""
-    HELD = auto()
-    """The instance, or the session, is paused."""
-    NOT_HELD = auto()
-    SOURCE = auto()
-    """The attempt has a kernel."""
-    JUDGED = auto()
-    CORRECT = auto()
-    DECIDED = auto()
-    """A person accepted or rejected the attempt."""
-    GPUS = auto()
-    """The session has GPUs."""
-
-
 @dataclass(frozen=True, slots=True)
 class Action:
     """One action."""
@@ -82,14 +50,16 @@ class Action:
     """One sentence."""
     takes: Takes | None = None
     """`None`: it is not on the `:` line."""
-    when: When = When.EVERYWHERE
-    needs: Needs = Needs.NOTHING
+    event: str = ""
+    """Tag of its command to a session (`sessions.events.COMMANDS`); empty if it is none."""
+    given: Mapping[str, object] = field(default_factory=dict, hash=False)
+    """Fields of the command that the action sets."""
     key: str = ""
     """Its key in the cockpit."""
-    opens: bool = False
-    """True if it brings new work: a stopped or finished session goes on at once."""
     done: str = ""
-    """Words when the session has the command, with its `target` and its `text`."""
+    """Words when the session has the `command`, with its `target`, `further` attempts and the `use` of a GPU."""
+    needs_session: bool = True
+    """True if it is possible in an open session only."""
     group: Group = Group.COCKPIT
 
     @property
@@ -99,14 +69,16 @@ class Action:
         return f"{self.group}.{self.name}" if has_module else ""
 
     @property
-    def is_sent(self) -> bool:
-        """True if it is a command to a session. Its command in the shell then derives from it, unless it has a module."""
-        return bool(self.done) and self.group is not Group.KEEP
+    def command(self) -> type[Command]:
+        """Its command to a session."""
+        from sessions.events import COMMANDS  # loads what `wavedeck --help` does not need
+
+        return COMMANDS[self.event]
 
     @property
     def in_shell(self) -> bool:
-        """True if `wavedeck NAME` exists."""
-        return bool(self.module) or self.is_sent
+        """True if `wavedeck NAME` exists: in a module of its own, or derived from the command to a session."""
+        return bool(self.module or (self.event and self.group is not Group.KEEP))
 
     @property
     def usage(self) -> str:
@@ -131,29 +103,17 @@ _ACTIONS = {
         Action("replay", "Replay a past session from the store."),
         Action("status", "Show what runs now, also as one line for tmux."),
         Action("wait", "Wait until an attempt needs a decision, or until a session ends."),
-        Action(
-            "show",
-            "Show an attempt: verdict, kernel, differences or prompt.",
-            takes=Takes.PLACE,
-            when=When.WATCHING,
-        ),
+        Action("show", "Show an attempt: verdict, kernel, differences or prompt.", Takes.PLACE),
         Action("asm", "Show an attempt's assembly, or how it differs."),
         Action(
             "profile",
             "Show what the hardware counted in one call of an attempt.",
-            takes=Takes.ATTEMPT,
-            when=When.ANY,
-            needs=Needs.CORRECT | Needs.GPUS,
+            Takes.ATTEMPT,
+            event="profile_asked",
             key="P",
-            opens=True,
             done="{target} is being profiled",
         ),
-        Action(
-            "report",
-            "Report what is faster, by how much, why, and where the kernel is.",
-            takes=Takes.NOTHING,
-            when=When.WATCHING,
-        ),
+        Action("report", "Report what is faster, by how much, why, and where the kernel is.", Takes.NOTHING),
         Action("compare", "Compare two sessions at equal budget: is a difference proven?"),
         Action("best", "Show the fastest attempt of each task over all sessions."),
     ),
@@ -161,27 +121,26 @@ _ACTIONS = {
         Action(
             "accept",
             "Accept a correct attempt: its kernel goes to branch `accepted`.",
-            takes=Takes.DECISION,
-            when=When.ANY,
-            needs=Needs.JUDGED | Needs.CORRECT,
+            Takes.DECISION,
+            event="decision_made",
+            given={"accepted": True},
             key="a",
             done="{target} accepted",
         ),
         Action(
             "reject",
             "Reject an attempt; agents that wait for you reflect on the reason.",
-            takes=Takes.DECISION,
-            when=When.ANY,
-            needs=Needs.JUDGED,
+            Takes.DECISION,
+            event="decision_made",
+            given={"accepted": False},
             key="r",
             done="{target} rejected",
         ),
         Action(
             "undo",
             "Undo the decision about an attempt.",
-            takes=Takes.ATTEMPT,
-            when=When.ANY,
-            needs=Needs.JUDGED | Needs.DECIDED,
+            Takes.ATTEMPT,
+            event="decision_undone",
             key="u",
             done="{target}: decision undone",
         ),
@@ -190,102 +149,88 @@ _ACTIONS = {
         Action(
             "pause",
             "Pause a session or an instance; only what runs now is finished.",
-            takes=Takes.INSTANCES_OR_SESSION,
-            when=When.UNFINISHED,
-            needs=Needs.GOING_ON | Needs.NOT_HELD,
+            Takes.INSTANCES_OR_SESSION,
+            event="paused",
             done="{target} pauses: what runs ends, nothing more starts",
         ),
         Action(
             "unpause",
             "End the pause of an instance, or all pauses of a session.",
-            takes=Takes.INSTANCES_OR_SESSION,
-            when=When.UNFINISHED,
-            needs=Needs.GOING_ON | Needs.HELD,
+            Takes.INSTANCES_OR_SESSION,
+            event="unpaused",
             done="{target} goes on",
         ),
         Action(
             "retire",
             "Cancel an instance for good; its best attempt is still examined.",
-            takes=Takes.INSTANCES,
-            when=When.UNFINISHED,
-            needs=Needs.GOING_ON,
+            Takes.INSTANCES,
+            event="retire_asked",
             done="{target} retires",
         ),
         Action(
             "hint",
             "Quote a text in the prompts of an instance's next attempt.",
-            takes=Takes.HINT,
-            when=When.UNFINISHED,
-            needs=Needs.GOING_ON,
+            Takes.HINT,
+            event="hint_given",
             key="i",
             done="{target}: the next attempt gets the hint",
         ),
         Action(
             "pin",
             "Let an instance optimize this correct attempt, until the next pin.",
-            takes=Takes.ATTEMPT,
-            when=When.UNFINISHED,
-            needs=Needs.GOING_ON | Needs.CORRECT,
+            Takes.ATTEMPT,
+            event="attempt_pinned",
             done="{target} is the base of the next optimizations",
         ),
         Action(
             "ban",
             "Exclude an attempt from the bases of its instance, until a pin.",
-            takes=Takes.ATTEMPT,
-            when=When.UNFINISHED,
-            needs=Needs.GOING_ON,
+            Takes.ATTEMPT,
+            event="attempt_banned",
             done="{target} is no base any more",
         ),
         Action(
             "fork",
             "Add an instance that starts from an attempt.",
-            takes=Takes.FORK,
-            when=When.ANY,
-            needs=Needs.SOURCE,
-            opens=True,
+            Takes.FORK,
+            event="instance_forked",
             done="a new instance starts from {target}",
         ),
         Action(
             "edit",
             "Judge your edit of an attempt, as an instance of one attempt.",
-            takes=Takes.ATTEMPT,
-            when=When.ANY,
-            needs=Needs.SOURCE,
+            Takes.ATTEMPT,
+            event="instance_forked",
             key="E",
-            opens=True,
             done="the edit of {target} is judged in an instance of its own",
         ),
         Action(
             "measure",
             "Measure a correct attempt again, in new processes.",
-            takes=Takes.ATTEMPT,
-            when=When.ANY,
-            needs=Needs.CORRECT | Needs.GPUS,
+            Takes.ATTEMPT,
+            event="measure_asked",
             key="t",
-            opens=True,
             done="{target} is measured again",
         ),
         Action(
             "gpu",
             "Lend a GPU to others, or return it; what runs on it finishes.",
-            takes=Takes.GPU,
-            when=When.UNFINISHED,
-            needs=Needs.GPUS,
-            done="GPU {target} is {text}",
+            Takes.GPU,
+            event="device_lent",
+            done="GPU {target} is {use}",
         ),
         Action(
             "extend",
             "Give each instance further attempts, or the session more budget.",
-            takes=Takes.NUMBER,
-            when=When.ANY,
-            opens=True,
-            done="{target} goes on with {text}",
+            Takes.NUMBER,
+            event="session_extended",
+            done="{target} goes on with {further}",
         ),
         Action(
             "stop",
             "Stop a session and cancel its work; `wavedeck resume` goes on.",
-            takes=Takes.NOTHING,
-            when=When.RUNNING,
+            Takes.NOTHING,
+            event="stop",
             done="{target} stops",
         ),
     ),
@@ -301,34 +246,39 @@ _ACTIONS = {
         Action(
             "title",
             "Give the session a title of one line.",
-            takes=Takes.TEXT,
-            when=When.ANY,
-            done="{target} has the title {text}",
+            Takes.TEXT,
+            event="session_titled",
+            done="{target} has the title {command.title}",
         ),
     ),
     Group.COCKPIT: (
-        Action("fleet", "Go to Fleet.", takes=Takes.NOTHING, when=When.WATCHING),
-        Action("latency", "Go to Latency.", takes=Takes.ATTEMPT, when=When.WATCHING),
-        Action("review", "Go to Review.", takes=Takes.NOTHING, when=When.WATCHING),
-        Action("home", "Leave the session and go Home.", takes=Takes.NOTHING, when=When.WATCHING),
-        Action("help", "Explain this pane and its keys.", takes=Takes.NOTHING),
-        Action("quit", "Leave the cockpit; engines go on.", takes=Takes.NOTHING),
+        Action("fleet", "Go to Fleet.", Takes.NOTHING),
+        Action("latency", "Go to Latency.", Takes.ATTEMPT),
+        Action("review", "Go to Review.", Takes.NOTHING),
+        Action("home", "Leave the session and go Home.", Takes.NOTHING),
+        Action("help", "Explain this pane and its keys.", Takes.NOTHING, needs_session=False),
+        Action("quit", "Leave the cockpit; engines go on.", Takes.NOTHING, needs_session=False),
     ),
 }
 ACTIONS = {
     action.name: replace(action, group=group) for group, actions in _ACTIONS.items() for action in actions
 }
 """All actions by name, in the order of the help."""
-GPU_WORDS = {"lend": "lent: what runs on it finishes", "return": "used again"}
-"""Ways to use `gpu`, each with the words when it is done."""
+GPU_EVENTS = {"lend": "device_lent", "return": "device_returned"}
+"""Words of `gpu`, each with the tag of its command."""
+GPU_USES = {"device_lent": "lent: what runs on it finishes", "device_returned": "used again"}
 
 
-def further_words(iterations: int, budget_usd: float = 0.0) -> str:
-    """Return what an extension gives: `3 further attempts in each instance, $2.00 more`."""
+def done_words(action: Action, command: Command, target: str) -> str:
+    """Return the words when a session has the command."""
+    tag = str(command.__struct_config__.tag)
+    return action.done.format(
+        target=target, command=command, use=GPU_USES.get(tag, ""), further=_further_words(command)
+    )
+
+
+def _further_words(command: Command) -> str:
+    """Return what an extension gives: `3 further attempts in each instance, $2.00 more`; empty for another command."""
+    iterations, budget_usd = getattr(command, "iterations", 0), getattr(command, "budget_usd", 0.0)
     attempts = f"{iterations} further attempt{'s' if iterations > 1 else ''} in each instance"
     return ", ".join([attempts] * bool(iterations) + [f"${budget_usd:.2f} more"] * bool(budget_usd))
-
-
-def done_words(action: Action, target: str, *, text: str = "") -> str:
-    """Return the words when a session has the command."""
-    return action.done.format(target=target, text=GPU_WORDS.get(text, text) if action.name == "gpu" else text)

@@ -3,17 +3,33 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
-from harness.wire.device import is_cpu, nodes_of
+from harness.wire.device import nodes_of
+from sessions.events import ALL_GPUS, COMMANDS, PersonCommand
 from sessions.state.state import SessionState
-from tui.actions.catalogue import ACTIONS, GPU_WORDS, Action, Takes, When, further_words
+from tui.actions.catalogue import ACTIONS, GPU_EVENTS, Action, Takes
 
 WHOLE_SESSION = "session"
 """Argument for all instances."""
 VERBS = {name: action for name, action in ACTIONS.items() if action.takes is not None}
 """The actions of the line."""
+INSTANCES = (Takes.INSTANCES_OR_SESSION, Takes.INSTANCES, Takes.HINT)
+"""Arguments of actions about instances."""
+TEXT_FIELDS = {
+    Takes.HINT: "text",
+    Takes.FORK: "hint",
+    Takes.DECISION: "why",
+    Takes.TEXT: "title",
+    Takes.NUMBER: "iterations",
+}
+"""Field of the command that has the text of the line."""
+SAMPLES = {Takes.HINT: "...", Takes.TEXT: "...", Takes.NUMBER: "1"}
+"""A text in the place of one that is still to be typed."""
+LINE_FIELDS: dict[str, dict[str, object]] = {"measure": {"devices": ALL_GPUS}, "edit": {"source": "..."}}
+"""Fields of commands that the line does not name; the source of an edit comes from the editor."""
 
 
 class NotUnderstood(Exception):
@@ -51,31 +67,26 @@ class Order:
         """The instances, the attempt or the GPU; else `session`."""
         return ", ".join(self.instances) or self.attempt or self.gpu or WHOLE_SESSION
 
-    def requests(self) -> list[dict[str, object]]:
-        """Return the arguments of each command to the engine: one command for each instance."""
-        takes = self.action.takes
-        common: dict[str, object] = {"attempt": self.attempt} if self.attempt else {}
-        if takes is Takes.NUMBER:
-            common["iterations"] = int(self.text)
-        elif takes in (Takes.HINT, Takes.FORK, Takes.GPU, Takes.TEXT):
-            common["text"] = self.text
-        elif takes is Takes.DECISION:
-            common["why"] = self.text
+    def commands(self, **fields: object) -> list[PersonCommand]:
+        """Return the command for each instance, else the one command; `fields` are those that the line does not have."""
+        takes, tag = self.action.takes, GPU_EVENTS.get(self.text, self.action.event)
+        kind: Any = COMMANDS[tag if takes is Takes.GPU else self.action.event]
+        fields = {**self.action.given, **LINE_FIELDS.get(self.name, {}), **fields}
+        if takes in TEXT_FIELDS:
+            fields[TEXT_FIELDS[takes]] = int(self.text) if takes is Takes.NUMBER else self.text
+        if self.attempt:
+            fields["base" if "base" in kind.__struct_fields__ else "attempt"] = self.attempt
         if self.gpu:
-            common["devices"] = (self.gpu,)
-        elif self.name == "measure":
-            # Imported here: it loads the methods.
-            from engine.process.commands import ALL_GPUS
+            fields["device"] = self.gpu
+        if takes in INSTANCES:
+            return [kind(**fields, instance=instance) for instance in self.instances or ("",)]
+        return [kind(**fields)]
 
-            common["devices"] = ALL_GPUS
-        if takes in (Takes.INSTANCES, Takes.INSTANCES_OR_SESSION, Takes.HINT):
-            return [{"instance": instance, **common} for instance in self.instances or ("",)]
-        return [common]
-
-    @property
-    def given(self) -> str:
-        """The text in words, for the message when it is done."""
-        return further_words(int(self.text)) if self.action.takes is Takes.NUMBER else self.text
+    def refusal(self, state: SessionState) -> str:
+        """Return why the session cannot follow it, whatever text is still to be typed; empty if it can."""
+        text = self.text or SAMPLES.get(self.action.takes or Takes.NOTHING, "")
+        commands = replace(self, text=text).commands()
+        return next(filter(None, (command.refusal(state) for command in commands)), "")
 
 
 def parse(text: str, subject: Subject, state: SessionState | None) -> Order:
@@ -91,7 +102,7 @@ def parse(text: str, subject: Subject, state: SessionState | None) -> Order:
         near = difflib.get_close_matches(name, VERBS, n=1, cutoff=0.5)
         hint = f"did you mean {near[0]!r}?" if near else "tab shows all commands"
         raise NotUnderstood(f"unknown command {name!r}; {hint}")
-    if state is None and When.HOME not in action.when:
+    if state is None and action.needs_session:
         raise NotUnderstood(f"{name} needs an open session")
     return _order(action, rest, subject, state or SessionState())
 
@@ -120,22 +131,23 @@ def _order(action: Action, rest: str, subject: Subject, state: SessionState) -> 
         case Takes.INSTANCES_OR_SESSION if words == [WHOLE_SESSION]:
             return Order(action.name)
         case Takes.INSTANCES | Takes.INSTANCES_OR_SESSION:
-            return Order(action.name, _instances(action, words, subject, state))
+            return Order(action.name, _instances(action, words, subject))
         case Takes.HINT:
-            named = [word for word in words[:1] if word in state.instances]
+            named = [word for word in words[:1] if word in state.instance_keys()]
             hint = _first_word(rest)[1] if named else rest
             if not hint:
                 raise NotUnderstood(f"the text is missing: {action.usage}")
-            return Order(action.name, _instances(action, named, subject, state), text=hint)
+            return Order(action.name, _instances(action, named, subject), text=hint)
         case Takes.ATTEMPT | Takes.FORK | Takes.DECISION:
-            attempt, reason = _attempt(action, rest, subject, state)
+            attempt, reason = _attempt(action, rest, subject)
             if action.takes is Takes.ATTEMPT:
                 _refuse_more(action, reason)
             return Order(action.name, attempt=attempt, text=reason)
         case Takes.GPU:
-            gpus = gpus_of(state)
-            if len(words) != 2 or words[1] not in GPU_WORDS or words[0] not in (*gpus, *nodes_of(gpus)):
-                raise NotUnderstood(f"{action.usage}; GPUs of the session are {', '.join(gpus) or 'none'}")
+            if len(words) != 2 or words[1] not in GPU_EVENTS:
+                raise NotUnderstood(
+                    f"{action.usage}; GPUs of the session are {', '.join(state.gpus) or 'none'}"
+                )
             return Order(action.name, gpu=words[0], text=words[1])
         case Takes.NUMBER:
             if len(words) != 1 or not words[0].isdecimal() or not int(words[0]):
@@ -147,44 +159,26 @@ def _order(action: Action, rest: str, subject: Subject, state: SessionState) -> 
             return Order(action.name, text=rest)
 
 
-def gpus_of(state: SessionState) -> list[str]:
-    """Return the GPUs of a session, as it names them."""
-    return [name for name in (state.started.devices if state.started else ()) if not is_cpu(name)]
-
-
 def _refuse_more(action: Action, rest: str) -> None:
     if rest:
         raise NotUnderstood(f"{rest.split()[0]!r} is too much: {action.usage}")
 
 
-def _instances(
-    action: Action, words: Sequence[str], subject: Subject, state: SessionState
-) -> tuple[str, ...]:
-    for word in words:
-        if word not in state.instances:
-            raise NotUnderstood(f"no instance {word!r}{_nearest(word, state.instances)}")
+def _instances(action: Action, words: Sequence[str], subject: Subject) -> tuple[str, ...]:
     names = tuple(words) or subject.instances
     if not names:
         raise NotUnderstood(f"no instance is under the cursor: {action.usage}")
     return names
 
 
-def _attempt(action: Action, rest: str, subject: Subject, state: SessionState) -> tuple[str, str]:
+def _attempt(action: Action, rest: str, subject: Subject) -> tuple[str, str]:
     """Return the attempt that the line or the cursor names, and the text after its name."""
     word, text = _first_word(rest)
     if "/" in word and "#" in word:
-        names = [attempt.attempt for attempt in state.attempts()]
-        if word not in names:
-            raise NotUnderstood(f"no attempt {word!r}{_nearest(word, names)}")
         return word, text
     if subject.attempt is None:
         raise NotUnderstood(f"no attempt is under the cursor: {action.usage}")
     return subject.attempt, rest
-
-
-def _nearest(word: str, names: Iterable[str]) -> str:
-    near = difflib.get_close_matches(word, list(names), n=1)
-    return f"; did you mean {near[0]!r}?" if near else ""
 
 
 def completions(text: str, state: SessionState | None) -> list[str]:
@@ -206,7 +200,7 @@ def completions(text: str, state: SessionState | None) -> list[str]:
         case Takes.PLACE:
             names = [*state.instances, *attempts]
         case Takes.GPU:
-            names = list(GPU_WORDS) if len(head.split()) > 1 else [*gpus_of(state), *nodes_of(gpus_of(state))]
+            names = list(GPU_EVENTS) if len(head.split()) > 1 else [*state.gpus, *nodes_of(state.gpus)]
         case _:
             names = []
     return [name for name in names if name.startswith(last)]

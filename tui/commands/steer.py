@@ -11,13 +11,14 @@ from typing import Any
 import click
 
 from engine.plan.plan import read_kernel
-from engine.process.commands import ALL_GPUS
 from sessions import SessionState
+from sessions.events import ALL_GPUS, PersonCommand
 from sessions.home import Home
 from sessions.names import split_attempt
 from sessions.state.findings import finding_words, findings_of
 from sessions.store.store import AcceptedKernel, Store
-from tui.actions.catalogue import GPU_WORDS, Action, Takes, done_words, further_words
+from tui.actions.catalogue import GPU_EVENTS, Action, Takes, done_words
+from tui.actions.line import Order
 from tui.actions.send import give
 from tui.commands.opening import open_session
 from tui.commands.options import complete_sessions
@@ -27,7 +28,7 @@ from tui.facts.evaluation.certainty import exam_sentence
 
 INSTANCE = click.Argument(["instance"])
 ATTEMPT = click.Argument(["attempt"])
-WHY = click.Option(["--why"], default="", metavar="TEXT", help="The reason, kept with the decision.")
+WHY = click.Option(["--why", "text"], default="", metavar="TEXT", help="The reason, kept with the decision.")
 PARAMETERS: dict[Takes | None, list[click.Parameter]] = {
     Takes.INSTANCES_OR_SESSION: [click.Argument(["instance"], default="")],
     Takes.INSTANCES: [INSTANCE],
@@ -42,7 +43,7 @@ PARAMETERS: dict[Takes | None, list[click.Parameter]] = {
     Takes.DECISION: [ATTEMPT, WHY],
     Takes.GPU: [
         click.Argument(["gpu"]),
-        click.Argument(["text"], metavar="|".join(GPU_WORDS), type=click.Choice(list(GPU_WORDS))),
+        click.Argument(["text"], metavar="|".join(GPU_EVENTS), type=click.Choice(list(GPU_EVENTS))),
     ],
     Takes.NUMBER: [
         click.Option(["--iterations"], type=int, default=0, metavar="N", help="For each instance."),
@@ -70,10 +71,11 @@ OPENS = "A session that is stopped or finished goes on at once."
 
 def command_of(action: Action) -> click.Command:
     """Return the command of an action that is sent to a session."""
-    trust = [TRUST] if action.opens else []
+    opens = action.command.opens
+    trust = [TRUST] if opens else []
     parameters = [*PARAMETERS.get(action.takes, []), *FURTHER.get(action.name, []), *trust]
     examples = [EXAMPLES[parameter.name] for parameter in parameters if parameter.name in EXAMPLES]
-    further = " ".join([*examples, OPENS] if action.opens else examples)
+    further = " ".join([*examples, OPENS] if opens else examples)
     return click.Command(
         action.name,
         params=[click.Argument(["session"], shell_complete=complete_sessions), *parameters],
@@ -84,16 +86,15 @@ def command_of(action: Action) -> click.Command:
 
 def _obey(action: Action, session: str, *, trusts: bool = False, **values: Any) -> None:
     """Send the command and print what follows."""
-    fields = _fields(**values)
+    command = _command(action, **values)
     opened = open_session(session)
     home, name = opened
-    if action.opens:
+    if command.opens:
         ask_for_trust(home, name, trusts=trusts)
     before = accepted_kernels(home) if action.name == "accept" else {}
-    number = asyncio.run(give(home, name, action.name, **fields))
-    about = str(values.get("instance") or values.get("attempt") or values.get("gpu") or "")
-    text = further_words(values["iterations"], values["budget_usd"]) if action.takes is Takes.NUMBER else ""
-    done = done_words(action, f"{about} of {name}" if about else name, text=text or values.get("text", ""))
+    number = asyncio.run(give(home, name, command))
+    about = command.target
+    done = done_words(action, command, f"{about} of {name}" if about else name)
     match action.name:
         case "accept" | "reject":
             state = opened.state
@@ -106,27 +107,40 @@ def _obey(action: Action, session: str, *, trusts: bool = False, **values: Any) 
             # Another person may have forked since.
             done += f": {next(key for key, fork in opened.state.forks.items() if fork.seq == number)}"
         case "pause":
-            done += f"; end the pause with: wavedeck unpause {name} {values['instance']}".rstrip()
+            done += f"; end the pause with: wavedeck unpause {name} {about}".rstrip()
         case "stop":
             done += f"; go on with: wavedeck resume {name}"
         case _:
             pass
-    say(f"{done}; watch it with: wavedeck attach {name}" if action.opens else done)
+    say(f"{done}; watch it with: wavedeck attach {name}" if command.opens else done)
 
 
-def _fields(
-    *, gpu: str | None = None, all_gpus: bool = False, file: Path | None = None, **fields: Any
-) -> dict[str, Any]:
-    """Return the fields of the request. Raises `Complaint` for values that exclude each other."""
-    if gpu is not None and all_gpus:
-        raise Complaint("--gpu and --all-gpus exclude each other; give one of them")
+def _command(
+    action: Action,
+    *,
+    instance: str = "",
+    attempt: str = "",
+    gpu: str | None = None,
+    text: str = "",
+    all_gpus: bool = False,
+    file: Path | None = None,
+    iterations: int | None = None,
+    **fields: Any,
+) -> PersonCommand:
+    """Return the command of these arguments. Raises `Complaint` for values that exclude each other."""
+    if action.name == "measure":
+        if gpu is not None and all_gpus:
+            raise Complaint("--gpu and --all-gpus exclude each other; give one of them")
+        fields["devices"] = ALL_GPUS if all_gpus else () if gpu is None else (gpu,)
+        gpu = None
     if not math.isfinite(fields.get("budget_usd", 0.0)):
         raise Complaint("--budget-usd must be a number of US dollars above 0, such as 2.50")
-    if gpu is not None or all_gpus:
-        fields["devices"] = ALL_GPUS if gpu is None else (gpu,)
     if file is not None:
         fields["source"] = read_kernel(file, "the file")
-    return fields
+    instances = (instance,) if instance else ()
+    order = Order(action.name, instances, attempt, gpu or "", text if iterations is None else str(iterations))
+    [command] = order.commands(**fields)
+    return command
 
 
 def _known(state: SessionState, name: str) -> str:

@@ -12,7 +12,7 @@ from engine.errors import EngineError
 from engine.process.control import send
 from sessions import JournalTail, SessionState
 from sessions.catalog import journal_of
-from sessions.events import AnyEvent, EngineStopped, SessionFinished
+from sessions.events import AnyEvent, EngineStopped, SessionFinished, Stop
 from sessions.home import Home
 from sessions.journal.codec import encode
 from sessions.state.folding import apply_and_compact
@@ -159,7 +159,7 @@ async def _print_events(home: Home, session: str, printer: EventPrinter) -> Foll
 
 async def _stop(home: Home, session: str) -> None:
     try:
-        answer = await send(home, session, "stop", reason="interrupted")
+        answer = await send(home, session, Stop(reason="interrupted"))
     except EngineError as error:
         say(f"the engine cannot be stopped ({error}); interrupt again to leave it running")
         return

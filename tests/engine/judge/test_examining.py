@@ -172,7 +172,7 @@ async def test_rejected_attempt_is_not_examined(home: Home) -> None:
                 name = f"vector_add#1/{number}"
                 await until(lambda name=name: waits(recorder, name))
                 made = DecisionMade(attempt=name, accepted=accepted)
-                await recorder.decide(made)
+                await recorder.follow(made)
                 decisions.made(made)
 
         return asyncio.get_running_loop().create_task(decide(), name="person")

@@ -8,15 +8,13 @@ from typing import Any
 import msgspec
 import pytest
 
-from engine.errors import CommandRefused
 from engine.judge.profiling import case_to_profile
-from engine.process.commands import event_of
-from engine.process.control import Request
 from harness.profiling.launches import ProfileFailed
 from harness.wire.results.kernel_profile import Profile
 from harness.wire.results.latency import Bound, Efficiency, Latency
 from sessions import Home, SessionState, fold
-from sessions.events import EngineStarted, ProfileTaken, SessionFinished
+from sessions.errors import CommandRefused
+from sessions.events import EngineStarted, ProfileAsked, ProfileTaken, SessionFinished, checked
 from sessions.store.reconcile import take_up
 from suites import baseline_source, load_task
 from tests.support.engine.engines import ScriptedJudge, plan, play, run, scripted_model, shared
@@ -29,10 +27,10 @@ PLAN = plan(iterations=1, devices=("0", "1"))
 async def profile(home: Home, judge: ScriptedJudge, **fields: Any) -> SessionState:
     """Open the session again for one profile, and run it to its end."""
     with take_up(home, PLAN.session) as recorder:
-        recorder.record(event_of(Request(command="profile", attempt=ATTEMPT, **fields), recorder.state))
-        with pytest.raises(CommandRefused, match="already being profiled"):
-            event_of(Request(command="profile", attempt=ATTEMPT, **fields), recorder.state)
+        command = ProfileAsked(attempt=ATTEMPT, **fields)
+        recorder.record(checked(command, recorder.state))
         recorder.record(EngineStarted(host="here", pid=2, resumed=True))
+        assert "already being profiled" in command.refusal(recorder.state)
         await run(shared(recorder, PLAN, scripted_model("correct"), judge))
         recorder.record(SessionFinished())
         return recorder.state
@@ -42,9 +40,9 @@ async def test_attempt_and_baseline_are_profiled_after_the_end(tmp_path: Path) -
     home, judge, task = Home(tmp_path), ScriptedJudge(), load_task("vector_add")
     await play(home, scripted_model("correct 1.2"), session_plan=PLAN)
     first, second = task.open_cases[0].name, "small"
-    await profile(home, judge, devices=("1",))
-    await profile(home, judge, devices=("0",), case=second)
-    state = await profile(home, judge, devices=("1",), of_baseline=True)
+    await profile(home, judge, device="1")
+    await profile(home, judge, device="0", case=second)
+    state = await profile(home, judge, device="1", of_baseline=True)
     own = state.attempt(ATTEMPT).source
     assert judge.profiled == [(own, first, "1"), (own, second, "0"), (baseline_source(task), first, "1")]
     assert list(state.attempt(ATTEMPT).profiles) == [first, second]
@@ -57,8 +55,7 @@ async def test_profile_that_nobody_asked_for_in_an_old_session_leaves_a_request(
     home = Home(tmp_path)
     await play(home, scripted_model("correct 1.2"), session_plan=PLAN)
     with take_up(home, PLAN.session) as recorder:
-        request = Request(command="profile", attempt=ATTEMPT, devices=("0",), case="small")
-        asked = recorder.record(event_of(request, recorder.state))
+        asked = recorder.record(ProfileAsked(attempt=ATTEMPT, device="0", case="small"))
         recorder.record(ProfileTaken(attempt=ATTEMPT, problem="off"))
         assert [waiting.case for waiting in recorder.state.profiles_asked] == ["small"]
         recorder.record(ProfileTaken(attempt=ATTEMPT, problem="off", asked=asked.seq))
@@ -73,7 +70,7 @@ async def test_profiler_that_fails_gives_a_notice_and_ends_no_session(tmp_path: 
 
     home = Home(tmp_path)
     await play(home, scripted_model("correct 1.2"), session_plan=PLAN)
-    state = await profile(home, Failing(), devices=("0",))
+    state = await profile(home, Failing(), device="0")
     assert ("error", f"{ATTEMPT} has no new profile: ncu is not installed; install it") in state.notices
     assert (state.finished, state.profiles_asked) == (True, [])
 
@@ -101,7 +98,7 @@ def reaching(case: str, share: float, *, bound: Bound = Bound.NONE) -> Latency:
     [
         (("0",), "wrong", {}, "is not correct"),
         (("cpu",), "correct", {}, "has no GPU"),
-        (("0",), "correct", {"devices": ("7",)}, "no GPU 7; it has 0"),
+        (("0",), "correct", {"device": "7"}, "no GPU 7; it has 0"),
         (("0",), "correct 1.2", {"case": "round"}, "has no open case 'round'; it has small"),
     ],
 )
@@ -111,4 +108,4 @@ async def test_impossible_profile_is_refused(
     session_plan = plan(iterations=1, devices=names)
     events = await play(Home(tmp_path), scripted_model(verdict), session_plan=session_plan)
     with pytest.raises(CommandRefused, match=words):
-        event_of(Request(command="profile", attempt=ATTEMPT, **fields), fold(events))  # type: ignore[arg-type]
+        checked(ProfileAsked(attempt=ATTEMPT, **fields), fold(events))  # type: ignore[arg-type]

@@ -10,19 +10,26 @@ from typing import Any
 import msgspec
 import pytest
 
-from engine.errors import BudgetSpent, CommandRefused, UsageProblem
+from engine.errors import BudgetSpent, UsageProblem
 from engine.judge.judging import Judge, OnStage
 from engine.plan.job import plan_of, session_started
 from engine.plan.plan import SessionPlan, resolve
 from engine.plan.request import RunPlan
-from engine.process.commands import ALL_GPUS, event_of
-from engine.process.control import Request
 from harness import Device, Evaluation, HarnessError, Latency, Outcome, Verdict, target
 from harness.stages.evaluator import LocalEvaluator
 from harness.stages.modes import Attempt
 from harness.stages.timing.baselines import USUAL
 from sessions import Home, fold
-from sessions.events import EngineStarted, InstanceFinished, MeasureAsked, SessionFinished, WinnerMeasured
+from sessions.errors import CommandRefused
+from sessions.events import (
+    ALL_GPUS,
+    EngineStarted,
+    InstanceFinished,
+    MeasureAsked,
+    SessionFinished,
+    WinnerMeasured,
+    checked,
+)
 from sessions.store.attempt_commits import attempt_message, exam_files
 from sessions.store.reconcile import take_up
 from suites import Task, baseline_source, load_task
@@ -249,12 +256,12 @@ async def test_attempt_is_measured_again_on_request_after_the_end(tmp_path: Path
     await play(home, scripted_model("correct 1.2"), session_plan=session_plan, judge=GpuJudge())
     judge = GpuJudge()
     for devices in (("1",), ALL_GPUS):
-        request = Request(command="measure", attempt="vector_add#1/1", devices=devices)
+        command = MeasureAsked(attempt="vector_add#1/1", devices=devices)
         with take_up(home, session_plan.session) as recorder:
-            recorder.record(event_of(request, recorder.state))
-            with pytest.raises(CommandRefused, match="already being measured"):
-                event_of(request, recorder.state)
+            recorder.record(checked(command, recorder.state))
+            assert not command.refusal(recorder.state), "at rest the same command starts an engine"
             recorder.record(EngineStarted(host="here", pid=2, resumed=True))
+            assert "already being measured" in command.refusal(recorder.state)
             await run(shared(recorder, session_plan, scripted_model("correct"), judge))
             recorder.record(SessionFinished())
             state = recorder.state
@@ -298,7 +305,7 @@ async def test_impossible_measurement_is_refused(
     session_plan = plan(iterations=1, devices=names)
     events = await play(Home(tmp_path), scripted_model(verdict), session_plan=session_plan)
     with pytest.raises(CommandRefused, match=words):
-        event_of(Request(command="measure", attempt="vector_add#1/1", devices=devices), fold(events))
+        checked(MeasureAsked(attempt="vector_add#1/1", devices=devices), fold(events))
 
 
 @pytest.mark.parametrize("error", [HarnessError("GPU 0 is full"), BudgetSpent("no device time is left")])
@@ -313,7 +320,6 @@ async def test_measurement_that_fails_gives_a_notice_and_ends_no_session(
     home = Home(tmp_path)
     await play(home, scripted_model("correct 1.2"), session_plan=session_plan, judge=GpuJudge())
     with take_up(home, session_plan.session) as recorder:
-        request = Request(command="measure", attempt="vector_add#1/1", devices=("0",))
-        recorder.record(event_of(request, recorder.state))
+        recorder.record(MeasureAsked(attempt="vector_add#1/1", devices=("0",)))
         assert await run(shared(recorder, session_plan, scripted_model("correct"), Failing())) == ()
         assert ("error", f"vector_add#1/1 was not measured on GPU 0: {error}") in recorder.state.notices

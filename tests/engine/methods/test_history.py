@@ -7,9 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from engine.methods.history import History
-from engine.methods.orders import Orders
 from engine.methods.progress import Progress
 from engine.prompting.judged import JudgedCandidate
+from sessions.events import Orders
 from sessions.journal.compact import Compact, held
 from tests.support.judge.evaluations import correct
 

@@ -13,28 +13,35 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from engine.errors import CommandRefused, EngineError, EngineUnreachable
+from engine.errors import EngineError, EngineUnreachable
 from engine.process import control
-from engine.process.control import LINE_BYTES, ControlServer, Request, send, socket_folder, socket_place
+from engine.process.control import LINE_BYTES, ControlServer, send, socket_folder, socket_place
 from sessions.engine_info import EngineInfo, boot_id, pid_namespace, read_engine_info, write_engine_info
+from sessions.errors import CommandRefused
+from sessions.events import Command, DecisionMade, HintGiven, MeasureAsked, Ping, SessionExtended, Stop
 from sessions.files import FileLock
 from sessions.home import Home
 
 SESSION = "20260101-000000-geak-0000"
 TOKEN = "secret"
+ACCEPT = DecisionMade(attempt="softmax#1/2", accepted=True, why="fast", by="me")
+
+
+def accept(attempt: str) -> DecisionMade:
+    return DecisionMade(attempt=attempt, accepted=True)
 
 
 @asynccontextmanager
-async def running(root: Path, handled: list[Request], **changes: object) -> AsyncIterator[ControlServer]:
+async def running(root: Path, handled: list[Command], **changes: object) -> AsyncIterator[ControlServer]:
     """Run a control server for a locked session; clients find it by its `engine.json`."""
 
-    async def handle(request: Request) -> int:
-        handled.append(request)
-        if request.attempt == "refuse":
+    async def handle(command: Command) -> int:
+        handled.append(command)
+        if command.target == "refuse":
             raise CommandRefused("not now;\n  later")
-        if request.attempt == "bug":
+        if command.target == "bug":
             raise ValueError("not a number")
-        if request.attempt == "slow":
+        if command.target == "slow":
             await asyncio.sleep(0.5)
         return 17
 
@@ -55,51 +62,41 @@ async def running(root: Path, handled: list[Request], **changes: object) -> Asyn
 
 
 async def test_command_is_executed_and_acknowledged(tmp_path: Path) -> None:
-    handled: list[Request] = []
+    handled: list[Command] = []
     async with running(tmp_path, handled):
-        answer = await send(Home(tmp_path), SESSION, "accept", attempt="softmax#1/2", why="fast", by="me")
+        answer = await send(Home(tmp_path), SESSION, ACCEPT)
     assert (answer.ok, answer.seq) == (True, 17)
-    [request] = handled
-    assert (request.command, request.attempt, request.why, request.by) == (
-        "accept",
-        "softmax#1/2",
-        "fast",
-        "me",
-    )
+    assert handled == [ACCEPT]
 
 
 async def test_text_that_is_not_utf8_arrives_with_question_marks(tmp_path: Path) -> None:
-    handled: list[Request] = []
+    handled: list[Command] = []
     async with running(tmp_path, handled):
-        await send(Home(tmp_path), SESSION, "hint", text="caf\udce9", devices=("0",))
-    assert (handled[0].text, handled[0].devices) == ("caf?", ("0",))
+        await send(Home(tmp_path), SESSION, HintGiven(instance="softmax#1", text="caf\udce9"))
+        await send(Home(tmp_path), SESSION, MeasureAsked(attempt="softmax#1/2", devices=("0",)))
+    assert handled == [
+        HintGiven(instance="softmax#1", text="caf?"),
+        MeasureAsked(attempt="softmax#1/2", devices=("0",)),
+    ]
 
 
 async def test_refusal_is_one_line(tmp_path: Path) -> None:
     async with running(tmp_path, []):
-        answer = await send(Home(tmp_path), SESSION, "accept", attempt="refuse")
+        answer = await send(Home(tmp_path), SESSION, accept("refuse"))
     assert answer.ok is False
     assert answer.error == "not now; later"
 
 
-async def test_unknown_command_lists_all_commands(tmp_path: Path) -> None:
-    handled: list[Request] = []
-    async with running(tmp_path, handled):
-        answer = await send(Home(tmp_path), SESSION, "explode")
-    assert "ping, accept, reject, undo, stop" in (answer.error or "")
-    assert handled == []
-
-
 async def test_wrong_token_is_refused(tmp_path: Path) -> None:
-    handled: list[Request] = []
+    handled: list[Command] = []
     async with running(tmp_path, handled):
         Home(tmp_path).live(SESSION).token.write_text("guess\n")
-        answer = await send(Home(tmp_path), SESSION, "stop")
+        answer = await send(Home(tmp_path), SESSION, Stop())
     assert (answer.ok, answer.error) == (False, "wrong token")
     assert handled == []
 
 
-PING = msgspec.json.encode({"token": TOKEN, "command": "ping"}) + b"\n"
+PING = msgspec.json.encode({"token": TOKEN, "type": "ping"}) + b"\n"
 
 
 async def test_requests_on_one_connection_are_answered_in_order(tmp_path: Path) -> None:
@@ -133,7 +130,7 @@ async def test_odd_line_is_refused_and_the_next_command_is_executed(tmp_path: Pa
 
 
 async def test_half_a_line_is_no_command(tmp_path: Path) -> None:
-    handled: list[Request] = []
+    handled: list[Command] = []
     async with running(tmp_path, handled) as server:
         reader, writer = await asyncio.open_unix_connection(server.path)
         writer.write(PING + PING[:-1])
@@ -144,14 +141,14 @@ async def test_half_a_line_is_no_command(tmp_path: Path) -> None:
 
 
 async def test_command_of_a_client_that_left_is_not_executed(tmp_path: Path) -> None:
-    handled: list[Request] = []
+    handled: list[Command] = []
     async with running(tmp_path, handled) as server:
         for _ in range(2):
             with socket.socket(socket.AF_UNIX) as client:  # the loop, as a stopped engine, cannot answer here
                 client.connect(str(server.path))
-                client.sendall(2 * msgspec.json.encode({"token": TOKEN, "command": "extend"}) + b"\n")
-        assert (await send(Home(tmp_path), SESSION, "ping")).ok
-    assert [request.command for request in handled] == ["ping"]
+                client.sendall(2 * msgspec.json.encode({"token": TOKEN, "type": "session_extended"}) + b"\n")
+        assert (await send(Home(tmp_path), SESSION, Ping())).ok
+    assert handled == [Ping()]
 
 
 async def test_error_without_an_answer_says_that_the_command_may_count(
@@ -162,7 +159,7 @@ async def test_error_without_an_answer_says_that_the_command_may_count(
         with pytest.raises(
             EngineUnreachable, match="it drops the command if it has not begun it; check with"
         ):
-            await send(Home(tmp_path), SESSION, "accept", attempt="slow")
+            await send(Home(tmp_path), SESSION, accept("slow"))
         server.path.unlink()
 
         def leave(_: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -170,15 +167,15 @@ async def test_error_without_an_answer_says_that_the_command_may_count(
 
         async with await asyncio.start_unix_server(leave, path=server.path):
             with pytest.raises(EngineUnreachable, match="the command may have taken effect; check with"):
-                await send(Home(tmp_path), SESSION, "accept")
+                await send(Home(tmp_path), SESSION, ACCEPT)
 
 
 async def test_bug_in_a_command_is_logged_and_answered(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     async with running(tmp_path, []):
-        answer = await send(Home(tmp_path), SESSION, "accept", attempt="bug")
-        assert (await send(Home(tmp_path), SESSION, "ping")).ok
+        answer = await send(Home(tmp_path), SESSION, accept("bug"))
+        assert (await send(Home(tmp_path), SESSION, Ping())).ok
     assert answer.error == "bug in the engine (ValueError: not a number); the traceback is in its engine.log"
     assert caplog.records[0].exc_info is not None
 
@@ -212,7 +209,7 @@ async def test_client_that_does_not_read_is_dropped(tmp_path: Path, monkeypatch:
 async def test_begun_command_is_completed_and_answered_when_the_server_closes(tmp_path: Path) -> None:
     begun, done = asyncio.Event(), asyncio.Event()
 
-    async def handle(_: Request) -> int:
+    async def handle(_: Command) -> int:
         begun.set()
         await done.wait()
         return 17
@@ -220,7 +217,7 @@ async def test_begun_command_is_completed_and_answered_when_the_server_closes(tm
     server = ControlServer(token=TOKEN, environ=os.environ, handle=handle)
     async with asyncio.timeout(60), server:
         reader, writer = await asyncio.open_unix_connection(server.path)
-        writer.write(2 * (msgspec.json.encode({"token": TOKEN, "command": "accept"}) + b"\n"))
+        writer.write(2 * (msgspec.json.encode({"token": TOKEN, "type": "ping"}) + b"\n"))
         await begun.wait()
         asyncio.get_running_loop().call_later(0.05, done.set)
     assert msgspec.json.decode(await reader.readline()) == {"ok": True, "seq": 17}
@@ -229,25 +226,25 @@ async def test_begun_command_is_completed_and_answered_when_the_server_closes(tm
 
 
 async def test_commands_are_refused_while_the_session_is_put_away(tmp_path: Path) -> None:
-    handled: list[Request] = []
+    handled: list[Command] = []
     async with running(tmp_path, handled) as server, asyncio.TaskGroup() as group:
         home = Home(tmp_path)
-        begun = group.create_task(send(home, SESSION, "accept", attempt="slow"))
+        begun = group.create_task(send(home, SESSION, accept("slow")))
         async with asyncio.timeout(60):
             while not handled:  # noqa: ASYNC110 (a list has no event)
                 await asyncio.sleep(0)
         await server.refuse_commands(lambda: "being put away")
-        assert (await send(home, SESSION, "extend")).error == "being put away"
-        assert (await send(home, SESSION, "ping")).ok
+        assert (await send(home, SESSION, SessionExtended(iterations=1))).error == "being put away"
+        assert (await send(home, SESSION, Ping())).ok
     assert begun.result().ok, "a command that was begun is executed first"
-    assert [request.command for request in handled] == ["accept", "ping"]
+    assert handled == [accept("slow"), Ping()]
 
 
 async def test_open_connection_does_not_keep_the_server_open(tmp_path: Path) -> None:
     async with asyncio.timeout(60):
         async with running(tmp_path, []) as server:
             reader, writer = await asyncio.open_unix_connection(server.path)
-            writer.write(msgspec.json.encode({"token": TOKEN, "command": "ping"}) + b"\n")
+            writer.write(msgspec.json.encode({"token": TOKEN, "type": "ping"}) + b"\n")
             assert await reader.readline()
         assert await reader.read() == b""
         writer.close()
@@ -262,13 +259,13 @@ async def test_deleted_socket_is_created_again(tmp_path: Path) -> None:
         live = Home(tmp_path).live(SESSION)
         info = read_engine_info(live)
         write_engine_info(live, msgspec.structs.replace(info, socket=str(server.path)))
-        assert (await send(Home(tmp_path), SESSION, "ping")).ok
+        assert (await send(Home(tmp_path), SESSION, Ping())).ok
 
 
 @pytest.mark.parametrize(
     ("changes", "words"),
     [
-        ({"protocol": 2}, "speaks protocol 2"),
+        ({"protocol": 1}, "speaks protocol 1"),
         ({"host": "elsewhere"}, "runs on elsewhere"),
         ({"boot_id": "before"}, "wavedeck resume"),
         ({"socket": "MISSING"}, "does not answer at .*/missing"),
@@ -283,20 +280,20 @@ async def test_unreachable_engine_error_says_why(
     }
     async with running(tmp_path, [], **changes):
         with pytest.raises(EngineUnreachable, match=words) as caught:
-            await send(Home(tmp_path), SESSION, "ping")
+            await send(Home(tmp_path), SESSION, Ping())
     assert "\n" not in str(caught.value)
 
 
 async def test_command_to_a_stopped_session_names_resume(tmp_path: Path) -> None:
     with pytest.raises(EngineUnreachable, match=f"not running; go on with: wavedeck resume {SESSION}"):
-        await send(Home(tmp_path), SESSION, "ping")
+        await send(Home(tmp_path), SESSION, Ping())
 
 
 async def test_stale_engine_file_is_ignored(tmp_path: Path) -> None:
     async with running(tmp_path, []):
         pass
     with pytest.raises(EngineUnreachable, match="not running"):
-        await send(Home(tmp_path), SESSION, "ping")
+        await send(Home(tmp_path), SESSION, Ping())
 
 
 def test_socket_folder_is_private_to_the_user(tmp_path: Path) -> None:

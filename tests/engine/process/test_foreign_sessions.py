@@ -15,7 +15,7 @@ from sessions.catalog import require_trust, trust_session
 from sessions.errors import ForeignSession
 from sessions.events import DecisionMade
 from sessions.settings import MethodOptions
-from sessions.store.reconcile import decide
+from sessions.store.reconcile import record_at_rest
 from sessions.store.sharing import fetch_sessions, push_sessions
 from sessions.store.store import Store
 from tests.support.command_line import Shell, one_line
@@ -125,14 +125,14 @@ def test_commands_refuse_without_a_terminal_and_record_nothing(
 
 def test_trust_holds_until_somebody_else_continues_the_session(home: Home, sender: Home) -> None:
     by_fetch(home, sender)
-    decide(home, stored.SECOND, DecisionMade(attempt="softmax#1/1", accepted=False, by="me"))
+    record_at_rest(home, stored.SECOND, DecisionMade(attempt="softmax#1/1", accepted=False, by="me"))
     with pytest.raises(ForeignSession):
         require_trust(home, stored.SECOND)
     trust_session(home, stored.SECOND)
-    decide(home, stored.SECOND, DecisionMade(attempt="softmax#1/1", accepted=True, by="me"))
+    record_at_rest(home, stored.SECOND, DecisionMade(attempt="softmax#1/1", accepted=True, by="me"))
     require_trust(home, stored.SECOND)
     push_sessions(home, str(sender.store), [stored.SECOND], on_progress=lambda _: None)
-    decide(sender, stored.SECOND, DecisionMade(attempt="softmax#1/1", accepted=False, by="other"))
+    record_at_rest(sender, stored.SECOND, DecisionMade(attempt="softmax#1/1", accepted=False, by="other"))
     by_fetch(home, sender)
     with pytest.raises(ForeignSession):
         require_trust(home, stored.SECOND)

@@ -17,14 +17,15 @@ from engine.errors import EngineDidNotStart, EngineError, EngineUnreachable, Usa
 from engine.methods import Context
 from engine.plan.job import session_started
 from engine.process import launch
-from engine.process.commands import record_at_rest
-from engine.process.control import Request, send
+from engine.process.control import send
 from engine.process.process import MACHINERY_FAILED, Engine
 from harness import Verdict
 from sessions import Home, Recorder
 from sessions.errors import NothingToResume, SessionBusy
 from sessions.events import (
     AttemptJudged,
+    Command,
+    DecisionMade,
     EndReason,
     EngineStarted,
     EngineStopped,
@@ -32,12 +33,16 @@ from sessions.events import (
     InstanceStarted,
     Notice,
     Origin,
+    Ping,
     Role,
+    SessionExtended,
     SessionFinished,
+    Stop,
     WaitingForPerson,
 )
 from sessions.home import LiveFiles
 from sessions.listing.info import LiveSession
+from sessions.store.reconcile import record_at_rest
 from sessions.store.repository import Repository
 from sessions.store.store import Store
 from tests.support.command_line import scripted_judge
@@ -60,8 +65,8 @@ __all__ = ["scripted_judge"]
 pytestmark = pytest.mark.judge
 
 
-def command(home: Home, session: str, name: str, **arguments: str) -> object:
-    return asyncio.run(send(home, session, name, **arguments))
+def command(home: Home, session: str, command: Command) -> object:
+    return asyncio.run(send(home, session, command))
 
 
 @pytest.mark.usefixtures("scripted_judge")
@@ -69,9 +74,15 @@ def test_manual_review_session_is_stored_in_git(home: Home) -> None:
     replies = says(wrong()), says("You subtract."), says(right())
     with model_server(*replies) as server, started(plan_for(server, review="manual"), home) as session:
         wait_until(lambda: isinstance(journal(home, session)[-1], WaitingForPerson), "the instance to wait")
-        refused = command(home, session, "accept", attempt="vector_add#1/1", why="close enough", by="me")
+        refused = command(
+            home, session, DecisionMade(attempt="vector_add#1/1", accepted=True, why="close enough", by="me")
+        )
         assert "vector_add#1/1 is wrong" in str(refused)
-        command(home, session, "accept", attempt="vector_add#1/2", why="plain and fast", by="me")
+        command(
+            home,
+            session,
+            DecisionMade(attempt="vector_add#1/2", accepted=True, why="plain and fast", by="me"),
+        )
         until_left(home, session)
     events = journal(home, session)
     verdicts = [event.evaluation.verdict for event in events if isinstance(event, AttemptJudged)]
@@ -103,18 +114,18 @@ def test_engine_answers_commands_stops_and_is_resumed(home: Home) -> None:
 
             wait_until(lambda: server.requests, "the first request")
             assert server.requests[0].headers["authorization"] == f"Bearer {KEY}"
-            assert getattr(command(home, session, "ping"), "seq", 0) >= 2
-            refused = command(home, session, "accept", attempt="vector_add#1/1")
+            assert getattr(command(home, session, Ping()), "seq", 0) >= 2
+            refused = command(home, session, DecisionMade(attempt="vector_add#1/1", accepted=True))
             assert "not judged yet" in str(refused)
 
-            command(home, session, "stop", reason="lunch")
+            command(home, session, Stop(reason="lunch"))
             until_left(home, session)
             stopped = journal(home, session)[-1]
             assert isinstance(stopped, EngineStopped)
             assert stopped.reason == "lunch"
             assert not Path(info.socket).exists()
             with pytest.raises(EngineUnreachable, match=f"wavedeck resume {session}"):
-                command(home, session, "ping")
+                command(home, session, Ping())
 
             silent = False
             launch.resume(home, session)
@@ -269,8 +280,8 @@ async def test_engine_answers_while_it_puts_the_session_away(
     live = planned(home)
     engine = asyncio.create_task(Engine(live, {}).run())
     assert await asyncio.to_thread(packing.wait, 60)
-    assert (await send(home, live.session, "ping")).ok
-    refused = await send(home, live.session, "extend", iterations=1)
+    assert (await send(home, live.session, Ping())).ok
+    refused = await send(home, live.session, SessionExtended(iterations=1))
     assert re.match(
         r"the engine is putting the session away, for \d+ s so far; give the command again", refused.error
     )
@@ -343,7 +354,7 @@ def test_finished_session_is_extended_and_finishes_again(home: Home) -> None:
         started(plan_for(server, iterations=1), home, WAVEDECK_MODEL_KEY=KEY) as session,
     ):
         until_left(home, session)
-        record_at_rest(home, session, Request(command="extend", iterations=1))
+        record_at_rest(home, session, SessionExtended(iterations=1))
         launch.resume(home, session, environ=os.environ | {"WAVEDECK_MODEL_KEY": KEY})
         until_left(home, session)
     events = journal(home, session)

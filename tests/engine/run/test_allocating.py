@@ -18,7 +18,14 @@ from engine.run.instance import InstanceContext
 from engine.run.person import Decisions
 from harness import Evaluation
 from sessions import Home, Recorder, fold
-from sessions.events import InstanceFinished, IterationsMoved, Role
+from sessions.events import (
+    InstanceFinished,
+    InstanceForked,
+    IterationsMoved,
+    RetireAsked,
+    Role,
+    SessionExtended,
+)
 from sessions.settings import StopRules
 from sessions.state.state import SessionState
 from suites import Task
@@ -150,8 +157,8 @@ async def test_edit_of_a_person_gets_no_iterations(tmp_path: Path) -> None:
     def edit() -> None:
         assert table.recorder is not None
         judge.state = table.recorder.state
-        table.command("retire", instance="softmax#1")
-        table.command("edit", attempt="softmax#1/1", source=candidate("wrong", "edit"))
+        table.command(RetireAsked(instance="softmax#1"))
+        table.command(InstanceForked(base="softmax#1/1", source=candidate("wrong", "edit")))
 
     table.acts["1/8"] = edit
     state = fold(await table.play())
@@ -198,7 +205,7 @@ async def test_extended_giver_makes_only_the_iterations_of_the_extension(tmp_pat
         Table(tmp_path / "whole", session_plan),
         await killed_at_the_gift(tmp_path, session_plan, client),
     ):
-        table.command_at_rest("extend", iterations=1)
+        table.command_at_rest(SessionExtended(iterations=1))
         state = fold(await resume_to_end(table.home, session_plan, client))
         assert (made(state, TASKS[0]), made(state, TASKS[1])) == (4, 10)
         assert state.phases("vector_add#1") == (3, 1)
@@ -216,7 +223,7 @@ async def test_giver_keeps_its_stop_rule_after_a_kill_at_the_gift(tmp_path: Path
     )
     client = model(vector_add="correct 1.0", softmax="wrong")
     table = await killed_at_the_gift(tmp_path, session_plan, client)
-    table.command_at_rest("extend", budget_usd=1.0)
+    table.command_at_rest(SessionExtended(budget_usd=1.0))
     state = fold(await resume_to_end(table.home, session_plan, client))
     assert (made(state, TASKS[0]), made(state, TASKS[1])) == (3, 9)
     assert state.instances["vector_add#1"].finished == "no_gain"
@@ -228,7 +235,7 @@ async def test_hopeless_giver_ends_after_a_kill_at_the_gift_although_nobody_take
     session_plan = plan(tasks=TASKS, iterations=16, allocate="best")
     client = model(vector_add="wrong", softmax="correct 1.0")
     table = await killed_at_the_gift(tmp_path, session_plan, client)
-    table.command_at_rest("retire", instance="softmax#1")
+    table.command_at_rest(RetireAsked(instance="softmax#1"))
     state = fold(await resume_to_end(table.home, session_plan, client))
     assert made(state, TASKS[0]) == 10
     assert state.instances["vector_add#1"].finished == "hopeless"

@@ -11,7 +11,7 @@ from engine.plan.prices import Price
 from engine.run.instance import InstanceContext
 from harness import Evaluation
 from sessions import fold
-from sessions.events import InstanceFinished, Origin
+from sessions.events import InstanceFinished, InstanceForked, Origin, SessionExtended
 from sessions.settings import MethodOptions, StopRules
 from sessions.state.state import Confirmation
 from tests.support.engine.engines import candidate, plan, until
@@ -28,11 +28,11 @@ async def test_extended_session_makes_the_first_attempts_as_before(
     )
     table = Table(tmp_path, session_plan, "wrong")
     if when == "while it runs":
-        table.acts["1/2/generator"] = lambda: table.command("extend", iterations=2)
+        table.acts["1/2/generator"] = lambda: table.command(SessionExtended(iterations=2))
         events = await table.play()
     else:
         first = await table.play()
-        table.command_at_rest("extend", iterations=2)
+        table.command_at_rest(SessionExtended(iterations=2))
         events = await table.play()
         assert prompts(first).items() <= prompts(events).items()
     assert attempts_of(events) == {"vector_add#1": 5, "vector_add#2": 5}
@@ -45,7 +45,7 @@ async def test_instance_that_ended_goes_on_in_a_running_session(tmp_path: Path) 
     held = table.hold["2/1/generator"] = asyncio.Event()
     engine = asyncio.create_task(table.play())
     await until(lambda: table.ended("vector_add#1"))
-    table.command("extend", iterations=1)
+    table.command(SessionExtended(iterations=1))
     held.set()
     events = await engine
     assert attempts_of(events) == {"vector_add#1": 2, "vector_add#2": 2}
@@ -60,7 +60,7 @@ async def test_extension_during_the_exam_opens_an_instance_that_met_a_stop_rule(
 
     def extend(source: str) -> Evaluation:
         table.judge.exam = pass_exam
-        table.command("extend", iterations=1)
+        table.command(SessionExtended(iterations=1))
         return pass_exam(source)
 
     table.judge.exam = extend
@@ -81,7 +81,7 @@ async def test_extension_that_no_instance_can_use_is_refused(
     tmp_path: Path, method: str, verdict: str, iterations: int, words: str
 ) -> None:
     events = await Table(tmp_path, plan(method=method, iterations=1), verdict).play()
-    refused(events, words, "extend", iterations=iterations)
+    refused(events, words, SessionExtended(iterations=iterations))
 
 
 async def test_larger_budget_lets_an_instance_go_on(tmp_path: Path) -> None:
@@ -92,13 +92,13 @@ async def test_larger_budget_lets_an_instance_go_on(tmp_path: Path) -> None:
     table = Table(tmp_path, session_plan, "correct 1.0")
     events = await table.play()
     assert fold(events).instances["vector_add#1"].finished == "budget"
-    table.command_at_rest("extend", budget_usd=5.0)
+    table.command_at_rest(SessionExtended(budget_usd=5.0))
     events = await table.play()
     assert fold(events).instances["vector_add#1"].finished == "iterations"
     assert attempts_of(events) == {"vector_add#1": 3}
-    refused(events, "nothing to extend by", "extend")
+    refused(events, "nothing to extend by", SessionExtended())
     unlimited = await Table(tmp_path / "other", plan(iterations=1), "correct 1.0").play()
-    refused(unlimited, "no budget in USD", "extend", budget_usd=5.0)
+    refused(unlimited, "no budget in USD", SessionExtended(budget_usd=5.0))
 
 
 async def test_larger_budget_counts_while_an_instance_ends(
@@ -111,7 +111,7 @@ async def test_larger_budget_counts_while_an_instance_ends(
     async def extend_once(context: InstanceContext) -> None:
         await close(context)
         monkeypatch.setattr(InstanceContext, "close", close)
-        table.command("extend", budget_usd=5.0)
+        table.command(SessionExtended(budget_usd=5.0))
 
     monkeypatch.setattr(InstanceContext, "close", extend_once)
     events = await table.play()
@@ -124,7 +124,7 @@ async def test_extension_goes_past_a_stop_rule(tmp_path: Path) -> None:
     session_plan = plan(iterations=5, stop=StopRules(without_gain=2))
     table = Table(tmp_path, session_plan, "correct 2.0", "correct 1.0")
     assert fold(await table.play()).instances["vector_add#1"].finished == "no_gain"
-    table.command_at_rest("extend", iterations=1)
+    table.command_at_rest(SessionExtended(iterations=1))
     instance = fold(await table.play()).instances["vector_add#1"]
     assert (instance.finished, len(instance.attempts)) == ("iterations", 6)
 
@@ -146,7 +146,9 @@ async def test_start_of_a_person_is_kept_when_its_file_is_gone(tmp_path: Path) -
 async def test_fork_goes_on_from_the_attempt_with_its_hint(tmp_path: Path, method: str) -> None:
     session_plan = plan(method=method, iterations=2, options=MethodOptions(workers=1, descendants=1))
     table = Table(tmp_path, session_plan, "wrong")
-    table.acts["1/2/generator"] = lambda: table.command("fork", attempt="vector_add#1/1", text="Use masks.")
+    table.acts["1/2/generator"] = lambda: table.command(
+        InstanceForked(base="vector_add#1/1", hint="Use masks.")
+    )
     before = await table.play(kill_at="2/1/generator")
     assert attempts_of(before)["vector_add#2"] == 2
     events = await table.play()
@@ -166,8 +168,8 @@ async def test_finished_session_takes_a_fork_and_an_edit(tmp_path: Path) -> None
     table = Table(tmp_path, plan(iterations=1), "correct 1.5")
     await table.play()
     mine = candidate("correct 3.0", "mine")
-    table.command_at_rest("fork", attempt="vector_add#1/1")
-    table.command_at_rest("edit", attempt="vector_add#1/1", source=mine)
+    table.command_at_rest(InstanceForked(base="vector_add#1/1"))
+    table.command_at_rest(InstanceForked(base="vector_add#1/1", source=mine))
     events = await table.play()
     state = fold(events)
     assert attempts_of(events) == {"vector_add#1": 1, "vector_add#2": 2, "vector_add#3": 1}
@@ -180,4 +182,4 @@ async def test_finished_session_takes_a_fork_and_an_edit(tmp_path: Path) -> None
 
 async def test_attempt_without_a_kernel_cannot_be_forked(tmp_path: Path) -> None:
     events = await Table(tmp_path, plan(iterations=1), "prose").play()
-    refused(events, "has no kernel", "fork", attempt="vector_add#1/1")
+    refused(events, "has no kernel", InstanceForked(base="vector_add#1/1"))

@@ -179,7 +179,7 @@ async def test_resume_applies_a_decision_made_while_stopped(tmp_path: Path) -> N
         with pytest.raises(asyncio.CancelledError):
             await waiting
     with resume(home, PLAN.session) as recorder:
-        await recorder.decide(DecisionMade(attempt="vector_add#1/1", accepted=False, why="unreadable"))
+        await recorder.follow(DecisionMade(attempt="vector_add#1/1", accepted=False, why="unreadable"))
     client = scripted_model("correct 1.0")
     with resume(home, PLAN.session) as recorder:
         recorder.record(EngineStarted(host="here", pid=2, resumed=True))

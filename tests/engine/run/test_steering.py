@@ -8,12 +8,21 @@ from typing import Any
 
 import pytest
 
-from engine.errors import CommandRefused
-from engine.process.commands import event_of
-from engine.process.control import Request as Command
 from harness import Evaluation, Verdict
 from sessions import Recorder, apply, fold, resume
-from sessions.events import AttemptStarted, CallStarted, Paused, RetireAsked, Unpaused, WaitingForPerson
+from sessions.errors import CommandRefused
+from sessions.events import (
+    AttemptStarted,
+    CallStarted,
+    DeviceLent,
+    DeviceReturned,
+    HintGiven,
+    Paused,
+    RetireAsked,
+    Unpaused,
+    WaitingForPerson,
+    checked,
+)
 from sessions.state.state import Confirmation
 from tests.support.engine.engines import ScriptedJudge, plan, until
 from tests.support.engine.steering import PLAN, Table, give_turns, refused, said
@@ -22,7 +31,7 @@ from tests.support.engine.steering import PLAN, Table, give_turns, refused, said
 async def test_hint_reaches_only_the_next_attempt_of_its_instance(tmp_path: Path) -> None:
     table = Table(tmp_path)
     table.acts["1/1/generator"] = lambda: table.command(
-        "hint", instance="vector_add#1", text="Use wide\nloads."
+        HintGiven(instance="vector_add#1", text="Use wide\nloads.")
     )
     events = await table.play()
     assert said(events) == {"vector_add#1/2/generator/1": ['- a person gives a hint: "Use wide loads."']}
@@ -74,7 +83,7 @@ async def test_impossible_hint_is_refused(tmp_path: Path, arguments: dict[str, s
 
     def give() -> None:
         with pytest.raises(CommandRefused, match=words) as refused:
-            table.command("hint", **arguments)
+            table.command(HintGiven(**arguments))
         refusals.append(str(refused.value))
 
     table.acts["1/1/generator"] = give
@@ -85,18 +94,18 @@ async def test_impossible_hint_is_refused(tmp_path: Path, arguments: dict[str, s
 async def test_hint_during_the_last_attempt_is_refused(tmp_path: Path) -> None:
     table = Table(tmp_path, plan(iterations=2))
     events = await table.play(kill_at="1/2/generator")
-    refused(events, "asks for no further attempt", "hint", instance="vector_add#1", text="x")
+    refused(events, "asks for no further attempt", HintGiven(instance="vector_add#1", text="x"))
 
 
 async def test_hint_to_an_ended_instance_is_refused(tmp_path: Path) -> None:
     events = await Table(tmp_path).play()
-    refused(events[:-1], "has ended", "hint", instance="vector_add#1", text="x")
-    refused(events, "the session is finished", "hint", instance="vector_add#1", text="x")
+    refused(events[:-1], "has ended", HintGiven(instance="vector_add#1", text="x"))
+    refused(events, "the session is finished", HintGiven(instance="vector_add#1", text="x"))
 
 
 async def test_retired_instance_keeps_its_winner_and_is_examined(tmp_path: Path) -> None:
     table = Table(tmp_path, plan(instances=2, iterations=4), "correct 1.5")
-    table.acts["1/2/optimizer"] = lambda: table.command("retire", instance="vector_add#1", by="me")
+    table.acts["1/2/optimizer"] = lambda: table.command(RetireAsked(instance="vector_add#1", by="me"))
     events = await table.play()
     state = fold(events)
     stopped = state.instances["vector_add#1"]
@@ -112,7 +121,7 @@ async def test_judging_that_a_retirement_cuts_off_keeps_its_device_time(tmp_path
     class EndlessJudge(ScriptedJudge):
         async def evaluate(self, *args: Any, **more: Any) -> Evaluation:
             await super().evaluate(*args, **more)
-            table.command("retire", instance="vector_add#1", by="me")
+            table.command(RetireAsked(instance="vector_add#1", by="me"))
             await asyncio.Event().wait()
             raise AssertionError("nothing ends the wait")
 
@@ -137,11 +146,11 @@ async def test_retirement_before_a_crash_holds_after_resume(tmp_path: Path) -> N
 async def test_paused_instance_starts_nothing_until_unpaused(tmp_path: Path, instance: str) -> None:
     table = Table(tmp_path, plan(instances=2, iterations=3), "correct 1.5")
 
-    table.acts["1/2/optimizer"] = lambda: table.command("pause", instance=instance)
+    table.acts["1/2/optimizer"] = lambda: table.command(Paused(instance=instance))
     engine = asyncio.create_task(table.play())
     await until(lambda: table.is_judged("vector_add#1/2"))
     await give_turns()
-    table.command("unpause", instance=instance)
+    table.command(Unpaused(instance=instance))
     events = await engine
     [begin] = [event.seq for event in events if isinstance(event, Paused)]
     [end] = [event.seq for event in events if isinstance(event, Unpaused)]
@@ -166,8 +175,8 @@ async def test_pause_holds_after_resume(tmp_path: Path) -> None:
     await give_turns()
     assert not engine.done()
     with pytest.raises(CommandRefused, match="already paused"):
-        table.command("pause")
-    table.command("unpause")
+        table.command(Paused())
+    table.command(Unpaused())
     events = await engine
     assert fold(events).instances["vector_add#1"].finished == "iterations"
 
@@ -209,7 +218,7 @@ async def test_gpu_is_lent_and_taken_back_but_never_the_last_one(tmp_path: Path)
     state = fold(events)
 
     def give(text: str, gpu: str) -> None:
-        apply(state, event_of(Command(command="gpu", text=text, devices=(gpu,)), state))  # type: ignore[arg-type]
+        apply(state, checked((DeviceLent if text == "lend" else DeviceReturned)(device=gpu), state))
 
     give("lend", "1")
     assert state.lent == {"1"}
@@ -230,7 +239,7 @@ async def test_node_of_a_cluster_is_lent_with_all_its_gpus(tmp_path: Path) -> No
     state = fold(await Table(tmp_path, plan(devices=gpus)).play(kill_at="1/1/generator"))
 
     def give(text: str, name: str) -> None:
-        apply(state, event_of(Command(command="gpu", text=text, devices=(name,)), state))  # type: ignore[arg-type]
+        apply(state, checked((DeviceLent if text == "lend" else DeviceReturned)(device=name), state))
 
     give("lend", "node1/1")
     give("lend", "node1")

@@ -13,7 +13,7 @@ from harness import Verdict
 from sessions import Clock, Home, Recorder, Store, fold, journal_of, read_journal, resume
 from sessions import events as ev
 from sessions.errors import JournalDamaged, NoSuchSession, StoreBroken
-from sessions.store.reconcile import decide, take_up
+from sessions.store.reconcile import record_at_rest, take_up
 from tests.support.sessions import stored_sessions as stored
 from tests.support.sessions import story
 from tests.support.sessions.story import SESSION, assert_sound, git
@@ -155,10 +155,10 @@ def test_missing_decision_does_not_replace_a_kernel_that_was_accepted_later(home
     with take_up(home, stored.FIRST) as recorder:
         recorder.record(accept)  # killed before it reached `accepted`
     stored.finished(home, stored.SECOND)
-    decide(home, stored.SECOND, accept)
+    record_at_rest(home, stored.SECOND, accept)
     with take_up(home, stored.FIRST) as recorder:
         assert recorder.store.accepted()["starter/softmax"].session == stored.SECOND
-    decide(home, stored.SECOND, ev.DecisionUndone(attempt="softmax#1/2", by="ada"))
+    record_at_rest(home, stored.SECOND, ev.DecisionUndone(attempt="softmax#1/2", by="ada"))
     with take_up(home, stored.FIRST) as recorder:
         assert recorder.store.accepted()["starter/softmax"].session == stored.FIRST
 

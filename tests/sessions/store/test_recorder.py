@@ -9,7 +9,7 @@ import pytest
 from harness import Verdict
 from sessions import Clock, Home, Recorder, Store, fold, journal_of, resume
 from sessions import events as ev
-from sessions.errors import JournalNotWritable, NoSuchAttempt, NotDecidable, SessionBusy, SessionExists
+from sessions.errors import CommandRefused, JournalNotWritable, SessionBusy, SessionExists
 from tests.support.sessions import story
 from tests.support.sessions.story import SESSION, assert_sound, git
 
@@ -129,10 +129,10 @@ async def test_branch_has_the_kernel_that_was_accepted_last(home: Home) -> None:
         await recorder.commit_attempt("softmax#1/3")
         accept_2, accept_3 = (ev.DecisionMade(attempt=f"softmax#1/{n}", accepted=True) for n in (2, 3))
         async with asyncio.TaskGroup() as group:
-            group.create_task(recorder.decide(accept_2))
-            group.create_task(recorder.decide(accept_3))
+            group.create_task(recorder.follow(accept_2))
+            group.create_task(recorder.follow(accept_3))
         assert recorder.store.accepted()["starter/softmax"].attempt == "softmax#1/3"
-        await recorder.decide(accept_2)
+        await recorder.follow(accept_2)
         assert recorder.store.accepted()["starter/softmax"].attempt == "softmax#1/2"
 
 
@@ -140,13 +140,13 @@ async def test_impossible_decision_is_refused(home: Home) -> None:
     with begin(home) as recorder:
         events = list(story.attempt("softmax#1/1", Verdict.CORRECT))
         await story.play(recorder, events[:-1])
-        with pytest.raises(NotDecidable, match="not judged yet"):
-            await recorder.decide(ev.DecisionMade(attempt="softmax#1/1", accepted=True))
+        with pytest.raises(CommandRefused, match="not judged yet"):
+            await recorder.follow(ev.DecisionMade(attempt="softmax#1/1", accepted=True))
         await story.play(recorder, events[-1:])
-        with pytest.raises(NotDecidable, match="no decision about"):
-            await recorder.decide(ev.DecisionUndone(attempt="softmax#1/1"))
-        with pytest.raises(NoSuchAttempt, match="softmax#1/1"):
-            await recorder.decide(ev.DecisionMade(attempt="softmax#1/7", accepted=True))
+        with pytest.raises(CommandRefused, match="no decision about"):
+            await recorder.follow(ev.DecisionUndone(attempt="softmax#1/1"))
+        with pytest.raises(CommandRefused, match="softmax#1/1"):
+            await recorder.follow(ev.DecisionMade(attempt="softmax#1/7", accepted=True))
 
 
 async def test_session_has_only_one_recorder(home: Home) -> None:

@@ -11,7 +11,7 @@ from harness import Verdict
 from sessions import Home, journal_of, list_sessions
 from sessions.errors import BranchDiffers, NoSuchSession, RemoteUnusable
 from sessions.events import DecisionMade
-from sessions.store.reconcile import decide, take_up
+from sessions.store.reconcile import record_at_rest, take_up
 from sessions.store.sharing import FETCHED, fetch_sessions, push_sessions
 from sessions.store.store import Store
 from tests.support.command_line import Shell, one_line
@@ -64,9 +64,9 @@ def test_session_that_went_on_is_pushed_and_fetched_again(home: Home, remote: Pa
 def test_decisions_of_another_home_stay_out_of_this_home(home: Home, remote: Path, tmp_path: Path) -> None:
     bob = Home(tmp_path / "bob")
     stored.finished(bob, stored.SECOND)
-    decide(bob, stored.SECOND, DecisionMade(attempt="softmax#1/2", accepted=True, by="bob"))
+    record_at_rest(bob, stored.SECOND, DecisionMade(attempt="softmax#1/2", accepted=True, by="bob"))
     stored.finished(home, stored.FIRST)
-    decide(home, stored.FIRST, DecisionMade(attempt="softmax#1/2", accepted=True, by="alice"))
+    record_at_rest(home, stored.FIRST, DecisionMade(attempt="softmax#1/2", accepted=True, by="alice"))
     push_sessions(home, str(remote), on_progress=ignore)
     fetch_sessions(bob, str(remote), on_progress=ignore)
 
@@ -76,9 +76,9 @@ def test_decisions_of_another_home_stay_out_of_this_home(home: Home, remote: Pat
 
     take_up(bob, stored.FIRST).close()
     assert accepted_by() == "bob"
-    decide(bob, stored.FIRST, DecisionMade(attempt="softmax#1/1", accepted=False, by="bob"))
+    record_at_rest(bob, stored.FIRST, DecisionMade(attempt="softmax#1/1", accepted=False, by="bob"))
     assert accepted_by() == "bob"
-    decide(bob, stored.FIRST, DecisionMade(attempt="softmax#1/2", accepted=True, by="carol"))
+    record_at_rest(bob, stored.FIRST, DecisionMade(attempt="softmax#1/2", accepted=True, by="carol"))
     assert accepted_by() == "carol"
     assert_sound(bob.store)
 

@@ -7,7 +7,7 @@ import re
 import subprocess
 from pathlib import Path
 
-from sessions import Home, decide
+from sessions import Home, record_at_rest
 from sessions import events as ev
 from tests.support.sessions.story import SESSION
 
@@ -15,7 +15,9 @@ PAGE = Path(__file__).parents[3] / "docs" / "store.md"
 
 
 def test_commands_of_the_store_page_work(copied_home: Home) -> None:
-    decide(copied_home, SESSION, ev.DecisionMade(attempt="softmax#2/3", accepted=True, why="fast", by="ada"))
+    record_at_rest(
+        copied_home, SESSION, ev.DecisionMade(attempt="softmax#2/3", accepted=True, why="fast", by="ada")
+    )
     table = PAGE.read_text(encoding="utf-8").partition("## Commands")[2].partition("\n## ")[0]
     rows = [line for line in table.splitlines() if line.startswith("| ")][2:]
     commands = [command for row in rows for command in re.findall(r"`([^`]+)`", row)]

@@ -16,7 +16,7 @@ from textual.pilot import Pilot
 from textual.screen import Screen
 
 from sessions.catalog import SessionInfo, Standing
-from sessions.events import AnyEvent
+from sessions.events import AnyEvent, DecisionMade, DecisionUndone, PersonCommand
 from sessions.home import Home
 from sessions.listing.info import UNKNOWN
 from sessions.settings import RunSettings
@@ -78,15 +78,16 @@ class RecordingDecider:
     decisions: list[tuple[object, ...]] = field(default_factory=list)
     refusal: str = ""
 
-    async def give(self, session: str, name: str, **arguments: object) -> None:
+    async def give(self, session: str, command: PersonCommand) -> None:
         if self.refusal:
             raise Complaint(self.refusal)
-        if name in ("accept", "reject"):
-            self.decisions.append((session, arguments["attempt"], name == "accept", arguments["why"]))
-        elif name == "undo":
-            self.decisions.append((session, arguments["attempt"], None))
-        else:
-            self.decisions.append((session, name, arguments))
+        match command:
+            case DecisionMade():
+                self.decisions.append((session, command.attempt, command.accepted, command.why))
+            case DecisionUndone():
+                self.decisions.append((session, command.attempt, None))
+            case _:
+                self.decisions.append((session, command))
 
 
 def live(

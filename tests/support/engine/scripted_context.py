@@ -11,14 +11,13 @@ from hypothesis import strategies as st
 
 from engine.corpus.retrieval import Corpus
 from engine.methods import Review, Start
-from engine.methods.orders import Orders
 from engine.models import Reply
 from engine.models.client import cut_at
 from engine.prompting.baseline_facts import BaselineFacts
 from engine.tuning.rungs import PlannedRung
 from harness import Evaluation, Target, target
 from harness.hardware.product import Product
-from sessions.events import AttemptSwept, Message, Origin, Role, SweepRung, SweptVariant
+from sessions.events import AttemptSwept, Message, Orders, Origin, Role, SweepRung, SweptVariant
 from sessions.settings import MethodOptions
 from suites import load_task
 

@@ -5,19 +5,16 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from engine.errors import CommandRefused
 from engine.models import Piece, Reply, Request, ScriptedClient
 from engine.plan.job import session_started
 from engine.plan.plan import SessionPlan
-from engine.process.commands import event_of
-from engine.process.control import Request as Command
 from engine.run.person import Changes, Decisions
 from sessions import Home, Recorder, fold, resume
-from sessions.events import CallStarted, DecisionMade, EngineStarted, Event, SessionFinished
+from sessions.errors import CommandRefused
+from sessions.events import CallStarted, Command, DecisionMade, EngineStarted, Event, SessionFinished, checked
 from sessions.journal.journal import read_journal
 from sessions.store.reconcile import take_up
 from tests.support.engine.engines import ScriptedJudge, plan, run, scripted_answer, shared
@@ -74,16 +71,16 @@ class Table:
         self.hold: dict[str, asyncio.Event] = {}
         """Calls that are answered only after an event."""
 
-    def command(self, name: str, **arguments: Any) -> Event:
+    def command(self, command: Command) -> Event:
         """Give a command as the engine's socket does."""
-        event = self.recorder.record(event_of(Command(command=name, **arguments), self.recorder.state))
+        event = self.recorder.record(checked(command, self.recorder.state))
         self.changes.announce()
         return event
 
-    def command_at_rest(self, name: str, **arguments: Any) -> None:
+    def command_at_rest(self, command: Command) -> None:
         """Give a command while no engine runs the session; it opens a finished session again."""
         with take_up(self.home, self.plan.session) as recorder:
-            recorder.record(event_of(Command(command=name, **arguments), recorder.state))
+            recorder.record(checked(command, recorder.state))
             assert not recorder.state.finished
 
     def decide(self, attempt: str, *, accepted: bool, why: str) -> None:
@@ -159,10 +156,10 @@ def attempts_of(events: list[Event]) -> dict[str, int]:
     return {key: len(instance.attempts) for key, instance in fold(events).instances.items()}
 
 
-def refused(events: list[Event], words: str, command: str, **arguments: Any) -> None:
+def refused(events: list[Event], words: str, command: Command) -> None:
     """Check that a command is refused with these words after these events."""
     with pytest.raises(CommandRefused, match=words):
-        event_of(Command(command=command, **arguments), fold(events))
+        checked(command, fold(events))  # type: ignore[arg-type]
 
 
 def repeats_its_prompts(events: list[Event]) -> bool:

@@ -22,13 +22,12 @@ from msgspec.structs import replace
 from engine.agents import desk as desks
 from engine.agents.answers import verdict_answer
 from engine.agents.desk import Desk, DeskRules
-from engine.errors import CommandRefused
+from engine.errors import AgentRefused
 from engine.judge.evaluating import cancelled_evaluation
 from engine.plan.job import session_started
 from engine.plan.request import RunPlan
 from engine.process import launch
-from engine.process.commands import event_of
-from engine.process.control import Answer, Request, send
+from engine.process.control import Answer, send
 from harness import Verdict
 from sessions import Home, Recorder, fold
 from sessions.engine_info import read_engine_info
@@ -40,13 +39,20 @@ from sessions.events import (
     CallStarted,
     CandidateProposed,
     CandidateSent,
+    Command,
+    DecisionMade,
     EndReason,
+    HintGiven,
     InstanceFinished,
     InstanceStarted,
     Origin,
+    Paused,
+    ProfileAsked,
     ProfileTaken,
     Role,
+    Unpaused,
     WinnerExamined,
+    checked,
 )
 from suites import baseline_source, load_task
 from tests.support.command_line import ROOT, START, Shell, one_line, scripted_judge, start
@@ -222,7 +228,7 @@ async def test_budget_holds_to_the_evaluation_when_an_agent_sends_many_at_once(
 async def test_a_profile_without_a_gpu_is_refused_as_the_command_refuses_it(home: Home, shell: Shell) -> None:
     async with connected(home) as (client, desk):
         await call(client, "eval", **EVAL)
-        with pytest.raises(CommandRefused, match="has no GPU") as refused:
+        with pytest.raises(AgentRefused, match="has no GPU") as refused:
             await desk.profile("vector_add#1/1", case="")
         done = await asyncio.to_thread(shell, "profile", session_of(home), "vector_add#1/1")
         assert one_line(done).endswith(str(refused.value))
@@ -230,7 +236,7 @@ async def test_a_profile_without_a_gpu_is_refused_as_the_command_refuses_it(home
             ("vector_add#1/1", "x", "no open case"),
             ("vector_add#2/1", "", "of yours"),
         ):
-            with pytest.raises(CommandRefused, match=words):
+            with pytest.raises(AgentRefused, match=words):
                 await desk.profile(attempt, case=case)
 
 
@@ -241,9 +247,8 @@ def judged_without_engine(recorder: Recorder, name: str) -> Callable[..., Corout
     recorder.record(AttemptStarted(attempt=name, origin=Origin.AGENT))
     recorder.record(AttemptJudged(attempt=name, evaluation=replace(correct(), device="0")))
 
-    async def follow(_: Home, __: str, command: str, **arguments: Any) -> Answer:
-        request = Request(command=command, **arguments)
-        return Answer(ok=True, seq=recorder.record(event_of(request, recorder.state)).seq)
+    async def follow(_: Home, __: str, command: Command) -> Answer:
+        return Answer(ok=True, seq=recorder.record(checked(command, recorder.state)).seq)
 
     return follow
 
@@ -297,7 +302,7 @@ async def test_an_agent_gets_its_case_while_a_person_profiles_another(
             profile = softmax_profile(case=case)
             recorder.record(ProfileTaken(attempt=name, asked=request.seq, profile=profile, case=case))
 
-        await follow(home, ON_GPU.session, "profile", attempt=name, by="kim")
+        await follow(home, ON_GPU.session, ProfileAsked(attempt=name, by="kim"))
         monkeypatch.setattr(desks, "send", follow)
         desk = desk_of(home)
         desk.join(ON_GPU.session, "vector_add")
@@ -312,9 +317,11 @@ async def test_a_person_steers_an_agent(home: Home, monkeypatch: pytest.MonkeyPa
     async with connected(home) as (client, desk):
         assert (await call(client, "eval", **EVAL)).get("person") is None
         session = session_of(home)
-        await send(home, session, "hint", instance="vector_add#1", text="Use wide loads.", by="kim")
-        await send(home, session, "reject", attempt="vector_add#1/1", why="too slow", by="kim")
-        await send(home, session, "pause", by="kim")
+        await send(home, session, HintGiven(instance="vector_add#1", text="Use wide loads.", by="kim"))
+        await send(
+            home, session, DecisionMade(attempt="vector_add#1/1", accepted=False, why="too slow", by="kim")
+        )
+        await send(home, session, Paused(by="kim"))
         monkeypatch.setattr(desks, "ANSWER_S", 0.2)
         ticket = await call(client, "eval", task="vector_add", code=WRONG)
         assert (ticket["judged"], ticket.get("best")) == (False, None)
@@ -337,7 +344,7 @@ async def test_a_person_steers_an_agent(home: Home, monkeypatch: pytest.MonkeyPa
         await await_until(
             lambda: fold(events_of(home, session)).withdrawn == {"vector_add#1/2"}, "the withdrawal"
         )
-        await send(home, session, "unpause", by="kim")
+        await send(home, session, Unpaused(by="kim"))
         third = await call(client, "eval", task="vector_add", code=f"{RIGHT}\n# wide\n")
         assert (third["verdict"], third["best"].partition(":")[0]) == ("correct", "vector_add#1/3")
         # A hint is said once, a decision as long as it holds.
@@ -362,7 +369,7 @@ async def test_a_killed_engine_loses_no_candidate_and_judges_none_twice(home: Ho
     async with connected(home) as (client, desk):
         await call(client, "eval", **EVAL)
         session = session_of(home)
-        await send(home, session, "pause", by="kim")
+        await send(home, session, Paused(by="kim"))
         acknowledged = asyncio.Event()
 
         async def note(*_: object) -> None:
@@ -376,7 +383,7 @@ async def test_a_killed_engine_loses_no_candidate_and_judges_none_twice(home: Ho
         assert refusal.is_error
         assert f"wavedeck resume {session}" in refusal.content[0].text
         await asyncio.to_thread(launch.resume, home, session)
-        await send(home, session, "unpause", by="kim")
+        await send(home, session, Unpaused(by="kim"))
         assert (await call(client, "wait", attempt="vector_add#1/2"))["verdict"] == "wrong"
         judged = [event.attempt for event in events_of(home, session) if isinstance(event, AttemptJudged)]
         assert judged == ["vector_add#1/1", "vector_add#1/2"]

@@ -13,7 +13,7 @@ from sessions.catalog import journal_of
 from sessions.events import DecisionMade, DecisionUndone
 from sessions.files import FileLock
 from sessions.state.folding import fold
-from sessions.store.reconcile import decide as decide_at_rest
+from sessions.store.reconcile import record_at_rest as decide_at_rest
 from sessions.store.store import Store
 from tests.support.cockpit.cockpits import NARROW, USUAL, until
 from tests.support.sessions import stored_sessions as stored

@@ -11,6 +11,17 @@ from textual.pilot import Pilot
 from textual.widgets import Input
 
 from sessions import Home
+from sessions.events import (
+    AttemptBanned,
+    AttemptPinned,
+    HintGiven,
+    MeasureAsked,
+    Paused,
+    SessionExtended,
+    SessionTitled,
+    Stop,
+    Unpaused,
+)
 from tests.support.cockpit.cockpits import NARROW, USUAL, RecordingDecider, live, on_fleet, on_home, until
 from tests.support.sessions import stored_sessions as stored
 from tests.support.sessions.journals import SESSION, finished, running
@@ -38,15 +49,15 @@ async def obey(app: Cockpit, pilot: Pilot[ExitNote], text: str) -> None:
 
 
 COMMANDS = {
-    "pause": ("pause", {"instance": "softmax#1"}),
-    "pause softmax#2": ("pause", {"instance": "softmax#2"}),
-    "unpause session": ("unpause", {"instance": ""}),
-    "hint softmax#2 use tl.max": ("hint", {"instance": "softmax#2", "text": "use tl.max"}),
-    "pin softmax#1/2": ("pin", {"attempt": "softmax#1/2"}),
-    "ban softmax#1/2": ("ban", {"attempt": "softmax#1/2"}),
-    "measure softmax#1/3": ("measure", {"attempt": "softmax#1/3", "devices": ("all",)}),
-    "extend 3": ("extend", {"iterations": 3}),
-    "title two words": ("title", {"text": "two words"}),
+    "pause": Paused(instance="softmax#1"),
+    "pause softmax#2": Paused(instance="softmax#2"),
+    "unpause session": Unpaused(),
+    "hint softmax#2 use tl.max": HintGiven(instance="softmax#2", text="use tl.max"),
+    "pin softmax#1/2": AttemptPinned(attempt="softmax#1/2"),
+    "ban softmax#1/2": AttemptBanned(attempt="softmax#1/2"),
+    "measure softmax#1/3": MeasureAsked(attempt="softmax#1/3", devices=("all",)),
+    "extend 3": SessionExtended(iterations=3),
+    "title two words": SessionTitled(title="two words"),
 }
 
 
@@ -57,7 +68,7 @@ async def test_commands_and_decisions_of_the_line_reach_the_engine() -> None:
             await obey(app, pilot, text)
             await until(pilot, lambda: len(decider.decisions) == number, text)  # noqa: B023
         assert dict(zip(COMMANDS, decider.decisions, strict=True)) == {
-            text: (SESSION, *command) for text, command in COMMANDS.items()
+            text: (SESSION, command) for text, command in COMMANDS.items()
         }
         decider.decisions.clear()
         for number, text in enumerate(
@@ -74,15 +85,15 @@ async def test_commands_and_decisions_of_the_line_reach_the_engine() -> None:
         await pilot.press("space", "l", "space")
         await obey(app, pilot, "hint use one pass")
         await until(pilot, lambda: len(decider.decisions) == 2, "both hints of the marked instances")
-        assert [decision[2] for decision in decider.decisions] == [
-            {"instance": "softmax#1", "text": "use one pass"},
-            {"instance": "softmax#2", "text": "use one pass"},
+        assert decider.decisions == [
+            (SESSION, HintGiven(instance=instance, text="use one pass"))
+            for instance in ("softmax#1", "softmax#2")
         ]
         await obey(app, pilot, "stop")
         await until(pilot, lambda: isinstance(app.screen, ConfirmDialog), "the question")
         await pilot.press("enter")
         await until(pilot, lambda: len(decider.decisions) == 3, "the stop")
-        assert decider.decisions[-1][1] == "stop"
+        assert decider.decisions[-1] == (SESSION, Stop())
 
 
 async def test_line_leads_to_every_screen_and_says_what_it_does_not_know() -> None:

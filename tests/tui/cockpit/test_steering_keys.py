@@ -9,13 +9,27 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 from textual.pilot import Pilot
 from textual.widgets import Static
 
 from harness import Verdict
 from sessions import Home
 from sessions.catalog import journal_of
-from sessions.events import InstanceForked, Paused
+from sessions.events import (
+    AnyEvent,
+    AttemptBanned,
+    AttemptJudged,
+    AttemptPinned,
+    HintGiven,
+    InstanceForked,
+    MeasureAsked,
+    Paused,
+    ProfileAsked,
+    RetireAsked,
+    SessionExtended,
+    Unpaused,
+)
 from sessions.state.folding import fold
 from tests.support.cockpit.cockpits import (
     USUAL,
@@ -42,12 +56,19 @@ from tui.cockpit.viewer import ExitNote
 Opened = tuple[Pilot[ExitNote], Cockpit, RecordingDecider, ScriptedSource]
 
 
+def judged_on_gpu(event: AnyEvent) -> AnyEvent:
+    """Return the event, with GPU 0 as the device of a verdict."""
+    if not isinstance(event, AttemptJudged):
+        return event
+    return replace(event, evaluation=replace(event.evaluation, device="0"))
+
+
 @asynccontextmanager
 async def fleet(*, refusal: str = "", readonly: bool = False) -> AsyncIterator[Opened]:
     decider = RecordingDecider(refusal=refusal)
     started, *events = running()
-    on_gpu = story.changed(started, devices=("0",))
-    app, source = live([on_gpu, *events], decider=decider, readonly=readonly)
+    on_gpu = [story.changed(started, devices=("0",)), *map(judged_on_gpu, events)]
+    app, source = live(on_gpu, decider=decider, readonly=readonly)
     async with app.run_test(size=USUAL) as pilot:
         await until(pilot, lambda: isinstance(app.screen, FleetScreen), "the fleet")
         yield pilot, app, decider, source
@@ -62,17 +83,18 @@ async def test_command_of_the_palette_does_what_its_name_says() -> None:
     async with fleet() as (pilot, app, decider, _):
         for held, names in (
             ((), {"pause softmax#1", "pause session"}),
-            (("softmax#1",), {"unpause softmax#1", "pause session"}),
-            (("", "softmax#1"), {"unpause softmax#1", "unpause session"}),
+            (("softmax#1",), {"unpause softmax#1", "unpause session", "pause session"}),
+            (("", "softmax#1"), {"unpause session"}),
         ):
             app.feed.state.on_hold.update(held)
             commands = await palette(app)
             assert {name for name in commands if name.startswith(("pause", "unpause"))} == names
             for name in sorted(names):
                 commands[name]()
-            await until(pilot, lambda: len(decider.decisions) == 2, "both commands")
+            await until(pilot, lambda: len(decider.decisions) == len(names), "the commands")  # noqa: B023
             assert {
-                f"{command} {given['instance'] or 'session'}" for _, command, given in decider.decisions
+                f"{'pause' if isinstance(command, Paused) else 'unpause'} {command.instance or 'session'}"
+                for _, command in decider.decisions
             } == names
             decider.decisions.clear()
 
@@ -86,8 +108,8 @@ async def test_key_p_pauses_the_instance_under_the_cursor_and_lets_it_go_on() ->
         await pilot.press("p")
         await until(pilot, lambda: len(decider.decisions) == 2, "the end of the pause")
         assert decider.decisions == [
-            (SESSION, "pause", {"instance": "softmax#2"}),
-            (SESSION, "unpause", {"instance": "softmax#2"}),
+            (SESSION, Paused(instance="softmax#2")),
+            (SESSION, Unpaused(instance="softmax#2")),
         ]
 
 
@@ -99,11 +121,11 @@ async def test_keys_act_on_all_marked_instances() -> None:
         assert isinstance(app.screen, LineDialog)
         await pilot.press(*"wide", "enter")
         await until(pilot, lambda: len(decider.decisions) == 4, "both hints")
-        assert {(name, arguments["instance"]) for _, name, arguments in decider.decisions} == {
-            ("pause", "softmax#1"),
-            ("pause", "softmax#2"),
-            ("hint", "softmax#1"),
-            ("hint", "softmax#2"),
+        assert {command for _, command in decider.decisions} == {
+            Paused(instance="softmax#1"),
+            Paused(instance="softmax#2"),
+            HintGiven(instance="softmax#1", text="wide"),
+            HintGiven(instance="softmax#2", text="wide"),
         }
 
 
@@ -113,7 +135,7 @@ async def test_key_i_asks_for_a_hint_and_sends_it() -> None:
         assert isinstance(app.screen, LineDialog)
         await pilot.press(*"p: wide", "enter")
         await until(pilot, lambda: bool(decider.decisions), "the hint")
-        assert decider.decisions == [(SESSION, "hint", {"instance": "softmax#1", "text": "p: wide"})]
+        assert decider.decisions == [(SESSION, HintGiven(instance="softmax#1", text="p: wide"))]
         await pilot.press("i", "escape")
         assert isinstance(app.screen, AgentScreen)
         assert len(decider.decisions) == 1
@@ -123,11 +145,11 @@ async def test_key_t_measures_and_key_p_profiles_the_best_attempt_of_the_cell() 
     async with fleet() as (pilot, _, decider, _source):
         await pilot.press("l", "t", "h", "t")
         await until(pilot, lambda: bool(decider.decisions), "the measurement")
-        again = {"attempt": "softmax#1/3", "devices": ("all",)}
-        assert decider.decisions == [(SESSION, "measure", again)], "softmax#2 has no correct attempt"
+        again = MeasureAsked(attempt="softmax#1/3", devices=("all",))
+        assert decider.decisions == [(SESSION, again)], "softmax#2 has no correct attempt"
         await pilot.press("P")
         await until(pilot, lambda: len(decider.decisions) == 2, "the profile")
-        assert decider.decisions[1] == (SESSION, "profile", {"attempt": "softmax#1/3", "case": ""})
+        assert decider.decisions[1] == (SESSION, ProfileAsked(attempt="softmax#1/3"))
 
 
 async def test_retire_asks_once() -> None:
@@ -138,7 +160,7 @@ async def test_retire_asks_once() -> None:
             await pilot.press(answer)
             await until(pilot, lambda: isinstance(app.screen, FleetScreen), "the answer")
         await until(pilot, lambda: bool(decider.decisions), "the command")
-        assert decider.decisions == [(SESSION, "retire", {"instance": "softmax#1"})]
+        assert decider.decisions == [(SESSION, RetireAsked(instance="softmax#1"))]
 
 
 async def test_palette_has_each_command_of_the_attempt_and_the_session() -> None:
@@ -154,23 +176,23 @@ async def test_palette_has_each_command_of_the_attempt_and_the_session() -> None
         await until(pilot, lambda: isinstance(app.screen, LineDialog), "the number")
         await pilot.press("3", "enter")
         await until(pilot, lambda: len(decider.decisions) == 6, "all commands")
-        assert {(name, *arguments.values()) for _, name, arguments in decider.decisions} == {
-            ("pin", "softmax#1/3"),
-            ("ban", "softmax#1/3"),
-            ("measure", "softmax#1/3", ("all",)),
-            ("pause", ""),
-            ("fork", "softmax#1/3", ""),
-            ("extend", 3),
+        assert {command for _, command in decider.decisions} == {
+            AttemptPinned(attempt="softmax#1/3"),
+            AttemptBanned(attempt="softmax#1/3"),
+            MeasureAsked(attempt="softmax#1/3", devices=("all",)),
+            Paused(),
+            InstanceForked(base="softmax#1/3"),
+            SessionExtended(iterations=3),
         }
 
 
 async def test_gpus_are_lent_and_taken_back() -> None:
     log = EventLog()
-    log.open(devices=("cpu", "0", "1"))
+    log.open(devices=("cpu", "0", "1", "2"))
     async with on_fleet(log.events) as (_, app):
         app.feed.state.lent.add("1")
         names = [name for name in await palette(app) if name.startswith("gpu")]
-        assert names == ["gpu 0 lend", "gpu 1 return"]
+        assert names == ["gpu 0 lend", "gpu 1 return", "gpu 2 lend"]
 
 
 async def test_refusal_is_a_toast_with_the_words_of_the_engine() -> None:
@@ -201,7 +223,8 @@ async def test_line_is_about_what_the_cursor_was_on_when_it_began() -> None:
 
 async def test_key_that_can_do_nothing_says_why() -> None:
     async with on_fleet(running()) as (pilot, app):
-        for key, words in (("P", "the session has no GPU"), ("t", "the session has no GPU")):
+        words = "the session has no GPU, only cpu; start a session on a machine with a GPU"
+        for key in ("P", "t"):
             await pilot.press(key)
             await until(pilot, lambda: bool(app._notifications), "the words")
             assert [toast.message for toast in app._notifications] == [words]

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import pytest
+from msgspec.structs import replace
 
-from engine.process.commands import record_at_rest
-from engine.process.control import Request
 from harness import Verdict
 from sessions import Home, fold
 from sessions.catalog import journal_of
-from sessions.events import AnyEvent, CallFailed, WaitingForPerson
+from sessions.events import AnyEvent, CallFailed, PersonCommand, WaitingForPerson
+from sessions.store.reconcile import record_at_rest
 from tests.support.command_line import Shell, one_line
 from tests.support.sessions import stored_sessions as stored
 from tui.actions.line import Order
@@ -45,12 +43,9 @@ def test_each_person_is_told_the_instance_of_their_own_fork(
 ) -> None:
     stored.stopped(home)
 
-    async def give(home: Home, session: str, name: str, **arguments: Any) -> int:
-        numbers = [
-            record_at_rest(home, session, Request(command=name, by=by, **arguments)).seq
-            for by in ("ann", "kim")
-        ]
-        return numbers[0]
+    async def give(home: Home, session: str, command: PersonCommand) -> int:
+        first, _ = [record_at_rest(home, session, replace(command, by=by)) for by in ("ann", "kim")]
+        return first.seq
 
     monkeypatch.setattr("tui.commands.steer.give", give)
     done = shell("fork", stored.FIRST, "softmax#1/1")

@@ -17,10 +17,11 @@ from textual.screen import ModalScreen
 
 from engine.errors import EngineError
 from sessions.errors import SessionsError
+from sessions.events import PersonCommand
 from sessions.home import Home
 from sessions.names import split_attempt
 from sessions.state.state import AttemptState, Decision, InstanceState
-from tui.actions.catalogue import ACTIONS, Group, Takes, When, done_words
+from tui.actions.catalogue import Action, Group, Takes, done_words
 from tui.actions.line import NotUnderstood, Order, with_text
 from tui.cockpit.data.feed import Feed
 from tui.cockpit.desk.messages import (
@@ -38,6 +39,8 @@ from tui.diagnostics import Complaint
 from tui.facts.attempt import consequences, decided_words
 from tui.facts.evaluation.certainty import certainty_words
 
+ASKING = ("edit", "retire", "stop")
+"""Actions that ask the person for something before they are sent."""
 LOOK_S = 0.1
 """Between two looks whether a dialog is open."""
 
@@ -53,12 +56,12 @@ class Decider:
         self._home = home
         self._turn = asyncio.Lock()
 
-    async def give(self, session: str, name: str, **arguments: object) -> None:
-        """Give the command of an action; it is durable when this returns. New work starts an engine if none runs."""
+    async def give(self, session: str, command: PersonCommand) -> None:
+        """Give a command; it is durable when this returns. New work starts an engine if none runs."""
         from tui.actions.send import give
 
         async with self._turn:
-            await give(self._home, session, name, **arguments)
+            await give(self._home, session, command)
 
 
 class NotEdited(Exception):
@@ -180,14 +183,17 @@ class Commander:
         )
         self._host.app.push_screen(dialog, answered)
 
-    def carry_out(self, order: Order) -> None:
-        """Do what an order says; ask once before something ends."""
-        if order.name == "edit":
-            self._edit(order.attempt)
-        elif order.name in ("stop", "retire"):
-            self._confirm(order)
+    def carry_out(self, order: Order, **fields: object) -> None:
+        """Do what an order says; ask once before something ends. `fields` are those that the `:` line does not have."""
+        feed = self._host.feed
+        if feed is None or order.name not in ASKING:
+            self._give(order, **fields)
+        elif refusal := order.refusal(feed.state):
+            self._host.refuse(f"{order.name}: refused", refusal)
+        elif order.name == "edit":
+            self._edit(order)
         else:
-            self._give(order)
+            self._confirm(order)
 
     def ask(self, order: Order) -> None:
         """Ask for the text that an order still needs, then carry it out."""
@@ -233,59 +239,53 @@ class Commander:
         question = f"{order.name.capitalize()} {order.target}?"
         self._host.app.push_screen(ConfirmDialog(question, consequence=order.action.does), answered)
 
-    def _give(self, order: Order) -> None:
-        for request in order.requests():
-            target = str(request.get("instance") or order.attempt or order.gpu or "the session")
-            self.give(order.name, target, done_words(order.action, target, text=order.given), **request)
-
-    def _edit(self, attempt: str) -> None:
+    def _edit(self, order: Order) -> None:
         """Open an attempt's kernel in the person's editor; a changed kernel is judged as an instance of its own."""
-        state = self._find(attempt)
-        if state is None or not state.source:
-            self._host.refuse("edit", f"{attempt} has no code")
-            return
+        attempt = self._find(order.attempt)
+        before = attempt.source if attempt is not None else None
         try:
             with self._host.app.suspend():
-                source = edited(state.source, os.environ)
+                source = edited(before or "", os.environ)
         except SuspendNotSupported:
             self._host.refuse("edit", "no editor can be opened from here; use: wavedeck edit")
         except NotEdited as error:
             self._host.refuse("edit", str(error))
         else:
-            if source == state.source:
+            if source.strip() and source != before:
+                self._give(order, source=source)
+            else:
                 self._host.app.notify("nothing was changed, so nothing is judged")
-                return
-            self.give("edit", attempt, done_words(ACTIONS["edit"], attempt), attempt=attempt, source=source)
 
-    def give(self, name: str, target: str, done: str, **arguments: object) -> None:
-        """Send the command of an action about a target; `done` says what follows from it."""
+    def _give(self, order: Order, **fields: object) -> None:
+        """Send the commands of an order; `fields` are those that the `:` line does not have."""
         feed = self._host.feed
         if feed is None:
             return
-        command = (feed.session, clean(f"{name} {target}"))
-        self.pending.append(command)
-        self._host.app.run_worker(
-            self._send(feed, command, name, done, arguments),
-            name=f"sending {name}",
-            group="decide",
-            exit_on_error=False,
-        )
+        for command in order.commands(**fields):
+            pending = (feed.session, clean(f"{order.name} {command.target or 'the session'}"))
+            self.pending.append(pending)
+            self._host.app.run_worker(
+                self._send(feed, pending, order.action, command),
+                name=f"sending {order.name}",
+                group="decide",
+                exit_on_error=False,
+            )
 
     async def _send(
-        self, feed: Feed, command: tuple[str, str], name: str, done: str, arguments: dict[str, object]
+        self, feed: Feed, pending: tuple[str, str], action: Action, command: PersonCommand
     ) -> bool:
         """Returns False if the command was refused."""
-        action = ACTIONS[name]
         try:
-            await self._decider.give(feed.session, name, **arguments)
+            await self._decider.give(feed.session, command)
         except (EngineError, SessionsError, Complaint) as error:
-            self._host.refuse(f"{name}: refused", str(error))
+            self._host.refuse(f"{action.name}: refused", str(error))
             return False
         finally:
-            self.pending.remove(command)
+            self.pending.remove(pending)
         if action.group is not Group.DECIDE:
+            done = done_words(action, command, command.target or "the session")
             self._host.app.notify(clean(done), markup=False)
-        if feed.replay is not None and action.opens:
+        if feed.replay is not None and command.opens:
             await self._reopen(feed.session)
         else:
             self._look_again()
@@ -345,7 +345,7 @@ def carry_out(order: Order, desk: Desk) -> None:
         desk.action_explain()
     elif order.name == "quit":
         desk.leave()
-    elif When.READING not in order.action.when and not desk.commander.can_act:
+    elif not desk.commander.can_act:
         desk.refuse(order.name, "this view is for reading only")
     else:
         desk.commander.carry_out(order)

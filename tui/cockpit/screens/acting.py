@@ -12,9 +12,8 @@ from sessions.kept_kernels import kept_kernel
 from sessions.names import short_task
 from sessions.state.state import AttemptState, InstanceState
 from suites import SuiteError, load_task
-from tui.actions.catalogue import ACTIONS, Takes, done_words
-from tui.actions.line import Order, Subject
-from tui.actions.possible import why_not
+from tui.actions.catalogue import ACTIONS
+from tui.actions.line import INSTANCES, Order, Subject
 from tui.actions.reproducers import reproducer
 from tui.cockpit.desk.messages import OpenInstance, OpenLatency
 from tui.cockpit.desk.writing import write_export
@@ -27,8 +26,6 @@ HIDDEN = ("profile",)
 """Actions that the key bar does not name."""
 READ_ONLY = "this view is for reading only"
 PAST = "in a replay this is possible at its end only: $ goes there"
-INSTANCES = (Takes.INSTANCES_OR_SESSION, Takes.INSTANCES, Takes.HINT)
-"""Arguments of actions about instances, not attempts."""
 
 
 def action_bindings(prefix: str, names: Iterable[str]) -> list[BindingType]:
@@ -103,10 +100,11 @@ class ActingScreen(SessionScreen):
             return READ_ONLY if self.desk.readonly or self.feed.replay is None else PAST
         if name == "pause" and instance is not None and self.feed.state.is_on_hold(instance.key):
             name = "unpause"
-        of_instance = ACTIONS[name].takes in INSTANCES
-        if (instance if of_instance else attempt) is None:
-            return f"there is no {'instance' if of_instance else 'attempt'} here yet"
-        return why_not(name, self.feed.state, instance=instance, attempt=attempt)
+        if ACTIONS[name].takes in INSTANCES:
+            order = Order(name, (instance.key,)) if instance is not None else None
+        else:
+            order = Order(name, attempt=attempt.attempt) if attempt is not None else None
+        return order.refusal(self.feed.state) if order is not None else "there is nothing here yet"
 
     def action_refuse(self, name: str) -> None:
         self.desk.refuse(f"{name}: not possible", self.why_not(name))
@@ -156,17 +154,14 @@ class ActingScreen(SessionScreen):
         self._give("measure")
 
     def action_profile(self) -> None:
-        attempt = self.subject.attempt
-        if attempt is not None:
-            done = done_words(ACTIONS["profile"], attempt)
-            self.desk.commander.give("profile", attempt, done, attempt=attempt, case=self.steered_case)
+        self._give("profile", case=self.steered_case)
 
     def action_edit(self) -> None:
         self._give("edit")
 
-    def _give(self, name: str) -> None:
+    def _give(self, name: str, **fields: object) -> None:
         if self.subject.attempt is not None:
-            self.desk.commander.carry_out(Order(name, attempt=self.subject.attempt))
+            self.desk.commander.carry_out(Order(name, attempt=self.subject.attempt), **fields)
 
     def action_reproduce(self) -> None:
         """Copy one shell line that judges the attempt alone, and only the case under the cursor if there is one."""

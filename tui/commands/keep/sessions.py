@@ -10,6 +10,7 @@ import click
 
 from harness import Verdict
 from sessions.catalog import SessionInfo, Standing, delete_session, list_sessions, session_info
+from sessions.events import SessionTitled
 from sessions.home import home_from
 from sessions.state.state import AttemptState, InstanceState, SessionState
 from tui.actions.send import give
@@ -238,7 +239,7 @@ def skipped_words(lines: int) -> str:
 def title_command(session: str, text: str) -> None:
     """Give a session the title TEXT, one line of at most 80 characters; an empty TEXT removes the title."""
     home, name = open_session(session)
-    asyncio.run(give(home, name, "title", text=text))
+    asyncio.run(give(home, name, SessionTitled(title=text)))
     say(f"{name} has the title {text.strip()}" if text.strip() else f"{name} has no title now")
 
 

@@ -63,7 +63,7 @@ def propose_confined(task: str, source: str, note: str) -> ExitCode:
 
 
 async def propose(home: Home, session: str, task: str, source: str, note: str) -> VerdictAnswer:
-    """Return the answer when the kernel is judged; `CommandRefused` if the session ends before."""
+    """Return the answer when the kernel is judged; `AgentRefused` if the session ends before."""
     desk = Desk(home, DeskRules(plan=RunPlan()))
     desk.join(session, task)
     here = asyncio.current_task()

@@ -99,18 +99,8 @@ def _profile(
     if profile is not None and not again and gpu in (None, profile.device):
         return profile
     ask_for_trust(opened.home, opened.name, trusts=trusts)
-    devices = tuple(filter(None, [gpu or device]))
-    asyncio.run(
-        give(
-            opened.home,
-            opened.name,
-            "profile",
-            attempt=attempt,
-            case=case,
-            of_baseline=of_baseline,
-            devices=devices,
-        )
-    )
+    command = ProfileAsked(attempt=attempt, device=gpu or device, case=case, of_baseline=of_baseline)
+    asyncio.run(give(opened.home, opened.name, command))
     subject = f"the baseline of {attempt}" if of_baseline else attempt
     say(f"{subject} is being profiled, in {opened.name}")
     taken = _wait(opened, attempt, case=case, before=state, of_baseline=of_baseline)

@@ -7,7 +7,6 @@ import json
 import msgspec
 import pytest
 
-from engine.errors import AlreadyAsked
 from harness import Verdict
 from harness.wire.results.kernel_profile import ProfiledLaunch
 from sessions import Home
@@ -108,11 +107,7 @@ def test_profile_that_an_ended_engine_left_undone_is_taken_by_the_next(
             recorder.record(taken)
             recorder.record(ev.SessionFinished())
 
-    def event_of(*_: object) -> ev.AnyEvent:
-        raise AlreadyAsked("softmax#1/2 is already being profiled; wait for its result")
-
     monkeypatch.setattr("tui.actions.send.plan_at_rest", lambda *_: None)
-    monkeypatch.setattr("engine.process.commands.event_of", event_of)
     monkeypatch.setattr("tui.actions.send.resume", end_at_once)
     assert (
         "ended before the profile: no device '0' on this machine; see" in shell("profile", "softmax#1/2").err

@@ -11,7 +11,6 @@ from harness import Evaluation, Latency, Verdict
 from sessions.events import WinnerMeasured
 from sessions.state.speed import timed_evaluation
 from sessions.state.state import AttemptState, InstanceState, SessionState
-from tui.actions.line import gpus_of
 from tui.facts.evaluation.times import is_hidden
 from tui.facts.evaluation.verdict import failure_words
 from tui.facts.vocabulary import UNKNOWN, letter
@@ -104,7 +103,7 @@ def timings_of(state: SessionState, attempt: AttemptState) -> Timings | None:
         }
         | {(latency.device, latency.case): latency for latency in evaluation.latency}
     )
-    devices = tuple(dict.fromkeys([*gpus_of(state), *sorted({device for device, _ in by_place})]))
+    devices = tuple(dict.fromkeys([*state.gpus, *sorted({device for device, _ in by_place})]))
     timed = {device for device, _ in by_place}
     repeated = measured.get(own) if evaluation.latency else None
     return Timings(

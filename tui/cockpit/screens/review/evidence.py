@@ -17,7 +17,6 @@ from sessions.state.findings import findings_of, located
 from sessions.state.speed import attempt_speed, gain, speed_of, timed_evaluation
 from sessions.state.state import AttemptState, InstanceState, SessionState
 from sessions.state.winners import accepted_attempt, best_of
-from tui.actions.line import gpus_of
 from tui.cockpit.data.archive import Archive
 from tui.cockpit.data.attempts import base_of, lineage
 from tui.cockpit.draw.lines import ELLIPSIS, Line, Span, beginning, clean, escaped, line, wrap, wrap_phrases
@@ -157,7 +156,7 @@ def _devices(state: SessionState, attempt: AttemptState, evaluation: Evaluation)
         in_order = sorted(speeds, key=lambda speed: speed.value)
         count = vocabulary.counted(len(speeds), "GPU")
         yield Span(f"on {count}: {in_order[0].figure} to {in_order[-1].figure}")
-    elif not apart and set(gpus_of(state)) - {row.device for row in evaluation.latency}:
+    elif not apart and set(state.gpus) - {row.device for row in evaluation.latency}:
         yield Span("one GPU only (t: all)")
     if apart:
         yield Span(apart)
