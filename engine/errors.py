@@ -58,7 +58,7 @@ class EngineUnreachable(EngineError):
 
 
 class AgentRefused(EngineError):
-    """What an agent asks for is impossible."""
+    """An agent asks for something that is impossible."""
 
 
 class EngineDidNotStart(EngineError):

@@ -357,8 +357,7 @@ class Desk:
             return begun is not None and (case in begun.profiles or case in begun.profile_failures)
 
         def is_asked() -> bool:
-            requests = session.state.profiles_asked
-            return any((request.attempt, request.of_baseline) == (attempt, False) for request in requests)
+            return ProfileAsked(attempt=attempt).is_pending(session.state)
 
         def is_free() -> bool:
             return is_known() or not is_asked()

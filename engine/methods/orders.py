@@ -8,14 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from sessions.events import DecisionMade, DecisionUndone, HintGiven, InstanceForked, Orders, orders_of
+from sessions.events import DecisionMade, DecisionUndone, HintGiven, InstanceForked, PersonCommand
+from sessions.events.refusals import MOST_CHARACTERS
 from sessions.names import instance_key, split_attempt, split_instance
-from sessions.state.state import FollowedCommand, SessionState
+from sessions.state.state import SessionState
 
 MOST_DECISIONS = 8
 """Decisions that a prompt quotes; the latest count."""
-LONGEST_QUOTE = 2000
-"""Most characters of a reason or a hint that a prompt quotes."""
 
 
 def words_for(state: SessionState, instance: str, *, after: int, until: int) -> tuple[str, ...]:
@@ -39,17 +38,12 @@ def words_for(state: SessionState, instance: str, *, after: int, until: int) -> 
     return tuple(lines[seq] for seq in sorted(lines))
 
 
-def orders_until(state: SessionState, instance: str, until: int) -> Orders:
-    """Returns the orders to an instance up to the command `until`; a later order about an attempt replaces an earlier."""
-    return orders_of((command for command in state.commands if command.seq <= until), instance)
-
-
 def last_command(state: SessionState) -> int:
     """Returns the number of the latest command; 0 if there is none."""
     return state.commands[-1].seq if state.commands else 0
 
 
-def _standing(commands: Sequence[FollowedCommand], instance: str) -> list[DecisionMade]:
+def _standing(commands: Sequence[PersonCommand], instance: str) -> list[DecisionMade]:
     """The current decisions about attempts on the instance's task."""
     standing: dict[str, DecisionMade] = {}
     task = split_instance(instance).task
@@ -69,7 +63,7 @@ def _says_something(state: SessionState, decision: DecisionMade, instance: str) 
     return not (own and state.attempt(decision.attempt).held)
 
 
-def _hint_to(instance: str, command: FollowedCommand) -> str:
+def _hint_to(instance: str, command: PersonCommand) -> str:
     """The text of a hint to this instance; empty if the command gives none."""
     if isinstance(command, HintGiven) and command.instance == instance:
         return command.text
@@ -85,4 +79,4 @@ def _decision_line(decision: DecisionMade) -> str:
 
 def _quote(text: str) -> str:
     line = " ".join(text.split())
-    return f'"{line[:LONGEST_QUOTE]}"'
+    return f'"{line[:MOST_CHARACTERS]}"'

@@ -25,6 +25,7 @@ from engine.errors import EngineError, EngineUnreachable
 from sessions.engine_info import PROTOCOL, EngineInfo, boot_id, pid_namespace, read_engine_info
 from sessions.errors import SessionsError
 from sessions.events import COMMANDS, Command, Ping
+from sessions.events.refusals import SHOWN
 from sessions.home import Home
 from sessions.journal.codec import tag_of, without_surrogates
 
@@ -37,8 +38,6 @@ PATH_BYTES = 107
 """Longest address of a unix socket on Linux."""
 ANSWER_S = 60.0
 """Long, because a decision waits for the disk and for git."""
-SHOWN = 80
-"""Most characters of an unknown name that an answer repeats."""
 WRITE_S = 10.0
 """Longest wait for a client that does not read its answers; then the client is dropped."""
 ENDING = "the session is just ending; give the command again in a moment"
@@ -77,8 +76,8 @@ async def send(home: Home, session: str, command: Command) -> Answer:
         raise EngineUnreachable(
             f"the token {info.token_file} cannot be read ({error.strerror}); only the user who started the engine may send commands"
         ) from error
-    given = {name: getattr(command, name) for name in command.given_fields()}
-    fields = without_surrogates({"token": token, "type": tag_of(command), **given})
+    values = {name: getattr(command, name) for name in command.given_fields()}
+    fields = without_surrogates({"token": token, "type": tag_of(command), **values})
     line = msgspec.json.encode(fields) + b"\n"
     if len(line) > LINE_BYTES:
         raise EngineUnreachable(f"the command is longer than {LINE_BYTES} bytes; shorten its text")
@@ -119,9 +118,9 @@ def command_of(fields: dict[str, Any]) -> Command:
     kind = COMMANDS.get(tag) if isinstance(tag, str) else None
     if kind is None:
         raise ValueError(f"no command is called {str(tag)[:SHOWN]!r}; there are {', '.join(COMMANDS)}")
-    known = kind.given_fields()
-    if unknown := [name for name in fields if name not in known]:
-        raise ValueError(f"{tag} has no field {unknown[0][:SHOWN]!r}; it has {', '.join(known) or 'none'}")
+    allowed = kind.given_fields()
+    if unknown := [name for name in fields if name not in allowed]:
+        raise ValueError(f"{tag} has no field {unknown[0][:SHOWN]!r}; it has {', '.join(allowed) or 'none'}")
     # The session knows its attempts and instances, so it refuses wrong names, with similar ones.
     names = {name: value for name, value in fields.items() if name in NAMES and isinstance(value, str)}
     command = msgspec.convert(fields | {name: NAMES[name] for name in names}, kind)

@@ -37,7 +37,7 @@ from engine.process.garbage import shorten_pauses
 from engine.process.launch import WRONG_USAGE
 from engine.process.telemetry import DeviceSampler, NodeSource, device_event
 from engine.prompting.prompting import template_hashes
-from engine.run.person import Changes, Decisions
+from engine.run.person import Changes
 from engine.run.scheduler import run_instances
 from engine.run.shared import Shared, note_once
 from harness import DevicePool, HarnessError, Verdict
@@ -66,7 +66,6 @@ from sessions.events import (
 )
 from sessions.files import write_whole
 from sessions.home import Home, LiveFiles
-from sessions.journal.journal import read_journal
 from sessions.state.state import SessionState
 from sessions.store.reconcile import resume
 from sessions.store.recorder import Recorder
@@ -183,14 +182,12 @@ class Engine:
 
         While the session is put away, commands are refused with the time so far.
         """
-        journal = await asyncio.to_thread(read_journal, self._live.journal)
-        decisions = Decisions(journal.events)
         changes = Changes()
         token = secrets.token_hex(16)
         await asyncio.to_thread(write_whole, self._live.token, token.encode() + b"\n", mode=0o600)
 
         async def handle(command: Command) -> int:
-            return await self._obey(command, recorder, decisions, changes)
+            return await self._obey(command, recorder, changes)
 
         curable: Sequence[str] = ()
         failure: ExceptionGroup[Exception] | None = None
@@ -202,7 +199,7 @@ class Engine:
                         group.create_task(self._tick(recorder, control), name="tick"),
                         group.create_task(self._leave_when_asked(), name="leave"),
                     )
-                    curable = await self._work(recorder, job, python, decisions, changes)
+                    curable = await self._work(recorder, job, python, changes)
                     for helper in helpers:
                         helper.cancel()
             except ExceptionGroup as errors:
@@ -228,7 +225,7 @@ class Engine:
             return code
 
     async def _work(
-        self, recorder: Recorder, job: Job, python: JudgePython, decisions: Decisions, changes: Changes
+        self, recorder: Recorder, job: Job, python: JudgePython, changes: Changes
     ) -> tuple[str, ...]:
         plan = job.plan
         budget = budget_of(plan)
@@ -282,7 +279,6 @@ class Engine:
                 budget=budget,
                 targets=job.targets,
                 corpus=job.corpus,
-                decisions=decisions,
                 gates=Gates(plan.providers),
                 changes=changes,
                 busy=self._busy,
@@ -376,9 +372,7 @@ class Engine:
         )
         await asyncio.to_thread(write_engine_info, self._live, info)
 
-    async def _obey(
-        self, command: Command, recorder: Recorder, decisions: Decisions, changes: Changes
-    ) -> int:
+    async def _obey(self, command: Command, recorder: Recorder, changes: Changes) -> int:
         """Execute a command; returns the number of the event that it became, else of the last event."""
         if isinstance(command, Stop):
             self._ask_to_stop(command.reason or f"stopped by {command.by or 'a person'}")
@@ -388,13 +382,10 @@ class Engine:
         if changes.closed and not is_decision:
             raise CommandRefused(ENDING)
         event = await recorder.record_durable(checked(command, recorder.state))
-        if isinstance(event, DecisionMade):
-            # Durable now, so the instance acts on it, even if git fails below.
-            decisions.made(event)
+        # Durable now, so instances act on it, even if git fails below.
+        changes.announce()
         if is_decision:
             await recorder.sync_accepted()
-        else:
-            changes.announce()
         return event.seq
 
 

@@ -24,7 +24,7 @@ from engine.judge.evaluating import cancelled_evaluation, evaluate_attempt, fail
 from engine.judge.judging import own_product
 from engine.judge.sweeping import estimate_rung, recorded_rung, sweep_attempt
 from engine.methods import Review, Start
-from engine.methods.orders import last_command, orders_until, words_for
+from engine.methods.orders import last_command, words_for
 from engine.methods.proposing import setting_of
 from engine.models import CallKey, Reply, Request
 from engine.plan.plan import read_start
@@ -46,6 +46,7 @@ from sessions.events import (
     AttemptSwept,
     CallFailed,
     CandidateProposed,
+    DecisionMade,
     EndReason,
     Message,
     Orders,
@@ -55,6 +56,7 @@ from sessions.events import (
     SweepRung,
     SweptVariant,
     WaitingForPerson,
+    orders_until,
 )
 from sessions.names import attempt_name, call_name, instance_key
 from sessions.state.ranking import rank
@@ -503,16 +505,20 @@ class InstanceContext:
         """See `Context`."""
         if self._shared.plan.review == "auto" or not (self._attempt.held or self._is_better_than(best)):
             return Review(accepted=True)
-        decision = self._shared.decisions.about(self._name)
-        if decision is None:
+        if self._decision is None:
             await self.settle()
-            # A person may have decided during the commit.
-            decision = self._shared.decisions.about(self._name)
-        if decision is None:
-            if not self._attempt.waiting:
-                self._recorder.record(WaitingForPerson(attempt=self._name))
-            decision = await self._shared.decisions.wait(self._name)
-        return Review(decision.accepted, decision.why)
+        # A person may have decided during the commit.
+        if self._decision is None and not self._attempt.waiting:
+            self._recorder.record(WaitingForPerson(attempt=self._name))
+        await self._shared.changes.until(lambda: self._decision is not None)
+        assert self._decision is not None
+        return Review(self._decision.accepted, self._decision.why)
+
+    @property
+    def _decision(self) -> DecisionMade | None:
+        """The first decision about the attempt. A later one changes only what is accepted, so a resume makes the same steps."""
+        made = (command for command in self._recorder.state.commands if isinstance(command, DecisionMade))
+        return next((decision for decision in made if decision.attempt == self._name), None)
 
     def _is_better_than(self, best: Evaluation | None) -> bool:
         evaluation = self._attempt.evaluation

@@ -10,7 +10,7 @@ from engine.judge.bench import Bench
 from engine.models import Client, Gates
 from engine.plan.plan import SessionPlan
 from engine.reply.streaming import Streams
-from engine.run.person import Changes, Decisions
+from engine.run.person import Changes
 from harness import Target
 from sessions.events import Notice, Role
 from sessions.store.recorder import Recorder
@@ -25,7 +25,6 @@ class Shared(Bench):
     """The model of each role."""
     targets: tuple[Target, ...]
     corpus: Corpus
-    decisions: Decisions
     gates: Gates
     """Limits the requests to each provider; separate from the judge's slots, so that both stay busy."""
     streams: Streams = field(default_factory=Streams)

@@ -53,7 +53,7 @@ from .commands import SessionTitled as SessionTitled
 from .commands import Stop as Stop
 from .commands import Unpaused as Unpaused
 from .commands import checked as checked
-from .commands import orders_of as orders_of
+from .commands import orders_until as orders_until
 from .devices import DeviceAwaited as DeviceAwaited
 from .devices import DeviceQuarantined as DeviceQuarantined
 from .devices import DeviceSampled as DeviceSampled

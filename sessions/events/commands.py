@@ -6,7 +6,7 @@ A surface asks `refusal` before it offers a command; the engine asks it before i
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import chain
 from typing import TYPE_CHECKING, ClassVar, Self, TypeVar
@@ -56,7 +56,7 @@ class Command(DurableEvent, frozen=True, kw_only=True):
     kept_by_session: ClassVar[tuple[str, ...]] = Event.__struct_fields__
     """Fields that the session sets, not the person."""
     free_texts: ClassVar[tuple[str, ...]] = ("source",)
-    """Fields whose text may be longer than `MOST_CHARACTERS`."""
+    """Fields with texts that may be longer than `MOST_CHARACTERS`."""
 
     def refusal(self, state: SessionState) -> str:
         """Returns why the session cannot follow the command, and what to do, in one line; empty if it can."""
@@ -165,7 +165,7 @@ class AttemptPinned(PersonCommand, frozen=True, kw_only=True, tag="attempt_pinne
         yield from refusals.no_base(state, self.attempt)
         advice = ", so it cannot be optimized; pin a correct attempt"
         yield from refusals.not_correct(state, self.attempt, advice)
-        if self.attempt == orders_of(state.commands, split_attempt(self.attempt).instance).pinned:
+        if self.attempt == orders_until(state, split_attempt(self.attempt).instance, state.last_seq).pinned:
             yield f"{self.attempt} is already pinned"
 
 
@@ -176,7 +176,7 @@ class AttemptBanned(PersonCommand, frozen=True, kw_only=True, tag="attempt_banne
 
     def _problems(self, state: SessionState) -> Iterator[str]:
         yield from refusals.no_base(state, self.attempt)
-        if self.attempt in orders_of(state.commands, split_attempt(self.attempt).instance).banned:
+        if self.attempt in orders_until(state, split_attempt(self.attempt).instance, state.last_seq).banned:
             yield f"{self.attempt} is already banned"
 
 
@@ -388,7 +388,7 @@ class DeviceReturned(PersonCommand, frozen=True, kw_only=True, tag="device_retur
     """A person took a lent GPU back."""
 
     device: str
-    """As in `DeviceLent`."""
+    """A GPU of the session, or a node of a cluster for all its GPUs."""
 
     def _problems(self, state: SessionState) -> Iterator[str]:
         yield from _unknown_gpu(state, self.device)
@@ -510,11 +510,11 @@ class Orders:
     banned: frozenset[str] = frozenset()
 
 
-def orders_of(commands: Iterable[Event], instance: str) -> Orders:
-    """Returns the orders to an instance in these commands, oldest first; a later order replaces an earlier."""
+def orders_until(state: SessionState, instance: str, until: int) -> Orders:
+    """Returns the orders to an instance up to the command `until`; a later order about an attempt replaces an earlier."""
     orders = Orders()
-    for command in commands:
-        if not isinstance(command, AttemptPinned | AttemptBanned):
+    for command in state.commands:
+        if command.seq > until or not isinstance(command, AttemptPinned | AttemptBanned):
             continue
         attempt = command.attempt
         if split_attempt(attempt).instance != instance:

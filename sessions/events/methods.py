@@ -10,7 +10,7 @@ from .calls import Role
 
 
 class MethodFacts(NamedTuple):
-    """What a session of a method can do."""
+    """Facts about one method."""
 
     roles: frozenset[Role] = frozenset()
     """Roles in which it asks a model; empty if it asks none."""

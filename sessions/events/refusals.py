@@ -31,7 +31,7 @@ CONTROL = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f]")
 
 
 def unfit_text(name: str, text: str) -> Iterator[str]:
-    """The text is too long, or has control characters."""
+    """Yield a reason if the text is too long, or has control characters."""
     if len(text) > MOST_CHARACTERS:
         yield f"the {name} is longer than {MOST_CHARACTERS} characters; shorten it"
     if CONTROL.search(text):
@@ -39,35 +39,35 @@ def unfit_text(name: str, text: str) -> Iterator[str]:
 
 
 def no_attempt(state: SessionState, attempt: str) -> Iterator[str]:
-    """The session has no such attempt."""
+    """Yield a reason if the session has no such attempt."""
     try:
         state.attempt(attempt)
     except KeyError:
-        yield str(NoSuchAttempt(attempt[:SHOWN], [known.attempt for known in state.attempts()]))
+        yield str(NoSuchAttempt(attempt[:SHOWN], [entry.attempt for entry in state.attempts()]))
 
 
 def not_judged(state: SessionState, attempt: str) -> Iterator[str]:
-    """There is no such attempt, or no verdict on it."""
+    """Yield a reason if there is no such attempt, or no verdict on it."""
     yield from no_attempt(state, attempt)
     if state.attempt(attempt).verdict is None:
         yield f"{attempt} is not judged yet; decide when it has a verdict"
 
 
 def not_correct(state: SessionState, attempt: str, advice: str) -> Iterator[str]:
-    """There is no such attempt, or it is not correct."""
+    """Yield a reason if there is no such attempt, or it is not correct."""
     yield from no_attempt(state, attempt)
     if state.attempt(attempt).verdict is not Verdict.CORRECT:
         yield f"{attempt} is not correct{advice}"
 
 
 def gone(state: SessionState) -> Iterator[str]:
-    """No attempt can follow, because the session's method is gone."""
+    """Yield a reason if no attempt can follow, because the session's method is gone."""
     if state.started is not None:
         yield gone_method(state.started.method, state.started.session)
 
 
 def ended(state: SessionState, instance: str) -> Iterator[str]:
-    """No attempt of the instance can follow: there is none of this name, or it has ended."""
+    """Yield a reason if no attempt of the instance can follow: there is none of this name, or it has ended."""
     yield from gone(state)
     keys = state.instance_keys()
     if instance not in keys:
@@ -81,15 +81,15 @@ def ended(state: SessionState, instance: str) -> Iterator[str]:
 
 
 def asks_no_more(state: SessionState, instance: str) -> Iterator[str]:
-    """The instance has no iterations left for a prompt that is not sent yet."""
+    """Yield a reason if the instance has no iterations left for a prompt that is not sent yet."""
     fork, begun = state.forks.get(instance), state.instances.get(instance)
-    asked = [attempt for attempt in begun.attempts if attempt.origin not in UNASKED] if begun else []
-    if (fork is not None and fork.source) or len(asked) >= sum(state.phases(instance)):
+    prompted = [attempt for attempt in begun.attempts if attempt.origin not in UNASKED] if begun else []
+    if (fork is not None and fork.source) or len(prompted) >= sum(state.phases(instance)):
         yield f"{instance} asks for no further attempt, so no prompt can quote the hint; extend or fork first"
 
 
 def no_base(state: SessionState, attempt: str) -> Iterator[str]:
-    """The attempt can be no base of optimizations."""
+    """Yield a reason if the attempt can be no base of optimizations."""
     yield from no_attempt(state, attempt)
     yield from ended(state, split_attempt(attempt).instance)
     if state.started is not None and Role.OPTIMIZER not in METHOD_FACTS[state.started.method].roles:
@@ -97,23 +97,23 @@ def no_base(state: SessionState, attempt: str) -> Iterator[str]:
 
 
 def unusable_gpus(state: SessionState, names: Sequence[str]) -> Iterator[str]:
-    """One of the names is no GPU of the session, or is lent."""
+    """Yield a reason if one of the names is no GPU of the session, or is lent."""
     yield from unknown_gpus(state, names, state.gpus)
     for name in sorted(state.lent.intersection(names)):
         yield f"GPU {name} is lent; return it first: wavedeck gpu SESSION {name} return"
 
 
-def unknown_gpus(state: SessionState, names: Sequence[str], known: Sequence[str]) -> Iterator[str]:
-    """The session has no GPU, or one of the names is not among the known ones."""
+def unknown_gpus(state: SessionState, names: Sequence[str], choices: Sequence[str]) -> Iterator[str]:
+    """Yield a reason if the session has no GPU, or one of the names is not among the choices."""
     if not state.gpus:
         yield "the session has no GPU, only cpu; start a session on a machine with a GPU"
     for name in names:
-        if name not in known:
-            yield f"the session has no GPU {name[:SHOWN]}; it has {', '.join(known)}"
+        if name not in choices:
+            yield f"the session has no GPU {name[:SHOWN]}; it has {', '.join(choices)}"
 
 
 def no_agent(state: SessionState, instance: str) -> Iterator[str]:
-    """No agent may send candidates to the instance."""
+    """Yield a reason if no agent may send candidates to the instance."""
     yield from ended(state, instance)
     if state.started is None or state.started.method != AGENT or instance in state.forks:
         yield f"{instance} takes no candidates of agents"

@@ -27,7 +27,6 @@ from .state import (
     EXTENDABLE,
     AttemptState,
     CallState,
-    Decision,
     DeviceState,
     InstanceState,
     SessionState,
@@ -104,6 +103,8 @@ def _pass_time(state: SessionState, event: ev.Event) -> None:
 
 
 def _apply(state: SessionState, event: ev.AnyEvent) -> frozenset[str]:
+    if isinstance(event, ev.Command) and event.opens and state.finished:
+        state.finished, state.stopped = False, "opened again"
     match event:
         case ev.SessionStarted():
             state.started = event.describe()
@@ -165,11 +166,9 @@ def _apply(state: SessionState, event: ev.AnyEvent) -> frozenset[str]:
         case ev.MeasureAsked():
             _, instance = _attempt(state, event.attempt)
             state.measures.append(event)
-            _reopen(state)
             return frozenset((SESSION, instance.key))
         case ev.ProfileAsked():
             state.profiles_asked.append(event)
-            _reopen(state)
             return frozenset((SESSION, _attempt(state, event.attempt)[1].key))
         case ev.ProfileTaken():
             return _apply_profile(state, event)
@@ -208,7 +207,6 @@ def _apply(state: SessionState, event: ev.AnyEvent) -> frozenset[str]:
             key = instance_key(event.task, event.instance)
             state.forks[key] = event
             state.commands.append(event)
-            _reopen(state)
             return frozenset((SESSION, key))
         case ev.SessionExtended():
             return _extend(state, event)
@@ -307,7 +305,6 @@ def _extend(state: SessionState, event: ev.SessionExtended) -> frozenset[str]:
     """Open the instances that have work again, and a finished session."""
     state.extensions.append(event)
     state.added_usd += event.budget_usd
-    _reopen(state)
     for instance in state.instances.values():
         if event.iterations:
             _go_on(instance)
@@ -320,11 +317,6 @@ def _go_on(instance: InstanceState) -> None:
     """Open an instance that used all its iterations or met a stop rule, because it got more iterations."""
     if instance.finished in EXTENDABLE:
         instance.finished, instance.message, instance.word = None, "", "wait"
-
-
-def _reopen(state: SessionState) -> None:
-    if state.finished:
-        state.finished, state.stopped = False, "opened again"
 
 
 def _held_keys(state: SessionState, instance: str) -> frozenset[str]:
@@ -573,7 +565,7 @@ def _apply_decision(
             _set_word(instance, attempt, "person", event.wall)
         case ev.DecisionMade():
             state.commands.append(event)
-            attempt.decision = Decision(event.accepted, event.why, event.by, event.wall)
+            attempt.decision = event
             if attempt.waiting:
                 attempt.waiting = False
                 _set_word(instance, attempt, "wait", event.wall)

@@ -16,19 +16,16 @@ from sessions.events import (
     AGENT_PROGRAM,
     GIVEN,
     RECORDING,
-    AttemptBanned,
-    AttemptPinned,
     AttemptSwept,
     CandidateSent,
     DecisionMade,
-    DecisionUndone,
     EndReason,
-    HintGiven,
     InstanceForked,
     IterationsMoved,
     MeasureAsked,
     Message,
     Origin,
+    PersonCommand,
     ProfileAsked,
     Role,
     ServedModel,
@@ -55,8 +52,6 @@ EXTENDABLE = frozenset(
 """Reasons after which more iterations open an instance again."""
 CURABLE = frozenset({EndReason.MODEL_FAILED, EndReason.INFRA_ERROR})
 """Reasons after which a resume continues an instance: a new key, a model or judge that works again."""
-FollowedCommand = DecisionMade | DecisionUndone | HintGiven | AttemptPinned | AttemptBanned | InstanceForked
-"""The events of a person's commands that later attempts follow."""
 
 
 class Words:
@@ -119,16 +114,6 @@ class KeptFact(NamedTuple):
     def is_of(self, attempt: AttemptState) -> bool:
         """True if the attempt has no newer evaluation."""
         return self.evaluation is held(attempt, "evaluation") and self.exam is attempt.exam
-
-
-@dataclass(slots=True)
-class Decision:
-    """The current decision about an attempt."""
-
-    accepted: bool
-    why: str
-    by: str
-    wall: float
 
 
 class Spend(NamedTuple):
@@ -253,7 +238,8 @@ class AttemptState:
     """The latest profile of each case."""
     profile_failures: dict[str, str] = field(default_factory=dict)
     """Why a case has no new profile, in one line."""
-    decision: Decision | None = None
+    decision: DecisionMade | None = None
+    """The current decision about it."""
     waiting: bool = False
     """True while it waits for a person."""
     waiting_wall: float = 0.0
@@ -453,7 +439,7 @@ class SessionState:
     """Seconds in which the judge held devices for baselines."""
     notices: list[tuple[str, str]] = field(default_factory=list)
     """(level, message), oldest first."""
-    commands: list[FollowedCommand] = field(default_factory=list)
+    commands: list[PersonCommand] = field(default_factory=list)
     """Commands that later attempts follow, oldest first."""
     on_hold: set[str] = field(default_factory=set)
     """Instances that a person paused; an empty key is the whole session."""

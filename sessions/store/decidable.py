@@ -14,7 +14,7 @@ def find_attempt(state: SessionState, attempt: str) -> tuple[AttemptState, Insta
     try:
         return state.attempt(attempt), state.instances[split_attempt(attempt).instance]
     except KeyError:
-        raise NoSuchAttempt(attempt, [known.attempt for known in state.attempts()]) from None
+        raise NoSuchAttempt(attempt, [entry.attempt for entry in state.attempts()]) from None
 
 
 def accepted_kernel(session: str, state: SessionState, attempt: str) -> AcceptedKernel:

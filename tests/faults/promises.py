@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 
-from engine.methods.orders import orders_until
 from sessions import SessionState, apply, fold
 from sessions.events import (
     UNASKED,
@@ -26,6 +25,7 @@ from sessions.events import (
     SessionExtended,
     Unpaused,
     WinnerExamined,
+    orders_until,
 )
 from sessions.names import instance_key, split_attempt, split_call
 from sessions.store.store import AcceptedKernel

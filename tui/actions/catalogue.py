@@ -52,7 +52,7 @@ class Action:
     """`None`: it is not on the `:` line."""
     event: str = ""
     """Tag of its command to a session (`sessions.events.COMMANDS`); empty if it is none."""
-    given: Mapping[str, object] = field(default_factory=dict, hash=False)
+    fixed: Mapping[str, object] = field(default_factory=dict, hash=False)
     """Fields of the command that the action sets."""
     key: str = ""
     """Its key in the cockpit."""
@@ -123,7 +123,7 @@ _ACTIONS = {
             "Accept a correct attempt: its kernel goes to branch `accepted`.",
             Takes.DECISION,
             event="decision_made",
-            given={"accepted": True},
+            fixed={"accepted": True},
             key="a",
             done="{target} accepted",
         ),
@@ -132,7 +132,7 @@ _ACTIONS = {
             "Reject an attempt; agents that wait for you reflect on the reason.",
             Takes.DECISION,
             event="decision_made",
-            given={"accepted": False},
+            fixed={"accepted": False},
             key="r",
             done="{target} rejected",
         ),

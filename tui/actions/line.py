@@ -1,15 +1,15 @@
-"""The `:` line: what a line means, and what completes it. Pure, no Textual."""
+"""Orders of a person: what a `:` line means, what completes it, and which orders are possible. Pure, no Textual."""
 
 from __future__ import annotations
 
 import difflib
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 from harness.wire.device import nodes_of
 from sessions.events import ALL_GPUS, COMMANDS, PersonCommand
-from sessions.state.state import SessionState
+from sessions.state.state import AttemptState, InstanceState, SessionState
 from tui.actions.catalogue import ACTIONS, GPU_EVENTS, Action, Takes
 
 WHOLE_SESSION = "session"
@@ -71,7 +71,7 @@ class Order:
         """Return the command for each instance, else the one command; `fields` are those that the line does not have."""
         takes, tag = self.action.takes, GPU_EVENTS.get(self.text, self.action.event)
         kind: Any = COMMANDS[tag if takes is Takes.GPU else self.action.event]
-        fields = {**self.action.given, **LINE_FIELDS.get(self.name, {}), **fields}
+        fields = {**self.action.fixed, **LINE_FIELDS.get(self.name, {}), **fields}
         if takes in TEXT_FIELDS:
             fields[TEXT_FIELDS[takes]] = int(self.text) if takes is Takes.NUMBER else self.text
         if self.attempt:
@@ -204,3 +204,32 @@ def completions(text: str, state: SessionState | None) -> list[str]:
         case _:
             names = []
     return [name for name in names if name.startswith(last)]
+
+
+def possible_orders(
+    state: SessionState, instance: InstanceState | None, attempt: AttemptState | None
+) -> Iterator[Order]:
+    """Yield the possible commands about this instance, this attempt, the session and its GPUs."""
+    for action in ACTIONS.values():
+        orders = _orders(action, state, instance, attempt) if action.event else ()
+        yield from (order for order in orders if not order.refusal(state))
+
+
+def _orders(
+    action: Action, state: SessionState, instance: InstanceState | None, attempt: AttemptState | None
+) -> Iterator[Order]:
+    """Yield the command for each thing that it may be about."""
+    match action.takes:
+        case takes if takes in INSTANCES:
+            if instance is not None:
+                yield Order(action.name, (instance.key,))
+            if action.takes is Takes.INSTANCES_OR_SESSION:
+                yield Order(action.name)
+        case Takes.ATTEMPT | Takes.FORK | Takes.DECISION:
+            if attempt is not None:
+                yield Order(action.name, attempt=attempt.attempt)
+        case Takes.GPU:
+            for gpu in state.gpus:
+                yield Order(action.name, gpu=gpu, text="return" if gpu in state.lent else "lend")
+        case _:
+            yield Order(action.name)

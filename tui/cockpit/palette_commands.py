@@ -11,7 +11,7 @@ from textual.command import DiscoveryHit, Hit, Hits, Provider
 from textual.screen import Screen
 
 from sessions.state.state import SessionState
-from tui.actions.possible import possible_orders
+from tui.actions.line import possible_orders
 from tui.cockpit.data import views
 from tui.cockpit.desk.desk import Desk
 from tui.cockpit.desk.messages import LeaveSession, OpenInstance, OpenSession

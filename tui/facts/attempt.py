@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from sessions.events import DecisionMade
 from sessions.names import split_attempt
 from sessions.state.speed import attempt_speed, gain, is_apart
-from sessions.state.state import AttemptState, CallState, Decision, InstanceState, SessionState
+from sessions.state.state import AttemptState, CallState, InstanceState, SessionState
 from sessions.state.winners import accepted_attempt, earlier_best
 from tui.facts.vocabulary import UNKNOWN, clock, moment, percent_change
 
@@ -34,19 +34,19 @@ def gain_words(attempt: AttemptState, instance: InstanceState) -> str:
     return "apart" if is_apart(attempt, before) else percent_change(gain(attempt, before))
 
 
-def decided_words(decision: Decision | DecisionMade) -> str:
+def decided_words(decision: DecisionMade) -> str:
     """Return `accepted by kim: clean and right`."""
     return _decided(decision, "")
 
 
-def dated_decision(decision: Decision, now_wall: float | None = None) -> str:
+def dated_decision(decision: DecisionMade, now_wall: float | None = None) -> str:
     """Return `accepted by kim at 2026-11-20 14:03 UTC: clean`, or with the present time `accepted by kim 0:05 ago: clean`."""
     if now_wall is None:
         return _decided(decision, f" at {moment(decision.wall)} UTC")
     return _decided(decision, f" {clock(now_wall - decision.wall)} ago")
 
 
-def _decided(decision: Decision | DecisionMade, when: str) -> str:
+def _decided(decision: DecisionMade, when: str) -> str:
     verb = "accepted" if decision.accepted else "rejected"
     why = f": {' '.join(decision.why.split())}" if decision.why else ""
     return f"{verb} by {decision.by or 'a person'}{when}{why}"

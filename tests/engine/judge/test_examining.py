@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from engine.errors import ModelError, UselessToRetry
 from engine.models import Reply, Request, ScriptedClient
 from engine.plan.job import session_started
-from engine.run.person import Decisions
+from engine.run.person import Changes
 from harness import ErrorReport, Evaluation, Fact, Stage, Verdict
 from harness.wire.results.evaluation import Basis
 from harness.wire.results.provenance import Provenance
@@ -166,14 +166,14 @@ async def test_exam_runs_after_the_budget_is_spent(home: Home) -> None:
 
 
 async def test_rejected_attempt_is_not_examined(home: Home) -> None:
-    def person(recorder: Recorder, decisions: Decisions) -> object:
+    def person(recorder: Recorder, changes: Changes) -> object:
         async def decide() -> None:
             for number, accepted in ((1, True), (2, False)):
                 name = f"vector_add#1/{number}"
                 await until(lambda name=name: waits(recorder, name))
                 made = DecisionMade(attempt=name, accepted=accepted)
                 await recorder.follow(made)
-                decisions.made(made)
+                changes.announce()
 
         return asyncio.get_running_loop().create_task(decide(), name="person")
 

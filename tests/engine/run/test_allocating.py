@@ -15,7 +15,7 @@ from engine.plan.plan import SessionPlan
 from engine.plan.prices import Price
 from engine.run.allocating import is_hopeless
 from engine.run.instance import InstanceContext
-from engine.run.person import Decisions
+from engine.run.person import Changes
 from harness import Evaluation
 from sessions import Home, Recorder, fold
 from sessions.events import (
@@ -140,7 +140,7 @@ class WaitingJudge(ScriptedJudge):
 async def test_instance_in_the_exam_after_a_stop_rule_gets_no_iterations(home: Home) -> None:
     judge = WaitingJudge()
 
-    def watch(recorder: Recorder, _: Decisions) -> None:
+    def watch(recorder: Recorder, _: Changes) -> None:
         judge.state = recorder.state
 
     session_plan = plan(tasks=TASKS, iterations=12, allocate="best", stop=StopRules(speedup=2.0))

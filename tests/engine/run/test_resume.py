@@ -14,7 +14,6 @@ from engine.errors import UselessToRetry
 from engine.models import Reply, Request, ScriptedClient
 from engine.plan.job import session_started
 from engine.plan.plan import SessionPlan
-from engine.run.person import Decisions
 from harness import Evaluation, Verdict
 from sessions import Home, Recorder, fold, resume
 from sessions.errors import NothingToResume
@@ -183,10 +182,7 @@ async def test_resume_applies_a_decision_made_while_stopped(tmp_path: Path) -> N
     client = scripted_model("correct 1.0")
     with resume(home, PLAN.session) as recorder:
         recorder.record(EngineStarted(host="here", pid=2, resumed=True))
-        decisions = Decisions(read_journal(recorder.live.journal).events)
-        engine_task = asyncio.create_task(
-            run(shared(recorder, session_plan, client, ScriptedJudge(), decisions))
-        )
+        engine_task = asyncio.create_task(run(shared(recorder, session_plan, client, ScriptedJudge())))
         await until(lambda: len(client.requests) == 2)
         assert "unreadable" in "".join(message.content for message in client.requests[-1].messages)
         engine_task.cancel()

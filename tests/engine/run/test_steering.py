@@ -201,7 +201,7 @@ async def test_attempt_that_is_decided_during_its_commit_does_not_wait(
     commit = Recorder.commit_attempt
 
     async def decide_during_commit(recorder: Recorder, attempt: str) -> str:
-        if attempt == "vector_add#1/1" and table.decisions.about(attempt) is None:
+        if attempt == "vector_add#1/1" and table.recorder.state.attempt(attempt).decision is None:
             table.decide(attempt, accepted=True, why="")
         return await commit(recorder, attempt)
 

@@ -16,9 +16,9 @@ from harness.wire.messages.clock import Floor
 from harness.wire.results.latency import Bound, Efficiency, Latency, Outcome
 from harness.wire.results.provenance import Provenance
 from sessions import Home, fold
-from sessions.events import EndReason, Origin
+from sessions.events import DecisionMade, EndReason, Origin
 from sessions.settings import StopRules
-from sessions.state.state import AttemptState, Decision
+from sessions.state.state import AttemptState
 from suites import load_task
 from suites.task import RecordedScript
 from tests.support.engine.engines import endings, plan, play, scripted_model
@@ -143,7 +143,7 @@ def test_untimed_attempts_meet_no_rule() -> None:
 def test_rejected_attempt_meets_no_rule() -> None:
     made = attempts(5.0)
     assert stop_of(StopRules(speedup=2.0), made) is not None
-    made[0].decision = Decision(accepted=False, why="reads past the end", by="me", wall=0.0)
+    made[0].decision = DecisionMade(attempt=made[0].attempt, accepted=False, why="reads past the end")
     assert stop_of(StopRules(speedup=2.0), made) is None
 
 

@@ -19,7 +19,7 @@ from engine.models import Client, Gates, Limits, Reply, Request, ScriptedClient
 from engine.plan.budget import budget_of
 from engine.plan.job import session_started
 from engine.plan.plan import SessionPlan
-from engine.run.person import Decisions
+from engine.run.person import Changes
 from engine.run.scheduler import run_instances
 from engine.run.shared import Shared
 from harness import STAGES, Device, Evaluation, Stage, StageEvent, Verdict, target
@@ -184,7 +184,6 @@ def shared(
     session_plan: SessionPlan,
     client: Client,
     judge: Judge,
-    decisions: Decisions | None = None,
 ) -> Shared:
     """Build the state that all instances of an engine share; earlier spending counts in the budget."""
     budget = budget_of(session_plan)
@@ -197,7 +196,6 @@ def shared(
         budget=budget,
         targets=tuple(target(name) for name in session_plan.targets),
         corpus=Corpus(()),
-        decisions=decisions or Decisions(),
         gates=Gates(session_plan.providers),
     )
 
@@ -222,16 +220,18 @@ async def play(
     *,
     session_plan: SessionPlan | None = None,
     judge: Judge | None = None,
-    before: Callable[[Recorder, Decisions], object] | None = None,
+    before: Callable[[Recorder, Changes], object] | None = None,
 ) -> list[Event]:
     """Run a new session and return its events; the session's files stay in `home`."""
     session_plan = session_plan or plan()
-    decisions = Decisions()
+    changes = Changes()
     with Recorder.begin(home, session_started(session_plan)) as recorder:
         recorder.record(EngineStarted(host="here", pid=1))
         if before is not None:
-            before(recorder, decisions)
-        await run(shared(recorder, session_plan, client, judge or ScriptedJudge(), decisions))
+            before(recorder, changes)
+        work = shared(recorder, session_plan, client, judge or ScriptedJudge())
+        work.changes = changes
+        await run(work)
         recorder.record(SessionFinished())
         return list(read_journal(recorder.live.journal).events)
 
@@ -255,9 +255,8 @@ async def resume_to_end(
 ) -> list[Event]:
     """Resume a session, run it to its end and return its events; with `store` it is put away."""
     with resume(home, session_plan.session) as recorder:
-        decisions = Decisions(read_journal(recorder.live.journal).events)
         recorder.record(EngineStarted(host="here", pid=2, resumed=True))
-        await run(shared(recorder, session_plan, client, judge or ScriptedJudge(), decisions))
+        await run(shared(recorder, session_plan, client, judge or ScriptedJudge()))
         recorder.record(SessionFinished())
         events = list(read_journal(recorder.live.journal).events)
         if store:

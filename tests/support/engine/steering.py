@@ -11,7 +11,7 @@ import pytest
 from engine.models import Piece, Reply, Request, ScriptedClient
 from engine.plan.job import session_started
 from engine.plan.plan import SessionPlan
-from engine.run.person import Changes, Decisions
+from engine.run.person import Changes
 from sessions import Home, Recorder, fold, resume
 from sessions.errors import CommandRefused
 from sessions.events import CallStarted, Command, DecisionMade, EngineStarted, Event, SessionFinished, checked
@@ -66,7 +66,6 @@ class Table:
         self.judge = ScriptedJudge()
         self.recorder: Recorder | None = None
         self.changes = Changes()
-        self.decisions = Decisions()
         self.acts: dict[str, Callable[[], object]] = {}
         self.hold: dict[str, asyncio.Event] = {}
         """Calls that are answered only after an event."""
@@ -85,7 +84,8 @@ class Table:
 
     def decide(self, attempt: str, *, accepted: bool, why: str) -> None:
         """Decide about an attempt without waiting for git."""
-        self.decisions.made(self.recorder.record(DecisionMade(attempt=attempt, accepted=accepted, why=why)))
+        self.recorder.record(DecisionMade(attempt=attempt, accepted=accepted, why=why))
+        self.changes.announce()
 
     def ended(self, instance: str) -> bool:
         """Return whether an instance ended."""
@@ -113,10 +113,9 @@ class Table:
         )
         with recorder:
             self.recorder = recorder
-            self.decisions = Decisions(read_journal(live.journal).events)
             recorder.record(EngineStarted(host="here", pid=1, resumed=begun))
             client = Person(self.acts, self.hold, kill_at, *self.verdicts)
-            state = shared(recorder, self.plan, client, self.judge, self.decisions)
+            state = shared(recorder, self.plan, client, self.judge)
             state.changes = self.changes
             engine = asyncio.create_task(run(state))
             killed = asyncio.create_task(client.dead.wait())

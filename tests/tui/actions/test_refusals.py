@@ -65,7 +65,7 @@ CASES: list[tuple[object, str, dict[str, object], tuple[str, ...], str]] = [
     (WRONG, "stop", {"type": "stop"}, (), "not running"),
     ((SessionTitled(title="night"),), "title night", {"type": "session_titled", "title": "night"}, ("sessions title", "night"), "already has"),
 ]  # fmt: skip
-"""What came before, the `:` line, the line of the socket, the words of the shell if they differ, and words of the refusal."""
+"""Commands before, the `:` line, the line of the socket, the words of the shell if they differ, and words of the refusal."""
 
 
 def test_cases_have_each_command_of_a_person() -> None:
@@ -128,14 +128,14 @@ async def answers(
 
     async with ControlServer(token=TOKEN, environ=os.environ, handle=handle) as server:
         reader, writer = await asyncio.open_unix_connection(server.path, limit=4 << 20)
-        given = []
+        received = []
         for request in requests:
             fields = {"token": TOKEN, **request} if isinstance(request, dict) else request
             writer.write(msgspec.json.encode(fields) + b"\n")
             await writer.drain()
-            given.append(msgspec.json.decode(await reader.readline()))
+            received.append(msgspec.json.decode(await reader.readline()))
         writer.close()
-    return given
+    return received
 
 
 HINT: dict[str, object] = {"type": "hint_given", "instance": INSTANCE, "text": "go"}
@@ -186,8 +186,8 @@ def test_odd_lines_are_refused_in_one_line_and_change_nothing(tmp_path: Path) ->
     stored.stopped(home)
     events = journal_of(home, stored.FIRST).events
     state, followed = fold(events), list[Command]()
-    given = asyncio.run(answers(state, [line for line, _ in ODD], followed))
-    for (line, words), answer in zip(ODD, given, strict=True):
+    received = asyncio.run(answers(state, [line for line, _ in ODD], followed))
+    for (line, words), answer in zip(ODD, received, strict=True):
         assert not answer["ok"], line
         assert words in answer["error"], line
         assert answer["error"].isprintable(), line

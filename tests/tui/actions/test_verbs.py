@@ -10,8 +10,7 @@ from sessions.state.folding import fold
 from tests.support.command_line import ROOT
 from tests.support.sessions.journals import EventLog, finished, running
 from tui.actions.catalogue import ACTIONS, GPU_EVENTS
-from tui.actions.line import VERBS, NotUnderstood, Order, Subject, completions, parse
-from tui.actions.possible import possible_orders
+from tui.actions.line import VERBS, NotUnderstood, Order, Subject, completions, parse, possible_orders
 
 STATE = fold(running())
 HERE = Subject(("softmax#1", "softmax#2"), "softmax#1/2")

@@ -165,9 +165,10 @@ async def test_parallel_decisions_are_recorded_in_order(home: Home) -> None:
     stored.stopped(home, verdict=Verdict.CORRECT)
     decider = Decider(home)
     async with asyncio.TaskGroup() as group:
-        for name in ("accept", "reject", "accept"):
-            group.create_task(decider.give(stored.FIRST, name, attempt="softmax#1/1"))
-        group.create_task(decider.give(stored.FIRST, "undo", attempt="softmax#1/1"))
+        for accepted in (True, False, True):
+            decision = DecisionMade(attempt="softmax#1/1", accepted=accepted)
+            group.create_task(decider.give(stored.FIRST, decision))
+        group.create_task(decider.give(stored.FIRST, DecisionUndone(attempt="softmax#1/1")))
     events = journal_of(home, stored.FIRST).events
     made = [event.accepted for event in events if isinstance(event, DecisionMade)]
     assert made == [True, False, True]

@@ -275,7 +275,9 @@ async def test_keys_move_the_cell_and_open_its_figures() -> None:
         await until(pilot, lambda: isinstance(app.screen, TextDialog), "the figures open")
         await pilot.press("escape", "t")
         await pilot.pause()
-        assert [type(command) for _, command in decider.decisions] == [ev.MeasureAsked]
+        words = f"{ATTEMPT} is already being measured; wait for its result"
+        assert [toast.message for toast in app._notifications] == [words]
+        assert decider.decisions == []
         assert "130.2" not in screen.times.copy_text, "speedups are shown"
         assert "GPU7 hang" in screen.times.copy_text
 

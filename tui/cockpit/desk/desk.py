@@ -17,10 +17,10 @@ from textual.screen import ModalScreen
 
 from engine.errors import EngineError
 from sessions.errors import SessionsError
-from sessions.events import PersonCommand
+from sessions.events import DecisionMade, PersonCommand
 from sessions.home import Home
 from sessions.names import split_attempt
-from sessions.state.state import AttemptState, Decision, InstanceState
+from sessions.state.state import AttemptState, InstanceState
 from tui.actions.catalogue import Action, Group, Takes, done_words
 from tui.actions.line import NotUnderstood, Order, with_text
 from tui.cockpit.data.feed import Feed
@@ -254,7 +254,7 @@ class Commander:
             if source.strip() and source != before:
                 self._give(order, source=source)
             else:
-                self._host.app.notify("nothing was changed, so nothing is judged")
+                self._host.app.notify("the edit is empty or changes nothing, so nothing is judged")
 
     def _give(self, order: Order, **fields: object) -> None:
         """Send the commands of an order; `fields` are those that the `:` line does not have."""
@@ -321,7 +321,7 @@ class Commander:
         self._host.look_again()
 
 
-def _meanwhile(decision: Decision | None) -> str:
+def _meanwhile(decision: DecisionMade | None) -> str:
     if decision is None:
         return "another person undid the decision meanwhile; look at the attempt, then decide again"
     return f"meanwhile {decided_words(decision)}; undo that first, or leave it"

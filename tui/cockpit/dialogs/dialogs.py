@@ -11,12 +11,11 @@ from textual.containers import Vertical
 from textual.screen import ModalScreen
 from textual.widgets import Input, Static
 
+from sessions.events.refusals import MOST_CHARACTERS
 from tui.cockpit.dialogs.layers import ClosesOnce
 from tui.cockpit.draw.lines import Line, escaped, line, wrap
 from tui.cockpit.widgets.line_view import LineView
 
-MOST_CHARACTERS = 2000
-"""Most characters of an answer: of a reason, and of a hint (`engine.methods.orders`)."""
 QUIT = Binding("q", "app.quit", "leave", id="app.quit")
 """Leaves the cockpit. A window hides the keys of the app, so each window without a line to type on has this key again."""
 

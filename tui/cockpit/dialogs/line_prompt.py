@@ -13,9 +13,9 @@ from textual.containers import Horizontal, Vertical
 from textual.screen import ModalScreen
 from textual.widgets import Input, Static
 
+from sessions.events.refusals import MOST_CHARACTERS
 from tui.cockpit.dialogs.layers import ClosesOnce
 
-MOST_CHARACTERS = 2000
 SHOWN_COMPLETIONS = 12
 
 

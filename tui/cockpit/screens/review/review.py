@@ -11,7 +11,8 @@ from textual.binding import Binding, BindingType
 from textual.containers import Container, Vertical
 from textual.widget import Widget
 
-from sessions.state.state import AttemptState, Decision, InstanceState
+from sessions.events import DecisionMade
+from sessions.state.state import AttemptState, InstanceState
 from tui.actions.line import Order
 from tui.cockpit.data.archive import Archive
 from tui.cockpit.data.attempts import is_of_kind
@@ -88,7 +89,7 @@ recorded. `u` undoes the decision under the cursor, else your latest one.
         """State of the entries that the rows were drawn from; `None` before the first drawing."""
         self._wanted = attempt
         """The attempt to go to at the next draw."""
-        self._awaited: tuple[str, Decision | None] | None = None
+        self._awaited: tuple[str, DecisionMade | None] | None = None
         """The attempt with a decision on its way, and its decision before."""
         self._decided: list[str] = []
         """Attempts that were decided here, the latest last."""

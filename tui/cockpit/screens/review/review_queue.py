@@ -9,9 +9,10 @@ from enum import Enum
 from rich.cells import cell_len
 
 from harness import Verdict
+from sessions.events import DecisionMade
 from sessions.state.findings import findings_of
 from sessions.state.speed import attempt_speed
-from sessions.state.state import AttemptState, Confirmation, Decision, InstanceState, SessionState
+from sessions.state.state import AttemptState, Confirmation, InstanceState, SessionState
 from tui.cockpit.draw.lines import Line, Span, clean, fit, shorten
 from tui.facts import vocabulary
 from tui.facts.attempt import accept_words, gain_words, reject_words
@@ -52,7 +53,7 @@ def review_queue(state: SessionState, *, over: bool) -> list[QueueEntry]:
     """
     waiting: list[QueueEntry] = []
     undecided: list[QueueEntry] = []
-    decided: list[tuple[Decision, QueueEntry]] = []
+    decided: list[tuple[DecisionMade, QueueEntry]] = []
     for instance in state.instances.values():
         for attempt in instance.attempts:
             if attempt.waiting:
