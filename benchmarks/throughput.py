@@ -2,6 +2,7 @@
 
     .venv/bin/python -m benchmarks.throughput --devices 0 [--instances 9] [--attempts 3] [--slots N] [--think S] [--kernels DIR]
     .venv/bin/python -m benchmarks.throughput --simulate 8 [--attempts 3] [--slots N] [--think S]
+    .venv/bin/python -m benchmarks.throughput --public --devices 0,1 [--attempts 3] [--slots N] [--think S]
     .venv/bin/python -m benchmarks.throughput --lone 0
 
 `--instances` instances (default 9) take the nine tasks by turns and propose `--attempts` kernels each (default 3). The next
@@ -11,6 +12,8 @@ part: `--think` seconds pass between verdict and proposal (default 0).
 
 `--devices` judges on real GPUs at full sizes. `--simulate N` needs no GPU: the pool, its slots, leases and batches are real, for
 N simulated GPUs of 140 GiB and 16 cores each. Judging is replaced by sleeps of `PHASES_S`, so the figures show the scheduling.
+`--public` first records the twelve tasks of `benchmarks/public_kernels` on the devices, outside the measured time. Each instance
+takes one task, and its last attempt has an exam. Stages of exams have rows of their own. It runs on `--devices cpu` too.
 `--lone` measures what a person waits for: `wavedeck eval` of softmax, and the first two evaluations of a cold pool.
 """
 
@@ -29,7 +32,6 @@ from pathlib import Path
 from typing import NamedTuple
 from unittest import mock
 
-from harness.stages.memory_shortage import BESIDE_OTHERS
 from rich.console import Console
 from rich.table import Table
 
@@ -38,7 +40,12 @@ from harness.node.leases import VARIABLE
 from harness.node.selection import targets_for
 from harness.processes.slot import Slot
 from harness.processes.starting.servers import ForkServer
+from harness.recording.recorder import record_task
+from harness.stages.modes import USUAL_MODE, Exam, Mode
+from harness.stages.retries import BESIDE_OTHERS
 from suites import Task, baseline_source, load_task
+
+from .public_kernels import public_tasks
 
 TASKS = (
     *("softmax", "layer_norm", "cross_entropy", "matmul", "flip", "rms_norm_residual", "matmul_w8a8"),
@@ -87,13 +94,14 @@ class Judged(NamedTuple):
     verdict: str
     alone: bool
     """Whether it was judged again alone, because the GPU was full."""
+    exam: bool = False
     task: str = ""
     latency: tuple[Latency, ...] = ()
     stages: tuple[tuple[str, float], ...] = ()
     """Names and seconds."""
 
 
-Judge = Callable[[DevicePool, Task, str], Awaitable[Evaluation | None]]
+Judge = Callable[[DevicePool, Task, str, Mode], Awaitable[Evaluation | None]]
 
 
 def load_tasks(instances: int) -> list[Task]:
@@ -110,26 +118,35 @@ async def run_instances(
     *,
     think_s: float,
     kernels: Path | None = None,
+    exams: bool = False,
 ) -> list[Judged]:
-    """Let one instance for each of `tasks` propose its attempts, and return all of them."""
+    """Let one instance for each of `tasks` propose its attempts, and return all of them; with `exams` also one exam each."""
     judged: list[Judged] = []
 
     async def propose(task: Task, instance: int) -> None:
         own = baseline_source(task) if kernels is None else (kernels / f"{task.name}.py").read_text("utf-8")
-        for number in range(attempts):
-            source = f"{own}\nNUMBER = {instance}, {number}\n"
+        for number in range(attempts + exams):
+            mode = Exam() if number == attempts else USUAL_MODE
+            source = f"{own}\nNUMBER = {instance}, {min(number, attempts - 1)}\n"
             began = time.perf_counter()
-            evaluation = await judge(pool, task, source)
+            evaluation = await judge(pool, task, source, mode)
             at_s = time.perf_counter()
             seconds = at_s - began
             await asyncio.sleep(think_s)
             if evaluation is None:
                 judged.append(Judged(seconds, at_s, Verdict.CORRECT, alone=False))
             else:
-                alone = any(BESIDE_OTHERS in note for note in evaluation.notes)
-                stages = tuple((stage.name, stage.seconds) for stage in evaluation.stages)
                 judged.append(
-                    Judged(seconds, at_s, evaluation.verdict, alone, task.name, evaluation.latency, stages)
+                    Judged(
+                        seconds,
+                        at_s,
+                        evaluation.verdict,
+                        alone=any(BESIDE_OTHERS in note for note in evaluation.notes),
+                        exam=mode != USUAL_MODE,
+                        task=task.name,
+                        latency=evaluation.latency,
+                        stages=tuple((stage.name, stage.seconds) for stage in evaluation.stages),
+                    )
                 )
 
     async with asyncio.TaskGroup() as group:
@@ -138,10 +155,10 @@ async def run_instances(
     return judged
 
 
-async def judge_really(pool: DevicePool, task: Task, source: str) -> Evaluation:
+async def judge_really(pool: DevicePool, task: Task, source: str, mode: Mode = USUAL_MODE) -> Evaluation:
     """Judge and time on a GPU."""
     targets = targets_for(pool.devices)
-    return await evaluate(source, task, pool, targets=targets, seed=SEED)
+    return await evaluate(source, task, pool, mode, targets=targets, seed=SEED)
 
 
 class Driver:
@@ -156,7 +173,7 @@ class Driver:
             async with self._turn:
                 await asyncio.sleep(PHASES_S.context / PACE)
 
-    async def judge(self, pool: DevicePool, _task: Task, _source: str) -> None:
+    async def judge(self, pool: DevicePool, _task: Task, _source: str, _mode: Mode) -> None:
         """Hold slot and leases as a real evaluation does, and sleep."""
         async with pool.slot() as slot:
             await asyncio.sleep(PHASES_S.before / PACE)
@@ -195,11 +212,9 @@ def report(
     stages: dict[str, list[float]] = {}
     for attempt in judged:
         for name, stage_s in attempt.stages:
-            stages.setdefault(name, []).append(stage_s)
+            stages.setdefault(f"{'exam, ' if attempt.exam else ''}stage {name}", []).append(stage_s)
     for name, of_stage in stages.items():
-        table.add_row(
-            f"stage {name}, mean; worst", f"{statistics.fmean(of_stage):.1f}; {max(of_stage):.1f} s"
-        )
+        table.add_row(f"{name}, mean; worst", f"{statistics.fmean(of_stage):.1f}; {max(of_stage):.1f} s")
     table.add_row("timings", str(pool.leases.timings))
     servers = (pool.interpreting, pool.compiling)
     contexts = sum(server.contexts for server in servers)
@@ -242,13 +257,43 @@ async def measure(
     think_s: float,
     console: Console,
     kernels: Path | None = None,
+    *,
+    public: bool = False,
 ) -> int:
     """Measure on real GPUs. Return 1 if an attempt is not correct."""
-    tasks = load_tasks(instances)
+    with tempfile.TemporaryDirectory() as folder:
+        tasks = await record_public(devices, Path(folder)) if public else load_tasks(instances)
+        return await measure_tasks(devices, tasks, attempts, slots, think_s, console, kernels, exams=public)
+
+
+async def record_public(devices: Sequence[str], folder: Path) -> list[Task]:
+    """Record the public-shaped tasks on the devices, and return them."""
+    async with DevicePool(devices, timed=False) as pool:
+        first = targets_for(pool.devices)[0]
+        return [
+            await record_task(public, folder / "recorded" / public.name, pool=pool, target=first)
+            for public in public_tasks(folder)
+        ]
+
+
+async def measure_tasks(
+    devices: Sequence[str],
+    tasks: Sequence[Task],
+    attempts: int,
+    slots: int | None,
+    think_s: float,
+    console: Console,
+    kernels: Path | None,
+    *,
+    exams: bool,
+) -> int:
+    """Measure one instance for each of `tasks`. Return 1 if an attempt is not correct."""
     opened_s = time.perf_counter()
     async with DevicePool(devices, slots=slots, tasks=tasks) as pool:
         began = time.perf_counter()
-        judged = await run_instances(pool, tasks, attempts, judge_really, think_s=think_s, kernels=kernels)
+        judged = await run_instances(
+            pool, tasks, attempts, judge_really, think_s=think_s, kernels=kernels, exams=exams
+        )
         wall_s = time.perf_counter() - began
         await pool.leases.close()
         console.print(report(judged, pool, wall_s, opened_s=opened_s))
@@ -334,6 +379,9 @@ def main() -> int:
     what.add_argument("--devices", help="real GPUs, as 0 or 0,1")
     what.add_argument("--simulate", type=int, metavar="N", help="N simulated GPUs")
     what.add_argument("--lone", metavar="DEVICE", help="a lone evaluation on this device")
+    parser.add_argument(
+        "--public", action="store_true", help="twelve recorded tasks, with exams; with --devices"
+    )
     parser.add_argument("--instances", type=int, default=len(TASKS))
     parser.add_argument("--attempts", type=int, default=ATTEMPTS, help="of each instance")
     parser.add_argument("--slots", type=int, help="instead of the rule's number")
@@ -346,7 +394,7 @@ def main() -> int:
     run = options.instances, options.attempts, options.slots, options.think, console
     if options.simulate:
         return asyncio.run(simulate(options.simulate, *run))
-    return asyncio.run(measure(options.devices.split(","), *run, options.kernels))
+    return asyncio.run(measure(options.devices.split(","), *run, options.kernels, public=options.public))
 
 
 if __name__ == "__main__":

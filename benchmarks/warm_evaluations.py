@@ -46,7 +46,7 @@ def cpu_of(pool: DevicePool) -> float:
                 times = child.cpu_times()
             except psutil.NoSuchProcess:
                 continue
-            total += times.user + times.system
+            total += times.user + times.system + times.children_user + times.children_system
     return float(total)
 
 

@@ -50,9 +50,9 @@ class Plan:
         return tuple(step.case.case for step in self.execution if not step.case.hidden)
 
     @property
-    def hidden(self) -> tuple[Case, ...]:
-        """The drawn cases."""
-        return tuple(step.case.case for step in self.execution if step.case.hidden)
+    def hidden(self) -> tuple[Step, ...]:
+        """The first call of each drawn case."""
+        return tuple(step for step in self.execution if step.case.hidden)
 
     @property
     def configs(self) -> int:

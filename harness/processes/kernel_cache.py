@@ -1,9 +1,10 @@
-"""The kernel cache: kernels that Triton compiled from a source in one process, for the next process with the same source.
+"""The kernel cache: kernels that the compile stage of an evaluation made of a source, for the guest and the timers after it.
 
-Without it every compile stage, guest and timer compiles the same kernels again. The files come from sandboxes of one source
-and go only to sandboxes of the same source, so a candidate can harm only itself. They must not carry messages from one
-process to the next: only names that Triton gives to kernels of the source are kept, lists of files are written again, and all
-files have one date. A candidate's libraries are not kept, because a process loads them before foreign code runs.
+Without it every guest and timer compiles the same kernels again. The files come from a sandbox of one source and go only to
+sandboxes of the same source, so a candidate can harm only itself. The compile stage of an exam replaces the files of the
+attempt. Files must not carry messages from one process to the next: only names that Triton gives to kernels of the
+source are kept, lists of files are written again, and all files have one date. A candidate's libraries are not kept, because a
+process loads them before foreign code runs. Binaries that evaluations share are in `binaries`.
 """
 
 from __future__ import annotations
@@ -56,7 +57,7 @@ class KernelCache:
         return _key(source) in self._kept
 
     def keep(self, source: str, scratch: Path, *, libraries: bool = False) -> None:
-        """Add what a process compiled. Keeps nothing if that is more than `MOST_BYTES` or `MOST_FILES`.
+        """Replace what is kept by what a process compiled. Keeps nothing if it is over `MOST_BYTES` or `MOST_FILES`.
 
         Keeps complete kernels with a name that occurs in the source. `libraries` also keeps shared libraries and kernels of any
         name; only for a source that is no candidate.
@@ -76,10 +77,9 @@ class KernelCache:
             for name, content in kept.items()
         }
         with self._lock:
+            self._kept.pop(_key(source), None)
             if files:
-                merged = self._kept.pop(_key(source), {}) | files
-                fits = len(merged) <= MOST_FILES and sum(map(len, merged.values())) <= MOST_BYTES
-                self._kept[_key(source)] = merged if fits else files
+                self._kept[_key(source)] = files
             while len(self._kept) > MOST_SOURCES:
                 self._kept.popitem(last=False)
 

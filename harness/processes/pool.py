@@ -26,7 +26,8 @@ from harness.wire.results.provenance import Provenance, runtime_of
 from suites.task import Task
 
 from .baseline_calls import BaselineCalls
-from .gpus.capacity import TIMERS_A_CANDIDATE, largest_case_bytes, own_cores, slots_of
+from .binaries import Binaries
+from .gpus.capacity import KEPT_CORES, TIMERS_A_CANDIDATE, largest_case_bytes, own_cores, slots_of
 from .gpus.gpu_leases import GpuLeases
 from .gpus.neighbours import Neighbours
 from .gpus.quarantine import (
@@ -130,6 +131,8 @@ class DevicePool:
         self._servers = (self.interpreting, self.compiling)
         self.spares = Spares(self.compiling)
         self.players = Players(self.spares)
+        gpus = sum(device.kind != "cpu" for device in self.devices)
+        self.binaries = Binaries(self.compiling, max(1, cores - KEPT_CORES * gpus))
         self.kernels = KernelCache()
         self.baseline_calls = BaselineCalls()
         self.leases = GpuLeases(session, self._report_wait)
@@ -469,6 +472,7 @@ class DevicePool:
             await asyncio.wait(preparing)
         await self.leases.close()
         self._drop_ready()
+        await self.binaries.close()
         await self.health.close()
         for telemetry in self._telemetry.values():
             await telemetry.close()

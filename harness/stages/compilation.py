@@ -5,8 +5,8 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import math
-from collections.abc import AsyncIterator, Coroutine, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Coroutine, Iterator, Sequence
+from contextlib import asynccontextmanager, contextmanager, suppress
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
@@ -20,11 +20,12 @@ from harness.wire import limits
 from harness.wire.calls.tensors import CASE_SPECS, NO_CASES, TensorSpec
 from harness.wire.channels.async_channel import AsyncChannel
 from harness.wire.channels.channel import BadFrame
+from harness.wire.channels.encoding import ENCODER
 from harness.wire.device import Target
 from harness.wire.errors import WorkerDied
 from harness.wire.findings import foreign_kernel, patched
 from harness.wire.limits import TimeLimits
-from harness.wire.messages.compiler import HOST_RAISED, KEPT_BYTES, Compile, CompileReport
+from harness.wire.messages.compiler import HOST_RAISED, KEPT_BYTES, Compile, CompileReport, KernelWanted
 from harness.wire.messages.guest import Alive, Broken, Failed
 from harness.wire.messages.judge import Specified
 from harness.wire.results.evaluation import ErrorReport, KernelResources, Layer
@@ -159,6 +160,7 @@ class _Patience:
     def __init__(self, step_s: float, whole_s: float) -> None:
         self._step_s, self._whole_s = step_s, whole_s
         self._steps = 0
+        self._waiting = 0
 
     @asynccontextmanager
     async def begin(self) -> AsyncIterator[None]:
@@ -171,7 +173,23 @@ class _Patience:
         self._steps += 1
         if self._steps > limits.COMPILE_STEPS:
             raise BadFrame("more configs than anybody compiles")
-        self._step.reschedule(asyncio.get_running_loop().time() + self._step_s)
+        self._limit_step()
+
+    @contextmanager
+    def waiting(self) -> Iterator[None]:
+        """No step is limited while the process may wait for a binary: the queue is no fault of the candidate."""
+        self._waiting += 1
+        self._limit_step()
+        try:
+            yield
+        finally:
+            self._waiting -= 1
+            self._limit_step()
+
+    def _limit_step(self) -> None:
+        if not (self._step.expired() or self._whole.expired()):
+            end_s = None if self._waiting else asyncio.get_running_loop().time() + self._step_s
+            self._step.reschedule(end_s)
 
     def explain(self) -> str:
         """Which limit passed, and what helps."""
@@ -193,8 +211,6 @@ class Compiler:
     task: Task
     source: str
     limits: TimeLimits
-    side_by_side: bool = True
-    """Compile the kernels of the source in parallel; off where many sources compile at once."""
     keep_texts: bool = False
     """`compile_all` returns the texts of the first target."""
     _layers: tuple[Layer, ...] = ()
@@ -223,8 +239,8 @@ class Compiler:
                 allowed=self.task.allowed_operators,
                 # Hidden cases are compiled ahead only for a GPU that will run them.
                 ahead=_specify_for_target(specified.ahead if is_own else NO_CASES, self.task, target),
+                ahead_configs=specified.configs if is_own else {},
                 host_cpu_s=self.limits.host_cpu_s,
-                side_by_side=self.side_by_side,
                 keep_texts=keep,
             )
         except NoSuchDtype as lacking:
@@ -236,9 +252,10 @@ class Compiler:
                 sandboxed=True,
                 package=self.task.package_view,
             )
+            making: set[asyncio.Task[None]] = set()
             try:
                 async with patience.begin():
-                    report = await self._converse(channel, request, patience)
+                    report = await self._converse(channel, request, patience, making)
                 if is_own and child.scratch is not None:
                     self.pool.expect(target.name, report.argument_types)
                     await asyncio.to_thread(self.pool.kernels.keep, self.source, child.scratch)
@@ -249,11 +266,29 @@ class Compiler:
                 blame = compiler_error(await child.wait(_LEAVE_S))
                 return TargetReport(trace=child.printed.text(), in_host=True, **_blamed(blame))
             finally:
+                for task in making:
+                    task.cancel()
                 channel.close()
                 child.end()
 
-    async def _converse(self, channel: AsyncChannel, request: Compile, patience: _Patience) -> TargetReport:
+    async def _converse(
+        self,
+        channel: AsyncChannel,
+        request: Compile,
+        patience: _Patience,
+        making: set[asyncio.Task[None]],
+    ) -> TargetReport:
+        """The worker's report; `making` gets the tasks that send it binaries."""
         conversation = Conversation(channel)
+        sending = asyncio.Lock()
+
+        async def make(wanted: KernelWanted) -> None:
+            with patience.waiting():
+                binary = await self.pool.binaries.make(wanted.kernel)
+            with suppress(EOFError):  # the process has ended, which its next answer shows
+                async with sending:
+                    await channel.send(ENCODER.encode((wanted.number, binary)))
+
         try:
             self._layers = await conversation.sandbox()
         except (EOFError, BadFrame):
@@ -263,6 +298,9 @@ class Compiler:
             match await conversation.answer():
                 case Alive():
                     patience.extend()
+                case KernelWanted() as wanted:
+                    patience.extend()
+                    making.add(asyncio.create_task(make(wanted), name=f"binary/{request.target}"))
                 case Failed() as answer:
                     blame = explain_compile_error(answer.message)
                     return TargetReport(trace=answer.trace, line=answer.line, in_host=True, **_blamed(blame))

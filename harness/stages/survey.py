@@ -75,7 +75,6 @@ class Survey:
                 self._task,
                 with_calls(self._task, source),
                 VARIANT_LIMITS,
-                side_by_side=False,
             )
             async with self._places:
                 report = await compiler.compile(self._target, specified)

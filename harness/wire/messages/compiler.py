@@ -21,13 +21,57 @@ class Compile(msgspec.Struct, frozen=True, tag="compile"):
     target: str
     allowed: tuple[str, ...]
     ahead: msgspec.Raw
-    """Further cases: free cores compile their launches, which are not in the report."""
+    """Further cases: their launches are compiled too, but are not in the report."""
+    ahead_configs: dict[str, int]
+    """Number of the config of autotuned kernels that the judge runs, by further case."""
     host_cpu_s: float
     """CPU seconds for the host code of one case, compiling not counted."""
-    side_by_side: bool = True
-    """Compile kernels in parallel; false if there are many sources."""
     keep_texts: bool = False
     """The report has the compiler's texts."""
+
+
+MOST_IR = 4 << 20
+"""Characters of a kernel's Triton IR; a longer one is compiled in the candidate's process."""
+
+
+class KernelIr(msgspec.Struct, frozen=True):
+    """All that decides on a kernel's binary, beside the version of Triton."""
+
+    ttir: str
+    """The text of its Triton IR, after the passes on it."""
+    target: str
+    options: str
+    """The compiler's options by name, as JSON."""
+
+
+class KernelWanted(msgspec.Struct, frozen=True, tag="wanted"):
+    """A compiling worker asks the engine for a binary. It may ask for further ones before the answer."""
+
+    number: int
+    """Names the answer."""
+    kernel: KernelIr
+
+
+class Binary(msgspec.Struct, frozen=True):
+    """A compiled kernel; without files if it was not compiled."""
+
+    files: dict[str, bytes] = {}
+    """The content of each stage, by Triton's name of the stage."""
+    metadata: str = "{}"
+    """The options that the stages added or changed, as JSON."""
+    log: str = ""
+    seconds: float = 0.0
+
+    @property
+    def size(self) -> int:
+        """Bytes of all contents."""
+        return sum(map(len, self.files.values()))
+
+
+KERNEL_IRS: msgspec.msgpack.Decoder[KernelIr] = msgspec.msgpack.Decoder(KernelIr)
+BINARIES: msgspec.msgpack.Decoder[Binary] = msgspec.msgpack.Decoder(Binary)
+NUMBERED_BINARIES: msgspec.msgpack.Decoder[tuple[int, Binary]] = msgspec.msgpack.Decoder(tuple[int, Binary])
+"""The engine's answers to `KernelWanted`: its number and the binary."""
 
 
 class HostWorkFound(msgspec.Struct, frozen=True):

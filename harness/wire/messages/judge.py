@@ -77,6 +77,8 @@ class Specified(msgspec.Struct, frozen=True, tag="specified"):
     """The task's open cases, after `Begin` the declared cases of the plan."""
     ahead: msgspec.Raw = NO_CASES
     """Hidden cases that a GPU runs next; their kernels are compiled on cores that are free."""
+    configs: dict[str, int] = {}
+    """Number of the config of autotuned kernels that the judge runs, by hidden case."""
     problem: str = ""
 
 

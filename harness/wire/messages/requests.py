@@ -10,7 +10,7 @@ import msgspec
 from harness.wire.calls.launch_tape import Tape
 from harness.wire.channels.encoding import ENCODER
 
-from .compiler import Compile, CompileReport
+from .compiler import Compile, CompileReport, KernelWanted
 from .full_sizes import RanAtFullSizes, RunAtFullSizes
 from .guest import (
     Alive,
@@ -64,6 +64,7 @@ WorkerAnswer = (
     | Returned
     | LeftBehind
     | CompileReport
+    | KernelWanted
     | RanAtFullSizes
     | Prepared
     | Done

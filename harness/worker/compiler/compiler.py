@@ -1,13 +1,13 @@
 """Compiles a candidate's launches for a target without a device: what each kernel needs, or why it does not compile.
 
 The compile worker calls it, once, in a process for one candidate and one target. `capture` compiles launches, and `ahead`
-forks processes that compile kernels in parallel first.
+lists the kernels first, so that their binaries are made in parallel.
 """
 
 from __future__ import annotations
 
 import mmap
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -20,7 +20,7 @@ from harness.wire.device import Target
 from harness.wire.messages.compiler import CompileReport, HostWorkFound
 from harness.worker.candidate.foreign_kernels import foreign_kernel
 from harness.worker.kit.candidate_trace import file_of
-from harness.worker.triton_hooks.autotuning import policy
+from harness.worker.triton_hooks.autotuning import Mode, policy
 
 from . import ahead, capture
 from .capture import CompiledLaunch, ForeignOption
@@ -56,7 +56,8 @@ def compile_candidate(
     *,
     allowed: tuple[str, ...] = (),
     further: CaseSpecs | None = None,
-    side_by_side: bool = True,
+    configs: Mapping[str, int] | None = None,
+    line: ahead.Line | None = None,
     host_cpu_s: float = limits.ON_CPU.host_cpu_s,
     keep: bool = False,
 ) -> CompileReport:
@@ -67,8 +68,9 @@ def compile_candidate(
     refused by ptxas) are marked; they fail the candidate only if no config is left. The first failing case ends the work.
 
     Call `prepare` before the candidate's import. `allowed`: operators that the host may compute with.
-    `side_by_side`: compile kernels in parallel if there are enough cores, also the kernels of the `further` cases, which
-    go into Triton's cache folder but not into the report. `host_cpu_s`: CPU seconds for the host code of one case.
+    `line` gives binaries, compiled in parallel, also those of the `further` cases, which are in no report: of an autotuned
+    kernel the config of this number in `configs`. Without it all is compiled here.
+    `host_cpu_s`: CPU seconds for the host code of one case.
     `keep`: the report has the compiler's texts.
     """
     prepare(target)
@@ -76,15 +78,20 @@ def compile_candidate(
     def call(arguments: Arguments) -> None:
         getattr(module, entry_point)(**zero_arguments(arguments))
 
-    def call_all() -> None:
-        policy.again = bool(further)  # a GPU tunes again for each further case
-        for arguments in (*cases.values(), *(further or {}).values()):
+    def call_all() -> None:  # in the scout alone
+        policy.again = bool(further)  # a GPU tunes for each case that it times
+        for arguments in cases.values():
+            with capture.record():
+                call(arguments)
+        policy.mode = Mode.FIRST
+        for case, arguments in (further or {}).items():
+            policy.number = (configs or {}).get(case, 0)
             with capture.record():
                 call(arguments)
 
-    if side_by_side:
-        ahead.compile_ahead(module, call_all, target)
     file = file_of(module)
+    if line is not None:
+        ahead.compile_ahead(call_all, target, Path(file).parent, line)
     wording = FailureWording(module, target)
     launches: list[tuple[str, CompiledLaunch]] = []
     error: tuple[str, int | None] | None = None

@@ -5,7 +5,6 @@ Sandboxed like a guest; its report is evidence, not proof.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
 
 from harness.hardware.targets import target as find_target
@@ -13,13 +12,14 @@ from harness.wire import limits
 from harness.wire.calls.tensors import CASE_SPECS
 from harness.wire.channels.channel import Channel
 from harness.wire.messages.compiler import Compile, CompileReport
-from harness.wire.messages.guest import Alive, Failed
+from harness.wire.messages.guest import Failed
 from harness.wire.messages.requests import RequestMessage, WorkerAnswer
 from harness.wire.messages.server import Spawn
 from harness.worker.candidate.loading import confine, failed, import_candidate
-from harness.worker.candidate.serving import serve, tell
+from harness.worker.candidate.serving import serve
 from harness.worker.kit import candidate_trace
 
+from .ahead import Line
 from .compiler import compile_candidate, prepare
 
 
@@ -32,14 +32,14 @@ def main(channel: Channel, spawn: Spawn) -> None:
 
     def answer(message: RequestMessage, _: tuple[int, ...]) -> WorkerAnswer:
         assert isinstance(message.body, Compile)
-        return _compile(message.body, file, lambda: tell(channel, message.nonce, Alive()))
+        return _compile(message.body, file, Line(channel, message.nonce))
 
     serve(channel, confine(spawn, limits.COMPILE_ADDRESS_SPACE_BYTES, run_programs=True), answer)
 
 
-def _compile(request: Compile, file: Path, progress: Callable[[], None]) -> CompileReport | Failed:
+def _compile(request: Compile, file: Path, line: Line) -> CompileReport | Failed:
     target = find_target(request.target)
-    prepare(target, progress)
+    prepare(target, line.alive)
     try:
         module = import_candidate(file, request.source)
     except SystemExit:  # the engine reports from the exit status
@@ -53,7 +53,8 @@ def _compile(request: Compile, file: Path, progress: Callable[[], None]) -> Comp
         target,
         allowed=request.allowed,
         further=CASE_SPECS.decode(request.ahead),
-        side_by_side=request.side_by_side,
+        configs=request.ahead_configs,
+        line=line,
         host_cpu_s=request.host_cpu_s,
         keep=request.keep_texts,
     )

@@ -22,6 +22,7 @@ from harness.wire.messages.guest import (
     Loaded,
 )
 from harness.wire.messages.judge import Begin, Failure, Judged, Specified
+from harness.wire.messages.script import CALL
 from harness.wire.results.evaluation import Basis, ErrorReport, Fact, Finding, Layer
 from harness.wire.results.served_calls import BatchRows
 from harness.worker.kit import place
@@ -265,13 +266,16 @@ class CandidateCalls:
         """The arguments of the declared cases at `gpu` sizes, and for a GPU those of the hidden cases."""
         self._given(self._plan.execution[0])  # the specifications of a script come from its latest recording
         ahead: CaseSpecs = {}
-        for case in self._plan.hidden if self._begin.asks else ():
+        hidden = self._plan.hidden if self._begin.asks else ()
+        for step in hidden:
             with suppress(BadProblem):  # `_prepare` leaves the case out too
-                ahead |= self._problem.specifications((case,))
-        declared = self._problem.specifications(self._plan.declared)
+                ahead |= self._problem.specifications((step.case.case,))
+        # Configs are compiled for the first case. In a drawn order an exam could use no binary of the attempt.
+        in_order = sorted(self._plan.declared, key=lambda case: case.gpu.get(CALL, 0))
         return Specified(
-            cases=msgspec.Raw(msgspec.msgpack.encode(declared)),
+            cases=msgspec.Raw(msgspec.msgpack.encode(self._problem.specifications(in_order))),
             ahead=msgspec.Raw(msgspec.msgpack.encode(ahead)),
+            configs={step.case.case.name: step.config for step in hidden},
         )
 
     def _prepare(self) -> None:

@@ -13,7 +13,7 @@ from harness.wire import limits
 from harness.wire.channels.channel import Channel, ChannelClosed
 from harness.wire.messages.server import HAS_CONTEXT, Spawn
 from harness.worker.candidate.loading import confine
-from harness.worker.compiler import compiling
+from harness.worker.compiler import backend, compiling
 from harness.worker.full_sizes import full_size_worker
 from harness.worker.guest import guest
 from harness.worker.judge import judge
@@ -84,6 +84,7 @@ ROLES: dict[str, Callable[[Channel, Spawn], None]] = {
     "guest": guest.main,
     "script": script_worker.main,
     "compiler": compiling.main,
+    "backend": backend.main,
     "full_sizes": full_size_worker.main,
     "timer": timer.main,
     "health": probe_gpu,

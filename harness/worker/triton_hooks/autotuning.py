@@ -274,10 +274,3 @@ def is_static(error: BaseException | None) -> bool:
             return True
         error = error.__cause__
     return False
-
-
-def is_autotuned(value: Any) -> bool:
-    """Whether a value is an autotuned kernel, under any decorators."""
-    while issubclass(type(value), triton.KernelInterface) and not issubclass(type(value), Autotuner):
-        value = getattr(value, "fn", None)
-    return issubclass(type(value), Autotuner)

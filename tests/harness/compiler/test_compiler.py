@@ -112,6 +112,16 @@ def test_spills_are_reported(amd: Any, nvidia: Any) -> None:
     assert row.spill_bytes > 0
 
 
+def test_of_a_hidden_case_only_the_config_that_runs_is_requested() -> None:
+    answer = drive("list_kernels.py")
+    timed = [warps for is_hidden, warps in answer["asked"] if not is_hidden]
+    hidden = [warps for is_hidden, warps in answer["asked"] if is_hidden]
+    assert (timed, hidden) == ([4, 4, 8], [4])
+    assert [row.autotune_index for row in rows(answer["report"])] == [0, 1, 2], (
+        "no answer: compiled by the worker"
+    )
+
+
 def test_all_configs_after_pruning_are_compiled(amd: Any) -> None:
     table = rows(amd["tuned_matmul"])
     assert [row.autotune_index for row in table] == [0, 1, 2]
