@@ -159,20 +159,32 @@ class Draft:
         )
         return CASE_DTYPE if follows else output.dtype
 
-    def shape_of(self, output: OutputSeen) -> tuple[Dim, ...] | None:
-        """Return the shape of an output in named sizes; `None` if no sizes give it."""
+    def shape_of(self, place: int) -> tuple[Dim, ...] | None:
+        """Return the shape of the output at this place of `outputs`, in named sizes; `None` if no sizes give it.
+
+        A dimension gets a name only if it has this size in every first call. If it is always 1, it is the number 1.
+        """
+        output = self.outputs[place]
         if output.input:
             return self.design.tensors[output.input].shape
-        sizes = self.small[0]
+        calls = [(self.small[case], self.outputs_in(case)[place].shape) for case in self.seen]
         for name, tensor in self.design.tensors.items():
-            if self.design.shape(name, sizes) == output.shape:
+            if all(self.design.shape(name, sizes) == shape for sizes, shape in calls):
                 return tensor.shape
+        if len({len(shape) for _, shape in calls}) > 1:
+            return None
         dims: list[Dim] = []
-        for size in output.shape:
-            name = next((axis for axis, value in sizes.items() if value == size), "")
-            if not name and size != 1:
+        for axis in range(len(output.shape)):
+            if all(shape[axis] == 1 for _, shape in calls):
+                dims.append(1)
+                continue
+            fitting = (
+                name for name in self.small[0] if all(sizes[name] == shape[axis] for sizes, shape in calls)
+            )
+            name = next(fitting, "")
+            if not name:
                 return None
-            dims.append(name or 1)
+            dims.append(name)
         return tuple(dims)
 
 

@@ -176,13 +176,15 @@ def cost_text(draft: Draft) -> str:
         lines.append(f"    {name}_bytes = {_product(factors, tensor.dtype)}")
         terms.append(f"{name}_bytes")
     first = None
-    for output, name in zip(draft.outputs, draft.output_names, strict=True):
-        shape = draft.shape_of(output)
+    for place, name in enumerate(draft.output_names):
+        shape = draft.shape_of(place)
         if shape is None:
             lines.append(f"    # {name} is not counted: no sizes give its shape.")
             continue
         first = first or shape
-        lines.append(f"    written_{name} = {_product(map(_size, shape), draft.dtype_of(output))}")
+        lines.append(
+            f"    written_{name} = {_product(map(_size, shape), draft.dtype_of(draft.outputs[place]))}"
+        )
         terms.append(f"written_{name}")
     operations, dot_dtype = _operations(draft, first)
     lines.append(f"    flops = {operations}")

@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 from pathlib import Path
+from runpy import run_path
 from typing import Any
 
 import pytest
 
 from suites.errors import BadKernelFile
-from suites.own.draft import Reference
+from suites.own.draft import Draft, Reference
 from suites.own.entry import Function, KernelFile, called_with, names_in_expression
-from suites.own.evidence import InputsSeen, ValueSeen
+from suites.own.evidence import CallSeen, FirstCallSeen, InputsSeen, OutputSeen, ValueSeen
 from suites.own.request import KernelRequest, parse_request
 from suites.own.shapes import TensorShape, inputs_of, parse_shapes
 from suites.own.sizes import CPU_ELEMENTS, MOST_CPU_ELEMENTS, design
-from suites.own.texts import inputs_text
+from suites.own.texts import cost_text, inputs_text
 
 FILE = """\
 import torch
@@ -155,6 +156,24 @@ def test_inputs_of_each_case_become_readable_python() -> None:
     ):
         assert line in text
     assert designed.case_names() == ["1x8192-bfloat16", "64x8192-bfloat16"]
+
+
+def test_a_size_of_1_in_the_first_case_is_counted_once(tmp_path: Path) -> None:
+    entry = Function("mean_of_rows", ("x",), {})
+    cases = parse_shapes(["x=Mx4096:fp32, M=1,8192"])
+    designed = design(cases, entry.parameters)
+    seen = {
+        case: FirstCallSeen(kernel=CallSeen((OutputSeen("float32", (sizes["M"], 1)),)))
+        for case, sizes in enumerate(designed.sizes)
+    }
+    reference = Reference("itself", "itself", (), "", entry.parameters, is_kernel=True)
+    file = KernelFile(Path("mean.py"), "")
+    draft = Draft(file, entry, reference, designed, designed.sizes, seen, {}, None)
+    (tmp_path / "cost.py").write_text(cost_text(draft))
+    cost = run_path(str(tmp_path / "cost.py"))["cost"]
+    for rows in (1, 8192):
+        minimal_bytes = cost({"M": rows, "x_1": 4096}, "float32").minimal_bytes
+        assert minimal_bytes == 4 * (rows * 4096 + rows)
 
 
 def test_elements_between_strides_are_the_same_in_each_draw() -> None:
