@@ -43,6 +43,8 @@ class SessionPlan(RunSettings, frozen=True, kw_only=True):
     providers: dict[str, Pace] = msgspec.field(default_factory=dict)
     to_record: tuple[str, ...] = ()
     """Tasks of benchmarks: the engine records their tests first."""
+    left_out: Mapping[str, str] = {}
+    """Why other named tasks cannot be judged, by full name."""
     candidates: dict[str, tuple[ReadyCandidate, ...]] = msgspec.field(default_factory=dict)
     """Candidates that exist already, by instance; empty if the method makes them."""
 
@@ -77,7 +79,7 @@ def resolve(
     recorded = recording_of(plan.model) if models else None
     recording = load_recording(find_recording(recorded, home.recordings)) if recorded else None
     tasks = _tasks(plan, home, recording)
-    if not tasks:
+    if not (tasks or plan.to_record):
         raise UsageProblem("there is no task to run; name one, for example `wavedeck run softmax`")
     if plan.review == "manual" and plan.method == AGENT:
         raise UsageProblem("--review manual does not go with the method agent, which waits for no person")
@@ -165,6 +167,8 @@ def _tasks(plan: RunPlan, home: Home, recording: Recording | None) -> tuple[Task
                     f"{outside[0]} is not in suite {plan.suite}; give tasks or --suite, not both"
                 )
         return tuple({task.id: task for task in tasks}.values())
+    if plan.to_record:
+        return ()
     if plan.suite is not None or recording is None:
         return load_suite(plan.suite or SUITE, registry=home.suites)
     return tuple(load_task(name, registry=home.suites) for name in recording.tasks())

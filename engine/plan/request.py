@@ -47,6 +47,8 @@ class RunPlan(RequestedSettings, frozen=True, kw_only=True, rename="kebab"):
     tasks: tuple[str, ...] = ()
     to_record: tuple[str, ...] = ()
     """Full names of further tasks, of public benchmarks: the engine records their tests while the others are worked on."""
+    left_out: Mapping[str, str] = {}
+    """Why other named tasks cannot be judged, by full name; the journal gets a warning for each."""
     stop_rules: bool = True
     """False switches all stop rules off."""
     first_chain: int = 1

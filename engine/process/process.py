@@ -45,6 +45,7 @@ from harness.cluster.cluster_pool import ClusterPool
 from harness.cluster.ray_cluster import reconnect
 from harness.node.discovery import choose_devices
 from harness.node.telemetry.watcher import Telemetry
+from harness.processes.gpus.capacity import RECORDED_CASE_BYTES, largest_case_bytes
 from harness.processes.gpus.quarantine import DeviceEvent
 from harness.processes.starting.judge_python import JudgePython, find_python
 from harness.stages.evaluator import Evaluator, LocalEvaluator
@@ -61,6 +62,7 @@ from sessions.events import (
     Ping,
     SessionFinished,
     Stop,
+    TaskLeftOut,
     VerificationRead,
     checked,
 )
@@ -148,6 +150,8 @@ class Engine:
             ]
             recorder.masks.hide(keys_in(self._environ), shown="\n".join([*map(str, job.tasks), *codes]))
             recorder.record(EngineStarted(host=socket.gethostname(), pid=os.getpid(), resumed=resumed))
+            for task, why in () if resumed else plan.left_out.items():
+                recorder.record(TaskLeftOut(task=task, why=why))
             report_changes(recorder, job)
             return await self._serve(recorder, job, python)
 
@@ -257,6 +261,7 @@ class Engine:
                         DevicePool(
                             plan.devices,
                             tasks=job.tasks,
+                            case_bytes=case_bytes(job),
                             session=self._live.session,
                             on_device=on_device,
                             python=python,
@@ -292,7 +297,14 @@ class Engine:
                     verification = note_verification(evaluator, recorder, self._home)
                     helpers.append(group.create_task(verification, name="verification"))
                 later = (
-                    record_tests(job.unrecorded, recorder, evaluator.pool, job.targets[0], self._home.suites)
+                    record_tests(
+                        job.unrecorded,
+                        recorder=recorder,
+                        budget=budget,
+                        pool=evaluator.pool,
+                        target=job.targets[0],
+                        registry=self._home.suites,
+                    )
                     if job.unrecorded and isinstance(evaluator, LocalEvaluator)
                     else ()
                 )
@@ -401,6 +413,13 @@ def remaining_plan(plan: SessionPlan, state: SessionState) -> SessionPlan:
     begun = {instance.task for instance in state.instances.values()}
     unrecorded = tuple(task for task in plan.to_record if task in tasks and task not in begun)
     return msgspec.structs.replace(plan, tasks=tasks, to_record=unrecorded)
+
+
+def case_bytes(job: Job) -> int | None:
+    """Returns the size of the largest case if tests are not recorded yet; `None`: the tasks say it."""
+    if not job.unrecorded:
+        return None
+    return max(RECORDED_CASE_BYTES, largest_case_bytes(job.tasks) if job.tasks else 0)
 
 
 def putting_away(session: str) -> Callable[[], str]:

@@ -41,6 +41,7 @@ async def run_instances(
     """Run the unfinished instances of the session; returns the keys of instances that a resume can continue.
 
     The instances of a task in `later` start when its coroutine returns the task; with `None` the session goes on without it.
+    Raises `UsageProblem` if no task is left.
 
     An error of model, budget or judge ends its instance. Two kinds of error end all instances: a pool without devices
     (`NoDeviceLeft`), and any other exception, which is a bug. They are raised as an `ExceptionGroup`, and the journal
@@ -84,6 +85,8 @@ async def run_instances(
                 break
             await shared.changes.next()
         shared.changes.closed = True
+    if not tasks:
+        raise UsageProblem("no task of this session can be judged; the warnings say why")
     return tuple(key for key in jobs if shared.recorder.state.instances[key].curable)
 
 

@@ -506,12 +506,12 @@ class SessionState:
 
     @property
     def preparing(self) -> tuple[Preparation, ...]:
-        """Steps that the running engine works on: the judge, then the timing baselines; empty without an engine."""
+        """Steps that the running engine works on: the judge, tests, timing baselines; empty without an engine."""
         if self.started is None or self.engine_mono is None:
             return ()
-        if not self.instances:
+        if not (self.instances or self.baseline_stages):
             return (Preparation("starting the judge", self.started_wall or self.engine_wall),)
-        return tuple(
+        steps = [
             Preparation(
                 f"recording the test of {short_task(task)}"
                 if stage == RECORDING
@@ -519,7 +519,14 @@ class SessionState:
                 since,
             )
             for task, (stage, since) in self.baseline_stages.items()
-        )
+        ]
+        recording = [since for stage, since in self.baseline_stages.values() if stage == RECORDING]
+        # A task that is ready has instances at once, so these wait until other tests are recorded.
+        begun = {instance.task for instance in self.instances.values()} | self.baseline_stages.keys()
+        waiting = [task for task in self.started.tasks if task not in begun]
+        if recording and waiting:
+            steps.append(Preparation(f"tests that wait to be recorded: {len(waiting)}", min(recording)))
+        return tuple(steps)
 
     def worked_until(self, wall: float) -> float:
         """Returns `worked_s` at a moment after the last event, while an engine works."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
 from pathlib import Path
 from types import SimpleNamespace
 from typing import cast
@@ -11,10 +10,12 @@ from typing import cast
 import msgspec
 import pytest
 
+from engine.errors import UsageProblem
 from engine.judge import unrecorded
 from engine.judge.unrecorded import record_tests
 from engine.methods import open_method
 from engine.plan.job import session_started
+from engine.plan.plan import SessionPlan
 from engine.process.process import remaining_plan
 from engine.run.scheduler import run_instances
 from harness import DevicePool, target
@@ -32,7 +33,7 @@ PLAN = plan(
     to_record=("starter/softmax", "starter/flip"),
     iterations=1,
 )
-Recording = Callable[[str], Awaitable[Task]]
+ALL_UNRECORDED = msgspec.structs.replace(PLAN, to_record=PLAN.tasks)
 
 
 def public(name: str) -> PublicTask:
@@ -59,14 +60,19 @@ class ScriptedTests:
         await self.ready[public.id]
         return load_task(public.id)
 
-    def run(self, recorder: Recorder) -> asyncio.Task[tuple[str, ...]]:
+    def run(self, recorder: Recorder, session: SessionPlan = PLAN) -> asyncio.Task[tuple[str, ...]]:
         recorder.record(EngineStarted(host="here", pid=1))
-        names = [public(name.partition("/")[2]) for name in PLAN.to_record]
-        later = record_tests(names, recorder, self.pool, target("gfx942"), Path("suites.toml"))
-        work = shared(recorder, PLAN, scripted_model("correct 1.5"), ScriptedJudge())
-        return asyncio.create_task(
-            run_instances(work, open_method(PLAN.method), [load_task("vector_add")], later)
+        work = shared(recorder, session, scripted_model("correct 1.5"), ScriptedJudge())
+        later = record_tests(
+            [public(name.partition("/")[2]) for name in session.to_record],
+            recorder=recorder,
+            budget=work.budget,
+            pool=self.pool,
+            target=target("gfx942"),
+            registry=Path("suites.toml"),
         )
+        ready = [load_task(name) for name in session.tasks if name not in session.to_record]
+        return asyncio.create_task(run_instances(work, open_method(session.method), ready, later))
 
 
 async def test_each_task_begins_when_its_own_test_is_recorded(
@@ -142,18 +148,49 @@ async def test_session_without_a_device_stops(home: Home, monkeypatch: pytest.Mo
     assert raised.group_contains(NoDeviceLeft)
 
 
-async def test_half_of_the_slots_record(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_every_slot_records_and_the_screens_say_how_many_tests_wait(
+    home: Home, monkeypatch: pytest.MonkeyPatch
+) -> None:
     tests = ScriptedTests(monkeypatch, slots=2)
-    with Recorder.begin(home, session_started(PLAN)) as recorder:
-        run = tests.run(recorder)
-        await until(
-            lambda: (
-                "vector_add#1" in recorder.state.instances
-                and recorder.state.instances["vector_add#1"].finished
-            )
-        )
-        assert list(tests.ready) == ["starter/softmax"]
-        for name in PLAN.to_record:
+    with Recorder.begin(home, session_started(ALL_UNRECORDED)) as recorder:
+        run, state = tests.run(recorder, ALL_UNRECORDED), recorder.state
+        await until(lambda: len(tests.ready) == 2)
+        assert [step.step for step in state.preparing] == [
+            "recording the test of vector_add",
+            "recording the test of softmax",
+            "tests that wait to be recorded: 1",
+        ]
+        for name in ALL_UNRECORDED.to_record:
             await until(lambda name=name: name in tests.ready)
             tests.ready[name].set_result(None)
         await run
+        assert {instance.finished for instance in state.instances.values()} == {"iterations"}
+
+
+async def test_session_in_which_no_task_can_be_judged_ends_with_an_error(
+    home: Home, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tests = ScriptedTests(monkeypatch)
+    with Recorder.begin(home, session_started(ALL_UNRECORDED)) as recorder:
+        run = tests.run(recorder, ALL_UNRECORDED)
+        await until(lambda: len(tests.ready) == 3)
+        for name, test in tests.ready.items():
+            test.set_exception(NotRecorded(f"{name} has complex results"))
+        with pytest.raises(UsageProblem, match="no task of this session can be judged"):
+            await run
+        warnings = [words for level, words in recorder.state.notices if level == "warning"]
+        remaining = remaining_plan(ALL_UNRECORDED, recorder.state)
+    assert warnings == [f"{name} is left out: {name} has complex results" for name in tests.ready]
+    assert (remaining.tasks, remaining.to_record) == ((), ())
+
+
+async def test_recording_ends_with_the_wall_time_of_the_session(
+    home: Home, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tests = ScriptedTests(monkeypatch)
+    short = msgspec.structs.replace(PLAN, budget_wall_s=0.2)
+    with Recorder.begin(home, session_started(short)) as recorder:
+        await tests.run(recorder, short)
+        left_out = [words for level, words in recorder.state.notices if level == "warning"]
+    assert len(left_out) == 2
+    assert all("is left out: the session ran for 0.2 s" in words for words in left_out)

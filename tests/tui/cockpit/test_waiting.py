@@ -12,7 +12,7 @@ from sessions import events as ev
 from sessions.state.folding import fold
 from tests.support.cockpit.cockpits import NARROW, USUAL, WIDE, live, on_fleet, replayed, until
 from tests.support.cockpit.pictures import picture
-from tests.support.sessions import fleets
+from tests.support.sessions import fleets, story
 from tests.support.sessions.journals import SESSION, EventLog
 from tests.support.waiting import LIMIT_S
 from tui.cockpit.app import Cockpit
@@ -52,6 +52,22 @@ def test_session_without_instances_starts_its_judge() -> None:
     assert preparing(fold(log.events).preparing, log.wall + 5.0) == ["starting the judge, 0:05"]
     log.add(ev.EngineStopped(reason="no GPU"))
     assert fold(log.events).preparing == ()
+
+
+async def test_fleet_says_which_tests_are_recorded_which_wait_and_which_task_is_left_out() -> None:
+    log = fleets.opened(tasks=(), gpus=1)
+    names = ("softmax", "rope", "flip", "matmul")
+    log.events[0] = story.changed(log.events[0], tasks=tuple(f"starter/{name}" for name in names))
+    for task in ("starter/softmax", "starter/rope"):
+        log.add(ev.BaselineStageStarted(task=task, stage=ev.RECORDING))
+    log.add(ev.TaskLeftOut(task="starter/rope", why="`out` has the dtype complex64"))
+    async with on_fleet(log.events, size=WIDE, wall=lambda: log.wall) as (pilot, app):
+        screen = app.screen
+        words = "recording the test of softmax"
+        await until(pilot, lambda: words in screen.next.text, "the test that is recorded")
+        assert "recording the test of rope" not in screen.next.text
+        assert "tests that wait to be recorded: 2" in screen.next.text
+        assert "starter/rope is left out: `out` has the dtype complex64" in screen.banner.text
 
 
 async def test_fleet_says_what_is_prepared_and_the_clock_goes_on_without_events() -> None:

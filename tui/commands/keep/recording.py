@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cache, partial
 from pathlib import Path
 from typing import NamedTuple
 
 from harness import DevicePool
+from harness.failures import first_failure
 from harness.node.selection import targets_for, wait_for_devices
 from harness.processes.gpus.capacity import RECORDED_CASE_BYTES
 from harness.recording.errors import NotRecorded
@@ -27,55 +28,57 @@ from suites.public.task import PublicTask
 from tui.diagnostics import Complaint, say
 
 
+class NamedTasks(NamedTuple):
+    """The tasks of a run, by full name. `load_task` knows full names; a benchmark's own name of a task may differ."""
+
+    ready: tuple[str, ...]
+    unrecorded: tuple[str, ...] = ()
+    """Tasks whose tests are not recorded yet."""
+    left_out: Mapping[str, str] = {}
+    """Why a task cannot be judged."""
+
+
 def judged_task(name: str, registry: Path, *, devices: Sequence[str], targets: Sequence[str]) -> Task:
     """Return a task by name or folder. A task of a public benchmark is recorded first, if it has no valid recording.
 
     Raises `SuiteError` for an unknown task, and `Complaint` if no call of it can be judged.
     """
-    (full_name,) = record_missing([name], registry, devices=devices, targets=targets)
+    (full_name,) = record_missing([name], registry, devices=devices, targets=targets).ready
     return find_task(full_name, registry=registry)
+
+
+def find_unrecorded(names: Sequence[str], registry: Path, *, devices: Sequence[str]) -> NamedTasks:
+    """Return the named tasks, of which some are not recorded yet. Nothing is recorded.
+
+    Raises `SuiteError` for an unknown task, and `Complaint` if the benchmarks say of all named tasks why they cannot be judged.
+    """
+    find = _finder(registry)
+    public = {task.id: task for name in names if (task := find(name)) is not None}
+    others = [name for name in names if find(name) is None]
+    if not public:
+        return NamedTasks(tuple(others))
+    if not others and all(task.unsupported for task in public.values()):
+        raise _nothing_to_judge({task.id: task.unsupported for task in public.values()})
+    chosen = asyncio.run(wait_for_devices(devices, on_wait=say))
+    missing = _missing(public.values(), registry, on_gpu=chosen[0].kind != "cpu")
+    recorded = [name for name in public if name not in missing]
+    return NamedTasks((*others, *recorded), tuple(missing))
 
 
 def record_missing(
     names: Sequence[str], registry: Path, *, devices: Sequence[str], targets: Sequence[str]
-) -> tuple[str, ...]:
-    """Record the named tasks of public benchmarks that have no valid recording.
+) -> NamedTasks:
+    """Record the named tasks of public benchmarks that have no valid recording, side by side.
 
-    Returns the names of the tasks that can be judged as `load_task` knows them: a benchmark's own name of a task may differ. A
-    task that cannot be judged is left out with a warning. Raises `SuiteError` for an unknown task, and `Complaint` if no named
-    task can be judged.
+    Raises `SuiteError` for an unknown task, and `Complaint` if no named task can be judged.
     """
-    return record_first(names, registry, devices=devices, targets=targets, fewest=len(names)).ready
-
-
-class Recorded(NamedTuple):
-    """Full names of the tasks of a run."""
-
-    ready: tuple[str, ...]
-    unrecorded: tuple[str, ...]
-
-
-def record_first(
-    names: Sequence[str], registry: Path, *, devices: Sequence[str], targets: Sequence[str], fewest: int = 1
-) -> Recorded:
-    """Like `record_missing`, but returns when `fewest` of the named tasks are ready."""
     find = _finder(registry)
     public = {name: task for name in names if (task := find(name)) is not None}
-    reasons: dict[str, str] = {}
-    waiting: list[str] = []
-    if public:
-        fewest -= len(names) - len(public)
-        reasons, waiting = asyncio.run(
-            _record_missing(list(public.values()), registry, devices, targets, fewest)
-        )
+    reasons = _record(list(public.values()), registry, devices, targets)
     full_names = [public[name].id if name in public else name for name in names]
     if reasons and len(reasons) == len(set(full_names)):
-        raise Complaint("; ".join(f"{name} cannot be judged: {why}" for name, why in reasons.items()))
-    for name, why in reasons.items():
-        say(f"{name} is left out: it cannot be judged: {why}")
-    return Recorded(
-        tuple(name for name in full_names if name not in reasons and name not in waiting), tuple(waiting)
-    )
+        raise _nothing_to_judge(reasons)
+    return NamedTasks(tuple(name for name in full_names if name not in reasons), left_out=reasons)
 
 
 def judged_tasks(
@@ -94,14 +97,14 @@ def judged_tasks(
                 public[name] = public_task
         except SuiteError as error:
             tasks[name] = str(error)
-    reasons: dict[str, str] = {}
-    if public:
-        reasons, _ = asyncio.run(
-            _record_missing(list(public.values()), registry, devices, targets, len(public))
-        )
+    reasons = _record(list(public.values()), registry, devices, targets)
     for name, task in public.items():
         tasks[name] = reasons.get(task.id) or load_task(task.id, registry=registry)
     return tasks
+
+
+def _nothing_to_judge(reasons: Mapping[str, str]) -> Complaint:
+    return Complaint("; ".join(f"{name} cannot be judged: {why}" for name, why in reasons.items()))
 
 
 def _finder(registry: Path) -> Callable[[str], PublicTask | None]:
@@ -116,51 +119,43 @@ def _finder(registry: Path) -> Callable[[str], PublicTask | None]:
     return find
 
 
-async def _record_missing(
-    tasks: Sequence[PublicTask], registry: Path, devices: Sequence[str], targets: Sequence[str], fewest: int
-) -> tuple[dict[str, str], list[str]]:
-    """Record the tasks without a valid recording, side by side, until `fewest` tasks are ready.
+def _missing(tasks: Iterable[PublicTask], registry: Path, *, on_gpu: bool) -> dict[str, PublicTask]:
+    """Return the tasks without a valid recording, by full name."""
+    return {task.id: task for task in tasks if find_recorded(task, registry, for_gpu=on_gpu) is None}
 
-    Returns the reason for each task that cannot be judged, and the tasks that were not recorded yet, by full name.
-    """
-    chosen = (await wait_for_devices(devices, on_wait=say))[:1]
-    on_gpu = chosen[0].kind != "cpu"
-    missing = {task.id: task for task in tasks if find_recorded(task, registry, for_gpu=on_gpu) is None}
-    ready = len({task.id for task in tasks}) - len(missing)
+
+def _record(
+    tasks: Sequence[PublicTask], registry: Path, devices: Sequence[str], targets: Sequence[str]
+) -> dict[str, str]:
+    """Record the tasks without a valid recording on all devices; return why a task cannot be judged, by full name."""
+    return asyncio.run(_record_missing(tasks, registry, devices, targets)) if tasks else {}
+
+
+async def _record_missing(
+    tasks: Sequence[PublicTask], registry: Path, devices: Sequence[str], targets: Sequence[str]
+) -> dict[str, str]:
+    chosen = await wait_for_devices(devices, on_wait=say)
+    missing = _missing(tasks, registry, on_gpu=chosen[0].kind != "cpu")
     reasons = {name: task.unsupported for name, task in missing.items() if task.unsupported}
-    missing = {name: task for name, task in missing.items() if name not in reasons}
-    if not missing or ready >= fewest:
-        return reasons, list(missing)
-    tests = (
-        f"the test of {next(iter(missing))}" if len(missing) == 1 else f"the tests of {len(missing)} tasks"
-    )
-    then = "; the session starts with the first" if ready + len(missing) > fewest else ""
-    say(f"records the calls of {tests}, once{then}")
+    able = [task for name, task in missing.items() if name not in reasons]
+    if not able:
+        return reasons
+    tests = f"the test of {able[0].id}" if len(able) == 1 else f"the tests of {len(able)} tasks"
+    say(f"records the calls of {tests}, once")
     target = targets_for(chosen, targets)[0]
     pool = DevicePool([device.name for device in chosen], case_bytes=RECORDED_CASE_BYTES, timed=False)
 
-    async def record(public: PublicTask) -> str:
-        """Returns why the task cannot be judged; empty if it can."""
+    async def record(public: PublicTask) -> None:
         try:
             await find_or_record(public, registry, pool=pool, target=target)
         except NotRecorded as reason:
-            return str(reason)
-        return ""
+            reasons[public.id] = str(reason)
 
     async with pool:
-        recordings = {asyncio.create_task(record(task), name=name): name for name, task in missing.items()}
         try:
-            while recordings and ready < fewest:
-                ended, _ = await asyncio.wait(recordings, return_when=asyncio.FIRST_COMPLETED)
-                for recording in ended:
-                    name = recordings.pop(recording)
-                    if reason := await recording:
-                        reasons[name] = reason
-                    else:
-                        ready += 1
-        finally:
-            for recording in recordings:
-                recording.cancel()
-            if recordings:
-                await asyncio.wait(recordings)
-    return reasons, list(recordings.values())
+            async with asyncio.TaskGroup() as group:
+                for task in able:
+                    group.create_task(record(task), name=task.id)
+        except ExceptionGroup as failures:
+            raise first_failure(failures) from None
+    return reasons

@@ -109,18 +109,17 @@ def run_command(
         public_suites = public_suite_names(registry=home.suites)
         if any(task.partition("/")[0] in public_suites for task in tasks):
             # Imported here: it needs the judge's modules.
-            from tui.commands.keep.recording import record_first
+            from tui.commands.keep.recording import find_unrecorded, record_missing
 
             check_model(requested, home=home, environ=environment_with_keys())
-            recorded = record_first(
-                tasks,
-                home.suites,
-                devices=requested.devices,
-                targets=requested.targets,
-                fewest=1 if can_record(requested) else len(tasks),
-            )
+            if can_record(requested):
+                named = find_unrecorded(tasks, home.suites, devices=requested.devices)
+            else:
+                named = record_missing(
+                    tasks, home.suites, devices=requested.devices, targets=requested.targets
+                )
             requested = msgspec.structs.replace(
-                requested, tasks=recorded.ready, to_record=recorded.unrecorded
+                requested, tasks=named.ready, to_record=named.unrecorded, left_out=named.left_out
             )
         engine = prepare(requested, home)
         for words in (remark if not has_file else "", shipped_price_words(requested)):

@@ -172,9 +172,12 @@ def _recorded(study: Study, home: Home) -> Study:
     # Imported here: it needs the judge's modules.
     from tui.commands.keep.recording import record_missing
 
-    names = record_missing(tasks, home.suites, devices=cells[0].devices, targets=cells[0].targets)
+    named = record_missing(tasks, home.suites, devices=cells[0].devices, targets=cells[0].targets)
+    for task, why in named.left_out.items():
+        say(f"{task} is left out: {why}")
+    changes = {"tasks": named.ready, "left_out": named.left_out}
     return msgspec.structs.replace(
-        study, cells=tuple(msgspec.structs.replace(cell, tasks=names) for cell in cells)
+        study, cells=tuple(msgspec.structs.replace(cell, **changes) for cell in cells)
     )
 
 

@@ -38,11 +38,10 @@ class Recorder:
     def __init__(self, monkeypatch: pytest.MonkeyPatch, names: Sequence[str], folder: Path) -> None:
         self.at_work = 0
         self.most_at_work = 0
-        self.ended: list[str] = []
         self._turns = {name: turn for turn, name in enumerate(sorted(names))}
         template = public_task(SCALE, TEST, folder)
-        tasks = {f"mine/{name}": self._named(template, name) for name in names}
-        monkeypatch.setattr(recording, "_finder", lambda _: tasks.get)
+        self.tasks = {f"mine/{name}": self._named(template, name) for name in names}
+        monkeypatch.setattr(recording, "_finder", lambda _: self.tasks.get)
         monkeypatch.setattr(recording, "find_recorded", lambda *_, **__: None)
         monkeypatch.setattr(recording, "find_or_record", self.find_or_record)
         monkeypatch.setattr(recording, "DevicePool", NoPool)
@@ -62,7 +61,6 @@ class Recorder:
                 await asyncio.sleep(0)
             if public.name.startswith("complex"):
                 raise NotRecorded(COMPLEX)
-            self.ended.append(public.name)
         finally:
             self.at_work -= 1
 
@@ -71,12 +69,13 @@ OPTIONS = {"devices": ("cpu",), "targets": ("gfx942",)}
 
 
 def test_a_named_task_that_cannot_be_judged_is_left_out(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     recorder = Recorder(monkeypatch, ["a", "complex", "d"], tmp_path)
-    names = recording.record_missing(["softmax", "mine/a", "mine/complex", "mine/d"], tmp_path, **OPTIONS)
-    assert names == ("softmax", "mine/a", "mine/d")
-    assert f"mine/complex is left out: it cannot be judged: {COMPLEX}" in capsys.readouterr().err
+    names = ["softmax", "mine/a", "mine/complex", "mine/d"]
+    named = recording.record_missing(names, tmp_path, **OPTIONS)
+    assert named.ready == ("softmax", "mine/a", "mine/d")
+    assert named.left_out == {"mine/complex": COMPLEX}
     assert recorder.most_at_work == 3
 
 
@@ -87,13 +86,25 @@ def test_a_run_of_tasks_that_cannot_be_judged_is_refused(
     with pytest.raises(
         Complaint, match=r"mine/complex1 cannot be judged: .*; mine/complex2 cannot be judged"
     ):
-        recording.record_first(["mine/complex1", "mine/complex2"], tmp_path, **OPTIONS)
+        recording.record_missing(["mine/complex1", "mine/complex2"], tmp_path, **OPTIONS)
 
 
-def test_a_run_waits_for_its_first_task_only(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    recorder = Recorder(monkeypatch, ["complex", "d", "e", "f"], tmp_path)
-    names = ["mine/f", "mine/complex", "mine/e", "mine/d"]
-    assert recording.record_first(names, tmp_path, **OPTIONS) == (("mine/d",), ("mine/f", "mine/e"))
-    assert (recorder.ended, recorder.at_work) == (["d"], 0)
-    assert recording.record_first(["softmax", *names], tmp_path, **OPTIONS).ready == ("softmax",)
-    assert recorder.ended == ["d"], "a task that is ready starts at once"
+def test_a_run_records_nothing_before_its_session(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    recorder = Recorder(monkeypatch, ["complex", "d"], tmp_path)
+    names = ["mine/d", "softmax", "mine/complex"]
+    named = recording.find_unrecorded(names, tmp_path, devices=("cpu",))
+    assert (named.ready, named.unrecorded) == (("softmax",), ("mine/d", "mine/complex"))
+    assert recorder.most_at_work == 0
+
+
+def test_a_run_of_tasks_that_the_benchmark_says_cannot_be_judged_is_refused(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    recorder = Recorder(monkeypatch, ["adam", "d"], tmp_path)
+    recorder.tasks["mine/adam"] = msgspec.structs.replace(
+        recorder.tasks["mine/adam"], unsupported="its entry point returns an optimizer"
+    )
+    with pytest.raises(Complaint, match="mine/adam cannot be judged: its entry point returns an optimizer"):
+        recording.find_unrecorded(["mine/adam"], tmp_path, devices=("cpu",))
+    named = recording.find_unrecorded(["mine/adam", "mine/d"], tmp_path, devices=("cpu",))
+    assert named.unrecorded == ("mine/adam", "mine/d"), "the session's journal says why it is left out"
