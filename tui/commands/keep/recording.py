@@ -33,7 +33,7 @@ class NamedTasks(NamedTuple):
 
     ready: tuple[str, ...]
     unrecorded: tuple[str, ...] = ()
-    """Tasks whose tests are not recorded yet."""
+    """Tasks without a valid recording."""
     left_out: Mapping[str, str] = {}
     """Why a task cannot be judged."""
 
@@ -54,15 +54,15 @@ def find_unrecorded(names: Sequence[str], registry: Path, *, devices: Sequence[s
     """
     find = _finder(registry)
     public = {task.id: task for name in names if (task := find(name)) is not None}
-    others = [name for name in names if find(name) is None]
+    ready = [name for name in names if find(name) is None]
     if not public:
-        return NamedTasks(tuple(others))
-    if not others and all(task.unsupported for task in public.values()):
+        return NamedTasks(tuple(ready))
+    if not ready and all(task.unsupported for task in public.values()):
         raise _nothing_to_judge({task.id: task.unsupported for task in public.values()})
     chosen = asyncio.run(wait_for_devices(devices, on_wait=say))
     missing = _missing(public.values(), registry, on_gpu=chosen[0].kind != "cpu")
-    recorded = [name for name in public if name not in missing]
-    return NamedTasks((*others, *recorded), tuple(missing))
+    ready += [name for name in public if name not in missing]
+    return NamedTasks(tuple(ready), tuple(missing))
 
 
 def record_missing(
