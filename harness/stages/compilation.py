@@ -161,12 +161,16 @@ class _Patience:
         self._step_s, self._whole_s = step_s, whole_s
         self._steps = 0
         self._waiting = 0
+        self._is_over = False
 
     @asynccontextmanager
     async def begin(self) -> AsyncIterator[None]:
         """Both limits, for the time within."""
         async with asyncio.timeout(self._whole_s) as self._whole, asyncio.timeout(self._step_s) as self._step:
-            yield
+            try:
+                yield
+            finally:
+                self._is_over = True
 
     def extend(self) -> None:
         """Start the limit of a step anew; `BadFrame` after more steps than any honest source has."""
@@ -187,7 +191,7 @@ class _Patience:
             self._limit_step()
 
     def _limit_step(self) -> None:
-        if not (self._step.expired() or self._whole.expired()):
+        if not (self._is_over or self._step.expired() or self._whole.expired()):
             end_s = None if self._waiting else asyncio.get_running_loop().time() + self._step_s
             self._step.reschedule(end_s)
 
@@ -268,6 +272,8 @@ class Compiler:
             finally:
                 for task in making:
                     task.cancel()
+                if making:  # the channel closes only when nothing is sent any more
+                    await asyncio.wait(making)
                 channel.close()
                 child.end()
 

@@ -295,8 +295,6 @@ class Trial:
         refusal = None
         timed_out = error is not None and error.kind == "timeout"
         if error is None:
-            if not self._on_cpu and guest.scratch is not None:
-                await asyncio.to_thread(self._pool.kernels.keep, request.source, guest.scratch)
             compiled = sheet.compiled.reports.get(request.targets[0].name)
             refusal = compiled.host_work_error() if compiled is not None else None
         elif timed_out and guest.scratch is not None:
