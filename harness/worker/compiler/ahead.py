@@ -14,6 +14,7 @@ import contextlib
 import itertools
 import os
 import signal
+import time
 from collections.abc import Callable, Mapping
 from multiprocessing.connection import Connection, Pipe
 from pathlib import Path
@@ -40,6 +41,8 @@ HOST_S = 5
 """Wall time of the scout for the host code of all cases together."""
 KERNEL_S = 60
 """Wall time of the scout for the Triton IR of one kernel."""
+HOST_ENDED = b""
+"""The scout's message after the host code."""
 MOST_BYTES = 64 << 20
 """Largest message of the scout, which holds one kernel."""
 _POLL_S = 0.2
@@ -112,14 +115,21 @@ def compile_ahead(call: Callable[[], None], target: Target, folder: Path, line: 
                 scout = os.fork()
                 if scout == 0:
                     _run_scout(call, target, folder, writer)
-            while len(kernels) < MOST_KERNELS:
+            # An alarm does not end an operator of torch, and host code may ignore it.
+            limit_s, heard_s = 2.0 * HOST_S, time.monotonic()
+            while len(kernels) < MOST_KERNELS and time.monotonic() - heard_s < limit_s:
                 # A process that the host code started may keep the pipe open.
                 if not reader.poll(_POLL_S):
                     if _has_ended(scout, os.WNOHANG):
                         return
                     continue
+                heard_s = time.monotonic()
                 try:
-                    listed = _KERNELS.decode(reader.recv_bytes(MOST_BYTES))
+                    message = reader.recv_bytes(MOST_BYTES)
+                    if message == HOST_ENDED:
+                        limit_s = KERNEL_S
+                        continue
+                    listed = _KERNELS.decode(message)
                 except (EOFError, ValueError):  # closed, or the host code wrote into the pipe
                     break
                 kernels[listed.hash] = listed
@@ -149,6 +159,7 @@ def _run_scout(call: Callable[[], None], target: Target, folder: Path, pipe: Con
             call()
         signal.alarm(0)
         signal.signal(signal.SIGALRM, signal.SIG_DFL)
+        pipe.send_bytes(HOST_ENDED)
         end_at_ir(target, folder, lambda *listed: pipe.send_bytes(ENCODER.encode(_Kernel(*listed))))
         for make in makes.values():
             if capture.is_patched():
