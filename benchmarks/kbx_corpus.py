@@ -28,7 +28,7 @@ from harness.recording.errors import NotRecorded
 from harness.recording.recorder import find_or_record
 from sessions.home import home_from
 from suites import load_public_suite
-from suites.public.syntax.separator import SEPARATOR
+from suites.public.loaders.separated import SEPARATOR
 from suites.public.task import PublicTask
 
 TARGET = target("gfx942")

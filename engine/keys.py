@@ -56,7 +56,7 @@ def close_memory() -> None:
 def without_secrets(environ: Mapping[str, str]) -> tuple[dict[str, str], bytes]:
     """Returns the environment for a process, and the bytes that its `receive_environment` reads from standard input."""
     # Imported here: the command line starts without the tasks.
-    from suites.secret_variables import holds_key
+    from suites.privacy import holds_key
 
     secrets = {
         name

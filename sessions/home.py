@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from suites.private_folder import make_private_folder
+from suites.privacy import make_private_folder
 
 from .errors import HomeNotReadable, HomeNotWritable
 from .files import is_locked, write_whole

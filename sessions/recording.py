@@ -15,7 +15,7 @@ from pathlib import Path
 import msgspec
 
 from sessions.settings import SCHEMA
-from suites.private_folder import make_private_folder
+from suites.privacy import make_private_folder
 
 from .errors import BadRecording
 from .events import UNASKED, Role, Usage

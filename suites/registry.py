@@ -1,4 +1,4 @@
-"""Folders of the built-in suites, and the suites and clones that users added.
+"""Folders of the built-in suites, the suites and clones that users added, and their licences.
 
 A registry is a file `suites.toml` in the user's Wavedeck home: a line for a suite of task folders, a table for a clone of a
 public benchmark.
@@ -24,18 +24,26 @@ import msgspec
 
 from suites.errors import BadSuite, UnknownSuite
 from suites.folder import TASK_FILE
-from suites.private_folder import make_private_folder
+from suites.privacy import make_private_folder
 from suites.public.clone import Clone, choose_kind, kinds_of
 from suites.public.task import SuiteKind
 from suites.task_rules import NAME
 
 _HERE = Path(__file__).parent
 BUILT_IN = {"starter": _HERE / "starter", "wavedeck-bench": _HERE / "bench"}
-
-
 OWN = "own"
 """Suite of the tasks that `run FILE` and `eval FILE` make."""
 _RESERVED = {*BUILT_IN, OWN}
+OWN_LICENCE = "Apache-2.0"
+"""Licence of Wavedeck and its built-in suites."""
+LICENCE_TEXTS = (
+    ("Apache-2.0", ("Apache License", "Version 2.0")),
+    ("MIT", ("Permission is hereby granted, free of charge", "without restriction")),
+    ("BSD-3-Clause", ("Redistribution and use in source and binary forms", "Neither the name")),
+    ("BSD-2-Clause", ("Redistribution and use in source and binary forms",)),
+)
+"""SPDX names, each with words that only its text has; an earlier licence wins."""
+LICENCE_FILES = ("LICENSE*", "LICENCE*", "COPYING*")
 
 
 class _Clone(msgspec.Struct, forbid_unknown_fields=True):
@@ -187,3 +195,27 @@ def _write(registry: Path, added: _Registry) -> None:
 def _quoted(text: str) -> str:
     # A JSON string is a TOML basic string, except that TOML has no lone surrogates and wants DEL escaped.
     return json.dumps(text, ensure_ascii=False).replace("\x7f", "\\u007f")
+
+
+def suite_licences(registry: Path | None) -> dict[str, str]:
+    """Return the SPDX name of each suite's licence; suites with an unknown licence are left out.
+
+    A folder's licence file is in it, or in the root of its git repository.
+    """
+    folders = suite_folders(registry) | {clone.name: clone.folder for clone in clones_of(registry)}
+    licences = {
+        name: OWN_LICENCE if name in BUILT_IN else _licence(folder) for name, folder in folders.items()
+    }
+    return {name: licence for name, licence in licences.items() if licence}
+
+
+def _licence(folder: Path) -> str:
+    """Return the SPDX name of a folder's licence; empty if it has no licence file, or one with another text."""
+    root = next((place for place in (folder, *folder.parents) if (place / ".git").exists()), folder)
+    for place in dict.fromkeys((folder, root)):
+        for file in sorted(
+            file for pattern in LICENCE_FILES for file in place.glob(pattern) if file.is_file()
+        ):
+            text = " ".join(file.read_text(encoding="utf-8", errors="replace").split())
+            return next((name for name, words in LICENCE_TEXTS if all(word in text for word in words)), "")
+    return ""

@@ -160,7 +160,7 @@ def write_crash(error: BaseException, crashes: Path) -> Path:
     head = f"{datetime.now(UTC):%Y-%m-%d %H:%M:%S} UTC, Python {platform.python_version()}, {platform.platform()}\n\n"
     text = head + "".join(traceback.format_exception(error))
     # Imported here: a command that does not fail never needs this module.
-    from suites.private_folder import make_private_folder
+    from suites.privacy import make_private_folder
 
     try:
         make_private_folder(crashes)

@@ -14,7 +14,7 @@ from engine.agent_programs.output import SERVER
 from engine.errors import UsageProblem
 from engine.models.access import PROXIES
 from sessions.settings import MethodOptions
-from suites.secret_variables import holds_key
+from suites.privacy import holds_key
 
 URL = "WAVEDECK_MCP_URL"
 TOKEN = "WAVEDECK_MCP_TOKEN"

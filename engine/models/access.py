@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from typing import NamedTuple
 
 from engine.errors import UsageProblem
-from suites.secret_variables import passwords_in
+from suites.privacy import passwords_in
 
 from .spec import HAS_SECRET, ModelSpec, is_http_url
 

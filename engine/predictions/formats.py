@@ -19,7 +19,7 @@ from engine.predictions.results import PredictionResult
 from harness import Latency, Verdict
 from sessions.files import write_whole
 from sessions.metrics.accuracy import mean_pass_at_k
-from suites.private_folder import make_private_folder
+from suites.privacy import make_private_folder
 from suites.public.task import SuiteKind
 
 Files = dict[str, str]

@@ -12,7 +12,7 @@ from harness import Device, Evaluation, Verdict
 from harness.stages.retries import NO_VERDICT
 from sessions.state.speed import timed_evaluation
 from sessions.state.state import SessionState
-from suites.private_folder import make_private_folder
+from suites.privacy import make_private_folder
 from suites.public.task import PublicTask
 
 Kept = TypeVar("Kept", bound=msgspec.Struct)

@@ -27,7 +27,7 @@ from sessions.errors import NoSuchSession, NothingToResume, SessionBusy
 from sessions.files import write_whole
 from sessions.home import Home, LiveFiles
 from sessions.home_access import require_private
-from suites.private_folder import make_private_folder
+from suites.privacy import make_private_folder
 
 WRONG_USAGE = 2
 """Exit code of an engine that got an impossible request."""

@@ -73,7 +73,7 @@ from sessions.store.reconcile import resume
 from sessions.store.recorder import Recorder
 from sessions.verifications import graph_nodes_of, standing_of
 from suites import SuiteError
-from suites.secret_variables import keys_in
+from suites.privacy import keys_in
 
 log = logging.getLogger(__name__)
 

@@ -9,7 +9,7 @@ from itertools import chain
 from typing import NamedTuple
 
 from harness.wire.results.code_counts import CodeCounts
-from suites.text_enum import TextEnum
+from suites.task import TextEnum
 
 
 class Kind(TextEnum):

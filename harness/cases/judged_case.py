@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from suites.task import Case
-from suites.text_enum import TextEnum
+from suites.task import Case, TextEnum
 
 
 class RowKind(TextEnum):

@@ -12,7 +12,7 @@ import msgspec
 
 from harness.wire.channels.encoding import ENCODER
 from harness.wire.errors import HarnessError
-from suites.private_folder import make_private_folder
+from suites.privacy import make_private_folder
 
 MOST_BYTES = 256 << 20
 """A task folder holds texts and small recordings; a larger one is a mistake."""

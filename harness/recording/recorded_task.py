@@ -18,7 +18,7 @@ from harness.wire.messages.script import CALL, RanScript, RecordedCall, Script
 from suites.dtypes import ITEM_BYTES, is_exact
 from suites.errors import BadTask
 from suites.folder import read_task
-from suites.private_folder import make_private_folder
+from suites.privacy import make_private_folder
 from suites.public.recorded import text_digest
 from suites.public.task import PublicTask, ReferenceKind
 from suites.source.python_source import parse_python

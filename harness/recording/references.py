@@ -19,8 +19,7 @@ from suites.dtypes import NoSuchDtype
 from suites.loader import baseline_source
 from suites.public.recorded import text_digest
 from suites.public.task import PublicTask, ReferenceKind
-from suites.task import Task
-from suites.text_enum import TextEnum
+from suites.task import Task, TextEnum
 
 from .errors import NotRecorded
 from .recorder import SEED, find_or_record

@@ -17,7 +17,7 @@ from sessions.state.folding import fold
 from sessions.store.refs import read_ref
 from sessions.store.repository import HEADS
 from sessions.store.store import journal_branch
-from suites.private_folder import make_private_folder
+from suites.privacy import make_private_folder
 
 from .attempt_row import AttemptRow, attempt_rows
 

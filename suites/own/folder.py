@@ -12,7 +12,7 @@ from pathlib import Path
 
 from suites.errors import BadKernelFile, BadTask
 from suites.folder import read_task
-from suites.private_folder import make_private_folder
+from suites.privacy import make_private_folder
 from suites.registry import OWN, own_folder
 from suites.task import Task
 from suites.task_rules import NAME

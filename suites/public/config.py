@@ -1,4 +1,4 @@
-"""Reads `config.yaml` of AgentKernelArena, in both of its schemas: what a loader needs."""
+"""Reads YAML files of public benchmarks: `config.yaml` of AgentKernelArena in both of its schemas, what a loader needs."""
 
 from __future__ import annotations
 
@@ -8,8 +8,6 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
-
-from suites.public.yaml_files import read_yaml, texts_of
 
 _LANGUAGES = {"hip": "HIP", "flydsl": "FlyDSL"}
 _IMAGE, _GIT = "image", "git"
@@ -117,3 +115,18 @@ def _maps(values: Mapping[str, Any], key: str) -> list[Mapping[str, Any]]:
 
 def _first(value: object) -> str:
     return next(iter(texts_of(value)), "")
+
+
+def read_yaml(path: Path) -> dict[str, Any]:
+    """Return the map in a YAML file. Raises `OSError`, or `ValueError` if the file is no text or holds no map."""
+    try:
+        return msgspec.yaml.decode(path.read_text(encoding="utf-8"), type=dict[str, Any])
+    except msgspec.DecodeError as error:
+        line = str(error).strip().partition("\n")[0]
+        raise ValueError(f"{path.name} is no YAML map: {line}") from error
+
+
+def texts_of(value: object) -> tuple[str, ...]:
+    """Return the texts of a scalar or of a list; none for `null` and for maps."""
+    items = value if isinstance(value, list) else [value]
+    return tuple(str(item) for item in items if item is not None and not isinstance(item, dict))

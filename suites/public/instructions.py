@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from suites.public.task import EntryKind, PublicTask
-from suites.text_enum import TextEnum
+from suites.task import TextEnum
 
 _RESIZED = (
     "Sizes are smaller than above, odd in some calls, and inputs may be drawn by `torch.randn`. Make no assumption about "

@@ -13,15 +13,13 @@ from suites.public.clone import MARKERS, Clone, commit_problem, holds
 from suites.public.instructions import Instruction
 from suites.public.known import COUNTS
 from suites.public.loaders.aiter_tests import load_aiter
-from suites.public.loaders.arena import load_arena
+from suites.public.loaders.arena import load_arena, load_geak
 from suites.public.loaders.atrex import load_atrex
-from suites.public.loaders.geak_folders import load_geak
 from suites.public.loaders.gpu_mode import load_gpu_mode
 from suites.public.loaders.kernelbench import load_kernelbench
 from suites.public.loaders.kernelbench_x import load_kernelbench_x
 from suites.public.loaders.robust_kbench import load_robust_kbench
-from suites.public.loaders.rocm import load_rocm
-from suites.public.loaders.tritonbench import load_revised, load_tritonbench_g, load_tritonbench_t
+from suites.public.loaders.tritonbench import load_revised, load_rocm, load_tritonbench_g, load_tritonbench_t
 from suites.public.loaders.tritonparse import load_tritonparse
 from suites.public.loading import Loading
 from suites.public.task import PublicTask, SuiteKind

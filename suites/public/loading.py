@@ -1,14 +1,19 @@
-"""The object that every loader gets."""
+"""The object that every loader gets, and readers of the JSON files and descriptions of a clone."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import TypeVar
+
+import msgspec
 
 from suites.public.clone import Clone
 from suites.public.instructions import Instruction
 from suites.public.task import SuiteKind
+
+Row = TypeVar("Row")
 
 
 @dataclass(frozen=True)
@@ -25,3 +30,26 @@ class Loading:
     def note(self, text: str) -> None:
         """Add a line about the clone."""
         self.notes.append(f"{self.clone.name}: {text}")
+
+
+def read_rows(loading: Loading, path: Path, row: type[Row]) -> list[Row]:
+    """Return the objects of a JSON array. If it cannot be read, return none and add a note."""
+    try:
+        return msgspec.json.decode(path.read_bytes(), type=list[row])  # type: ignore[valid-type]
+    except FileNotFoundError:
+        loading.note(f"{path} is missing")
+    except (OSError, msgspec.DecodeError) as error:
+        loading.note(f"{path} cannot be read: {error}")
+    return []
+
+
+def first_sentence(text: str, most: int = 90) -> str:
+    """Return the first sentence of a text on one line, cut after `most` characters."""
+    line = " ".join(text.split())
+    sentence = line.partition(". ")[0].removesuffix(".")
+    return sentence if len(sentence) <= most else sentence[: most - 1].rstrip() + "…"
+
+
+def described(texts: Mapping[str, str]) -> str:
+    """Return an instruction of headed paragraphs, as TritonBench-T writes them; empty paragraphs are left out."""
+    return "\n".join(f"{heading}: {text.strip()}" for heading, text in texts.items() if text.strip())

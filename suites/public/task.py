@@ -10,8 +10,7 @@ from pathlib import Path
 
 import msgspec
 
-from suites.task import QuantizationTolerance, Tolerance
-from suites.text_enum import TextEnum
+from suites.task import QuantizationTolerance, TextEnum, Tolerance
 
 
 class SuiteKind(TextEnum):

@@ -26,7 +26,7 @@ from typing import NamedTuple
 
 import msgspec
 
-from suites.secret_variables import holds_key
+from suites.privacy import holds_key
 from suites.source.python_source import parse_python
 
 _ROOMS = ("tui", "engine", "sessions", "harness", "suites")

@@ -1,4 +1,4 @@
-"""Registry of suites: search by name, user suites, and the check of a suite."""
+"""Registry of suites: search by name, user suites, the check of a suite, and licences."""
 
 from __future__ import annotations
 
@@ -20,6 +20,7 @@ from suites import (
     load_task,
     suite_names,
 )
+from suites.registry import suite_licences
 from tests.suites.folders import TASK, write_documented_task, write_folder
 from tests.test_imports import loaded_by
 
@@ -260,3 +261,28 @@ def test_suites_load_without_torch_or_triton() -> None:
     )
     assert "suites" in loaded
     assert not loaded & {"torch", "triton", "numpy", "textual", "git", "harness", "sessions", "engine", "tui"}
+
+
+MIT = (
+    "Permission is hereby granted, free of charge, to any person\nto deal in the Software without restriction"
+)
+
+
+def test_licence_is_read_from_the_folder_or_the_root_of_its_repository(tmp_path: Path) -> None:
+    registry = tmp_path / "home" / "suites.toml"
+    for name in ("mine", "theirs", "silent"):
+        task = tmp_path / name / "tasks" / "softmax"
+        task.mkdir(parents=True)
+        (task / "task.toml").touch()
+        add_suite(name, task.parent, registry)
+    (tmp_path / "mine" / "tasks" / "LICENSE.txt").write_text(MIT)
+    (tmp_path / "theirs" / ".git").mkdir()
+    (tmp_path / "theirs" / "COPYING").write_text("Apache License\n  Version 2.0, January 2004")
+    (tmp_path / "silent" / "LICENSE").write_text(MIT)
+    licences = suite_licences(registry)
+    assert licences == {
+        "starter": "Apache-2.0",
+        "wavedeck-bench": "Apache-2.0",
+        "mine": "MIT",
+        "theirs": "Apache-2.0",
+    }

@@ -24,7 +24,7 @@ from engine.agent_programs.output import SERVER
 from engine.agent_programs.presets import GEMINI_SETTINGS, PRESETS, AgentProgram, server_settings
 from harness.linux.installed import installed_version
 from harness.sandbox import landlock
-from suites.secret_variables import holds_key
+from suites.privacy import holds_key
 
 from .doctor_findings import DoctorFinding, note, ok, warning
 

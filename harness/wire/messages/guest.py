@@ -12,7 +12,7 @@ import msgspec
 from harness.wire.calls.signatures import Parameter
 from harness.wire.calls.tensors import Arguments
 from harness.wire.results.evaluation import Finding, Layer, Traffic
-from suites.text_enum import TextEnum
+from suites.task import TextEnum
 
 
 class Hello(msgspec.Struct, frozen=True, tag="hello"):

@@ -9,8 +9,7 @@ from harness.wire.calls.tensors import NO_CASES
 from harness.wire.limits import TimeLimits
 from harness.wire.results.evaluation import ErrorReport, Fact, Finding, Layer, Margin, Traffic, Weakness
 from harness.wire.results.served_calls import BatchRows
-from suites.task import Task
-from suites.text_enum import TextEnum
+from suites.task import Task, TextEnum
 
 from .guest import Alive
 

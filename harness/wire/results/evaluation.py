@@ -6,7 +6,7 @@ import re
 
 import msgspec
 
-from suites.text_enum import TextEnum
+from suites.task import TextEnum
 
 from .code_counts import CodeCounts
 from .latency import DeviceState, Latency, RoughTime

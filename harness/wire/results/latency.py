@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import msgspec
 
-from suites.text_enum import TextEnum
+from suites.task import TextEnum
 
 
 class Outcome(TextEnum):

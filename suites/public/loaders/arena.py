@@ -1,4 +1,8 @@
-"""AgentKernelArena: one folder a task. Only its Triton tasks are loaded; the others are listed with the reason."""
+"""Suites with a folder for each task: AgentKernelArena, and task folders of GEAK.
+
+Only Triton tasks of AgentKernelArena are loaded; the others are listed with the reason. A folder of GEAK has a kernel file, a
+test program with `--correctness`, and often a `config.yaml`.
+"""
 
 from __future__ import annotations
 
@@ -24,6 +28,7 @@ _TIMER = "_aka_benchmark"
 """Module for timing in the workspaces of AgentKernelArena: `aka_benchmark.py` of that folder."""
 _TASK_RUNNER = "scripts/task_runner.py"
 _SHORT = {"triton2triton": "", "instruction2triton": "instruction"}
+KERNEL = "kernel.py"
 
 
 def load_arena(loading: Loading) -> Iterable[PublicTask]:
@@ -117,3 +122,34 @@ def _runner_task(task: PublicTask, source: Path, runner: Path, config: ArenaConf
     if not task.entry_points:
         return unsupported(task, f"its test {runner.name} calls nothing that {source.name} defines")
     return task
+
+
+def load_geak(loading: Loading) -> Iterable[PublicTask]:
+    """Yield one task for each folder with a `kernel.py` or a `config.yaml`."""
+    root = loading.clone.folder
+    folders = {path.parent for name in (KERNEL, "config.yaml") for path in root.glob(f"*/{name}")}
+    for folder in sorted(folders):
+        yield _geak_task(loading, folder)
+
+
+def _geak_task(loading: Loading, folder: Path) -> PublicTask:
+    clone = loading.clone
+    task = PublicTask(
+        suite=clone.name,
+        kind=clone.kind,
+        name=task_name(folder.name),
+        file=folder.name,
+        title=folder.name.replace("_", " "),
+        folder=clone.folder,
+        gives_reference=True,
+    )
+    try:
+        config = read_config(folder / "config.yaml") if (folder / "config.yaml").is_file() else ArenaConfig()
+    except (OSError, ValueError) as error:
+        return unsupported(task, f"{folder.name}/config.yaml cannot be read: {error}")
+    config = msgspec.structs.replace(config, sources=config.sources or (KERNEL,))
+    if not config.sources[0].endswith(".py"):
+        return unsupported(task, f"its kernel {config.sources[0]} is no Python file")
+    if not (config.harness or find_program(folder)):
+        return unsupported(task, f"{folder.name} has no test program named *harness*.py")
+    return triton_task(task, folder, config)

@@ -14,8 +14,7 @@ from suites.public.loaders.separated import unsupported
 from suites.public.loading import Loading
 from suites.public.syntax.model_calls import call_configs
 from suites.public.syntax.model_sizes import MOST_TIMED_BYTES
-from suites.public.syntax.outline import Outline
-from suites.public.syntax.signatures import entry_point
+from suites.public.syntax.outline import Outline, entry_point
 from suites.public.task import Part, PublicTask, ReferenceKind, Shape, TestForm, WeightedTask
 
 _INPUTS = "_make_inputs"

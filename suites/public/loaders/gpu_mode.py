@@ -9,16 +9,14 @@ from pathlib import Path
 import msgspec
 
 from suites.public.clone import MARKERS
+from suites.public.config import read_yaml
 from suites.public.instructions import reference_instruction
 from suites.public.known import issues_of
 from suites.public.loaders.gpu_mode_reference import GpuModeReference, read_reference
-from suites.public.loaders.metadata import first_sentence
 from suites.public.loaders.separated import task_name, unsupported
-from suites.public.loading import Loading
-from suites.public.syntax.outline import Outline
-from suites.public.syntax.signatures import entry_point
+from suites.public.loading import Loading, first_sentence
+from suites.public.syntax.outline import Outline, entry_point
 from suites.public.task import Part, PublicTask, ReferenceKind, TestForm
-from suites.public.yaml_files import read_yaml
 
 ENTRY = "custom_kernel"
 MOST_SECONDS = 2

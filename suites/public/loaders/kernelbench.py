@@ -13,8 +13,7 @@ from suites.public.instructions import module_instruction
 from suites.public.known import KERNELBENCH, issues_of
 from suites.public.loaders.separated import unsupported
 from suites.public.loading import Loading
-from suites.public.syntax.outline import Outline
-from suites.public.syntax.signatures import entry_point
+from suites.public.syntax.outline import Outline, entry_point
 from suites.public.task import Issue, Part, PublicTask, ReferenceKind, TestForm
 
 LEVELS = (1, 2, 3, 4)

@@ -10,9 +10,8 @@ import msgspec
 from suites.public.clone import MARKERS, Clone
 from suites.public.instructions import reference_instruction
 from suites.public.known import KERNELBENCH_X
-from suites.public.loaders.metadata import described, first_sentence, read_rows
 from suites.public.loaders.separated import separated_task
-from suites.public.loading import Loading
+from suites.public.loading import Loading, described, first_sentence, read_rows
 from suites.public.task import Part, PublicTask, ReferenceKind, TestForm
 from suites.task import QuantizationTolerance
 

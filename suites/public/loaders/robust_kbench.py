@@ -14,8 +14,7 @@ from suites.public.known import ROBUST_KBENCH, issues_of
 from suites.public.loaders.separated import unsupported
 from suites.public.loading import Loading
 from suites.public.syntax.model_calls import Arguments, call_configs
-from suites.public.syntax.outline import Outline
-from suites.public.syntax.signatures import entry_point
+from suites.public.syntax.outline import Outline, entry_point
 from suites.public.task import Issue, Part, PublicTask, ReferenceKind, TestForm
 
 _NEEDED = ("forward_fn", "Model", "get_inputs")

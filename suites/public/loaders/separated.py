@@ -1,4 +1,4 @@
-"""Tasks in one file: a reference, a separator line and a test."""
+"""Tasks in one file, with a reference, a separator line and a test: TritonBench, ROCm Triton Benchmark, KernelBench-X."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ import msgspec
 from suites.public.clone import Clone
 from suites.public.known import issues_of, vendor_of
 from suites.public.syntax.calls import test_calls
-from suites.public.syntax.separator import split_file
 from suites.public.task import Issue, Part, PublicTask, ReferenceKind, TestForm
 from suites.task import Tolerance
 
 _NO_LETTER = re.compile(r"[^a-z0-9_]+")
+SEPARATOR = "#" * 146
 
 
 def task_name(name: str) -> str:
@@ -88,3 +88,17 @@ def unsupported(task: PublicTask, reason: str) -> PublicTask:
 
 def _is_local(package: str, search_paths: tuple[Path, ...]) -> bool:
     return any((folder / package).is_dir() or (folder / f"{package}.py").is_file() for folder in search_paths)
+
+
+def split_file(path: Path) -> tuple[Part, Part] | None:
+    """Return the reference and the test of a file; `None` if it does not have exactly one separator line.
+
+    Raises `OSError` or `UnicodeDecodeError` if the file cannot be read.
+    """
+    lines = path.read_text(encoding="utf-8").split("\n")
+    places = [number for number, line in enumerate(lines) if line.strip() == SEPARATOR]
+    if len(places) != 1:
+        return None
+    place = places[0]
+    reference = Part(path, "\n".join(lines[:place]))
+    return reference, Part(path, "\n".join(lines[place + 1 :]), place + 2)

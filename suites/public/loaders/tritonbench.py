@@ -1,4 +1,4 @@
-"""TritonBench-G, its revision in GEAK-eval, and TritonBench-T."""
+"""TritonBench-G, its revision in GEAK-eval, TritonBench-T, and the ROCm Triton Benchmark in GEAK-eval."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from pathlib import Path
 import msgspec
 
 from suites.public.clone import MARKERS, Clone
+from suites.public.config import read_config
 from suites.public.instructions import Instruction, reference_instruction
-from suites.public.known import LOOSE
-from suites.public.loaders.metadata import described, first_sentence, read_rows
+from suites.public.known import HUNDREDTH, LOOSE
 from suites.public.loaders.separated import separated_task
-from suites.public.loading import Loading
+from suites.public.loading import Loading, described, first_sentence, read_rows
 from suites.public.task import Part, PublicTask, ReferenceKind, SuiteKind, TestForm
 
 _PERFORMANCE = {
@@ -21,6 +21,7 @@ _PERFORMANCE = {
     SuiteKind.TRITONBENCH_T: "performance_metrics/perf_T/golden_metrics",
     SuiteKind.TRITONBENCH_REVISED: "geak_eval/data/TritonBench/performance_metrics/perf_G/golden_metrics",
 }
+_PROMPTS = "tasks/instruction2triton/rocmbench"
 
 
 class _RowG(msgspec.Struct):
@@ -135,3 +136,30 @@ def _finished(task: PublicTask) -> PublicTask:
         performance=performance,
         instruction=task.instruction or reference_instruction(task),
     )
+
+
+def load_rocm(loading: Loading) -> Iterable[PublicTask]:
+    """Yield the tasks of the ROCm Triton Benchmark. Its clone has no instructions: AgentKernelArena has them."""
+    clone = loading.clone
+    arena = loading.companions.get(SuiteKind.AGENTKERNELARENA)
+    if arena is None:
+        loading.note("instructions need a clone of AMD-AGI/AgentKernelArena; add it as agentkernelarena")
+    for path in sorted((clone.folder / MARKERS[clone.kind]).glob("*.py")):
+        task = separated_task(
+            clone,
+            path,
+            file=path.name,
+            reference_kind=ReferenceKind.TRITON,
+            test_form=TestForm.PYTEST,
+            tolerances=HUNDREDTH,
+            search_paths=(clone.folder,),
+        )
+        text = _prompt(arena, path.stem) if arena is not None else ""
+        yield msgspec.structs.replace(task, instruction=text or reference_instruction(task))
+
+
+def _prompt(arena: Path, stem: str) -> str:
+    try:
+        return read_config(arena / _PROMPTS / stem / "config.yaml").instructions
+    except (OSError, ValueError):
+        return ""

@@ -13,9 +13,8 @@ from suites.public.known import issues_of, vendor_of
 from suites.public.loaders.separated import task_name, unsupported
 from suites.public.loading import Loading
 from suites.public.syntax.launch_text import Launch, launch_test
-from suites.public.syntax.outline import Outline
+from suites.public.syntax.outline import Outline, entry_point
 from suites.public.syntax.repro_kernel import kernel_module
-from suites.public.syntax.signatures import entry_point
 from suites.public.task import Part, PublicTask, TestForm
 
 _TIMESTAMP = re.compile(r"_\d{14}$")

@@ -8,9 +8,8 @@ import sys
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
-from suites.public.syntax.outline import Assignment, Outline, definitions
+from suites.public.syntax.outline import Assignment, Outline, definitions, entry_point
 from suites.public.syntax.script import Script
-from suites.public.syntax.signatures import entry_point
 from suites.public.task import EntryPoint, TestForm
 from suites.source.python_source import parse_python
 

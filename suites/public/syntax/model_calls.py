@@ -6,8 +6,7 @@ import ast
 from collections.abc import Iterable
 from typing import Any
 
-from suites.public.syntax.outline import Outline
-from suites.public.syntax.signatures import entry_point
+from suites.public.syntax.outline import Outline, entry_point
 from suites.source.python_source import parse_python
 
 MOST_CONFIGS = 3

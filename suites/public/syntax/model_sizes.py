@@ -13,7 +13,7 @@ from functools import partial
 import msgspec
 
 from suites.source.python_source import parse_python
-from suites.text_enum import TextEnum
+from suites.task import TextEnum
 
 MOST_TIMED_BYTES = 192 << 20
 """Bound for the call for timing: inputs, outputs, and the parameters that a recording holds."""

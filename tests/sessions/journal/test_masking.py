@@ -15,7 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sessions.journal.masking import Masks, is_key
-from suites.secret_variables import keys_in
+from suites.privacy import keys_in
 
 KEYS = st.text(f"{string.ascii_letters}{string.digits}-_+/", min_size=8, max_size=48).filter(
     lambda key: is_key(key) and len(letters(key)) >= 6

@@ -13,7 +13,7 @@ from sessions import SessionState
 from sessions.home import home_from
 from sessions.kept_kernels import session_kernels
 from sessions.metrics.training_rows import TrainingRow, pairs, transitions
-from suites.licence import suite_licences
+from suites.registry import suite_licences
 from tui.commands.files import write_document, write_folder
 from tui.commands.opening import open_sessions
 from tui.commands.options import complete_sessions

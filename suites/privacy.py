@@ -1,9 +1,10 @@
-"""Finds the variables of an environment that hold keys, and the keys."""
+"""Keeps a person's keys and files private: finds the variables that hold keys, makes folders that only their owner can open."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
 from urllib.parse import unquote
 
 _NAME = re.compile(
@@ -35,3 +36,12 @@ def passwords_in(values: Iterable[str]) -> Iterator[str]:
     for value in values:
         for password in _PASSWORD.findall(value):
             yield from (password, unquote(password))
+
+
+def make_private_folder(folder: Path) -> None:
+    """Make a folder and its missing parents with mode 0700; a folder that exists keeps its mode. Raises `OSError`."""
+    # `parents=True` would give the parents the mode of the umask.
+    for parent in reversed(folder.parents):
+        if not parent.exists():
+            parent.mkdir(mode=0o700, exist_ok=True)
+    folder.mkdir(mode=0o700, exist_ok=True)
