@@ -29,7 +29,7 @@ from harness.stages.judged_task import resolve_task
 from harness.stages.timing.baselines import USUAL
 from harness.stages.timing.conclusions import Timing
 from harness.stages.timing.performance import Performance
-from harness.wire.effort import WHOLE, Effort
+from harness.wire.messages.clock import WHOLE, Effort
 from harness.wire.results.ratios import PAIRS_A_LOOK
 from suites import Task, baseline_source, load_suite, load_task
 from suites.folder import read_task

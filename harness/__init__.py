@@ -23,14 +23,14 @@ if TYPE_CHECKING:
     from harness.wire.device import Device as Device
     from harness.wire.device import Identity as Identity
     from harness.wire.device import Target as Target
-    from harness.wire.effort import ROUGH as ROUGH
-    from harness.wire.effort import Effort as Effort
     from harness.wire.errors import HarnessError as HarnessError
     from harness.wire.errors import JudgeExtraMissing as JudgeExtraMissing
     from harness.wire.errors import UnknownDevice as UnknownDevice
     from harness.wire.errors import UnknownTarget as UnknownTarget
     from harness.wire.errors import WorkerDied as WorkerDied
     from harness.wire.limits import TimeLimits as TimeLimits
+    from harness.wire.messages.clock import ROUGH as ROUGH
+    from harness.wire.messages.clock import Effort as Effort
     from harness.wire.results.evaluation import STAGES as STAGES
     from harness.wire.results.evaluation import Basis as Basis
     from harness.wire.results.evaluation import ErrorReport as ErrorReport
@@ -61,9 +61,9 @@ _NAMES = {
     "stages.cascade": "evaluate",
     "stages.oracle_strength": "OracleReport weigh_oracle",
     "wire.device": "Device Identity Target",
-    "wire.effort": "Effort ROUGH",
     "wire.errors": "HarnessError JudgeExtraMissing UnknownDevice UnknownTarget WorkerDied",
     "wire.limits": "TimeLimits",
+    "wire.messages.clock": "Effort ROUGH",
     "wire.results.evaluation": "Basis ErrorReport Evaluation Fact Finding KernelResources Layer Margin Mismatch STAGES "
     "Stage StageEvent Traffic Verdict Weakness",
     "wire.results.latency": "DeviceState Latency Outcome RoughTime Timed",

@@ -22,7 +22,7 @@ from engine.prompting.prompting import Setting
 from harness import Verdict
 from harness.assembly.code_texts import code_texts
 from harness.profiling.bottleneck import profile_words
-from harness.wire.results.kernel_profile import Profile
+from harness.wire.results.kernel_counts import Profile
 from sessions.state.state import AttemptState, SessionState
 
 NO_CODE = re.compile(r"\s*(;|//|\.Ltmp|\.(?!loc\b)[\w.]+(\s|$))")

@@ -14,7 +14,7 @@ from harness.stages.modes import Attempt, Exam, Mode, Rough
 from harness.stages.survey import Surveying
 from harness.stages.timing.baselines import USUAL, Against, Baseline, timing_baseline
 from harness.wire.messages.server import Language
-from harness.wire.results.kernel_profile import Profile
+from harness.wire.results.kernel_counts import Profile
 from suites import Task
 
 OnStage = Callable[[StageEvent], None]

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 from itertools import chain
 from typing import NamedTuple
 
-from harness.wire.results.code_counts import CodeCounts
+from harness.wire.results.kernel_counts import CodeCounts
 from suites.task import TextEnum
 
 

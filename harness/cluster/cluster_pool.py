@@ -19,7 +19,7 @@ from harness.stages.retries import LOST_NODE, MOVED
 from harness.stages.sheet import OnEvent, Sheet
 from harness.stages.survey import Compiled, Surveying
 from harness.stages.timing.baselines import USUAL, Against
-from harness.wire.channels.encoding import ENCODER
+from harness.wire.channels.channel import ENCODER
 from harness.wire.device import Device, Target
 from harness.wire.errors import HarnessError, NoDeviceLeft
 from harness.wire.messages.server import Language

@@ -12,7 +12,7 @@ from typing import Protocol
 
 from harness.processes.gpus.quarantine import DeviceEvent
 from harness.stages.sheet import OnEvent
-from harness.wire.channels.encoding import ENCODER
+from harness.wire.channels.channel import ENCODER
 from harness.wire.errors import HarnessError
 from harness.wire.results.latency import DeviceState
 

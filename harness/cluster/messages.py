@@ -8,7 +8,7 @@ from harness.processes.gpus.quarantine import LeaseAwaited, Quarantined
 from harness.stages.modes import Mode
 from harness.stages.survey import Compiled
 from harness.stages.timing.baselines import Against
-from harness.wire.channels.encoding import text_to_path
+from harness.wire.channels.channel import text_to_path
 from harness.wire.device import Device, Target
 from harness.wire.messages.server import Language
 from harness.wire.results.evaluation import Evaluation, StageEvent

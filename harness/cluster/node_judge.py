@@ -22,7 +22,7 @@ from harness.processes.pool import DevicePool, NodeShare
 from harness.processes.starting.judge_python import find_python
 from harness.stages.cascade import evaluate
 from harness.stages.survey import Survey
-from harness.wire.channels.encoding import ENCODER
+from harness.wire.channels.channel import ENCODER
 from harness.wire.errors import HarnessError, NoDeviceLeft
 from harness.wire.results.evaluation import StageEvent
 from harness.wire.results.latency import DeviceState

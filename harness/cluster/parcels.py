@@ -10,7 +10,7 @@ from pathlib import Path
 
 import msgspec
 
-from harness.wire.channels.encoding import ENCODER
+from harness.wire.channels.channel import ENCODER
 from harness.wire.errors import HarnessError
 from suites.privacy import make_private_folder
 

@@ -15,7 +15,7 @@ import socket
 from collections.abc import Sequence
 from typing import Any
 
-from harness.wire.channels.encoding import ENCODER
+from harness.wire.channels.channel import ENCODER
 from harness.wire.errors import HarnessError
 
 from .member import Gone, Remote, Unreachable

@@ -17,8 +17,7 @@ from contextlib import asynccontextmanager
 
 from harness.processes.starting.servers import Child, ForkServer
 from harness.wire.channels.async_channel import AsyncChannel
-from harness.wire.channels.channel import BadFrame
-from harness.wire.channels.encoding import ENCODER, decode_message
+from harness.wire.channels.channel import ENCODER, BadFrame, decode_message
 from harness.wire.errors import WorkerDied
 from harness.wire.messages.compiler import BINARIES, Binary, KernelIr
 

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from harness.wire.channels.async_channel import AsyncChannel
-from harness.wire.channels.channel import BadFrame
-from harness.wire.channels.encoding import decode_message
+from harness.wire.channels.channel import BadFrame, decode_message
 from harness.wire.messages.guest import Hello
 from harness.wire.messages.requests import ANSWERS, WorkerAnswer, WorkerRequest, encode_request
 from harness.wire.results.evaluation import Layer

@@ -17,9 +17,9 @@ from harness.node.discovery import CPU, choose_devices
 from harness.node.leases import Holder, lease, lease_folder
 from harness.node.telemetry.watcher import Telemetry
 from harness.wire.device import Device
-from harness.wire.effort import PLAYERS
 from harness.wire.errors import DeviceFull, HarnessError, NoDeviceLeft, WorkerDied, is_out_of_memory
 from harness.wire.limits import END_S, ON_CPU, ON_GPU, STARTS_AT_ONCE, TimeLimits
+from harness.wire.messages.clock import PLAYERS
 from harness.wire.messages.server import Language
 from harness.wire.results.evaluation import Evaluation, Verdict
 from harness.wire.results.provenance import Provenance, runtime_of

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from harness.wire.results.kernel_profile import KernelProfile, Profile
+from harness.wire.results.kernel_counts import KernelProfile, Profile
 
 BUSY = 0.6
 """A unit above this share limits. Below it latency does. Source: the rule "SpeedOfLight" of Nsight Compute."""

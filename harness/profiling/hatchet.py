@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 
 from harness.wire.messages.profiled import SCOPE
-from harness.wire.results.kernel_profile import KernelProfile
+from harness.wire.results.kernel_counts import KernelProfile
 
 from .launches import ProfileFailed
 

@@ -8,7 +8,7 @@ import msgspec
 
 from harness.wire.errors import HarnessError
 from harness.wire.messages.profiled import MARK
-from harness.wire.results.kernel_profile import KernelProfile, ProfiledLaunch
+from harness.wire.results.kernel_counts import KernelProfile, ProfiledLaunch
 
 _SHARES = ("l2_hit", "occupancy", "memory", "matrix", "vector", "conflicts")
 _SUMS = ("us", "read_bytes", "written_bytes")

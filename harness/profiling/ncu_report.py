@@ -8,7 +8,7 @@ from __future__ import annotations
 import csv
 from collections.abc import Mapping
 
-from harness.wire.results.kernel_profile import KernelProfile
+from harness.wire.results.kernel_counts import KernelProfile
 
 from .launches import ProfileFailed, ordered
 

@@ -15,7 +15,7 @@ from typing import Any
 import msgspec
 
 from harness.wire.messages.profiled import MARK
-from harness.wire.results.kernel_profile import KernelProfile
+from harness.wire.results.kernel_counts import KernelProfile
 
 from .launches import ProfileFailed
 

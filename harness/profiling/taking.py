@@ -25,8 +25,7 @@ from harness.sandbox.sandbox import guest_environment
 from harness.stages.judged_task import resolve_task
 from harness.stages.timing.efficiency import flush_bytes
 from harness.wire import limits
-from harness.wire.channels.channel import BadFrame
-from harness.wire.channels.encoding import ENCODER, decode_message
+from harness.wire.channels.channel import ENCODER, BadFrame, decode_message
 from harness.wire.device import VISIBILITY_VARIABLES, Device
 from harness.wire.messages.profiled import (
     DRAW,
@@ -38,7 +37,7 @@ from harness.wire.messages.profiled import (
     ProfileRequest,
 )
 from harness.wire.results.evaluation import StageEvent
-from harness.wire.results.kernel_profile import KernelProfile, Profile, ProfiledLaunch, Roofline
+from harness.wire.results.kernel_counts import KernelProfile, Profile, ProfiledLaunch, Roofline
 from suites.costs import task_cost
 from suites.dtypes import on_target
 from suites.task import Case, Task

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from harness.wire.errors import is_out_of_memory
-from harness.wire.results.kernel_profile import KernelProfile
+from harness.wire.results.kernel_counts import KernelProfile
 
 from .hatchet import read_hatchet
 from .launches import ProfileFailed

@@ -18,8 +18,7 @@ from harness.stages.judged_task import SCRIPT_ROLE, gpu_of
 from harness.stages.retries import settle, try_alone
 from harness.wire import limits
 from harness.wire.channels.async_channel import AsyncChannel
-from harness.wire.channels.channel import BadFrame
-from harness.wire.channels.encoding import ENCODER, decode_message
+from harness.wire.channels.channel import ENCODER, BadFrame, decode_message
 from harness.wire.errors import WorkerDied
 from harness.wire.messages.program import RanProgram, ScriptRequest
 from harness.wire.messages.script import RanScript

@@ -19,8 +19,7 @@ from harness.processes.process_endings import Blame, compiler_error, error_of_br
 from harness.wire import limits
 from harness.wire.calls.tensors import CASE_SPECS, NO_CASES, TensorSpec
 from harness.wire.channels.async_channel import AsyncChannel
-from harness.wire.channels.channel import BadFrame
-from harness.wire.channels.encoding import ENCODER
+from harness.wire.channels.channel import ENCODER, BadFrame
 from harness.wire.device import Target
 from harness.wire.errors import WorkerDied
 from harness.wire.findings import foreign_kernel, patched

@@ -21,7 +21,7 @@ from harness.wire.channels.channel import BadFrame
 from harness.wire.device import Target
 from harness.wire.errors import WorkerDied
 from harness.wire.findings import strict_error
-from harness.wire.messages.full_sizes import RanAtFullSizes, RunAtFullSizes
+from harness.wire.messages.compiler import RanAtFullSizes, RunAtFullSizes
 from harness.wire.messages.guest import Broken
 from harness.wire.results.evaluation import ErrorReport, Finding, FullSize, Traffic, line_in
 from suites.costs import task_cost

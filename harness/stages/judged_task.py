@@ -16,8 +16,7 @@ from harness.processes.pool import DevicePool
 from harness.processes.slot import Slot
 from harness.wire import limits
 from harness.wire.channels.async_channel import AsyncChannel
-from harness.wire.channels.channel import BadFrame
-from harness.wire.channels.encoding import ENCODER
+from harness.wire.channels.channel import ENCODER, BadFrame
 from harness.wire.device import Device
 from harness.wire.errors import HarnessError, WorkerDied
 from harness.wire.messages.guest import Alive

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
-from harness.wire.effort import Effort
+from harness.wire.messages.clock import Effort
 from harness.wire.results.evaluation import Evaluation
 
 

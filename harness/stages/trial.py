@@ -26,12 +26,12 @@ from harness.processes.starting.spares import GUEST, Worker
 from harness.wire import limits
 from harness.wire.calls.tensors import NO_CASES
 from harness.wire.channels.async_channel import AsyncChannel
-from harness.wire.channels.encoding import ENCODER
+from harness.wire.channels.channel import ENCODER
 from harness.wire.channels.stack_samples import last_line
 from harness.wire.device import Target
-from harness.wire.effort import EXAM, SUSTAINED, WHOLE, Effort
 from harness.wire.errors import DeviceFull, WorkerDied, is_out_of_memory
 from harness.wire.findings import left_behind, name_running_line
+from harness.wire.messages.clock import EXAM, SUSTAINED, WHOLE, Effort
 from harness.wire.messages.guest import Alive
 from harness.wire.messages.judge import (
     JUDGE_REPORTS,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from harness.wire.results.kernel_profile import Profile
+from harness.wire.results.kernel_counts import Profile
 from sessions.names import AttemptKey, TaskName
 
 from .base import DurableEvent, Event, JudgedEvent

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from harness import Evaluation, KernelResources
-from harness.wire.results.code_counts import CodeCounts
+from harness.wire.results.kernel_counts import CodeCounts
 
 from .ranking import is_chosen, long_cases, own_kernels
 

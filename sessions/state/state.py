@@ -11,7 +11,7 @@ import msgspec
 
 from harness import Evaluation, Stage, Verdict
 from harness.wire.device import is_cpu
-from harness.wire.results.kernel_profile import Profile
+from harness.wire.results.kernel_counts import Profile
 from sessions.events import (
     AGENT_PROGRAM,
     GIVEN,

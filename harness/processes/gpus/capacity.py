@@ -7,8 +7,8 @@ from collections.abc import Iterable
 
 from harness.hardware.recognition import product_of
 from harness.wire.device import Device
-from harness.wire.effort import PLAYERS, WHOLE
 from harness.wire.limits import VAULT_SHARE, graph_bytes
+from harness.wire.messages.clock import PLAYERS, WHOLE
 from suites.costs import task_cost
 from suites.errors import SuiteError
 from suites.task import Task

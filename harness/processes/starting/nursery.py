@@ -14,7 +14,7 @@ from harness.linux.process_environment import PROJECT_ROOT
 from harness.linux.worker_start import command
 from harness.wire import limits
 from harness.wire.channels.async_channel import Tail
-from harness.wire.channels.encoding import ENCODER
+from harness.wire.channels.channel import ENCODER
 from harness.wire.errors import WorkerDied
 from harness.wire.messages.server import Bear, End
 

@@ -16,7 +16,7 @@ import msgspec
 from harness.linux.folder_removal import remove
 from harness.wire import limits
 from harness.wire.channels.async_channel import AsyncChannel, Tail
-from harness.wire.channels.encoding import ENCODER
+from harness.wire.channels.channel import ENCODER
 from harness.wire.device import Device
 from harness.wire.errors import WorkerDied
 from harness.wire.messages.server import SERVER_REPORTS, End, Ended, Language, Ready, Spawn, Started

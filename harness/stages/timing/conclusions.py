@@ -10,8 +10,8 @@ import msgspec
 
 from harness.hardware.product import Product
 from harness.wire.device import Device
-from harness.wire.ladder import WORDS
 from harness.wire.messages.clock import BASELINE, CANDIDATE, Floor, Measure, Measured, ProcessTimes, method_of
+from harness.wire.messages.timer import METHOD_WORDS
 from harness.wire.results import ratios
 from harness.wire.results.evaluation import NOT_WHOLE, Basis, ErrorReport, Fact
 from harness.wire.results.latency import (
@@ -132,7 +132,7 @@ def conclude_timing(
             by_reason.setdefault((latency.method, reason), []).append(latency.case)
     added = "some microseconds" if measured.floor is None else f"{measured.floor.empty_ms * 1e3:.3g} us"
     notes += [
-        f"{', '.join(names)}: timed {WORDS[method]}"
+        f"{', '.join(names)}: timed {METHOD_WORDS[method]}"
         f"{f', which add {added} to each call' if method is Method.EVENTS else ''}: {reason}"
         for (method, reason), names in by_reason.items()
     ]

@@ -28,16 +28,17 @@ from harness.stages.judged_task import MOST_REPORT_BYTES, script_worker, with_ca
 from harness.stages.retries import DISTURBED
 from harness.wire import limits
 from harness.wire.channels.async_channel import AsyncChannel
-from harness.wire.channels.encoding import ENCODER
+from harness.wire.channels.channel import ENCODER
 from harness.wire.device import Target
-from harness.wire.effort import WHOLE, Effort
 from harness.wire.errors import HarnessError, WorkerDied
 from harness.wire.messages.clock import (
     BASELINE,
     CANDIDATE,
     CLOCK_REPORTS,
+    WHOLE,
     BaselineRecorded,
     ClockRequest,
+    Effort,
     Measure,
     Measured,
     NeedTimers,

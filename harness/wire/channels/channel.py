@@ -1,6 +1,7 @@
-"""Frames over a stream socket: a length, the payload, and descriptors beside it. Either end may be hostile. Torch-free.
+"""Frames over a stream socket: a length, the payload, and descriptors beside it; the msgpack encoding of payloads. Torch-free.
 
-`Channel` serves processes without an event loop; `async_channel.AsyncChannel` sends the same frames from the engine's loop.
+Either end may be hostile. `Channel` serves processes without an event loop; `async_channel.AsyncChannel` sends the same frames
+from the engine's loop.
 """
 
 from __future__ import annotations
@@ -12,12 +13,16 @@ import socket
 import struct
 import time
 from collections.abc import Callable, Sequence
-from typing import NamedTuple
+from pathlib import Path
+from typing import Any, NamedTuple, TypeVar
+
+import msgspec
 
 HEADER = struct.Struct("<Q")
 MAX_FRAME_BYTES = 1 << 30
 _MAX_DESCRIPTORS = 4
 _POLL_S = 0.1
+Message = TypeVar("Message")
 
 
 class ChannelClosed(EOFError):
@@ -147,3 +152,30 @@ class Channel:
                 poll()
             if deadline is not None and time.monotonic() >= deadline:
                 raise ChannelTimeout("the deadline passed")
+
+
+def decode_message(decoder: msgspec.msgpack.Decoder[Message], payload: bytes | msgspec.Raw) -> Message:
+    """Return the message that foreign code sent; `BadFrame` if the payload is not one.
+
+    msgspec has no error of its own for invalid UTF-8 and for endless nesting.
+    """
+    try:
+        return decoder.decode(payload)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        raise BadFrame(str(error)) from error
+
+
+def text_to_path(kind: type, value: Any) -> Path:
+    """Decode a path; the `dec_hook` of decoders for messages that hold a task."""
+    if kind is Path and isinstance(value, str):
+        return Path(value)
+    raise NotImplementedError(f"a {kind.__name__} cannot be sent between processes")
+
+
+def _path_to_text(value: Any) -> str:
+    if isinstance(value, Path):
+        return str(value)
+    raise NotImplementedError(f"a {type(value).__name__} cannot be sent between processes")
+
+
+ENCODER = msgspec.msgpack.Encoder(enc_hook=_path_to_text)

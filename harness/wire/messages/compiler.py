@@ -1,4 +1,4 @@
-"""The request to a compiling worker, and its report on one candidate and target. Torch-free."""
+"""Requests to the workers that compile a candidate and run it at `gpu` sizes, and their reports. Torch-free."""
 
 from __future__ import annotations
 
@@ -10,6 +10,8 @@ KEPT_BYTES = 300_000
 """Compressed bytes of compiler texts that a session keeps of one candidate."""
 HOST_RAISED = "the entry point raised"
 """Start of the error message if a candidate's host code raises while its kernels are compiled."""
+MOST_IR = 4 << 20
+"""Characters of a kernel's Triton IR; a longer one is compiled in the candidate's process."""
 
 
 class Compile(msgspec.Struct, frozen=True, tag="compile"):
@@ -28,10 +30,6 @@ class Compile(msgspec.Struct, frozen=True, tag="compile"):
     """CPU seconds for the host code of one case, compiling not counted."""
     keep_texts: bool = False
     """The report has the compiler's texts."""
-
-
-MOST_IR = 4 << 20
-"""Characters of a kernel's Triton IR; a longer one is compiled in the candidate's process."""
 
 
 class KernelIr(msgspec.Struct, frozen=True):
@@ -108,3 +106,27 @@ class CompileReport(msgspec.Struct, frozen=True, tag="compiled"):
     """Argument types of the kernels, each sequence once, if all are plain."""
     texts: dict[str, bytes] = {}
     """The compiler's texts that `resources` name, as gzip by their SHA-256; empty if the request keeps none."""
+
+
+class RunAtFullSizes(msgspec.Struct, frozen=True, tag="run_at_full_sizes"):
+    """Run the first, the last and one drawn program of every launch that the entry point makes in each case."""
+
+    source: str
+    entry_point: str
+    cases: msgspec.Raw
+    target: str
+    seed: int
+    """Draws the programs."""
+
+
+class RanAtFullSizes(msgspec.Struct, frozen=True, tag="ran_at_full_sizes"):
+    """The accesses of one case's programs; the reports come in the order of the cases."""
+
+    case: str
+    why: str = ""
+    """Why nothing is known of this case; empty if the fields below hold."""
+    missed_stores: tuple[str, ...] = ()
+    missed_loads: tuple[str, ...] = ()
+    """Accesses outside their tensor, one line each; none at addresses that depend on loaded values."""
+    touched_bytes: int | None = None
+    """The most distinct bytes that the launches and copies of the host can touch; `None` if the programs differ too much."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 
 from harness.wire.calls.tensors import Arguments
-from harness.wire.channels.encoding import text_to_path
+from harness.wire.channels.channel import text_to_path
 from harness.wire.device import Device
 from suites.source.package import PackageView
 from suites.task import Task

@@ -8,10 +8,9 @@ from typing import Generic, TypeVar
 import msgspec
 
 from harness.wire.calls.launch_tape import Tape
-from harness.wire.channels.encoding import ENCODER
+from harness.wire.channels.channel import ENCODER
 
-from .compiler import Compile, CompileReport, KernelWanted
-from .full_sizes import RanAtFullSizes, RunAtFullSizes
+from .compiler import Compile, CompileReport, KernelWanted, RanAtFullSizes, RunAtFullSizes
 from .guest import (
     Alive,
     Ask,

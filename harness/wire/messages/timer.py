@@ -1,6 +1,9 @@
-"""Requests to a timer, the process that launches and samples, and its answers. Torch-free.
+"""Requests to a timer, the process that launches and samples, and its answers; the ladder of clocks. Torch-free.
 
 A timer has seats. Each seat holds one source or one launch tape, with its own copies of the inputs, and is sampled on its own.
+
+The ladder lists how calls are timed, best clock first. The clock steps down if a player ends, hangs, cannot capture a graph, or
+reports times that no call has. The table of `docs/timing.md#the-ladder-of-clocks` says what each clock counts and leaves out.
 """
 
 from __future__ import annotations
@@ -31,6 +34,19 @@ REPLAY_MS = 1.0
 LEAD = 1.5
 """Before each sample the device spins for this multiple of the host's time for a call, so that launches wait in its queue."""
 MOST_LEAD_MS = 5.0
+SMALLER = 8
+"""The second graph has so many times fewer nodes than the first."""
+METHOD_WORDS = {
+    Method.GRAPH: "in graphs",
+    Method.BATCH: "back to back between two events, where host time may count",
+    Method.PROFILER: "by the profiler, which leaves out the time between launches",
+    Method.EVENTS: "between events",
+}
+"""Every method in the order of the ladder, in the words of a note."""
+UNTRUSTED_GRAPHS = "`wavedeck doctor --verify-gpu` found no graph with times to trust on this GPU"
+NO_GRAPH_OF_A_SOURCE = (
+    "a call has no launch tape, and graphs in a process with a source are not trusted on AMD"
+)
 
 
 def count_copies(sets: int, arena_bytes: int, rotate_bytes: int) -> int:
@@ -170,3 +186,18 @@ class TapedCall(msgspec.Struct, frozen=True, tag="taped_call"):
     peak_bytes: int = 0
     served: ServedCall | None = None
     """Facts that serving needs, of a candidate; `None` for a baseline."""
+
+
+EVENTS = Rung(Method.EVENTS)
+
+
+def list_rungs(trusted_nodes: int | None, *, taped: bool) -> tuple[Rung, ...]:
+    """Return the clocks to try, best first; events come last.
+
+    `trusted_nodes` is the size of a graph that worked on the device, 0 if none did, `None` if that was not measured. Calls of a
+    source (`taped` False) are timed in graphs or between events: their own process runs the host code and reports the times.
+    """
+    nodes = MOST_LAUNCHES if trusted_nodes is None else min(trusted_nodes, MOST_LAUNCHES)
+    sizes = dict.fromkeys((nodes, nodes // SMALLER)) if taped else (nodes,)
+    graphs = tuple(Rung(Method.GRAPH, size) for size in sizes if size)
+    return (*graphs, Rung(Method.BATCH), Rung(Method.PROFILER), EVENTS) if taped else (*graphs, EVENTS)

@@ -8,7 +8,7 @@ import msgspec
 
 from suites.task import TextEnum
 
-from .code_counts import CodeCounts
+from .kernel_counts import CodeCounts
 from .latency import DeviceState, Latency, RoughTime
 from .provenance import Provenance
 from .served_calls import BatchRows, ServedCall

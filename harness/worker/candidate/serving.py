@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from harness.wire.channels.channel import Channel, ChannelClosed
-from harness.wire.channels.encoding import ENCODER
+from harness.wire.channels.channel import ENCODER, Channel, ChannelClosed
 from harness.wire.messages.guest import Hello
 from harness.wire.messages.requests import REQUESTS, RequestMessage, WorkerAnswer, WorkerMessage
 from harness.wire.results.evaluation import Layer

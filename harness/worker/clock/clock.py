@@ -19,7 +19,6 @@ import msgspec
 import torch
 
 from harness.wire.calls.launch_tape import TapedLaunch
-from harness.wire.ladder import EVENTS, NO_GRAPH_OF_A_SOURCE, UNTRUSTED, WORDS, list_rungs
 from harness.wire.messages.clock import (
     BASELINE,
     CANDIDATE,
@@ -30,7 +29,18 @@ from harness.wire.messages.clock import (
     Taped,
 )
 from harness.wire.messages.guest import GPU_FAULT
-from harness.wire.messages.timer import MOST_LAUNCHES, SETS, Rung, TapedCall, count_copies
+from harness.wire.messages.timer import (
+    EVENTS,
+    METHOD_WORDS,
+    MOST_LAUNCHES,
+    NO_GRAPH_OF_A_SOURCE,
+    SETS,
+    UNTRUSTED_GRAPHS,
+    Rung,
+    TapedCall,
+    count_copies,
+    list_rungs,
+)
 from harness.wire.results import ratios
 from harness.wire.results.evaluation import ErrorReport
 from harness.wire.results.latency import Method
@@ -177,7 +187,7 @@ class Clock:
         self._end_phase("floor")
         self._record_calls(tunes)
         self._start_untaped(tunes)
-        self._why_rung = UNTRUSTED if nodes == 0 else ""
+        self._why_rung = UNTRUSTED_GRAPHS if nodes == 0 else ""
         if self._from_source and self._is_amd:
             nodes, self._why_rung = 0, NO_GRAPH_OF_A_SOURCE
         self._rungs = list_rungs(nodes, taped=not self._from_source)
@@ -283,7 +293,7 @@ class Clock:
     def _step_down(self, case: Case, rung: Rung, failure: ClockFailed) -> None:
         """Forget what was sampled of a case, and leave out the clock that failed; after the time for timing all but events."""
         size = f" of at most {rung.nodes} calls" if rung.nodes else ""
-        why = f"{WORDS[rung.method]}{size}: {failure}"
+        why = f"{METHOD_WORDS[rung.method]}{size}: {failure}"
         if failure.corrupted:
             self._corrupted[case.name] += 1
         elif rung in self._rungs:

@@ -7,8 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from harness.wire.effort import PLAYERS
-from harness.wire.messages.clock import SIDES, Measure
+from harness.wire.messages.clock import PLAYERS, SIDES, Measure
 from harness.wire.messages.guest import Ask
 from harness.wire.messages.timer import Done, Prepared, TapedCall
 from harness.worker.oracle.worker_line import GuestBroken

@@ -8,9 +8,8 @@ from dataclasses import dataclass, field
 
 from msgspec.structs import replace
 
-from harness.wire.ladder import EVENTS
 from harness.wire.messages.clock import Block, ProcessTimes
-from harness.wire.messages.timer import LEAST_IN_BLOCK, Batch, Done, Prepared, Rung, Sample, TapedCall
+from harness.wire.messages.timer import EVENTS, LEAST_IN_BLOCK, Batch, Done, Prepared, Rung, Sample, TapedCall
 from harness.wire.results.latency import Method
 
 from .timer_line import TimerLine

@@ -22,8 +22,7 @@ from typing import Any, NoReturn
 
 import msgspec
 
-from harness.wire.channels.channel import Channel
-from harness.wire.channels.encoding import ENCODER
+from harness.wire.channels.channel import ENCODER, Channel
 from harness.wire.device import Target
 from harness.wire.messages.compiler import NUMBERED_BINARIES, Binary, KernelIr, KernelWanted
 from harness.wire.messages.guest import Alive

@@ -8,8 +8,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from harness.wire import limits
-from harness.wire.channels.channel import Channel, ChannelClosed
-from harness.wire.channels.encoding import ENCODER
+from harness.wire.channels.channel import ENCODER, Channel, ChannelClosed
 from harness.wire.messages.compiler import KERNEL_IRS, Binary, KernelIr
 from harness.wire.messages.server import Spawn
 from harness.worker.candidate.loading import confine

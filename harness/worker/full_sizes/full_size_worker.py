@@ -17,7 +17,7 @@ from harness.wire import limits
 from harness.wire.calls import operators
 from harness.wire.calls.tensors import CASE_SPECS, Arguments
 from harness.wire.channels.channel import Channel
-from harness.wire.messages.full_sizes import RanAtFullSizes, RunAtFullSizes
+from harness.wire.messages.compiler import RanAtFullSizes, RunAtFullSizes
 from harness.wire.messages.requests import RequestMessage, WorkerAnswer
 from harness.wire.messages.server import Spawn
 from harness.wire.messages.timer import Done

@@ -16,7 +16,7 @@ from elftools.elf.elffile import ELFFile
 from elftools.elf.sections import NoteSection, Section
 
 from harness.assembly.listing import parse
-from harness.wire.results.code_counts import CodeCounts
+from harness.wire.results.kernel_counts import CodeCounts
 
 NO_CODE = (".debug", ".rel.debug", ".rela.debug", ".nv_debug", ".symtab", ".strtab", ".shstrtab", ".comment")
 """Prefixes of the names of sections that no device loads."""

@@ -1,4 +1,4 @@
-"""Many calls timed together by a clock of the ladder (`harness/wire/ladder.py`): in graphs, in a batch, or by the profiler."""
+"""Many calls timed together by a clock of the ladder (`messages/timer.py`): in graphs, in a batch, or by the profiler."""
 
 from __future__ import annotations
 

@@ -11,7 +11,7 @@ from pathlib import Path
 import torch
 
 from harness.wire.calls.tensors import TensorSpec
-from harness.wire.channels.encoding import ENCODER
+from harness.wire.channels.channel import ENCODER
 from harness.wire.messages.profiled import DRAW, DRAW_INPUTS, DRAWN, MEMORY, DrawInputs
 from harness.worker.kit import arena, place
 

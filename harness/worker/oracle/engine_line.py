@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import time
 
-from harness.wire.channels.channel import Channel, ChannelClosed
-from harness.wire.channels.encoding import ENCODER
+from harness.wire.channels.channel import ENCODER, Channel, ChannelClosed
 from harness.wire.messages.clock import JUDGE_REQUESTS, ClockReport
 from harness.wire.messages.guest import Alive
 from harness.wire.messages.judge import AtStage, JudgeReport, Proceed, TurnWanted

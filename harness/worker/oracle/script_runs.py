@@ -11,8 +11,14 @@ import msgspec
 
 from harness.wire import limits
 from harness.wire.calls.tensors import TensorSpec
-from harness.wire.channels.channel import BadFrame, Channel, ChannelClosed, ChannelTimeout
-from harness.wire.channels.encoding import ENCODER, decode_message
+from harness.wire.channels.channel import (
+    ENCODER,
+    BadFrame,
+    Channel,
+    ChannelClosed,
+    ChannelTimeout,
+    decode_message,
+)
 from harness.wire.messages.guest import Hello
 from harness.wire.messages.script import (
     SCRIPT_REPORTS,

@@ -13,8 +13,7 @@ import msgspec
 
 from harness.linux import syscalls
 from harness.wire import limits
-from harness.wire.channels.channel import BadFrame, Channel, ChannelClosed, ChannelTimeout
-from harness.wire.channels.encoding import decode_message
+from harness.wire.channels.channel import BadFrame, Channel, ChannelClosed, ChannelTimeout, decode_message
 from harness.wire.messages.guest import Broken, Failed, Hello
 from harness.wire.messages.requests import ANSWERS, WorkerRequest, encode_request
 

@@ -19,7 +19,7 @@ import triton
 
 from harness.sandbox import sandbox
 from harness.wire import limits
-from harness.wire.channels.encoding import ENCODER
+from harness.wire.channels.channel import ENCODER
 from harness.wire.messages.profiled import (
     DRAWN,
     DRAWN_INPUTS,

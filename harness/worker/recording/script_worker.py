@@ -23,8 +23,7 @@ from msgspec.structs import replace
 
 from harness.hardware.targets import target
 from harness.wire import limits
-from harness.wire.channels.channel import Channel, ChannelClosed
-from harness.wire.channels.encoding import ENCODER
+from harness.wire.channels.channel import ENCODER, Channel, ChannelClosed
 from harness.wire.messages.guest import Hello
 from harness.wire.messages.program import (
     SCRIPT_REQUESTS,

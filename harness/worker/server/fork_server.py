@@ -30,8 +30,7 @@ from harness.linux import syscalls
 from harness.linux.folder_removal import remove
 from harness.linux.worker_start import command
 from harness.wire import limits
-from harness.wire.channels.channel import Channel
-from harness.wire.channels.encoding import ENCODER
+from harness.wire.channels.channel import ENCODER, Channel
 from harness.wire.device import VISIBILITY_VARIABLES, Device
 from harness.wire.messages.server import (
     SERVER_REPORTS,

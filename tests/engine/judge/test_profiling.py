@@ -10,7 +10,7 @@ import pytest
 
 from engine.judge.profiling import case_to_profile
 from harness.profiling.launches import ProfileFailed
-from harness.wire.results.kernel_profile import Profile
+from harness.wire.results.kernel_counts import Profile
 from harness.wire.results.latency import Bound, Efficiency, Latency
 from sessions import Home, SessionState, fold
 from sessions.errors import CommandRefused

@@ -12,8 +12,7 @@ import pytest
 import torch
 
 from harness.stages.verdicts import conclude
-from harness.wire.effort import ROUGH, SUSTAINED, WHOLE, Effort
-from harness.wire.messages.clock import BASELINE, CANDIDATE, SIDES, Floor
+from harness.wire.messages.clock import BASELINE, CANDIDATE, ROUGH, SIDES, SUSTAINED, WHOLE, Effort, Floor
 from harness.wire.messages.guest import Ask, Loaded
 from harness.wire.messages.requests import WorkerAnswer, WorkerMessage
 from harness.wire.messages.timer import (

@@ -9,12 +9,18 @@ from typing import Any
 import pytest
 
 from harness.stages.verdicts import conclude
-from harness.wire.effort import EXAM, Effort
-from harness.wire.ladder import NO_GRAPH_OF_A_SOURCE, UNTRUSTED, WORDS, list_rungs
-from harness.wire.messages.clock import BASELINE, CANDIDATE, SIDES, Measured
+from harness.wire.messages.clock import BASELINE, CANDIDATE, EXAM, SIDES, Effort, Measured
 from harness.wire.messages.guest import GPU_FAULT
 from harness.wire.messages.requests import WorkerAnswer
-from harness.wire.messages.timer import Fetch, Sample, TapedCall
+from harness.wire.messages.timer import (
+    METHOD_WORDS,
+    NO_GRAPH_OF_A_SOURCE,
+    UNTRUSTED_GRAPHS,
+    Fetch,
+    Sample,
+    TapedCall,
+    list_rungs,
+)
 from harness.wire.results.evaluation import Verdict
 from harness.wire.results.latency import Method
 from harness.worker.clock.timer_line import TimerLine
@@ -90,7 +96,7 @@ def test_clock_steps_down_until_one_works(failing: int, target: str) -> None:
     players = SimulatedPlayers(Fault.ABORT_AT_REPLAY, *SERIES[:failing])
     measured = time_with(players, target=target, noise=0.0, bias=0.0)
     assert is_right_and_timed(measured)
-    assert methods_of(measured) == {tuple(WORDS)[failing]}
+    assert methods_of(measured) == {tuple(METHOD_WORDS)[failing]}
     assert measured.players_reusable
     tried = [(Method.GRAPH, 256), (Method.GRAPH, 32), (Method.BATCH, 0), (Method.PROFILER, 0)]
     captured = list(dict.fromkeys((capture.method, capture.nodes) for capture in players.captures))
@@ -203,7 +209,7 @@ def test_graphs_are_no_larger_than_the_device_was_verified_for() -> None:
     on_bench = short_bench(SimulatedPlayers(None))
     measured = on_bench.measure(effort=FEW, graph_nodes=0, baseline_calls=baseline_calls())
     assert methods_of(measured) == {Method.BATCH}
-    assert measured.why_method == {"fp32": UNTRUSTED}
+    assert measured.why_method == {"fp32": UNTRUSTED_GRAPHS}
 
 
 def test_clock_that_failed_is_not_tried_again_in_later_cases() -> None:
@@ -232,6 +238,6 @@ def test_exam_times_each_case_in_six_processes() -> None:
 def test_page_about_timing_has_the_ladder_in_its_order() -> None:
     page = (Path(__file__).parents[3] / "docs" / "timing.md").read_text()
     table = page.partition("## The ladder of clocks")[2].partition("\n## ")[0]
-    places = [table.index(f"| *{method.value}") for method in WORDS]
+    places = [table.index(f"| *{method.value}") for method in METHOD_WORDS]
     assert places == sorted(places)
-    assert [rung.method for rung in list_rungs(None, taped=True)] == [Method.GRAPH, *WORDS]
+    assert [rung.method for rung in list_rungs(None, taped=True)] == [Method.GRAPH, *METHOD_WORDS]

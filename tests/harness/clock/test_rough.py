@@ -10,8 +10,7 @@ import pytest
 
 from harness.stages.timing.rough_estimates import conclude_roughly
 from harness.stages.verdicts import conclude
-from harness.wire.effort import ROUGH
-from harness.wire.messages.clock import BASELINE, CANDIDATE, Measured
+from harness.wire.messages.clock import BASELINE, CANDIDATE, ROUGH, Measured
 from harness.wire.messages.guest import OutputData, Returned
 from harness.wire.messages.timer import Batch, Fetch
 from harness.wire.results.evaluation import ErrorReport, Verdict

@@ -22,7 +22,7 @@ from harness.cluster.ray_cluster import ClusterUnavailable, connect
 from harness.processes.gpus.quarantine import DeviceEvent, Quarantined
 from harness.stages.modes import Attempt
 from harness.stages.retries import was_judged_again
-from harness.wire.channels.encoding import ENCODER
+from harness.wire.channels.channel import ENCODER
 from harness.wire.errors import HarnessError, NoDeviceLeft, UnknownDevice
 from suites import load_task
 from tests.support.judge.cluster_nodes import LocalCluster, ScriptedNode

@@ -14,7 +14,7 @@ import torch
 from harness.hardware.targets import target
 from harness.wire.calls.tensors import TensorSpec
 from harness.wire.limits import FULL_SIZE_CPU_S
-from harness.wire.messages.full_sizes import RunAtFullSizes
+from harness.wire.messages.compiler import RunAtFullSizes
 from harness.worker.full_sizes import three_programs
 from harness.worker.full_sizes.full_size_worker import run_case
 from harness.worker.interpreter import interpreter

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from harness.wire.messages.full_sizes import RanAtFullSizes
+from harness.wire.messages.compiler import RanAtFullSizes
 from harness.worker.full_sizes.three_programs import _size, _union
 from tests.support.judge.drivers import drive, line_of
 

@@ -6,7 +6,7 @@ import socket
 import subprocess
 import sys
 
-from harness.wire.channels.encoding import ENCODER
+from harness.wire.channels.channel import ENCODER
 from harness.wire.messages.server import SERVER_REPORTS, Ended, ServerReport, Spawn, Started
 
 FIRST_FORK_FAILS = """

@@ -16,7 +16,7 @@ from harness.processes.gpus.capacity import TIMERS_A_CANDIDATE
 from harness.processes.starting.servers import ForkServer
 from harness.processes.starting.spares import GUEST, TIMER, Spares, Worker
 from harness.wire.device import Device
-from harness.wire.effort import PLAYERS
+from harness.wire.messages.clock import PLAYERS
 from tests.support.engine.engines import until
 from tests.support.judge.nurseries import one_nursery
 

@@ -16,7 +16,7 @@ from harness.profiling.ncu_report import METRICS, read_ncu
 from harness.profiling.rocpd import PASSES, read_durations, read_rocpd
 from harness.profiling.tools import NCU, PROTON, Tool, explain_failure, find_tool, refusal
 from harness.wire.messages.profiled import MARK, SCOPE
-from harness.wire.results.kernel_profile import KernelProfile
+from harness.wire.results.kernel_counts import KernelProfile
 from tests.support.judge import profiles
 from tests.support.judge.rocpd import write_rocpd
 

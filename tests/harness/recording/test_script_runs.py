@@ -8,8 +8,7 @@ from collections.abc import Iterator
 import pytest
 
 from harness.wire import limits
-from harness.wire.channels.channel import Channel
-from harness.wire.channels.encoding import ENCODER
+from harness.wire.channels.channel import ENCODER, Channel
 from harness.wire.messages.guest import Hello
 from harness.wire.messages.script import Script
 from harness.worker.oracle.problem import BadProblem

@@ -18,12 +18,13 @@ from harness.stages.timing.baselines import Against, Baseline
 from harness.stages.timing.performance import Crowded, Performance
 from harness.stages.verdicts import conclude
 from harness.wire import limits
-from harness.wire.effort import PLAYERS, ROUGH
 from harness.wire.errors import WorkerDied
 from harness.wire.limits import TimeLimits
 from harness.wire.messages.clock import (
     BASELINE,
     CANDIDATE,
+    PLAYERS,
+    ROUGH,
     BaselineRecorded,
     Floor,
     Measure,

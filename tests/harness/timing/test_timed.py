@@ -26,8 +26,16 @@ from harness.stages.timing.conclusions import (
     tape_facts,
 )
 from harness.stages.trial import Request, Trial
-from harness.wire.effort import WHOLE
-from harness.wire.messages.clock import BASELINE, CANDIDATE, Block, Floor, Measured, ProcessTimes, Taped
+from harness.wire.messages.clock import (
+    BASELINE,
+    CANDIDATE,
+    WHOLE,
+    Block,
+    Floor,
+    Measured,
+    ProcessTimes,
+    Taped,
+)
 from harness.wire.results.evaluation import ErrorReport, Evaluation, Verdict
 from harness.wire.results.latency import Bound, Latency, Method, Outcome
 from sessions.state.speed import speed_of

@@ -12,8 +12,14 @@ import msgspec
 import pytest
 
 from harness.wire.channels.async_channel import Tail
-from harness.wire.channels.channel import HEADER, BadFrame, Channel, ChannelClosed, ChannelTimeout
-from harness.wire.channels.encoding import decode_message
+from harness.wire.channels.channel import (
+    HEADER,
+    BadFrame,
+    Channel,
+    ChannelClosed,
+    ChannelTimeout,
+    decode_message,
+)
 
 
 @pytest.fixture

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from harness.wire.calls.tensors import CASE_SPECS, CaseSpecs, TensorSpec
-from harness.wire.channels.encoding import ENCODER
+from harness.wire.channels.channel import ENCODER
 
 SIZES = st.lists(st.integers(0, 1 << 40), max_size=4).map(tuple)
 OFFSETS = st.integers(0, 1 << 40)

@@ -26,7 +26,7 @@ from harness import STAGES, Device, Evaluation, Stage, StageEvent, Verdict, targ
 from harness.stages.modes import Rough
 from harness.stages.survey import Surveying
 from harness.stages.timing.baselines import Baseline, timing_baseline
-from harness.wire.results.kernel_profile import Profile
+from harness.wire.results.kernel_counts import Profile
 from sessions import Home, Recorder, resume
 from sessions.events import EngineStarted, Event, InstanceFinished, Role, SessionFinished, Usage
 from sessions.journal.journal import read_journal

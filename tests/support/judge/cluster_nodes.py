@@ -19,7 +19,7 @@ from harness.cluster.messages import (
 )
 from harness.cluster.node_facts import Node, judge_digest
 from harness.cluster.node_judge import NodeJudge
-from harness.wire.channels.encoding import ENCODER
+from harness.wire.channels.channel import ENCODER
 from harness.wire.results.provenance import Provenance
 
 from .evaluations import correct, failed

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from harness.profiling.launches import merge_launches
 from harness.profiling.ncu_report import read_ncu
-from harness.wire.results.kernel_profile import Profile, Roofline
+from harness.wire.results.kernel_counts import Profile, Roofline
 
 REPORTS = Path(__file__).parents[2] / "harness" / "profiling" / "profiles"
 NCU = (REPORTS / "ncu_h100.csv").read_text(encoding="utf-8")

@@ -22,11 +22,9 @@ import torch
 
 from harness.wire.calls.launch_tape import Tape
 from harness.wire.calls.tensors import Arguments
-from harness.wire.channels.channel import Channel, ChannelClosed
-from harness.wire.channels.encoding import ENCODER
-from harness.wire.effort import WHOLE, Effort
+from harness.wire.channels.channel import ENCODER, Channel, ChannelClosed
 from harness.wire.limits import ANSWER_BYTES, TimeLimits
-from harness.wire.messages.clock import BASELINE, CANDIDATE, SIDES, Floor, Measure, Measured
+from harness.wire.messages.clock import BASELINE, CANDIDATE, SIDES, WHOLE, Effort, Floor, Measure, Measured
 from harness.wire.messages.guest import (
     Ask,
     Failed,

@@ -24,11 +24,10 @@ from harness.stages.timing.baselines import Against, Baseline
 from harness.stages.timing.conclusions import Timing
 from harness.stages.timing.performance import Performance
 from harness.wire.channels.async_channel import AsyncChannel
-from harness.wire.channels.encoding import ENCODER
+from harness.wire.channels.channel import ENCODER
 from harness.wire.device import Device
-from harness.wire.effort import PLAYERS
 from harness.wire.limits import TimeLimits
-from harness.wire.messages.clock import JUDGE_REQUESTS, SIDES, Measure, NeedTimers, Timer
+from harness.wire.messages.clock import JUDGE_REQUESTS, PLAYERS, SIDES, Measure, NeedTimers, Timer
 from harness.wire.messages.judge import Proceed, TurnWanted
 from harness.wire.messages.server import Ended
 from harness.wire.results.latency import DeviceState

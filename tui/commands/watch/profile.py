@@ -8,7 +8,7 @@ import time
 import click
 
 from harness import Verdict
-from harness.wire.results.kernel_profile import Profile
+from harness.wire.results.kernel_counts import Profile
 from sessions import JournalTail, SessionState
 from sessions.events import ProfileAsked, ProfileTaken
 from sessions.store.decidable import find_attempt

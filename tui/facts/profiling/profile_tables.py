@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from harness.profiling.bottleneck import bytes_words, limit_of, roofline_words, total
-from harness.wire.results.kernel_profile import KernelProfile, Profile
+from harness.wire.results.kernel_counts import KernelProfile, Profile
 from sessions.names import split_attempt
 from sessions.state.state import AttemptState, SessionState
 from tui.facts.tables import Cell, Column, Number, Row, Table

@@ -8,7 +8,7 @@ import msgspec
 import pytest
 
 from harness import Verdict
-from harness.wire.results.kernel_profile import ProfiledLaunch
+from harness.wire.results.kernel_counts import ProfiledLaunch
 from sessions import Home
 from sessions import events as ev
 from sessions.store.reconcile import take_up

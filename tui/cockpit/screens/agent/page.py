@@ -7,7 +7,7 @@ from dataclasses import replace
 from itertools import zip_longest
 from typing import NamedTuple
 
-from harness.wire.results.kernel_profile import Profile
+from harness.wire.results.kernel_counts import Profile
 from sessions.state.state import AttemptState, InstanceState
 from tui.cockpit.draw.grid import heading, places, row_line
 from tui.cockpit.draw.lines import EMPTY, Line, clean, line, wrap
