@@ -24,8 +24,8 @@ from rich.console import Console
 from rich.table import Table
 
 from harness import DevicePool, Verdict, evaluate, target
-from harness.recording.errors import NotRecorded
 from harness.recording.recorder import find_or_record
+from harness.wire.errors import NotRecorded
 from sessions.home import home_from
 from suites import load_public_suite
 from suites.public.loaders.separated import SEPARATOR

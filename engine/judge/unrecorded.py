@@ -10,9 +10,8 @@ from typing import Any
 from engine.errors import BudgetSpent
 from engine.plan.budget import Budget
 from harness import DevicePool, HarnessError, Target
-from harness.recording.errors import NotRecorded
 from harness.recording.recorder import find_or_record
-from harness.wire.errors import NoDeviceLeft
+from harness.wire.errors import NoDeviceLeft, NotRecorded
 from sessions.events import RECORDING, BaselineStageStarted, TaskLeftOut
 from sessions.store.recorder import Recorder
 from suites import SuiteError, Task

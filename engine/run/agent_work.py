@@ -37,7 +37,7 @@ from engine.prompting.judged import JudgedCandidate
 from engine.reply.streaming import PieceBatches
 from engine.run.shared import Shared, note_once
 from harness.linux import syscalls
-from harness.linux.folder_removal import remove
+from harness.linux.foreign_files import remove
 from harness.sandbox import landlock
 from sessions.errors import SessionsError
 from sessions.events import AGENT_PROGRAM, CallFinished, CallStarted, Message, Role, ServedModel

@@ -16,6 +16,7 @@ from harness.linux import syscalls
 from harness.node.discovery import CPU, choose_devices
 from harness.node.leases import Holder, lease, lease_folder
 from harness.node.telemetry.watcher import Telemetry
+from harness.processes.starting.players import BaselineCalls
 from harness.wire.device import Device
 from harness.wire.errors import DeviceFull, HarnessError, NoDeviceLeft, WorkerDied, is_out_of_memory
 from harness.wire.limits import END_S, ON_CPU, ON_GPU, STARTS_AT_ONCE, TimeLimits
@@ -25,11 +26,9 @@ from harness.wire.results.evaluation import Evaluation, Verdict
 from harness.wire.results.provenance import Provenance, runtime_of
 from suites.task import Task
 
-from .baseline_calls import BaselineCalls
 from .binaries import Binaries
 from .gpus.capacity import KEPT_CORES, TIMERS_A_CANDIDATE, largest_case_bytes, own_cores, slots_of
 from .gpus.gpu_leases import GpuLeases
-from .gpus.neighbours import Neighbours
 from .gpus.quarantine import (
     DeviceEvent,
     Health,
@@ -40,7 +39,7 @@ from .gpus.quarantine import (
     ServerProbe,
 )
 from .kernel_cache import KernelCache
-from .slot import Slot
+from .slot import Neighbours, Slot
 from .starting.judge_python import OUR_PYTHON, JudgePython
 from .starting.launchers import Launchers, Types
 from .starting.nursery import Nursery

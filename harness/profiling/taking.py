@@ -17,8 +17,7 @@ import msgspec
 from harness.hardware.product import Product
 from harness.hardware.recognition import product_of
 from harness.linux import worker_start
-from harness.linux.folder_removal import remove
-from harness.linux.foreign_files import read_regular
+from harness.linux.foreign_files import read_regular, remove
 from harness.processes.pool import DevicePool
 from harness.processes.slot import Slot
 from harness.sandbox.sandbox import guest_environment

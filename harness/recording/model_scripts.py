@@ -1,16 +1,22 @@
-"""Chooses the sizes at which a benchmark's module is judged: its own sizes take gigabytes, and hours in the interpreter."""
+"""Rewrites a benchmark's module for the judge: smaller sizes, and CUDA in place of AMD's options.
+
+A module's own sizes take gigabytes, and hours in the interpreter. Texts for AMD's GPUs run on CUDA without AMD's launch options,
+with CUDA's device library.
+"""
 
 from __future__ import annotations
 
+import ast
 import math
 import re
 from array import array
-from collections.abc import Awaitable, Callable
-from typing import NamedTuple
+from collections.abc import Awaitable, Callable, Iterable
+from typing import Any, NamedTuple, TypeVar
 
 import msgspec
 
 from harness.wire.calls.tensors import TensorSpec
+from harness.wire.errors import NotRecorded
 from harness.wire.messages.script import RanScript, Script
 from suites.dtypes import ITEM_BYTES
 from suites.public.syntax.model_sizes import (
@@ -26,8 +32,7 @@ from suites.public.syntax.model_sizes import (
     largest_size,
 )
 from suites.public.task import PublicTask
-
-from .errors import NotRecorded
+from suites.source.python_source import parse_python
 
 MOST_BYTES = 512 << 10
 """Bound for inputs and outputs of a call, without parameters. A model that needs more gets the smallest sizes that run."""
@@ -64,6 +69,10 @@ def wavedeck_check(what, most_bytes, make):
 _DRAWN = re.compile(r"get_inputs\([^()]*\)")
 _VARIANTS = ((Odd.ALL, True), (Odd.INPUTS, True), (Odd.NONE, True), (Odd.ALL, False), (Odd.INPUTS, False))
 """Second calls in the order in which they are tried: which sizes are odd, and whether inputs are normal."""
+Ask = Callable[[Script, int], Awaitable[RanScript]]
+Item = TypeVar("Item")
+AMD_OPTIONS = frozenset({"waves_per_eu", "matrix_instr_nonkdim", "kpack"})
+"""Launch options that only AMD's back end of Triton has. They change the speed of a kernel, not its results."""
 
 
 class _Trial(NamedTuple):
@@ -76,9 +85,6 @@ class _Trial(NamedTuple):
     state_bytes: int = 0
     is_constant: bool = False
     seconds: float = 0.0
-
-
-Ask = Callable[[Script, int], Awaitable[RanScript]]
 
 
 async def choose_model_script(
@@ -242,3 +248,46 @@ def _is_constant(tensor: TensorSpec) -> bool:
 def _is_finite(tensor: TensorSpec, *, masked: bool) -> bool:
     total = sum(array("f", tensor.data)) if tensor.dtype == "float32" else 0.0
     return math.isfinite(total) or (masked and total == -math.inf)
+
+
+def for_cuda(text: str) -> str:
+    """Return a module's text for CUDA. It is unchanged if it names nothing of AMD's, or if Python cannot parse it.
+
+    An option stays if a function of the module has a parameter of its name: then it may be the kernel's own.
+    """
+    text = text.replace("extra.hip.libdevice", "extra.cuda.libdevice")
+    if not any(option in text for option in AMD_OPTIONS):
+        return text
+    try:
+        tree = parse_python(text)
+    except (SyntaxError, ValueError):
+        return text
+    parameters = {node.arg for node in ast.walk(tree) if isinstance(node, ast.arg)}
+    remover = _Remover(AMD_OPTIONS - parameters)
+    tree = remover.visit(tree)
+    return ast.unparse(tree) if remover.count else text
+
+
+class _Remover(ast.NodeTransformer):
+    """Removes options from launches (`kernel[grid](...)`) and from the dictionaries of `triton.Config`."""
+
+    def __init__(self, options: frozenset[str]) -> None:
+        self._options = options
+        self.count = 0
+
+    def visit_Call(self, node: ast.Call) -> Any:
+        self.generic_visit(node)
+        config = node.args[0] if node.args else None
+        if isinstance(node.func, ast.Subscript):
+            node.keywords = self._kept((keyword.arg, keyword) for keyword in node.keywords)
+        elif ast.unparse(node.func).rpartition(".")[2] == "Config" and isinstance(config, ast.Dict):
+            items = list(zip(config.keys, config.values, strict=True))
+            items = self._kept((getattr(key, "value", None), (key, value)) for key, value in items)
+            config.keys, config.values = [key for key, _ in items], [value for _, value in items]
+        return node
+
+    def _kept(self, items: Iterable[tuple[object, Item]]) -> list[Item]:
+        named = list(items)
+        kept = [item for name, item in named if name not in self._options]
+        self.count += len(named) - len(kept)
+        return kept

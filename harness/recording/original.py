@@ -15,14 +15,13 @@ import msgspec
 
 from harness.processes.pool import DevicePool
 from harness.wire.device import Target
-from harness.wire.errors import HarnessError, WorkerDied
+from harness.wire.errors import HarnessError, NoReport, WorkerDied
 from harness.wire.messages.program import Compare, RanProgram, RunProgram
 from suites.public.loaders.separated import SEPARATOR, split_file
 from suites.public.task import PublicTask, SuiteKind
 from suites.source.python_source import parse_python
 from suites.task import TextEnum
 
-from .errors import NoReport
 from .recorder import helpers_of
 from .script_process import Start, run_in_slot
 

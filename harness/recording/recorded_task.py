@@ -14,6 +14,7 @@ import msgspec
 
 from harness.stages.static.fallbacks import fallback_operators
 from harness.wire.calls.tensors import TensorSpec
+from harness.wire.errors import NotRecorded
 from harness.wire.messages.script import CALL, RanScript, RecordedCall, Script
 from suites.dtypes import ITEM_BYTES, is_exact
 from suites.errors import BadTask
@@ -26,7 +27,6 @@ from suites.task import Case, EntryPoint, Output, RecordedScript, Task, Toleranc
 from suites.task_rules import CATEGORIES, SCHEMA
 
 from .call_texts import adapter_signature, plain_signature
-from .errors import NotRecorded
 from .instruction_text import Runs, example_words, instruction, shown_signature
 from .recorded_files import write_files
 

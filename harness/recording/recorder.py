@@ -17,7 +17,7 @@ from harness.stages.cascade import evaluate
 from harness.stages.modes import Cases
 from harness.wire import limits
 from harness.wire.device import Target
-from harness.wire.errors import WorkerDied
+from harness.wire.errors import NotRecorded, WorkerDied
 from harness.wire.messages.script import LIKE_RESULTS, NAN, RanScript, RunScript, Script
 from harness.wire.results.evaluation import Verdict
 from suites.loader import baseline_source
@@ -26,9 +26,7 @@ from suites.public.task import PublicTask, ReferenceKind, TestForm
 from suites.source.python_source import parse_python
 from suites.task import Task
 
-from .amd_texts import for_cuda
-from .errors import NotRecorded
-from .model_scripts import choose_model_script
+from .model_scripts import choose_model_script, for_cuda
 from .recorded_task import write_task
 from .script_process import ScriptProcess, Start, run_in_slot
 

@@ -12,7 +12,7 @@ from harness.processes.pool import DevicePool
 from harness.stages.cascade import evaluate, needs_gpu
 from harness.stages.judged_task import ask_judge, resolve_task
 from harness.wire.device import Target
-from harness.wire.errors import WorkerDied
+from harness.wire.errors import NotRecorded, WorkerDied
 from harness.wire.messages.judge import Weigh, Weighed
 from harness.wire.results.evaluation import Evaluation, Verdict
 from suites.dtypes import NoSuchDtype
@@ -21,7 +21,6 @@ from suites.public.recorded import text_digest
 from suites.public.task import PublicTask, ReferenceKind
 from suites.task import Task, TextEnum
 
-from .errors import NotRecorded
 from .recorder import SEED, find_or_record
 
 

@@ -19,14 +19,12 @@ from harness.stages.retries import settle, try_alone
 from harness.wire import limits
 from harness.wire.channels.async_channel import AsyncChannel
 from harness.wire.channels.channel import ENCODER, BadFrame, decode_message
-from harness.wire.errors import WorkerDied
+from harness.wire.errors import NoReport, WorkerDied
 from harness.wire.messages.program import RanProgram, ScriptRequest
 from harness.wire.messages.script import RanScript
 from harness.wire.messages.server import status_words
 from suites.own.evidence import FirstCallSeen, InputsSeen
 from suites.source.package import PackageView
-
-from .errors import NoReport
 
 Answer = TypeVar("Answer", RanScript, RanProgram, str, FirstCallSeen, InputsSeen)
 Result = TypeVar("Result")

@@ -1,4 +1,4 @@
-"""Errors of the harness that are not the candidate's fault."""
+"""Errors of the harness that are not the candidate's fault, and why no call of a benchmark's test can be judged."""
 
 from __future__ import annotations
 
@@ -60,3 +60,15 @@ class NoDeviceLeft(HarnessError):
 def is_out_of_memory(message: str) -> bool:
     """Return whether an error message says that a device is full: of torch, of the driver, or of a vendor's library."""
     return "out of memory" in message or "ALLOC_FAILED" in message
+
+
+class NotRecorded(Exception):
+    """The task has no call that can be judged; the message says why."""
+
+
+class NoReport(NotRecorded):
+    """A process that runs a benchmark's text ended, or gave no report in time."""
+
+    def __init__(self, message: str, *, is_slow: bool = False) -> None:
+        super().__init__(message)
+        self.is_slow = is_slow

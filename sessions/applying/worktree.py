@@ -12,7 +12,7 @@ from pathlib import Path
 
 import msgspec
 
-from harness.linux.folder_removal import remove
+from harness.linux.foreign_files import remove
 from sessions.errors import NotApplicable
 from sessions.git_environment import SETTINGS, drop_git_variables
 from suites.source.package import Package

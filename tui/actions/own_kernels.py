@@ -16,8 +16,8 @@ from harness import DevicePool, Target
 from harness.node.discovery import discover_devices
 from harness.node.selection import targets_for
 from harness.processes.starting.judge_python import OUR_PYTHON, JudgePython
-from harness.recording.errors import NoReport, NotRecorded
 from harness.recording.script_process import Start, run_in_slot
+from harness.wire.errors import NoReport, NotRecorded
 from harness.wire.messages.program import FirstCall, ReadInputs
 from suites import Axis
 from suites.dtypes import NoSuchDtype, on_target

@@ -1,22 +1,27 @@
 """Players: processes of a GPU that play launch tapes for all timings of this pool, one timing after the other.
 
-No foreign code runs in a player, so it outlives a candidate: a GPU context costs the whole node 0.2 s.
+No foreign code runs in a player, so it outlives a candidate: a GPU context costs the whole node 0.2 s. A baseline's calls are
+recorded once, and played in every timing against the same baseline.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
 
 from harness.failures import first_failure
 from harness.wire.device import Device
+from harness.wire.messages.clock import BASELINE, Measure
+from harness.wire.messages.timer import TapedCall
 
 from .servers import Child
 from .spares import TIMER, Spares, Worker
 
 MOST_TAPES = 200
 """A player is replaced after it played as many tapes."""
+MOST_BASELINES = 64
+"""Baselines kept; the least recently used goes first."""
 
 
 @dataclass(slots=True)
@@ -91,3 +96,36 @@ class Players:
         for player in dropped:
             player.end()
         return [player.worker.child for player in dropped]
+
+
+class BaselineCalls:
+    """The calls that the timings of one pool recorded."""
+
+    def __init__(self) -> None:
+        self._kept: dict[Hashable, dict[str, TapedCall]] = {}
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether no baseline was recorded yet."""
+        return not self._kept
+
+    def find(self, measure: Measure) -> dict[str, TapedCall]:
+        """Return the calls for such a timing by case; empty if none are kept."""
+        key = _key(measure)
+        calls = self._kept.pop(key, {})
+        if calls:
+            self._kept[key] = calls  # the newest is last
+        return calls
+
+    def keep(self, measure: Measure, calls: Mapping[str, TapedCall]) -> None:
+        """Keep the calls that a timing recorded."""
+        self._kept[_key(measure)] = dict(calls)
+        while len(self._kept) > MOST_BASELINES:
+            del self._kept[next(iter(self._kept))]
+
+
+def _key(measure: Measure) -> Hashable:
+    cases = tuple(
+        (case.name, case.dtype, tuple(sorted(case.gpu.items()))) for case in measure.task.open_cases
+    )
+    return measure.task.folder, measure.sources[BASELINE], measure.target, measure.seed, cases

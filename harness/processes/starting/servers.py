@@ -13,7 +13,7 @@ from types import TracebackType
 
 import msgspec
 
-from harness.linux.folder_removal import remove
+from harness.linux.foreign_files import remove
 from harness.wire import limits
 from harness.wire.channels.async_channel import AsyncChannel, Tail
 from harness.wire.channels.channel import ENCODER

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from harness.hardware.product import Product
-from harness.node.telemetry.steadiness import is_same_clock
+from harness.node.telemetry.window_summary import is_same_clock
 from harness.wire.messages.clock import ProcessTimes
 from harness.wire.messages.timer import LEAD, MOST_LEAD_MS
 from harness.wire.results import ratios

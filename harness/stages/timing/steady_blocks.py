@@ -9,7 +9,7 @@ from collections.abc import Sequence
 import msgspec
 
 from harness.node.telemetry.samples import Watched
-from harness.node.telemetry.steadiness import SpanState, is_same_clock, span_states
+from harness.node.telemetry.window_summary import SpanState, is_same_clock, span_states
 from harness.wire.messages.clock import Block, ProcessTimes
 
 States = list[tuple[Block, SpanState]]

@@ -27,7 +27,7 @@ from typing import NoReturn
 import msgspec
 
 from harness.linux import syscalls
-from harness.linux.folder_removal import remove
+from harness.linux.foreign_files import remove
 from harness.linux.worker_start import command
 from harness.wire import limits
 from harness.wire.channels.channel import ENCODER, Channel

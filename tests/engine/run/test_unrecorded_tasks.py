@@ -19,8 +19,7 @@ from engine.plan.plan import SessionPlan
 from engine.process.process import remaining_plan
 from engine.run.scheduler import run_instances
 from harness import DevicePool, target
-from harness.recording.errors import NotRecorded
-from harness.wire.errors import NoDeviceLeft, WorkerDied
+from harness.wire.errors import NoDeviceLeft, NotRecorded, WorkerDied
 from sessions import Home, Recorder, fold
 from sessions.events import EngineStarted, InstanceStarted, TaskLeftOut
 from sessions.journal.journal import read_journal

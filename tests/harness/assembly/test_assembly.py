@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from harness.assembly.code_texts import normal_lines
 from harness.assembly.listing import Kind, parse
-from harness.assembly.normal import normal_lines
 from tests.support.judge.assemblies import AMD, PTX
 
 

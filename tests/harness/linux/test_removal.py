@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from harness.linux.folder_removal import remove
+from harness.linux.foreign_files import remove
 
 DEEP = 3000
 """Nested folders, beyond Python's recursion limit and the limit of a path's length."""

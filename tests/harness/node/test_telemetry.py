@@ -15,10 +15,9 @@ from harness.node.telemetry.nvml import Nvml
 from harness.node.telemetry.other_processes import Family, count_others, is_hidden, is_judge
 from harness.node.telemetry.reading import Occupant, Reading, SourceUnavailable
 from harness.node.telemetry.samples import Point
-from harness.node.telemetry.steadiness import SpanState, is_same_clock, span_states
 from harness.node.telemetry.sysfs import Sysfs, marked_level
 from harness.node.telemetry.watcher import Telemetry
-from harness.node.telemetry.window_summary import summarize_window
+from harness.node.telemetry.window_summary import SpanState, is_same_clock, span_states, summarize_window
 from harness.wire.results.provenance import Provenance
 from tests.support.waiting import wait_until
 

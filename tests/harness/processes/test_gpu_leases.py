@@ -11,8 +11,7 @@ from harness import Device
 from harness.node.leases import VARIABLE, holders, is_awaited_alone
 from harness.processes.gpus import gpu_leases as module
 from harness.processes.gpus.gpu_leases import GpuLeases
-from harness.processes.gpus.neighbours import Neighbours
-from harness.processes.slot import Slot
+from harness.processes.slot import Neighbours, Slot
 from harness.processes.starting.servers import ForkServer
 from tests.support.engine.engines import until
 

@@ -9,8 +9,15 @@ import pytest
 import torch
 
 from harness.recording.call_texts import adapter
+from harness.recording.model_scripts import for_cuda
 from harness.wire.calls.tensors import TensorSpec
 from harness.wire.messages.script import ADAPTER, RecordedCall, RecordedOutput
+
+PAIR = ("result[0]", "result[1][0]", "result[1][1]")
+X = torch.ones(3, 4)
+CONFIG = (
+    "configs = [triton.Config({'BLOCK': 16, 'waves_per_eu': 2, 'kpack': k}, num_warps=4) for k in (1, 2)]"
+)
 
 
 def made_call(*paths: str, returns: str = "") -> Any:
@@ -20,10 +27,6 @@ def made_call(*paths: str, returns: str = "") -> Any:
     call = RecordedCall("double(x)", {"x": data}, outputs, returns=returns)
     exec(adapter((call,)), space)  # noqa: S102 (our own text)
     return space[ADAPTER]
-
-
-PAIR = ("result[0]", "result[1][0]", "result[1][1]")
-X = torch.ones(3, 4)
 
 
 @pytest.mark.parametrize(
@@ -60,3 +63,20 @@ def test_tuple_tensor_and_dictionary_are_passed_on() -> None:
     assert made_call("result")(1, x=X) is X
     assert torch.equal(made_call("result[0]")(1, x=(X,)), X)
     assert torch.equal(made_call("result['y']")(1, x={"y": X}), X)
+
+
+def test_launches_and_configs_lose_the_options_of_amd() -> None:
+    text = for_cuda(
+        f"{CONFIG}\nkernel[grid](x, BLOCK=16, matrix_instr_nonkdim=16)\nsettings = {{'kpack': 1}}\n"
+    )
+    assert text == (
+        "configs = [triton.Config({'BLOCK': 16}, num_warps=4) for k in (1, 2)]\n"
+        "kernel[grid](x, BLOCK=16)\nsettings = {'kpack': 1}"
+    )
+
+
+def test_a_parameter_with_the_name_of_an_option_stays() -> None:
+    text = f"@triton.jit\ndef kernel(x, waves_per_eu: tl.constexpr):  # a comment\n    pass\n{CONFIG}\n"
+    assert "'waves_per_eu': 2" in for_cuda(text)
+    plain = "y = x.kpack  # a comment\n"
+    assert for_cuda(plain) == plain

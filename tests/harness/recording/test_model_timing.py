@@ -9,9 +9,9 @@ import pytest
 import torch
 
 from harness.recording import model_scripts
-from harness.recording.errors import NotRecorded
 from harness.recording.model_scripts import choose_model_script
 from harness.wire.calls.tensors import TensorSpec
+from harness.wire.errors import NotRecorded
 from harness.wire.messages.script import RanScript, RecordedCall, RecordedOutput, Script
 from harness.worker.recording.performance_inputs import call_with_largest
 from suites.public.task import EntryKind, EntryPoint, Part, PublicTask, ReferenceKind, SuiteKind, TestForm

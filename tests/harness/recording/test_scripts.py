@@ -10,9 +10,9 @@ import pytest_asyncio
 from msgspec.structs import replace
 
 from harness import DevicePool, Verdict, WorkerDied, target
-from harness.recording.errors import NotRecorded
 from harness.recording.recorder import record_task
 from harness.recording.references import Result, judge_reference
+from harness.wire.errors import NotRecorded
 from suites import Task, baseline_source
 from suites.public.task import Part, ReferenceKind, TestForm
 from tests.support.draws import drawn

@@ -15,9 +15,8 @@ from typing import Any, cast
 
 from harness.hardware.targets import target
 from harness.node.telemetry.samples import Watched
-from harness.processes.baseline_calls import BaselineCalls
 from harness.processes.kernel_cache import KernelCache
-from harness.processes.starting.players import Players
+from harness.processes.starting.players import BaselineCalls, Players
 from harness.processes.starting.servers import Child, ForkServer
 from harness.processes.starting.spares import Spares
 from harness.stages.timing.baselines import Against, Baseline

@@ -12,8 +12,8 @@ from harness import DevicePool
 from harness.failures import first_failure
 from harness.node.selection import targets_for, wait_for_devices
 from harness.processes.gpus.capacity import RECORDED_CASE_BYTES
-from harness.recording.errors import NotRecorded
 from harness.recording.recorder import find_or_record
+from harness.wire.errors import NotRecorded
 from suites import (
     SuiteError,
     Task,

@@ -7,8 +7,7 @@ from functools import partial
 
 import click
 
-from harness.assembly.code_texts import TEXTS, CodeText, NoText, code_texts
-from harness.assembly.normal import normal_lines
+from harness.assembly.code_texts import TEXTS, CodeText, NoText, code_texts, normal_lines
 from sessions.state.state import SessionState
 from sessions.store.compiler_texts import read_text
 from sessions.store.decidable import find_attempt

@@ -10,7 +10,7 @@ import msgspec
 import pytest
 
 from harness import Device
-from harness.recording.errors import NotRecorded
+from harness.wire.errors import NotRecorded
 from suites.public.task import PublicTask, SuiteKind
 from tests.support.tasks.scripts import SCALE, TEST, public_task
 from tui.commands.keep import recording
