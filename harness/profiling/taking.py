@@ -50,7 +50,7 @@ _DRAW_S = 120.0
 _END_S = 10.0
 """For a warden to end its process tree."""
 DRAWING, PROFILED = "harness.worker.oracle.drawn_inputs", "harness.worker.profiled.profiled"
-_WARDED = "harness.worker.server.warded_command"
+_WARDED = "harness.worker.server.warden"
 _ENDED_BYTES, _PRINTED_BYTES, _MOST_WORDS = 1 << 16, 1 << 20, 300
 _MOST_RAW_BYTES = 4 << 20
 """A larger file of a tool, as gzip, is not kept."""

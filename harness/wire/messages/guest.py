@@ -174,7 +174,7 @@ class Returned(msgspec.Struct, frozen=True, tag="returned"):
     unsupported: str
     changed_output: bool
     changed_state: tuple[str, ...] = ()
-    """Global settings that the call left changed, by their names in `global_state.py`."""
+    """Global settings that the call left changed, by their names in `candidate/patches.py`."""
     unfinished: str = ""
     """Work of the call that still ran when it returned, in words; empty: none."""
     copies: int = 0

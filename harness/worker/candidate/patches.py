@@ -1,22 +1,22 @@
-"""Detects patches by a candidate: library members and settings that differ between its import and its last call.
+"""Detects changes by a candidate: patches of libraries, and global settings that it left changed.
 
-Members are compared by identity: a name must still name the same object.
+Members of libraries are compared by identity: a name must still name the same object. A call of the entry point must leave global
+settings unchanged, because the next caller computes with them.
 """
 
 from __future__ import annotations
 
 import importlib
 import inspect
+import os
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 
 import numpy
 import torch
-
-from .global_state import torch_settings
 
 Owner = ModuleType | type
 
@@ -33,6 +33,10 @@ _CHANGED_BY_PYTHON = frozenset(
     {"__abstractmethods__", "_abc_impl", "_", "last_type", "last_value", "last_traceback", "last_exc"}
 )
 """Members that Python itself changes at run time."""
+SET_BY_TORCH = frozenset({"CUDA_MODULE_LOADING"})
+"""Variables that torch sets at the first use of a GPU."""
+GPU_SEED = "the seed of a GPU's default generator"
+State = Mapping[str, object]
 
 
 class Snapshot:
@@ -119,3 +123,40 @@ def _is_wrapped_by_library(owner: Owner, now: Any, before: Any) -> bool:
 
 def _name(owner: Owner) -> str:
     return owner.__name__ if isinstance(owner, ModuleType) else f"{owner.__module__}.{owner.__qualname__}"
+
+
+def read_settings() -> State:
+    """Each setting's value, by its name in error messages. Runs before and after each call, so it is cheap."""
+    settings: dict[str, object] = {
+        # The seed, not the state: a call may draw random numbers, but not set a seed.
+        "the seed of torch's default generator": torch.default_generator.initial_seed(),
+        "cudnn.deterministic": torch.backends.cudnn.deterministic,
+    } | torch_settings()
+    generators: tuple[object, ...] = torch.cuda.default_generators  # none before the first use of a GPU
+    if generators and isinstance(generators[0], torch._C.Generator):  # the interpreter has a replacement
+        settings[GPU_SEED] = tuple(generator.initial_seed() for generator in torch.cuda.default_generators)
+    for name in os.environ.keys() - SET_BY_TORCH:
+        settings[f"the environment variable {name}"] = os.environ[name]
+    return settings
+
+
+def torch_settings() -> dict[str, object]:
+    """Defaults and modes of torch that change how later calls compute.
+
+    Precision of matrix products is left out: authors of kernels set it for their own trials, and neither judge nor timing
+    baseline runs in this process.
+    """
+    return {
+        "torch's default dtype": torch.get_default_dtype(),
+        "torch's default device": str(torch.get_default_device()),
+        "torch's number of threads": torch.get_num_threads(),
+        "torch's deterministic algorithms": torch.are_deterministic_algorithms_enabled(),
+        "torch's gradient mode": torch.is_grad_enabled(),
+    }
+
+
+def changed_settings(before: State) -> tuple[str, ...]:
+    """Names of the settings that differ from `before`. A GPU's seed counts only if the GPU was in use before."""
+    now = read_settings()
+    names = (before.keys() | now.keys()) - ({GPU_SEED} - before.keys())
+    return tuple(sorted(name for name in names if before.get(name) != now.get(name)))

@@ -18,8 +18,8 @@ from harness.worker.oracle.problem import Problem
 from harness.worker.oracle.vault import Given, Vault
 from suites.task import Case
 
+from .lines import TimerLine
 from .timed_process import STEP_S
-from .timer_line import TimerLine
 
 LaidOut = Arena | DeviceArena
 PERSISTING = "evict_last"

@@ -48,19 +48,18 @@ from harness.worker.kit import place
 from harness.worker.kit.device_memory import NotShared
 from harness.worker.oracle import integrity
 from harness.worker.oracle.blame import Stop, blame, in_one_line, is_memory
+from harness.worker.oracle.lines import CandidateRaised, GuestBroken, GuestGone, GuestSlow, NoAnswer
 from harness.worker.oracle.problem import BadProblem, Problem
 from harness.worker.oracle.vault import Given, Vault
-from harness.worker.oracle.worker_line import CandidateRaised, GuestBroken, GuestGone, GuestSlow, NoAnswer
 from suites.task import Case
 
 from . import short_calls
 from .case_inputs import CaseInputs
-from .clock_line import Engine
+from .lines import Engine, TimerLine
 from .players import Players
 from .source_timers import SourceTimers
 from .spot_check import SpotCheck
 from .timed_process import ClockFailed, TimedProcess
-from .timer_line import TimerLine
 
 CLEARLY_SHORT = 0.8
 """A case is too short already after its trial blocks if it stays below this share of the shortest time."""

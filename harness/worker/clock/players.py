@@ -10,13 +10,12 @@ from collections.abc import Mapping, Sequence
 from harness.wire.messages.clock import PLAYERS, SIDES, Measure
 from harness.wire.messages.guest import Ask
 from harness.wire.messages.timer import Done, Prepared, TapedCall
-from harness.worker.oracle.worker_line import GuestBroken
+from harness.worker.oracle.lines import GuestBroken
 from suites.task import Case
 
 from .case_inputs import CaseInputs, LaidOut
-from .clock_line import Engine
+from .lines import Engine, TimerLine
 from .timed_process import STEP_S
-from .timer_line import TimerLine
 
 
 class Players:

@@ -26,14 +26,13 @@ from harness.worker.kit.arena import lay_out
 from harness.worker.kit.binaries import BinaryUnreadable, code_digest
 from harness.worker.oracle import integrity
 from harness.worker.oracle.blame import Stop
+from harness.worker.oracle.lines import CandidateRaised
 from harness.worker.oracle.vault import Given
-from harness.worker.oracle.worker_line import CandidateRaised
 from suites.task import Case
 
 from .case_inputs import CaseInputs, LaidOut
-from .clock_line import Engine
+from .lines import Engine, TimerLine
 from .timed_process import MOST_WORDS, STEP_S
-from .timer_line import TimerLine
 
 MOST_CONFIGS = 1 << 16
 """Characters of all chosen configs of one case at most."""

@@ -22,15 +22,15 @@ from harness.worker.oracle import integrity
 from harness.worker.oracle.answers import compare_call, compare_output, judged_by
 from harness.worker.oracle.caller import tensor_of
 from harness.worker.oracle.comparison import mismatch_wording
+from harness.worker.oracle.lines import GuestLied
 from harness.worker.oracle.problem import torch_dtype
 from harness.worker.oracle.vault import Given
-from harness.worker.oracle.worker_line import GuestLied
 from suites.task import Task
 from suites.tolerances import dtype_of
 
 from .case_inputs import CaseInputs
+from .lines import TimerLine
 from .timed_process import TimedProcess
-from .timer_line import TimerLine
 
 MOST_ELEMENTS = 1 << 20
 """Elements of one output to fetch at most."""

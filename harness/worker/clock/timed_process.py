@@ -12,7 +12,7 @@ from harness.wire.messages.clock import Block, ProcessTimes
 from harness.wire.messages.timer import EVENTS, LEAST_IN_BLOCK, Batch, Done, Prepared, Rung, Sample, TapedCall
 from harness.wire.results.latency import Method
 
-from .timer_line import TimerLine
+from .lines import TimerLine
 
 BLOCK_MS = 5.0
 """Target device time of a block of samples."""

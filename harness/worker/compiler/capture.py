@@ -25,7 +25,7 @@ from harness.worker.triton_hooks.launch_options import dropped, elsewhere, refus
 from harness.worker.triton_hooks.launches import Launch, handle_compiled_launches, handle_launches, sizes
 
 from . import device_limits
-from .host_time import not_counted
+from .host_code import not_counted
 
 
 class ForeignOption(Exception):

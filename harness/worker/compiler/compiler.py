@@ -1,7 +1,7 @@
 """Compiles a candidate's launches for a target without a device: what each kernel needs, or why it does not compile.
 
-The compile worker calls it, once, in a process for one candidate and one target. `capture` compiles launches, and `ahead`
-lists the kernels first, so that their binaries are made in parallel.
+Role `compiler`: one process for one candidate and one target, sandboxed like a guest. Its report is evidence, not proof.
+`capture` compiles launches, and `ahead` lists the kernels first, so that their binaries are made in parallel.
 """
 
 from __future__ import annotations
@@ -14,19 +14,27 @@ from typing import Any
 
 import torch
 
+from harness.hardware.targets import target as find_target
 from harness.wire import limits
-from harness.wire.calls.tensors import Arguments, CaseSpecs, TensorSpec
+from harness.wire.calls.tensors import CASE_SPECS, Arguments, CaseSpecs, TensorSpec
+from harness.wire.channels.channel import Channel
 from harness.wire.device import Target
-from harness.wire.messages.compiler import CompileReport, HostWorkFound
+from harness.wire.messages.compiler import Compile, CompileReport, HostWorkFound
+from harness.wire.messages.guest import Failed
+from harness.wire.messages.requests import RequestMessage, WorkerAnswer
+from harness.wire.messages.server import Spawn
 from harness.worker.candidate.foreign_kernels import foreign_kernel
+from harness.worker.candidate.loading import confine, failed, import_candidate
+from harness.worker.candidate.serving import serve
+from harness.worker.kit import candidate_trace
 from harness.worker.kit.candidate_trace import file_of
 from harness.worker.triton_hooks.autotuning import Mode, policy
 
 from . import ahead, capture
+from .ahead import Line
 from .capture import CompiledLaunch, ForeignOption
 from .failure_wording import FailureWording, shorten
-from .host_time import HostTime, HostTooSlow
-from .host_work import Computes, HostWork
+from .host_code import Computes, HostTime, HostTooSlow, HostWork
 from .kept_texts import keep_texts
 from .resource_table import table
 
@@ -207,3 +215,40 @@ def _zeros(spec: TensorSpec) -> torch.Tensor:
     items = 1 + sum((size - 1) * stride for size, stride in zip(shape, spec.strides, strict=True))
     memory = mmap.mmap(-1, items * dtype.itemsize, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
     return torch.frombuffer(memory, dtype=dtype, count=items).as_strided(shape, spec.strides)
+
+
+def main(channel: Channel, spawn: Spawn) -> None:
+    """Answer one `Compile`, with an `Alive` after each config of an autotuned kernel.
+
+    Then wait: the engine copies files from the scratch folder, which ends with this process.
+    """
+    file = Path(spawn.scratch) / candidate_trace.NAME
+
+    def answer(message: RequestMessage, _: tuple[int, ...]) -> WorkerAnswer:
+        assert isinstance(message.body, Compile)
+        return _compile(message.body, file, Line(channel, message.nonce))
+
+    serve(channel, confine(spawn, limits.COMPILE_ADDRESS_SPACE_BYTES, run_programs=True), answer)
+
+
+def _compile(request: Compile, file: Path, line: Line) -> CompileReport | Failed:
+    target = find_target(request.target)
+    prepare(target, line.alive)
+    try:
+        module = import_candidate(file, request.source)
+    except SystemExit:  # the engine reports from the exit status
+        raise
+    except BaseException as error:  # noqa: BLE001 (foreign code may raise anything)
+        return failed(error, file)
+    return compile_candidate(
+        module,
+        request.entry_point,
+        CASE_SPECS.decode(request.cases),
+        target,
+        allowed=request.allowed,
+        further=CASE_SPECS.decode(request.ahead),
+        configs=request.ahead_configs,
+        line=line,
+        host_cpu_s=request.host_cpu_s,
+        keep=request.keep_texts,
+    )

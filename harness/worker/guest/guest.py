@@ -13,6 +13,7 @@ import torch
 
 from harness.wire import limits
 from harness.wire.channels.channel import Channel
+from harness.wire.channels.stack_samples import StackSampler
 from harness.wire.messages.guest import (
     Ask,
     Call,
@@ -26,7 +27,7 @@ from harness.wire.messages.guest import (
 )
 from harness.wire.messages.requests import RequestMessage, WorkerAnswer
 from harness.wire.messages.server import Spawn
-from harness.worker.candidate import global_state, outputs
+from harness.worker.candidate import outputs, patches
 from harness.worker.candidate.foreign_kernels import ForeignKernels
 from harness.worker.candidate.loading import (
     confine,
@@ -47,7 +48,6 @@ from harness.worker.triton_hooks import warm
 from . import audit, watch
 from .gpu_runner import GpuRunner
 from .runner import InterpreterRunner, Runner
-from .stack_sampler import StackSampler
 
 
 def main(channel: Channel, spawn: Spawn) -> None:
@@ -155,9 +155,9 @@ class Guest:
             try:
                 with torch.set_grad_enabled(not request.no_gradients), operators:
                     named = {name: arguments[name] for name in arguments if name not in request.positional}
-                    state = global_state.read()
+                    state = patches.read_settings()
                     value = entry(*(arguments[name] for name in request.positional), **named)
-                    changed_state = global_state.changed(state)
+                    changed_state = patches.changed_settings(state)
                     value, plain = without_plain(value, request.returns)
                     value = with_changed_inputs(value, request.changed_inputs, inputs)
                 observation.unfinished = self._runner.settle(outputs.plain(outputs.parts_of(value)[1]))

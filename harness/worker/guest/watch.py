@@ -11,10 +11,9 @@ import torch
 
 from harness.wire.calls import operators
 from harness.wire.messages.guest import Operator
-from harness.worker.candidate.part_copies import copies_into_part
 from harness.worker.interpreter.traffic import Observation
 from harness.worker.kit.candidate_trace import calling_line
-from harness.worker.kit.operator_mode import OperatorMode, tensors
+from harness.worker.kit.operator_mode import OperatorMode, copies_into_part, tensors
 from harness.worker.kit.poison import Poison, poison
 
 from .host_copies import HostCopies

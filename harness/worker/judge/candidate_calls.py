@@ -32,16 +32,16 @@ from harness.worker.oracle.blame import Stop, blame
 from harness.worker.oracle.caller import Caller, Run
 from harness.worker.oracle.comparison import mismatch_wording
 from harness.worker.oracle.comparison.mismatch_wording import CaseError
-from harness.worker.oracle.engine_line import EngineLine
-from harness.worker.oracle.problem import BadProblem, Problem
-from harness.worker.oracle.vault import Given, Vault
-from harness.worker.oracle.worker_line import (
+from harness.worker.oracle.lines import (
     CandidateRaised,
+    EngineLine,
     GuestFailed,
     GuestGone,
     NoAnswer,
     WorkerLine,
 )
+from harness.worker.oracle.problem import BadProblem, Problem
+from harness.worker.oracle.vault import Given, Vault
 
 from .batch_rows import compare_batch_rows
 from .further_cases import judge_the_rest

@@ -16,9 +16,9 @@ from harness.worker.oracle.blame import Stop, blame
 from harness.worker.oracle.caller import Run
 from harness.worker.oracle.comparison.case_pattern import CaseOutcome, describe_cases, number_defaults
 from harness.worker.oracle.comparison.mismatch_wording import CaseError
+from harness.worker.oracle.lines import CandidateRaised, GuestBroken, NoAnswer
 from harness.worker.oracle.problem import BadProblem
 from harness.worker.oracle.vault import Given
-from harness.worker.oracle.worker_line import CandidateRaised, GuestBroken, NoAnswer
 from suites.task import Task
 
 

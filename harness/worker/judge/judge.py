@@ -19,14 +19,13 @@ from harness.wire.messages.server import Spawn
 from harness.wire.results.evaluation import Basis, ErrorReport, Fact
 from harness.worker.clock import floor
 from harness.worker.clock.clock import Clock
-from harness.worker.clock.clock_line import ClockLine
+from harness.worker.clock.lines import ClockLine
 from harness.worker.kit import place
-from harness.worker.oracle.engine_line import EngineLine
+from harness.worker.oracle.lines import EngineLine, GuestBroken, WorkerLine
 from harness.worker.oracle.problem import BadProblem, Problem
 from harness.worker.oracle.recorded_problem import RecordedProblem
 from harness.worker.oracle.script_runs import CannotJudge, ScriptRuns
 from harness.worker.oracle.vault import Vault
-from harness.worker.oracle.worker_line import GuestBroken, WorkerLine
 from suites.task import Task
 
 from .candidate_calls import CandidateCalls

@@ -1,12 +1,16 @@
-"""The base of modes that see each operator of torch."""
+"""The base of modes that see each operator of torch, and which operators copy into parts of tensors."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import torch
 from torch.utils._python_dispatch import TorchDispatchMode
+
+from harness.wire.calls import operators
+
+_COPYING = operators.SETTING | {"copy_"}
 
 
 class OperatorMode(TorchDispatchMode):  # type: ignore[no-untyped-call]
@@ -39,3 +43,11 @@ def tensors(value: Any) -> Iterator[torch.Tensor]:
             yield from tensors(part)
     elif isinstance(value, dict):
         yield from tensors(list(value.values()))
+
+
+def copies_into_part(name: str, args: Sequence[Any]) -> bool:
+    """Return whether the operator `name` copies one tensor into a part of another tensor."""
+    if name not in _COPYING:
+        return False
+    tensors = [value for value in args if isinstance(value, torch.Tensor) and value.layout is torch.strided]
+    return len(tensors) > 1 and tensors[0].nbytes < tensors[0].untyped_storage().nbytes()

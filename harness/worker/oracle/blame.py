@@ -8,7 +8,7 @@ from harness.wire.messages.guest import OUT_OF_MEMORY
 from harness.wire.results.evaluation import ErrorReport
 from harness.worker.oracle.comparison.mismatch_wording import CaseError
 
-from .worker_line import CandidateRaised, GuestLied, GuestSlow, NoAnswer
+from .lines import CandidateRaised, GuestLied, GuestSlow, NoAnswer
 
 _SENTENCE = re.compile(r"(?<=\.)\s+(?=[A-Z])")
 _MEMORY_SENTENCES = 3

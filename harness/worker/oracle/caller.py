@@ -23,9 +23,9 @@ from suites.task import Case, Task
 from suites.tolerances import dtype_of
 
 from .digests import digest
+from .lines import GuestLied, WorkerLine
 from .problem import Inputs, torch_dtype
 from .vault import Given
-from .worker_line import GuestLied, WorkerLine
 
 
 @dataclass

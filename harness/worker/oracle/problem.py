@@ -30,9 +30,8 @@ from harness.worker.oracle.inputs.distributions import (
     inject_outliers,
     inject_special,
 )
-from harness.worker.oracle.inputs.layouts import laid_out
-from harness.worker.oracle.inputs.neighbours import alike, with_other_middle
 from harness.worker.oracle.inputs.sizes_alone import without_memory
+from harness.worker.oracle.inputs.variants import alike, laid_out, with_other_middle
 from suites.task import Case, Distribution, Task, Tolerance
 from suites.tolerances import dtype_of, tolerance_of
 

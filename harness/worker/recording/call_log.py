@@ -15,11 +15,11 @@ from harness.cases.seeds import derive
 from harness.wire.calls.tensors import TensorSpec
 from harness.wire.messages.script import MODEL_SEED, RecordedCall, RunScript
 from harness.worker.kit.poison import Poison
+from harness.worker.recording.one_call.on_gpu import guard_zones
 
 from .execution import EndsHere
 from .expressions import CannotExpress, Expressions, Made, data_of, parameter_names, parts_of
 from .one_call.gradients import Gradients, with_gradients
-from .one_call.guard_zones import guard_zones
 from .one_call.host_operators import FreshMemory, HostOperators
 from .one_call.moved_bytes import ReadBytes, moved_bytes, reads_of_kernels
 from .one_call.results import outputs_of, returned_numbers, returned_words, truths_of

@@ -346,7 +346,7 @@ def import_all() -> Ready:
     import torch
     import triton
 
-    from harness.worker.triton_hooks.language import installed_language
+    from harness.worker.triton_hooks.versions import installed_language
 
     from . import roles
 

@@ -13,7 +13,7 @@ from harness.wire import limits
 from harness.wire.channels.channel import Channel, ChannelClosed
 from harness.wire.messages.server import HAS_CONTEXT, Spawn
 from harness.worker.candidate.loading import confine
-from harness.worker.compiler import backend, compiling
+from harness.worker.compiler import backend, compiler
 from harness.worker.full_sizes import full_size_worker
 from harness.worker.guest import guest
 from harness.worker.judge import judge
@@ -83,7 +83,7 @@ ROLES: dict[str, Callable[[Channel, Spawn], None]] = {
     "judge": judge.main,
     "guest": guest.main,
     "script": script_worker.main,
-    "compiler": compiling.main,
+    "compiler": compiler.main,
     "backend": backend.main,
     "full_sizes": full_size_worker.main,
     "timer": timer.main,

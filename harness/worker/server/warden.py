@@ -5,6 +5,9 @@ loses its parent or leaves the session becomes the warden's child. When the work
 the rest of the tree and reports. A few times a second it counts the tree's processes and the bytes in the worker's folder,
 and ends a worker with too many. The kernel's own limits do not hold for root, and none limits a folder.
 If the warden itself is killed, the kernel kills the worker (parent-death signal) and the server kills the rest.
+
+`python -m harness.worker.server.warden FOLDER COMMAND...` runs a command under a warden, with the limits of a guest. The
+tree also ends if the caller ends. It exits with the command's status, or 128 and the number of the signal that ended it.
 """
 
 from __future__ import annotations
@@ -12,6 +15,7 @@ from __future__ import annotations
 import os
 import resource
 import signal
+import sys
 import time
 from collections.abc import Callable
 from contextlib import suppress
@@ -153,3 +157,28 @@ def excess(processes: tuple[int, ...], folder: Path | None, most_processes: int 
         if size > limits.SCRATCH_BYTES:
             return f"more than {limits.SCRATCH_BYTES >> 20} MiB in its folder"
     return ""
+
+
+def main() -> NoReturn:
+    """Run the command of the arguments to its end."""
+    folder, *command = sys.argv[1:]
+    run(lambda: _become(command), lambda _pid: None, _exit, lambda: Path(folder))
+
+
+def _become(command: list[str]) -> NoReturn:
+    try:
+        os.execvp(command[0], command)
+    except OSError as error:
+        os.write(2, f"error: {command[0]} does not start: {error.strerror}\n".encode())
+        os._exit(127)
+
+
+def _exit(end: End) -> NoReturn:
+    if end.why:
+        os.write(2, f"error: it was ended: {end.why}\n".encode())
+    status = os.waitstatus_to_exitcode(end.status)
+    os._exit(status if status >= 0 else 128 - status)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,7 +1,13 @@
-"""Copies of a case's inputs in one block of device memory, so that one launch of torch changes all of them."""
+"""Copies of a case's inputs in one block of device memory, so that one launch of torch changes all of them.
+
+The copies hold only a few sets of values. A candidate could recognise an input and copy an old answer, so inputs are changed
+before each call or graph, and no call sees values that an earlier call had.
+"""
 
 from __future__ import annotations
 
+import random
+from collections.abc import Sequence
 from typing import Any
 
 import torch
@@ -12,6 +18,8 @@ from harness.worker.kit import gpu
 _ALIGNMENT = 512
 """Torch's own alignment of allocations: launches compiled for one copy fit all copies."""
 _INTEGERS = {1: torch.int8, 2: torch.int16, 4: torch.int32, 8: torch.int64}
+_COPY, _CLONE = torch.Tensor.copy_, torch.Tensor.clone
+# Saved before foreign code is imported, which may patch torch later.
 
 
 class InputCopies:
@@ -64,3 +72,28 @@ def _rows(block: torch.Tensor, spec: TensorSpec, value: torch.Tensor) -> torch.T
     start = spec.offset_bytes + spec.offset * size
     elements = block[:, start : start + value.numel() * size].view(_INTEGERS[size])
     return elements.view(len(block), -1, columns)
+
+
+class Stirrer:
+    """Overwrites one random column of each input with the next column, and restores it later."""
+
+    def __init__(self) -> None:
+        self._random = random.SystemRandom()
+        self._stirred: list[tuple[torch.Tensor, torch.Tensor]] = []
+        """Overwritten columns and their saved values."""
+
+    def stir(self, inputs: Sequence[torch.Tensor]) -> None:
+        """Restore what was stirred before and stir these inputs, each of shape (..., columns)."""
+        self.settle()
+        for rows in inputs:
+            columns = rows.shape[-1]
+            index = self._random.randrange(columns)
+            column = rows[..., index]
+            self._stirred.append((column, _CLONE(column)))
+            _COPY(column, rows[..., (index + 1) % columns])
+
+    def settle(self) -> None:
+        """Restore all overwritten columns."""
+        for column, saved in self._stirred:
+            _COPY(column, saved)
+        self._stirred.clear()

@@ -74,8 +74,7 @@ from harness.worker.triton_hooks.autotuning import Mode, policy
 from harness.worker.triton_hooks.launches import Launch, handle_launches
 
 from . import fetched_outputs, served_call
-from .input_copies import InputCopies
-from .stirring import Stirrer
+from .input_copies import InputCopies, Stirrer
 
 WARM_CALLS = 1
 """Warm calls on each copy of the inputs, before the trial calls and anything that is timed."""

@@ -1,4 +1,4 @@
-"""Differences between the supported versions of Triton, 3.5 to 3.7.
+"""Differences between the supported versions of Triton, 3.5 to 3.7, and what the installed one offers to kernels.
 
 The module `older_interpreter` has those of 3.5 in the interpreter.
 
@@ -14,10 +14,15 @@ The module `older_interpreter` has those of 3.5 in the interpreter.
 
 from __future__ import annotations
 
+import importlib
+import inspect
 from collections.abc import Sequence
 from types import SimpleNamespace
 
 import triton
+import triton.language as tl
+
+from harness.wire.messages.server import Language
 
 OTHER_OPTIONS = {
     "instruction_sched_variant": ("hip",),
@@ -34,6 +39,16 @@ OTHER_OPTIONS = {
 """Launch options of other Triton versions and builds, with their back ends. A kernel may name them."""
 UNREAD_DUMPS = ("translate_to_mir", "dump_sched_dag")
 """Functions of LLVM that the AMD back end of 3.6 calls for each kernel. It ignores the result unless it should write a file."""
+FURTHER = (
+    *("acos", "asin", "atan", "atan2", "cosh", "erfc", "expm1", "fmod", "isinf", "isnan", "log10", "log1p"),
+    *("pow", "rint", "round", "sinh", "tan", "tanh", "trunc"),
+)
+"""Elementary functions that kernels for other versions take from `tl` or `tl.math`."""
+OFTEN_USED = (
+    *("libdevice", "any", "all", "mean", "var", "argsort", "make_block_ptr", "make_tensor_descriptor"),
+    *("dot_scaled", "gather", "topk", "histogram"),
+)
+"""Names of `tl` that some versions have."""
 
 
 def build_launcher(types: Sequence[str]) -> None:
@@ -52,3 +67,23 @@ def build_launcher(types: Sequence[str]) -> None:
         launch_pdl=False,
     )
     driver.launcher_cls(source, metadata)
+
+
+def installed_language() -> Language:
+    """Return the names that the installed version has and lacks."""
+    functions = [
+        name
+        for name, member in vars(tl.math).items()
+        if inspect.isfunction(member) and hasattr(tl, name) and not name.startswith("_")
+    ]
+    beyond = [name for name in FURTHER if not hasattr(tl, name)]
+    return Language(
+        version=triton.__version__,
+        functions=tuple(sorted(functions)),
+        libdevice={
+            backend: tuple(name for name in beyond if hasattr(library, name))
+            for backend in ("cuda", "hip")
+            for library in [importlib.import_module(f"triton.language.extra.{backend}.libdevice")]
+        },
+        absent=tuple(name for name in OFTEN_USED if not hasattr(tl, name)),
+    )

@@ -23,8 +23,8 @@ from harness.wire.messages.timer import (
 )
 from harness.wire.results.evaluation import Verdict
 from harness.wire.results.latency import Method
-from harness.worker.clock.timer_line import TimerLine
-from harness.worker.oracle.worker_line import GuestSlow
+from harness.worker.clock.lines import TimerLine
+from harness.worker.oracle.lines import GuestSlow
 from tests.support.timing.fake_timers import (
     Bench,
     Dies,

@@ -28,8 +28,8 @@ from harness.wire.messages.timer import (
     count_copies,
 )
 from harness.wire.results.latency import Method
+from harness.worker.clock.lines import TimerLine
 from harness.worker.clock.timed_process import TimedProcess
-from harness.worker.clock.timer_line import TimerLine
 from harness.worker.kit.arena import Arena
 from suites import baseline_source, load_task
 from tests.support.judge.gpu import DEVICE, gpu_pool, needs_gpu

@@ -7,8 +7,7 @@ import torch
 
 from harness.worker.kit import gpu
 from harness.worker.kit.arena import lay_out
-from harness.worker.timer.input_copies import InputCopies
-from harness.worker.timer.stirring import Stirrer
+from harness.worker.timer.input_copies import InputCopies, Stirrer
 
 pytestmark = pytest.mark.judge
 SHAPES = {

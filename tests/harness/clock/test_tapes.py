@@ -23,7 +23,7 @@ from harness.wire.messages.timer import (
 from harness.wire.messages.timer import Done as DoneReport
 from harness.wire.results.evaluation import Verdict
 from harness.worker.clock import timed_process
-from harness.worker.clock.timer_line import TimerLine
+from harness.worker.clock.lines import TimerLine
 from tests.support.timing.fake_timers import (
     LIMITS,
     Behaviour,

@@ -10,7 +10,7 @@ import pytest
 from harness import DevicePool, Evaluation, TimeLimits, Verdict, evaluate, target
 from harness.stages.modes import Cases
 from harness.worker.compiler.capture import CompiledLaunch, compile_kernel
-from harness.worker.compiler.host_time import HostTime, HostTooSlow
+from harness.worker.compiler.host_code import HostTime, HostTooSlow
 from suites import load_task
 
 pytestmark = [pytest.mark.judge, pytest.mark.timeout(180), pytest.mark.asyncio(loop_scope="session")]

@@ -15,7 +15,7 @@ LEAVES_ITS_GROUP = (
 
 
 def test_process_that_left_its_group_ends_with_the_command(tmp_path: Path) -> None:
-    command = ["harness.worker.server.warded_command", str(tmp_path), "sh", "-c", LEAVES_ITS_GROUP]
+    command = ["harness.worker.server.warden", str(tmp_path), "sh", "-c", LEAVES_ITS_GROUP]
     ended = subprocess.run(worker_start.command(*command), cwd=tmp_path, timeout=60, check=False)
     assert ended.returncode == 3
     pid = (tmp_path / "left").read_text().strip()

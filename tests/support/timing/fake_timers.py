@@ -52,7 +52,7 @@ from harness.wire.messages.timer import (
 from harness.wire.results.evaluation import Traffic
 from harness.wire.results.served_calls import ServedCall
 from harness.worker.clock.clock import Clock
-from harness.worker.clock.timer_line import TimerLine
+from harness.worker.clock.lines import TimerLine
 from harness.worker.kit.arena import dtype_name, open_arguments, storage_bytes
 from harness.worker.oracle.problem import Problem
 from harness.worker.oracle.vault import Vault

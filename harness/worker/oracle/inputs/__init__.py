@@ -1,1 +1,1 @@
-"""Values, layouts and neighbours of the inputs that a task draws, and their shapes at sizes too large to draw."""
+"""Values and variants of the inputs that a task draws, and their shapes at sizes too large to draw."""

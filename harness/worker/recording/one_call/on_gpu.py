@@ -1,15 +1,24 @@
-"""Counts and notes launches, for recordings on a GPU."""
+"""Recordings on a GPU: counts and notes launches, and lays guard zones around the inputs of a recorded call.
+
+A read past a tensor's end gives poison there.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
 import torch
 from triton import knobs
 
+from harness.worker.kit import arena
+from harness.worker.kit.poison import Poison, poison
 from harness.worker.triton_hooks.launches import handle_compiled_launches
+
+LEAST_BYTES = 64 << 10
+MOST_BYTES = 1 << 20
+"""Bounds for one zone; between these bounds a zone is as large as the tensor."""
 
 
 class LaunchCount:
@@ -55,3 +64,40 @@ def noted_launches(note: Callable[[str, Mapping[str, Any]], None]) -> Iterator[N
         yield
     finally:
         end()
+
+
+@contextmanager
+def guard_zones(tensors: Iterable[torch.Tensor], kind: Poison) -> Iterator[None]:
+    """Move tensors on a GPU between two zones of poison until the block ends; changes of their values stay.
+
+    A reference that reads past an input's end gives different results with a different kind of poison. Such elements are not
+    judged. Integers are -1, as in the judge: as a length or an index, -1 does the least harm.
+    """
+    moved = []
+    for tensor in tensors:
+        if tensor.is_cuda and tensor.numel():
+            original = tensor.data
+            tensor.data = _between_zones(original, kind)
+            moved.append((tensor, original, arena.memory_of(tensor).clone()))
+    try:
+        yield
+    finally:
+        for tensor, original, values in moved:
+            if not torch.equal(arena.memory_of(tensor), values):
+                original.copy_(tensor.data)
+            tensor.data = original
+
+
+def _between_zones(tensor: torch.Tensor, kind: Poison) -> torch.Tensor:
+    length = arena.span_bytes(tensor)
+    zone = max(LEAST_BYTES, min(MOST_BYTES, length))
+    zone -= zone % arena.GUARD_BYTES
+    size = 2 * zone + -(-length // arena.GUARD_BYTES) * arena.GUARD_BYTES
+    memory = torch.empty(size // tensor.element_size(), dtype=tensor.dtype, device=tensor.device)
+    if tensor.is_floating_point() or tensor.is_complex():
+        poison(memory, kind)
+    else:
+        arena.memory_of(memory).fill_(0xFF)
+    guarded = memory.as_strided(tensor.shape, tensor.stride(), zone // tensor.element_size())
+    arena.memory_of(guarded).copy_(arena.memory_of(tensor))
+    return guarded

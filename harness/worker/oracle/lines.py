@@ -1,4 +1,7 @@
-"""The judge's line to a worker: requests with limits, answers checked."""
+"""The judge's lines: to a worker, with requests that have limits and answers that are checked; and to the engine.
+
+The line to the engine sends reports, and waits for the engine's permission.
+"""
 
 from __future__ import annotations
 
@@ -13,8 +16,17 @@ import msgspec
 
 from harness.linux import syscalls
 from harness.wire import limits
-from harness.wire.channels.channel import BadFrame, Channel, ChannelClosed, ChannelTimeout, decode_message
-from harness.wire.messages.guest import Broken, Failed, Hello
+from harness.wire.channels.channel import (
+    ENCODER,
+    BadFrame,
+    Channel,
+    ChannelClosed,
+    ChannelTimeout,
+    decode_message,
+)
+from harness.wire.messages.clock import JUDGE_REQUESTS, ClockReport
+from harness.wire.messages.guest import Alive, Broken, Failed, Hello
+from harness.wire.messages.judge import AtStage, JudgeReport, Proceed, TurnWanted
 from harness.wire.messages.requests import ANSWERS, WorkerRequest, encode_request
 
 Wanted = TypeVar("Wanted", bound=msgspec.Struct)
@@ -185,3 +197,39 @@ def cpu_limit(pid: int, seconds: float) -> Callable[[], None]:
             raise GuestSlow(seconds, cpu=True)
 
     return check
+
+
+class EngineLine:
+    """Reports to the engine over one channel."""
+
+    def __init__(self, channel: Channel) -> None:
+        self._channel = channel
+
+    def tell(self, report: JudgeReport | ClockReport) -> None:
+        """Send a report."""
+        self._channel.send(ENCODER.encode(report))
+
+    def enter(self, stage: str) -> None:
+        """Report that a stage begins."""
+        self.tell(AtStage(stage=stage, at_s=time.monotonic()))
+
+    def leave(self, stage: str, detail: str, *, ok: bool | None) -> None:
+        """Report that a stage is over."""
+        self.tell(AtStage(stage=stage, at_s=time.monotonic(), ended=True, ok=ok, detail=detail))
+
+    def alive(self) -> None:
+        """Report that work continues."""
+        self.tell(Alive())
+
+    def wait_for_go(self) -> bool:
+        """Wait for the engine; True if the work shall continue."""
+        try:
+            answer = JUDGE_REQUESTS.decode(self._channel.receive().payload)
+        except ChannelClosed:
+            return False
+        return isinstance(answer, Proceed) and answer.go
+
+    def take_turn(self, *, alone: bool = False) -> bool:
+        """Ask for a turn on the GPU, perhaps `alone`, and wait for it; True if the work shall continue."""
+        self.tell(TurnWanted(alone))
+        return self.wait_for_go()

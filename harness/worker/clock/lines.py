@@ -1,4 +1,7 @@
-"""The clock's line to the engine, which starts timers for it, lends it players and leases the device."""
+"""The clock's lines: to the engine, which starts timers, lends players and leases the device; and to each seat of a timer.
+
+Requests go to several seats at once; each timer answers in their order.
+"""
 
 from __future__ import annotations
 
@@ -11,9 +14,7 @@ from harness.wire.channels.channel import Channel, ChannelClosed
 from harness.wire.messages.clock import JUDGE_REQUESTS, BaselineRecorded, NeedTimers, Timer
 from harness.wire.messages.timer import TapedCall
 from harness.worker.kit import place
-from harness.worker.oracle.engine_line import EngineLine
-
-from .timer_line import TimerLine
+from harness.worker.oracle.lines import EngineLine, WorkerLine
 
 GAVE_UP = "the engine gave up timing"
 
@@ -82,3 +83,25 @@ class ClockLine(EngineLine):
         link = TimerLine(end, side=timer.side, pair=0, pid=timer.pid, answer_bytes=place.answer_bytes())
         link.greeted = timer.served
         return link
+
+
+class TimerLine(WorkerLine):
+    """One seat of a timer."""
+
+    worker = "a timer"
+
+    def __init__(
+        self, channel: Channel, *, side: str, pair: int, pid: int, answer_bytes: int, seat: int = 0
+    ) -> None:
+        super().__init__(channel, pid, answer_bytes)
+        self.side = side
+        self.pair = pair
+        self._seat = seat
+        self.greeted = False
+        """The timer said hello before: an earlier clock used it."""
+
+    def seat(self, number: int, side: str, pair: int) -> TimerLine:
+        """A line to another seat of the same timer."""
+        return TimerLine(
+            self._channel, side=side, pair=pair, pid=self._pid, answer_bytes=self._answer_bytes, seat=number
+        )

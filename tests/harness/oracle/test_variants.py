@@ -11,7 +11,7 @@ import torch
 from harness.cases.judged_case import JudgedCase, Layout
 from harness.worker.kit import place
 from harness.worker.kit.arena import Arena, open_arguments
-from harness.worker.oracle.inputs.layouts import laid_out
+from harness.worker.oracle.inputs.variants import alike, laid_out, with_other_middle
 from harness.worker.oracle.problem import Problem
 from harness.worker.oracle.vault import Given, Vault
 from tests.support.tasks.doubled_task import PROBLEM, write_doubled
@@ -20,6 +20,7 @@ pytestmark = pytest.mark.judge
 
 SHAPES = ((5,), (4, 6), (1, 1), (2, 3, 4), (0, 3), ())
 DTYPES = (torch.float32, torch.float16, torch.int8, torch.int64)
+pytestmark = pytest.mark.judge
 
 
 def unused_is_poison(tensor: torch.Tensor) -> bool:
@@ -118,3 +119,36 @@ def test_vault_size_depends_on_gpu_memory() -> None:
         kept = place.vault_bytes_of(small_gpu, judges) + place.kept_bytes(small_gpu, judges)
         assert judges * kept < small_gpu / 3, "together they leave the memory to guests and timers"
     assert place.vault_bytes_of(140 << 30, 2) > 8 << 30
+
+
+@pytest.mark.parametrize("kind", ["sorted", "symmetric", "integers"])
+def test_structured_inputs_keep_their_middle(kind: str) -> None:
+    def make() -> torch.Tensor:
+        square = torch.randn(6, 6)
+        return {
+            "sorted": torch.randn(9).sort().values,
+            "symmetric": square @ square.T,
+            "integers": torch.randint(9, (6, 6)),
+        }[kind]
+
+    x, y = make(), make()
+    x = (x + x.T) / 2 if kind == "symmetric" else x
+    assert with_other_middle({"x": x}, {"x": y})["x"] is x
+
+
+def test_alike_inputs_have_equal_shape_and_float_dtype() -> None:
+    x, y = torch.randn(3, 4), torch.randn(3, 4)
+    inputs = {"x": x, "y": y, "wide": x.double(), "turned": x.T, "eps": 1e-5, "at": x.int()}
+    assert alike(inputs | {"to": x.int()}) == [("x", "y")]
+
+
+def test_tensor_under_two_names_is_opened_once() -> None:
+    x, y = torch.randn(5), torch.randn(5)
+    arena = Arena({"x": x, "again": x, "y": y, "n": 1, "m": 1})
+    opened = open_arguments(arena.descriptor, arena.size_bytes, arena.arguments)
+    assert opened["x"] is opened["again"]
+    assert opened["x"].data_ptr() != opened["y"].data_ptr()
+    assert (torch.equal(opened["x"], x), torch.equal(opened["y"], y)) == (True, True)
+    opened["again"][2] += 1
+    assert arena.changed() == ("x", "again")
+    arena.close()
