@@ -20,9 +20,18 @@ from harness.linux.process_environment import PROJECT_ROOT
 from harness.wire.device import VISIBILITY_VARIABLES, Device, Identity
 from harness.wire.errors import UnknownDevice
 
-from . import driver_files
-from .driver_files import amd_address, amd_gpus, pci_folder, pci_slot, read_number, read_properties, read_text
-from .drivers import FOUND, Found
+from . import drivers
+from .drivers import (
+    FOUND,
+    Found,
+    amd_address,
+    amd_gpus,
+    pci_folder,
+    pci_slot,
+    read_number,
+    read_properties,
+    read_text,
+)
 
 CPU = Device(name="cpu", kind="cpu", description="Triton's interpreter")
 _NVIDIA_GPUS = Path("/proc/driver/nvidia/gpus")
@@ -165,7 +174,7 @@ def package_at(address: str) -> str:
 
 def _closest_node(node: int) -> int:
     """The node behind the widest XGMI link; -1 if no single link is the widest."""
-    files = (driver_files.KFD_NODES / str(node) / "io_links").glob("*/properties")
+    files = (drivers.KFD_NODES / str(node) / "io_links").glob("*/properties")
     links = [link for link in map(read_properties, files) if link.get("type") == _XGMI]
     by_width = sorted((link.get("max_bandwidth", 0), link.get("node_to", -1)) for link in links)
     if not by_width or (len(by_width) > 1 and by_width[-1][0] == by_width[-2][0]):

@@ -12,8 +12,8 @@ import msgspec
 
 from harness.wire.device import Device
 
-from . import driver_files
-from .driver_files import amd_address, amd_gpus, pci_folder, read_number
+from . import drivers
+from .drivers import amd_address, amd_gpus, pci_folder, read_number
 
 _ASK_S = 15.0
 _KFD_PROCESSES = Path("/sys/class/kfd/kfd/proc")
@@ -112,7 +112,7 @@ def _amd_load(device: Device) -> Load:
 def _amd_processes(address: str) -> int | None:
     """Processes with memory on the GPU at this address; `None` if the driver does not show them."""
     node = next((number for number, node in amd_gpus().items() if amd_address(node) == address), None)
-    gpu_id = None if node is None else read_number(driver_files.KFD_NODES / str(node) / "gpu_id")
+    gpu_id = None if node is None else read_number(drivers.KFD_NODES / str(node) / "gpu_id")
     if gpu_id is None or not _KFD_PROCESSES.is_dir():
         return None
     return sum(bool(read_number(file)) for file in _KFD_PROCESSES.glob(f"*/vram_{gpu_id}"))

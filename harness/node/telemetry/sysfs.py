@@ -6,7 +6,7 @@ import re
 import time
 from pathlib import Path
 
-from harness.node.driver_files import PCI_DEVICES, read_number, read_text
+from harness.node.drivers import PCI_DEVICES, read_number, read_text
 from harness.wire.results.provenance import Provenance
 
 from .reading import Occupant, Reading, SourceUnavailable

@@ -19,9 +19,9 @@ from typing import Any
 import triton
 
 from harness.wire.device import Target
-from harness.worker.triton_hooks import cache_files, compiler_settings, stub_driver
+from harness.worker.triton_hooks import cache_files, compiler_options, stub_driver
 from harness.worker.triton_hooks.autotuning import Mode, policy
-from harness.worker.triton_hooks.launch_options import dropped, elsewhere, refusal, unknown
+from harness.worker.triton_hooks.compiler_options import dropped, elsewhere, refusal, unknown
 from harness.worker.triton_hooks.launches import Launch, handle_compiled_launches, handle_launches, sizes
 
 from . import device_limits
@@ -54,7 +54,7 @@ class CompiledLaunch:
 
 
 _recording: list[CompiledLaunch] | None = None
-_first_settings: compiler_settings.Settings = {}
+_first_settings: compiler_options.Settings = {}
 """The compiler's settings before the candidate's import."""
 patched: list[str] = []
 """The first compiler setting that differed when a kernel was about to be compiled."""
@@ -78,13 +78,13 @@ def install(target: Target) -> None:
 
 def save_settings() -> None:
     """Save the compiler's settings, to compare with later. Call it once, before the candidate's import."""
-    _first_settings.update(compiler_settings.now())
+    _first_settings.update(compiler_options.read_settings())
 
 
 def is_patched() -> bool:
     """Whether a compiler setting has changed since `save_settings`: compiled code means nothing then. Fills `patched`."""
     if not patched:
-        patched.extend(list(compiler_settings.differences(_first_settings))[:1])
+        patched.extend(list(compiler_options.changed_settings(_first_settings))[:1])
     return bool(patched)
 
 

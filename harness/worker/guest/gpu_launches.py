@@ -10,10 +10,10 @@ from torch.multiprocessing.reductions import StorageWeakRef
 from torch.utils._python_dispatch import _disable_current_modes
 
 from harness.worker.interpreter.traffic import LaunchRecord, Observation, cannot, current
-from harness.worker.kit.storages import LOWEST_ADDRESS, NUMPY, WORDS
-from harness.worker.triton_hooks import compiler_settings
+from harness.worker.kit.gpu import ADDRESS_DTYPES, LOWEST_ADDRESS, NUMPY
+from harness.worker.triton_hooks import compiler_options
 from harness.worker.triton_hooks.autotuning import policy
-from harness.worker.triton_hooks.launch_options import refusal
+from harness.worker.triton_hooks.compiler_options import refusal
 from harness.worker.triton_hooks.launches import (
     Launch,
     handle_compiled_launches,
@@ -89,7 +89,7 @@ class GpuObservation(Observation):
         for tensor in tensors_in(value):
             storage = tensor.untyped_storage()
             self.reached[storage.data_ptr()] = storage
-            if tensor.dtype in WORDS and tensor.nbytes <= TABLE_BYTES and not _capturing():
+            if tensor.dtype in ADDRESS_DTYPES and tensor.nbytes <= TABLE_BYTES and not _capturing():
                 self.words.update(_possible_addresses(tensor))
 
     def _delay_stream(self) -> None:
@@ -127,11 +127,11 @@ def _capturing() -> bool:
 
 def install(backend: str) -> None:
     """Note launches in the running observation from now on. Call once, before the candidate's module is imported."""
-    before = compiler_settings.now()
+    before = compiler_options.read_settings()
 
     def refuse(launch: Launch) -> Any:
         if _observation() is not None and not launch.warmup:
-            for name in compiler_settings.differences(before):
+            for name in compiler_options.changed_settings(before):
                 raise cannot(
                     f"setting `{name}` was changed, which may change the code of kernels; leave it unchanged"
                 )

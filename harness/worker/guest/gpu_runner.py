@@ -23,7 +23,7 @@ from harness.wire.messages.guest import (
     SharedAt,
 )
 from harness.worker.interpreter.traffic import Observation, running
-from harness.worker.kit import arena, cuda_shim, storages
+from harness.worker.kit import arena, cuda_shim, gpu
 from harness.worker.kit.device_memory import NotShared, OpenedMemory, rounded
 from harness.worker.kit.gpu import HERE, POISON, running_threads, view
 from harness.worker.triton_hooks import warm
@@ -55,7 +55,7 @@ class GpuRunner(Runner):
 
     def prepare(self, load: Load) -> None:
         warm.start_gpu(self._device)
-        storages.hide_allocator()
+        gpu.hide_allocator()
         library: Any = torch
         library.compile = cuda_shim.undecorated
         gpu_launches.install(self._device.kind)

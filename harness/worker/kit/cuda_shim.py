@@ -22,7 +22,7 @@ from harness.hardware.product import KIB
 from harness.hardware.targets import hardware
 from harness.wire.device import Target
 
-from . import storages
+from .gpu import STORAGE_DEVICE, hide_allocator
 
 CPU = torch.device("cpu")
 GPU = torch.device("cuda", 0)
@@ -269,11 +269,11 @@ def undecorated(function: Any = None, *args: Any, **kwargs: Any) -> Any:
 
 def _patch_storages() -> None:
     """Make storages report the GPU as their device, as tensors do."""
-    storages.hide_allocator()
+    hide_allocator()
     kind: Any = torch.UntypedStorage
 
     def device(storage: Any) -> torch.device:
-        device = storages.DEVICE(storage)
+        device = STORAGE_DEVICE(storage)
         return GPU if device == CPU else device
 
     kind.device = property(device)

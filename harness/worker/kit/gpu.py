@@ -1,9 +1,13 @@
-"""The GPU of a judge, guest or timer process: start it, check it, view shared memory on it. On AMD unverified."""
+"""The GPU of a judge, guest or timer process: start it, check it, view shared memory on it. On AMD unverified.
+
+Also parts of torch as they were before the guest patched them, and what may be an address.
+"""
 
 from __future__ import annotations
 
 import sys
 import threading
+from collections.abc import Callable
 from typing import Any
 
 import torch
@@ -16,6 +20,15 @@ POISON = 0xFF
 """NaN as a float, -1 as an integer."""
 _ACTIVE_COUNT, _CURRENT_FRAMES = threading.active_count, sys._current_frames
 # Bound before foreign code is imported, so that its patches have no effect here.
+NUMPY = torch.Tensor.numpy
+"""`Tensor.numpy` before the guest counts its calls, for reads by the judge. Disable torch's modes around a call: they would
+look up the patched method."""
+LOWEST_ADDRESS = 1 << 32
+"""Integers from here on may be addresses; smaller integers are numbers."""
+ADDRESS_DTYPES = (torch.int64, torch.uint64)
+"""Dtypes with elements that may be addresses."""
+STORAGE_DEVICE: Callable[[torch.UntypedStorage], torch.device] = torch.UntypedStorage.device.__get__
+"""The true device of a storage, also where `cuda_shim` patches the property."""
 
 
 class WrongGpu(Exception):
@@ -57,3 +70,9 @@ def view(memory: torch.Tensor, spec: TensorSpec) -> torch.Tensor:
     start_at = memory.data_ptr() + spec.offset_bytes
     storage = torch._C._construct_storage_from_data_pointer(start_at, HERE, spec.storage_bytes)
     return torch.empty(0, dtype=dtype, device=HERE).set_(storage, spec.offset, spec.shape, spec.strides)
+
+
+def hide_allocator() -> None:
+    """Report every storage as resizable. The judge's storages, which torch did not allocate, would be recognised by that."""
+    kind: Any = torch.UntypedStorage
+    kind.resizable = lambda storage: True  # noqa: ARG005 -- replaces a method

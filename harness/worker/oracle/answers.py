@@ -15,6 +15,7 @@ from harness.worker.kit.arena import Value
 from harness.worker.oracle import integrity
 from harness.worker.oracle.arithmetic import TF32_EPS
 from harness.worker.oracle.comparison import bounds, mismatch_wording
+from harness.worker.oracle.comparison.bounds import scale_factor, scale_pairs
 from harness.worker.oracle.comparison.compare import Comparison, compare
 from harness.worker.oracle.comparison.measure import (
     CALLS,
@@ -24,7 +25,6 @@ from harness.worker.oracle.comparison.measure import (
     Measure,
 )
 from harness.worker.oracle.comparison.mismatch_wording import CaseError
-from harness.worker.oracle.comparison.own_scales import scale_factor, scale_pairs
 from suites.task import Output, QuantizationTolerance, Task, Tolerance
 from suites.tolerances import allowance_words, dtype_of, tolerance_of
 

@@ -51,12 +51,12 @@ from harness.worker.guest.first_call import make_first_call, read_inputs
 from harness.worker.interpreter import interpreter
 from harness.worker.kit import gpu
 from harness.worker.kit.poison import Poison, open_elements
+from harness.worker.recording.one_call.host_operators import CastWatch
 from harness.worker.triton_hooks import warm
 from harness.worker.triton_hooks.autotuning import Mode, policy
 
 from . import seeding
 from .call_log import CallLog
-from .casts import CastWatch
 from .execution import EndsHere, TimeLimit, execute, in_one_line, lay_texts, run_program
 from .expressions import data_of, tensor_problem
 from .nodes import NodeRun

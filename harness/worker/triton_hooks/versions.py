@@ -9,7 +9,7 @@ The module `older_interpreter` has those of 3.5 in the interpreter.
 | AMD back end | dumps of each kernel that no process reads | | `cache_files.install` |
 | the interpreter's semantic | new for each function of the language | one for all | `interpreter.interpreter` |
 | loop bounds in the interpreter | arrays, which numpy 2.4 refuses as an index | numbers | `interpreter.interpreted_launches` |
-| launch options | see `OTHER_OPTIONS` | see `OTHER_OPTIONS` | `launch_options` |
+| launch options | see `OTHER_OPTIONS` | see `OTHER_OPTIONS` | `compiler_options` |
 """
 
 from __future__ import annotations

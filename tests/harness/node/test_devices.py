@@ -11,7 +11,7 @@ import pytest
 
 from harness import Identity, UnknownDevice, discover_devices, product_of
 from harness.node import discovery as module
-from harness.node import driver_files
+from harness.node import drivers
 from harness.node.drivers import FOUND, Found
 
 
@@ -24,7 +24,7 @@ def node(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         folder = tmp_path / "kfd" / str(number)
         folder.mkdir(parents=True)
         (folder / "properties").write_text(text)
-    monkeypatch.setattr(driver_files, "KFD_NODES", tmp_path / "kfd")
+    monkeypatch.setattr(drivers, "KFD_NODES", tmp_path / "kfd")
     monkeypatch.setattr(module, "_NVIDIA_GPUS", tmp_path / "none")
     monkeypatch.setattr(module, "_DRIVER_NODES", ())
     return tmp_path
@@ -96,7 +96,7 @@ def test_partition_is_recognised_by_bus_units_and_mode(node: Path, monkeypatch: 
         current_compute_partition="CPX",
         current_memory_partition="NPS4",
     )
-    monkeypatch.setattr(driver_files, "PCI_DEVICES", bus)
+    monkeypatch.setattr(drivers, "PCI_DEVICES", bus)
     set_driver_answer(
         monkeypatch,
         *(

@@ -10,7 +10,7 @@ import pytest
 
 from harness import Device, UnknownDevice, UnknownTarget
 from harness.node import discovery as devices_module
-from harness.node import driver_files, loads
+from harness.node import drivers, loads
 from harness.node.discovery import CPU
 from harness.node.drivers import Found
 from harness.node.leases import VARIABLE, lease
@@ -108,7 +108,7 @@ async def test_lone_evaluation_waits_for_an_idle_gpu_and_hears_for_whom(
 def test_machine_without_gpu_selects_cpu(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     set_gpus(monkeypatch, (), ())
     monkeypatch.setattr(devices_module, "_NVIDIA_GPUS", tmp_path / "missing")
-    monkeypatch.setattr(driver_files, "KFD_NODES", tmp_path / "missing")
+    monkeypatch.setattr(drivers, "KFD_NODES", tmp_path / "missing")
     assert names("idle") == names("all") == names("cpu") == ["cpu"]
 
 
@@ -179,7 +179,7 @@ def write_files(root: Path, files: Mapping[str, str]) -> Path:
 def amdgpu(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Driver files of an MI300X at c1:00.0 with one process."""
     monkeypatch.setattr(
-        driver_files,
+        drivers,
         "PCI_DEVICES",
         write_files(
             tmp_path / "pci",
@@ -187,7 +187,7 @@ def amdgpu(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         ),
     )
     nodes = {"2/gpu_id": "41\n", "2/properties": "simd_count 1216\ndomain 0\nlocation_id 49408\n"}
-    monkeypatch.setattr(driver_files, "KFD_NODES", write_files(tmp_path / "nodes", nodes))
+    monkeypatch.setattr(drivers, "KFD_NODES", write_files(tmp_path / "nodes", nodes))
     processes = {"100/vram_41": "4096\n", "101/vram_41": "0\n", "101/vram_42": "4096\n"}
     monkeypatch.setattr(loads, "_KFD_PROCESSES", write_files(tmp_path / "proc", processes))
 

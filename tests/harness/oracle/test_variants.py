@@ -1,4 +1,4 @@
-"""Protects memory layouts of hidden inputs, refilled arenas, and the judge's vault of inputs."""
+"""Protects variants of hidden inputs (layouts, middle rows, equal tensors), refilled arenas, and the judge's vault of inputs."""
 
 from __future__ import annotations
 
@@ -20,7 +20,6 @@ pytestmark = pytest.mark.judge
 
 SHAPES = ((5,), (4, 6), (1, 1), (2, 3, 4), (0, 3), ())
 DTYPES = (torch.float32, torch.float16, torch.int8, torch.int64)
-pytestmark = pytest.mark.judge
 
 
 def unused_is_poison(tensor: torch.Tensor) -> bool:

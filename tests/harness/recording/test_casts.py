@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import torch
 
-from harness.worker.recording.casts import CastWatch
+from harness.worker.recording.one_call.host_operators import CastWatch
 
 
 def test_only_casts_from_wider_floats_are_noted() -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from harness.worker.triton_hooks.launch_options import dropped, refusal, unknown
+from harness.worker.triton_hooks.compiler_options import dropped, refusal, unknown
 
 pytestmark = [pytest.mark.judge]
 

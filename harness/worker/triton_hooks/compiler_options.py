@@ -1,12 +1,18 @@
-"""Launch options of Triton: which options the compiler of a back end accepts, and messages about the others."""
+"""What changes the code that Triton's compiler makes of a kernel: launch options, knobs and environment variables.
+
+Says which launch options the compiler of a back end accepts. A candidate may not change knobs and variables.
+"""
 
 from __future__ import annotations
 
 import dataclasses
 import difflib
-from collections.abc import Collection
+import os
+from collections.abc import Collection, Iterator
+from typing import Any
 
 import triton
+from triton import knobs
 from triton.backends.amd.compiler import HIPOptions
 from triton.backends.nvidia.compiler import CUDAOptions
 
@@ -20,6 +26,15 @@ OPTIONS = {
 
 _REPLACING = ("ir_override", "extern_libs", "ptx_options")
 """Options that give the compiler code from files instead of the kernel's own, or assembler options, which can do the same."""
+_HARMLESS_KNOBS = frozenset({"autotuning", "proton", "redis"})
+"""Groups of knobs that change no code."""
+_PREFIXES = (
+    "TRITON_", "LLVM_", "MLIR_", "AMDGCN_", "NVPTX_", "PTXAS_", "DISABLE_", "ALLOW_", "STORE_", "USE_", "CUDA_HOME", "CUDA_PATH",
+)  # fmt: skip
+"""Variables that Triton and its LLVM read. Some name files with other code, a different assembler or a plugin."""
+_HARMLESS_VARIABLES = frozenset({"TRITON_PRINT_AUTOTUNING", "TRITON_CACHE_AUTOTUNING"})
+"""Variables with these prefixes that only change what is printed and cached."""
+Settings = dict[str, Any]
 
 
 def refusal(name: str, value: object, backend: str) -> str:
@@ -59,3 +74,26 @@ def unknown(name: str, backend: str, parameters: Collection[str]) -> str:
     near = difflib.get_close_matches(name, [*OPTIONS[backend], *parameters], n=1)
     hint = f"; did you mean `{near[0]}`?" if near else ""
     return f"launch keyword `{name}` is neither an option of triton {triton.__version__} nor a parameter of the kernel{hint}"
+
+
+def read_settings() -> Settings:
+    """Every setting that differs from its default, by name."""
+    groups = {name: group for name, group in vars(knobs).items() if isinstance(group, knobs.base_knobs)}
+    return {
+        f"triton.knobs.{name}.{knob}": value
+        for name, group in groups.items()
+        if name not in _HARMLESS_KNOBS
+        for knob, value in vars(group).items()
+    } | {
+        name: value
+        for name, value in os.environ.items()
+        if name.startswith(_PREFIXES) and name not in _HARMLESS_VARIABLES
+    }
+
+
+def changed_settings(before: Settings) -> Iterator[str]:
+    """Names of the settings that changed since `before`."""
+    settings = read_settings()
+    for name in sorted(before.keys() | settings.keys()):
+        if before.get(name) != settings.get(name):
+            yield name
