@@ -19,7 +19,7 @@ from harness.worker.oracle.vault import Given, Vault
 from suites.task import Case
 
 from .lines import TimerLine
-from .timed_process import STEP_S
+from .timed_seat import STEP_S
 
 LaidOut = Arena | DeviceArena
 PERSISTING = "evict_last"

@@ -1,8 +1,8 @@
 """
-The clock: times baseline and candidate over the cases of a task. One process is active at a time, in an order drawn each round.
+The clock: times baseline and candidate over the cases of a task. One seat is active at a time, in an order drawn each round.
 
 It runs in the judge's process, with access to the inputs and the oracle's outputs. Of each side it records one call a case as a
-launch tape, which players play: no foreign code runs there. A side without tapes is timed in processes with its source. Their
+launch tape, which players play: no foreign code runs there. A side without tapes is timed in seats with its source. Their
 times are evidence, which the clock's own watch around whole batches confirms or bounds.
 """
 
@@ -59,12 +59,12 @@ from .lines import Engine, TimerLine
 from .players import Players
 from .source_timers import SourceTimers
 from .spot_check import SpotCheck
-from .timed_process import ClockFailed, TimedProcess
+from .timed_seat import ClockFailed, TimedSeat
 
 CLEARLY_SHORT = 0.8
 """A case is too short already after its trial blocks if it stays below this share of the shortest time."""
 LOOKS_AT_INPUTS = 2
-"""Checks of the inputs of each candidate process, after a case was sampled."""
+"""Checks of the inputs of each seat of the candidate, after a case was sampled."""
 ROCM = "graphs of ROCm can (clr 279)"
 MOST_CORRUPTED = 2
 """A case is timed without a graph after so many times in a row that graphs corrupted a right tape, each in new players (AMD)."""
@@ -110,8 +110,8 @@ class Clock:
         """Why clocks of the ladder are left out."""
         self._corrupted: Counter[str] = Counter()
         """Players in a row with wrong outputs in graphs alone, by case."""
-        self._sampled: dict[str, list[TimedProcess]] = {}
-        """The processes that sampled a case so far, by case. All have one method."""
+        self._sampled: dict[str, list[TimedSeat]] = {}
+        """The seats that sampled a case so far, by case. All have one method."""
         self._why_method: dict[str, str] = {}
 
     def run(self) -> Measured:
@@ -135,9 +135,7 @@ class Clock:
             at = f"case {self._case}: " if self._case else ""
             problem = f"{at}{in_one_line(str(failure))}"
         return Measured(
-            times=tuple(
-                process.times(case) for case, of_case in self._sampled.items() for process in of_case
-            ),
+            times=tuple(seat.times(case) for case, of_case in self._sampled.items() for seat in of_case),
             floor=self._floor,
             tapes=tuple(self._tapes),
             served=tuple(call.served for call in self._calls[CANDIDATE].values() if call.served is not None),
@@ -242,44 +240,42 @@ class Clock:
             place.give_back()
             earlier = self._sampled.get(case.name, [])
             rung = earlier[0].rung if earlier else self._rung_of(case)
-            processes = self._prepare(case, look, rung)
+            seats = self._prepare(case, look, rung)
             self._end_phase("inputs, warm calls")
-            for process in self._shuffled(processes):
-                process.try_calls()
+            for seat in self._shuffled(seats):
+                seat.try_calls()
             self._engine.alive()
             try:
-                self._sample_and_check(case, processes, earlier)
+                self._sample_and_check(case, seats, earlier)
             except ClockFailed as failure:
                 self._step_down(case, rung, failure)
                 self._players.take()
                 self._end_phase("start of players")
                 continue
-            self._sampled[case.name] = [*earlier, *processes]
+            self._sampled[case.name] = [*earlier, *seats]
             if len(self._from_source) < len(SIDES):
                 self._players.clear()
                 self._end_phase("clearing of players")
             return
 
-    def _sample_and_check(
-        self, case: Case, processes: Sequence[TimedProcess], earlier: Sequence[TimedProcess]
-    ) -> None:
+    def _sample_and_check(self, case: Case, seats: Sequence[TimedSeat], earlier: Sequence[TimedSeat]) -> None:
         """Sample and check after the trial calls. Raises `ClockFailed` if a player fails with a series of calls."""
         try:
-            self._sample_case(case, processes, earlier)
+            self._sample_case(case, seats, earlier)
             self._end_phase("samples")
             if not earlier:
-                self._check(case, processes)
+                self._check(case, seats)
         except (GuestGone, GuestSlow, CandidateRaised) as failure:
-            if self._is_clock_to_blame(failure, processes):
+            if self._is_clock_to_blame(failure, seats):
                 raise ClockFailed(f"a player failed: {in_one_line(str(failure))}") from failure
             raise
 
-    def _is_clock_to_blame(self, failure: NoAnswer, processes: Sequence[TimedProcess]) -> bool:
+    def _is_clock_to_blame(self, failure: NoAnswer, seats: Sequence[TimedSeat]) -> bool:
         """Whether players failed with a series of calls that they had made one by one.
 
         A fault of the GPU is the kernel's, except on AMD, where graphs are known to cause it.
         """
-        if self._from_source or is_memory(failure) or not any(process.has_series for process in processes):
+        if self._from_source or is_memory(failure) or not any(seat.has_series for seat in seats):
             return False
         is_fault = isinstance(failure, CandidateRaised) and failure.failure.kind == GPU_FAULT
         return self._is_amd or not is_fault
@@ -303,98 +299,94 @@ class Clock:
         self._sampled.pop(case.name, None)
         self._tapes = [tape for tape in self._tapes if tape.case != case.name]
 
-    def _prepare(self, case: Case, look: int, rung: Rung) -> list[TimedProcess]:
-        """A process or a seat of each side for each pair of this look, with the case's inputs and warm."""
+    def _prepare(self, case: Case, look: int, rung: Rung) -> list[TimedSeat]:
+        """A seat of each side for each pair of this look, with the case's inputs and warm."""
         pairs = range(look * self._measure.effort.pairs, (look + 1) * self._measure.effort.pairs)
         copies = count_copies(SETS, self._inputs.size_bytes(case), self._measure.flush_bytes)
         calls = {side: of_side[case.name] for side, of_side in self._calls.items()}
         sets = self._sets(case)
         self._end_phase("inputs of the judge's")
-        processes, cold = [], self._measure.cold
+        seats, cold = [], self._measure.cold
         with self._inputs.laid_out(sets) as laid_out:
             for side, links in self._from_source.items():
                 for link in links:
                     prepared = self._sources.prepare(link, case, laid_out, calls[side].configs)
-                    processes.append(
-                        TimedProcess(link, prepared, cold, copies, calls[side], taped=False, rung=rung)
-                    )
-            seats = [
-                seat
+                    seats.append(TimedSeat(link, prepared, cold, copies, calls[side], taped=False, rung=rung))
+            links = [
+                link
                 for side in SIDES
                 if side not in self._from_source
-                for seat in self._players.seats(side, pairs)
+                for link in self._players.seats(side, pairs)
             ]
-            if seats:
-                for seat, prepared in zip(
-                    seats, self._players.prepare(case, seats, calls, laid_out), strict=True
+            if links:
+                for link, prepared in zip(
+                    links, self._players.prepare(case, links, calls, laid_out), strict=True
                 ):
-                    call = calls[seat.side]
-                    processes.append(TimedProcess(seat, prepared, cold, copies, call, taped=True, rung=rung))
-        return processes
+                    call = calls[link.side]
+                    seats.append(TimedSeat(link, prepared, cold, copies, call, taped=True, rung=rung))
+        return seats
 
-    def _sample_case(
-        self, case: Case, processes: Sequence[TimedProcess], earlier: Sequence[TimedProcess]
-    ) -> None:
-        """Sample in rounds, one block per process, until the medians are precise or time is up.
+    def _sample_case(self, case: Case, seats: Sequence[TimedSeat], earlier: Sequence[TimedSeat]) -> None:
+        """Sample in rounds, one block per seat, until the medians are precise or time is up.
 
-        `earlier`: the processes of an earlier look; their method stays.
+        `earlier`: the seats of an earlier look; their method stays.
         """
         is_short = (
             earlier[0].method is not Method.EVENTS
             if earlier
-            else self._measure.cold and short_calls.are_short(processes)
+            else self._measure.cold and short_calls.are_short(seats)
         )
         why = self._why_rung if is_short and not earlier else ""
-        if is_short and processes[0].rung.method is not Method.EVENTS:
-            why = short_calls.capture(case, processes, self._inputs, self._measure, self._engine.alive) or why
+        if is_short and seats[0].rung.method is not Method.EVENTS:
+            why = short_calls.capture(case, seats, self._inputs, self._measure, self._engine.alive) or why
         if why:
             self._why_method[case.name] = why
-        method = processes[0].method
+        method = seats[0].method
         in_series = method is not Method.EVENTS
-        trials = [(process.link.side, process.trial.samples_ms) for process in processes]
+        trials = [(seat.link.side, seat.trial.samples_ms) for seat in seats]
         if not in_series and self._is_short(trials, method, of=CLEARLY_SHORT):
-            for process in processes:
-                process.blocks.append(process.trial)
+            for seat in seats:
+                seat.blocks.append(seat.trial)
             return
-        least = min(process.block_size() for process in processes)
+        least = min(seat.block_size() for seat in seats)
         effort = self._measure.effort
         for number in range(effort.most_rounds):
-            for process in self._shuffled(processes):
-                process.blocks.append(process.block(process.block_size() if in_series else least))
-                if self._random.random() < LOOK_SHARE and not process.taped:
-                    self._check_inputs(case, process)
+            for seat in self._shuffled(seats):
+                seat.blocks.append(seat.block(seat.block_size() if in_series else least))
+                if self._random.random() < LOOK_SHARE and not seat.taped:
+                    self._check_inputs(case, seat)
             self._engine.alive()
-            if self._is_short([(process.link.side, process.samples) for process in processes], method):
+            if self._is_short([(seat.link.side, seat.samples) for seat in seats], method):
                 break
             if number + 1 < effort.least_rounds:
                 continue
-            error = max(ratios.median_error(process.samples) for process in processes)
+            error = max(ratios.median_error(seat.samples) for seat in seats)
             if error <= ratios.MEDIAN_ERROR or time.monotonic() > self._deadline:
                 break
 
-    def _check(self, case: Case, processes: Sequence[TimedProcess]) -> None:
+    def _check(self, case: Case, seats: Sequence[TimedSeat]) -> None:
         """Check the candidate's inputs and outputs once a case; read the watch and sustained times."""
-        short = self._is_short_case(processes)
+        short = self._is_short_case(seats)
         if not short:  # a short case gets no ratio, so changed inputs do not matter
-            for process in processes:
-                for _ in range(1 if process.taped else LOOKS_AT_INPUTS):
-                    self._check_inputs(case, process)
+            for seat in seats:
+                for _ in range(1 if seat.taped else LOOKS_AT_INPUTS):
+                    self._check_inputs(case, seat)
                     self._engine.alive()
         self._end_phase("looks at inputs")
-        pair = [process for process in processes if process.link.pair == processes[0].link.pair]
+        pair = [seat for seat in seats if seat.link.pair == seats[0].link.pair]
         if not self._measure.effort.rough:
-            for process in self._shuffled(pair):
-                if not process.taped:
+            for seat in self._shuffled(pair):
+                if not seat.taped:
                     # The candidate itself reported the short times, so its calls are always timed.
-                    process.watch(launches_alone=short and process.link.side != CANDIDATE)
+                    seat.watch(launches_alone=short and seat.link.side != CANDIDATE)
                     self._engine.alive()
             self._end_phase("the clock's own watch")
             if self._measure.effort.sustained and not short and time.monotonic() < self._deadline:
-                for process in self._shuffled(pair):
-                    process.sustain()
+                for seat in self._shuffled(pair):
+                    seat.sustain()
                     self._engine.alive()
                 self._end_phase("sustained calls")
-        candidates = [process for process in processes if process.link.side == CANDIDATE]
+        candidates = [seat for seat in seats if seat.link.side == CANDIDATE]
         self._check_outputs(case, self._random.choice(candidates))
         self._end_phase("check of outputs")
         call = self._calls[CANDIDATE][case.name]
@@ -404,35 +396,35 @@ class Clock:
         else:
             self._tapes.append(Taped(case.name, why_not=call.why_not or "another case has no tape"))
 
-    def _check_inputs(self, case: Case, process: TimedProcess) -> None:
+    def _check_inputs(self, case: Case, seat: TimedSeat) -> None:
         """Refuse the candidate if it changed a random copy of its inputs; not for tasks that work in place."""
-        if process.link.side != CANDIDATE or self._task.in_place:
+        if seat.link.side != CANDIDATE or self._task.in_place:
             return
-        copy = self._random.randrange(process.copies)
-        changed = self._inputs.changed(process.link, case, copy)
-        if changed and self._may_corrupt(process):
+        copy = self._random.randrange(seat.copies)
+        changed = self._inputs.changed(seat.link, case, copy)
+        if changed and self._may_corrupt(seat):
             raise ClockFailed(f"a graph changed the input `{changed[0]}`, as {ROCM}", corrupted=True)
         if changed:
             where = f"case {case.name}, in calls that were timed: "
             raise Stop(integrity.changed_input(where, changed[0]))
 
-    def _may_corrupt(self, process: TimedProcess) -> bool:
+    def _may_corrupt(self, seat: TimedSeat) -> bool:
         """Whether the graph itself may have corrupted what a right tape did."""
-        return self._is_amd and process.taped and process.method is Method.GRAPH
+        return self._is_amd and seat.taped and seat.method is Method.GRAPH
 
-    def _check_outputs(self, case: Case, process: TimedProcess) -> None:
+    def _check_outputs(self, case: Case, seat: TimedSeat) -> None:
         """Refuse the candidate if timed calls on unseen values are wrong."""
-        error = self._spot_check.find_error(process, self._inputs.unseen(case))
+        error = self._spot_check.find_error(seat, self._inputs.unseen(case))
         self._engine.alive()
         if error is None:
             self._corrupted[case.name] = 0
             return
-        if self._may_corrupt(process):
-            process.launches = 0  # calls between events: the player drops its graph
-            if self._spot_check.find_error(process, self._inputs.unseen(case)) is None:
+        if self._may_corrupt(seat):
+            seat.launches = 0  # calls between events: the player drops its graph
+            if self._spot_check.find_error(seat, self._inputs.unseen(case)) is None:
                 why = f"a graph gave wrong outputs where the same calls without a graph are right, as {ROCM}"
                 raise ClockFailed(why, corrupted=True)
-        if process.taped:
+        if seat.taped:
             message = (
                 f"case {case.name}: the launches of a call, made once more on other values in a process that never saw the source, give "
                 f"other outputs: {error.message}; what a call returns has to come from its kernels, whatever the values"
@@ -440,38 +432,34 @@ class Clock:
             error = msgspec.structs.replace(error, kind="not_replayed", message=message)
         raise Stop(error)
 
-    def _is_resolved(self, processes: Sequence[TimedProcess]) -> bool:
+    def _is_resolved(self, seats: Sequence[TimedSeat]) -> bool:
         """Whether more pairs would change nothing."""
-        if self._is_short_case(processes) or len(processes) < 2 * len(SIDES):
+        if self._is_short_case(seats) or len(seats) < 2 * len(SIDES):
             return True
-        slow, fast = (
-            [process.samples for process in processes if process.link.side == side] for side in SIDES
-        )
+        slow, fast = ([seat.samples for seat in seats if seat.link.side == side] for side in SIDES)
         return ratios.ratio(slow, fast).is_resolved
 
-    def _is_short_case(self, processes: Sequence[TimedProcess]) -> bool:
-        samples = [(process.link.side, process.samples) for process in processes]
-        return self._is_short(samples, processes[0].method)
+    def _is_short_case(self, seats: Sequence[TimedSeat]) -> bool:
+        samples = [(seat.link.side, seat.samples) for seat in seats]
+        return self._is_short(samples, seats[0].method)
 
     def _is_short(
-        self, by_process: Sequence[tuple[str, Sequence[float]]], method: Method, *, of: float = 1.0
+        self, by_seat: Sequence[tuple[str, Sequence[float]]], method: Method, *, of: float = 1.0
     ) -> bool:
         """Whether baseline and candidate are both so short that the case gets no ratio.
 
-        `by_process`: side and samples of each process. `of`: share of the shortest time that gets a ratio.
+        `by_seat`: side and samples of each seat. `of`: share of the shortest time that gets a ratio.
         """
         if self._floor is None:
             return False
         medians = [
-            statistics.median(
-                statistics.median(samples) for of_side, samples in by_process if of_side == side
-            )
+            statistics.median(statistics.median(samples) for of_side, samples in by_seat if of_side == side)
             for side in SIDES
         ]
         return max(medians) < of * ratios.FLOORS[method] * self._floor.empty_by(method)
 
-    def _shuffled(self, processes: Sequence[TimedProcess]) -> list[TimedProcess]:
-        return self._random.sample(processes, len(processes))
+    def _shuffled(self, seats: Sequence[TimedSeat]) -> list[TimedSeat]:
+        return self._random.sample(seats, len(seats))
 
     def close(self) -> None:
         """Close the channels to all timers and players."""

@@ -15,7 +15,7 @@ from suites.task import Case
 
 from .case_inputs import CaseInputs, LaidOut
 from .lines import Engine, TimerLine
-from .timed_process import STEP_S
+from .timed_seat import STEP_S
 
 
 class Players:

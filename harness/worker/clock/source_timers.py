@@ -32,7 +32,7 @@ from suites.task import Case
 
 from .case_inputs import CaseInputs, LaidOut
 from .lines import Engine, TimerLine
-from .timed_process import MOST_WORDS, STEP_S
+from .timed_seat import MOST_WORDS, STEP_S
 
 MOST_CONFIGS = 1 << 16
 """Characters of all chosen configs of one case at most."""

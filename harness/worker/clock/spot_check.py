@@ -30,7 +30,7 @@ from suites.tolerances import dtype_of
 
 from .case_inputs import CaseInputs
 from .lines import TimerLine
-from .timed_process import TimedProcess
+from .timed_seat import TimedSeat
 
 MOST_ELEMENTS = 1 << 20
 """Elements of one output to fetch at most."""
@@ -49,16 +49,16 @@ class SpotCheck:
         self.confirmed = 0
         """Calls with correct parts so far."""
 
-    def find_error(self, process: TimedProcess, values: Given) -> ErrorReport | None:
+    def find_error(self, seat: TimedSeat, values: Given) -> ErrorReport | None:
         """Sample on new values in the same tensors; the error in the outputs, if any.
 
         The compared part of an output is put together from pieces of every call. Raises `GuestLied` for a lie.
         """
-        link = process.link
+        link = seat.link
         self._inputs.renew(link, values)
-        once = bool(self._task.in_place) or bool(process.launches)  # a graph makes many calls at once
-        process.block(1 if once else LEAST_IN_BLOCK)
-        made = process.launches or (1 if once else LEAST_IN_BLOCK)
+        once = bool(self._task.in_place) or bool(seat.launches)  # a graph makes many calls at once
+        seat.block(1 if once else LEAST_IN_BLOCK)
+        made = seat.launches or (1 if once else LEAST_IN_BLOCK)
         try:
             return self._compare(link, values, self._random.sample(range(made), made))
         except GuestLied as lie:

@@ -67,7 +67,7 @@ from harness.worker.kit.call_graph import NotCaptured
 from harness.worker.kit.call_series import CallSeries, make_series
 from harness.worker.kit.in_place import with_changed_inputs, without_plain
 from harness.worker.kit.stopwatch import Stopwatch, host_ms
-from harness.worker.replay.player import NotPlayed, Player
+from harness.worker.replay.loaded_tape import LoadedTape, NotPlayed
 from harness.worker.replay.taping import NotTaped, taped
 from harness.worker.triton_hooks import warm
 from harness.worker.triton_hooks.autotuning import Mode, policy
@@ -106,21 +106,21 @@ class Seats:
     def __init__(self, scratch: Path, device: Device) -> None:
         self._scratch = scratch
         self._device = device
-        self._seats: dict[int, Timer] = {}
+        self._seats: dict[int, Seat] = {}
 
     def answer(self, message: RequestMessage, descriptors: tuple[int, ...]) -> WorkerAnswer:
         """Answer a request to one seat, or empty all of them."""
         if message.body is not Ask.CLEAR:
-            timer = self._seats.setdefault(message.seat, Timer(self._scratch, self._device))
-            return timer.answer(message.body, descriptors)
-        for timer in self._seats.values():
-            timer.leave()
+            seat = self._seats.setdefault(message.seat, Seat(self._scratch, self._device))
+            return seat.answer(message.body, descriptors)
+        for seat in self._seats.values():
+            seat.leave()
         self._seats.clear()
         torch.cuda.empty_cache()
         return Done()
 
 
-class Timer:
+class Seat:
     """One seat: times one source, or plays one tape, one case at a time."""
 
     def __init__(self, scratch: Path, device: Device) -> None:
@@ -140,7 +140,7 @@ class Timer:
         """Adjacent copies have different values."""
         self._run: Callable[[int], Any] = _unprepared
         """Calls the source on one copy of the inputs."""
-        self._player: Player | None = None
+        self._tape: LoadedTape | None = None
         self._spacer: torch.Tensor | None = None
         """Memory of random size: the memory of the next tape gets other addresses."""
         self._stirrer = Stirrer()
@@ -208,9 +208,9 @@ class Timer:
         """Drop the case and the tape, with their memory and kernels."""
         self._forget()
         self._spacer = None
-        if self._player is not None:
-            self._player.unload()
-            self._player = None
+        if self._tape is not None:
+            self._tape.unload()
+            self._tape = None
 
     def _count_threads(self) -> None:
         """Count after each request: a thread that works between calls may have ended before the last request."""
@@ -252,7 +252,7 @@ class Timer:
         self._forget()
         policy.begin(request.chosen)
         self._run = self._play_on
-        if self._player is None:
+        if self._tape is None:
             if not request.ahead and not self._fresh:
                 # Forget what the module may have stored during calls that ran no kernels.
                 self._module, self._fresh = import_candidate(self._file, self._source), True
@@ -297,7 +297,7 @@ class Timer:
 
     def _sample(self, request: Sample) -> tuple[float, ...]:
         self._drop_series()
-        ready = self._player.ready if self._player is not None else self._stir
+        ready = self._tape.ready if self._tape is not None else self._stir
         samples = self._watch.sample(self._call, request.count, cold=request.cold, ready=ready)
         self._stirrer.settle()
         return samples
@@ -329,8 +329,8 @@ class Timer:
                 self._inputs.fill(memory, number, SETS)
         self._at = 0
         try:
-            player = self._player
-            run = self._run if player is None else lambda at: player.play(self._copies.memory[at])
+            tape = self._tape
+            run = self._run if tape is None else lambda at: tape.play(self._copies.memory[at])
             self._series = make_series(request.method, run, request.launches, request.nodes)
         except NotCaptured as why:
             return Done(problem=str(why))
@@ -412,14 +412,14 @@ class Timer:
         torch.cuda.empty_cache()
         self._spacer = torch.empty(random.randrange(PLACES) * PLACE_BYTES, dtype=torch.uint8, device=gpu.HERE)
         try:
-            self._player = Player(tape)
+            self._tape = LoadedTape(tape)
         except NotPlayed as why:
             return Done(problem=str(why))
         return Done()
 
     def _play_on(self, at: int) -> Any:
-        assert self._player is not None
-        return self._player(self._copies.memory[at])
+        assert self._tape is not None
+        return self._tape(self._copies.memory[at])
 
     def _drop_series(self) -> None:
         if self._series is not None:

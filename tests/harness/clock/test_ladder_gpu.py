@@ -29,7 +29,7 @@ from harness.wire.messages.timer import (
 )
 from harness.wire.results.latency import Method
 from harness.worker.clock.lines import TimerLine
-from harness.worker.clock.timed_process import TimedProcess
+from harness.worker.clock.timed_seat import TimedSeat
 from harness.worker.kit.arena import Arena
 from suites import baseline_source, load_task
 from tests.support.judge.gpu import DEVICE, gpu_pool, needs_gpu
@@ -136,12 +136,12 @@ def time_by(player: Seat, rounds: int, call: TapedCall, rung: Rung) -> float:
     assert call.tape is not None, call.why_not
     player.link.ask(call.tape, Done, wall_s=60)
     prepared = player.prepare(rounds)
-    process = TimedProcess(player.link, prepared, cold=True, copies=player.copies, call=call, taped=True)
-    process.rung = rung
+    seat = TimedSeat(player.link, prepared, cold=True, copies=player.copies, call=call, taped=True)
+    seat.rung = rung
     if rung.method is not Method.EVENTS:
-        process.begin_capture(LAUNCHES)
-        assert process.end_capture(LAUNCHES, cold=True) == ""
-    samples = [ms for _ in range(BLOCKS) for ms in process.block(REPLAYS).samples_ms]
+        seat.begin_capture(LAUNCHES)
+        assert seat.end_capture(LAUNCHES, cold=True) == ""
+    samples = [ms for _ in range(BLOCKS) for ms in seat.block(REPLAYS).samples_ms]
     return statistics.median(samples) * 1e3
 
 

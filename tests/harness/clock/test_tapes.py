@@ -22,7 +22,7 @@ from harness.wire.messages.timer import (
 )
 from harness.wire.messages.timer import Done as DoneReport
 from harness.wire.results.evaluation import Verdict
-from harness.worker.clock import timed_process
+from harness.worker.clock import timed_seat
 from harness.worker.clock.lines import TimerLine
 from tests.support.timing.fake_timers import (
     LIMITS,
@@ -183,7 +183,7 @@ def test_tape_with_different_outputs_is_refused() -> None:
 
 
 def test_candidate_whose_tape_hangs_is_too_slow(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(timed_process, "STEP_S", 2.0)
+    monkeypatch.setattr(timed_seat, "STEP_S", 2.0)
     measured = bench("fp32", tapes=SIDES, behaviours={played(CANDIDATE): on(Sample, silent)}).measure()
     assert conclude(measured.error) is Verdict.TIMEOUT
     assert not measured.players_reusable

@@ -19,19 +19,19 @@ from harness.worker.kit import gpu
 from harness.worker.kit.arena import Arena
 from harness.worker.oracle import integrity
 from harness.worker.timer.input_copies import InputCopies
-from harness.worker.timer.timer import Timer
+from harness.worker.timer.timer import Seat
 
 
 @pytest.fixture
-def timer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Timer:
+def timer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Seat:
     """A timer that uses host memory."""
     monkeypatch.setattr(torch.cuda, "synchronize", lambda: None)
     monkeypatch.setattr(gpu, "HERE", torch.device("cpu"))
-    return Timer(tmp_path, Device("0", "cuda", "sm_90"))
+    return Seat(tmp_path, Device("0", "cuda", "sm_90"))
 
 
 @pytest.mark.parametrize("changed", [False, True])
-def test_input_copy_is_returned_as_calls_left_it(timer: Timer, *, changed: bool) -> None:
+def test_input_copy_is_returned_as_calls_left_it(timer: Seat, *, changed: bool) -> None:
     arena = Arena({"x": torch.arange(1000.0), "rows": torch.arange(7), "n": 7})
     try:
         copy = torch.frombuffer(bytearray(os.pread(arena.descriptor, arena.size_bytes, 0)), dtype=torch.uint8)
@@ -63,7 +63,7 @@ class FakeStopwatch:
 
 @pytest.mark.parametrize("stays", [True, False])
 def test_thread_that_outlives_its_call_is_reported(
-    timer: Timer, monkeypatch: pytest.MonkeyPatch, *, stays: bool
+    timer: Seat, monkeypatch: pytest.MonkeyPatch, *, stays: bool
 ) -> None:
     over = threading.Event()
     thread = threading.Thread(target=over.wait)
@@ -85,7 +85,7 @@ def test_thread_that_outlives_its_call_is_reported(
     assert finding.kind == "left_behind"
 
 
-def test_candidate_without_leftovers_has_no_extra_threads(timer: Timer) -> None:
+def test_candidate_without_leftovers_has_no_extra_threads(timer: Seat) -> None:
     earlier_threads = gpu.running_threads()
     farewell = timer.answer(Ask.FAREWELL, ())
     assert farewell.threads == earlier_threads
@@ -101,7 +101,7 @@ def test_candidate_without_leftovers_has_no_extra_threads(timer: Timer) -> None:
     ids=["new", "two in turn", "overlapping"],
 )
 def test_output_in_memory_of_earlier_call_is_reported(
-    timer: Timer, monkeypatch: pytest.MonkeyPatch, returned: Callable[[int, Any], torch.Tensor], words: str
+    timer: Seat, monkeypatch: pytest.MonkeyPatch, returned: Callable[[int, Any], torch.Tensor], words: str
 ) -> None:
     reused = torch.zeros(8), torch.zeros(8)
     numbers = itertools.count()

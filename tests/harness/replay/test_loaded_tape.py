@@ -14,7 +14,7 @@ from triton.compiler.compiler import CompiledKernel
 from harness.wire.calls.launch_tape import Address, Fill, Scalar, Tape, TapedLaunch
 from harness.wire.calls.tensors import INPUTS, TensorSpec
 from harness.worker.kit import gpu
-from harness.worker.replay.player import Player
+from harness.worker.replay.loaded_tape import LoadedTape
 from harness.worker.replay.taping import NotTaped, taped
 
 MEMORY = torch.zeros(64, dtype=torch.uint8)
@@ -25,8 +25,8 @@ def output(storage: int) -> TensorSpec:
 
 
 @pytest.fixture
-def player(monkeypatch: pytest.MonkeyPatch) -> Player:
-    """A player in host memory, for a tape that fills one of two buffers and returns both."""
+def loaded(monkeypatch: pytest.MonkeyPatch) -> LoadedTape:
+    """A tape loaded in host memory that fills one of two buffers and returns both."""
     monkeypatch.setattr(torch.cuda, "synchronize", lambda: None)
     monkeypatch.setattr(torch.cuda, "current_stream", lambda: SimpleNamespace(cuda_stream=0))
     monkeypatch.setattr(ctypes, "CDLL", lambda _name: _FakeDriver())
@@ -38,7 +38,7 @@ def player(monkeypatch: pytest.MonkeyPatch) -> Player:
         outputs=(output(0), output(1)),
         structure="tuple",
     )
-    return Player(tape)
+    return LoadedTape(tape)
 
 
 class _FakeDriver:
@@ -46,23 +46,23 @@ class _FakeDriver:
         return None
 
 
-def test_play_never_sees_memory_of_earlier_play(player: Player) -> None:
+def test_play_never_sees_memory_of_earlier_play(loaded: LoadedTape) -> None:
     for _ in range(3):
-        filled, untouched = player(MEMORY)
+        filled, untouched = loaded(MEMORY)
         assert bool((filled == 3.0).all())
         assert bool((untouched.view(torch.uint8) == 0xFF).all())
         untouched.fill_(1.0)
         del filled, untouched
 
 
-def test_prepared_memory_serves_one_play(player: Player, monkeypatch: pytest.MonkeyPatch) -> None:
-    player.ready()
+def test_prepared_memory_serves_one_play(loaded: LoadedTape, monkeypatch: pytest.MonkeyPatch) -> None:
+    loaded.ready()
     calls: list[int] = []
-    ready = player.ready
-    monkeypatch.setattr(player, "ready", lambda: calls.append(1) or ready())
-    first = player(MEMORY)
+    ready = loaded.ready
+    monkeypatch.setattr(loaded, "ready", lambda: calls.append(1) or ready())
+    first = loaded(MEMORY)
     assert not calls
-    second = player(MEMORY)
+    second = loaded(MEMORY)
     assert calls
     assert first[1].data_ptr() != second[1].data_ptr()
 
@@ -113,9 +113,9 @@ def test_call_with_operator_between_launches_has_no_tape() -> None:
         taped(lambda: torch.empty(8) + 1, MEMORY)
 
 
-def test_output_inside_inputs_is_played_at_its_place(player: Player) -> None:
+def test_output_inside_inputs_is_played_at_its_place(loaded: LoadedTape) -> None:
     view = TensorSpec(storage=INPUTS, dtype="float32", shape=(2,), strides=(2,), offset=3)
     inputs = torch.arange(20, dtype=torch.float32).view(torch.uint8)[16:]  # a part of a larger block
-    player._tape = msgspec.structs.replace(player._tape, outputs=(view,))
-    (out,) = player(inputs)
+    loaded._tape = msgspec.structs.replace(loaded._tape, outputs=(view,))
+    (out,) = loaded(inputs)
     assert out.tolist() == [7.0, 9.0]

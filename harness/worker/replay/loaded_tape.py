@@ -49,7 +49,7 @@ class NotPlayed(Exception):
     """The driver refused a step of the tape."""
 
 
-class Player:
+class LoadedTape:
     """One tape with its kernels loaded."""
 
     def __init__(self, tape: Tape) -> None:

@@ -44,7 +44,7 @@ class ClockFailed(Exception):
 
 
 @dataclass(slots=True)
-class TimedProcess:
+class TimedSeat:
     """A seat that has prepared a case."""
 
     link: TimerLine
