@@ -1,7 +1,7 @@
 """Tasks and suites: the format, the loader and the registry. Nothing here needs torch.
 
 Find tasks and suites by name:
-    registry.py     folders of the suites, built in and added; clones of public benchmarks
+    registry.py     folders of the suites, built in and added; clones of public benchmarks; licences
     loader.py       `load_task`, `find_task` (also by folder), `load_suite`, `load_public_suite`
     folder.py       `read_task`: one folder becomes a `Task`
 What a `task.toml` may hold:
@@ -22,6 +22,7 @@ Others:
     costs.py        runs a task's `cost.py`
     check.py        only for `wavedeck task check`: the Python files of a folder, and the bytes of its cost model
     errors.py       errors of suites and tasks
+    privacy.py      variables that hold keys, and folders that only their owner can open; for all rooms
 """
 
 from suites.check import check_suite, check_task

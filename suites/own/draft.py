@@ -1,4 +1,7 @@
-"""The draft of a task for a kernel file: its reference, the design of its inputs, first calls and tolerances."""
+"""The draft of a task for a kernel file: its reference, the design of its inputs, first calls and tolerances.
+
+The judge's process runs a kernel that is its own reference with tensors in the CPU's memory.
+"""
 
 from __future__ import annotations
 
@@ -23,6 +26,17 @@ from .sizes import CASE_DTYPE, Design
 
 _RESERVED = {"make_inputs", "oracle", "torch", "strided"}
 _DOT = re.compile(r"\btl\.dot(_scaled)?\(|\blanguage\.dot")
+_SELECT = re.compile(r"\btorch\.cuda\.device\(")
+_HELPER = '''
+
+import contextlib  # noqa: E402
+
+
+def _wavedeck_device(device):
+    """Select the GPU of a tensor; nothing is selected for a tensor in the CPU's memory."""
+    in_memory = device is None or getattr(device, "type", "cuda") == "cpu"
+    return contextlib.nullcontext() if in_memory else torch.cuda.device(device)
+'''
 
 
 @dataclass(frozen=True, slots=True)
@@ -243,3 +257,9 @@ def _outputs_words(outputs: Sequence[OutputSeen]) -> str:
         for output in outputs
     ]
     return ", ".join(words) or "nothing"
+
+
+def without_gpu(text: str) -> str:
+    """Return a kernel's text in which `torch.cuda.device(x.device)` also accepts tensors in the CPU's memory."""
+    replaced, count = _SELECT.subn("_wavedeck_device(", text)
+    return replaced.rstrip() + _HELPER if count else text

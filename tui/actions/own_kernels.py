@@ -22,11 +22,10 @@ from harness.wire.messages.program import FirstCall, ReadInputs
 from suites import Axis
 from suites.dtypes import NoSuchDtype, on_target
 from suites.errors import BadKernelFile
-from suites.own.draft import Draft, Reference, check_agreement, itself
+from suites.own.draft import Draft, Reference, check_agreement, itself, without_gpu
 from suites.own.entry import Function, KernelFile, called_with, names_in_expression
 from suites.own.evidence import FirstCallSeen, InputsSeen
 from suites.own.joining import join_kernels
-from suites.own.own_reference import without_gpu
 from suites.own.request import KernelRequest
 from suites.own.shapes import Inputs, inputs_of, parse_shapes
 from suites.own.sizes import TRIED_STEPS, Design, design
