@@ -1,4 +1,4 @@
-"""What drivers say about GPUs: `python -m harness.node.drivers` prints the GPUs that their libraries report, as JSON. No torch.
+"""Asks drivers about GPUs: `python -m harness.node.drivers` prints the GPUs that their libraries report, as JSON. No torch.
 
 That runs as a process of its own, so that its caller opens no driver and can still fork. It has the caller's environment, so it
 sees the GPUs that the caller may use.

@@ -1,4 +1,4 @@
-"""Rewrites a benchmark's module for the judge: smaller sizes, and CUDA in place of AMD's options.
+"""Rewrites a benchmark's module for the judge: smaller sizes, and no options that only AMD's GPUs have.
 
 A module's own sizes take gigabytes, and hours in the interpreter. Texts for AMD's GPUs run on CUDA without AMD's launch options,
 with CUDA's device library.

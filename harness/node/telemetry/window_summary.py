@@ -1,4 +1,4 @@
-"""What the readings of a window say: a summary of the window, and the state of the device during each span of timing."""
+"""Summarizes the readings of a window, and finds the state of the device during each span of timing."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What changes the code that Triton's compiler makes of a kernel: launch options, knobs and environment variables.
+"""Launch options, knobs and environment variables: they change the code that Triton's compiler makes of a kernel.
 
 Says which launch options the compiler of a back end accepts. A candidate may not change knobs and variables.
 """
