@@ -13,7 +13,7 @@ from functools import partial
 
 from engine.judge.bench import Bench
 from engine.judge.evaluating import evaluate_attempt
-from harness import Device, Verdict
+from harness import Device
 from harness.failures import first_failure
 from harness.stages.retries import ask_twice
 from sessions.events import WinnerExamined, WinnerMeasured
@@ -58,11 +58,8 @@ async def spread(bench: Bench, task: Task, key: str) -> None:
 
     A measurement in the journal is not repeated.
     """
-    best = bench.recorder.state.instances[key].best
-    if best is None:
-        return
-    winner = bench.recorder.state.attempt(best)
-    if winner.verdict is not Verdict.CORRECT or winner.confirmation is Confirmation.NOT_CONFIRMED:
+    winner = bench.recorder.state.instances[key].best_correct
+    if winner is None or winner.confirmation is Confirmation.NOT_CONFIRMED:
         return
     remaining = [
         device

@@ -134,7 +134,7 @@ def session_results(state: SessionState, tasks: Mapping[str, PublicTask]) -> lis
     session = state.started.session if state.started is not None else ""
     results = []
     for instance in state.instances.values():
-        attempt = state.attempt(instance.best) if instance.best is not None else None
+        attempt = instance.best_attempt
         evaluation = timed_evaluation(attempt) if attempt is not None else None
         if (
             attempt is None

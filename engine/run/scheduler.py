@@ -16,7 +16,7 @@ from engine.run.allocating import gift_of, has_taker
 from engine.run.instance import InstanceContext
 from engine.run.person import run_until
 from engine.run.shared import Shared
-from harness import HarnessError, Verdict
+from harness import HarnessError
 from harness.wire.errors import NoDeviceLeft
 from sessions.events import EndReason, InstanceFinished, InstanceStarted, MeasureAsked, Notice, WinnerMeasured
 from sessions.names import instance_key
@@ -125,8 +125,10 @@ async def _supervise(shared: Shared, method: Method, task: Task, number: int) ->
         ending = await _complete(shared, method, task, context)
         if not _goes_on(ending, context) and not _lost_receiver(shared, key, ending):
             break
+    best = shared.recorder.state.instances[key].best_correct
+    name = best.attempt if best is not None else None
     finished = InstanceFinished(
-        task=task.id, instance=number, reason=ending.reason, best=_best(shared, key), message=ending.message
+        task=task.id, instance=number, reason=ending.reason, best=name, message=ending.message
     )
     await shared.recorder.record_durable(finished, first=gift_of(shared, key, ending.reason))
 
@@ -228,9 +230,3 @@ async def _examine(shared: Shared, task: Task, key: str, ending: Ending) -> Endi
     except (HarnessError, SuiteError) as error:
         return Ending(EndReason.INFRA_ERROR, f"the exam or measurement of the winner did not finish: {error}")
     return ending
-
-
-def _best(shared: Shared, key: str) -> str | None:
-    state = shared.recorder.state
-    best = state.instances[key].best
-    return best if best is not None and state.attempt(best).verdict is Verdict.CORRECT else None

@@ -17,6 +17,7 @@ from harness.wire.results.provenance import Provenance, compared_values
 
 from .speed import Speed, attempt_speed, baseline_names, timed_evaluation
 from .state import AttemptState, Confirmation, KeptFact, SessionState
+from .winners import place
 
 T = TypeVar("T")
 
@@ -99,16 +100,15 @@ def product_of(evaluation: Evaluation) -> str:
 def measured_bests(state: SessionState, task: str | None = None) -> tuple[MeasuredBest, ...]:
     """Returns the best measured attempt of each task (or of one), provenance and baseline, in the order of the tasks.
 
-    Confirmed attempts come before others. Attempts that a person rejected do not count.
+    The best is chosen as by `best_of` of `sessions.state.winners`, so attempts that a person rejected do not count.
     """
-    measured_attempts = [
-        measured
-        for instance in state.instances.values()
-        if task in (None, instance.task)
-        for attempt in instance.attempts
-        if not attempt.rejected and (measured := measured_attempt(instance.task, attempt)) is not None
-    ]
-    return tuple(best_of_each(measured_attempts, lambda measured: measured))
+    rivals: dict[BestKey, list[tuple[AttemptState, MeasuredBest]]] = {}
+    for instance in state.instances.values():
+        for attempt in instance.attempts if task in (None, instance.task) else ():
+            measured = None if attempt.rejected else measured_attempt(instance.task, attempt)
+            if measured is not None:
+                rivals.setdefault(best_key(measured), []).append((attempt, measured))
+    return tuple(max(pairs, key=lambda pair: place(pair[0]))[1] for pairs in rivals.values())
 
 
 def best_of_each(entries: Iterable[T], measured: Callable[[T], MeasuredBest]) -> list[T]:

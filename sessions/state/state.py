@@ -362,6 +362,17 @@ class InstanceState:
                 self.whole.remove(attempt.number)
 
     @property
+    def best_attempt(self) -> AttemptState | None:
+        """The attempt that `best` names; `None` if none was judged."""
+        return next((attempt for attempt in self.attempts if attempt.attempt == self.best), None)
+
+    @property
+    def best_correct(self) -> AttemptState | None:
+        """The best attempt, if it is correct."""
+        best = self.best_attempt
+        return best if best is not None and best.verdict is Verdict.CORRECT else None
+
+    @property
     def solved(self) -> bool:
         """True if an attempt is correct."""
         return any(attempt.verdict is Verdict.CORRECT for attempt in self.attempts)

@@ -34,8 +34,8 @@ def bests_by_task(state: SessionState) -> dict[str, AttemptState]:
     """Returns the best judged attempt of each task that has one, correct or not: the best of its instances' bests."""
     bests: dict[str, list[AttemptState]] = {}
     for instance in state.instances.values():
-        if instance.best is not None:
-            bests.setdefault(instance.task, []).append(state.attempt(instance.best))
+        if (best := instance.best_attempt) is not None:
+            bests.setdefault(instance.task, []).append(best)
     return {task: best for task, attempts in bests.items() if (best := best_of(attempts)) is not None}
 
 

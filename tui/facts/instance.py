@@ -122,8 +122,7 @@ def instance_facts(state: SessionState, instance: InstanceState) -> InstanceFact
         key=attrgetter("judged_seq"),
     )
     busy = busy_attempts(instance)
-    best = next((attempt for attempt in judged if attempt.attempt == instance.best), None)
-    best = best if best is not None and best.verdict is Verdict.CORRECT else None
+    best = instance.best_correct
     same_error, errors = _repeated_error(judged)
     speeds = [attempt_speed(attempt) for attempt in judged]
     shown = busy[-1] if busy else instance.attempts[-1] if instance.attempts else None

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING
 
 from sessions.names import short_task
@@ -24,7 +24,7 @@ _FIELDS: dict[str, Callable[[SessionInfo], Value]] = {
     "solved": lambda info: len(info.solved),
     "confirmed": lambda info: None if info.confirmed is None else len(info.confirmed),
     "attempts": lambda info: info.attempts,
-    "speedup": lambda info: None if (best := fastest(info)[1]) is None else best.value,
+    "speedup": lambda info: None if (best := fastest([info])[1]) is None else best.value,
     "cost": lambda info: info.cost_usd,
     "tokens": lambda info: info.input_tokens + info.output_tokens,
     "waiting": lambda info: len(info.waiting),
@@ -42,11 +42,11 @@ def session_fields(info: SessionInfo) -> Mapping[str, Value]:
 
 def best_words(info: SessionInfo) -> str:
     """Return the best measured speedup with its task: `1.84x softmax`; `-` if none was measured."""
-    task, best = fastest(info)
+    task, best = fastest([info])
     return UNKNOWN if best is None else f"{best.figure} {short_task(task)}"
 
 
-def fastest(info: SessionInfo) -> tuple[str, Speed | None]:
-    """Return the task with the best measured speed of the session, and this speed; `("", None)` if none was measured."""
-    task = max(info.speeds, key=lambda name: info.speeds[name].value, default="")
-    return task, info.speeds.get(task)
+def fastest(infos: Iterable[SessionInfo]) -> tuple[str, Speed | None]:
+    """Return the task with the best measured speed of sessions, and this speed; `("", None)` if none was measured."""
+    speeds = (pair for info in infos for pair in info.speeds.items())
+    return max(speeds, key=lambda pair: pair[1].value, default=("", None))

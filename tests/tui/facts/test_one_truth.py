@@ -270,6 +270,30 @@ def test_best_attempts_and_spending_are_the_same_everywhere() -> None:
     assert spent in printed_report(state)
 
 
+def test_of_attempts_that_tie_every_surface_names_the_earlier() -> None:
+    log = EventLog()
+    log.open(devices=("2",))
+    log.events[0] = story.changed(log.events[0], tasks=("starter/softmax",), instances=2)
+    for instance in (1, 2):
+        log.add(ev.InstanceStarted(task="starter/softmax", instance=instance))
+    faster_in_its_noise = timed(softmax_cases(0.999))
+    log.attempt("softmax#1/1", RIGHT_SOURCE, timed(softmax_cases()))
+    log.attempt("softmax#1/2", RIGHT_SOURCE, faster_in_its_noise)
+    log.attempt("softmax#2/1", RIGHT_SOURCE, faster_in_its_noise)
+    state = fold(log.events)
+    first, (measured,) = state.attempt("softmax#1/1"), measured_bests(state)
+    named = {
+        measured.attempt,
+        summarise(state).best["starter/softmax"],
+        report_of(state).winners[0].attempt,
+        outcomes(state)[0].best.attempt,
+    }
+    assert named == {"softmax#1/1"}
+    assert " #1/1 " in fleet(state)
+    shown = evidence(state, first, state.instances["softmax#1"], wall=None, width=157)
+    assert "session's best: this" in "\n".join(map(plain, shown))
+
+
 def test_decisions_are_counted_alike() -> None:
     state = session()
     report = report_of(state)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from harness import Verdict
 from sessions.state.state import AttemptState, InstanceState, SessionState
 
 
@@ -25,12 +24,6 @@ def find(state: SessionState, key: str, number: int | None) -> AttemptState | No
 def numbered(instance: InstanceState, number: int | None) -> AttemptState | None:
     """Return the attempt of this number, if there is one."""
     return next((attempt for attempt in instance.attempts if attempt.number == number), None)
-
-
-def best_of(instance: InstanceState) -> AttemptState | None:
-    """Return the best correct attempt of an instance, if there is one."""
-    best = next((attempt for attempt in instance.attempts if attempt.attempt == instance.best), None)
-    return best if best is not None and best.verdict is Verdict.CORRECT else None
 
 
 def base_of(state: SessionState, attempt: AttemptState) -> AttemptState | None:
@@ -70,5 +63,5 @@ def is_of_kind(instance: InstanceState, attempt: AttemptState, kind: str) -> boo
     if kind == "waiting":
         return attempt.waiting
     if kind == "best":
-        return attempt is best_of(instance)
+        return attempt is instance.best_correct
     return attempt.verdict is not None and attempt.verdict.is_failure

@@ -88,7 +88,7 @@ def other_sides(
     """
     before = [earlier for earlier in instance.attempts if earlier.number < attempt.number]
     base = attempts.base_of(state, attempt) or (before[-1] if before else None)
-    best = attempts.best_of(instance)
+    best = instance.best_correct
     if best is attempt:
         best = earlier_best(attempt, instance)
     sides = {ComparedTo.BASE: side_of(base, "base")} if base is not None and base.source else {}

@@ -111,7 +111,9 @@ INSTANCES: tuple[Field[InstanceState], ...] = (
         lambda instance: " ".join(f"{attempt.verdict or UNKNOWN}" for attempt in instance.attempts),
     ),
     Field(Column("best", keep=True), lambda instance: instance.best or ""),
-    Field(Column("exam", keep=True, if_known=True), lambda instance: exam_of_best(instance)),
+    Field(
+        Column("exam", keep=True, if_known=True), lambda instance: exam_word(instance.best_attempt, instance)
+    ),
     Field(Number("tokens", drop=3), lambda instance: grouped(spending_of(instance.attempts).tokens)),
     Field(
         Number("cost", if_known=True, drop=2), lambda instance: money(spending_of(instance.attempts).cost_usd)
@@ -122,12 +124,6 @@ INSTANCES: tuple[Field[InstanceState], ...] = (
     ),
     Field(Column("ended"), lambda instance: (instance.finished or "").replace("_", " ")),
 )
-
-
-def exam_of_best(instance: InstanceState) -> str:
-    """Return the result of the exam of the instance's best attempt; empty if it needs none."""
-    best = next((attempt for attempt in instance.attempts if attempt.attempt == instance.best), None)
-    return exam_word(best, instance)
 
 
 @sessions_command.command("show")

@@ -139,7 +139,7 @@ def chosen(state: SessionState, which: str) -> list[AttemptState]:
         for attempt in instance.attempts
         if attempt.source is not None
         and attempt.evaluation is not None
-        and (which == "all" or attempt.attempt == instance.best)
+        and (which == "all" or attempt is instance.best_attempt)
     ]
 
 

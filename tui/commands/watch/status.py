@@ -64,8 +64,7 @@ def short_line(infos: Sequence[SessionInfo]) -> str:
     solved = sum(len(info.solved) for info in infos)
     tasks = sum(len(info.settings.tasks) for info in infos)
     waiting = sum(len(info.waiting) for info in infos)
-    bests = [(task, best) for task, best in map(fastest, infos) if best is not None]
-    task, best = max(bests, key=lambda pair: pair[1].value, default=("", None))
+    task, best = fastest(infos)
     parts = [
         f"wavedeck {len(infos)} running",
         f"{solved}/{tasks} solved",

@@ -108,8 +108,7 @@ def exam_sentence(attempt: AttemptState, instance: InstanceState | None) -> str:
 
 def is_winner(attempt: AttemptState, instance: InstanceState | None) -> bool:
     """True if the attempt is correct and the best of its finished instance."""
-    ended = instance is not None and instance.finished is not None and instance.best == attempt.attempt
-    return ended and attempt.verdict is Verdict.CORRECT
+    return instance is not None and instance.finished is not None and attempt is instance.best_correct
 
 
 def certainty_words(attempt: AttemptState, instance: InstanceState | None) -> str:

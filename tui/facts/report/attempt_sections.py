@@ -20,7 +20,7 @@ from tui.facts.evaluation.counted import traffic_words
 from tui.facts.tables import Cell, Column, Field, Number
 from tui.facts.vocabulary import FINDING, grouped, letter, moment, percent_change, verdict_style, words
 
-from .model import SessionReport, is_best
+from .model import SessionReport
 from .section import Section, section_of
 from .winner_sections import cases_words, interval_cell, speed_cell
 
@@ -60,9 +60,10 @@ def changes_of(state: SessionState) -> Iterator[Change]:
     """Yield every attempt, by instance in order of appearance, then by number."""
     attempts = {attempt.attempt: attempt for attempt in state.attempts()}
     for instance in state.instances.values():
+        best = instance.best_correct
         for attempt in instance.attempts:
             base = attempts.get(attempt.base or "")
-            yield Change(attempt, base, is_best(instance, attempt), attempt_speed(attempt))
+            yield Change(attempt, base, attempt is best, attempt_speed(attempt))
 
 
 @lru_cache(COUNTED)

@@ -97,7 +97,7 @@ class SessionReport:
             for instance in self.state.instances.values()
             for attempt in instance.attempts
             if (
-                is_best(instance, attempt)
+                attempt is instance.best_correct
                 if kind == "best"
                 else attempt.verdict is not None and attempt.verdict.is_failure
             )
@@ -114,11 +114,6 @@ def report_of(state: SessionState) -> SessionReport:
         tally=tally(state.attempts()),
         metrics=tuple(task_metrics(state)),
     )
-
-
-def is_best(instance: InstanceState, attempt: AttemptState) -> bool:
-    """True if the attempt is correct and the best of its instance."""
-    return attempt.verdict is Verdict.CORRECT and instance.best == attempt.attempt
 
 
 def _winners(state: SessionState, bests: dict[str, AttemptState]) -> list[Winner]:

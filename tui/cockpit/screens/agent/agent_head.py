@@ -106,7 +106,7 @@ def strip_line(instance: InstanceState, shown: AttemptState, width: int) -> Line
 def _cell(instance: InstanceState, attempt: AttemptState, *, is_shown: bool) -> Span:
     speed = attempt_speed(attempt)
     factor = f" {speed.figure.replace(' ', '').removesuffix('x')}" if speed is not None else ""
-    best = "*" if attempt is attempts.best_of(instance) else ""
+    best = "*" if attempt is instance.best_correct else ""
     finding = vocabulary.FINDING if findings_of(attempt) else ""
     text = f"{attempt.number}{_letter(attempt)}{finding}{factor}{_mark(attempt)}{best}"
     style = _style(attempt)

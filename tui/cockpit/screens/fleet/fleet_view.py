@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 from sessions.names import short_task, split_attempt
 from sessions.state.speed import Speed
+from sessions.state.winners import best_of
 from tui.cockpit.draw.lines import Line, Span, cells, clean
 from tui.cockpit.screens.fleet.fleet_cells import (
     MEDIUM,
@@ -75,11 +76,11 @@ class TaskFacts:
 def task_facts(task: str, instances: Sequence[InstanceFacts]) -> TaskFacts:
     """Return the facts of a task."""
     costs = [facts.cost_usd for facts in instances if facts.cost_usd is not None]
-    solved = [facts for facts in instances if facts.rank is not None]
+    best = best_of(facts.best for facts in instances if facts.best is not None)
     return TaskFacts(
         task,
         tuple(sorted(instances, key=lambda facts: facts.number)),
-        max(solved, key=lambda facts: facts.rank or (0,), default=None),
+        next((facts for facts in instances if best is not None and facts.best is best), None),
         sum(costs) if costs else None,
         sum(facts.tokens for facts in instances),
     )

@@ -38,7 +38,7 @@ def ordered(infos: Iterable[SessionInfo], order: str) -> list[SessionInfo]:
     """Return the sessions in one of `ORDERS`; equal ones newest first, unknown values last."""
     newest = sorted(infos, key=lambda info: info.name, reverse=True)
     keys: Mapping[str, Callable[[SessionInfo], float]] = {
-        "best speedup": lambda info: -(best.value if (best := fastest(info)[1]) is not None else 0.0),
+        "best speedup": lambda info: -(best.value if (best := fastest([info])[1]) is not None else 0.0),
         "cost": lambda info: -(info.cost_usd or 0.0),
         "waits first": lambda info: -len(info.waiting),
     }
@@ -57,7 +57,7 @@ def session_row(info: SessionInfo) -> Row:
             Cell("-" if info.confirmed is None else str(len(info.confirmed)), "dim"),
             Cell(f"{info.attempts:,}"),
             best_cell(info),
-            Cell(clean(fastest(info)[0].rpartition("/")[2]) or "-"),
+            Cell(clean(fastest([info])[0].rpartition("/")[2]) or "-"),
             Cell(cost_words(info), "dim"),
             Cell("-" if info.worked_s is None else vocabulary.clock(info.worked_s), "dim"),
             waits_cell(info),
@@ -67,7 +67,7 @@ def session_row(info: SessionInfo) -> Row:
 
 def best_cell(info: SessionInfo) -> Cell:
     """Return the best measured speedup of the session with its interval; in words if there was no GPU to measure on."""
-    best = fastest(info)[1]
+    best = fastest([info])[1]
     if best is not None:
         return Cell(str(best), "good" if best.is_gain else "")
     if info.settings.devices and all(map(is_cpu, info.settings.devices)) and info.solved:

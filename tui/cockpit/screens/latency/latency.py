@@ -21,7 +21,7 @@ from tui.cockpit.screens.latency.captions import absence_lines, caption_lines, f
 from tui.cockpit.screens.latency.cell_facts import detail_lines, dialog_lines
 from tui.cockpit.screens.latency.plotted import PLOTS, plot_lines, side_by_side
 from tui.cockpit.screens.latency.time_table import Shown, time_table
-from tui.cockpit.screens.latency.timings import Case, Timings, best_of, gpu_name, timings_of
+from tui.cockpit.screens.latency.timings import Case, Timings, gpu_name, timings_of
 from tui.cockpit.widgets.line_view import LineView
 from tui.cockpit.widgets.table import LineTable
 
@@ -124,7 +124,7 @@ class LatencyScreen(ActingScreen):
         if instance is None:
             return None
         if self.number is None:
-            return best_of(instance)
+            return instance.best_attempt or next(reversed(instance.attempts), None)
         return next((attempt for attempt in instance.attempts if attempt.number == self.number), None)
 
     @property

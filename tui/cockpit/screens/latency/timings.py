@@ -10,7 +10,7 @@ from string import ascii_uppercase
 from harness import Evaluation, Latency, Verdict
 from sessions.events import WinnerMeasured
 from sessions.state.speed import timed_evaluation
-from sessions.state.state import AttemptState, InstanceState, SessionState
+from sessions.state.state import AttemptState, SessionState
 from tui.facts.evaluation.times import is_hidden
 from tui.facts.evaluation.verdict import failure_words
 from tui.facts.vocabulary import UNKNOWN, letter
@@ -178,9 +178,3 @@ def is_throttled(latency: Latency) -> bool:
 def gpu_name(device: str) -> str:
     """Return `GPU2`."""
     return f"GPU{device}" if device.isdigit() else device
-
-
-def best_of(instance: InstanceState) -> AttemptState | None:
-    """Return the best attempt of an instance, else its newest; `None` without attempts."""
-    best = next((attempt for attempt in instance.attempts if attempt.attempt == instance.best), None)
-    return best or (instance.attempts[-1] if instance.attempts else None)

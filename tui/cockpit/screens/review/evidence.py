@@ -16,7 +16,7 @@ from sessions.state.code_facts import code_difference
 from sessions.state.findings import findings_of, located
 from sessions.state.speed import attempt_speed, gain, speed_of, timed_evaluation
 from sessions.state.state import AttemptState, InstanceState, SessionState
-from sessions.state.winners import accepted_attempt, best_of
+from sessions.state.winners import accepted_attempt, bests_by_task
 from tui.cockpit.data.archive import Archive
 from tui.cockpit.data.attempts import base_of, lineage
 from tui.cockpit.draw.lines import ELLIPSIS, Line, Span, beginning, clean, escaped, line, wrap, wrap_phrases
@@ -191,9 +191,8 @@ def _before(
     state: SessionState, attempt: AttemptState, instance: InstanceState, archive: Archive | None
 ) -> list[Span]:
     """The accepted kernel of the task, and the best attempt of the session."""
-    chains = [chain for chain in state.instances.values() if chain.task == instance.task]
     last = accepted_attempt(state, instance.task)
-    best = best_of(rival for chain in chains for rival in chain.attempts)
+    best = bests_by_task(state).get(instance.task)
     elsewhere = archive.accepted.get(instance.task) if archive is not None else None
     if last is None and elsewhere is not None and elsewhere.session != session_name(state):
         phrases = [Span(f"accepted: {elsewhere.attempt} ({elsewhere.session[:DATE_CELLS]})")]

@@ -70,7 +70,7 @@ def review_queue(state: SessionState, *, over: bool) -> list[QueueEntry]:
 
 def _is_open(attempt: AttemptState, instance: InstanceState, *, over: bool) -> bool:
     ended = over or instance.finished is not None
-    return attempt.held or (ended and instance.best == attempt.attempt)
+    return attempt.held or (ended and attempt is instance.best_attempt)
 
 
 def next_entry(
