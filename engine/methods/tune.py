@@ -27,6 +27,7 @@ from engine.tuning.rungs import FIELD, rungs, survivors
 from harness import Verdict
 from harness.wire.results.ratios import TIE
 from sessions.events import METHOD_FACTS, AttemptSwept, EndReason, Origin, SweepRung, SweptVariant
+from sessions.state.figure_words import ratio_words
 from sessions.state.speed import speed_of
 from suites.loader import baseline_source
 
@@ -92,7 +93,7 @@ async def best_of_sweep(
         if finals and not field:
             fastest = max(_estimate(reports, variant) or 0.0 for variant in finals)
             context.notify(
-                f"{start.attempt}: none of its variants is judged: the rungs estimate the best at {fastest:.2f}x its speed"
+                f"{start.attempt}: none of its variants is judged: the rungs estimate the best at {ratio_words(fastest)} its speed"
             )
     for variant in field:
         changes = frozenset(variant.changes)
@@ -210,4 +211,4 @@ def _rung_words(rung: SweepRung, variant: SweptVariant) -> str:
     words = f"Rung {rung.rung} kept {sum(entry.kept for entry in rung.entries)} of {len(rung.entries)}"
     if entry.estimate is None:
         return f"{words}, this one without an estimate."
-    return f"{words}, this one at about {entry.estimate:.2f}x of {rung.attempt}: an estimate from {entry.samples} samples."
+    return f"{words}, this one at about {ratio_words(entry.estimate)} of {rung.attempt}: an estimate from {entry.samples} samples."

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 from harness import Evaluation
 from harness.hardware.product import Product
 from harness.wire.results.provenance import Provenance, same_provenance
+from sessions.state.figure_words import us_words
 
 from .figures import roof_words
 from .markdown import number
@@ -78,5 +79,5 @@ def practical_roofs(evaluation: Evaluation) -> str:
     known = [part for part in parts if part]
     if not known:
         return ""
-    empty = f"; an empty kernel takes {min(floors) * 1e3:.2f} us" if floors else ""
+    empty = f"; an empty kernel takes {us_words(min(floors))} us" if floors else ""
     return f"Measured on this device: {' and '.join(known)}{empty}."

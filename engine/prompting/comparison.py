@@ -10,11 +10,12 @@ from typing import NamedTuple
 
 from engine.reply.module_text import parse_module
 from harness import Evaluation
+from sessions.state.figure_words import ratio_words
 from sessions.state.ranking import EXCESS_TIE
 from sessions.state.speed import are_comparable
 from suites.source.python_source import source_lines
 
-from .figures import timed_rows, times
+from .figures import timed_rows
 
 CLEARLY = 1.02
 """A timed case counts as better elsewhere only beyond this ratio: two timings from scratch differ by up to 1 %."""
@@ -59,7 +60,7 @@ def better_elsewhere(best: Evaluation, others: Sequence[tuple[str, Evaluation]])
                 better[case] = (speed, attempt)
     timed = bool(best.latency)
     return {
-        case: Better(attempt, f"{times(speed)} in {attempt}" if timed else f"in {attempt}")
+        case: Better(attempt, f"{ratio_words(speed)} in {attempt}" if timed else f"in {attempt}")
         for case, (speed, attempt) in better.items()
     }
 

@@ -11,10 +11,10 @@ from dataclasses import dataclass
 from harness import Evaluation, Latency
 from harness.wire.results.latency import Bound, Outcome
 from harness.wire.results.roofs import is_launch_bound, is_shorter_than_launch, room
+from sessions.state.figure_words import interval_words, ratio_words, us_words
 from sessions.state.ranking import EXCESS_TIE, improvable, traffic_excess
 from sessions.state.speed import are_comparable, speed_of
 
-from .markdown import number
 from .standouts import resource_legend, resource_lines, standouts
 
 RESOURCE_LINES = 12
@@ -72,30 +72,24 @@ def too_short_words(evaluation: Evaluation) -> list[str]:
     """Returns the cases of `too_short_cases` with both times: `thin (1.21 us, baseline 1.56 us)`."""
     short = too_short_cases(evaluation)
     return [
-        f"{latency.case} ({number(latency.candidate_ms * 1e3)} us, baseline {number(latency.baseline_ms * 1e3)} us)"
+        f"{latency.case} ({us_words(latency.candidate_ms)} us, baseline {us_words(latency.baseline_ms)} us)"
         for latency in evaluation.latency
         if latency.case in short and latency.device == evaluation.device
     ]
 
 
 def speedup_words(latency: Latency) -> str:
-    """Returns the speedup of a case that has one: `1.29x (1.27 to 1.31)`, or `>=37.0x` and why it is a bound."""
+    """Returns the speedup of a case that has one: `1.29x [1.27, 1.31]`, or `>= 37.00x` and why it is a bound."""
     if latency.speedup is None:
         raise ValueError(f"{latency.case} has no speedup: {latency.outcome}")
-    ratio = f"{latency.bound.sign}{times(latency.speedup)}"
+    ratio = ratio_words(latency.speedup, latency.bound.sign)
     if latency.bound is not Bound.NONE:
         side = "" if latency.bound is Bound.AT_LEAST else "the baseline is "
         return f"{ratio} ({side}too short for an exact ratio)"
     if latency.ci is None:
         return ratio
     unresolved = ", not resolved" if latency.outcome is Outcome.NOT_RESOLVED else ""
-    low, high = (f"{bound:.3f}" if bound < 10 else f"{bound:.1f}" for bound in latency.ci)
-    return f"{ratio} ({low} to {high}{unresolved})"
-
-
-def times(ratio: float) -> str:
-    """Returns a ratio as text: `1.00x`, `37.4x`, `132x`."""
-    return f"{ratio:.2f}x" if ratio < 10 else f"{ratio:.1f}x" if ratio < 100 else f"{ratio:.0f}x"
+    return f"{ratio} {interval_words(*latency.ci)}{unresolved}"
 
 
 def roof_words(latency: Latency) -> str:
@@ -106,7 +100,7 @@ def roof_words(latency: Latency) -> str:
     """
     used = latency.efficiency
     if latency.floor_ms and (is_launch_bound(latency) or is_shorter_than_launch(latency)):
-        return f"{times(latency.candidate_ms / latency.floor_ms)} an empty kernel"
+        return f"{ratio_words(latency.candidate_ms / latency.floor_ms)} an empty kernel"
     if used is None or used.suspect:
         return ""
     memory = ((used.io_measured, "of a copy"), (used.io_utilisation, "of peak bandwidth"))

@@ -12,7 +12,7 @@ from harness.wire.device import is_cpu
 from harness.wire.results.latency import Bound
 from harness.wire.results.provenance import same_provenance
 
-from .ratio_words import signed, times
+from .figure_words import interval_words, ratio_words, us_words
 from .state import AttemptState, KeptFact
 
 MIXED = "~"
@@ -29,7 +29,7 @@ class Exact(msgspec.Struct, frozen=True):
 
     def __str__(self) -> str:
         """`1.30x [1.27, 1.33]`."""
-        return times(self.value) + _interval_words(self.low, self.high)
+        return ratio_words(self.value) + _interval_behind(self.low, self.high)
 
 
 class Speed(msgspec.Struct, frozen=True):
@@ -79,7 +79,7 @@ class Speed(msgspec.Struct, frozen=True):
     @property
     def figure(self) -> str:
         """`1.81x`, or `>= 2.03x` if a bound is in it."""
-        return signed(self.value, self.sign)
+        return ratio_words(self.value, self.sign)
 
     @property
     def exact_words(self) -> str:
@@ -88,7 +88,7 @@ class Speed(msgspec.Struct, frozen=True):
 
     def __str__(self) -> str:
         """`1.81x [1.77, 1.84]`, or `>= 2.03x`."""
-        return self.figure + ("" if self.interval is None else _interval_words(*self.interval))
+        return self.figure + _interval_behind(*(self.interval or (None, None)))
 
     @property
     def words(self) -> str:
@@ -233,7 +233,7 @@ def missing_speed(evaluation: Evaluation) -> str:
         return f"timing not reached, the judge stopped at stage {failed}" if failed else "timing not reached"
     if evaluation.latency and all(latency.outcome is Outcome.TOO_SHORT for latency in evaluation.latency):
         floors = [latency.floor_ms for latency in evaluation.latency if latency.floor_ms is not None]
-        floor = f" ({max(floors) * 1e3:.3g} us)" if floors else ""
+        floor = f" ({us_words(max(floors))} us)" if floors else ""
         return f"all cases too short: both sides take about as long as an empty kernel{floor}"
     if is_cpu(evaluation.device):
         return "no GPU judged it"
@@ -243,8 +243,8 @@ def missing_speed(evaluation: Evaluation) -> str:
     return f"device {evaluation.device} gave no latency"
 
 
-def _interval_words(low: float | None, high: float | None) -> str:
-    return "" if low is None or high is None else f" [{low:.2f}, {high:.2f}]"
+def _interval_behind(low: float | None, high: float | None) -> str:
+    return "" if low is None or high is None else f" {interval_words(low, high)}"
 
 
 def _geometric_mean(

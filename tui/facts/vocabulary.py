@@ -9,15 +9,13 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from harness import Verdict
-from harness.wire.results.latency import Bound
-from sessions.state.ratio_words import signed
+from sessions.state import figure_words
 
 if TYPE_CHECKING:
     from sessions import AttemptState
     from sessions.state.speed import Speed
 
-UNKNOWN = "-"
-"""A value that was not measured or is not known."""
+UNKNOWN = figure_words.UNKNOWN
 NOT_VISIBLE = "not visible"
 """A value that this machine does not report."""
 RUNNING = "."
@@ -148,16 +146,6 @@ def percent(share: float | None) -> str:
 def percent_change(share: float | None) -> str:
     """Return a change as a share of the earlier value: `+6 %`."""
     return UNKNOWN if share is None else f"{round(share * 100):+d} %"
-
-
-def speedup(value: float, bound: Bound = Bound.NONE) -> str:
-    """Return the measured speedup of a case, with `>=` or `<=` if it is a bound: `1.84x`, `>= 37.00x`."""
-    return signed(value, bound.sign)
-
-
-def interval(low: float, high: float) -> str:
-    """Return a 95 % interval: `[1.38, 1.45]`."""
-    return f"[{low:.2f}, {high:.2f}]"
 
 
 def counted(number: int, noun: str) -> str:

@@ -10,6 +10,7 @@ from sessions import AttemptState, InstanceState, SessionState
 from sessions import events as ev
 from sessions.events import AnyEvent
 from sessions.names import instance_key, short_task, split_attempt, split_call, stage_word
+from sessions.state.figure_words import ratio_words
 from sessions.state.folding import apply_and_compact
 from suites.source.python_source import source_lines
 from tui.diagnostics import one_line
@@ -199,7 +200,7 @@ def rung_words(rung: ev.SweepRung) -> str:
     """Return how many variants of a sweep stay after this rung, and the estimated speedup of the best."""
     wrong = sum(entry.verdict != "correct" for entry in rung.entries)
     estimates = [entry.estimate for entry in rung.entries if entry.kept and entry.estimate is not None]
-    best = f"; best estimate {max(estimates):.2f}x" if estimates else ""
+    best = f"; best estimate {ratio_words(max(estimates))}" if estimates else ""
     not_correct = f", {wrong} not correct" if wrong else ""
     kept = sum(entry.kept for entry in rung.entries)
     return f"rung {rung.rung}: {kept} of {counted(len(rung.entries), 'variant')} kept{not_correct}{best}"

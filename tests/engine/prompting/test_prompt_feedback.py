@@ -112,10 +112,10 @@ def test_timed_row_tells_roof_and_clock() -> None:
         window=Window(source="nvml", seconds=1.0, clock_mhz=1755, power_w=412.4),
     )
     prompt = text(optimize_prompt(SETTING, history=[changed(judged, latency=(known,))]))
-    assert "| fp32 | 160 | 1.25x (1.240 to 1.260) | 62% of a copy |" in prompt
+    assert "| fp32 | 160 | 1.25x [1.24, 1.26] | 62% of a copy |" in prompt
     assert "Timed at 1755 MHz and 412 W." in prompt
     bound = msgspec.structs.replace(row, bound=Bound.AT_LEAST)
-    assert "| >=1.25x (too short for an exact ratio) |" in text(
+    assert "| >= 1.25x (too short for an exact ratio) |" in text(
         optimize_prompt(SETTING, history=[changed(judged, latency=(bound,))])
     )
 
@@ -154,7 +154,7 @@ def test_cases_that_are_too_short_are_named_once() -> None:
     ]
     prompt = text(optimize_prompt(SETTING, history=[changed(judged, latency=(row, *short))]))
     assert prompt.count("oo short") == 1
-    named = "fp32-one-row (160 us, baseline 200 us), fp16 (160 us, baseline 200 us)"
+    named = "fp32-one-row (160.0 us, baseline 200.0 us), fp16 (160.0 us, baseline 200.0 us)"
     assert f"Too short to compare any two kernels, here and in further attempts: {named}." in prompt
     prompt = text(optimize_prompt(SETTING, history=[changed(judged, latency=tuple(short))]))
     assert "No latency can be measured here" not in prompt, "a GPU timed them"

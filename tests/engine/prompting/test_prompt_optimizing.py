@@ -88,7 +88,7 @@ def test_other_timed_kernels_name_ratios_and_slower_cases() -> None:
 def test_optimizer_prompt_shows_measured_latency_with_interval() -> None:
     setting = Setting(SETTING.task, SETTING.targets, device="MI300X")
     messages = optimize_prompt(setting, history=[passing(speedup=1.25)])
-    assert "| fp32 | 160 | 1.25x (1.240 to 1.260) | - |" in text(messages)
+    assert "| fp32 | 160 | 1.25x [1.24, 1.26] | - |" in text(messages)
     assert "1.25x [1.24, 1.26] the baseline by geometric mean" in text(messages)
     assert "No latency can be measured" not in text(messages)
     assert "has no GPU" not in messages[0].content

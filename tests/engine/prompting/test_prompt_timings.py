@@ -85,10 +85,10 @@ def test_cases_without_an_exact_ratio_are_explained() -> None:
     rows = (timed(), timed(case="short", bound=Bound.AT_LEAST), timed(case="thin", speedup=None, ci=None))
     figures = measurements(with_latency(*rows).evaluation)
     assert "(cases with an exact ratio alone: 1.25x [1.24, 1.26] exact, 1 of 3)" in figures.summary
-    assert figures.timed[1].speedup == ">=1.25x (too short for an exact ratio)"
-    assert figures.too_short == ["thin (160 us, baseline 200 us)"]
+    assert figures.timed[1].speedup == ">= 1.25x (too short for an exact ratio)"
+    assert figures.too_short == ["thin (160.0 us, baseline 200.0 us)"]
     at_most = measurements(with_latency(timed(bound=Bound.AT_MOST)).evaluation)
-    assert at_most.timed[0].speedup == "<=1.25x (the baseline is too short for an exact ratio)"
+    assert at_most.timed[0].speedup == "<= 1.25x (the baseline is too short for an exact ratio)"
     precise = measurements(with_latency(timed(candidate_ms=0.298592001)).evaluation)
     assert precise.timed[0].time_us == 298.6
 

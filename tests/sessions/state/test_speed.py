@@ -11,7 +11,7 @@ from harness import Evaluation, Latency, Outcome, Verdict
 from harness.wire.results.latency import Bound
 from harness.wire.results.provenance import Provenance
 from sessions.events import Origin
-from sessions.state.ratio_words import narrow, signed
+from sessions.state.figure_words import narrow_ratio, ratio_words
 from sessions.state.speed import Speed, gain, is_apart, missing_speed, speed_of
 from sessions.state.state import AttemptState
 from tests.support.sessions import story
@@ -122,7 +122,7 @@ def test_bounds_of_both_kinds_have_a_sign_of_their_own_and_are_no_gain() -> None
     ],
 )
 def test_lower_bounds_are_rounded_down_and_upper_bounds_up(value: float, sign: str, words: str) -> None:
-    assert signed(value, sign) == words
+    assert ratio_words(value, sign) == words
 
 
 @pytest.mark.parametrize(
@@ -130,7 +130,7 @@ def test_lower_bounds_are_rounded_down_and_upper_bounds_up(value: float, sign: s
     [(1.29, "<=", "<=1.29x"), (37.48, ">=", ">=37.4x"), (37.42, "<=", "<=37.5x"), (1234.0, ">=", ">=1234x")],
 )
 def test_bound_in_a_narrow_cell_stays_true(value: float, sign: str, words: str) -> None:
-    assert narrow(value, sign, 7) == words
+    assert narrow_ratio(value, sign, 7) == words
 
 
 def test_case_without_an_interval_leaves_the_speed_without_one() -> None:
@@ -181,5 +181,5 @@ def test_what_was_not_timed_has_no_speed_but_a_reason() -> None:
     assert missing_speed(failed) == "timing not reached, the judge stopped at stage execution"
     short = timed(msgspec.structs.replace(case("a", None), floor_ms=0.0036))
     assert speed_of(short) is None
-    assert missing_speed(short).endswith("both sides take about as long as an empty kernel (3.6 us)")
+    assert missing_speed(short).endswith("both sides take about as long as an empty kernel (3.60 us)")
     assert missing_speed(timed(case("a", 2.0))) == ""

@@ -127,10 +127,10 @@ def test_the_spread_leaves_out_throttled_gpus() -> None:
 
 def test_times_that_the_launch_hides_are_bounds_and_no_figures() -> None:
     rows = table(of(eight_gpus())[1])
-    assert rows["narrow"]["GPU2"] == "<20.5"
+    assert rows["narrow"]["GPU2"] == "<4.10"
     assert rows["narrow"]["speedup"].startswith(">= 53.4")
     assert (rows["narrow"]["roof"], rows["narrow"]["limit"]) == ("-", "launch")
-    assert rows["one-row"]["base"] == "<20.5"
+    assert rows["one-row"]["base"] == "<4.10"
     assert (rows["one-row"]["speedup"], rows["one-row"]["95 %"]) == ("left out", "both short")
 
 
@@ -265,7 +265,7 @@ async def test_keys_move_the_cell_and_open_its_figures() -> None:
         assert screen.times.cell_key == "GPU2"
         await pilot.press("l", "j")
         assert (screen.times.cell_key, screen.times.cursor_key) == ("GPU3", "narrow")
-        assert "GPU3 B: <20.5 us" in screen.notes.text
+        assert "GPU3 B: <4.92 us" in screen.notes.text
         await pilot.press("k", "tab", "tab")
         await pilot.pause()
         assert "Time by GPU, case A fp32" in screen.plots.text

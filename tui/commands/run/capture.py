@@ -12,6 +12,7 @@ from pathlib import Path
 
 import click
 
+from sessions.state.figure_words import us_words
 from suites.captures.capture import Capture, Signature, read_capture, signature_text
 from suites.captures.program import Recording
 from suites.errors import BadCapture
@@ -115,7 +116,7 @@ def fields(capture: Capture) -> tuple[Field[Signature], ...]:
     return (
         Field(Number("calls"), calls),
         Field(Number("share of time"), share),
-        Field(Number("mean us"), lambda row: "" if row.mean_us is None else f"{row.mean_us:.1f}"),
+        Field(Number("mean us"), lambda row: "" if row.mean_us is None else us_words(row.mean_us / 1e3)),
         Field(Column("signature", least=30), signature_text),
         Field(Column("aliases", if_known=True, least=14), aliases),
     )

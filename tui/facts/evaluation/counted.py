@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from harness import Evaluation, Traffic
+from sessions.state.figure_words import ratio_words
 from sessions.state.ranking import traffic_excess
 from tui.facts.evaluation.task_cases import sizes_words
 from tui.facts.tables import Column, Field, Number, Table, table_of
@@ -32,7 +33,7 @@ TRAFFIC: tuple[Field[Traffic], ...] = (
 def traffic_words(evaluation: Evaluation) -> str:
     """Return requested over needed bytes of all cases as `traffic 1.34x`; empty if unknown."""
     excess = traffic_excess(evaluation)
-    return "" if excess is None else f"traffic {excess:.2f}x"
+    return "" if excess is None else f"traffic {ratio_words(excess)}"
 
 
 def traffic_table(evaluation: Evaluation) -> Table:

@@ -6,12 +6,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from harness import Evaluation, Latency, Outcome
-from harness.wire.results.latency import Bound, DeviceState, Window
+from harness.wire.results.latency import Bound, DeviceState, Timed, Window
 from harness.wire.results.roofs import is_launch_bound, roof_share
 from harness.wire.results.serving_facts import serving_facts
+from sessions.state.figure_words import interval_words, ratio_words, us_words
 from sessions.state.speed import speed_of
 from tui.facts.tables import NOTHING, Cell, Column, Number, Row, Table, row
-from tui.facts.vocabulary import UNKNOWN, interval, percent, percent_change, size, speedup
+from tui.facts.vocabulary import UNKNOWN, percent, percent_change, size
 
 from .certainty import against_words
 from .roofs import NO_PRODUCT, has_peak_share, peak_share, shortest_us
@@ -98,7 +99,7 @@ def _time_row(timing: Latency, shape: str, before_ms: float | None) -> Row:
         Cell("" if timing.speedup is None else timing.outcome.value, style),
         _share(timing),
         percent_change((before_ms or 0) / timing.candidate_ms - 1) if is_changed else "",
-        Cell(f"{this.p10_ms * 1e3:.4g}-{this.p90_ms * 1e3:.4g}" if this else "", "dim"),
+        Cell(range_words(this), "dim"),
         Cell("+".join(str(side.samples) for side in sides), "dim"),
         Cell(str(left_out) if sides else "", "warn" if left_out else "dim"),
         Cell(str(timing.pairs or ""), "dim"),
@@ -111,8 +112,8 @@ def case_speedup(timing: Latency) -> str:
     """Return `1.84x [1.78, 1.88]`, or `>= 2.03x` for a bound; empty without a ratio."""
     if timing.speedup is None:
         return ""
-    ratio = speedup(timing.speedup, timing.bound)
-    return f"{ratio} {interval(*timing.ci)}" if timing.ci and timing.bound is Bound.NONE else ratio
+    ratio = ratio_words(timing.speedup, timing.bound.sign)
+    return f"{ratio} {interval_words(*timing.ci)}" if timing.ci and timing.bound is Bound.NONE else ratio
 
 
 def _share(timing: Latency) -> Cell:
@@ -130,15 +131,18 @@ def is_hidden(timing: Latency, *, baseline: bool = False) -> bool:
 
 
 def side_us(timing: Latency, *, baseline: bool = False) -> str:
-    """Return the median of a side in microseconds, or `<18` if the launch hides it."""
-    if is_hidden(timing, baseline=baseline):
-        return f"<{shortest_us(timing):.3g}"
-    return microsecond_digits((timing.baseline_ms if baseline else timing.candidate_ms) * 1e3)
+    """
+    Return the median of a side in microseconds, with `<` if the launch hides it: `<18.0`.
+
+    The side takes less than this median, which has the launch in it. A bound of the ratio is from the same medians.
+    """
+    sign = "<" if is_hidden(timing, baseline=baseline) else ""
+    return sign + us_words(timing.baseline_ms if baseline else timing.candidate_ms)
 
 
-def microsecond_digits(value: float) -> str:
-    """Return a time in microseconds for a column: `4.21`, `71.9`, `131.0`, `1234`."""
-    return f"{value:.2f}" if value < 10 else f"{value:.1f}" if value < 1000 else f"{value:.0f}"
+def range_words(side: Timed | None) -> str:
+    """Return the 10th and the 90th percentile of the samples in microseconds: `129.8-131.0`; empty without samples."""
+    return "" if side is None else f"{us_words(side.p10_ms)}-{us_words(side.p90_ms)}"
 
 
 def times_tables(evaluation: Evaluation, baseline: str = "") -> list[Table]:
@@ -234,8 +238,8 @@ def _device_row(timing: Latency) -> Row:
         timing.case,
         Cell(timing.device, "key"),
         *(Cell("" if share is None else f"{share:.0%}", suspect) for share in shares),
-        _us(timing.floor_ms),
-        _us(None if side is None else side.plain_ms),
+        us_words(timing.floor_ms),
+        us_words(None if side is None else side.plain_ms),
         sustained_words(timing),
         "" if window.clock_mhz is None else clock_words(window),
         Cell(throttle_words(window), "warn"),
@@ -244,10 +248,6 @@ def _device_row(timing: Latency) -> Row:
         _whole(window.power_w),
         size(None if side is None else side.peak_bytes),
     )
-
-
-def _us(ms: float | None) -> str:
-    return "" if ms is None else microsecond_digits(ms * 1e3)
 
 
 def _whole(value: float | None) -> str:
@@ -266,8 +266,10 @@ def remarks(timing: Latency) -> list[str]:
     if timing.efficiency is not None and timing.efficiency.suspect:
         lines.append(f"{timing.case}: suspect: {timing.efficiency.suspect}")
     if timing.outcome is Outcome.TOO_SHORT and timing.floor_ms is not None:
-        floor = f"{timing.floor_ms * 1e3:.3g} us"
-        lines.append(f"{timing.case}: near the {floor} of an empty kernel on both sides: no ratio is given")
+        floor = us_words(timing.floor_ms)
+        lines.append(
+            f"{timing.case}: near the {floor} us of an empty kernel on both sides: no ratio is given"
+        )
     if timing.configs:
         chosen = "; ".join(f"{name} {config}" for name, config in timing.configs.items())
         lines.append(f"{timing.case}: timed with {chosen}")
@@ -276,8 +278,8 @@ def remarks(timing: Latency) -> list[str]:
 
 def sustained_words(timing: Latency) -> str:
     """Return the sustained times of candidate and baseline, `12.1 / 15.3`; empty if both are unknown."""
-    words = [_us(None if side is None else side.sustained_ms) for side in (timing.candidate, timing.baseline)]
-    return " / ".join(word or UNKNOWN for word in words) if any(words) else ""
+    times = [None if side is None else side.sustained_ms for side in (timing.candidate, timing.baseline)]
+    return " / ".join(map(us_words, times)) if any(times) else ""
 
 
 def clock_words(window: Window) -> str:

@@ -8,6 +8,7 @@ from typing import NamedTuple
 from harness.profiling.bottleneck import bytes_words, limit_of, roofline_words, total
 from harness.wire.results.kernel_counts import KernelProfile, Profile
 from sessions.names import split_attempt
+from sessions.state.figure_words import us_words
 from sessions.state.state import AttemptState, SessionState
 from tui.facts.tables import Cell, Column, Number, Row, Table
 from tui.facts.vocabulary import UNKNOWN, counted, percent
@@ -28,7 +29,7 @@ class _Shown(NamedTuple):
 Figure = Callable[[_Shown], str]
 _FIGURES: tuple[tuple[str, Figure], ...] = (
     ("launches", lambda shown: str(shown.kernel.launches)),
-    ("time, us", lambda shown: UNKNOWN if shown.kernel.us is None else f"{shown.kernel.us:.4g}"),
+    ("time, us", lambda shown: _us(shown.kernel.us)),
     ("of the call's time", lambda shown: percent(shown.share)),
     ("read from memory", lambda shown: _megabytes(shown.kernel.read_bytes)),
     ("written to memory", lambda shown: _megabytes(shown.kernel.written_bytes)),
@@ -102,9 +103,8 @@ def _launches_table(profiles: Mapping[str, Profile]) -> Table:
 def _launch_rows(subject: str, profile: Profile) -> Iterator[Row]:
     call_us = total([launch.us for launch in profile.launches])
     for number, launch in enumerate(profile.launches, start=1):
-        us = UNKNOWN if launch.us is None else f"{launch.us:.4g}"
         share = launch.us / call_us if launch.us is not None and call_us else None
-        cells = (subject, str(number), launch.kernel, us, percent(share))
+        cells = (subject, str(number), launch.kernel, _us(launch.us), percent(share))
         yield Row("", tuple(Cell(text) for text in cells))
 
 
@@ -128,6 +128,10 @@ def _stall(kernel: KernelProfile, place: int) -> str:
 
 def _megabytes(count: float | None) -> str:
     return UNKNOWN if count is None else f"{count / 1e6:.4g} MB"
+
+
+def _us(us: float | None) -> str:
+    return us_words(None if us is None else us / 1e3)
 
 
 def _limits(profile: Profile) -> Iterator[str]:

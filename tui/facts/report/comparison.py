@@ -11,7 +11,7 @@ from sessions.metrics.comparison import LEAST_TASKS, LEVEL, Comparison, Differen
 from sessions.metrics.equal_budget import Budget, TaskPair
 from sessions.names import short_task, split_series
 from sessions.settings import MethodOptions
-from sessions.state.ratio_words import times
+from sessions.state.figure_words import ratio_words
 from tui.facts.report.bars import PLAIN, share_bar
 from tui.facts.report.section import Section, section_of
 from tui.facts.settings_words import method_words
@@ -136,14 +136,14 @@ def _speed_words(comparison: Comparison) -> str:
     value, ends = speed.value, speed.interval
     if value < 1:
         value, ends = 1 / value, ends and (1 / ends[1], 1 / ends[0])
-    interval = f" (95 %: {times(ends[0])} to {times(ends[1])})" if ends is not None else ""
+    interval = f" (95 %: {ratio_words(ends[0])} to {ratio_words(ends[1])})" if ends is not None else ""
     conclusion = (
         _conclusion_words(speed)
         if ends is not None
         else f"fewer than {LEAST_TASKS} tasks cannot prove a difference"
     )
     tasks = f"the {speed.tasks} tasks" if speed.tasks > 1 else "the only task"
-    speeds = f"the kernels of {faster} are {times(value)} as fast as those of {slower}"
+    speeds = f"the kernels of {faster} are {ratio_words(value)} as fast as those of {slower}"
     return f"On {tasks} with a time on both sides, {speeds}{interval}: {conclusion}."
 
 
@@ -200,14 +200,14 @@ def _speed_section(comparison: Comparison) -> Section:
 
     def speedup(side: int) -> Field[TaskPair]:
         return Field(
-            Number(SIDES[side]), lambda pair: times(best.speedup) if (best := pair.best[side]) else ""
+            Number(SIDES[side]), lambda pair: ratio_words(best.speedup) if (best := pair.best[side]) else ""
         )
 
     fields: tuple[Field[TaskPair], ...] = (
         Field(Column("task", keep=True), lambda pair: short_task(pair.task)),
         speedup(0),
         speedup(1),
-        Field(Number("B to A"), lambda pair: times(math.exp(pair.log_ratio or 0.0))),
+        Field(Number("B to A"), lambda pair: ratio_words(math.exp(pair.log_ratio or 0.0))),
         Field(
             Column(f"{'A faster ':>{HALF_CELLS}}{PLAIN.baseline} B faster", 25, 25, drop=1),
             lambda pair: _bar(pair.log_ratio or 0.0, most),

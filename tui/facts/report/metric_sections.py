@@ -6,10 +6,11 @@ from typing import NamedTuple
 
 from sessions.metrics.attempt_row import attempt_rows
 from sessions.names import short_task
+from sessions.state.figure_words import ratio_words
 from tui.facts.tables import Column, Field, Number
 from tui.facts.vocabulary import UNKNOWN, counted, percent
 
-from .metrics import TaskMetrics, ratio
+from .metrics import TaskMetrics
 from .model import SessionReport
 from .section import Section, section_of
 
@@ -44,8 +45,11 @@ BY_TASK: tuple[Field[TaskMetrics], ...] = (
     Field(Number("exec"), lambda row: percent(row.execution_accuracy)),
     Field(Number("pass@1", drop=1), lambda row: percent(row.pass_at_1)),
     Field(Number("pass@k", drop=5), lambda row: percent(row.pass_at_k)),
-    Field(Number("speedup", if_known=True), lambda row: ratio(row.speedup_geomean, row.speedup_sign)),
-    Field(Number("GEAK mean", if_known=True, drop=4), lambda row: ratio(row.speedup_mean, row.speedup_sign)),
+    Field(Number("speedup", if_known=True), lambda row: ratio_words(row.speedup_geomean, row.speedup_sign)),
+    Field(
+        Number("GEAK mean", if_known=True, drop=4),
+        lambda row: ratio_words(row.speedup_mean, row.speedup_sign),
+    ),
     Field(Column("against", 7, 12, if_known=True, drop=6), lambda row: row.against),
 )
 
@@ -85,7 +89,9 @@ def _exam(row: TaskMetrics) -> str:
 def _metrics(row: TaskMetrics) -> list[Metric]:
     """Return the metrics of a session."""
     share = percent
-    geomean, mean = (ratio(value, row.speedup_sign) for value in (row.speedup_geomean, row.speedup_mean))
+    geomean, mean = (
+        ratio_words(value, row.speedup_sign) for value in (row.speedup_geomean, row.speedup_mean)
+    )
     return [
         Metric("call accuracy", share(row.call_accuracy), "attempts that import and run the first case", "TritonBench"),
         Metric("execution accuracy", share(row.execution_accuracy), "attempts that are correct", "TritonBench"),

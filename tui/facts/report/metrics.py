@@ -18,13 +18,11 @@ from sessions.metrics.accuracy import (
 from sessions.metrics.attempt_row import AttemptRow, attempt_rows
 from sessions.metrics.selection import grouped
 from sessions.metrics.speedup import fast_p, speedup_geomean, speedup_mean, speedup_sign
-from sessions.state.ratio_words import signed
 from sessions.state.speed import attempt_speed, baseline_names
 from sessions.state.winners import bests_by_task, confirmed_tasks
 from tui.facts.evaluation.spread import by_gpu_words
 from tui.facts.settings_words import option_words
 from tui.facts.spending import spending_of
-from tui.facts.vocabulary import UNKNOWN
 
 ALL = "all"
 """Name of the row over all tasks of a session."""
@@ -142,8 +140,3 @@ def _metrics(
         output_tokens=spent.output_tokens,
         cost_usd=spent.cost_usd,
     )
-
-
-def ratio(value: float | None, sign: str = "") -> str:
-    """Return a measured speedup: `1.42x`, or `>= 1.42x` if a bound is in it."""
-    return UNKNOWN if value is None else signed(value, sign)

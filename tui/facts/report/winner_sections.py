@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from sessions.names import short_task
+from sessions.state.figure_words import interval_words
 from sessions.state.findings import finding_words, findings_of
 from sessions.state.speed import MIXED, Speed, baseline_names, found_speed, missing_speed
 from sessions.state.state import Confirmation
@@ -14,7 +15,7 @@ from tui.facts.evaluation.counted import traffic_words
 from tui.facts.evaluation.roofs import NO_PRODUCT, has_peak_share, roof_range, roof_range_words
 from tui.facts.evaluation.spread import by_gpu_words
 from tui.facts.tables import Cell, Column, Field, Number, Row, columns_of
-from tui.facts.vocabulary import ACCEPTED, CONFIRMED, FINDING, UNKNOWN, WAITS, interval, speed_style
+from tui.facts.vocabulary import ACCEPTED, CONFIRMED, FINDING, UNKNOWN, WAITS, speed_style
 
 from .model import SessionReport, Unsolved, Winner
 from .section import Section, section_of
@@ -36,7 +37,7 @@ def speed_cell(speed: Speed | None) -> Cell:
 def interval_cell(speed: Speed | None) -> Cell:
     """Return the 95 % interval: `[1.79, 1.88]`."""
     ends = None if speed is None else speed.interval
-    return Cell("" if ends is None else interval(*ends), speed_style(speed))
+    return Cell("" if ends is None else interval_words(*ends), speed_style(speed))
 
 
 def cases_words(speed: Speed | None) -> str:

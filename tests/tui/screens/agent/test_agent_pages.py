@@ -79,7 +79,7 @@ def test_verdict_page_has_the_facts_of_a_mismatch_and_says_how_to_get_to_the_lin
                     for row in latencies()
                 ),
             ),
-            "no speedup: all cases too short: both sides take about as long as an empty kernel (4.1 us)",
+            "no speedup: all cases too short: both sides take about as long as an empty kernel (4.10 us)",
         ),
         (
             msgspec.structs.replace(

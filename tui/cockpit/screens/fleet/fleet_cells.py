@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
-from sessions.state.ratio_words import narrow
+from sessions.state.figure_words import narrow_ratio
 from tui.cockpit.draw.lines import fit
 from tui.facts import vocabulary
 from tui.facts.instance import InstanceFacts
@@ -65,7 +65,7 @@ def instance_cell(facts: InstanceFacts, form: Form, *, digits: int, change: str,
         figure = [(" ", ""), (fit(verdict[0], FIGURE), verdict[1])]
     if shows_best and facts.speed is not None:
         figure[-1] = (
-            fit(narrow(facts.speed.value, facts.speed.sign, FIGURE), FIGURE),
+            fit(narrow_ratio(facts.speed.value, facts.speed.sign, FIGURE), FIGURE),
             speed_style(facts.speed),
         )
     number = (f" {facts.attempt or '':>{digits}}", "")

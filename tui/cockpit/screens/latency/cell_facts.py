@@ -6,9 +6,10 @@ from collections.abc import Callable
 
 from harness import Latency
 from harness.wire.results.latency import Timed, Window
+from sessions.state.figure_words import us_words
 from tui.cockpit.draw.lines import Line, Span, clean
 from tui.cockpit.screens.agent.page import tables_lines
-from tui.facts.evaluation.times import device_table, is_hidden, remarks, side_us, times_table
+from tui.facts.evaluation.times import device_table, is_hidden, range_words, remarks, side_us, times_table
 from tui.facts.tables import NOTHING, Cell, Column, Number, Table, named_values, row
 from tui.facts.vocabulary import size
 
@@ -38,7 +39,7 @@ def detail_lines(timings: Timings, case: Case, column: str, width: int) -> list[
     side = latency.baseline if baseline else latency.candidate
     figures = [
         f"{name}: {side_us(latency, baseline=baseline)} us",
-        "" if is_hidden(latency, baseline=baseline) else range_words(side),
+        "" if side is None or is_hidden(latency, baseline=baseline) else f"p10-p90 {range_words(side)}",
         "" if side is None else f"{side.samples} samples",
         *_telemetry(latency.window),
     ]
@@ -57,11 +58,6 @@ def cell_latency(timings: Timings, case: Case, column: str) -> Latency | None:
 
 def _device(timings: Timings, column: str) -> str:
     return next((device for device in timings.devices if gpu_name(device) == column), "")
-
-
-def range_words(side: Timed | None) -> str:
-    """Return `p10-p90 129.8-131.0`; empty without samples."""
-    return "" if side is None else f"p10-p90 {side.p10_ms * 1e3:.4g}-{side.p90_ms * 1e3:.4g}"
 
 
 def _telemetry(window: Window | None) -> list[str]:
@@ -122,4 +118,4 @@ def _named_facts(latency: Latency) -> list[tuple[str, str]]:
 
 
 def _us(ms: float | None) -> str:
-    return "" if ms is None else f"{ms * 1e3:.4g} us"
+    return "" if ms is None else f"{us_words(ms)} us"

@@ -10,7 +10,7 @@ from sessions.state.speed import attempt_speed
 from sessions.state.state import AttemptState, InstanceState
 from tui.cockpit.draw import plots
 from tui.cockpit.draw.lines import EMPTY, Line, Span, cells, clean, line, shorten, wrap_line
-from tui.facts.evaluation.times import is_hidden, microsecond_digits, side_us
+from tui.facts.evaluation.times import is_hidden, side_us
 from tui.facts.vocabulary import NOT_MEASURED, letter, speed_style, words
 
 from .time_table import THROTTLED
@@ -134,5 +134,5 @@ def _time(label: str, latency: Latency) -> plots.Interval:
     side, value = latency.candidate, latency.candidate_ms * 1e3
     throttled = is_throttled(latency)
     low, high = (None, None) if side is None else (side.p10_ms * 1e3, side.p90_ms * 1e3)
-    words = microsecond_digits(value) + (THROTTLED if throttled else "")
+    words = side_us(latency) + (THROTTLED if throttled else "")
     return plots.Interval(label, value, low, high, words, "dim" if throttled else "")

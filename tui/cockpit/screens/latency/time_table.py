@@ -8,6 +8,7 @@ from enum import StrEnum
 from harness import Latency, Outcome
 from harness.wire.results.latency import Bound
 from harness.wire.results.roofs import is_launch_bound, roof_share
+from sessions.state.figure_words import interval_words, ratio_words
 from tui.cockpit.draw.lines import clean, shorten
 from tui.facts import vocabulary
 from tui.facts.evaluation.times import side_us
@@ -95,14 +96,14 @@ def _value(latency: Latency, shown: Shown) -> str:
         case Shown.TIME:
             return side_us(latency)
         case Shown.SPEEDUP:
-            return UNKNOWN if latency.speedup is None else _ratio(latency)
+            return _ratio(latency)
         case Shown.CLOCK:
             mhz = latency.window.clock_mhz if latency.window is not None else None
             return UNKNOWN if mhz is None else f"{mhz / 1000:.2f}"
 
 
 def _ratio(latency: Latency) -> str:
-    return vocabulary.speedup(latency.speedup or 0.0, latency.bound).removesuffix("x")
+    return ratio_words(latency.speedup, latency.bound.sign).removesuffix("x")
 
 
 def speedup_cells(latency: Latency | None) -> tuple[Cell, Cell]:
@@ -115,7 +116,7 @@ def speedup_cells(latency: Latency | None) -> tuple[Cell, Cell]:
     interval = (
         NOTHING
         if latency.ci is None or latency.bound is not Bound.NONE
-        else Cell(vocabulary.interval(*latency.ci), style)
+        else Cell(interval_words(*latency.ci), style)
     )
     return Cell(_ratio(latency), style), interval
 

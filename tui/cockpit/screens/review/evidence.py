@@ -13,6 +13,7 @@ from harness.wire.results.serving_facts import serving_facts
 from sessions.names import stage_word
 from sessions.state.bests import best_key, measured_attempt, measured_bests, order
 from sessions.state.code_facts import code_difference
+from sessions.state.figure_words import ratio_words
 from sessions.state.findings import findings_of, located
 from sessions.state.speed import attempt_speed, gain, speed_of, timed_evaluation
 from sessions.state.state import AttemptState, InstanceState, SessionState
@@ -141,7 +142,7 @@ def _claim(state: SessionState, attempt: AttemptState, evaluation: Evaluation) -
 
 
 def _case(row: Latency) -> str:
-    return f"{clean(row.case)} {vocabulary.speedup(row.speedup or 0.0, row.bound)}"
+    return f"{clean(row.case)} {ratio_words(row.speedup, row.bound.sign)}"
 
 
 def _listed(names: Sequence[str]) -> str:

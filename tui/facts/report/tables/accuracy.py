@@ -13,9 +13,9 @@ from sessions.metrics.selection import grouped
 from sessions.metrics.speedup import FAST_P, fast_p
 from sessions.metrics.task_kinds import TaskKind
 from sessions.settings import MODULES
+from sessions.state.figure_words import interval_words
 from tui.facts.report.section import Section, section_of
 from tui.facts.tables import Field, Number
-from tui.facts.vocabulary import interval
 
 from .row_set import (
     ACCURACY,
@@ -144,4 +144,4 @@ def _speed_interval(group: Group) -> str:
         return math.exp(sum(sums) / sum(counts))
 
     ends = bootstrap_interval(tasks, mean) if tasks else None
-    return "" if ends is None else interval(*ends)
+    return "" if ends is None else interval_words(*ends)

@@ -14,7 +14,7 @@ from sessions.metrics.bias import (
     rounds,
     selection_bias,
 )
-from tui.facts.report.metrics import ratio
+from sessions.state.figure_words import ratio_words
 from tui.facts.report.section import Section, section_of
 from tui.facts.tables import Cell, Field, Number
 from tui.facts.vocabulary import grouped as digits
@@ -106,7 +106,7 @@ def _speed(title: str, value: Callable[[T], tuple[float | None, str]]) -> Field[
 
     def cell(item: T) -> Cell:
         mean, sign = value(item)
-        return figure(mean, lambda speedup: ratio(speedup, sign))
+        return figure(mean, lambda speedup: ratio_words(speedup, sign))
 
     return Field(Number(title, if_known=True), cell)
 

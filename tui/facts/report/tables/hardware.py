@@ -8,7 +8,7 @@ from typing import NamedTuple
 from sessions.metrics.selection import best_rows, grouped
 from sessions.metrics.speedup import share_slower, utilisation
 from sessions.names import short_task
-from tui.facts.report.metrics import ratio
+from sessions.state.figure_words import ratio_words
 from tui.facts.report.section import Section, section_of
 from tui.facts.tables import Cell, Column, Field, Number
 from tui.facts.vocabulary import grouped as digits
@@ -85,7 +85,7 @@ def across_section(rows: RowSet) -> Section:
     fields: tuple[Field[Across], ...] = (
         Field(Column("task", keep=True), lambda across: short_task(across.task)),
         *(_speed_on(provenance, name) for provenance, name in names.items()),
-        Field(Number("highest/lowest"), lambda across: figure(across.spread, ratio)),
+        Field(Number("highest/lowest"), lambda across: figure(across.spread, ratio_words)),
     )
     section = section_of("Across hardware", fields, tasks, lambda across: f"task:{across.task}")
     alone = len({row.task for row in timed}) - len(tasks)
@@ -97,7 +97,7 @@ def across_section(rows: RowSet) -> Section:
 def _speed_on(provenance: Provenance, name: str) -> Field[Across]:
     def cell(across: Across) -> Cell:
         speed = across.speeds.get(provenance)
-        return Cell("") if speed is None else Cell(ratio(*speed), value=speed[0])
+        return Cell("") if speed is None else Cell(ratio_words(*speed), value=speed[0])
 
     return Field(Number(name, if_known=True), cell)
 

@@ -12,7 +12,7 @@ from sessions.metrics.accuracy import call_accuracy, execution_accuracy, indepen
 from sessions.metrics.attempt_row import AttemptRow
 from sessions.metrics.selection import by_instance, grouped
 from sessions.metrics.speedup import speedup_at_each_k, speedup_sign
-from tui.facts.report.metrics import ratio
+from sessions.state.figure_words import ratio_words
 from tui.facts.report.section import Curve, Plot, Point, Section, section_of
 from tui.facts.tables import Cell, Field, Number
 from tui.facts.vocabulary import grouped as digits
@@ -150,7 +150,7 @@ def iteration_section(rows: RowSet) -> Section:
 
 def _reached_cell(step: Step) -> Cell:
     sign = speedup_sign(step.group.timed)
-    return figure(fmean(step.reached) if step.reached else None, lambda value: ratio(value, sign))
+    return figure(fmean(step.reached) if step.reached else None, lambda value: ratio_words(value, sign))
 
 
 def _plots(steps: Sequence[Sequence[Step]]) -> Iterator[Plot]:
@@ -198,7 +198,7 @@ def pass_section(rows: RowSet) -> Section:
         Field(Number("pass@k"), lambda draw: figure(draw.share, share_words)),
         Field(
             Number("speedup@k", if_known=True),
-            lambda draw: figure(draw.speedup, lambda value: ratio(value, draw.sign)),
+            lambda draw: figure(draw.speedup, lambda value: ratio_words(value, draw.sign)),
         ),
     )
     if max((draw.k for draw in draws), default=0) < 2:

@@ -13,7 +13,7 @@ from sessions.metrics.intervals import wilson_interval
 from sessions.metrics.selection import Selection, best_rows, comparable_rows, counted_rows, grouped
 from sessions.metrics.speedup import Definition, speedup_geomean, speedup_mean, speedup_sign
 from sessions.metrics.task_kinds import TaskKind
-from tui.facts.report.metrics import ratio
+from sessions.state.figure_words import ratio_words
 from tui.facts.tables import Cell, Column, Field, Number
 from tui.facts.vocabulary import counted
 from tui.facts.vocabulary import grouped as digits
@@ -205,7 +205,7 @@ def mean_speed(
     """Return a column of mean speedups."""
     return Field(
         Number(title, if_known=True, drop=drop),
-        lambda group: figure(mean(group.timed), lambda value: ratio(value, speedup_sign(group.timed))),
+        lambda group: figure(mean(group.timed), lambda value: ratio_words(value, speedup_sign(group.timed))),
     )
 
 
