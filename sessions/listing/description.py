@@ -21,7 +21,7 @@ class SessionResults(msgspec.Struct, frozen=True, kw_only=True):
     solved: tuple[str, ...] = ()
     """Tasks with a correct attempt."""
     confirmed: tuple[str, ...] | None = None
-    """Tasks with a confirmed attempt; `None` if nothing was examined."""
+    """Tasks whose best attempt is confirmed; `None` if nothing was examined."""
     best: dict[str, str] = {}
     """The best attempt of each task, correct or not, without rejected attempts."""
     speeds: dict[str, Speed] = {}
@@ -36,8 +36,9 @@ class SessionResults(msgspec.Struct, frozen=True, kw_only=True):
     """Number of model calls with a reply; `None` in a summary of an older version, as `worked_s`."""
     worked_s: float | None = None
     """Seconds in which an engine worked."""
-    input_tokens: int = 0
-    output_tokens: int = 0
+    input_tokens: int | None = 0
+    """`None` if calls finished and none says its count; so for `output_tokens`."""
+    output_tokens: int | None = 0
     cost_usd: float | None = None
     unpriced_calls: int = 0
 
@@ -61,6 +62,7 @@ def summarise(state: SessionState) -> SessionSummary:
     """Returns `summary.json` of a session in this state."""
     bests = bests_by_task(state)
     attempts = state.attempts()
+    calls = sum(call.finished for attempt in attempts for call in attempt.calls)
     return SessionSummary(
         last_seq=state.last_seq,
         last_wall=state.last_wall,
@@ -71,16 +73,16 @@ def summarise(state: SessionState) -> SessionSummary:
         solved=tuple(
             dict.fromkeys(instance.task for instance in state.instances.values() if instance.solved)
         ),
-        confirmed=confirmed_tasks(state.instances.values()),
+        confirmed=confirmed_tasks(state, state.tasks()),
         best={task: best.attempt for task, best in bests.items()},
         speeds={task: speed for task, best in bests.items() if (speed := attempt_speed(best)) is not None},
         bests=measured_bests(state),
         accepted=tuple(attempt.attempt for attempt in attempts if attempt.accepted),
         waiting=tuple(attempt.attempt for attempt in attempts if attempt.waiting),
-        calls=sum(call.finished for attempt in attempts for call in attempt.calls),
+        calls=calls,
         worked_s=state.worked_s,
-        input_tokens=state.input_tokens,
-        output_tokens=state.output_tokens,
+        input_tokens=state.input_tokens or (None if calls else 0),
+        output_tokens=state.output_tokens or (None if calls else 0),
         cost_usd=state.cost_usd,
         unpriced_calls=state.unpriced_calls,
     )

@@ -68,8 +68,9 @@ class Speed(msgspec.Struct, frozen=True):
 
     @property
     def is_gain(self) -> bool:
-        """True if the whole interval is above 1: only then a screen shows the speed as better."""
-        return self.sign in ("", Bound.AT_LEAST.sign) and self.low is not None and self.low > 1.0
+        """True if the whole interval is above 1 and a case is exact: only then a screen shows the speed as better."""
+        has_exact = not self.sign or (self.sign == Bound.AT_LEAST.sign and self.exact is not None)
+        return has_exact and self.low is not None and self.low > 1.0
 
     @property
     def is_loss(self) -> bool:

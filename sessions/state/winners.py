@@ -39,14 +39,17 @@ def bests_by_task(state: SessionState) -> dict[str, AttemptState]:
     return {task: best for task, attempts in bests.items() if (best := best_of(attempts)) is not None}
 
 
-def confirmed_tasks(instances: Iterable[InstanceState]) -> tuple[str, ...] | None:
-    """Returns the tasks of these instances with a confirmed attempt; `None` if no exam ran."""
-    exams: dict[str, set[Confirmation]] = {}
-    for instance in instances:
-        exams.setdefault(instance.task, set()).update(attempt.confirmation for attempt in instance.attempts)
-    if all(confirmations <= {Confirmation.NOT_EXAMINED} for confirmations in exams.values()):
+def confirmed_tasks(state: SessionState, tasks: Iterable[str]) -> tuple[str, ...] | None:
+    """Returns the tasks (full names) whose best attempt is confirmed; `None` if no attempt of these tasks was examined."""
+    tasks, bests = tuple(tasks), bests_by_task(state)
+    attempts = (
+        attempt for chain in state.instances.values() if chain.task in tasks for attempt in chain.attempts
+    )
+    if all(attempt.confirmation is Confirmation.NOT_EXAMINED for attempt in attempts):
         return None
-    return tuple(task for task, confirmations in exams.items() if Confirmation.CONFIRMED in confirmations)
+    return tuple(
+        task for task in tasks if task in bests and bests[task].confirmation is Confirmation.CONFIRMED
+    )
 
 
 def earlier_best(attempt: AttemptState, instance: InstanceState) -> AttemptState | None:

@@ -60,8 +60,6 @@ class InstanceFacts:
     written_tokens: int
     """Tokens of replies."""
     device_s: float
-    confirmed: bool
-    """True if an attempt passed the exam."""
     history: tuple[tuple[int, float | None], ...]
     """(order of the verdict, measured speedup) of the judged attempts; `None` if it is not correct or not timed."""
 
@@ -150,7 +148,6 @@ def instance_facts(state: SessionState, instance: InstanceState) -> InstanceFact
         read_tokens=spent.input_tokens or 0,
         written_tokens=spent.output_tokens or 0,
         device_s=spent.device_s,
-        confirmed=any(attempt.confirmation is Confirmation.CONFIRMED for attempt in instance.attempts),
         history=tuple(
             (attempt.judged_seq, speed.value if speed is not None else None)
             for attempt, speed in zip(judged, speeds, strict=True)

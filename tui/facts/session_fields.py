@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from sessions.names import short_task
 from sessions.state.speed import Speed
+from sessions.state.state import known_sum
 
 from .filters import Value
 from .vocabulary import UNKNOWN
@@ -26,7 +27,7 @@ _FIELDS: dict[str, Callable[[SessionInfo], Value]] = {
     "attempts": lambda info: info.attempts,
     "speedup": lambda info: None if (best := fastest([info])[1]) is None else best.value,
     "cost": lambda info: info.cost_usd,
-    "tokens": lambda info: info.input_tokens + info.output_tokens,
+    "tokens": lambda info: known_sum([info.input_tokens, info.output_tokens]),
     "waiting": lambda info: len(info.waiting),
 }
 SESSION_FIELDS = frozenset(_FIELDS)

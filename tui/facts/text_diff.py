@@ -79,12 +79,21 @@ class Diff(NamedTuple):
     @property
     def summary(self) -> str:
         """`+14 -9`, and the number of moved lines if there are any."""
-        added, removed = (
-            self.count(LineKind.ADDED, LineKind.CHANGED),
-            self.count(LineKind.REMOVED, LineKind.CHANGED),
-        )
+        added = self.count(LineKind.ADDED, LineKind.CHANGED)
         moved = self.count(LineKind.MOVED_HERE)
-        return f"+{added} -{removed}" + (f", {moved} moved" if moved else "")
+        size = diff_words(added, self.count(LineKind.REMOVED, LineKind.CHANGED))
+        return f"{size}, {moved} moved" if moved else size
+
+
+def diff_words(added: int, removed: int) -> str:
+    """Returns the size of a difference: `+14 -9`; a moved line is no change, a changed line is added and removed."""
+    return f"+{added} -{removed}"
+
+
+def count_changes(old: Sequence[str], new: Sequence[str]) -> tuple[int, int]:
+    """Returns the numbers of added and of removed lines, as `Diff.summary` has them, without a search for similar lines."""
+    _, _, removed, added = _aligned(old, new)
+    return len(added), len(removed)
 
 
 def compare_lines(old: Sequence[str], new: Sequence[str]) -> Diff:
@@ -120,6 +129,19 @@ def _rows(old: Sequence[str], new: Sequence[str]) -> Iterator[DiffRow]:
 
 def _matched(old: Sequence[str], new: Sequence[str]) -> tuple[list[tuple[int, int]], dict[int, int]]:
     """The numbers of equal and similar lines, rising on both sides; old and new number of each moved line."""
+    equal, moves, removed, added = _aligned(old, new)
+    pairs = list(equal)
+    for (last, new_last), (i, j) in pairwise([(-1, -1), *equal, (len(old), len(new))]):
+        olds = [number for number in range(last + 1, i) if number in removed]
+        news = [number for number in range(new_last + 1, j) if number in added]
+        pairs += _similar(old, new, olds, news)
+    return sorted(pairs), moves
+
+
+def _aligned(
+    old: Sequence[str], new: Sequence[str]
+) -> tuple[list[tuple[int, int]], dict[int, int], set[int], set[int]]:
+    """The numbers of equal lines, rising on both sides; those of moved lines; the removed old and the added new lines."""
     start = _common(old, new)
     end = _common(old[start:][::-1], new[start:][::-1])
     stop, new_stop = len(old) - end, len(new) - end
@@ -130,14 +152,7 @@ def _matched(old: Sequence[str], new: Sequence[str]) -> tuple[list[tuple[int, in
     removed = set(range(len(old))) - {i for i, _ in equal}
     added = set(range(len(new))) - {j for _, j in equal}
     moves = _moves(old, new, removed, added)
-    removed -= moves.keys()
-    added -= set(moves.values())
-    pairs = list(equal)
-    for (last, new_last), (i, j) in pairwise([(-1, -1), *equal, (len(old), len(new))]):
-        olds = [number for number in range(last + 1, i) if number in removed]
-        news = [number for number in range(new_last + 1, j) if number in added]
-        pairs += _similar(old, new, olds, news)
-    return sorted(pairs), moves
+    return equal, moves, removed - moves.keys(), added - set(moves.values())
 
 
 def _common(old: Sequence[str], new: Sequence[str]) -> int:

@@ -20,11 +20,11 @@ class ModelUsage(msgspec.Struct, frozen=True):
     calls: int
     """Finished calls."""
     failed: int
-    input_tokens: int
+    input_tokens: int | None
+    """`None` if no call says how many it read; so for the other counts."""
     cached_tokens: int | None
-    """`None` if no call says how many were cached."""
-    cache_write_tokens: int
-    output_tokens: int
+    cache_write_tokens: int | None
+    output_tokens: int | None
     cost_usd: float | None
     """Sum over the calls with a known price; `None` if no price is known."""
     unpriced_calls: int
@@ -51,10 +51,10 @@ def _sum_calls(role: str, model: str, calls: Sequence[CallState]) -> ModelUsage:
         model=model,
         calls=len(finished),
         failed=sum(bool(call.failed) for call in calls),
-        input_tokens=sum(call.usage.input_tokens or 0 for call in finished),
+        input_tokens=known_sum([call.usage.input_tokens for call in finished]),
         cached_tokens=known_sum([call.usage.cached_tokens for call in finished]),
-        cache_write_tokens=sum(call.usage.cache_write_tokens or 0 for call in finished),
-        output_tokens=sum(call.usage.output_tokens or 0 for call in finished),
+        cache_write_tokens=known_sum([call.usage.cache_write_tokens for call in finished]),
+        output_tokens=known_sum([call.usage.output_tokens for call in finished]),
         cost_usd=sum(costs) if costs else None,
         unpriced_calls=sum(call.cost_usd is None and not call.is_of_agent for call in finished),
         own_temperature=any(call.own_temperature for call in finished),

@@ -88,7 +88,10 @@ def test_where_no_byte_is_requested_twice_no_faster_kernel_is_asked_for() -> Non
     assert "No figure of the rank can get better." in prompt
     spilling = passing(requested=2000, spills=12, width=32)
     prompt = text(optimize_prompt(SETTING, history=[spilling]))
-    assert "by a better figure than spilled registers: 12, widest loads of 32 bits. Write" in prompt
+    assert (
+        "by a better figure than spilled registers: 12, widest loads, mean of the kernels: 32 bits. Write"
+        in prompt
+    )
 
 
 def test_a_case_that_was_not_counted_is_not_called_worse() -> None:

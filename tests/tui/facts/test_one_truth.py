@@ -11,12 +11,14 @@ import pytest
 from engine.prompting.figures import achieved
 from harness import Verdict
 from harness.wire.results.evaluation import Finding
+from harness.wire.results.latency import Bound
 from sessions import SessionState, fold
 from sessions import events as ev
 from sessions.best_ever import BestEver
 from sessions.listing.description import summarise
 from sessions.listing.info import Standing, info_of
 from sessions.state.bests import measured_bests
+from sessions.state.speed import speed_of
 from sessions.store.attempt_commits import attempt_message
 from tests.support.judge.evaluations import failed, judged, traffic
 from tests.support.sessions import story
@@ -41,16 +43,20 @@ from tui.facts.doing import doing
 from tui.facts.evaluation import counted
 from tui.facts.evaluation.certainty import certainty_words, exam_sentence, tolerance_words
 from tui.facts.evaluation.page import evaluation_tables
+from tui.facts.evaluation.times import case_speedup, side_us
 from tui.facts.evaluation.verdict import headline
 from tui.facts.instance import FactsCache
 from tui.facts.report import PANES, facts_of, report_of
-from tui.facts.report.attempt_sections import changes_of, decision_sections
+from tui.facts.report.attempt_sections import attempt_sections, changes_of, decision_sections
 from tui.facts.report.count_sections import task_costs
 from tui.facts.report.document import Document
 from tui.facts.report.metric_sections import metric_sections
 from tui.facts.report.reading import ReportReader
 from tui.facts.report.tables import CONTAMINATION
 from tui.facts.report.winner_sections import winner_sections
+from tui.facts.session_fields import session_fields
+from tui.facts.text_diff import compare_lines
+from tui.facts.vocabulary import speed_style
 from tui.print.model_usage import USAGE, model_usage
 from tui.print.plain import listing, tables_text
 from tui.print.report import as_html, as_latex, as_markdown, as_text
@@ -382,6 +388,70 @@ def test_tokens_from_a_cache_are_unknown_where_no_call_says_how_many() -> None:
     assert "cached" not in listing(USAGE, [usage])
     without_cache = msgspec.structs.replace(usage, cached_tokens=0)
     assert "cached" in listing(USAGE, [without_cache]), "a server that says 0 is believed"
+
+
+def test_tokens_that_no_call_counts_are_unknown_and_not_zero() -> None:
+    silent = [
+        msgspec.structs.replace(event, usage=ev.Usage()) if isinstance(event, ev.CallFinished) else event
+        for event in timed_again()
+    ]
+    state = fold(silent)
+    info = info_of("s", None, summarise(state), running=True)
+    (usage, *_) = model_usage(state)
+    assert info.document()["input_tokens"] is info.document()["output_tokens"] is None
+    assert usage.input_tokens is usage.output_tokens is None
+    assert session_fields(info)["tokens"] is None
+
+
+def test_confirmed_counts_winners_only() -> None:
+    log = EventLog()
+    log.open(devices=("2",))
+    log.events[0] = story.changed(log.events[0], tasks=("starter/softmax",), instances=1)
+    log.add(ev.InstanceStarted(task="starter/softmax", instance=1))
+    log.attempt("softmax#1/1", RIGHT_SOURCE, timed(softmax_cases(1.5)))
+    log.exam("softmax#1/1", msgspec.structs.replace(examined(), task="starter/softmax"))
+
+    def confirmed() -> tuple[int, int | None, bool]:
+        state = fold(log.events)
+        header = header_line(state, FactsCache().all(state), name="s", status=(), concerns=(), width=200)
+        return (
+            len(summarise(state).confirmed or ()),
+            report_of(state).metrics[0].confirmed,
+            "1 confirmed" in plain(header),
+        )
+
+    assert confirmed() == (1, 1, True)
+    log.attempt("softmax#1/2", FAST_SOURCE, timed(softmax_cases()))
+    assert confirmed() == (0, 0, False), "the exam confirmed an attempt that is the best no more"
+
+
+def test_one_diff_has_one_size_on_screen_and_in_the_report() -> None:
+    before = "import torch\nimport triton\n\nx = 1\ny = 2\n"
+    after = "import triton\nimport torch\n\nx = 1\ny = 3\n"
+    log = EventLog()
+    log.open(devices=("2",))
+    log.attempt("softmax#1/1", before, timed(softmax_cases()))
+    log.attempt("softmax#1/2", after, timed(softmax_cases()), base="softmax#1/1")
+    (section,) = attempt_sections(report_of(fold(log.events)))
+    (row,) = (row for row in section.rows if row.key == "softmax#1/2")
+    assert "+2 -2" in [cell.text for cell in row.cells]
+    assert compare_lines(before.splitlines(), after.splitlines()).summary == "+2 -2"
+
+
+def test_bound_of_a_ratio_is_the_ratio_of_the_times_beside_it() -> None:
+    (narrow,) = (timing for timing in softmax_cases() if timing.case == "narrow")
+    shown = side_us(narrow, baseline=True), side_us(narrow), case_speedup(narrow)
+    assert shown == ("219.0", "<18.0", ">= 12.16x")
+    assert 12.16 <= 219.0 / 18.0 < 12.17
+
+
+def test_speed_is_green_only_with_an_exact_case() -> None:
+    cases = softmax_cases()
+    assert speed_style(speed_of(timed(cases))) == "good"
+    bounds = tuple(timing for timing in cases if timing.bound is Bound.AT_LEAST)
+    alone = speed_of(timed(bounds))
+    assert alone.low > 1.0
+    assert speed_style(alone) == ""
 
 
 def test_nothing_runs_in_a_session_whose_engine_stopped() -> None:

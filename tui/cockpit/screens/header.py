@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from harness import Verdict
 from sessions.state.state import SessionState
+from sessions.state.winners import confirmed_tasks
 from tui.cockpit.data.feed import Feed
 from tui.cockpit.draw.lines import GAP, Line, Span, cells, clean, joined, plain
 from tui.facts import vocabulary
@@ -53,7 +54,7 @@ def header_line(
         "against": _forms(_against(state, facts)),
         "verified": _forms("; ".join(dict.fromkeys(state.verification.values()))),
         "time": _forms(vocabulary.clock(state.worked_until(now_wall)) if started else ""),
-        "solved": _forms(_solved(facts, solved, tasks), f"{solved}/{tasks} solved", f"{solved} solved")
+        "solved": _forms(_solved(state, solved, tasks), f"{solved}/{tasks} solved", f"{solved} solved")
         if tasks
         else [()],
         "attempts": [*_attempts(facts), ()],
@@ -124,8 +125,8 @@ def _against(state: SessionState, facts: Sequence[InstanceFacts]) -> str:
     return f"against {names[0]}" if len(names) == 1 else "against the tasks' baselines"
 
 
-def _solved(facts: Sequence[InstanceFacts], solved: int, tasks: int) -> str:
-    confirmed = len({instance.task for instance in facts if instance.confirmed})
+def _solved(state: SessionState, solved: int, tasks: int) -> str:
+    confirmed = len(confirmed_tasks(state, state.tasks()) or ())
     return f"{solved}/{tasks} solved" + (f", {confirmed} confirmed" if confirmed else "")
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterator, Sequence
 from functools import lru_cache
 from typing import NamedTuple
@@ -18,7 +17,8 @@ from suites.source.python_source import source_lines
 from tui.facts.attempt import origin_words
 from tui.facts.evaluation.counted import traffic_words
 from tui.facts.tables import Cell, Column, Field, Number
-from tui.facts.vocabulary import FINDING, grouped, letter, moment, percent_change, verdict_style, words
+from tui.facts.text_diff import count_changes, diff_words
+from tui.facts.vocabulary import FINDING, letter, moment, percent_change, verdict_style, words
 
 from .model import SessionReport
 from .section import Section, section_of
@@ -68,9 +68,7 @@ def changes_of(state: SessionState) -> Iterator[Change]:
 
 @lru_cache(COUNTED)
 def _changed_lines(before: str, after: str) -> tuple[int, int]:
-    """Return the numbers of lines that only the second and only the first text has; a moved line is no change."""
-    old, new = Counter(source_lines(before)), Counter(source_lines(after))
-    return (new - old).total(), (old - new).total()
+    return count_changes(source_lines(before), source_lines(after))
 
 
 def _has_tie(changes: Sequence[Change]) -> bool:
@@ -119,7 +117,7 @@ def _cases_in_part(change: Change) -> str:
 def _lines(change: Change) -> str:
     """Return the changed lines: `+14 -9`."""
     lines = change.lines
-    return "" if lines is None else f"+{grouped(lines[0])} -{grouped(lines[1])}"
+    return "" if lines is None else diff_words(*lines)
 
 
 def _reason(change: Change) -> Cell:

@@ -44,7 +44,7 @@ class TaskMetrics(msgspec.Struct, frozen=True, kw_only=True):
     solved: int
     """Tasks with a correct attempt."""
     confirmed: int | None = None
-    """Tasks with a confirmed attempt; `None` if no exam ran."""
+    """Tasks whose best attempt is confirmed; `None` if no exam ran."""
     tasks: int
     best_attempt: str | None = None
     best_verdict: str | None = None
@@ -105,7 +105,7 @@ def _metrics(
     best_rows = [row for row in all_rows if row.attempt in names]
     best = winners[0] if winners and len(tasks) == 1 else None
     solved = best is not None and best.verdict is Verdict.CORRECT
-    confirmed = confirmed_tasks(instances)
+    confirmed = confirmed_tasks(state, tasks)
     spent = spending_of(attempts)
     evaluations = [attempt.evaluation for attempt in attempts if attempt.evaluation is not None]
     return TaskMetrics(
