@@ -9,7 +9,7 @@ from .catalog import journal_of
 from .errors import JournalNotReadable, StoreBroken
 from .home import Home
 from .listing.info import SessionInfo, Standing
-from .state.bests import MeasuredBest, best_of_each, measured_bests, order
+from .state.bests import BestKey, MeasuredBest, best_key, measured_bests, order
 from .state.folding import fold
 
 
@@ -27,12 +27,14 @@ def bests_ever(home: Home, newest_first: Sequence[SessionInfo]) -> list[BestEver
     Reads summaries, and the journal of a session with a summary of an older version. A damaged session counts if its
     journal can be read.
     """
-    bests = best_of_each(
-        (BestEver(info.name, measured) for info in reversed(newest_first) for measured in _bests(home, info)),
-        lambda best: best.measured,
-    )
-    bests.sort(key=lambda best: order(best.measured), reverse=True)
-    return sorted(bests, key=lambda best: best.measured.task)
+    bests: dict[BestKey, BestEver] = {}
+    for info in reversed(newest_first):
+        for measured in _bests(home, info):
+            before = bests.get(best_key(measured))
+            if before is None or order(measured) > order(before.measured):
+                bests[best_key(measured)] = BestEver(info.name, measured)
+    best_first = sorted(bests.values(), key=lambda best: order(best.measured), reverse=True)
+    return sorted(best_first, key=lambda best: best.measured.task)
 
 
 def _bests(home: Home, info: SessionInfo) -> Sequence[MeasuredBest]:

@@ -11,9 +11,9 @@ from dataclasses import dataclass
 from harness import Evaluation, Latency
 from harness.wire.results.latency import Bound, Outcome
 from harness.wire.results.roofs import is_launch_bound, is_shorter_than_launch, room
-from sessions.state.figure_words import interval_words, ratio_words, us_words
+from sessions.state.figure_words import ratio_words, us_words
 from sessions.state.ranking import EXCESS_TIE, improvable, traffic_excess
-from sessions.state.speed import are_comparable, speed_of
+from sessions.state.speed import are_comparable, case_words, speed_of
 
 from .standouts import resource_legend, resource_lines, standouts
 
@@ -82,14 +82,11 @@ def speedup_words(latency: Latency) -> str:
     """Returns the speedup of a case that has one: `1.29x [1.27, 1.31]`, or `>= 37.00x` and why it is a bound."""
     if latency.speedup is None:
         raise ValueError(f"{latency.case} has no speedup: {latency.outcome}")
-    ratio = ratio_words(latency.speedup, latency.bound.sign)
     if latency.bound is not Bound.NONE:
         side = "" if latency.bound is Bound.AT_LEAST else "the baseline is "
-        return f"{ratio} ({side}too short for an exact ratio)"
-    if latency.ci is None:
-        return ratio
-    unresolved = ", not resolved" if latency.outcome is Outcome.NOT_RESOLVED else ""
-    return f"{ratio} {interval_words(*latency.ci)}{unresolved}"
+        return f"{case_words(latency)} ({side}too short for an exact ratio)"
+    unresolved = ", not resolved" if latency.ci and latency.outcome is Outcome.NOT_RESOLVED else ""
+    return f"{case_words(latency)}{unresolved}"
 
 
 def roof_words(latency: Latency) -> str:

@@ -21,7 +21,7 @@ class SessionResults(msgspec.Struct, frozen=True, kw_only=True):
     solved: tuple[str, ...] = ()
     """Tasks with a correct attempt."""
     confirmed: tuple[str, ...] | None = None
-    """Tasks whose best attempt is confirmed; `None` if nothing was examined."""
+    """Tasks with a confirmed best attempt; `None` if nothing was examined."""
     best: dict[str, str] = {}
     """The best attempt of each task, correct or not, without rejected attempts."""
     speeds: dict[str, Speed] = {}

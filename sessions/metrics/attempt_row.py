@@ -16,7 +16,7 @@ from harness.wire.results.provenance import compared_values
 from sessions.events import GIVEN, Origin
 from sessions.names import split_attempt
 from sessions.settings import SessionDescription
-from sessions.state.speed import attempt_speed, baseline_names, speed_of, timed_evaluation
+from sessions.state.speed import Speed, attempt_speed, baseline_names, speed_of, timed_evaluation
 from sessions.state.state import AttemptState, Confirmation, SessionState
 from sessions.state.winners import place
 
@@ -67,9 +67,8 @@ class AttemptRow(msgspec.Struct, frozen=True, kw_only=True):
     confirmation: Confirmation
     headline: float | None = None
     """`Speed.value`: as the exam timed it if it did, else as it was found."""
-    headline_low: float | None = None
-    """Lower end of the headline's 95 % interval."""
-    headline_high: float | None = None
+    speed: Speed | None = None
+    """The speed of the headline, with its interval."""
     sign: str = ""
     """Sign of the headline: `>=`, `<=` or `~` if cases are bounds."""
     weighted: bool = False
@@ -185,8 +184,7 @@ def _row(
         against=baseline_names(timed.latency),
         confirmation=attempt.confirmation,
         headline=speed.value if speed is not None else None,
-        headline_low=speed.low if speed is not None else None,
-        headline_high=speed.high if speed is not None else None,
+        speed=speed,
         sign=speed.sign if speed is not None else "",
         weighted=speed is not None and speed.weighted,
         found=verdict_speed.value if verdict_speed is not None else None,

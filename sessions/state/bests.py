@@ -7,8 +7,7 @@ from __future__ import annotations
 
 import functools
 import sys
-from collections.abc import Callable, Iterable
-from typing import NamedTuple, TypeVar
+from typing import NamedTuple
 
 import msgspec
 
@@ -18,8 +17,6 @@ from harness.wire.results.provenance import Provenance, compared_values
 from .speed import Speed, attempt_speed, baseline_names, timed_evaluation
 from .state import AttemptState, Confirmation, KeptFact, SessionState
 from .winners import place
-
-T = TypeVar("T")
 
 
 class MeasuredBest(msgspec.Struct, frozen=True, kw_only=True):
@@ -109,16 +106,6 @@ def measured_bests(state: SessionState, task: str | None = None) -> tuple[Measur
             if measured is not None:
                 rivals.setdefault(best_key(measured), []).append((attempt, measured))
     return tuple(max(pairs, key=lambda pair: place(pair[0]))[1] for pairs in rivals.values())
-
-
-def best_of_each(entries: Iterable[T], measured: Callable[[T], MeasuredBest]) -> list[T]:
-    """Returns the best entry of each task, provenance and baseline; of equal entries the earlier."""
-    bests: dict[BestKey, T] = {}
-    for entry in entries:
-        key = best_key(measured(entry))
-        if key not in bests or order(measured(entry)) > order(measured(bests[key])):
-            bests[key] = entry
-    return list(bests.values())
 
 
 def order(measured: MeasuredBest) -> tuple[bool, float]:

@@ -35,6 +35,12 @@ def interval_words(low: float, high: float) -> str:
     return f"[{low:.2f}, {high:.2f}]"
 
 
+def measured_words(value: float, sign: str, low: float | None, high: float | None) -> str:
+    """Returns a ratio with its 95 % interval, if that is known: `1.42x [1.38, 1.45]`. A bound has none: `>= 2.03x`."""
+    words = ratio_words(value, sign)
+    return words if sign or low is None or high is None else f"{words} {interval_words(low, high)}"
+
+
 def us_words(ms: float | None) -> str:
     """Returns a time in microseconds, without the unit: `4.21`, `71.9`, `131.0`, `1234`."""
     if ms is None:

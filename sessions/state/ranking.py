@@ -27,7 +27,7 @@ FIGURES = {
     "excess": "{} times the needed bytes",
     "spills": "spilled registers: {}",
     "fill": "{} of the units filled",
-    "load_bits": "widest loads, mean of the kernels: {} bits",
+    "load_bits": "widest loads, geometric mean of the kernels: {} bits",
     "occupancy": "occupancy {}",
     "launches": "launches: {}",
 }

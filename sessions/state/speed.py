@@ -12,7 +12,7 @@ from harness.wire.device import is_cpu
 from harness.wire.results.latency import Bound
 from harness.wire.results.provenance import same_provenance
 
-from .figure_words import interval_words, ratio_words, us_words
+from .figure_words import measured_words, ratio_words, us_words
 from .state import AttemptState, KeptFact
 
 MIXED = "~"
@@ -29,7 +29,7 @@ class Exact(msgspec.Struct, frozen=True):
 
     def __str__(self) -> str:
         """`1.30x [1.27, 1.33]`."""
-        return ratio_words(self.value) + _interval_behind(self.low, self.high)
+        return measured_words(self.value, "", self.low, self.high)
 
 
 class Speed(msgspec.Struct, frozen=True):
@@ -89,13 +89,20 @@ class Speed(msgspec.Struct, frozen=True):
 
     def __str__(self) -> str:
         """`1.81x [1.77, 1.84]`, or `>= 2.03x`."""
-        return self.figure + _interval_behind(*(self.interval or (None, None)))
+        return measured_words(self.value, self.sign, self.low, self.high)
 
     @property
     def words(self) -> str:
         """`1.81x [1.77, 1.84]`, or `>= 2.03x; 1.30x [1.27, 1.33] exact, 4 of 6`; `time-weighted` if it is."""
         label = " time-weighted" if self.weighted else ""
         return "; ".join(filter(None, (f"{self}{label}", self.exact_words)))
+
+
+def case_words(latency: Latency) -> str:
+    """Returns the speedup of a case: `1.84x [1.78, 1.88]`, or `>= 2.03x` for a bound; empty without a ratio."""
+    if latency.speedup is None:
+        return ""
+    return measured_words(latency.speedup, latency.bound.sign, *(latency.ci or (None, None)))
 
 
 def baseline_names(latencies: Iterable[Latency]) -> str:
@@ -242,10 +249,6 @@ def missing_speed(evaluation: Evaluation) -> str:
     if timing is not None and timing.detail:
         return timing.detail.removeprefix("not timed: ")
     return f"device {evaluation.device} gave no latency"
-
-
-def _interval_behind(low: float | None, high: float | None) -> str:
-    return "" if low is None or high is None else f" {interval_words(low, high)}"
 
 
 def _geometric_mean(

@@ -40,7 +40,7 @@ def bests_by_task(state: SessionState) -> dict[str, AttemptState]:
 
 
 def confirmed_tasks(state: SessionState, tasks: Iterable[str]) -> tuple[str, ...] | None:
-    """Returns the tasks (full names) whose best attempt is confirmed; `None` if no attempt of these tasks was examined."""
+    """Returns the tasks (full names) with a confirmed best attempt; `None` if no attempt of these tasks was examined."""
     tasks, bests = tuple(tasks), bests_by_task(state)
     attempts = (
         attempt for chain in state.instances.values() if chain.task in tasks for attempt in chain.attempts

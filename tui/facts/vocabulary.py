@@ -18,8 +18,6 @@ if TYPE_CHECKING:
 UNKNOWN = figure_words.UNKNOWN
 NOT_VISIBLE = "not visible"
 """A value that this machine does not report."""
-RUNNING = "."
-"""The letter of an attempt without a verdict."""
 NO_GPU = "not timed (no GPU)"
 NOT_MEASURED = "not measured"
 
@@ -33,7 +31,7 @@ LETTERS: dict[Verdict, str] = {
     Verdict.CRASH: "K",
     Verdict.NO_CODE: "N",
     Verdict.UNSUPPORTED: "U",
-    Verdict.CANCELLED: "-",
+    Verdict.CANCELLED: UNKNOWN,
     Verdict.INFRA_ERROR: "I",
 }
 """Upper case: a verdict. Lower case (`tui.facts.doing`): what an instance does now."""
@@ -42,8 +40,8 @@ ACCEPTED, REJECTED, WAITS, CONFIRMED, FINDING = "+", "x", "?", "=", "!"
 
 
 def letter(verdict: Verdict | None) -> str:
-    """Return the letter of a verdict."""
-    return RUNNING if verdict is None else LETTERS[verdict]
+    """Return the letter of a verdict; `-` before there is one."""
+    return UNKNOWN if verdict is None else LETTERS[verdict]
 
 
 def words(verdict: Verdict) -> str:
@@ -177,5 +175,5 @@ def verdict_style(verdict: Verdict | None) -> str:
 
 
 def speed_style(speed: Speed | None) -> str:
-    """Return `good` if the whole interval is above 1, `bad` if it is below 1, else the plain style."""
+    """Return `good` if the whole interval is above 1 and a case is exact, `bad` if it is below 1, else the plain style."""
     return "" if speed is None else "good" if speed.is_gain else "bad" if speed.is_loss else ""

@@ -14,7 +14,7 @@ from harness.wire.results.serving_facts import serving_facts
 from sessions.applying.before_after import Comparison
 from sessions.applying.guarding import Guard
 from sessions.kept_kernels import KeptKernel
-from sessions.state.speed import attempt_speed, baseline_names, missing_speed
+from sessions.state.speed import attempt_speed, baseline_names, case_words, missing_speed
 from sessions.store.attempt_commits import code_call
 from suites import Task
 from tui.diagnostics import printable
@@ -24,7 +24,7 @@ from tui.facts.evaluation.best_by_case import MEASURED
 from tui.facts.evaluation.counted import case_sizes
 from tui.facts.evaluation.roofs import rate_words
 from tui.facts.evaluation.task_cases import sizes_words
-from tui.facts.evaluation.times import case_speedup, side_us
+from tui.facts.evaluation.times import side_us
 from tui.facts.tables import Column, Field, Number, table_of
 from tui.facts.vocabulary import counted
 
@@ -198,7 +198,7 @@ def _times(timed: Evaluation, task: Task) -> list[str]:
         ),
         Field(Number("before us"), lambda case: side_us(case, baseline=True)),
         Field(Number("after us"), lambda case: side_us(case)),
-        Field(Number("speedup [95 %]"), lambda case: case_speedup(case) or case.outcome.value),
+        Field(Number("speedup [95 %]"), lambda case: case_words(case) or case.outcome.value),
         Field(Number("after reaches", if_known=True), rate_words),
         Field(Column("outcome"), lambda case: case.outcome.value),
     )

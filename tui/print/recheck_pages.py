@@ -12,9 +12,9 @@ from engine.judge.rechecking import Change, Rechecked, Result
 from harness import Evaluation, Latency
 from harness.wire.results.provenance import Provenance
 from sessions.names import short_task
-from sessions.state.speed import speed_of
+from sessions.state.speed import case_words, speed_of
 from tui.diagnostics import printable
-from tui.facts.evaluation.times import case_speedup, side_us
+from tui.facts.evaluation.times import side_us
 from tui.facts.tables import Column, Field, Number
 from tui.facts.vocabulary import UNKNOWN, words
 
@@ -114,8 +114,8 @@ CASES: tuple[Field[ComparedCase], ...] = (
     Field(Number("now", drop=2), lambda case: side_us(case.now, baseline=True)),
     Field(Number("kernel then", drop=1), lambda case: side_us(case.then)),
     Field(Number("now", drop=1), lambda case: side_us(case.now)),
-    Field(Number("speedup then"), lambda case: case_speedup(case.then)),
-    Field(Number("speedup now"), lambda case: case_speedup(case.now)),
+    Field(Number("speedup then"), lambda case: case_words(case.then)),
+    Field(Number("speedup now"), lambda case: case_words(case.now)),
     Field(Number("change"), lambda case: change_words(case.change)),
 )
 ORDER = tuple(Result)

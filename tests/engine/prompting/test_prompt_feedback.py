@@ -89,7 +89,7 @@ def test_where_no_byte_is_requested_twice_no_faster_kernel_is_asked_for() -> Non
     spilling = passing(requested=2000, spills=12, width=32)
     prompt = text(optimize_prompt(SETTING, history=[spilling]))
     assert (
-        "by a better figure than spilled registers: 12, widest loads, mean of the kernels: 32 bits. Write"
+        "by a better figure than spilled registers: 12, widest loads, geometric mean of the kernels: 32 bits. Write"
         in prompt
     )
 

@@ -123,7 +123,7 @@ def test_reason_names_the_first_figure_that_differs() -> None:
     assert list(FIGURES) == [name for name in Rank._fields if name not in ("standing", "stages_passed")]
     narrow = with_kernel(LEAN, load_widths={"32": 8}, occupancy=2.0)
     wide = with_kernel(LEAN, load_widths={"128": 8}, occupancy=4.0)
-    assert why_below(narrow, wide) == "widest loads, mean of the kernels: 32 against 128 bits"
+    assert why_below(narrow, wide) == "widest loads, geometric mean of the kernels: 32 against 128 bits"
     assert why_below(counted(long=(1.3, LONG)), LEAN) == "1.30 against 1.10 times the needed bytes"
     fast, slow = (evaluation(Verdict.CORRECT, speedup=ratio) for ratio in (1.44, 1.31))
     assert why_below(slow, fast) == "1.31x against 1.44x"
@@ -139,7 +139,7 @@ def test_improvable_figures_are_those_that_are_not_at_their_best() -> None:
     assert improvable(poor) == [
         "1.10 times the needed bytes",
         "spilled registers: 5",
-        "widest loads, mean of the kernels: 32 bits",
+        "widest loads, geometric mean of the kernels: 32 bits",
         "occupancy 2",
     ]
 

@@ -6,6 +6,7 @@ from typing import Any
 
 from harness import Verdict
 from sessions.metrics.attempt_row import AttemptRow
+from sessions.state.speed import Speed
 from sessions.state.state import Confirmation
 
 
@@ -32,6 +33,7 @@ def row(
         "confirmation": Confirmation.NOT_EXAMINED,
         "place": (2.0 if correct else 0.0, speedup or 0.0),
         "headline": speedup,
+        "speed": None if speedup is None else Speed(speedup),
         "found": speedup,
         "geak": speedup,
         "sum_ratio": speedup,

@@ -8,7 +8,7 @@ from collections.abc import Callable
 import msgspec
 import pytest
 
-from engine.prompting.figures import achieved
+from engine.prompting.figures import achieved, timed_rows
 from harness import Verdict
 from harness.wire.results.evaluation import Finding
 from harness.wire.results.latency import Bound
@@ -18,7 +18,7 @@ from sessions.best_ever import BestEver
 from sessions.listing.description import summarise
 from sessions.listing.info import Standing, info_of
 from sessions.state.bests import measured_bests
-from sessions.state.speed import speed_of
+from sessions.state.speed import case_words, speed_of
 from sessions.store.attempt_commits import attempt_message
 from tests.support.judge.evaluations import failed, judged, traffic
 from tests.support.sessions import story
@@ -32,6 +32,7 @@ from tui.cockpit.screens.agent.verdict import head_lines
 from tui.cockpit.screens.fleet import fleet_view
 from tui.cockpit.screens.header import header_line
 from tui.cockpit.screens.latency.captions import title_lines
+from tui.cockpit.screens.latency.time_table import speedup_cells
 from tui.cockpit.screens.report import report_view
 from tui.cockpit.screens.review.evidence import evidence, evidence_title
 from tui.commands.watch.best import FIELDS as BEST_FIELDS
@@ -43,7 +44,7 @@ from tui.facts.doing import doing
 from tui.facts.evaluation import counted
 from tui.facts.evaluation.certainty import certainty_words, exam_sentence, tolerance_words
 from tui.facts.evaluation.page import evaluation_tables
-from tui.facts.evaluation.times import case_speedup, side_us
+from tui.facts.evaluation.times import side_us, times_table
 from tui.facts.evaluation.verdict import headline
 from tui.facts.instance import FactsCache
 from tui.facts.report import PANES, facts_of, report_of
@@ -438,9 +439,21 @@ def test_one_diff_has_one_size_on_screen_and_in_the_report() -> None:
     assert compare_lines(before.splitlines(), after.splitlines()).summary == "+2 -2"
 
 
+def test_case_has_one_speedup_in_tables_latency_and_prompts() -> None:
+    evaluation = session().attempt(BEST).evaluation
+    shown = {cell.text for row in times_table(evaluation.latency).rows for cell in row.cells}
+    for timing, row in zip(
+        (case for case in evaluation.latency if case.speedup), timed_rows(evaluation), strict=True
+    ):
+        words = case_words(timing)
+        assert words in shown
+        assert row.speedup.startswith(words)
+        assert words.startswith(speedup_cells(timing)[0].text)
+
+
 def test_bound_of_a_ratio_is_the_ratio_of_the_times_beside_it() -> None:
     (narrow,) = (timing for timing in softmax_cases() if timing.case == "narrow")
-    shown = side_us(narrow, baseline=True), side_us(narrow), case_speedup(narrow)
+    shown = side_us(narrow, baseline=True), side_us(narrow), case_words(narrow)
     assert shown == ("219.0", "<18.0", ">= 12.16x")
     assert 12.16 <= 219.0 / 18.0 < 12.17
 

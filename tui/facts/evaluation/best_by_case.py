@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from engine.tuning.best_by_case import CaseBest
+from sessions.state.speed import case_words
 from tui.facts.evaluation.counted import case_sizes
-from tui.facts.evaluation.times import case_speedup, side_us
+from tui.facts.evaluation.times import side_us
 from tui.facts.tables import Column, Field, Number
 from tui.facts.vocabulary import UNKNOWN
 
@@ -29,5 +30,5 @@ FIELDS: tuple[Field[CaseBest], ...] = (
     Field(Column("attempt", keep=True), lambda best: best.attempt),
     Field(Number("baseline us"), lambda best: side_us(best.latency, baseline=True)),
     Field(Number("this us"), lambda best: side_us(best.latency)),
-    Field(Number("speedup [95 %]"), lambda best: case_speedup(best.latency) or best.latency.outcome.value),
+    Field(Number("speedup [95 %]"), lambda best: case_words(best.latency) or best.latency.outcome.value),
 )

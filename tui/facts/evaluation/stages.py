@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from harness import STAGES, Basis, Evaluation, Stage
 from sessions.names import stage_word
 from tui.facts.tables import Cell, Column, Number, Row, Table, named_values
-from tui.facts.vocabulary import seconds
+from tui.facts.vocabulary import UNKNOWN, seconds
 
 from .provenance import provenance_words
 
@@ -40,7 +40,7 @@ def _stage(name: str, stage: Stage | None, beside: str, *, is_running: bool, is_
         mark = Cell("..", "busy")
         detail = detail or "running"
     elif stage is None or stage.ok is None:
-        mark = Cell("-", "dim")
+        mark = Cell(UNKNOWN, "dim")
         detail = detail or ("no record" if is_over else "not reached")
     else:
         mark = Cell("ok") if stage.ok else Cell("FAIL", "bad")

@@ -6,11 +6,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from harness import Evaluation, Latency, Outcome
-from harness.wire.results.latency import Bound, DeviceState, Timed, Window
+from harness.wire.results.latency import DeviceState, Timed, Window
 from harness.wire.results.roofs import is_launch_bound, roof_share
 from harness.wire.results.serving_facts import serving_facts
-from sessions.state.figure_words import interval_words, ratio_words, us_words
-from sessions.state.speed import speed_of
+from sessions.state.figure_words import us_words
+from sessions.state.speed import case_words, speed_of
 from tui.facts.tables import NOTHING, Cell, Column, Number, Row, Table, row
 from tui.facts.vocabulary import UNKNOWN, percent, percent_change, size
 
@@ -95,7 +95,7 @@ def _time_row(timing: Latency, shape: str, before_ms: float | None) -> Row:
         Cell(timing.device, "key"),
         side_us(timing, baseline=True),
         side_us(timing),
-        Cell(case_speedup(timing) or timing.outcome.value, style),
+        Cell(case_words(timing) or timing.outcome.value, style),
         Cell("" if timing.speedup is None else timing.outcome.value, style),
         _share(timing),
         percent_change((before_ms or 0) / timing.candidate_ms - 1) if is_changed else "",
@@ -106,14 +106,6 @@ def _time_row(timing: Latency, shape: str, before_ms: float | None) -> Row:
         Cell(f"{timing.method.value}{', hot' if timing.cache == 'hot' else ''}", "dim"),
         Cell(timing.confirmed, "warn" if timing.confirmed == "bound" else "dim"),
     )
-
-
-def case_speedup(timing: Latency) -> str:
-    """Return `1.84x [1.78, 1.88]`, or `>= 2.03x` for a bound; empty without a ratio."""
-    if timing.speedup is None:
-        return ""
-    ratio = ratio_words(timing.speedup, timing.bound.sign)
-    return f"{ratio} {interval_words(*timing.ci)}" if timing.ci and timing.bound is Bound.NONE else ratio
 
 
 def _share(timing: Latency) -> Cell:

@@ -93,7 +93,7 @@ def report_style(verdict: Verdict | None) -> str:
 
 
 def _verdict(change: Change) -> Cell:
-    """Return `C correct`, `C correct !` with findings, or `. in progress`."""
+    """Return `C correct`, `C correct !` with findings, or `- in progress`."""
     verdict = change.attempt.verdict
     text = "in progress" if verdict is None else words(verdict)
     findings = bool(findings_of(change.attempt))

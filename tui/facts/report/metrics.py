@@ -44,7 +44,7 @@ class TaskMetrics(msgspec.Struct, frozen=True, kw_only=True):
     solved: int
     """Tasks with a correct attempt."""
     confirmed: int | None = None
-    """Tasks whose best attempt is confirmed; `None` if no exam ran."""
+    """Tasks with a confirmed best attempt; `None` if no exam ran."""
     tasks: int
     best_attempt: str | None = None
     best_verdict: str | None = None

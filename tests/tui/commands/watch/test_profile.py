@@ -50,7 +50,10 @@ def test_kept_profile_is_shown_with_its_limit_and_what_the_tool_needed_open(shel
     latest = [" ".join(line.split()) for line in shell("profile", "softmax#1/1").out.splitlines()]
     assert latest[0] == "profile, case wide"
     place = latest.index("launches of the call")
-    assert latest[place + 2 : place + 4] == ["softmax#1/1 1 partial 15.0 75 %", "softmax#1/1 2 combine 5.00 25 %"]
+    assert latest[place + 2 : place + 4] == [
+        "softmax#1/1 1 partial 15.0 75 %",
+        "softmax#1/1 2 combine 5.00 25 %",
+    ]
 
 
 def test_profile_stands_beside_the_baseline(shell: Shell, home: Home) -> None:

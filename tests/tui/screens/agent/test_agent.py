@@ -65,7 +65,7 @@ async def test_brackets_select_attempts_and_the_last_follows_the_newest() -> Non
                 attempt="softmax#1/4", origin=Origin.OPTIMIZE, base="softmax#1/3", seq=900, wall=1.0
             )
         ]
-        await until_true(pilot, lambda: "4." in screen.strip.text, "attempt 4")
+        await until_true(pilot, lambda: "4-" in screen.strip.text, "attempt 4")
         assert screen.attempt.number == 2, "the selected attempt stays"
         await pilot.press("right_square_bracket", "right_square_bracket")
         assert (screen.number, screen.attempt.number) == (None, 4)

@@ -24,7 +24,7 @@ async def test_accept_asks_for_a_reason_shows_only_recorded_decisions_and_stays_
                 attempt="softmax#1/4", origin=Origin.OPTIMIZE, base="softmax#1/3", seq=901, wall=1.0
             ),
         ]
-        await until(pilot, lambda: "3C+" in screen.strip.text and "4." in screen.strip.text, "the fold")
+        await until(pilot, lambda: "3C+" in screen.strip.text and "4-" in screen.strip.text, "the fold")
         assert "decision   accepted by ada: fine q" in screen.steps.text
         assert screen.attempt.number == 3
         await pilot.press("right_square_bracket")

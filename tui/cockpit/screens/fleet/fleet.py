@@ -67,7 +67,7 @@ g6C     the state, the number of the attempt, the newest verdict: of an
 
 best    the best speedup of the task: geometric mean, or time-weighted if
         its cases have weights, and 95 % interval; green only if the
-        interval is above 1. `>=`: a lower bound.
+        interval is above 1 and a case is exact. `>=`: a lower bound.
         `traffic 1.10x`: nothing was timed; the kernels request 1.10 times
         the needed bytes at the interpreter's sizes.
         ! findings, ? waits for a person, + accepted, = confirmed by the exam

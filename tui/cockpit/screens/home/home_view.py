@@ -13,7 +13,7 @@ from tui.facts.node_facts import NodeFacts, node_words
 from tui.facts.session_fields import fastest
 from tui.facts.settings_words import method_words, task_words
 from tui.facts.tables import Cell, Column, Number, Row
-from tui.facts.vocabulary import next_command
+from tui.facts.vocabulary import UNKNOWN, next_command
 
 if TYPE_CHECKING:
     from sessions.catalog import SessionInfo
@@ -51,13 +51,13 @@ def session_row(info: SessionInfo) -> Row:
         info.name,
         (
             Cell(clean(info.title) or info.name),
-            Cell(clean(method_words(info.settings.method, info.settings.options)) or "-", "dim"),
-            Cell(clean(info.settings.model) or "-", "dim"),
-            Cell(f"{len(info.solved)}/{len(info.settings.tasks)}" if info.settings.tasks else "-"),
-            Cell("-" if info.confirmed is None else str(len(info.confirmed)), "dim"),
+            Cell(clean(method_words(info.settings.method, info.settings.options)) or UNKNOWN, "dim"),
+            Cell(clean(info.settings.model) or UNKNOWN, "dim"),
+            Cell(f"{len(info.solved)}/{len(info.settings.tasks)}" if info.settings.tasks else UNKNOWN),
+            Cell(UNKNOWN if info.confirmed is None else str(len(info.confirmed)), "dim"),
             Cell(f"{info.attempts:,}"),
             best_cell(info),
-            Cell(clean(fastest([info])[0].rpartition("/")[2]) or "-"),
+            Cell(clean(fastest([info])[0].rpartition("/")[2]) or UNKNOWN),
             Cell(cost_words(info), "dim"),
             Cell("-" if info.worked_s is None else vocabulary.clock(info.worked_s), "dim"),
             waits_cell(info),

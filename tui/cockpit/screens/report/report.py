@@ -44,7 +44,7 @@ where its kernel lies, and bars of all speedups; `tab` goes there.
 speedup  geometric or time-weighted mean over the cases, against the
          baseline
          >= 2.65x  a lower bound: some cases are too short for an exact time
-95 %     interval of the speedup; green: every case is faster for certain
+95 %     interval of the speedup; green: it is above 1, and a case is exact
 ! ? + =  has findings, waits for review, accepted, confirmed by the exam
 cases    5 of 6: five of six cases have a speedup
 roof     share of the practical roof, over the cases: of the copy or matrix
@@ -55,7 +55,7 @@ HELP = {
     "cases": """\
 The timed cases of each winner.
 
-<18      too short to be timed exactly
+<18.0    too short to be timed exactly: it takes less than this
 outcome  not resolved: the interval contains 1
 share of roof  behind it stands what limits the case
 """,

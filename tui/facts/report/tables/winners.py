@@ -27,10 +27,7 @@ class TaskWinner(NamedTuple):
     @property
     def speed(self) -> Speed | None:
         """The speedup of the best attempt."""
-        row = self.best
-        if row.headline is None:
-            return None
-        return Speed(row.headline, row.headline_low, row.headline_high, row.sign, weighted=row.weighted)
+        return self.best.speed
 
 
 def task_winners(rows: RowSet) -> list[TaskWinner]:
