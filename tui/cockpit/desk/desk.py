@@ -254,7 +254,8 @@ class Commander:
             if source.strip() and source != before:
                 self._give(order, source=source)
             else:
-                self._host.app.notify("the edit is empty or changes nothing, so nothing is judged")
+                why = "nothing was changed" if source.strip() else "the edit is empty"
+                self._host.app.notify(f"{why}, so nothing is judged")
 
     def _give(self, order: Order, **fields: object) -> None:
         """Send the commands of an order; `fields` are those that the `:` line does not have."""
