@@ -32,12 +32,17 @@ _BINARIES = ("cubin", "hsaco")
 
 
 def run_stages(kernel: KernelIr, scratch: Path) -> tuple[dict[str, bytes], str]:
-    """Return the content of each stage, and what the stages added to the options, as JSON. Raises as Triton's stages do."""
+    """Return the content of each stage, and what the stages added to the options, as JSON.
+
+    Raises as Triton's stages do, and `ValueError` for options that name files: a process with foreign code may have sent them.
+    """
     triton.knobs.nvidia.dump_ptxas_log = True
     cache_files.skip_unread_dumps()
     target = gpu_target(find_target(kernel.target))
     backend = make_backend(target)
     named = json.loads(kernel.options)
+    if any(named.get(name) for name in _OWN_FILES):
+        raise ValueError("a binary follows from its request alone, and files may change")
     options = backend.parse_options(
         {name: tuple(value) if isinstance(value, list) else value for name, value in named.items()}
     )

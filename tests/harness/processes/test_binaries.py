@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from typing import cast
 
+import msgspec
 import pytest
 
 from harness import DevicePool, Verdict
@@ -104,3 +106,24 @@ async def test_changed_wrapper_uses_binaries_which_are_those_of_the_candidates_o
     monkeypatch.setattr(pool.binaries, "make", refuse)
     own = await codes("\n\ndef unused_too():\n    return None\n")
     assert [code for code, _ in own] == [code for code, _ in first]
+
+
+@pytest.mark.judge
+@pytest.mark.asyncio(loop_scope="session")
+async def test_request_that_names_a_file_gets_no_binary(
+    pool: DevicePool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[KernelIr] = []
+    make = pool.binaries.make
+
+    async def note(kernel: KernelIr) -> Binary:
+        asked.append(kernel)
+        return await make(kernel)
+
+    monkeypatch.setattr(pool.binaries, "make", note)
+    task = load_task("vector_add")
+    await judge_task(pool, baseline_source(task), task)
+    assert (await make(asked[0])).files
+    for name, value in (("extern_libs", [["own", "/tmp/own.bc"]]), ("ir_override", "/tmp/own.ttgir")):
+        options = json.dumps({**json.loads(asked[0].options), name: value})
+        assert not (await make(msgspec.structs.replace(asked[0], options=options))).files
