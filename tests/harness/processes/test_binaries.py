@@ -18,7 +18,7 @@ from tests.support.judge.judging import judge_task
 
 
 class Server:
-    """Stands for a fork server; no process is started."""
+    """Takes the place of a fork server; no process is started."""
 
     versions = {"triton": "3.7"}  # noqa: RUF012
     forks = True
@@ -55,8 +55,8 @@ async def test_equal_kernels_are_compiled_once_also_at_the_same_time() -> None:
 async def test_kernels_that_differ_in_text_options_or_target_are_different() -> None:
     binaries = Counted(cores=1)
     kernels = [kernel(9), kernel(8), kernel(9, '{"num_warps": 8}'), kernel(9, architecture="sm_90")]
-    for each in kernels:
-        await binaries.make(each)
+    for wanted in kernels:
+        await binaries.make(wanted)
     assert binaries.kernels == kernels
 
 
@@ -67,8 +67,8 @@ async def test_shortest_kernel_is_compiled_first() -> None:
     async with asyncio.TaskGroup() as group:
         for length in lengths:
             group.create_task(binaries.make(kernel(length)), name="make")
-    first, *others = [len(each.ttir) for each in binaries.kernels]
-    assert (first, others) == (lengths[0], sorted(lengths[1:]))
+    first, *later = [len(compiled.ttir) for compiled in binaries.kernels]
+    assert (first, later) == (lengths[0], sorted(lengths[1:]))
 
 
 @pytest.mark.asyncio
