@@ -83,6 +83,11 @@ def descendants(pool: DevicePool) -> set[int]:
     return {child.pid for server in servers(pool) for child in server.children(recursive=True)}
 
 
+def judging(pool: DevicePool) -> set[int]:
+    """Return the processes of judges and guests; idle back ends of the compiler stay, and are not among them."""
+    return {child.pid for child in psutil.Process(pool.interpreting.pid).children(recursive=True)}
+
+
 def tree_size(process: psutil.Process) -> int:
     """Return the number of a process's descendants; 0 if it has just ended."""
     try:
@@ -191,14 +196,14 @@ async def test_killed_nursery_ends_its_servers_and_all_are_replaced(own_pool: De
 
 async def test_killed_judge_is_infra_error_and_is_replaced(own_pool: DevicePool) -> None:
     assert await still_judges(own_pool)
-    await await_until(lambda: len(descendants(own_pool)) == 2, "only a judge and its warden to remain")
-    judge_pid = next(pid for pid in descendants(own_pool) if not psutil.Process(pid).children())
+    await await_until(lambda: len(judging(own_pool)) == 2, "only a judge and its warden to remain")
+    judge_pid = next(pid for pid in judging(own_pool) if not psutil.Process(pid).children())
     task = await start_judging(own_pool, ENDLESS)
     os.kill(judge_pid, signal.SIGKILL)
     evaluation = await task
     assert getattr(evaluation, "verdict", None) is Verdict.INFRA_ERROR
     assert "judge is gone" in str(getattr(evaluation, "error", ""))
-    await await_until(lambda: not descendants(own_pool), "the end of the guest")
+    await await_until(lambda: not judging(own_pool), "the end of the guest")
     assert await still_judges(own_pool)
 
 

@@ -74,7 +74,12 @@ def sandboxed(server: ForkServer) -> list[Child]:
 @pytest_asyncio.fixture(autouse=True, loop_scope="session")
 async def nothing_of_the_last_test_runs(own_pool: DevicePool) -> None:
     servers = (own_pool.interpreting, own_pool.compiling)
-    await await_until(lambda: not any(map(sandboxed, servers)), "the end of the last test's workers")
+
+    def running() -> list[Child]:
+        back_ends = [child for child, _ in own_pool.binaries._idle]
+        return [child for server in servers for child in sandboxed(server) if child not in back_ends]
+
+    await await_until(lambda: not running(), "the end of the last test's workers")
 
 
 async def open_gates(pool: DevicePool) -> None:
