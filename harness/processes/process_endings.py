@@ -75,7 +75,7 @@ def error_of_end(ended: Ended, where: str) -> Blame:
 
 
 def compiler_error(ended: Ended) -> Blame:
-    """Return the compile error of a source whose compile process ended. Raises like `doubt_end`."""
+    """Return the compile error after the end of the compile process. Raises like `doubt_end`."""
     doubt = doubt_end(ended, "the compile process")
     how = f"it had {ended.why}" if ended.why else status_words(ended.status)
     return Blame(ErrorReport(kind="compile", message=f"the compiler's process ended ({how})"), doubt)

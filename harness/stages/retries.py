@@ -140,7 +140,7 @@ async def judge_with_memory(
 def met_full_gpu(evaluation: Evaluation) -> bool:
     """Return whether a process of this evaluation ran out of GPU memory: the candidate's, the judge's or a timer's.
 
-    Decides by the words of drivers and torch too, because not every process can tell a full GPU from another failure. A
+    Decides by the words of drivers and torch too, because a full GPU looks like another failure in some processes. A
     candidate that writes these words itself is judged twice, and gains nothing.
     """
     error = evaluation.error

@@ -59,7 +59,7 @@ class HostWork(OperatorMode):  # type: ignore[no-untyped-call]
 
 
 class HostTooSlow(BaseException):
-    """Ends a call whose host code used up its CPU time."""
+    """Ends a call: its host code used up its CPU time."""
 
 
 class HostTime:
