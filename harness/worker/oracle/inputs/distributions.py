@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 
+import numpy as np
 import torch
 
 from harness.cases.judged_case import RowKind
@@ -74,11 +75,19 @@ def inject_special(inputs: Mapping[str, Value], names: Iterable[str], generator:
         if room < len(values):
             values = [values[index] for index in torch.randperm(len(values), generator=generator)[:room]]
         for at, value in enumerate(values):
-            row = torch.unravel_index(rows[at % len(rows)], outer) if outer else ()
+            row = _index_of(rows[at % len(rows)], outer)
             tensor[(*row, places[at % columns])] = value
         if outer and len(rows) > len(SPECIAL) and not whole:
-            tensor[torch.unravel_index(rows[len(SPECIAL)], outer)] = -math.inf
+            tensor[_index_of(rows[len(SPECIAL)], outer)] = -math.inf
             whole = True
+
+
+def _index_of(row: torch.Tensor, outer: Sequence[int]) -> tuple[int, ...]:
+    """Return the index of a row, which is counted in C order over the dimensions `outer`.
+
+    `torch.unravel_index` imports sympy, which takes each judge a second or more.
+    """
+    return tuple(map(int, np.unravel_index(int(row), tuple(outer)))) if outer else ()
 
 
 def inject_mask(inputs: Mapping[str, Value], names: Iterable[str]) -> None:
@@ -122,11 +131,11 @@ def inject_extremes(
             )
         rows, places = drawn[tensor.shape]
         for at, value in enumerate(values[: max(len(rows), columns)]):
-            row = torch.unravel_index(rows[at % len(rows)], outer) if outer else ()
+            row = _index_of(rows[at % len(rows)], outer)
             tensor[(*row, places[at % columns])] = value
         alone = len(values) + zeros[tensor.shape]
         if not moved and alone < max(len(rows), columns):
-            row = torch.unravel_index(rows[alone % len(rows)], outer) if outer else ()
+            row = _index_of(rows[alone % len(rows)], outer)
             tensor[(*row, places[alone % columns])] = 0.0
             zeros[tensor.shape] += 1
 
