@@ -24,8 +24,6 @@ class ServedCall(msgspec.Struct, frozen=True):
     """Whether the host waits for the device in the call; `None` if the host needs too long to find out."""
     same_bits: bool | None = None
     """Whether `REPEATS` calls on equal inputs gave equal bits; `None` if memory was too small to compare."""
-    tuning_s: float = 0.0
-    """Seconds in which an autotuned kernel ran its configs in the first call of the case."""
 
 
 class BatchRows(msgspec.Struct, frozen=True):

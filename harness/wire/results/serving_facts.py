@@ -81,7 +81,7 @@ def _batch(evaluation: Evaluation) -> tuple[ServingFact, ...]:
         return (ServingFact(name, f"{NOT_MEASURED}: {batches[0].why_not}"),)
     different = [batch for batch in batches if not batch.same_bits]
     compared = "; ".join(batch.words for batch in different or batches)
-    config = ", with the first config" if _is_autotuned(evaluation) else ""
+    config = ", with the first config" if _tuning(evaluation) else ""
     value = f"{'no' if different else 'yes'}, {compared}{config}"
     return (ServingFact(name, value, is_obstacle=bool(different)),)
 
@@ -93,25 +93,23 @@ def _specializations(evaluation: Evaluation) -> tuple[ServingFact, ...]:
     if not compiled:
         return ()
     seconds = [kernel.compile_seconds for kernel in compiled if kernel.compile_seconds is not None]
-    tuning_s = sum(call.tuning_s for call in evaluation.serving)
     cases = "the cases of the exam" if evaluation.exam else "all cases"
     parts = (
         f"{len(compiled)} over {cases}, for {target}",
         f"{sum(seconds):.2g} s to compile one after another" if seconds else "",
-        _tuning(evaluation, tuning_s),
+        _tuning(evaluation),
     )
     return (ServingFact("specializations", ", ".join(filter(None, parts))),)
 
 
-def _tuning(evaluation: Evaluation, tuning_s: float) -> str:
-    if not _is_autotuned(evaluation):
-        return ""
-    return f"{tuning_s:.2g} s to autotune" if evaluation.serving else f"autotuning {NOT_MEASURED}"
-
-
-def _is_autotuned(evaluation: Evaluation) -> bool:
-    rows = (row for rows in evaluation.resources.values() for row in rows)
-    return any(row.autotune_index is not None for row in rows)
+def _tuning(evaluation: Evaluation) -> str:
+    """Return how many configs a server times in the first call of each key, by kernel; empty if it times none."""
+    configs: dict[str, int] = {}
+    for row in (row for rows in evaluation.resources.values() for row in rows):
+        if row.autotune_index is not None:
+            configs[row.kernel] = max(configs.get(row.kernel, 0), row.autotune_index + 1)
+    kernels = ", ".join(f"{count} of {kernel}" for kernel, count in configs.items())
+    return f"configs to time in the first call of each key: {kernels}" if kernels else ""
 
 
 def _in_cases(some: Sequence[ServedCall], calls: Sequence[ServedCall]) -> str:

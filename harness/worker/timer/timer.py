@@ -16,7 +16,6 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-import msgspec
 import torch
 
 from harness.wire import limits
@@ -71,6 +70,7 @@ from harness.worker.replay.loaded_tape import LoadedTape, NotPlayed
 from harness.worker.replay.taping import NotTaped, taped
 from harness.worker.triton_hooks import warm
 from harness.worker.triton_hooks.autotuning import Mode, policy
+from harness.worker.triton_hooks.config_race import ConfigRace
 from harness.worker.triton_hooks.launches import Launch, handle_launches
 
 from . import fetched_outputs, served_call
@@ -233,7 +233,7 @@ class Seat:
 
     def _load(self, request: Load) -> Loaded | Failed:
         warm.start_gpu(self._device)
-        policy.mode = Mode.FIXED
+        policy.mode, policy.race = Mode.FIXED, ConfigRace()
         policy.install()
         handle_launches(_launch_or_compile)
         self._foreign_kernels.watch()
@@ -401,10 +401,11 @@ class Seat:
 
     def _try_serving(self) -> TapedCall:
         memory, other_values = self._copies.memory[:2]
-        call = served_call.try_serving(
-            lambda: self._run(0), memory, other_values, self._watch, host_ms=self._host_ms
+        return TapedCall(
+            served=served_call.try_serving(
+                lambda: self._run(0), memory, other_values, self._watch, host_ms=self._host_ms
+            )
         )
-        return TapedCall(served=msgspec.structs.replace(call, tuning_s=policy.tuning_s))
 
     def _play(self, tape: Tape) -> Done:
         gpu.start(self._device)

@@ -8,18 +8,20 @@ prune again. A config that does not compile or does not fit is skipped. The poli
 from __future__ import annotations
 
 import functools
-import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from enum import Enum, auto
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import triton
 from triton.compiler.errors import CompileTimeAssertionFailure
 from triton.runtime.autotuner import Autotuner
 from triton.runtime.errors import PTXASError
 from triton.testing import do_bench
+
+if TYPE_CHECKING:
+    from .config_race import ConfigRace
 
 DROPPED = (triton.OutOfResources, CompileTimeAssertionFailure, PTXASError)
 """Errors after which Triton's autotuner drops the config and goes on; any other error ends the launch on a device too."""
@@ -51,6 +53,8 @@ class Policy:
     mode: Mode = Mode.TUNE
     brief: bool = False
     """Mode `TUNE`: run each config only once or twice. Every config must be correct, and its speed does not matter."""
+    race: ConfigRace | None = None
+    """Mode `TUNE`: times the configs in the place of Triton's benchmark; `None`: Triton's own, if not `brief`."""
     fixed: Mapping[str, str] = field(default_factory=dict)
     """Config to use, by kernel, as Triton prints it."""
     number: int = 0
@@ -67,8 +71,6 @@ class Policy:
     """Place of the config that is launched now; `None` for a config that pruning made."""
     launching: bool = False
     """A config of an autotuned kernel is launched now, in mode `FIRST` or `ALL`."""
-    tuning_s: float = 0.0
-    """Mode `TUNE`, or `FIXED` without a config: seconds since `begin` in which configs ran to be timed."""
     _used: dict[str, set[str]] = field(default_factory=dict)
     _seen: dict[int, set[str]] = field(default_factory=dict)
     """Mode `ALL`: launched configs of each autotuned kernel, by the kernel's identity."""
@@ -84,7 +86,6 @@ class Policy:
     def begin(self, fixed: Mapping[str, str]) -> None:
         """Begin a case with these fixed configs."""
         self._used.clear()
-        self.tuning_s = 0.0
         self.fixed = fixed
 
     def install(self) -> None:
@@ -101,14 +102,12 @@ class Policy:
             return result
 
         def bench(tuner: Any, *args: Any, **named: Any) -> Any:
-            if self.brief and tuner._do_bench is None:
+            if tuner._do_bench is None and self.race is not None:
+                tuner._do_bench = self.race.time
+            elif tuner._do_bench is None and self.brief:
                 tuner._do_bench = functools.partial(do_bench, warmup=BRIEFLY_MS, rep=BRIEFLY_MS)
-            began = time.perf_counter()
-            try:
-                with self.trial():
-                    return own_bench(tuner, *args, **named)
-            finally:
-                self.tuning_s += time.perf_counter() - began
+            with self.trial():
+                return own_bench(tuner, *args, **named)
 
         Autotuner.run, Autotuner._bench = run, bench
 
@@ -132,6 +131,8 @@ class Policy:
 
     def _run_own(self, tune: Callable[..., Any], tuner: Any, *args: Any, **named: Any) -> Any:
         name, configs = tuner.base_fn.__name__, tuner.configs
+        if self.race is not None:
+            self.race.begin()
         fixed = [config for config in configs if str(config) == self.fixed.get(name)]
         try:
             tuner.configs = fixed or configs

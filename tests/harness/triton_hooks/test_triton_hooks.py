@@ -13,6 +13,7 @@ from triton.runtime.autotuner import Autotuner
 from triton.runtime.jit import JITFunction
 
 from harness import DevicePool
+from harness.worker.triton_hooks import config_race
 from harness.worker.triton_hooks.autotuning import Mode, Policy
 from harness.worker.triton_hooks.launches import Launch, handle_compiled_launches, handle_launches
 
@@ -164,3 +165,29 @@ async def test_the_pool_says_what_the_installed_triton_offers(pool: DevicePool) 
     assert not [name for name in language.absent if hasattr(triton.language, name)]
     assert "tanh" in language.libdevice["cuda"]
     assert "tanh" in language.libdevice["hip"]
+
+
+def test_only_configs_that_may_be_fastest_are_timed_for_long(
+    policy: Policy, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    small, large = SMALL.kwargs["BLOCK"], LARGE.kwargs["BLOCK"]
+    times_ms = {small: 1.0, large: 2.0}
+    timed: list[tuple[int, int]] = []
+    tuner, kernel = tuner_of(policy)
+
+    def do_bench(call: Any, warmup: int, rep: int, quantiles: Any) -> list[float]:
+        call()
+        block = kernel.launches[-1][0]
+        timed.append((block, rep))
+        return [times_ms[block]] * 3
+
+    monkeypatch.setattr(config_race, "do_bench", do_bench)
+    tuner._do_bench, policy.race = None, config_race.ConfigRace()
+    for n in (8, 16):
+        timed.clear()
+        assert call(tuner, n) == small
+        assert timed == [
+            (small, config_race.LOOK_MS),
+            (small, config_race.TUNED_MS),
+            (large, config_race.LOOK_MS),
+        ]

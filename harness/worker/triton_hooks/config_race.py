@@ -1,0 +1,70 @@
+"""Times the configs of an autotuned kernel before its calls are timed, in the place of the benchmark of Triton's autotuner.
+
+Triton's own runs each config for 125 ms between events, which cannot tell the configs of short kernels apart: the choice, and
+with it the measured speed of the same source, then changes from process to process.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import torch
+from triton.testing import do_bench
+
+from harness.worker.kit.call_graph import CallGraph, NotCaptured
+
+LOOK_MS = 2
+"""How long each config runs first."""
+TUNED_MS = 15
+"""How long a config runs again, twice, if it may be the fastest."""
+HOPELESS = 1.25
+"""A config that takes so many times longer than the fastest so far is not run again."""
+SHORT_MS = 0.03
+"""Below this time between events, the time in a graph decides."""
+GRAPH_CALLS = 64
+REPLAYS = 5
+_EVENT: Any = torch.cuda.Event
+
+
+class ConfigRace:
+    """The configs of one launch, one after the other. Call `begin` before the first."""
+
+    def __init__(self) -> None:
+        self._fastest_ms = math.inf
+        self._in_graphs: bool | None = None
+        """Whether times in graphs decide; `None` before the first config. AMD's graphs can end a process (helion 3471)."""
+
+    def begin(self) -> None:
+        """Forget the configs of an earlier launch."""
+        self._fastest_ms, self._in_graphs = math.inf, False if torch.version.hip else None
+
+    def time(self, call: Callable[[], Any], quantiles: Sequence[float]) -> list[float]:
+        """Return these quantiles of a config's time in milliseconds, which are rough for a config that is clearly slower."""
+        looked_ms: list[float] = do_bench(call, warmup=LOOK_MS, rep=LOOK_MS, quantiles=quantiles)
+        if self._in_graphs is None:
+            self._in_graphs = looked_ms[0] < SHORT_MS
+        if looked_ms[0] > HOPELESS * self._fastest_ms:
+            return looked_ms
+        self._fastest_ms = min(self._fastest_ms, looked_ms[0])
+        if self._in_graphs:
+            try:
+                return [_time_in_graph(call)] * len(quantiles)
+            except NotCaptured:
+                self._in_graphs = (
+                    False  # the launches of a kernel are alike: its first config is not captured either
+                )
+        return do_bench(call, warmup=TUNED_MS, rep=TUNED_MS, quantiles=quantiles)  # type: ignore[no-any-return]
+
+
+def _time_in_graph(call: Callable[[], Any]) -> float:
+    """Return the least time of a call in milliseconds, of several replays of many calls. Raises `NotCaptured`."""
+    graph = CallGraph(lambda _: call(), GRAPH_CALLS)
+    events = [(_EVENT(enable_timing=True), _EVENT(enable_timing=True)) for _ in range(REPLAYS)]
+    for start, end in events:
+        start.record()
+        graph.replay()
+        end.record()
+    torch.cuda.synchronize()
+    return min(float(start.elapsed_time(end)) for start, end in events) / GRAPH_CALLS
