@@ -21,6 +21,8 @@ TUNED_MS = 15
 """How long a config runs again, twice, if it may be the fastest."""
 HOPELESS = 1.25
 """A config that takes so many times longer than the fastest so far is not run again."""
+SHORT_HOPELESS = 4.0
+"""The same for short kernels, whose times between events are mostly the time of the events."""
 SHORT_MS = 0.03
 """Below this time between events, the time in a graph decides."""
 GRAPH_CALLS = 64
@@ -45,16 +47,15 @@ class ConfigRace:
         looked_ms: list[float] = do_bench(call, warmup=LOOK_MS, rep=LOOK_MS, quantiles=quantiles)
         if self._in_graphs is None:
             self._in_graphs = looked_ms[0] < SHORT_MS
-        if looked_ms[0] > HOPELESS * self._fastest_ms:
+        hopeless = SHORT_HOPELESS if self._in_graphs else HOPELESS
+        if looked_ms[0] > hopeless * self._fastest_ms:
             return looked_ms
         self._fastest_ms = min(self._fastest_ms, looked_ms[0])
         if self._in_graphs:
             try:
                 return [_time_in_graph(call)] * len(quantiles)
             except NotCaptured:
-                self._in_graphs = (
-                    False  # the launches of a kernel are alike: its first config is not captured either
-                )
+                self._in_graphs = False
         return do_bench(call, warmup=TUNED_MS, rep=TUNED_MS, quantiles=quantiles)  # type: ignore[no-any-return]
 
 
