@@ -250,6 +250,8 @@ def _conclude_case(
     confirmed = (
         "tape" if all(process.taped for process in fast) else confirm_time(candidate.median_ms, wall_ms)
     )
+    is_cold = all(process.cold for process in (*slow, *fast))
+    written = measured.written_bytes.get(case.name)
     latency = Latency(
         device=device.name,
         case=case.name,
@@ -261,7 +263,7 @@ def _conclude_case(
         bound=bound or Bound.NONE,
         outcome=Outcome.TOO_SHORT if speedup is None else speedup.outcome,
         against=measure.against,
-        cache="cold" if all(process.cold for process in (*slow, *fast)) else "hot",
+        cache="cold" if is_cold else "hot",
         method=method,
         pairs=len(fast),
         floor_ms=floor_ms,
@@ -270,7 +272,9 @@ def _conclude_case(
         wall_ms=wall_ms,
         efficiency=None
         if product is None
-        else case_efficiency(measure.task, case, product, candidate.median_ms, measured.floor),
+        else case_efficiency(
+            measure.task, case, product, candidate.median_ms, measured.floor, written if is_cold else None
+        ),
         window=window if window.source else None,
         configs=fast[0].configs,
         without_floor=without_floor,

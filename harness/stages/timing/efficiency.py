@@ -28,14 +28,16 @@ def efficiency(
     *,
     matrix: bool,
     bytes_moved: int | None = None,
+    written: int | None = None,
 ) -> Efficiency:
     """IOU (of peak bandwidth), MFU (of peak FLOP/s) and `suspect` of one case that took `milliseconds`.
 
     `bytes_minimal` and `flops` are the task's minimum on any device (`suites.Cost`); `dtype` is the torch name of the dtype of
     the FLOPs. `bytes_moved` is an estimate, where the minimum is only a part; 0 if it is not known. Utilisation counts the
-    estimate, suspicion only the minimum. With `matrix`, FLOPs are compared with the peak of the matrix units, else of the
-    vector units. A utilisation is `None` for zero work and for an unknown peak. The share of the vendor's achievable figure
-    may pass 1. Source of the names, and of max(IOU, MFU): KernelBench-X.
+    estimate, suspicion only the minimum. `written`: bytes of the outputs, if the caches were cold. With `matrix`, FLOPs are
+    compared with the peak of the matrix units, else of the vector units. A utilisation is `None` for zero work and for an
+    unknown peak. The share of the vendor's achievable figure may pass 1. Source of the names, and of max(IOU, MFU):
+    KernelBench-X.
     """
     if milliseconds <= 0:
         raise ValueError(f"a time of {milliseconds} ms is no measurement")
@@ -58,17 +60,23 @@ def efficiency(
         mfu=_share(flops_per_s, peak),
         io_achievable=_share(bytes_per_s, product.achievable_bytes_per_s),
         mfu_achievable=_share(flops_per_s, achievable),
-        suspect="; ".join(_suspicions(product, dtype, bytes_minimal, flops, seconds)),
+        suspect="; ".join(_suspicions(product, dtype, bytes_minimal, flops, seconds, written)),
     )
 
 
 def case_efficiency(
-    task: Task, case: Case, product: Product, milliseconds: float, floor: Floor | None = None
+    task: Task,
+    case: Case,
+    product: Product,
+    milliseconds: float,
+    floor: Floor | None = None,
+    written: int | None = None,
 ) -> Efficiency:
     """Efficiency of a case timed at its `gpu` sizes, by the task's `cost.py`; `BadTask` if the cost model fails.
 
     The dtype is the matrix products' dtype if the model has matrix products, else the case's, as the product's architecture
-    has it. `floor` has the copies that were measured on the device, for the share of the practical roof.
+    has it. `floor` has the copies that were measured on the device, for the share of the practical roof. `written`: bytes of
+    the outputs, if the caches were cold.
     """
     cost = task_cost(task, case.gpu, case.dtype)
     dtype = on_target(cost.dot_dtype or case.dtype, product.target)
@@ -80,6 +88,7 @@ def case_efficiency(
         milliseconds,
         matrix=cost.dot_dtype is not None,
         bytes_moved=cost.estimated_bytes,
+        written=written,
     )
     if cost.uncounted_products:
         return msgspec.structs.replace(shares, io_utilisation=None, io_achievable=None)
@@ -106,17 +115,22 @@ def flush_bytes(product: Product | None) -> int:
     return 2 * max(product.l2_bytes + product.last_level_bytes for product in products)
 
 
-def least_seconds(product: Product, bytes_minimal: int) -> float:
+def least_seconds(product: Product, bytes_minimal: int, written: int | None = None) -> float:
     """The least time in which a kernel can touch so many bytes, each once; 0 if the caches may hold all of them.
 
     Bytes in caches may have been there before, or may be writes that have not left the caches, so only the rest counts
-    against memory. Bytes beyond L2 pass the last-level cache and count against its speed, where that is published. Most
-    products publish no L2 speed, so bytes in L2 have no limit here.
+    against memory. With cold caches only the `written` bytes can be there; `None` for hot caches. A last-level cache may keep
+    half of the inputs through the flush, which was not measured. Bytes beyond L2 pass the last-level cache and count against
+    its speed, where that is published. Most products publish no L2 speed, so bytes in L2 have no limit here.
     """
-    beyond_caches = max(bytes_minimal - product.l2_bytes - product.last_level_bytes, 0)
+    cached = bytes_minimal if written is None else written
+    if product.last_level_bytes:
+        cached = max(cached, bytes_minimal // 2)
+    beyond_caches = bytes_minimal - min(cached, product.l2_bytes + product.last_level_bytes)
     least = beyond_caches / product.memory_bytes_per_s
     if product.last_level_bytes and product.last_level_bytes_per_s:
-        least = max(least, max(bytes_minimal - product.l2_bytes, 0) / product.last_level_bytes_per_s)
+        beyond_l2 = bytes_minimal - min(cached, product.l2_bytes)
+        least = max(least, beyond_l2 / product.last_level_bytes_per_s)
     return least / ROUNDING
 
 
@@ -135,13 +149,16 @@ def most_flops(product: Product, dtype: str) -> float | None:
     return max(limits) * ROUNDING if limits else None
 
 
-def _suspicions(product: Product, dtype: str, bytes_minimal: int, flops: int, seconds: float) -> list[str]:
+def _suspicions(
+    product: Product, dtype: str, bytes_minimal: int, flops: int, seconds: float, written: int | None
+) -> list[str]:
     suspicions = []
-    if seconds < (least := least_seconds(product, bytes_minimal)):
+    if seconds < (least := least_seconds(product, bytes_minimal, written)):
         caches = product.l2_bytes + product.last_level_bytes
         suspicions.append(
             f"{bytes_minimal / 1e6:.4g} MB in {seconds * 1e6:.4g} us: {product.name} needs at least {least * 1e6:.4g} us, "
-            f"with {product.memory_bytes_per_s / 1e12:.4g} TB/s of memory and {caches / (1 << 20):.0f} MiB of caches"
+            f"with {product.memory_bytes_per_s / 1e12:.4g} TB/s of memory and {caches / (1 << 20):.0f} MiB of "
+            f"{'caches' if written is None else 'cold caches'}"
         )
     limit = most_flops(product, dtype)
     if limit is not None and flops / seconds > limit:

@@ -187,6 +187,8 @@ class Measured(msgspec.Struct, frozen=True, tag="measured"):
     """The candidate's calls by case."""
     confirmed_outputs: int = 0
     """Outputs of timed calls that match the oracle."""
+    written_bytes: dict[str, int] = {}
+    """Size of a call's outputs, by case."""
     error: ErrorReport | None = None
     """Why the candidate is not correct, if timing found that."""
     problem: str = ""

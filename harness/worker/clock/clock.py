@@ -140,6 +140,7 @@ class Clock:
             tapes=tuple(self._tapes),
             served=tuple(call.served for call in self._calls[CANDIDATE].values() if call.served is not None),
             confirmed_outputs=self._spot_check.confirmed,
+            written_bytes=self._spot_check.written_bytes,
             error=error,
             problem=problem,
             ended=ended,

@@ -48,6 +48,8 @@ class SpotCheck:
         self._random = random.SystemRandom()
         self.confirmed = 0
         """Calls with correct parts so far."""
+        self.written_bytes: dict[str, int] = {}
+        """Size of a call's outputs, by case."""
 
     def find_error(self, seat: TimedSeat, values: Given) -> ErrorReport | None:
         """Sample on new values in the same tensors; the error in the outputs, if any.
@@ -81,6 +83,10 @@ class SpotCheck:
             if mismatch is not None:
                 return mismatch_wording.mismatch(mismatch, "in a call that was timed")
         self.confirmed += len(calls)
+        self.written_bytes[values.case.case.name] = sum(
+            output.numel() * torch_dtype(data.dtype).itemsize
+            for output, data in zip(expected, returned.outputs, strict=True)
+        )
         return None
 
     def _part(self, elements: int) -> tuple[int, int]:

@@ -81,6 +81,24 @@ def test_data_in_caches_may_be_faster_than_memory() -> None:
     assert efficiency(H200, "float32", 64 * MIB, 0, ms_at(64 * MIB, 200e12), matrix=False).suspect
 
 
+@pytest.mark.parametrize(
+    ("product", "written", "fastest"),
+    [(H200, 32 * MIB, 2.0), (H200, 1 * MIB, 64 / 63), (MI300X, 1 * MIB, 2.0)],
+    ids=["a copy", "a reduction", "a last-level cache may keep half of the inputs"],
+)
+def test_cold_caches_hold_outputs_alone(product: Product, written: int, fastest: float) -> None:
+    """`fastest`: how many times as fast as memory a call may be that touches 64 MiB."""
+
+    def suspicion(times_memory: float) -> str:
+        milliseconds = ms_at(64 * MIB, times_memory * product.memory_bytes_per_s)
+        return efficiency(
+            product, "float32", 64 * MIB, 0, milliseconds, matrix=False, written=written
+        ).suspect
+
+    assert suspicion(fastest) == ""
+    assert "MiB of cold caches" in suspicion(fastest * ROUNDING * 1.01)
+
+
 def recorded_task(folder: Path, cost: str) -> Task:
     """A recorded task with this cost."""
     (folder / "cost.py").write_text(
