@@ -1,6 +1,6 @@
 """Times the configs of an autotuned kernel before its calls are timed, in the place of the benchmark of Triton's autotuner.
 
-Triton's own runs each config for 125 ms between events, which cannot tell the configs of short kernels apart: the choice, and
+Triton's own runs each config for 125 ms between events, which cannot separate the configs of short kernels: the choice, and
 with it the measured speed of the same source, then changes from process to process.
 """
 
@@ -22,7 +22,7 @@ TUNED_MS = 15
 HOPELESS = 1.25
 """A config that takes so many times longer than the fastest so far is not run again."""
 SHORT_HOPELESS = 4.0
-"""The same for short kernels, whose times between events are mostly the time of the events."""
+"""The same for short kernels. Their times between events are mostly the time of the events."""
 SHORT_MS = 0.03
 """Below this time between events, the time in a graph decides."""
 GRAPH_CALLS = 64

@@ -76,7 +76,7 @@ def inject_special(inputs: Mapping[str, Value], names: Iterable[str], generator:
             values = [values[index] for index in torch.randperm(len(values), generator=generator)[:room]]
         for at, value in enumerate(values):
             row = _index_of(rows[at % len(rows)], outer)
-            tensor[(*row, places[at % columns])] = value
+            tensor[(*row, int(places[at % columns]))] = value
         if outer and len(rows) > len(SPECIAL) and not whole:
             tensor[_index_of(rows[len(SPECIAL)], outer)] = -math.inf
             whole = True
@@ -87,7 +87,8 @@ def _index_of(row: torch.Tensor, outer: Sequence[int]) -> tuple[int, ...]:
 
     `torch.unravel_index` imports sympy, which takes each judge a second or more.
     """
-    return tuple(map(int, np.unravel_index(int(row), tuple(outer)))) if outer else ()
+    places = np.unravel_index(int(row), tuple(outer)) if outer else ()
+    return tuple(int(place) for place in places)
 
 
 def inject_mask(inputs: Mapping[str, Value], names: Iterable[str]) -> None:
@@ -132,11 +133,11 @@ def inject_extremes(
         rows, places = drawn[tensor.shape]
         for at, value in enumerate(values[: max(len(rows), columns)]):
             row = _index_of(rows[at % len(rows)], outer)
-            tensor[(*row, places[at % columns])] = value
+            tensor[(*row, int(places[at % columns]))] = value
         alone = len(values) + zeros[tensor.shape]
         if not moved and alone < max(len(rows), columns):
             row = _index_of(rows[alone % len(rows)], outer)
-            tensor[(*row, places[alone % columns])] = 0.0
+            tensor[(*row, int(places[alone % columns]))] = 0.0
             zeros[tensor.shape] += 1
 
 
