@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 
 from harness import Evaluation, KernelResources
+from harness.wire.limits import memory_words
 from harness.wire.results.evaluation import GridFit
 from sessions.state.ranking import (
     WIDEST_BITS,
@@ -253,14 +254,13 @@ def resource_words(kernel: KernelResources) -> str:
     limit = f" ({kernel.occupancy_limit})" if kernel.occupancy_limit else ""
     widths = ", ".join(f"{count} of {bits} bits" for bits, count in kernel.load_widths.items())
     local = "shared memory" if kernel.vgprs is None else "LDS"
-    local_kib = (kernel.lds_bytes or 0) / 1024
     return ", ".join(
         filter(
             None,
             (
                 "" if registers is None else f"{registers} registers",
                 f"{spilled}{' bytes' if kernel.vgprs is None else ''} spilled" if spilled else "",
-                f"{local_kib:.3g} KiB of {local}" if local_kib >= 1 else "",
+                f"{memory_words(kernel.lds_bytes)} of {local}" if (kernel.lds_bytes or 0) >= 1024 else "",
                 "" if kernel.occupancy is None else f"occupancy {kernel.occupancy:g}{limit}",
                 f"{kernel.matrix_instructions} matrix instructions" if kernel.matrix_instructions else "",
                 f"copies of tiles by descriptor: {kernel.tile_loads}" if kernel.tile_loads else "",

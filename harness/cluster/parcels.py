@@ -12,6 +12,7 @@ import msgspec
 
 from harness.wire.channels.channel import ENCODER
 from harness.wire.errors import HarnessError
+from harness.wire.limits import memory_words
 from suites.privacy import make_private_folder
 
 MOST_BYTES = 256 << 20
@@ -35,7 +36,9 @@ def pack_folder(folder: Path) -> Parcel:
         if path.is_file() and not _LEFT_OUT & set(path.parts):
             size += path.stat().st_size
             if size > MOST_BYTES:
-                raise HarnessError(f"{folder} is above {MOST_BYTES >> 20} MiB, too large to send to a node")
+                raise HarnessError(
+                    f"{folder} is above {memory_words(MOST_BYTES)}, too large to send to a node"
+                )
             files[path.relative_to(folder).as_posix()] = path.read_bytes()
     packed = ENCODER.encode(files)
     return Parcel(hashlib.sha256(packed).hexdigest(), packed)

@@ -19,6 +19,7 @@ from harness.hardware.targets import targets
 from harness.linux.process_environment import PROJECT_ROOT
 from harness.wire.device import VISIBILITY_VARIABLES, Device, Identity
 from harness.wire.errors import UnknownDevice
+from harness.wire.limits import memory_words
 
 from . import drivers
 from .drivers import (
@@ -103,7 +104,7 @@ def _ask_drivers(*, limited: bool = True) -> tuple[Found, ...]:
 def device(gpu: Found, number: int, environ: Mapping[str, str] | None = None) -> Device:
     """Return the device that has this number in a process under `environ` (default: this process's)."""
     node = _amd_node(gpu.address) if gpu.kind == "hip" else {}
-    memory = f", {gpu.memory_bytes / (1 << 30):.0f} GiB" if gpu.memory_bytes else ""
+    memory = f", {memory_words(gpu.memory_bytes)}" if gpu.memory_bytes else ""
     return Device(
         name=str(number),
         kind=gpu.kind,

@@ -11,6 +11,7 @@ import msgspec
 from harness.hardware.targets import DEFAULT_TARGET, target
 from harness.wire.device import Device, Target
 from harness.wire.errors import NoIdleDevice, UnknownDevice
+from harness.wire.limits import memory_words
 
 from .discovery import CPU, choose_devices, discover_devices, reachable_addresses
 from .leases import holders
@@ -119,7 +120,7 @@ def _standing(gpu: Device, load: Load) -> Standing:
     if load.busy_percent is not None and load.busy_percent >= BUSY_PERCENT:
         reasons.append(f"{load.busy_percent:.0f} % busy")
     if load.memory_used_bytes is not None and load.memory_used_bytes >= USED_BYTES:
-        reasons.append(f"{load.memory_used_bytes / (1 << 30):.1f} GiB of its memory in use")
+        reasons.append(f"{memory_words(load.memory_used_bytes)} of its memory in use")
     unseen = [
         word
         for word, value in (

@@ -20,7 +20,7 @@ _FROM_OUTSIDE = (signal.SIGKILL, signal.SIGTERM)
 _HINTS: dict[int, str] = {
     signal.SIGKILL: "also when it was judged alone; the machine ran out of memory, most likely, so use less of it",
     signal.SIGSEGV: "an access outside its memory",
-    signal.SIGXFSZ: f"a file beyond {limits.FILE_BYTES >> 20} MiB",
+    signal.SIGXFSZ: f"a file beyond {limits.memory_words(limits.FILE_BYTES)}",
 }
 _NO_MEMORY = ("MemoryError", "Cannot allocate memory", "can't allocate memory")
 _STARVED = re.compile(

@@ -17,6 +17,7 @@ import msgspec
 
 from harness.wire.calls.tensors import TensorSpec
 from harness.wire.errors import NotRecorded
+from harness.wire.limits import memory_words
 from harness.wire.messages.script import RanScript, Script
 from suites.dtypes import ITEM_BYTES
 from suites.public.syntax.model_sizes import (
@@ -161,7 +162,7 @@ async def _choose_timed(
         if trial.problem:
             problem = trial.problem
         elif size_bytes > MOST_TIMED_BYTES:
-            problem = f"its tensors take {size_bytes >> 20} MiB"
+            problem = f"its tensors take {memory_words(size_bytes)}"
         elif trial.seconds > SLOW_FAILURE_S:
             problem = f"its call takes {trial.seconds:.0f} s"
         elif trial.size_bytes <= MOST_BYTES and shrinking != OWN:

@@ -282,7 +282,7 @@ def _streams() -> str:
         stat.S_ISFIFO(os.fstat(stream).st_mode) for stream in (1, 2)
     ):
         raise Failed("standard streams are not the judge's")
-    return f"no input; the last {limits.PRINTED_BYTES >> 10} KiB of the output are kept"
+    return f"no input; the last {limits.memory_words(limits.PRINTED_BYTES)} of the output are kept"
 
 
 def _descriptors() -> str:
@@ -315,7 +315,7 @@ def _enter(scratch: Path) -> str:
     os.environ.update(guest_environment(scratch))
     tempfile.tempdir = str(scratch)
     return (
-        f"writes only there; the warden ends a guest that keeps more than {limits.SCRATCH_BYTES >> 20} MiB or "
+        f"writes only there; the warden ends a guest that keeps more than {limits.memory_words(limits.SCRATCH_BYTES)} or "
         f"{limits.SCRATCH_FILES} files"
     )
 
@@ -335,9 +335,9 @@ def _limit(cpu_limit_s: int, address_space_bytes: int | None) -> str:
         last = allowed + 1 if kind == resource.RLIMIT_CPU and hard == unbounded else allowed
         resource.setrlimit(kind, (allowed, last))
     memory = (
-        "no bound on memory" if address_space_bytes is None else f"{address_space_bytes >> 30} GiB of memory"
+        "no bound on" if address_space_bytes is None else f"{limits.memory_words(address_space_bytes)} of"
     )
-    return f"{cpu_limit_s} s CPU, {memory}, {limits.FILE_BYTES >> 20} MiB a file, {limits.OPEN_FILES} open"
+    return f"{cpu_limit_s} s CPU, {memory} memory, {limits.memory_words(limits.FILE_BYTES)} a file, {limits.OPEN_FILES} open"
 
 
 def _forbid_privileges() -> str:

@@ -12,6 +12,7 @@ from harness.node.telemetry.other_processes import FOREIGN_BYTES
 from harness.processes.pool import DevicePool
 from harness.processes.slot import Slot
 from harness.wire.errors import DeviceFull, WorkerDied, is_out_of_memory
+from harness.wire.limits import memory_words
 from harness.wire.messages.guest import OUT_OF_MEMORY
 from harness.wire.results.evaluation import ErrorReport, Evaluation, Verdict
 
@@ -174,7 +175,7 @@ def describe_alone(used_bytes: int | None) -> str:
     """Return who else was on the GPU when a candidate was judged alone."""
     if used_bytes is None or not _held_by_others(used_bytes):
         return _ALONE
-    return f"{_ALONE}, but other processes held {used_bytes / (1 << 30):.1f} GiB"
+    return f"{_ALONE}, but other processes held {memory_words(used_bytes)}"
 
 
 def _held_by_others(used_bytes: int | None) -> bool:

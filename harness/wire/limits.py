@@ -125,6 +125,18 @@ HOST_ELEMENTS = 1024
 """Elements that a candidate may move between tensors and Python in one call: enough for sizes and offsets."""
 
 
+def memory_words(size_bytes: float | None) -> str:
+    """Return bytes in binary units, in three digits: `1.5 MiB`, `140 GiB`; `-` if they are not known."""
+    if size_bytes is None:
+        return "-"
+    for unit in ("B", "KiB", "MiB", "GiB"):
+        if abs(size_bytes) < 1024:
+            digits = f"{size_bytes:.0f}" if unit == "B" or abs(size_bytes) >= 100 else f"{size_bytes:.3g}"
+            return f"{digits} {unit}"
+        size_bytes /= 1024
+    return f"{size_bytes:.3g} TiB"
+
+
 def graph_bytes(device_bytes: int) -> int:
     """Return the bytes that a timer may take for a graph, by the memory of its GPU."""
     return min(MOST_GRAPH_BYTES, int(device_bytes * GRAPH_SHARE))

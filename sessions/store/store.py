@@ -18,6 +18,7 @@ from typing import NamedTuple, TypeVar
 import msgspec
 
 from harness import Verdict
+from harness.wire.limits import memory_words
 from sessions.errors import NoSuchSession, StoreDamaged
 from sessions.home import JOURNAL, Home
 from sessions.journal.journal import Journal, parse
@@ -199,7 +200,7 @@ class Store:
             data = self.repository.read_file(tree[path])
             size += len(data)
             if size > MOST_BYTES:
-                raise StoreDamaged(f"the journal of {session} has more than {MOST_BYTES >> 20} MB")
+                raise StoreDamaged(f"the journal of {session} has more than {memory_words(MOST_BYTES)}")
             yield data
 
     def session_journal(

@@ -16,13 +16,13 @@ from harness.node.telemetry.samples import StateReport
 from harness.node.telemetry.watcher import ask_once
 from harness.processes.gpus.capacity import own_cores, slots_of
 from harness.sandbox.layers import COMPILING, GRAVE, WITHOUT
+from harness.wire.limits import memory_words
 from harness.wire.results.provenance import Provenance
 from sessions.home import home_from
 from sessions.verifications import standing_of
 from tui.doctor.doctor_findings import DoctorFinding, State, note, ok, warning
 from tui.facts.evaluation.provenance import provenance_words
 from tui.facts.evaluation.times import state_words
-from tui.facts.vocabulary import size
 
 GUEST_BYTES = 8 << 30
 """Limit of a guest's address space on `cpu`."""
@@ -54,7 +54,7 @@ def memory(facts: Mapping[str, int], limit: int | None) -> DoctorFinding:
     return DoctorFinding(
         "memory",
         State.WARNING if is_small else State.OK,
-        f"{size(usable)}{limited}, {size(available)} available on the machine",
+        f"{memory_words(usable)}{limited}, {memory_words(available)} available on the machine",
         "too small for torch and several candidates at a time: run few instances" if is_small else "",
     )
 

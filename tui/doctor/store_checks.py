@@ -12,11 +12,11 @@ from pathlib import Path
 
 from engine.process.control import socket_place
 from engine.process.environment import NETWORK_FILESYSTEMS, detach_risks, home_risk, mount_of
+from harness.wire.limits import memory_words
 from sessions import SessionsError
 from sessions.errors import HomeNotPrivate
 from sessions.home import Home, home_from
 from sessions.home_access import readers_warning, require_private
-from tui.facts.vocabulary import size
 
 from .doctor_findings import DoctorFinding, State, note, ok, warning
 
@@ -99,10 +99,10 @@ def space(home: Home) -> DoctorFinding:
     if free < LOW_SPACE_BYTES:
         return warning(
             "free space",
-            size(free),
+            memory_words(free),
             "a full disk stops an engine (the session can be resumed); free some space",
         )
-    return ok("free space", size(free))
+    return ok("free space", memory_words(free))
 
 
 def git() -> DoctorFinding:

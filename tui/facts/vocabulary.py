@@ -72,18 +72,6 @@ def grouped(number: int | None) -> str:
     return UNKNOWN if number is None else f"{number:,}"
 
 
-def size(number: float | None) -> str:
-    """Return bytes in binary units, in three digits: `1.5 MiB`."""
-    if number is None:
-        return UNKNOWN
-    for unit in ("B", "KiB", "MiB", "GiB"):
-        if abs(number) < 1024:
-            digits = f"{number:.0f}" if unit == "B" or abs(number) >= 100 else f"{number:.3g}"
-            return f"{digits} {unit}"
-        number /= 1024
-    return f"{number:.3g} TiB"
-
-
 def seconds(value: float | None) -> str:
     """Return a duration for a column: `0.42 s`, `12.3 s`, `3:05`, `1:02:03`."""
     if value is None:

@@ -10,6 +10,7 @@ import msgspec
 
 from harness.hardware.product import Product
 from harness.wire.device import Device
+from harness.wire.limits import memory_words
 from harness.wire.messages.clock import BASELINE, CANDIDATE, Floor, Measure, Measured, ProcessTimes, method_of
 from harness.wire.messages.timer import METHOD_WORDS
 from harness.wire.results import ratios
@@ -189,7 +190,7 @@ def _floor_facts(floor: Floor | None) -> tuple[Fact, ...]:
     if floor is None:
         return ()
     copies = ", ".join(
-        f"{size >> 20} MiB at {cold / 1e12:.2f} TB/s cold and {hot / 1e12:.2f} hot"
+        f"{memory_words(size)} at {cold / 1e12:.2f} TB/s cold and {hot / 1e12:.2f} hot"
         for size, cold, hot in floor.copies
     )
     in_graph = "" if floor.graph_ms is None else f", {floor.graph_ms * 1e3:.2f} us in a graph"

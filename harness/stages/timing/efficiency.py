@@ -9,6 +9,7 @@ import msgspec
 
 from harness.hardware.product import FLOAT8, Product
 from harness.hardware.product_tables import PRODUCTS
+from harness.wire.limits import memory_words
 from harness.wire.messages.clock import Floor
 from harness.wire.results.latency import Efficiency
 from suites.costs import task_cost
@@ -157,8 +158,7 @@ def _suspicions(
         caches = product.l2_bytes + product.last_level_bytes
         suspicions.append(
             f"{bytes_minimal / 1e6:.4g} MB in {seconds * 1e6:.4g} us: {product.name} needs at least {least * 1e6:.4g} us, "
-            f"with {product.memory_bytes_per_s / 1e12:.4g} TB/s of memory and {caches / (1 << 20):.0f} MiB of "
-            f"{'caches' if written is None else 'cold caches'}"
+            f"with {product.memory_bytes_per_s / 1e12:.4g} TB/s of memory and {memory_words(caches)} of caches"
         )
     limit = most_flops(product, dtype)
     if limit is not None and flops / seconds > limit:

@@ -13,6 +13,7 @@ from msgspec.structs import replace
 
 from harness.cases.seeds import derive
 from harness.wire.calls.tensors import TensorSpec
+from harness.wire.limits import memory_words
 from harness.wire.messages.script import MODEL_SEED, RecordedCall, RunScript
 from harness.worker.kit.poison import Poison
 from harness.worker.recording.one_call.on_gpu import guard_zones
@@ -224,7 +225,7 @@ class CallLog:
         size_bytes += sum(len(output.tensor.data) for output in call.outputs)
         if self._size_bytes + size_bytes > MOST_BYTES:
             self._note_unsupported(
-                f"with it, the tensors of a recording take more than {MOST_BYTES >> 20} MiB"
+                f"with it, the tensors of a recording take more than {memory_words(MOST_BYTES)}"
             )
             self.oversized += 1
         else:

@@ -155,7 +155,7 @@ def excess(processes: tuple[int, ...], folder: Path | None, most_processes: int 
         if count > limits.SCRATCH_FILES:
             return f"more than {limits.SCRATCH_FILES} files in its folder"
         if size > limits.SCRATCH_BYTES:
-            return f"more than {limits.SCRATCH_BYTES >> 20} MiB in its folder"
+            return f"more than {limits.memory_words(limits.SCRATCH_BYTES)} in its folder"
     return ""
 
 

@@ -162,14 +162,14 @@ async def test_memory_of_idle_judges_of_another_engine_is_not_blamed_on_a_candid
         judging = Judging(pool, slot, own_shortage, own_shortage)
         evaluation = await judge_with_memory(pool, slot, judging)
         assert evaluation.verdict is Verdict.UNSUPPORTED
-        assert evaluation.error.message.endswith("but other processes held 41.0 GiB)")
+        assert evaluation.error.message.endswith("but other processes held 41 GiB)")
         Idle.provenance = Provenance(partition="MIG")
         judging = Judging(pool, slot, own_shortage, own_shortage)
         evaluation = await judge_with_memory(pool, slot, judging)
         assert evaluation.verdict is Verdict.CALL_ERROR, "the driver counts the memory of all instances"
         Idle.provenance = Provenance()
         judging = Judging(pool, slot, contexts_shortage, contexts_shortage)
-        with pytest.raises(DeviceFull, match=r"other processes held 41\.0 GiB"):
+        with pytest.raises(DeviceFull, match=r"other processes held 41 GiB"):
             await judge_with_memory(pool, slot, judging)
 
 

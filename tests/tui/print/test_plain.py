@@ -9,9 +9,10 @@ import sys
 
 import pytest
 
+from harness.wire.limits import memory_words
 from tests.support.command_line import ROOT
 from tui.facts.tables import Column
-from tui.facts.vocabulary import duration, money, size
+from tui.facts.vocabulary import duration, money
 from tui.print.plain import emit, table
 
 
@@ -85,5 +86,5 @@ def test_durations_have_readable_units(seconds: float | None, shown: str) -> Non
 
 
 def test_sizes_and_amounts_have_units_and_unknown_is_a_dash() -> None:
-    assert (size(1536), size(5 << 40), size(None)) == ("1.5 KiB", "5 TiB", "-")
+    assert (memory_words(1536), memory_words(5 << 40), memory_words(None)) == ("1.5 KiB", "5 TiB", "-")
     assert (money(0.0), money(0.0123), money(12.3), money(None)) == ("$0.00", "$0.0123", "$12.30", "-")

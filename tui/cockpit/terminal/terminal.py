@@ -17,7 +17,7 @@ from typing import Any, Literal, TextIO
 from textual.driver import Driver
 from textual.drivers.linux_driver import LinuxDriver
 
-from tui.facts.vocabulary import size
+from harness.wire.limits import memory_words
 
 CLIPBOARD_BYTES = 74_000
 """What terminals and multiplexers take in one OSC 52 sequence, by the smallest common limit that programs use."""
@@ -101,13 +101,13 @@ def copy(driver: Driver | None, text: str, *, tmux: bool) -> str:
     data = text.encode("utf-8", "replace")
     encoded = base64.b64encode(data).decode("ascii")
     if len(encoded) > CLIPBOARD_BYTES or driver is None:
-        return f"{size(len(data))} is too much for a terminal's clipboard: written to {to_file(data)}"
+        return f"{memory_words(len(data))} is too much for a terminal's clipboard: written to {to_file(data)}"
     sequence = f"\x1b]52;c;{encoded}\a"
     if tmux:
         # Passed through to the outer terminal where tmux allows it; tmux itself takes the plain one.
         driver.write("\x1bPtmux;" + sequence.replace("\x1b", "\x1b\x1b") + "\x1b\\")
     driver.write(sequence)
-    return f"{size(len(data))} sent to the terminal's clipboard"
+    return f"{memory_words(len(data))} sent to the terminal's clipboard"
 
 
 def to_file(data: bytes) -> Path:

@@ -3,20 +3,24 @@
 from __future__ import annotations
 
 from harness import Evaluation, Traffic
+from harness.wire.limits import memory_words
 from sessions.state.figure_words import ratio_words
 from sessions.state.ranking import traffic_excess
 from tui.facts.evaluation.task_cases import sizes_words
 from tui.facts.tables import Column, Field, Number, Table, table_of
-from tui.facts.vocabulary import count, grouped, size
+from tui.facts.vocabulary import count, grouped
 
 TRAFFIC: tuple[Field[Traffic], ...] = (
     Field(Column("case", keep=True), lambda traffic: traffic.case),
     Field(Column("sizes", drop=7), lambda traffic: sizes_words(traffic.sizes), "dim"),
-    Field(Number("requested"), lambda traffic: size(traffic.requested_bytes)),
+    Field(Number("requested"), lambda traffic: memory_words(traffic.requested_bytes)),
     Field(
-        Number("unique", drop=2), lambda traffic: size(traffic.unique_read_bytes + traffic.unique_write_bytes)
+        Number("unique", drop=2),
+        lambda traffic: memory_words(traffic.unique_read_bytes + traffic.unique_write_bytes),
     ),
-    Field(Number("needed", drop=1), lambda traffic: size(traffic.needed_bytes or traffic.minimal_bytes)),
+    Field(
+        Number("needed", drop=1), lambda traffic: memory_words(traffic.needed_bytes or traffic.minimal_bytes)
+    ),
     Field(
         Number("requested/needed"),
         lambda traffic: "" if traffic.excess is None else f"{traffic.excess:.2f}",

@@ -9,11 +9,12 @@ import msgspec
 
 from harness import Evaluation, KernelResources
 from harness.assembly.code_texts import named_kernel
+from harness.wire.limits import memory_words
 from harness.wire.results.evaluation import GridFit
 from sessions.state.code_facts import code_words, loop_title
 from sessions.state.ranking import lowest_occupancy
 from tui.facts.tables import Cell, Column, Number, Row, Table, row
-from tui.facts.vocabulary import UNKNOWN, counted, size
+from tui.facts.vocabulary import UNKNOWN, counted
 
 CASES_CELLS = 28
 LEGEND = (
@@ -120,8 +121,10 @@ def _kernel_row(binary: Binary, *, amd: bool) -> Row:
         _number(registers(kernel)),
         _number(kernel.agprs),
         _number(kernel.sgprs),
-        Cell(_number(spilled) if amd or spilled is None else size(spilled), "bad" if spilled else "dim"),
-        "" if kernel.lds_bytes is None else size(kernel.lds_bytes),
+        Cell(
+            _number(spilled) if amd or spilled is None else memory_words(spilled), "bad" if spilled else "dim"
+        ),
+        "" if kernel.lds_bytes is None else memory_words(kernel.lds_bytes),
         Cell(_number(kernel.occupancy), "bad" if unfit else ""),
         Cell(kernel.occupancy_limit or "", "bad" if unfit else "dim"),
         _number(kernel.matrix_instructions),

@@ -6,13 +6,14 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from harness import Evaluation, Latency, Outcome
+from harness.wire.limits import memory_words
 from harness.wire.results.latency import DeviceState, Timed, Window
 from harness.wire.results.roofs import is_launch_bound, roof_share
 from harness.wire.results.serving_facts import serving_facts
 from sessions.state.figure_words import us_words
 from sessions.state.speed import case_words, speed_of
 from tui.facts.tables import NOTHING, Cell, Column, Number, Row, Table, row
-from tui.facts.vocabulary import UNKNOWN, percent, percent_change, size
+from tui.facts.vocabulary import UNKNOWN, percent, percent_change
 
 from .certainty import against_words
 from .roofs import NO_PRODUCT, has_peak_share, peak_share, shortest_us
@@ -238,7 +239,7 @@ def _device_row(timing: Latency) -> Row:
         Cell(_whole(window.other_processes), "bad" if window.other_processes else "dim"),
         heat,
         _whole(window.power_w),
-        size(None if side is None else side.peak_bytes),
+        memory_words(None if side is None else side.peak_bytes),
     )
 
 
@@ -293,7 +294,7 @@ def state_words(state: DeviceState) -> str:
     facts = (
         "" if state.clock_mhz is None else f"{state.clock_mhz} MHz",
         "" if state.busy_percent is None else f"{state.busy_percent:.0f} % busy",
-        "" if state.memory_used_bytes is None else f"{size(state.memory_used_bytes)} in use",
+        "" if state.memory_used_bytes is None else f"{memory_words(state.memory_used_bytes)} in use",
         "" if state.hotspot_c is None else f"{state.hotspot_c:.0f} C",
         "" if state.other_processes is None else f"{state.other_processes} other processes",
     )

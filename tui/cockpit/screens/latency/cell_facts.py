@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from harness import Latency
+from harness.wire.limits import memory_words
 from harness.wire.results.latency import Timed, Window
 from sessions.state.figure_words import us_words
 from tui.cockpit.draw.lines import Line, Span, clean
 from tui.cockpit.screens.agent.page import tables_lines
 from tui.facts.evaluation.times import device_table, is_hidden, range_words, remarks, side_us, times_table
 from tui.facts.tables import NOTHING, Cell, Column, Number, Table, named_values, row
-from tui.facts.vocabulary import size
 
 from .captions import in_lines
 from .timings import BASELINE, Case, Timings, gpu_name
@@ -95,7 +95,7 @@ def _sides_table(latency: Latency, title: str = "") -> Table:
         ("processes", lambda side: str(side.processes)),
         ("back to back, warm", lambda side: _us(side.plain_ms)),
         ("sustained", lambda side: _us(side.sustained_ms)),
-        ("peak memory", lambda side: size(side.peak_bytes)),
+        ("peak memory", lambda side: memory_words(side.peak_bytes)),
     ]
     rows = [row(Cell("median", "dim"), f"{side_us(latency, baseline=True)} us", f"{side_us(latency)} us")]
     for name, figure in figures:
