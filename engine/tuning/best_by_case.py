@@ -6,7 +6,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from harness import Evaluation, Latency, Verdict
+from harness.wire.results.ratios import TIE
 from sessions.names import split_attempt
+from sessions.state.ranking import in_steps
 from sessions.state.speed import are_comparable, timed_evaluation
 from sessions.state.state import AttemptState, Confirmation, SessionState
 
@@ -52,12 +54,13 @@ def _fastest(case: str, judged: Sequence[tuple[AttemptState, Evaluation]]) -> Ca
     at_start = [pair for pair in timed if pair[1].attempt == judged[0][0].attempt]
     to_beat = (at_start[0][0].speedup if at_start else None) or 1.0
     faster = [
-        (latency.speedup or 0.0, best)
+        best
         for latency, best in timed
         if latency.ci is not None and latency.ci[0] > to_beat and best.attempt != judged[0][0].attempt
     ]
     if faster:
-        return replace(max(faster, key=lambda pair: pair[0])[1], is_faster=True)
+        fastest = max(faster, key=lambda best: in_steps(best.latency.speedup or 1.0, TIE))
+        return replace(fastest, is_faster=True)
     return at_start[0][1] if at_start else None
 
 

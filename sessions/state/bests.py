@@ -13,7 +13,9 @@ import msgspec
 
 from harness import Evaluation, Verdict
 from harness.wire.results.provenance import Provenance, compared_values
+from harness.wire.results.ratios import TIE
 
+from .ranking import in_steps
 from .speed import Speed, attempt_speed, baseline_names, timed_evaluation
 from .state import AttemptState, Confirmation, KeptFact, SessionState
 from .winners import place
@@ -108,6 +110,6 @@ def measured_bests(state: SessionState, task: str | None = None) -> tuple[Measur
     return tuple(max(pairs, key=lambda pair: place(pair[0]))[1] for pairs in rivals.values())
 
 
-def order(measured: MeasuredBest) -> tuple[bool, float]:
-    """Returns the sort key among attempts that compare: (confirmed, speed). Greater is better."""
-    return measured.confirmed, measured.speed.value
+def order(measured: MeasuredBest) -> tuple[bool, float, float]:
+    """Returns the sort key among attempts that compare: (confirmed, speed in steps of 1 %, earlier). Greater is better."""
+    return measured.confirmed, in_steps(measured.speed.value, TIE), -measured.judged

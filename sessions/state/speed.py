@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import TypeVar
 
 import msgspec
 
@@ -14,6 +15,8 @@ from harness.wire.results.provenance import same_provenance
 
 from .figure_words import measured_words, ratio_words, us_words
 from .state import AttemptState, KeptFact
+
+T = TypeVar("T")
 
 MIXED = "~"
 """Sign of a speed over lower and upper bounds: the true speed can be on either side."""
@@ -145,6 +148,13 @@ def joint_sign(signs: Iterable[str]) -> str:
     """Returns the sign of a mean over ratios with these signs: the one that there is, or `MIXED`; empty without bounds."""
     bounds = set(signs) - {""}
     return bounds.pop() if len(bounds) == 1 else MIXED if bounds else ""
+
+
+def fastest_first(items: Iterable[T], speed: Callable[[T], Speed | None]) -> list[T]:
+    """Returns items by their speed, those without one last; equal items stay in their order."""
+    return sorted(
+        items, key=lambda item: own.value if (own := speed(item)) is not None else -math.inf, reverse=True
+    )
 
 
 def attempt_speed(attempt: AttemptState) -> Speed | None:

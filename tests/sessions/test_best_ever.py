@@ -48,6 +48,12 @@ def test_confirmed_attempt_comes_before_a_faster_unconfirmed_one(home: Home) -> 
     assert best.measured.speed.low == pytest.approx(1.5 * 0.97, rel=0.01)
 
 
+def test_of_sessions_that_tie_the_earlier_has_the_best(home: Home) -> None:
+    record(home, FIRST, 1.5)
+    record(home, SECOND, 1.504)
+    assert [best.session for best in bests_ever(home)] == [FIRST]
+
+
 def test_speedups_compare_only_on_the_same_device_product(home: Home) -> None:
     record(home, FIRST, 1.5, product="MI300X")
     record(home, SECOND, 1.2, product="H200 SXM")

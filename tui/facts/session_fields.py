@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING
 
 from sessions.names import short_task
-from sessions.state.speed import Speed
+from sessions.state.speed import Speed, fastest_first
 from sessions.state.state import known_sum
 
 from .filters import Value
@@ -50,4 +50,4 @@ def best_words(info: SessionInfo) -> str:
 def fastest(infos: Iterable[SessionInfo]) -> tuple[str, Speed | None]:
     """Return the task with the best measured speed of sessions, and this speed; `("", None)` if none was measured."""
     speeds = (pair for info in infos for pair in info.speeds.items())
-    return max(speeds, key=lambda pair: pair[1].value, default=("", None))
+    return next(iter(fastest_first(speeds, lambda pair: pair[1])), ("", None))

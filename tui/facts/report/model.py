@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from harness import Evaluation, Verdict
 from harness.wire.device import is_cpu
 from sessions.names import split_attempt
-from sessions.state.speed import Speed, attempt_speed, timed_evaluation
+from sessions.state.speed import Speed, attempt_speed, fastest_first, timed_evaluation
 from sessions.state.state import AttemptState, InstanceState, SessionState
 from sessions.state.tally import Tally, tally
 from sessions.state.winners import accepted_attempt, bests_by_task
@@ -125,7 +125,7 @@ def _winners(state: SessionState, bests: dict[str, AttemptState]) -> list[Winner
             branch = f"{session}/{task}/{state.instances[split_attempt(best.attempt).instance].instance}"
             chosen = accepted_attempt(state, task)
             winners.append(Winner(task, best, evaluation, attempt_speed(best), chosen, branch))
-    return sorted(winners, key=lambda winner: -winner.speed.value if winner.speed else 0.0)
+    return fastest_first(winners, lambda winner: winner.speed)
 
 
 def _unsolved(state: SessionState, bests: dict[str, AttemptState]) -> Iterator[Unsolved]:

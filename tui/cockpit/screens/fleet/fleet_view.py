@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 from sessions.names import short_task, split_attempt
-from sessions.state.speed import Speed
+from sessions.state.speed import Speed, fastest_first
 from sessions.state.winners import best_of
 from tui.cockpit.draw.lines import Line, Span, cells, clean
 from tui.cockpit.screens.fleet.fleet_cells import (
@@ -92,7 +92,7 @@ def in_order(tasks: Sequence[TaskFacts], order: str) -> list[TaskFacts]:
         case "attention":
             return sorted(tasks, key=lambda task: (not task.waits, not task.needs_person))
         case "best":
-            return sorted(tasks, key=lambda task: -(task.speed.value if task.speed is not None else 0.0))
+            return fastest_first(tasks, lambda task: task.speed)
         case "spent":
             return sorted(tasks, key=lambda task: (-(task.cost_usd or 0.0), -task.tokens))
         case _:

@@ -6,6 +6,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import TYPE_CHECKING
 
 from harness.wire.device import is_cpu
+from sessions.state.speed import fastest_first
 from tui.cockpit.draw.lines import Line, Span, cells, clean, line
 from tui.facts import vocabulary
 from tui.facts.doing import preparing
@@ -37,8 +38,9 @@ ORDERS = ("newest", "best speedup", "cost", "waits first")
 def ordered(infos: Iterable[SessionInfo], order: str) -> list[SessionInfo]:
     """Return the sessions in one of `ORDERS`; equal ones newest first, unknown values last."""
     newest = sorted(infos, key=lambda info: info.name, reverse=True)
+    if order == "best speedup":
+        return fastest_first(newest, lambda info: fastest([info])[1])
     keys: Mapping[str, Callable[[SessionInfo], float]] = {
-        "best speedup": lambda info: -(best.value if (best := fastest([info])[1]) is not None else 0.0),
         "cost": lambda info: -(info.cost_usd or 0.0),
         "waits first": lambda info: -len(info.waiting),
     }
@@ -69,7 +71,7 @@ def best_cell(info: SessionInfo) -> Cell:
     """Return the best measured speedup of the session with its interval; in words if there was no GPU to measure on."""
     best = fastest([info])[1]
     if best is not None:
-        return Cell(str(best), "good" if best.is_gain else "")
+        return Cell(str(best), vocabulary.speed_style(best))
     if info.settings.devices and all(map(is_cpu, info.settings.devices)) and info.solved:
         return Cell(vocabulary.NO_GPU, "dim")
     return Cell("-", "dim")

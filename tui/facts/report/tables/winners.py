@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from sessions.metrics.attempt_row import AttemptRow
-from sessions.metrics.selection import grouped
+from sessions.metrics.selection import best_row, grouped
 from sessions.names import short_task
-from sessions.state.speed import Speed
+from sessions.state.speed import Speed, fastest_first
 from tui.facts.report.section import Bars, Section, section_of
 from tui.facts.report.winner_sections import CAUTION, EXAM_STYLES, interval_cell, speed_cell
 from tui.facts.tables import Cell, Column, Field, Number
@@ -31,18 +31,13 @@ class TaskWinner(NamedTuple):
 
 
 def task_winners(rows: RowSet) -> list[TaskWinner]:
-    """Return the best attempt of each solved task over all sessions, the fastest first."""
+    """Return the best attempt of each solved task over all sessions, the fastest first; of attempts that tie the earlier."""
     winners = []
     for task, own in grouped(rows.bests, lambda row: row.task).items():
-        # Of attempts of different sessions that tie, the fastest, as `wavedeck best` has it: none was first.
-        best = max((row for row in own if not row.rejected), key=_place_and_speed, default=None)
+        best = best_row(sorted(own, key=lambda row: row.session))
         if best is not None and best.correct:
             winners.append(TaskWinner(task, best, sum(row.correct for row in own), len(own)))
-    return sorted(winners, key=lambda winner: -(winner.best.headline or 0.0))
-
-
-def _place_and_speed(row: AttemptRow) -> tuple[object, float]:
-    return row.place, row.headline or 0.0
+    return fastest_first(winners, lambda winner: winner.speed)
 
 
 def winner_section(rows: RowSet) -> Section:
