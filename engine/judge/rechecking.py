@@ -11,15 +11,15 @@ from enum import StrEnum
 from functools import partial
 
 from engine.judge.judging import Judge
-from harness import DevicePool, Evaluation, HarnessError, Latency, Verdict
+from harness import DevicePool, Evaluation, HarnessError, Verdict
 from harness.failures import first_failure
 from harness.node.selection import targets_for
 from harness.stages.evaluator import LocalEvaluator
 from harness.stages.retries import ask_twice
 from harness.wire.errors import NoDeviceLeft
-from harness.wire.results.latency import Bound
 from harness.wire.results.provenance import same_hardware
 from sessions.kept_kernels import KeptKernel, kept_kernel
+from sessions.state.cases import CaseRow, case_rows
 from sessions.state.speed import timed_evaluation
 from sessions.state.state import SessionState
 from suites import Task
@@ -66,19 +66,21 @@ class Rechecked:
     limit: float = SLOWER
 
     @property
+    def cases(self) -> list[tuple[CaseRow, CaseRow]]:
+        """The cases that were timed then and now, in the order of now."""
+        then, now = self.kernel.judged, self.now
+        if then is None or now is None:
+            return []
+        earlier = {row.case: row for row in case_rows(then) if row.latency is not None}
+        return [(earlier[row.case], row) for row in case_rows(now) if row.latency and row.case in earlier]
+
+    @property
     def changes(self) -> tuple[Change, ...]:
         """The change of each case that is compared, the greatest loss first."""
         before, now = self.kernel.judged, self.now
         if before is None or now is None or not same_hardware(before.provenance, now.provenance):
             return ()
-        sizes = {row.case: row.sizes for row in before.full_sizes}
-        resized = {row.case for row in now.full_sizes if sizes.get(row.case, row.sizes) != row.sizes}
-        earlier = {latency.case: latency for latency in before.latency}
-        changes = (
-            _change(earlier[latency.case], latency)
-            for latency in now.latency
-            if latency.case in earlier and latency.case not in resized
-        )
+        changes = (_change(*pair) for pair in self.cases)
         return tuple(sorted(filter(None, changes), key=lambda change: change.value))
 
     @property
@@ -168,18 +170,21 @@ def compare_sessions(before: SessionState, again: SessionState) -> list[Rechecke
     ]
 
 
-def _change(before: Latency, now: Latency) -> Change | None:
+def _change(before: CaseRow, now: CaseRow) -> Change | None:
     """Return the change of a case; `None` if one of its two ratios is missing or a bound, or they mean different things."""
-    if before.ci is None or now.ci is None or not before.speedup or not now.speedup:
+    if before.interval is None or now.interval is None or not before.speedup or not now.speedup:
         return None
-    if Bound.NONE is not before.bound or Bound.NONE is not now.bound:
-        return None
-    if (before.against, before.cache, before.method) != (now.against, now.cache, now.method):
+    is_resized = before.sizes and now.sizes and before.sizes != now.sizes
+    if is_resized or _conditions(before) != _conditions(now):
         return None
     value = math.log(now.speedup / before.speedup)
-    below = math.hypot(math.log(now.speedup / now.ci[0]), math.log(before.ci[1] / before.speedup))
-    above = math.hypot(math.log(now.ci[1] / now.speedup), math.log(before.speedup / before.ci[0]))
+    below = math.hypot(math.log(now.speedup / now.interval[0]), math.log(before.interval[1] / before.speedup))
+    above = math.hypot(math.log(now.interval[1] / now.speedup), math.log(before.speedup / before.interval[0]))
     return Change(now.case, math.exp(value), math.exp(value - below), math.exp(value + above))
+
+
+def _conditions(row: CaseRow) -> tuple[str, ...]:
+    return (row.against, row.latency.cache, row.latency.method) if row.latency is not None else ()
 
 
 async def recheck(

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 from harness import Evaluation
 from harness.hardware.product import Product
 from harness.wire.results.provenance import Provenance, same_provenance
+from sessions.state.cases import case_rows, measured_roofs
 from sessions.state.figure_words import us_words
 
 from .figures import roof_words
@@ -52,14 +53,15 @@ def baseline_facts(
     name: str, source: str, evaluation: Evaluation | None, reference: str = ""
 ) -> BaselineFacts:
     """Returns the facts of a baseline that was judged like a candidate; without an evaluation only its source."""
-    latencies = () if evaluation is None else evaluation.latency
+    rows = [] if evaluation is None else case_rows(evaluation)
     return BaselineFacts(
         name=name,
         source=source,
         reference=reference,
         times={
-            latency.case: f"{number(latency.candidate_ms * 1e3)}{f' ({roof})' if (roof := roof_words(latency)) else ''}"
-            for latency in latencies
+            row.case: f"{number(row.candidate.ms * 1e3)}{f' ({roof})' if (roof := roof_words(row)) else ''}"
+            for row in rows
+            if row.candidate.ms is not None
         },
         roofs="" if evaluation is None else practical_roofs(evaluation),
         provenance=None if evaluation is None else evaluation.provenance,
@@ -68,12 +70,10 @@ def baseline_facts(
 
 def practical_roofs(evaluation: Evaluation) -> str:
     """Returns the device's measured copy, matrix product and empty kernel in one sentence; empty without a roof."""
-    used = [latency.efficiency for latency in evaluation.latency if latency.efficiency is not None]
-    copies = [case.bytes_per_s / case.io_measured for case in used if case.io_measured]
-    products = [case.flops_per_s / case.mfu_measured for case in used if case.mfu_measured]
+    roofs = measured_roofs(evaluation)
     parts = [
-        f"a copy moves {max(copies) / 1e12:.2f} TB/s" if copies else "",
-        f"a matrix product reaches {max(products) / 1e12:.0f} TFLOP/s" if products else "",
+        f"a copy moves {roofs.bytes_per_s / 1e12:.2f} TB/s" if roofs.bytes_per_s is not None else "",
+        f"a matrix product reaches {roofs.flops_per_s / 1e12:.0f} TFLOP/s" if roofs.flops_per_s else "",
     ]
     floors = [latency.floor_ms for latency in evaluation.latency if latency.floor_ms]
     known = [part for part in parts if part]

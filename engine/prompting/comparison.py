@@ -10,12 +10,13 @@ from typing import NamedTuple
 
 from engine.reply.module_text import parse_module
 from harness import Evaluation
+from sessions.state.cases import case_rows
 from sessions.state.figure_words import ratio_words
 from sessions.state.ranking import EXCESS_TIE
 from sessions.state.speed import are_comparable
 from suites.source.python_source import source_lines
 
-from .figures import timed_rows
+from .figures import own_cases
 
 CLEARLY = 1.02
 """A timed case counts as better elsewhere only beyond this ratio: two timings from scratch differ by up to 1 %."""
@@ -35,10 +36,8 @@ class Better(NamedTuple):
 
 def case_speeds(evaluation: Evaluation) -> dict[str, float]:
     """Returns a figure by case, greater is better: the speedup if timed, else needed over requested bytes."""
-    if timed_rows(evaluation):
-        return {
-            latency.case: latency.speedup for latency in evaluation.latency if latency.speedup is not None
-        }
+    if any(row.speedup is not None for row in own_cases(evaluation)):
+        return {row.case: row.speedup for row in case_rows(evaluation) if row.speedup is not None}
     return {row.case: 1 / row.excess for row in evaluation.traffic if row.excess is not None}
 
 

@@ -8,18 +8,26 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from harness import Evaluation, Latency
+from harness import Evaluation
 from harness.wire.results.latency import Bound, Outcome
 from harness.wire.results.roofs import is_launch_bound, is_shorter_than_launch, room
+from sessions.state.cases import CaseRow, case_rows
 from sessions.state.figure_words import ratio_words, us_words
 from sessions.state.ranking import EXCESS_TIE, improvable, traffic_excess
-from sessions.state.speed import are_comparable, case_words, speed_of
+from sessions.state.speed import are_comparable, speed_of
 
 from .standouts import resource_legend, resource_lines, standouts
 
 RESOURCE_LINES = 12
 SLOWER = 0.98
 """A case's clock is named below this share of the highest: smaller differences change no conclusion."""
+ROOFS = {
+    ("memory", False): "of a copy",
+    ("memory", True): "of peak bandwidth",
+    ("compute", False): "of a product",
+    ("compute", True): "of peak FLOP/s",
+}
+"""Words for a limit, and whether the vendor's peak counts because no roof was measured."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,76 +53,57 @@ class TrafficRow:
     launches: int
 
 
+def own_cases(evaluation: Evaluation) -> list[CaseRow]:
+    """Returns the timed cases of the evaluation's own device."""
+    return [
+        row for row in case_rows(evaluation) if row.device == evaluation.device and row.latency is not None
+    ]
+
+
 def timed_rows(evaluation: Evaluation) -> tuple[TimedRow, ...]:
     """Returns the timed cases of the evaluation's own device that have a ratio to the baseline."""
     return tuple(
-        TimedRow(
-            case=latency.case,
-            time_us=rounded(latency.candidate_ms * 1e3),
-            speedup=speedup_words(latency),
-            roof=roof_words(latency),
-        )
-        for latency in evaluation.latency
-        if latency.device == evaluation.device and latency.speedup is not None
+        TimedRow(row.case, rounded((row.candidate.ms or 0.0) * 1e3), speedup_words(row), roof_words(row))
+        for row in own_cases(evaluation)
+        if row.speedup is not None
     )
 
 
-def too_short_cases(evaluation: Evaluation) -> list[str]:
-    """Returns the timed cases in which both sides take about as long as an empty kernel."""
-    return [
-        latency.case
-        for latency in evaluation.latency
-        if latency.device == evaluation.device and latency.speedup is None
-    ]
-
-
 def too_short_words(evaluation: Evaluation) -> list[str]:
-    """Returns the cases of `too_short_cases` with both times: `thin (1.21 us, baseline 1.56 us)`."""
-    short = too_short_cases(evaluation)
+    """Returns the timed cases without a ratio, with both times: `thin (1.21 us, baseline 1.56 us)`."""
     return [
-        f"{latency.case} ({us_words(latency.candidate_ms)} us, baseline {us_words(latency.baseline_ms)} us)"
-        for latency in evaluation.latency
-        if latency.case in short and latency.device == evaluation.device
+        f"{row.case} ({us_words(row.candidate.ms)} us, baseline {us_words(row.baseline.ms)} us)"
+        for row in own_cases(evaluation)
+        if row.speedup is None
     ]
 
 
-def speedup_words(latency: Latency) -> str:
-    """Returns the speedup of a case that has one: `1.29x [1.27, 1.31]`, or `>= 37.00x` and why it is a bound."""
-    if latency.speedup is None:
-        raise ValueError(f"{latency.case} has no speedup: {latency.outcome}")
-    if latency.bound is not Bound.NONE:
-        side = "" if latency.bound is Bound.AT_LEAST else "the baseline is "
-        return f"{case_words(latency)} ({side}too short for an exact ratio)"
-    unresolved = ", not resolved" if latency.ci and latency.outcome is Outcome.NOT_RESOLVED else ""
-    return f"{case_words(latency)}{unresolved}"
+def speedup_words(row: CaseRow) -> str:
+    """Returns the speedup of a case: `1.29x [1.27, 1.31]`, or `>= 37.00x` and why it is a bound."""
+    if row.sign:
+        side = "" if row.sign == Bound.AT_LEAST.sign else "the baseline is "
+        return f"{row.words} ({side}too short for an exact ratio)"
+    return f"{row.words}{', not resolved' if row.interval and row.outcome is Outcome.NOT_RESOLVED else ''}"
 
 
-def roof_words(latency: Latency) -> str:
+def roof_words(row: CaseRow) -> str:
     """Returns how far a case is from its limit: `92% of a copy`, `61% of a product`, or `3.75x an empty kernel`.
 
     A product that was not measured, as of int8, counts by the vendor's peak. An empty kernel is the limit of a case that would
     take less time than a launch at its roof.
     """
-    used = latency.efficiency
-    if latency.floor_ms and (is_launch_bound(latency) or is_shorter_than_launch(latency)):
-        return f"{ratio_words(latency.candidate_ms / latency.floor_ms)} an empty kernel"
-    if used is None or used.suspect:
+    timed, reached = row.latency, row.roof or row.peak
+    if timed is not None and timed.floor_ms and (is_launch_bound(timed) or is_shorter_than_launch(timed)):
+        return f"{ratio_words(timed.candidate_ms / timed.floor_ms)} an empty kernel"
+    if reached is None:
         return ""
-    memory = ((used.io_measured, "of a copy"), (used.io_utilisation, "of peak bandwidth"))
-    compute = ((used.mfu_measured, "of a product"), (used.mfu, "of peak FLOP/s"))
-    shares = [
-        next((share, words) for share, words in side if share is not None)
-        for side in (memory, compute)
-        if any(share is not None for share, _ in side)
-    ]
-    share, words = max(shares, default=(None, ""))
-    return "" if share is None else f"{share:.0%} {words}"
+    is_of_peak = row.roof is None or reached.is_of_peak
+    return f"{reached.share:.0%} {ROOFS[reached.limit, is_of_peak]}"
 
 
 def without_room(evaluation: Evaluation) -> tuple[str, ...]:
     """Returns the timed cases that are at their roof, or as short as an empty kernel."""
-    own = (latency for latency in evaluation.latency if latency.device == evaluation.device)
-    return tuple(latency.case for latency in own if room(latency) == 1.0)
+    return tuple(row.case for row in own_cases(evaluation) if row.latency and room(row.latency) == 1.0)
 
 
 def rounded(value: float) -> float:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from engine.prompting.comparison import better_elsewhere, changed_functions
 from engine.prompting.comparison import code_difference as source_difference
 from engine.prompting.facts import below_words, lost_ground, untimed_beside
-from engine.prompting.figures import measurements, too_short_cases
+from engine.prompting.figures import measurements
 from engine.prompting.judged import JudgedCandidate
 from sessions.state.code_facts import code_difference
 from sessions.state.speed import are_comparable, speed_of
@@ -92,7 +92,7 @@ def optimizer_facts(
         "better": better,
         "others": other_kernels(shown, best, needed),
         "left_out": len(others) - len(shown),
-        "timed": speed_of(best.evaluation) is not None or bool(too_short_cases(best.evaluation)),
+        "timed": speed_of(best.evaluation) is not None or bool(figures.too_short),
         "lost_ground": ground,
         "change_strategy": without_gain >= ROUNDS_BEFORE_CHANGE,
         "without_gain": without_gain,

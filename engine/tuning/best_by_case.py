@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from harness import Evaluation, Latency, Verdict
+from harness import Verdict
+from harness.wire.results.provenance import Provenance
 from harness.wire.results.ratios import TIE
 from sessions.names import split_attempt
+from sessions.state.cases import CaseRow, attempt_cases
 from sessions.state.ranking import in_steps
 from sessions.state.speed import are_comparable, timed_evaluation
 from sessions.state.state import AttemptState, Confirmation, SessionState
@@ -19,11 +21,10 @@ from .launch_config import Config, launch_config
 class CaseBest:
     """A case with the attempt that has the best configuration for it."""
 
-    case: str
+    row: CaseRow
     attempt: str
     config: Config
-    evaluation: Evaluation
-    latency: Latency
+    provenance: Provenance | None
     is_faster: bool = False
     """True if it was measured as faster than the start of the sweep."""
 
@@ -35,45 +36,45 @@ def best_by_case(state: SessionState, task: str) -> list[CaseBest]:
     without times, and for other methods than `tune`.
     """
     judged = list(_judged(state, task))
-    if not judged or split_attempt(judged[0][0].attempt).number != 1:  # the start failed its exam
+    if not judged or split_attempt(judged[0].attempt).number != 1:  # the start failed its exam
         return []
-    start = judged[0]
-    judged = [pair for pair in judged if are_comparable(start[1], pair[1])]
-    cases = dict.fromkeys(latency.case for _, evaluation in judged for latency in evaluation.latency)
-    return [best for case in cases if (best := _fastest(case, judged)) is not None]
+    start = timed_evaluation(judged[0])
+    by_case: dict[str, list[CaseBest]] = {}
+    for attempt in judged:
+        timed = timed_evaluation(attempt)
+        if timed is None or not are_comparable(start, timed):
+            continue
+        config = launch_config(attempt.source or "")
+        for row in attempt_cases(attempt):
+            if row.latency is not None:
+                rivals = by_case.setdefault(row.case, [])
+                rivals.append(CaseBest(row, attempt.attempt, config, timed.provenance))
+    return [best for rivals in by_case.values() if (best := _fastest(judged[0].attempt, rivals)) is not None]
 
 
-def _fastest(case: str, judged: Sequence[tuple[AttemptState, Evaluation]]) -> CaseBest | None:
+def _fastest(start: str, rivals: Sequence[CaseBest]) -> CaseBest | None:
     """The fastest attempt at a case; `None` if the start was not timed there and nothing is faster."""
-    timed = [
-        (latency, CaseBest(case, attempt.attempt, launch_config(attempt.source or ""), evaluation, latency))
-        for attempt, evaluation in judged
-        for latency in evaluation.latency
-        if latency.case == case
-    ]
-    at_start = [pair for pair in timed if pair[1].attempt == judged[0][0].attempt]
-    to_beat = (at_start[0][0].speedup if at_start else None) or 1.0
+    at_start = next((best for best in rivals if best.attempt == start), None)
+    to_beat = (at_start.row.speedup if at_start is not None else None) or 1.0
     faster = [
         best
-        for latency, best in timed
-        if latency.ci is not None and latency.ci[0] > to_beat and best.attempt != judged[0][0].attempt
+        for best in rivals
+        if best.row.low is not None and best.row.low > to_beat and best.attempt != start
     ]
     if faster:
-        fastest = max(faster, key=lambda best: in_steps(best.latency.speedup or 1.0, TIE))
+        fastest = max(faster, key=lambda best: in_steps(best.row.speedup or 1.0, TIE))
         return replace(fastest, is_faster=True)
-    return at_start[0][1] if at_start else None
+    return at_start
 
 
-def _judged(state: SessionState, task: str) -> Iterator[tuple[AttemptState, Evaluation]]:
-    """Yield the correct attempts of a sweep with the evaluation with the times that count, the start first."""
+def _judged(state: SessionState, task: str) -> Iterator[AttemptState]:
+    """Yield the correct attempts of a sweep that did not fail their exam, the start first."""
     if state.started is None or state.started.method != "tune":
         return
     for attempt in state.attempts():
-        evaluation = timed_evaluation(attempt)
         if (
             state.instances[split_attempt(attempt.attempt).instance].task == task
-            and evaluation is not None
             and attempt.verdict is Verdict.CORRECT
             and attempt.confirmation is not Confirmation.NOT_CONFIRMED
         ):
-            yield attempt, evaluation
+            yield attempt

@@ -181,7 +181,7 @@ def _row(
         call=evaluation.call,
         device=timed.device,
         provenance=compared_values(timed.provenance),
-        against=baseline_names(timed.latency),
+        against=baseline_names(timed),
         confirmation=attempt.confirmation,
         headline=speed.value if speed is not None else None,
         speed=speed,

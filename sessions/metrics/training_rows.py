@@ -170,7 +170,7 @@ def is_faster(after: AttemptState, before: AttemptState) -> bool:
     speed, earlier = speed_of(after.evaluation), speed_of(before.evaluation)
     if speed is None or earlier is None or speed.interval is None or earlier.interval is None:
         return False
-    same_baseline = baseline_names(after.evaluation.latency) == baseline_names(before.evaluation.latency)
+    same_baseline = baseline_names(after.evaluation) == baseline_names(before.evaluation)
     alike = speed.all_cases == earlier.all_cases and same_baseline
     return (
         alike
@@ -325,7 +325,7 @@ def _provenance(
         before_origin=str(before.origin),
         after_origin=str(after.origin),
         seed=started.seed,
-        against=baseline_names(latency for evaluation in evaluations for latency in evaluation.latency),
+        against=baseline_names(*evaluations),
         before_hardware=evaluations[0].provenance,
         after_hardware=evaluations[1].provenance,
         versions=started.versions,

@@ -77,7 +77,7 @@ def _measure(task: str, attempt: AttemptState) -> MeasuredBest | None:
         confirmed=attempt.confirmation is Confirmation.CONFIRMED,
         speed=speed,
         product=sys.intern(product_of(evaluation)),
-        against=sys.intern(baseline_names(evaluation.latency)),
+        against=sys.intern(baseline_names(evaluation)),
         provenance=shared_provenance(evaluation.provenance),
         judged=attempt.judged_wall,
     )

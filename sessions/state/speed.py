@@ -101,15 +101,11 @@ class Speed(msgspec.Struct, frozen=True):
         return "; ".join(filter(None, (f"{self}{label}", self.exact_words)))
 
 
-def case_words(latency: Latency) -> str:
-    """Returns the speedup of a case: `1.84x [1.78, 1.88]`, or `>= 2.03x` for a bound; empty without a ratio."""
-    if latency.speedup is None:
-        return ""
-    return measured_words(latency.speedup, latency.bound.sign, *(latency.ci or (None, None)))
-
-
-def baseline_names(latencies: Iterable[Latency]) -> str:
+def baseline_names(*evaluations: Evaluation | None) -> str:
     """Returns the names of the timing baselines, `triton, eager`; empty if nothing was timed."""
+    latencies = (
+        latency for evaluation in evaluations if evaluation is not None for latency in evaluation.latency
+    )
     return ", ".join(dict.fromkeys(latency.against for latency in latencies if latency.against))
 
 

@@ -220,7 +220,7 @@ def attempt_message(attempt: AttemptState) -> str:
     trailers = {
         "Verdict": evaluation.verdict,
         "Speedup": speed.words if speed is not None else "",
-        "Against": baseline_names(evaluation.latency) if speed is not None else "",
+        "Against": baseline_names(evaluation) if speed is not None else "",
         "Device": evaluation.device,
         "Origin": attempt.origin,
         "Base": attempt.base or "",

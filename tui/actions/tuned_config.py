@@ -33,16 +33,16 @@ def tuned_change(kernel: KeptKernel, task: Task, path: str, repository: Reposito
             f"{kernel.session} swept another kernel than the baseline of {task.id}, so its gains are not the file's"
         )
     file = config_file(path)
-    provenance = bests[0].evaluation.provenance
+    provenance = bests[0].provenance
     timed_on = timed_target(provenance)
     file.check(provenance, timed_on)
     sizes = {case.name: {name.upper(): size for name, size in case.gpu.items()} for case in task.open_cases}
     rows = rows_by_size(
         file,
         [
-            TunedRow(best.case, sizes[best.case], best.config, best.is_faster)
+            TunedRow(best.row.case, sizes[best.row.case], best.config, best.is_faster)
             for best in bests
-            if best.case in sizes
+            if best.row.case in sizes
         ],
     )
     present = repository.read_if_there(path)
@@ -52,5 +52,5 @@ def tuned_change(kernel: KeptKernel, task: Task, path: str, repository: Reposito
     if not written:
         raise Complaint(f"no configuration was measured as faster than those that {path} has")
     cases = {row.case for row in rows.values()}
-    shown = tuple(best for best in bests if best.case in cases)
+    shown = tuple(best for best in bests if best.row.case in cases)
     return TunedChange(path, text, file.home, tuple(written), shown, file.default if default else "")

@@ -10,7 +10,7 @@ from operator import attrgetter
 from harness import Verdict
 from sessions.state.findings import findings_of
 from sessions.state.ranking import Rank
-from sessions.state.speed import Speed, attempt_speed, timed_evaluation
+from sessions.state.speed import Speed, attempt_speed
 from sessions.state.state import AttemptState, Confirmation, InstanceState, SessionState
 from sessions.state.tally import tally
 from sessions.state.winners import place
@@ -161,17 +161,6 @@ def mark_of_best(attempt: AttemptState) -> str:
         return "?"
     accepted = "+" if attempt.decision is not None and attempt.decision.accepted else ""
     return accepted + ("=" if attempt.confirmation is Confirmation.CONFIRMED else "")
-
-
-def baseline_names(facts: Iterable[InstanceFacts]) -> list[str]:
-    """Return the names of the timing baselines that the bests were compared with."""
-    names: dict[str, None] = {}
-    for instance in facts:
-        evaluation = timed_evaluation(instance.best) if instance.best is not None else None
-        for latency in evaluation.latency if evaluation is not None else ():
-            if latency.against:
-                names[latency.against] = None
-    return list(names)
 
 
 def _repeated_error(judged: list[AttemptState]) -> tuple[str, int]:

@@ -14,17 +14,15 @@ from harness.wire.results.serving_facts import serving_facts
 from sessions.applying.before_after import Comparison
 from sessions.applying.guarding import Guard
 from sessions.kept_kernels import KeptKernel
-from sessions.state.speed import attempt_speed, baseline_names, case_words, missing_speed
+from sessions.state.cases import CaseRow, case_rows
+from sessions.state.speed import attempt_speed, baseline_names, missing_speed
 from sessions.store.attempt_commits import code_call
 from suites import Task
 from tui.diagnostics import printable
 from tui.facts.attempt import origin_words
 from tui.facts.evaluation.best_by_case import FIELDS as CASE_FIELDS
 from tui.facts.evaluation.best_by_case import MEASURED
-from tui.facts.evaluation.counted import case_sizes
-from tui.facts.evaluation.roofs import rate_words
 from tui.facts.evaluation.task_cases import sizes_words
-from tui.facts.evaluation.times import side_us
 from tui.facts.tables import Column, Field, Number, table_of
 from tui.facts.vocabulary import counted
 
@@ -185,31 +183,41 @@ def _tuned_times(tuned: TunedChange) -> list[str]:
 
 def _times(timed: Evaluation, task: Task) -> list[str]:
     """Return the cases, the smallest speedup first; without times the reason."""
-    if not timed.latency:
+    rows = [row for row in case_rows(timed) if row.latency is not None]
+    if not rows:
         return [f"No time was measured: {missing_speed(timed)}."]
-    shapes = {case.name: sizes_words(case.gpu) for case in task.cases} | case_sizes(timed)
-    shares = task.shares
-    fields: tuple[Field[Latency], ...] = (
-        Field(Column("case"), lambda case: case.case),
-        Field(Column("shape"), lambda case: shapes.get(case.case, "")),
+    sizes, shares = {case.name: case.gpu for case in task.cases}, task.shares
+    fields: tuple[Field[CaseRow], ...] = (
+        Field(Column("case"), lambda row: row.case),
+        Field(Column("shape"), lambda row: sizes_words(row.sizes or sizes.get(row.case, {}))),
         Field(
             Number("weight", if_known=True),
-            lambda case: f"{shares[case.case]:.0%}" if case.case in shares else "",
+            lambda row: f"{shares[row.case]:.0%}" if row.case in shares else "",
         ),
-        Field(Number("before us"), lambda case: side_us(case, baseline=True)),
-        Field(Number("after us"), lambda case: side_us(case)),
-        Field(Number("speedup [95 %]"), lambda case: case_words(case) or case.outcome.value),
+        Field(Number("before us"), lambda row: str(row.baseline)),
+        Field(Number("after us"), lambda row: str(row.candidate)),
+        Field(Number("speedup [95 %]"), lambda row: row.words),
         Field(Number("after reaches", if_known=True), rate_words),
-        Field(Column("outcome"), lambda case: case.outcome.value),
+        Field(Column("outcome"), lambda row: row.outcome.value if row.outcome is not None else ""),
     )
-    worst_first = sorted(timed.latency, key=lambda case: case.speedup if case.speedup is not None else 1.0)
-    against = baseline_names(timed.latency)
+    worst_first = sorted(rows, key=lambda row: row.speedup if row.speedup is not None else 1.0)
+    against = baseline_names(timed)
     return [
         tables_markdown([table_of("", fields, worst_first)]),
         f"Before: {against or 'the baseline'}. Medians of a call; `<` says that a time is too short to be timed exactly, "
         f"`>=` and `<=` are bounds. {clocks_words(timed.latency)}".rstrip(),
         *([f"Not timed: {', '.join(timed.not_timed)}."] if timed.not_timed else []),
     ]
+
+
+def rate_words(row: CaseRow) -> str:
+    """Return the rate of what limits the kernel, by the task's cost model: `3.12 TB/s` or `410 TFLOP/s`; empty if unknown."""
+    used = row.latency.efficiency if row.latency is not None else None
+    if used is None or row.peak is None:
+        return ""
+    is_memory = row.peak.limit == "memory"
+    rate = used.bytes_per_s if is_memory else used.flops_per_s
+    return f"{rate / 1e12:.3g} {'TB/s' if is_memory else 'TFLOP/s'}"
 
 
 def _serving(timed: Evaluation) -> list[str]:

@@ -9,12 +9,12 @@ from xml.etree import ElementTree
 import msgspec
 
 from engine.judge.rechecking import Change, Rechecked, Result
-from harness import Evaluation, Latency
+from harness import Evaluation
 from harness.wire.results.provenance import Provenance
 from sessions.names import short_task
-from sessions.state.speed import case_words, speed_of
+from sessions.state.cases import CaseRow
+from sessions.state.speed import speed_of
 from tui.diagnostics import printable
-from tui.facts.evaluation.times import side_us
 from tui.facts.tables import Column, Field, Number
 from tui.facts.vocabulary import UNKNOWN, words
 
@@ -42,8 +42,8 @@ class ComparedCase(NamedTuple):
     """One case of a kernel that was timed then and now."""
 
     attempt: str
-    then: Latency
-    now: Latency
+    then: CaseRow
+    now: CaseRow
     change: Change | None
 
 
@@ -110,12 +110,12 @@ KERNELS: tuple[Field[Rechecked], ...] = (
 CASES: tuple[Field[ComparedCase], ...] = (
     Field(Column("attempt", keep=True), lambda case: case.attempt),
     Field(Column("case", keep=True), lambda case: case.now.case),
-    Field(Number("baseline then", drop=2), lambda case: side_us(case.then, baseline=True)),
-    Field(Number("now", drop=2), lambda case: side_us(case.now, baseline=True)),
-    Field(Number("kernel then", drop=1), lambda case: side_us(case.then)),
-    Field(Number("now", drop=1), lambda case: side_us(case.now)),
-    Field(Number("speedup then"), lambda case: case_words(case.then)),
-    Field(Number("speedup now"), lambda case: case_words(case.now)),
+    Field(Number("baseline then", drop=2), lambda case: str(case.then.baseline)),
+    Field(Number("now", drop=2), lambda case: str(case.now.baseline)),
+    Field(Number("kernel then", drop=1), lambda case: str(case.then.candidate)),
+    Field(Number("now", drop=1), lambda case: str(case.now.candidate)),
+    Field(Number("speedup then"), lambda case: case.then.words),
+    Field(Number("speedup now"), lambda case: case.now.words),
     Field(Number("change"), lambda case: change_words(case.change)),
 )
 ORDER = tuple(Result)
@@ -130,13 +130,9 @@ def compared_cases(rechecked: Sequence[Rechecked]) -> list[ComparedCase]:
     """Return the cases that were timed then and now, by kernel; the greatest loss first, then cases without a change."""
     rows = []
     for entry in in_order(rechecked):
-        then, now = entry.kernel.judged, entry.now
         changes = {change.case: change for change in entry.changes}
-        earlier = {latency.case: latency for latency in then.latency} if then is not None else {}
         cases = [
-            ComparedCase(entry.kernel.attempt, earlier[latency.case], latency, changes.get(latency.case))
-            for latency in (now.latency if now is not None else ())
-            if latency.case in earlier
+            ComparedCase(entry.kernel.attempt, then, now, changes.get(now.case)) for then, now in entry.cases
         ]
         rows += sorted(cases, key=lambda case: case.change.value if case.change is not None else 9e9)
     return rows

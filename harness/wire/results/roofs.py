@@ -35,6 +35,12 @@ def roof_share(latency: Latency) -> RoofShare | None:
     return None if used is None else _reached(used)
 
 
+def peak_share(latency: Latency) -> RoofShare | None:
+    """Return the larger share of the vendor's peaks; `None` as in `roof_share`."""
+    used = trusted_efficiency(latency)
+    return None if used is None else larger_share(used.io_utilisation, used.mfu)
+
+
 def trusted_efficiency(latency: Latency) -> Efficiency | None:
     """Return the efficiency of a case; `None` if it is unknown or suspect, or the launch limits."""
     used = latency.efficiency

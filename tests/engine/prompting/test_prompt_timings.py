@@ -13,6 +13,7 @@ from engine.prompting.standouts import standouts
 from harness import KernelResources, Latency
 from harness.wire.results.latency import Bound, Efficiency, Timed, Window
 from harness.wire.results.roofs import roof_share
+from sessions.state.cases import case_rows
 from tests.support.judge.judged_candidates import passing
 
 CHOSEN = "BLOCK: 128, num_warps: 8, num_ctas: 1, num_stages: 2, maxnreg: None"
@@ -49,12 +50,17 @@ def tuned(case: str, block: str, **fields: object) -> KernelResources:
     return msgspec.structs.replace(kernel, **changes)
 
 
+def roof_of(latency: Latency) -> str:
+    (row,) = case_rows(with_latency(latency).evaluation)
+    return roof_words(row)
+
+
 def test_an_empty_kernel_is_the_limit_of_a_case_that_is_shorter_at_its_roof() -> None:
     # 4 % of a copy of 4 us: at the roof it would take 0.16 us, less than an empty kernel.
     short = timed(candidate_ms=0.004, floor_ms=0.0008, efficiency=used(io_measured=0.04))
-    assert roof_words(short) == "5.00x an empty kernel"
+    assert roof_of(short) == "5.00x an empty kernel"
     long = timed(candidate_ms=0.04, floor_ms=0.0008, efficiency=used(io_measured=0.04))
-    assert roof_words(long) == "4% of a copy"
+    assert roof_of(long) == "4% of a copy"
     judged = with_latency(short)
     facts = baseline_facts("triton", "", judged.evaluation)
     assert facts.times == {"fp32": "4 (5.00x an empty kernel)"}
@@ -63,10 +69,10 @@ def test_an_empty_kernel_is_the_limit_of_a_case_that_is_shorter_at_its_roof() ->
 
 def test_a_product_that_was_not_measured_counts_by_the_peak() -> None:
     of_int8 = used(io_measured=0.2, mfu=0.51)
-    assert roof_words(timed(efficiency=of_int8)) == "51% of peak FLOP/s"
+    assert roof_of(timed(efficiency=of_int8)) == "51% of peak FLOP/s"
     assert roof_share(timed(efficiency=of_int8)) == (0.51, "compute", True)
     measured = used(io_measured=0.2, mfu=0.51, mfu_measured=0.6)
-    assert roof_words(timed(efficiency=measured)) == "60% of a product"
+    assert roof_of(timed(efficiency=measured)) == "60% of a product"
 
 
 def test_clocks_are_those_of_the_samples_that_count() -> None:

@@ -18,6 +18,7 @@ from harness.wire.results.provenance import Provenance
 from sessions import Home, fold
 from sessions.events import DecisionMade, EndReason, Origin
 from sessions.settings import StopRules
+from sessions.state.cases import case_rows
 from sessions.state.state import AttemptState
 from suites import load_task
 from suites.task import RecordedScript
@@ -107,7 +108,7 @@ def test_a_call_at_the_roof_of_what_it_reads_and_writes_ends_the_instance(tmp_pa
         used = case_efficiency(task, task.cases[0], find_product("H200 SXM"), (1 << 30) / 3.9e12 * 1e3, floor)
         evaluation = timed(msgspec.structs.replace(case(None), efficiency=used))
         assert is_at_roof(evaluation) is reaches
-        assert roof_words(evaluation.latency[0]) == ("98% of a copy" if reaches else "")
+        assert roof_words(case_rows(evaluation)[0]) == ("98% of a copy" if reaches else "")
 
 
 def test_attempts_made_at_once_are_one_round() -> None:

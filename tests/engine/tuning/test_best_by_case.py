@@ -13,7 +13,7 @@ TASK = "starter/matmul"
 
 def test_each_case_has_the_attempt_that_was_measured_as_fastest_there() -> None:
     bests = best_by_case(fold(tuned_events()), TASK)
-    assert [(best.case, best.attempt, best.is_faster) for best in bests] == [
+    assert [(best.row.case, best.attempt, best.is_faster) for best in bests] == [
         ("M16", "matmul#1/1", False),  # 1.005x is inside of its interval
         ("M64", "matmul#1/2", True),
         ("M1024", "matmul#1/3", True),

@@ -38,7 +38,7 @@ async def opened(
             pilot, lambda: isinstance(app.screen, AgentScreen) and bool(app.screen.steps.lines), "the agent"
         )
         screen = app.screen
-        await until(pilot, lambda: bool(screen.code.files.shapes), "the task's facts")
+        await until(pilot, lambda: screen.code.baseline is not None, "the baseline")
         yield pilot, screen, source
 
 

@@ -8,18 +8,26 @@ from collections.abc import Callable
 import msgspec
 import pytest
 
-from engine.prompting.figures import achieved, timed_rows
-from harness import Verdict
-from harness.wire.results.evaluation import Finding
+from engine.agents.answers import best_answer, encoded
+from engine.prompting.agent_prompt import judged_of
+from engine.prompting.figures import achieved
+from engine.prompting.prompting import optimize_prompt
+from harness import Evaluation, Verdict
+from harness.wire.results.evaluation import Finding, FullSize
 from harness.wire.results.latency import Bound
 from sessions import SessionState, fold
 from sessions import events as ev
 from sessions.best_ever import BestEver
 from sessions.listing.description import summarise
 from sessions.listing.info import Standing, info_of
+from sessions.metrics.attempt_row import attempt_rows
+from sessions.metrics.selection import best_rows
 from sessions.state.bests import measured_bests
-from sessions.state.speed import case_words, speed_of
+from sessions.state.cases import case_rows
+from sessions.state.speed import speed_of
 from sessions.store.attempt_commits import attempt_message
+from tests.support.engine.prompts import SETTING
+from tests.support.engine.prompts import text as prompt_text
 from tests.support.judge.evaluations import failed, judged, traffic
 from tests.support.sessions import story
 from tests.support.sessions.journals import FAST_SOURCE, RIGHT_SOURCE, EventLog, examined, timed_again
@@ -32,9 +40,11 @@ from tui.cockpit.screens.agent.verdict import head_lines
 from tui.cockpit.screens.fleet import fleet_view
 from tui.cockpit.screens.header import header_line
 from tui.cockpit.screens.latency.captions import title_lines
-from tui.cockpit.screens.latency.time_table import speedup_cells
+from tui.cockpit.screens.latency.time_table import Shown, time_table
+from tui.cockpit.screens.latency.timings import timings_of
 from tui.cockpit.screens.report import report_view
 from tui.cockpit.screens.review.evidence import evidence, evidence_title
+from tui.commands.keep.sessions import attempt_row
 from tui.commands.watch.best import FIELDS as BEST_FIELDS
 from tui.commands.watch.show import verdict_lines
 from tui.commands.watch.status import FIELDS as STATUS_FIELDS
@@ -44,7 +54,6 @@ from tui.facts.doing import doing
 from tui.facts.evaluation import counted
 from tui.facts.evaluation.certainty import certainty_words, exam_sentence, tolerance_words
 from tui.facts.evaluation.page import evaluation_tables
-from tui.facts.evaluation.times import side_us, times_table
 from tui.facts.evaluation.verdict import headline
 from tui.facts.instance import FactsCache
 from tui.facts.report import PANES, facts_of, report_of
@@ -59,7 +68,7 @@ from tui.facts.session_fields import session_fields
 from tui.facts.text_diff import compare_lines
 from tui.facts.vocabulary import speed_style
 from tui.print.model_usage import USAGE, model_usage
-from tui.print.plain import listing, tables_text
+from tui.print.plain import json_document, listing, tables_text
 from tui.print.report import as_html, as_latex, as_markdown, as_text
 from tui.print.summary import outcomes, summary
 
@@ -439,22 +448,130 @@ def test_one_diff_has_one_size_on_screen_and_in_the_report() -> None:
     assert compare_lines(before.splitlines(), after.splitlines()).summary == "+2 -2"
 
 
-def test_case_has_one_speedup_in_tables_latency_and_prompts() -> None:
-    evaluation = session().attempt(BEST).evaluation
-    shown = {cell.text for row in times_table(evaluation.latency).rows for cell in row.cells}
-    for timing, row in zip(
-        (case for case in evaluation.latency if case.speedup), timed_rows(evaluation), strict=True
-    ):
-        words = case_words(timing)
-        assert words in shown
-        assert row.speedup.startswith(words)
-        assert words.startswith(speedup_cells(timing)[0].text)
+FIGURES = {
+    "fp32": ("251.0", "130.2", "1.93x [1.90, 1.95]"),
+    "narrow": ("219.0", "<18.0", ">= 12.16x"),
+    "one-row": ("<12.2", "<12.1", "too short"),
+    "wide": ("-", "-", "not timed"),
+}
+"""Baseline, candidate and speedup of an exact case, of a bound, and of two cases without a ratio."""
+
+
+def with_a_case_that_is_not_timed() -> SessionState:
+    """Return a session with two attempts that tie, the first with these cases. No call says its tokens."""
+    log = EventLog()
+    log.open(devices=("2",))
+    log.events[0] = story.changed(log.events[0], tasks=("starter/softmax",), instances=1)
+    log.add(ev.InstanceStarted(task="starter/softmax", instance=1))
+    for number, scale in ((1, 1.0), (2, 0.999)):
+        whole = timed(softmax_cases(scale))
+        sizes = tuple(FullSize(case, {"rows": 8, "cols": 4097}) for case in FIGURES)
+        evaluation = msgspec.structs.replace(whole, not_timed=("wide",), full_sizes=sizes)
+        log.attempt(f"softmax#1/{number}", RIGHT_SOURCE, evaluation)
+    silent = (
+        msgspec.structs.replace(event, usage=ev.Usage()) if isinstance(event, ev.CallFinished) else event
+        for event in log.events
+    )
+    return fold(silent)
+
+
+def agent_page(state: SessionState) -> str:
+    attempt = state.attempt("softmax#1/1")
+    subject = PageSubject(attempt, state.instances["softmax#1"])
+    return "\n".join(plain(row) for tab in ("verdict", "speed") for row in page_of(tab, subject, 10_000))
+
+
+def latency_screen(state: SessionState) -> str:
+    table = time_table(timings_of(state, state.attempt("softmax#1/1")), Shown.TIME)
+    return "\n".join("  ".join(cell.text for cell in row.cells) for row in table.rows)
+
+
+def show(state: SessionState) -> str:
+    return "\n".join(verdict_lines("s", state.attempt("softmax#1/1"), state.instances["softmax#1"]))
+
+
+def json_text(state: SessionState) -> str:
+    attempt = state.attempt("softmax#1/1")
+    document = json_document({**attempt_row(attempt), "evaluation": attempt.evaluation}, indented=True)
+    read = msgspec.convert(msgspec.json.decode(document)["evaluation"], Evaluation)
+    return "\n".join(
+        "  ".join((row.case, row.shape, str(row.baseline), str(row.candidate), row.words))
+        for row in case_rows(read)
+    )
+
+
+@pytest.mark.parametrize("surface", [agent_page, latency_screen, printed_report, html, show, json_text])
+def test_every_surface_shows_the_same_times_and_speedup_of_a_case(
+    surface: Callable[[SessionState], str],
+) -> None:
+    shown = surface(with_a_case_that_is_not_timed()).replace("&lt;", "<")
+    for case, (baseline, candidate, speedup) in FIGURES.items():
+        figure, _, interval = speedup.partition("x [")
+        row = (
+            rf"{case}\b.*8x4097\D.*{baseline}.*{candidate}.*{figure.removesuffix('x')}.*{re.escape(interval)}"
+        )
+        assert re.search(row, shown.replace("\n<td", "<td")), case
+
+
+def review_of_cases(state: SessionState) -> str:
+    attempt, instance = state.attempt("softmax#1/1"), state.instances["softmax#1"]
+    return "\n".join(map(plain, evidence(state, attempt, instance, wall=None, width=400)))
+
+
+def prompt_of_cases(state: SessionState) -> str:
+    history = list(judged_of(state, "softmax#1"))
+    return prompt_text(optimize_prompt(SETTING, history=history[:1]))
+
+
+def mcp_answer(state: SessionState) -> str:
+    return encoded(best_answer(state, "softmax#1"))
+
+
+def commit_of_cases(state: SessionState) -> str:
+    return attempt_message(state.attempt("softmax#1/1"))
+
+
+@pytest.mark.parametrize(
+    ("surface", "words"),
+    [
+        (
+            review_of_cases,
+            ("narrow >= 12.16x", "too short on both sides: one-row", "without a latency: wide"),
+        ),
+        (
+            prompt_of_cases,
+            ("1.93x [1.90, 1.95]", ">= 12.16x (too short", "one-row (12.1 us, baseline 12.2 us)"),
+        ),
+        (mcp_answer, ("1.93x [1.90, 1.95]", ">= 12.16x (too short", "one-row (12.1 us, baseline 12.2 us)")),
+        (commit_of_cases, (">= 2.00x; 1.80x [1.78, 1.82] exact, 4 of 7",)),
+    ],
+)
+def test_surfaces_that_name_cases_say_the_same_of_them(
+    surface: Callable[[SessionState], str], words: tuple[str, ...]
+) -> None:
+    shown = surface(with_a_case_that_is_not_timed())
+    for text in words:
+        assert text in shown
+
+
+def test_of_attempts_that_tie_prompts_agents_and_rows_name_the_earlier_too() -> None:
+    state = with_a_case_that_is_not_timed()
+    (best,) = best_rows(attempt_rows(state))
+    named = {best.attempt, best_answer(state, "softmax#1").attempt, state.instances["softmax#1"].best}
+    assert named == {"softmax#1/1"} == {report_of(state).winners[0].attempt}
+
+
+def test_tokens_that_no_call_counts_are_unknown_on_every_surface() -> None:
+    state = with_a_case_that_is_not_timed()
+    assert {row.input_tokens for row in attempt_rows(state)} == {None}
+    assert info_of("s", None, summarise(state), running=True).document()["input_tokens"] is None
+    assert report_of(state).metrics[0].input_tokens is None
+    assert "0 in" not in summary(state) + printed_report(state)
 
 
 def test_bound_of_a_ratio_is_the_ratio_of_the_times_beside_it() -> None:
-    (narrow,) = (timing for timing in softmax_cases() if timing.case == "narrow")
-    shown = side_us(narrow, baseline=True), side_us(narrow), case_words(narrow)
-    assert shown == ("219.0", "<18.0", ">= 12.16x")
+    (narrow,) = (row for row in case_rows(timed(softmax_cases())) if row.case == "narrow")
+    assert (str(narrow.baseline), str(narrow.candidate), narrow.words) == ("219.0", "<18.0", ">= 12.16x")
     assert 12.16 <= 219.0 / 18.0 < 12.17
 
 

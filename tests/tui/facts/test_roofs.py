@@ -7,9 +7,9 @@ import pytest
 
 from harness import Latency
 from harness.wire.results.roofs import roof_share
+from sessions.state.cases import case_rows
 from tests.support.sessions.measured_sessions import latency, timed
 from tui.cockpit.screens.latency.captions import roof_words
-from tui.cockpit.screens.latency.time_table import limit_word
 from tui.facts.evaluation.roofs import NO_PRODUCT
 from tui.facts.evaluation.times import times_tables
 from tui.print.plain import tables_text
@@ -26,8 +26,8 @@ def shares(*, memory: float, compute: float, product: float | None = None) -> La
 def test_compute_limits_a_case_without_a_measured_product_if_its_share_of_the_peak_is_larger() -> None:
     square = shares(memory=0.21, compute=0.54)
     assert roof_share(square) == (0.54, "compute", True)
-    assert limit_word(square) == "compute peak"
     evaluation = timed((square,))
+    assert case_rows(evaluation)[0].limit == "compute peak"
     text = tables_text(times_tables(evaluation))
     assert "54 % compute peak" in text
     assert NO_PRODUCT in text

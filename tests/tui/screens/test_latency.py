@@ -131,7 +131,7 @@ def test_times_that_the_launch_hides_are_bounds_and_no_figures() -> None:
     assert rows["narrow"]["speedup"].startswith(">= 53.4")
     assert (rows["narrow"]["roof"], rows["narrow"]["limit"]) == ("-", "launch")
     assert rows["one-row"]["base"] == "<4.10"
-    assert (rows["one-row"]["speedup"], rows["one-row"]["95 %"]) == ("left out", "both short")
+    assert (rows["one-row"]["speedup"], rows["one-row"]["95 %"]) == ("too short", "-")
 
 
 def test_footnotes_explain_the_marks_that_are_present_and_no_others() -> None:
@@ -145,7 +145,7 @@ def test_footnotes_explain_the_marks_that_are_present_and_no_others() -> None:
         "lost GPU7 hang: no reply for 30 s",
         "t GPU5 asked for",
         "W GPU4 wrong: y[3] is nan",
-        "left out: both short",
+        "too short on both sides: no ratio",
         "t measures ! and - again",
     ):
         assert words in notes

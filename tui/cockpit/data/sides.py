@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
 
@@ -11,7 +11,7 @@ from sessions.state.state import AttemptState, InstanceState, SessionState
 from sessions.state.winners import earlier_best
 from suites import SuiteError, load_task
 from tui.cockpit.data import attempts
-from tui.facts.evaluation.baselines import Baseline, baseline_of
+from tui.facts.evaluation.baselines import baseline_of
 
 KERNEL_MARK = "@triton.jit"
 """In each Triton kernel; a baseline without it is PyTorch code."""
@@ -40,31 +40,15 @@ class ComparedTo(StrEnum):
     """An attempt that a person chose with `<` or `>`."""
 
 
-@dataclass(frozen=True, slots=True)
-class TaskFiles:
-    """Facts from the task's folder on this machine; empty if the task is not here."""
-
-    baseline: Side | None = None
-    shapes: dict[str, str] = field(default_factory=dict)
-    """Sizes on a GPU by case: `8192x4097`."""
-
-
-def read_task_files(started: RunSettings | None, task: str, registry: Path | None = None) -> TaskFiles:
-    """Return the timing baseline's source and the shapes of a task. Reads files.
+def read_baseline(started: RunSettings, task: str, registry: Path | None = None) -> Side | None:
+    """Return the timing baseline of a task; `None` if it has no source, or none on this machine. Reads files.
 
     `registry` names the suites that people added.
     """
-    if started is None:
-        return TaskFiles()
     try:
-        loaded = load_task(task, registry=registry)
-        shapes = {case.name: "x".join(map(str, case.gpu.values())) for case in loaded.cases}
-        return TaskFiles(_side(baseline_of(started, loaded)), shapes)
+        baseline = baseline_of(started, load_task(task, registry=registry))
     except (SuiteError, OSError):
-        return TaskFiles(_side(baseline_of(started, None)))
-
-
-def _side(baseline: Baseline | None) -> Side | None:
+        baseline = baseline_of(started, None)
     return None if baseline is None else Side(baseline.name, baseline.source)
 
 

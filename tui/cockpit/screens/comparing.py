@@ -18,11 +18,10 @@ from tui.cockpit.data.feed import EVERYTHING
 from tui.cockpit.data.sides import (
     ComparedTo,
     Side,
-    TaskFiles,
     following,
     neighbour,
     other_sides,
-    read_task_files,
+    read_baseline,
 )
 from tui.cockpit.data.steps import written_code
 from tui.cockpit.screens.acting import ActingScreen
@@ -49,8 +48,8 @@ class AttemptCode(CodePane):
     """The code of an attempt, or its difference to another source. It keeps what a person chose to compare with."""
 
     @dataclass
-    class FilesRead(Message):
-        """The files of a task are read."""
+    class BaselineRead(Message):
+        """The baseline of a task is read."""
 
     def __init__(
         self, *, registry: Path | None, first: Callable[[dict[ComparedTo, Side]], ComparedTo] | None = None
@@ -62,8 +61,10 @@ class AttemptCode(CodePane):
         super().__init__(id="code")
         self._registry = registry
         self._first = first
-        self._files: dict[str, TaskFiles | None] = {}
-        """Files by task; `None` while a thread reads them."""
+        self._baselines: dict[str, Side | None] = {}
+        """Baselines by task, once they are read."""
+        self._asked: set[str] = set()
+        """Tasks of which a thread reads the baseline, or has read it."""
         self._state = SessionState()
         self._instance: InstanceState | None = None
         self._attempt: AttemptState | None = None
@@ -77,9 +78,9 @@ class AttemptCode(CodePane):
         """The attempt of `_error`."""
 
     @property
-    def files(self) -> TaskFiles:
-        """The task's baseline and shapes, as far as they are read."""
-        return (self._files.get(self._instance.task) if self._instance is not None else None) or TaskFiles()
+    def baseline(self) -> Side | None:
+        """The timing baseline of the task, if it is read and has a source."""
+        return self._baselines.get(self._instance.task) if self._instance is not None else None
 
     @property
     def chosen_error(self) -> int | None:
@@ -103,10 +104,10 @@ class AttemptCode(CodePane):
         if instance is None or attempt is None:
             self.show_side(None)
             return
-        if instance.task not in self._files and state.started is not None:
-            self._files[instance.task] = None
+        if instance.task not in self._asked and state.started is not None:
+            self._asked.add(instance.task)
             self._read(state.started, instance.task)
-        if self._first is not None and self._comparison is None and self._files.get(instance.task) is None:
+        if self._first is not None and self._comparison is None and instance.task not in self._baselines:
             self.show_side(None, missing="reading the baseline ...")
             return
         source, against = written_code(attempt), self._against
@@ -129,15 +130,15 @@ class AttemptCode(CodePane):
 
     @work(thread=True, exit_on_error=False, name="reading the task")
     def _read(self, started: RunSettings, task: str) -> None:
-        self._files[task] = read_task_files(started, task, self._registry)
-        self.post_message(self.FilesRead())
+        self._baselines[task] = read_baseline(started, task, self._registry)
+        self.post_message(self.BaselineRead())
 
     @property
     def _sides(self) -> dict[ComparedTo, Side]:
         instance, attempt = self._instance, self._attempt
         if instance is None or attempt is None or not attempt.source:
             return {}
-        return other_sides(self._state, instance, attempt, self.files.baseline, self._other_number)
+        return other_sides(self._state, instance, attempt, self.baseline, self._other_number)
 
     @property
     def _against(self) -> Side | None:
@@ -205,8 +206,8 @@ class ComparingScreen(ActingScreen):
         """Draw everything: the person chose something else."""
         self.draw(frozenset((EVERYTHING,)))
 
-    @on(AttemptCode.FilesRead)
-    def _show_files(self) -> None:
+    @on(AttemptCode.BaselineRead)
+    def _show_baseline(self) -> None:
         if self.is_mounted and self.desk.feed is not None:
             self.redraw()
 

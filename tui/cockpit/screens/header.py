@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from harness import Verdict
+from sessions.state.speed import baseline_names, timed_evaluation
 from sessions.state.state import SessionState
 from sessions.state.winners import confirmed_tasks
 from tui.cockpit.data.feed import Feed
 from tui.cockpit.draw.lines import GAP, Line, Span, cells, clean, joined, plain
 from tui.facts import vocabulary
 from tui.facts.attention import Concern, Kind, ended_words, model_trouble, summary
-from tui.facts.instance import InstanceFacts, baseline_names
+from tui.facts.instance import InstanceFacts
 from tui.facts.settings_words import method_words
 
 LONGEST_NAME = 40
@@ -119,10 +120,11 @@ def _forms(*texts: str) -> Forms:
 def _against(state: SessionState, facts: Sequence[InstanceFacts]) -> str:
     if state.started is not None and state.started.against:
         return f"against {state.started.against}"
-    names = baseline_names(facts)
+    bests = [instance.best for instance in facts if instance.best is not None]
+    names = baseline_names(*map(timed_evaluation, bests))
     if not names:
         return ""
-    return f"against {names[0]}" if len(names) == 1 else "against the tasks' baselines"
+    return "against the tasks' baselines" if "," in names else f"against {names}"
 
 
 def _solved(state: SessionState, solved: int, tasks: int) -> str:

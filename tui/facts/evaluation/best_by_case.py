@@ -5,9 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from engine.tuning.best_by_case import CaseBest
-from sessions.state.speed import case_words
-from tui.facts.evaluation.counted import case_sizes
-from tui.facts.evaluation.times import side_us
 from tui.facts.tables import Column, Field, Number
 from tui.facts.vocabulary import UNKNOWN
 
@@ -24,11 +21,11 @@ def config_words(config: Mapping[str, object]) -> str:
 
 
 FIELDS: tuple[Field[CaseBest], ...] = (
-    Field(Column("case", keep=True), lambda best: best.case),
-    Field(Column("shape", if_known=True), lambda best: case_sizes(best.evaluation).get(best.case, "")),
+    Field(Column("case", keep=True), lambda best: best.row.case),
+    Field(Column("shape", if_known=True), lambda best: best.row.shape),
     Field(Column("configuration", keep=True), lambda best: config_words(best.config)),
     Field(Column("attempt", keep=True), lambda best: best.attempt),
-    Field(Number("baseline us"), lambda best: side_us(best.latency, baseline=True)),
-    Field(Number("this us"), lambda best: side_us(best.latency)),
-    Field(Number("speedup [95 %]"), lambda best: case_words(best.latency) or best.latency.outcome.value),
+    Field(Number("baseline us"), lambda best: str(best.row.baseline)),
+    Field(Number("this us"), lambda best: str(best.row.candidate)),
+    Field(Number("speedup [95 %]"), lambda best: best.row.words),
 )

@@ -9,7 +9,7 @@ from typing import NamedTuple
 from harness import Evaluation, Margin, Verdict
 from sessions.names import stage_word
 from sessions.state.findings import finding_words, findings_of
-from sessions.state.speed import attempt_speed, found_speed, is_timed_again
+from sessions.state.speed import attempt_speed, baseline_names, found_speed, is_timed_again
 from sessions.state.state import AttemptState, Confirmation, InstanceState
 from tui.facts.tables import Column, Field, Number, Table, table_of
 from tui.facts.vocabulary import UNKNOWN, words
@@ -135,8 +135,8 @@ def speed_words(attempt: AttemptState) -> str:
 
 def against_words(evaluation: Evaluation, baseline: str = "") -> str:
     """Return ` against triton`: the timing baselines of the ratios. `baseline` is the name if the latencies have none."""
-    names = list(dict.fromkeys(row.against for row in evaluation.latency if row.against)) or [baseline]
-    return f" against {', '.join(names)}" if any(names) else ""
+    names = baseline_names(evaluation) or baseline
+    return f" against {names}" if names else ""
 
 
 def confirmed_words(solved: Sequence[str], confirmed: Sequence[str] | None) -> str:

@@ -45,8 +45,3 @@ def traffic_table(evaluation: Evaluation) -> Table:
     title = "bytes moved, counted by the interpreter at CPU sizes"
     silent = (f"{case} not run at GPU sizes: {why}" for case, why in evaluation.not_sampled.items())
     return table_of(title, TRAFFIC, evaluation.traffic).with_sentences(*silent, style="dim")
-
-
-def case_sizes(evaluation: Evaluation) -> dict[str, str]:
-    """Return the sizes at which a GPU runs each case, as far as the evaluation knows them: `rows=8192 cols=4097`."""
-    return {row.case: sizes_words(row.sizes) for row in evaluation.full_sizes}

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from harness import Evaluation, Verdict
 from sessions.events import WinnerMeasured
+from sessions.state.cases import case_rows
 from sessions.state.speed import are_comparable, speed_of, timed_evaluation
 from sessions.state.state import AttemptState
 from tui.facts.tables import Table
@@ -18,11 +19,12 @@ from .verdict import failure_words
 
 def spread_tables(attempt: AttemptState) -> list[Table]:
     """Return the times of a winner on each GPU, and the GPUs during timing; empty if it was not measured there."""
-    latency = [
-        row for measurement in sorted_by_device(attempt.spread) for row in measurement.evaluation.latency
-    ]
-    times = times_table(latency, title="timed again on these GPUs, in new processes")
-    return [times.with_sentences(*spread_lines(attempt)), device_table(latency)]
+    measured = [measurement.evaluation for measurement in sorted_by_device(attempt.spread)]
+    rows = [row for evaluation in measured for row in case_rows(evaluation, judged=attempt.evaluation)]
+    times = times_table(rows, "timed again on these GPUs, in new processes").with_sentences(
+        *spread_lines(attempt)
+    )
+    return [times, device_table([row.latency for row in rows if row.latency is not None])]
 
 
 def spread_lines(attempt: AttemptState) -> list[str]:

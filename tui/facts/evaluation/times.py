@@ -2,135 +2,98 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 
 from harness import Evaluation, Latency, Outcome
 from harness.wire.limits import memory_words
-from harness.wire.results.latency import DeviceState, Timed, Window
-from harness.wire.results.roofs import is_launch_bound, roof_share
+from harness.wire.results.latency import DeviceState, Efficiency, Timed, Window
 from harness.wire.results.serving_facts import serving_facts
+from sessions.state.cases import CaseRow, case_rows
 from sessions.state.figure_words import us_words
-from sessions.state.speed import case_words, speed_of
-from tui.facts.tables import NOTHING, Cell, Column, Number, Row, Table, row
+from sessions.state.speed import speed_of
+from tui.facts.tables import NOTHING, Cell, Column, Field, Number, Table, columns_of, row, rows_of, table_of
 from tui.facts.vocabulary import UNKNOWN, percent, percent_change
 
 from .certainty import against_words
-from .roofs import NO_PRODUCT, has_peak_share, peak_share, shortest_us
+from .roofs import NO_PRODUCT, has_peak_share
 
 
-def times_table(
-    latency: Sequence[Latency],
-    *,
-    title: str = "",
-    baseline: str = "",
-    not_timed: Sequence[str] = (),
-    shapes: Mapping[str, str] | None = None,
-    before: Evaluation | None = None,
-    before_name: str = "base",
-) -> Table:
-    """
-    Return a row for each case and GPU with both medians, their ratio, and how far it can be trusted; empty without times.
-
-    `baseline` is the name of the baseline for latencies without a name. `shapes` are sizes by case. `before` has the times
-    of the attempt that this one was made from.
-    """
-    columns = time_columns(latency, baseline, before_name)
-    return Table(title, columns, tuple(time_rows(latency, not_timed, shapes or {}, before)))
+def times_table(rows: Sequence[CaseRow], title: str = "", before_name: str = "base") -> Table:
+    """Return a row for each case and GPU: both medians, their ratio, and how far it can be trusted. Its key is `GPU|case`."""
+    fields = time_fields(rows, before_name)
+    return Table(title, columns_of(fields), rows_of(fields, rows, lambda row: row.key))
 
 
-def time_columns(
-    latency: Sequence[Latency], baseline: str = "", before_name: str = "base"
-) -> tuple[Column, ...]:
-    """Return the columns of `time_rows`."""
-    names = {timing.against or baseline for timing in latency}
+def time_fields(rows: Sequence[CaseRow], before_name: str = "base") -> tuple[Field[CaseRow], ...]:
+    """Return the columns of these rows."""
+    timed = [row for row in rows if row.latency is not None]
+    names, devices = {row.against for row in timed}, {row.device for row in timed}
     name = names.pop() if len(names) == 1 else ""
-    has_roof = any(roof_share(timing) for timing in latency)
-    devices = {timing.device for timing in latency}
+    has_roof = any(row.roof for row in timed)
+
+    def share(row: CaseRow) -> Cell:
+        if row.limit == "launch":
+            return Cell(f"{UNKNOWN} launch", "dim")
+        reached = row.roof or row.peak
+        return Cell("" if reached is None else f"{percent(reached.share)} {reached.limit_words}")
+
     return (
-        Column("case", keep=True),
-        Column("shape", drop=6, if_known=True),
-        Column("GPU", keep=True, drop=0 if len(devices) > 1 else 7),
-        Number(f"{name or 'baseline'} us", drop=2),
-        Number("this us", drop=1),
-        Column("speedup", keep=True),
-        Column("outcome", keep=True, drop=5),
-        Column("share of roof" if has_roof else "share of peak", keep=True, drop=4, if_known=True),
-        Number(f"vs {before_name}", if_known=True, drop=3),
-        Number("p10-p90 us", if_known=True, drop=10),
-        Number("samples", if_known=True, drop=12),
-        Number("left out", if_known=True, drop=9),
-        Number("pairs", if_known=True, drop=11),
-        Column("method", keep=True, drop=13),
-        Column("confirmed by", keep=True, drop=8),
+        Field(Column("case", keep=True), lambda row: row.case),
+        Field(Column("shape", drop=6, if_known=True), lambda row: row.shape, "dim"),
+        Field(Column("GPU", keep=True, drop=0 if len(devices) > 1 else 7), lambda row: row.device, "key"),
+        Field(Number(f"{name or 'baseline'} us", drop=2), lambda row: str(row.baseline)),
+        Field(Number("this us", drop=1), lambda row: str(row.candidate)),
+        Field(Column("speedup", keep=True), lambda row: Cell(row.words, case_style(row))),
+        Field(
+            Column("outcome", keep=True, drop=5),
+            lambda row: Cell("" if row.outcome is None or row.reason else row.outcome.value, case_style(row)),
+        ),
+        Field(
+            Column("share of roof" if has_roof else "share of peak", keep=True, drop=4, if_known=True), share
+        ),
+        Field(
+            Number(f"vs {before_name}", if_known=True, drop=3),
+            lambda row: "" if row.gain is None else percent_change(row.gain),
+        ),
+        _of_timed(Number("p10-p90 us", if_known=True, drop=10), lambda timed: range_words(timed.candidate)),
+        _of_timed(
+            Number("samples", if_known=True, drop=12),
+            lambda timed: "+".join(str(side.samples) for side in _sides(timed)),
+        ),
+        _of_timed(Number("left out", if_known=True, drop=9), _left_out),
+        _of_timed(Number("pairs", if_known=True, drop=11), lambda timed: str(timed.pairs or "")),
+        _of_timed(
+            Column("method", keep=True, drop=13),
+            lambda timed: f"{timed.method.value}{', hot' if timed.cache == 'hot' else ''}",
+        ),
+        _of_timed(
+            Column("confirmed by", keep=True, drop=8),
+            lambda timed: Cell(timed.confirmed, "warn" if timed.confirmed == "bound" else "dim"),
+        ),
     )
 
 
-def time_rows(
-    latency: Sequence[Latency],
-    not_timed: Sequence[str],
-    shapes: Mapping[str, str],
-    before: Evaluation | None = None,
-) -> Iterator[Row]:
-    """Yield a row for each timed case, `GPU|case` as its key, then one for each case without a time."""
-    earlier = (
-        {(timing.device, timing.case): timing.candidate_ms for timing in before.latency} if before else {}
-    )
-    for timing in latency:
-        key = (timing.device, timing.case)
-        yield replace(_time_row(timing, shapes.get(timing.case, ""), earlier.get(key)), key="|".join(key))
-    for case in not_timed if latency else ():
-        shape, missing = Cell(shapes.get(case, ""), "dim"), Cell("not timed", "warn")
-        yield replace(row(case, shape, "", "", "", missing, *[""] * 9), key=f"|{case}")
+def _of_timed(column: Column, value: Callable[[Latency], Cell | str]) -> Field[CaseRow]:
+    """Return a column of what was measured with the times, unknown for a case without a time."""
+    return Field(column, lambda row: "" if row.latency is None else value(row.latency), "dim")
 
 
-def _time_row(timing: Latency, shape: str, before_ms: float | None) -> Row:
-    style = {Outcome.FASTER: "good", Outcome.SLOWER: "bad"}.get(timing.outcome, "dim")
-    sides = [side for side in (timing.baseline, timing.candidate) if side is not None]
+def _sides(timed: Latency) -> list[Timed]:
+    return [side for side in (timed.baseline, timed.candidate) if side is not None]
+
+
+def _left_out(timed: Latency) -> Cell:
+    sides = _sides(timed)
     left_out = sum(side.left_out for side in sides)
-    this = timing.candidate
-    is_changed = before_ms and timing.candidate_ms and not is_hidden(timing)
-    return row(
-        timing.case,
-        Cell(shape, "dim"),
-        Cell(timing.device, "key"),
-        side_us(timing, baseline=True),
-        side_us(timing),
-        Cell(case_words(timing) or timing.outcome.value, style),
-        Cell("" if timing.speedup is None else timing.outcome.value, style),
-        _share(timing),
-        percent_change((before_ms or 0) / timing.candidate_ms - 1) if is_changed else "",
-        Cell(range_words(this), "dim"),
-        Cell("+".join(str(side.samples) for side in sides), "dim"),
-        Cell(str(left_out) if sides else "", "warn" if left_out else "dim"),
-        Cell(str(timing.pairs or ""), "dim"),
-        Cell(f"{timing.method.value}{', hot' if timing.cache == 'hot' else ''}", "dim"),
-        Cell(timing.confirmed, "warn" if timing.confirmed == "bound" else "dim"),
-    )
+    return Cell(str(left_out) if sides else "", "warn" if left_out else "dim")
 
 
-def _share(timing: Latency) -> Cell:
-    if is_launch_bound(timing):
-        return Cell(f"{UNKNOWN} launch", "dim")
-    share = roof_share(timing) or peak_share(timing)
-    return Cell(f"{percent(share.share)} {share.limit_words}" if share else "")
-
-
-def is_hidden(timing: Latency, *, baseline: bool = False) -> bool:
-    """True if the time of a side is too near an empty kernel's to be known exactly."""
-    shortest = shortest_us(timing)
-    side_ms = timing.baseline_ms if baseline else timing.candidate_ms
-    return shortest is not None and side_ms * 1e3 < shortest
-
-
-def side_us(timing: Latency, *, baseline: bool = False) -> str:
-    """
-    Return the median of a side in microseconds, with `<` if the launch hides it: `<18.0`.
-
-    The side takes less than this median, which has the launch in it. A bound of the ratio is from the same medians.
-    """
-    sign = "<" if is_hidden(timing, baseline=baseline) else ""
-    return sign + us_words(timing.baseline_ms if baseline else timing.candidate_ms)
+def case_style(row: CaseRow) -> str:
+    """Return `good` for a case that is faster, `bad` for a slower one, `warn` for one without a time."""
+    if row.outcome is None:
+        return "warn"
+    return {Outcome.FASTER: "good", Outcome.SLOWER: "bad"}.get(row.outcome, "dim")
 
 
 def range_words(side: Timed | None) -> str:
@@ -140,23 +103,22 @@ def range_words(side: Timed | None) -> str:
 
 def times_tables(evaluation: Evaluation, baseline: str = "") -> list[Table]:
     """Return the times with the speed that they give, and the device during timing; empty without times."""
-    latency = evaluation.latency
-    if not latency:
+    rows, speed = case_rows(evaluation, baseline), speed_of(evaluation)
+    if not rows:
         return []
     states = (("before", evaluation.device_before), ("after", evaluation.device_after))
-    caches = " and ".join(sorted({timing.cache for timing in latency}))
-    title = f"times by case and GPU, {caches} caches"
-    times = times_table(latency, title=title, baseline=baseline, not_timed=evaluation.not_timed)
-    speed = speed_of(evaluation)
+    caches = " and ".join(sorted({timing.cache for timing in evaluation.latency}))
     gained = f"speedup{against_words(evaluation, baseline)}: {speed.words}" if speed is not None else ""
     notes = (
         *(f"{word}: {words}" for word, state in states if state and (words := state_words(state))),
-        *dict.fromkeys(text for timing in latency for text in remarks(timing)),
+        *dict.fromkeys(text for timing in evaluation.latency for text in remarks(timing)),
     )
-    product = NO_PRODUCT if has_peak_share(evaluation) else ""
+    product = NO_PRODUCT if has_peak_share(rows) else ""
     return [
-        times.with_sentences(gained, missing_words(evaluation), product),
-        device_table(latency).with_sentences(*notes),
+        times_table(rows, f"times by case and GPU, {caches} caches").with_sentences(
+            gained, missing_words(evaluation), product
+        ),
+        device_table(evaluation.latency).with_sentences(*notes),
     ]
 
 
@@ -199,48 +161,54 @@ def serving_table(evaluation: Evaluation, title: str = "serving") -> Table:
 
 def device_table(latency: Sequence[Latency]) -> Table:
     """Return the shares of the device's peaks and its telemetry by case; empty if nothing is known."""
-    columns = (
-        Column("case", keep=True),
-        Column("GPU", keep=True),
-        Number("IOU", if_known=True),
-        Number("of a copy", if_known=True),
-        Number("MFU", if_known=True),
-        Number("of a product", if_known=True),
-        Number("floor us", if_known=True, drop=5),
+    table = table_of("device during timing, and share of its peak", DEVICE, latency)
+    is_known = any(cell.text not in NOTHING for shown in table.rows for cell in shown.cells[2:])
+    return table if is_known else replace(table, rows=())
+
+
+def _share(title: str, share: Callable[[Efficiency], float | None]) -> Field[Latency]:
+    def cell(timing: Latency) -> Cell:
+        used = timing.efficiency
+        value = None if used is None else share(used)
+        return Cell(
+            "" if value is None else f"{value:.0%}", "bad" if used is not None and used.suspect else ""
+        )
+
+    return Field(Number(title, if_known=True), cell)
+
+
+def _telemetry(column: Column, value: Callable[[Window], Cell | str], style: str = "") -> Field[Latency]:
+    return Field(column, lambda timing: "" if timing.window is None else value(timing.window), style)
+
+
+DEVICE: tuple[Field[Latency], ...] = (
+    Field(Column("case", keep=True), lambda timing: timing.case),
+    Field(Column("GPU", keep=True), lambda timing: timing.device, "key"),
+    _share("IOU", lambda used: used.io_utilisation),
+    _share("of a copy", lambda used: used.io_measured),
+    _share("MFU", lambda used: used.mfu),
+    _share("of a product", lambda used: used.mfu_measured),
+    Field(Number("floor us", if_known=True, drop=5), lambda timing: us_words(timing.floor_ms)),
+    Field(
         Number("back to back us", if_known=True, drop=6),
-        Number("sustained us", if_known=True, drop=7),
-        Number("lowest MHz", if_known=True, drop=1),
-        Column("throttled", keep=True, if_known=True, drop=2),
+        lambda timing: us_words(timing.candidate.plain_ms if timing.candidate is not None else None),
+    ),
+    Field(Number("sustained us", if_known=True, drop=7), lambda timing: sustained_words(timing)),
+    _telemetry(Number("lowest MHz", if_known=True, drop=1), lambda window: clock_words(window)),
+    _telemetry(
+        Column("throttled", keep=True, if_known=True, drop=2), lambda window: throttle_words(window), "warn"
+    ),
+    _telemetry(
         Number("others", if_known=True, drop=3),
-        Number("hot/memory C", if_known=True, drop=8),
-        Number("W", if_known=True, drop=9),
+        lambda window: Cell(_whole(window.other_processes), "bad" if window.other_processes else "dim"),
+    ),
+    _telemetry(Number("hot/memory C", if_known=True, drop=8), lambda window: heat_words(window)),
+    _telemetry(Number("W", if_known=True, drop=9), lambda window: _whole(window.power_w)),
+    Field(
         Number("peak memory", if_known=True, drop=10),
-    )
-    rows = tuple(map(_device_row, latency))
-    is_known = any(cell.text not in NOTHING for shown in rows for cell in shown.cells[2:])
-    return Table("device during timing, and share of its peak", columns, rows if is_known else ())
-
-
-def _device_row(timing: Latency) -> Row:
-    used, side = timing.efficiency, timing.candidate
-    window = timing.window or Window(source="", seconds=0.0)
-    suspect = "bad" if used is not None and used.suspect else ""
-    shares = (used.io_utilisation, used.io_measured, used.mfu, used.mfu_measured) if used else (None,) * 4
-    heat = heat_words(window)
-    return row(
-        timing.case,
-        Cell(timing.device, "key"),
-        *(Cell("" if share is None else f"{share:.0%}", suspect) for share in shares),
-        us_words(timing.floor_ms),
-        us_words(None if side is None else side.plain_ms),
-        sustained_words(timing),
-        "" if window.clock_mhz is None else clock_words(window),
-        Cell(throttle_words(window), "warn"),
-        Cell(_whole(window.other_processes), "bad" if window.other_processes else "dim"),
-        heat,
-        _whole(window.power_w),
-        memory_words(None if side is None else side.peak_bytes),
-    )
+        lambda timing: memory_words(timing.candidate.peak_bytes if timing.candidate is not None else None),
+    ),
+)
 
 
 def _whole(value: float | None) -> str:
@@ -276,8 +244,10 @@ def sustained_words(timing: Latency) -> str:
 
 
 def clock_words(window: Window) -> str:
-    """Return the lowest clock in MHz, and the usual clock if it differs: `1755 of 1980`."""
+    """Return the lowest clock in MHz, and the usual clock if it differs: `1755 of 1980`; empty if unknown."""
     usual = window.clock_usual_mhz
+    if window.clock_mhz is None:
+        return ""
     return f"{window.clock_mhz}{f' of {usual}' if usual and usual != window.clock_mhz else ''}"
 
 

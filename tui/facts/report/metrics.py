@@ -107,7 +107,6 @@ def _metrics(
     solved = best is not None and best.verdict is Verdict.CORRECT
     confirmed = confirmed_tasks(state, tasks)
     spent = spending_of(attempts)
-    evaluations = [attempt.evaluation for attempt in attempts if attempt.evaluation is not None]
     return TaskMetrics(
         session=state.started.session if state.started else "",
         method=state.started.method if state.started else "",
@@ -123,7 +122,7 @@ def _metrics(
         best_verdict=str(best.verdict) if best else None,
         best_exam=str(best.confirmation) if best and solved else None,
         best_speedup=speed.value if best and (speed := attempt_speed(best)) else None,
-        against=baseline_names(latency for evaluation in evaluations for latency in evaluation.latency),
+        against=baseline_names(*(attempt.evaluation for attempt in attempts)),
         best_spread=by_gpu_words(best) if best and solved else "",
         call_accuracy=call_accuracy(rows),
         execution_accuracy=execution_accuracy(rows),

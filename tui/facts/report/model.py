@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from harness import Evaluation, Verdict
 from harness.wire.device import is_cpu
 from sessions.names import split_attempt
+from sessions.state.cases import CaseRow, attempt_cases
 from sessions.state.speed import Speed, attempt_speed, fastest_first, timed_evaluation
 from sessions.state.state import AttemptState, InstanceState, SessionState
 from sessions.state.tally import Tally, tally
@@ -27,6 +28,7 @@ class Winner:
     best: AttemptState
     evaluation: Evaluation
     """The evaluation with the times that count: the exam's if it timed the attempt again."""
+    cases: tuple[CaseRow, ...]
     speed: Speed | None
     chosen: AttemptState | None
     """The attempt on the branch `accepted`; it may be another attempt of the task."""
@@ -124,7 +126,8 @@ def _winners(state: SessionState, bests: dict[str, AttemptState]) -> list[Winner
         if best.verdict is Verdict.CORRECT and evaluation is not None:
             branch = f"{session}/{task}/{state.instances[split_attempt(best.attempt).instance].instance}"
             chosen = accepted_attempt(state, task)
-            winners.append(Winner(task, best, evaluation, attempt_speed(best), chosen, branch))
+            cases = tuple(attempt_cases(best))
+            winners.append(Winner(task, best, evaluation, cases, attempt_speed(best), chosen, branch))
     return fastest_first(winners, lambda winner: winner.speed)
 
 

@@ -12,7 +12,7 @@ from sessions.state.speed import MIXED, Speed, baseline_names, found_speed, miss
 from sessions.state.state import Confirmation
 from tui.facts.attempt import origin_words
 from tui.facts.evaluation.counted import traffic_words
-from tui.facts.evaluation.roofs import NO_PRODUCT, has_peak_share, roof_range, roof_range_words
+from tui.facts.evaluation.roofs import NO_PRODUCT, has_peak_share, roof_range_words
 from tui.facts.evaluation.spread import by_gpu_words
 from tui.facts.tables import Cell, Column, Field, Number, Row, columns_of
 from tui.facts.vocabulary import ACCEPTED, CONFIRMED, FINDING, UNKNOWN, WAITS, speed_style
@@ -77,13 +77,14 @@ def _marks(winner: Winner) -> Cell:
 def _device(winner: Winner) -> str:
     """Return `0 MI300X`: the devices of the times, with their products; empty if nothing was timed."""
     products: dict[str, str] = {}
-    for latency in winner.evaluation.latency:
-        products.setdefault(latency.device, latency.efficiency.product if latency.efficiency else "")
+    for row in winner.cases:
+        if (timed := row.latency) is not None:
+            products.setdefault(row.device, timed.efficiency.product if timed.efficiency else "")
     return ", ".join(f"{device} {product}".strip() for device, product in products.items())
 
 
 def _against(winner: Winner) -> str:
-    return baseline_names(winner.evaluation.latency)
+    return baseline_names(winner.evaluation)
 
 
 def _attempt(winner: Winner) -> str:
@@ -107,7 +108,7 @@ WINNERS: tuple[Field[Winner], ...] = (
     Field(Column("remark", 16, 60, if_known=True, drop=2), _remark),
     Field(
         Number("roof", 7, 8, if_known=True, drop=3),
-        lambda winner: roof_range_words(roof_range(winner.evaluation)),
+        lambda winner: roof_range_words(winner.cases),
     ),
     Field(Column("exam", 12, 12), _exam),
     Field(Column("decision", 14, 30, if_known=True, drop=5), _decision),
@@ -180,9 +181,9 @@ def _notes(report: SessionReport) -> Iterator[str]:
         yield "`>=` is a lower bound: some cases are too short for an exact time."
     if MIXED in signs:
         yield "`~` is a mean over lower and upper bounds: the true speedup may be above or below."
-    if any(roof_range(winner.evaluation) is not None for winner in report.winners):
+    if any(roof_range_words(winner.cases) for winner in report.winners):
         yield "Roof: share of the copy or matrix product that this session measured on the device."
-    if any(has_peak_share(winner.evaluation) for winner in report.winners):
+    if any(has_peak_share(winner.cases) for winner in report.winners):
         yield NO_PRODUCT
     if any(_marks(winner).text for winner in report.winners):
         yield "Marks: `!` findings, `?` waits for review, `+` accepted, `=` confirmed by the exam."

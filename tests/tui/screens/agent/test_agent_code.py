@@ -9,7 +9,7 @@ from sessions.state.folding import fold
 from tests.support.cockpit.agent_screens import chain, opened
 from tests.support.cockpit.cockpits import NARROW, USUAL, replayed, until
 from tests.support.sessions.journals import FAST_SOURCE, RIGHT_SOURCE, EventLog, correct, running
-from tui.cockpit.data.sides import ComparedTo, other_sides, read_task_files
+from tui.cockpit.data.sides import ComparedTo, other_sides, read_baseline
 from tui.cockpit.draw.lines import plain
 from tui.cockpit.screens.agent.agent import AgentScreen
 from tui.cockpit.screens.fleet.fleet import FleetScreen
@@ -79,15 +79,14 @@ def test_sides_without_a_source_or_with_the_same_source_are_left_out() -> None:
 def test_baseline_is_the_tasks_own_the_given_kernel_or_none_for_torch() -> None:
     (started, *_) = running()
     settings = started.settings
-    facts = read_task_files(settings, "starter/softmax")
-    assert (facts.baseline.name, "@triton.jit" in facts.baseline.source) == ("baseline triton", True)
-    assert facts.shapes["fp32"] == "8192x8192"
+    own = read_baseline(settings, "starter/softmax")
+    assert (own.name, "@triton.jit" in own.source) == ("baseline triton", True)
     with_kernel = msgspec.structs.replace(settings, against="mine.py", against_source="x = 1")
-    kernel = read_task_files(with_kernel, "starter/softmax").baseline
+    kernel = read_baseline(with_kernel, "starter/softmax")
     assert (kernel.name, kernel.source) == ("baseline mine.py", "x = 1")
     eager = msgspec.structs.replace(settings, against="eager")
-    assert read_task_files(eager, "starter/softmax").baseline is None
-    assert read_task_files(settings, "other/unknown") == read_task_files(None, "starter/softmax")
+    assert read_baseline(eager, "starter/softmax") is None
+    assert read_baseline(settings, "other/unknown") is None
 
 
 def far_apart() -> list[AnyEvent]:

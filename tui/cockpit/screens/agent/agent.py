@@ -61,7 +61,7 @@ Brackets are around the attempt that all panes are about.
     ]
 
     def __init__(self, key: str, number: int | None = None, *, registry: Path | None = None) -> None:
-        """`registry` is the home's file of added suites, for the baseline and the shapes of their tasks."""
+        """`registry` is the home's file of added suites, for the baselines of their tasks."""
         super().__init__()
         self.key = key
         self.number = number
@@ -209,7 +209,6 @@ Brackets are around the attempt that all panes are about.
             base,
             shown_profiles(state, attempt),
             any(request.attempt == attempt.attempt for request in state.profiles_asked),
-            code.files.shapes,
             self.tabbed,
             self.feed.session,
             self._can_act,
@@ -234,7 +233,6 @@ Brackets are around the attempt that all panes are about.
             self.code.chosen_error,
             subject.pinned,
             subject.can_act,
-            bool(self.code.files.shapes),
         )
         return attempt.attempt, *drawn, *person, *judged, *running, ended, base and base.judged_seq
 

@@ -54,8 +54,6 @@ class PageSubject(NamedTuple):
     """Its latest profile, by the attempt's name; beside it that of the baseline in the same case."""
     is_profiled: bool = False
     """True while a profile is taken."""
-    shapes: Mapping[str, str] = {}
-    """Sizes on a GPU by case: `8192x4097`; empty if the task is not known here."""
     pinned: bool = False
     """True if the first lines of the verdict are on screen above the page."""
     session: str = ""

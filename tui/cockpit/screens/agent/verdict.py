@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from harness import ErrorReport
-from sessions.state.speed import is_apart, timed_evaluation
+from sessions.state.cases import attempt_cases
+from sessions.state.speed import is_apart
 from sessions.state.state import AttemptState, InstanceState
 from tui.cockpit.data.attempts import short_name
 from tui.cockpit.draw.lines import Line, Span, cells, clean, fit, joined, line, plain, wrap, wrap_phrases
@@ -131,19 +132,11 @@ def _base_verdict(subject: PageSubject, width: int) -> list[Line]:
 
 
 def _times(subject: PageSubject) -> Table:
-    evaluation = timed_evaluation(subject.attempt)
-    if evaluation is None:
-        return Table("")
     base = subject.base
-    is_base_apart = base is not None and is_apart(subject.attempt, base)
     base_name = short_name(base.attempt) if base is not None else "base"
-    return times_table(
-        evaluation.latency,
-        not_timed=evaluation.not_timed,
-        shapes=subject.shapes,
-        before=timed_evaluation(base) if base is not None and not is_base_apart else None,
-        before_name=base_name,
-    ).with_sentences(APART.format(name=base_name) if is_base_apart else "")
+    table = times_table(attempt_cases(subject.attempt, base), before_name=base_name)
+    is_base_apart = base is not None and is_apart(subject.attempt, base)
+    return table.with_sentences(APART.format(name=base_name) if is_base_apart else "")
 
 
 def _error(subject: PageSubject, error: ErrorReport, width: int) -> list[list[Line]]:

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable
-from typing import NamedTuple
 
-from harness import Evaluation, Verdict
+from harness import Evaluation, Outcome, Verdict
 from sessions.names import stage_word
+from sessions.state.cases import case_rows, measured_roofs
 from sessions.state.speed import attempt_speed, missing_speed
 from sessions.state.state import AttemptState
 from tui.cockpit.draw.lines import EMPTY, Line, Span, clean, wrap_phrases
@@ -19,8 +19,8 @@ from tui.facts.evaluation.verdict import failure_words
 from tui.facts.vocabulary import percent, speed_style, verdict_style
 from tui.facts.vocabulary import words as verdict_words
 
-from .time_table import BOTH_SHORT, LEFT_OUT, Shown, limit_word
-from .timings import Timings, gpu_name, is_throttled
+from .time_table import Shown
+from .timings import Timings, gpu_name
 
 GAP = "   "
 
@@ -47,7 +47,7 @@ def title_lines(attempt: AttemptState, width: int) -> list[Line]:
 
 def caption_lines(timings: Timings, shown: Shown, width: int, titles: Collection[str]) -> list[Line]:
     """Return units, cache, the GPU of the speedup and the measured roofs; `titles` are those of the columns on screen."""
-    caches = sorted({latency.cache for latency in timings.by_place.values()})
+    caches = sorted({row.latency.cache for row in timings.by_place.values() if row.latency is not None})
     cache = " and ".join("warm" if cache == "hot" else cache for cache in caches)
     parts = [f"{shown.value}", f"{cache} cache", f"speedup: {gpu_name(timings.device)}"]
     names = [gpu_name(device) for device in timings.devices]
@@ -64,43 +64,16 @@ def caption_lines(timings: Timings, shown: Shown, width: int, titles: Collection
 
 def roof_words(evaluation: Evaluation) -> list[str]:
     """Return the measured copy and matrix product, with the copy's share of the vendor's peak if that is known."""
-    roofs = measured_roofs(evaluation)
+    roofs, rows = measured_roofs(evaluation), case_rows(evaluation)
     words = []
     if roofs.bytes_per_s is not None:
         share = f" = {percent(roofs.share_of_peak)} of the vendor's peak" if roofs.share_of_peak else ""
         words.append(f"roof: copy measured here {roofs.bytes_per_s / 1e12:.2f} TB/s{share}")
-    limits = {limit_word(latency) for latency in evaluation.latency}
-    if roofs.flops_per_s is not None and "compute" in limits:
+    if roofs.flops_per_s is not None and any(row.limit == "compute" for row in rows):
         words.append(f"matrix product measured here {roofs.flops_per_s / 1e12:.0f} TFLOP/s")
-    if has_peak_share(evaluation):
+    if has_peak_share(rows):
         words.append("compute peak: the vendor's, no product measured")
     return words or ["roof: not measured"]
-
-
-class Roofs(NamedTuple):
-    """The practical roofs of a device, as an evaluation's shares imply them; `None` if unknown."""
-
-    bytes_per_s: float | None
-    flops_per_s: float | None
-    share_of_peak: float | None
-    """The copy's share of the vendor's peak bandwidth."""
-
-
-def measured_roofs(evaluation: Evaluation) -> Roofs:
-    """Return the practical roofs that the session measured on the evaluation's device."""
-    used = [latency.efficiency for latency in evaluation.latency if latency.efficiency is not None]
-    products = [case.flops_per_s / case.mfu_measured for case in used if case.mfu_measured and case.flops]
-    flops_per_s = max(products, default=None)
-    copies = [
-        Roofs(
-            case.bytes_per_s / case.io_measured,
-            flops_per_s,
-            case.io_utilisation / case.io_measured if case.io_utilisation else None,
-        )
-        for case in used
-        if case.io_measured
-    ]
-    return max(copies, key=lambda roofs: roofs.bytes_per_s or 0.0, default=Roofs(None, flops_per_s, None))
 
 
 def footnotes(timings: Timings, width: int, shown: Iterable[str], *, can_measure: bool) -> list[Line]:
@@ -113,14 +86,15 @@ def footnotes(timings: Timings, width: int, shown: Iterable[str], *, can_measure
     for (mark, words), devices in by_reason.items():
         style = "bad" if mark.isupper() or mark == "lost" else "dim"
         notes.append(Span(f"{mark} {' '.join(devices)} {clean(words)}", style))
-    if LEFT_OUT in texts:
-        notes.append(Span(f"{LEFT_OUT}: {BOTH_SHORT}, no ratio", "dim"))
+    if Outcome.TOO_SHORT.value in texts:
+        notes.append(Span(f"{Outcome.TOO_SHORT.value} on both sides: no ratio", "dim"))
     if any(text.startswith("<") for text in texts):
         notes.append(Span("<: the launch hides the time", "dim"))
-    for case in timings.cases:
-        own = timings.own(case)
-        if own is not None and own.efficiency is not None and own.efficiency.suspect:
-            notes.append(Span(f"suspect {case.letter}: {clean(own.efficiency.suspect)}", "bad"))
+    notes += [
+        Span(f"suspect {case.letter}: {clean(suspect)}", "bad")
+        for case in timings.cases
+        if (suspect := timings.own(case).suspect)
+    ]
     again = can_measure and any(note.text[:1] in "!-" for note in notes)
     if again:
         notes.append(Span("t measures ! and - again", "dim"))
@@ -129,9 +103,9 @@ def footnotes(timings: Timings, width: int, shown: Iterable[str], *, can_measure
 
 def _throttle_notes(timings: Timings) -> list[Span]:
     notes: dict[str, str] = {}
-    for (device, _), latency in timings.by_place.items():
-        window = latency.window
-        if window is None or not is_throttled(latency) or device in notes:
+    for (device, _), row in timings.by_place.items():
+        window = row.latency.window if row.latency is not None else None
+        if window is None or not window.throttled or device in notes:
             continue
         clock = "" if window.clock_mhz is None else f", {window.clock_mhz / 1000:.2f} GHz"
         left_out = ": not in spread" if len(timings.devices) > 1 else ""

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from harness import Latency
 from harness.wire.limits import memory_words
 from harness.wire.results.latency import Timed, Window
+from sessions.state.cases import CaseRow
 from sessions.state.figure_words import us_words
 from tui.cockpit.draw.lines import Line, Span, clean
 from tui.cockpit.screens.agent.page import tables_lines
-from tui.facts.evaluation.times import device_table, is_hidden, range_words, remarks, side_us, times_table
+from tui.facts.evaluation.times import DEVICE, range_words, remarks, time_fields
 from tui.facts.tables import NOTHING, Cell, Column, Number, Table, named_values, row
 
 from .captions import in_lines
@@ -30,27 +30,27 @@ ONE_FIGURE = frozenset(
 
 def detail_lines(timings: Timings, case: Case, column: str, width: int) -> list[Line]:
     """Return time, range, samples and telemetry of the cell of a case in a column."""
-    latency = cell_latency(timings, case, column)
+    row = cell_row(timings, case, column)
     name = f"{column} {case.letter}"
-    if latency is None:
+    if row is None or row.latency is None:
         reason = timings.reasons.get(_device(timings, column))
         return in_lines([Span(f"{name}: {clean(reason.words) if reason else 'not timed'}", "dim")], width)
     baseline = column == BASELINE
-    side = latency.baseline if baseline else latency.candidate
+    time, side = (row.baseline, row.latency.baseline) if baseline else (row.candidate, row.latency.candidate)
     figures = [
-        f"{name}: {side_us(latency, baseline=baseline)} us",
-        "" if side is None or is_hidden(latency, baseline=baseline) else f"p10-p90 {range_words(side)}",
+        f"{name}: {time} us",
+        "" if side is None or time.is_hidden else f"p10-p90 {range_words(side)}",
         "" if side is None else f"{side.samples} samples",
-        *_telemetry(latency.window),
+        *_telemetry(row.latency.window),
     ]
     again = timings.again.get(case.name)
     if again is not None and column == gpu_name(timings.device):
-        figures.append(f"timed again: {side_us(again)} us")
+        figures.append(f"timed again: {again.candidate} us")
     return in_lines([Span(figure) for figure in figures if figure], width)
 
 
-def cell_latency(timings: Timings, case: Case, column: str) -> Latency | None:
-    """Return the times behind a cell; the baseline's column is of the GPU of the speedup."""
+def cell_row(timings: Timings, case: Case, column: str) -> CaseRow | None:
+    """Return the row behind a cell; the baseline's column is of the GPU of the speedup."""
     if column == BASELINE:
         return timings.own(case)
     return timings.by_place.get((_device(timings, column), case.name))
@@ -72,21 +72,21 @@ def _telemetry(window: Window | None) -> list[str]:
 
 def dialog_lines(timings: Timings, case: Case, column: str) -> list[Line | str]:
     """Return all figures of a cell with both sides beside each other."""
-    latency = cell_latency(timings, case, column)
-    if latency is None:
+    row = cell_row(timings, case, column)
+    if row is None or row.latency is None:
         return [*detail_lines(timings, case, column, DIALOG)]
-    again = timings.again.get(case.name)
-    is_again = again is not None and latency.device == timings.device
+    again = timings.again.get(case.name) if row.device == timings.device else None
     tables = [
-        _sides_table(latency),
-        named_values("", _named_facts(latency)).with_sentences(*remarks(latency)),
-        *([_sides_table(again, "timed again in new processes")] if again is not None and is_again else []),
+        _sides_table(row),
+        named_values("", _named_facts(row)).with_sentences(*remarks(row.latency)),
+        *([_sides_table(again, "timed again in new processes")] if again is not None else []),
     ]
     return [*tables_lines(tables, DIALOG)]
 
 
-def _sides_table(latency: Latency, title: str = "") -> Table:
-    base, this = latency.baseline, latency.candidate
+def _sides_table(shown: CaseRow, title: str = "") -> Table:
+    timed = shown.latency
+    base, this = (timed.baseline, timed.candidate) if timed is not None else (None, None)
     figures: list[tuple[str, Callable[[Timed], str]]] = [
         ("p10", lambda side: _us(side.p10_ms)),
         ("p90", lambda side: _us(side.p90_ms)),
@@ -97,24 +97,21 @@ def _sides_table(latency: Latency, title: str = "") -> Table:
         ("sustained", lambda side: _us(side.sustained_ms)),
         ("peak memory", lambda side: memory_words(side.peak_bytes)),
     ]
-    rows = [row(Cell("median", "dim"), f"{side_us(latency, baseline=True)} us", f"{side_us(latency)} us")]
+    rows = [row(Cell("median", "dim"), f"{shown.baseline} us", f"{shown.candidate} us")]
     for name, figure in figures:
         texts = ["" if side is None else figure(side) for side in (base, this)]
         if not set(texts) <= NOTHING:
             rows.append(row(Cell(name, "dim"), *texts))
-    titles = (latency.against or "baseline", "this attempt")
+    titles = (shown.against or "baseline", "this attempt")
     return Table(title, (Column("", keep=True), *(Number(name) for name in titles)), tuple(rows))
 
 
-def _named_facts(latency: Latency) -> list[tuple[str, str]]:
+def _named_facts(shown: CaseRow) -> list[tuple[str, str]]:
     """Return the facts of the tables of times and devices that are not about one side."""
-    return [
-        (column.title, cell.text)
-        for table in (times_table([latency]), device_table([latency]))
-        for shown in table.rows
-        for column, cell in zip(table.columns, shown.cells, strict=True)
-        if column.title in ONE_FIGURE and cell.text not in NOTHING
-    ]
+    cells = [(field.column.title, field.cell(shown).text) for field in time_fields([shown])]
+    if shown.latency is not None:
+        cells += [(field.column.title, field.cell(shown.latency).text) for field in DEVICE]
+    return [(title, text) for title, text in cells if title in ONE_FIGURE and text not in NOTHING]
 
 
 def _us(ms: float | None) -> str:

@@ -61,7 +61,7 @@ W, X, ... the verdict on that GPU, where it is not correct
 spread    (longest - shortest) / median of the GPUs that are comparable
 speedup   baseline over attempt, with the 95 % interval; green only where the
           interval is above 1; `>= 12`: a lower bound, the launch hides the
-          rest; `left out`: both sides are too short to compare
+          rest; `too short`: both sides are too short to compare
 roof      share of the practical roof: the fastest copy, or a large matrix
           product, that this session measured on this GPU
 limit     memory, compute or launch

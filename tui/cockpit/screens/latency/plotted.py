@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from harness import Latency, Outcome, Verdict
-from harness.wire.results.roofs import is_launch_bound, roof_share
+from harness import Outcome, Verdict
+from sessions.state.cases import NOT_TIMED, CaseRow
 from sessions.state.speed import attempt_speed
 from sessions.state.state import AttemptState, InstanceState
 from tui.cockpit.draw import plots
 from tui.cockpit.draw.lines import EMPTY, Line, Span, cells, clean, line, shorten, wrap_line
-from tui.facts.evaluation.times import is_hidden, side_us
 from tui.facts.vocabulary import NOT_MEASURED, letter, speed_style, words
 
 from .time_table import THROTTLED
@@ -39,7 +38,7 @@ def plot_lines(
             lines = attempts_plot(instance, timings.attempt, width, max(height - 3, 6), ascii=ascii)
         case _:
             own = timings.own(case)
-            base = "" if own is None else f"   baseline {side_us(own, baseline=True)} us"
+            base = "" if own.latency is None else f"   baseline {own.baseline} us"
             title = f"Time by GPU, case {case.letter} {clean(case.name)}{base}"
             lines = gpus_plot(timings, case, width, ascii=ascii)
     return [line(shorten(title, width), "head"), *lines]
@@ -59,29 +58,23 @@ def roof_plot(timings: Timings, width: int, *, ascii: bool) -> list[Line]:
     """Return a bar a case: both sides' shares of the practical roof that limits the attempt."""
     bars = []
     for case in timings.cases:
-        latency = timings.own(case)
-        share = roof_share(latency) if latency is not None else None
-        if latency is None or share is None:
-            bars.append(plots.Bar(case.letter, None, None, words=_no_share(latency)))
+        own = timings.own(case)
+        if own.roof is None or not own.baseline.ms:
+            bars.append(plots.Bar(case.letter, None, None, words=_no_share(own)))
             continue
-        baseline = (
-            None
-            if is_hidden(latency, baseline=True)
-            else share.share * latency.candidate_ms / latency.baseline_ms
-        )
-        style = "good" if latency.outcome is Outcome.FASTER else ""
-        bars.append(plots.Bar(case.letter, baseline, share.share, style))
+        of_candidate = own.roof.share * (own.candidate.ms or 0.0)
+        baseline = None if own.baseline.is_hidden else of_candidate / own.baseline.ms
+        style = "good" if own.outcome is Outcome.FASTER else ""
+        bars.append(plots.Bar(case.letter, baseline, own.roof.share, style))
     return plots.share_bars(bars, width, ascii=ascii)
 
 
-def _no_share(latency: Latency | None) -> str:
-    if latency is None:
-        return "not timed"
-    if is_launch_bound(latency):
+def _no_share(own: CaseRow) -> str:
+    if own.latency is None:
+        return own.reason
+    if own.limit == "launch":
         return "launch: too short for a share"
-    if latency.efficiency is not None and latency.efficiency.suspect:
-        return "suspect: faster than the device can be"
-    return "the roof was not measured"
+    return "suspect: faster than the device can be" if own.suspect else "the roof was not measured"
 
 
 def attempts_plot(
@@ -116,23 +109,23 @@ def gpus_plot(timings: Timings, case: Case, width: int, *, ascii: bool) -> list[
     """Return the medians of a case with p10 and p90 on each GPU."""
     rows = []
     for device in timings.devices:
-        latency = timings.by_place.get((device, case.name))
-        if latency is not None:
-            rows.append(_time(gpu_name(device), latency))
+        timed = timings.by_place.get((device, case.name))
+        if timed is not None:
+            rows.append(_time(gpu_name(device), timed))
             continue
         reason = timings.reasons.get(device)
-        words = clean(reason.words) if reason is not None else "not timed"
+        words = clean(reason.words) if reason is not None else NOT_TIMED
         rows.append(plots.Interval(gpu_name(device), words=words))
     return plots.interval_rows(
         rows, width, ascii=ascii, axis="us, median and p10 to p90", label=lambda value: f"{value:g}"
     )
 
 
-def _time(label: str, latency: Latency) -> plots.Interval:
-    if is_hidden(latency):
-        return plots.Interval(label, words=f"{side_us(latency)} us: the launch hides it")
-    side, value = latency.candidate, latency.candidate_ms * 1e3
-    throttled = is_throttled(latency)
+def _time(label: str, timed: CaseRow) -> plots.Interval:
+    if timed.candidate.is_hidden or timed.candidate.ms is None:
+        return plots.Interval(label, words=f"{timed.candidate} us: the launch hides it")
+    side = timed.latency.candidate if timed.latency is not None else None
+    throttled = is_throttled(timed)
     low, high = (None, None) if side is None else (side.p10_ms * 1e3, side.p90_ms * 1e3)
-    words = side_us(latency) + (THROTTLED if throttled else "")
-    return plots.Interval(label, value, low, high, words, "dim" if throttled else "")
+    words = f"{timed.candidate}{THROTTLED if throttled else ''}"
+    return plots.Interval(label, timed.candidate.ms * 1e3, low, high, words, "dim" if throttled else "")

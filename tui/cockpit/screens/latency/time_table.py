@@ -5,14 +5,12 @@ from __future__ import annotations
 from dataclasses import replace
 from enum import StrEnum
 
-from harness import Latency, Outcome
-from harness.wire.results.latency import Bound
-from harness.wire.results.roofs import is_launch_bound, roof_share
-from sessions.state.figure_words import interval_words, ratio_words
+from sessions.state.cases import CaseRow
+from sessions.state.figure_words import interval_words
 from tui.cockpit.draw.lines import clean, shorten
 from tui.facts import vocabulary
-from tui.facts.evaluation.times import side_us
-from tui.facts.tables import Cell, Column, Number, Row, Table
+from tui.facts.evaluation.times import case_style
+from tui.facts.tables import Cell, Column, Number, Row, Table, row
 from tui.facts.vocabulary import UNKNOWN
 
 from .timings import BASELINE, Case, Missing, Timings, gpu_name, is_throttled
@@ -21,8 +19,6 @@ GAP = 1
 """Cells between columns: eight GPUs have to fit into 80 cells."""
 THROTTLED = "!"
 CASE_CELLS = 16
-LEFT_OUT, BOTH_SHORT = "left out", "both short"
-NOTHING = Cell(UNKNOWN, "dim")
 
 
 class Shown(StrEnum):
@@ -57,75 +53,42 @@ def time_table(timings: Timings, shown: Shown) -> Table:
 
 
 def _row(timings: Timings, case: Case, shown: Shown) -> Row:
-    own = timings.own(case)
-    spread = timings.spread(case)
-    share = roof_share(own) if own is not None else None
-    suspect = own is not None and own.efficiency is not None and bool(own.efficiency.suspect)
-    roof = NOTHING if share is None else Cell(vocabulary.percent(share.share))
-    base = side_us(own, baseline=True) if own is not None else UNKNOWN
-    return Row(
-        case.name,
-        (
-            Cell(f"{case.letter} {shorten(clean(case.name), CASE_CELLS)}"),
-            Cell(case.shape or UNKNOWN, "dim"),
-            *((Cell(base, key=BASELINE),) if shown is Shown.TIME else ()),
-            *(gpu_cell(timings, case, device, shown) for device in timings.devices),
-            NOTHING if spread is None else Cell(f"{100 * spread:.1f}%", "dim"),
-            *speedup_cells(own),
-            Cell("suspect", "bad") if suspect else roof,
-            Cell(limit_word(own), "dim"),
-        ),
+    own, spread = timings.own(case), timings.spread(case)
+    roof = "" if own.roof is None else vocabulary.percent(own.roof.share)
+    interval = "" if own.interval is None else interval_words(*own.interval)
+    cells = (
+        Cell(f"{case.letter} {shorten(clean(case.name), CASE_CELLS)}"),
+        Cell(case.shape, "dim"),
+        *((Cell(str(own.baseline), key=BASELINE),) if shown is Shown.TIME else ()),
+        *(gpu_cell(timings, case, device, shown) for device in timings.devices),
+        Cell("" if spread is None else f"{100 * spread:.1f}%", "dim"),
+        Cell(own.reason or own.figure.removesuffix("x"), "dim" if own.reason else case_style(own)),
+        Cell(interval, case_style(own)),
+        Cell("suspect", "bad") if own.suspect else Cell(roof),
+        Cell(own.limit, "dim"),
     )
+    return replace(row(*cells), key=case.name)
 
 
 def gpu_cell(timings: Timings, case: Case, device: str, shown: Shown) -> Cell:
     """Return the cell of a case on a GPU; a mark if the value is not known."""
-    latency = timings.by_place.get((device, case.name))
-    if latency is None:
+    timed = timings.by_place.get((device, case.name))
+    if timed is None:
         reason = timings.reasons.get(device)
         mark = reason.mark if reason is not None else Missing.UNKNOWN
         style = "dim" if mark == UNKNOWN else "busy" if mark == Missing.ASKED else "bad"
         return Cell(mark, style, gpu_name(device))
-    throttled = is_throttled(latency)
-    text = _value(latency, shown) + (THROTTLED if throttled else "")
+    throttled = is_throttled(timed)
+    text = _value(timed, shown) + (THROTTLED if throttled else "")
     return Cell(text, "dim" if throttled else "", gpu_name(device))
 
 
-def _value(latency: Latency, shown: Shown) -> str:
+def _value(timed: CaseRow, shown: Shown) -> str:
     match shown:
         case Shown.TIME:
-            return side_us(latency)
+            return str(timed.candidate)
         case Shown.SPEEDUP:
-            return _ratio(latency)
+            return timed.figure.removesuffix("x")
         case Shown.CLOCK:
-            mhz = latency.window.clock_mhz if latency.window is not None else None
-            return UNKNOWN if mhz is None else f"{mhz / 1000:.2f}"
-
-
-def _ratio(latency: Latency) -> str:
-    return ratio_words(latency.speedup, latency.bound.sign).removesuffix("x")
-
-
-def speedup_cells(latency: Latency | None) -> tuple[Cell, Cell]:
-    """Return the speedup of a case and its interval; green only if the interval is above 1."""
-    if latency is None:
-        return NOTHING, NOTHING
-    if latency.speedup is None:
-        return Cell(LEFT_OUT, "dim"), Cell(BOTH_SHORT, "dim")
-    style = {Outcome.FASTER: "good", Outcome.SLOWER: ""}.get(latency.outcome, "dim")
-    interval = (
-        NOTHING
-        if latency.ci is None or latency.bound is not Bound.NONE
-        else Cell(interval_words(*latency.ci), style)
-    )
-    return Cell(_ratio(latency), style), interval
-
-
-def limit_word(latency: Latency | None) -> str:
-    """Return what limits the candidate in a case: `memory`, `compute`, `compute peak` or `launch`; `-` if unknown."""
-    if latency is None:
-        return UNKNOWN
-    if is_launch_bound(latency):
-        return "launch"
-    share = roof_share(latency)
-    return UNKNOWN if share is None else share.limit_words
+            window = timed.latency.window if timed.latency is not None else None
+            return UNKNOWN if window is None or window.clock_mhz is None else f"{window.clock_mhz / 1000:.2f}"

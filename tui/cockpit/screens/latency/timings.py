@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import statistics
+from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from string import ascii_uppercase
 
-from harness import Evaluation, Latency, Verdict
+from harness import Evaluation, Verdict
 from sessions.events import WinnerMeasured
+from sessions.state.cases import CaseRow, attempt_cases, case_rows
 from sessions.state.speed import timed_evaluation
 from sessions.state.state import AttemptState, SessionState
-from tui.facts.evaluation.times import is_hidden
 from tui.facts.evaluation.verdict import failure_words
 from tui.facts.vocabulary import UNKNOWN, letter
 
@@ -57,24 +58,24 @@ class Timings:
     """The GPU of the speedup: there the exam timed the attempt again, else the verdict did."""
     devices: tuple[str, ...]
     cases: tuple[Case, ...]
-    by_place: dict[tuple[str, str], Latency]
+    by_place: dict[tuple[str, str], CaseRow]
     """Keys are GPU and name of the case."""
-    again: dict[str, Latency]
+    again: dict[str, CaseRow]
     """Later times on the GPU of the speedup, by case."""
     reasons: dict[str, Reason]
     """Keys are the GPUs without times."""
 
-    def own(self, case: Case) -> Latency | None:
-        """Return the time that the speedup is from."""
-        return self.by_place.get((self.device, case.name))
+    def own(self, case: Case) -> CaseRow:
+        """Return the row that the speedup is from; without times if that GPU did not time the case."""
+        return self.by_place.get((self.device, case.name), CaseRow(case.name))
 
     def spread(self, case: Case) -> float | None:
         """Return (longest - shortest) / median over GPUs that are comparable; `None` for less than two GPUs."""
-        latencies = [self.by_place.get((device, case.name)) for device in self.devices]
+        rows = [self.by_place.get((device, case.name)) for device in self.devices]
         times = [
-            latency.candidate_ms
-            for latency in latencies
-            if latency is not None and not is_throttled(latency) and not is_hidden(latency)
+            row.candidate.ms
+            for row in rows
+            if row is not None and row.candidate.ms and not (is_throttled(row) or row.candidate.is_hidden)
         ]
         if len(times) < 2:
             return None
@@ -93,16 +94,17 @@ def timings_of(state: SessionState, attempt: AttemptState) -> Timings | None:
         return None
     own = evaluation.device if evaluation.latency else _first_timed(attempt.spread)
     # On another GPU than the exam's, the times of the verdict are shown until it is measured again.
-    by_place = (
-        {(latency.device, latency.case): latency for latency in verdict.latency if latency.device != own}
-        | {
-            (latency.device, latency.case): latency
+    rows = [
+        *(row for row in case_rows(verdict) if row.device != own),
+        *(
+            row
             for again in attempt.spread
             if again.device != own or not evaluation.latency
-            for latency in again.evaluation.latency
-        }
-        | {(latency.device, latency.case): latency for latency in evaluation.latency}
-    )
+            for row in case_rows(again.evaluation, judged=verdict)
+        ),
+        *attempt_cases(attempt),
+    ]
+    by_place = {(row.device, row.case): row for row in rows if row.latency is not None}
     devices = tuple(dict.fromkeys([*state.gpus, *sorted({device for device, _ in by_place})]))
     timed = {device for device, _ in by_place}
     repeated = measured.get(own) if evaluation.latency else None
@@ -111,9 +113,9 @@ def timings_of(state: SessionState, attempt: AttemptState) -> Timings | None:
         evaluation,
         own,
         devices,
-        _cases(verdict, evaluation, tuple(case for _, case in by_place)),
+        _cases(attempt_cases(attempt) or rows),
         by_place,
-        {latency.case: latency for latency in repeated.evaluation.latency} if repeated is not None else {},
+        {row.case: row for row in case_rows(repeated.evaluation)} if repeated is not None else {},
         {
             device: _reason(state, attempt, device, measured.get(device))
             for device in devices
@@ -126,19 +128,9 @@ def _first_timed(spread: list[WinnerMeasured]) -> str:
     return min(again.device for again in spread if again.evaluation.latency)
 
 
-def _cases(verdict: Evaluation, evaluation: Evaluation, measured: tuple[str, ...]) -> tuple[Case, ...]:
-    """The cases of a timed evaluation, with the sizes that only the verdict's has."""
-    names = dict.fromkeys([*(latency.case for latency in evaluation.latency), *measured])
-    names |= dict.fromkeys(name for name in evaluation.not_timed if name not in names)
-    shapes = {row.case: row.sizes for row in verdict.full_sizes}
-    return tuple(
-        Case(case_letter(place), name, shape_words(shapes.get(name, {}))) for place, name in enumerate(names)
-    )
-
-
-def shape_words(sizes: dict[str, int]) -> str:
-    """Return `8192x4097`; empty without sizes."""
-    return "x".join(map(str, sizes.values()))
+def _cases(rows: Sequence[CaseRow]) -> tuple[Case, ...]:
+    shapes = {row.case: row.shape for row in rows}
+    return tuple(Case(case_letter(place), name, shape) for place, (name, shape) in enumerate(shapes.items()))
 
 
 def case_letter(place: int) -> str:
@@ -170,9 +162,10 @@ def _failed(evaluation: Evaluation) -> Reason:
     return Reason(mark, failure_words(evaluation))
 
 
-def is_throttled(latency: Latency) -> bool:
+def is_throttled(row: CaseRow) -> bool:
     """True if the GPU held its clock back during the timing."""
-    return latency.window is not None and bool(latency.window.throttled)
+    window = row.latency.window if row.latency is not None else None
+    return window is not None and bool(window.throttled)
 
 
 def gpu_name(device: str) -> str:

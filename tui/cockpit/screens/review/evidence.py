@@ -7,13 +7,12 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from rich.cells import cell_len
 
-from harness import STAGES, Evaluation, Latency, Outcome, Verdict
-from harness.wire.results.latency import Bound
+from harness import STAGES, Evaluation, Outcome, Verdict
 from harness.wire.results.serving_facts import serving_facts
 from sessions.names import stage_word
 from sessions.state.bests import best_key, measured_attempt, measured_bests, order
+from sessions.state.cases import attempt_cases
 from sessions.state.code_facts import code_difference
-from sessions.state.figure_words import ratio_words
 from sessions.state.findings import findings_of, located
 from sessions.state.speed import attempt_speed, gain, speed_of, timed_evaluation
 from sessions.state.state import AttemptState, InstanceState, SessionState
@@ -25,7 +24,7 @@ from tui.facts import vocabulary
 from tui.facts.attempt import dated_decision
 from tui.facts.evaluation.certainty import exam_of, tolerance_words
 from tui.facts.evaluation.resources import is_amd, usage_of
-from tui.facts.evaluation.roofs import peak_range, roof_range
+from tui.facts.evaluation.roofs import range_of
 from tui.facts.evaluation.spread import comparable_spread
 from tui.facts.evaluation.times import missing_cases
 from tui.facts.evaluation.verdict import failure_words, speed_facts
@@ -112,14 +111,14 @@ def flow(name: str, phrases: Iterable[Span], width: int) -> Iterator[Line]:
 
 def _claim(state: SessionState, attempt: AttemptState, evaluation: Evaluation) -> Iterator[Fact]:
     """The speedup with the worst case and the bounds; then where it was measured, cases that are no gain, and the roof."""
-    rows = [row for row in evaluation.latency if row.speedup]
+    rows = [row for row in attempt_cases(attempt) if row.speedup]
     claim = [Span(clean(fact.text), fact.style) for fact in speed_facts(evaluation) if fact.text]
-    exact = [row for row in rows if row.bound is Bound.NONE]
+    exact = [row for row in rows if not row.sign]
     if len(exact) > 1:
         worst = min(exact, key=lambda row: row.speedup or 0.0)
         style = "bad" if worst.outcome is Outcome.SLOWER else ""
-        claim.append(Span(f"worst case {_case(worst)}", style))
-    if bounds := [_case(row) for row in rows if row.bound is not Bound.NONE]:
+        claim.append(Span(f"worst case {clean(worst.case)} {worst.figure}", style))
+    if bounds := [f"{clean(row.case)} {row.figure}" for row in rows if row.sign]:
         claim.append(Span(_listed(bounds)))
     yield "claim", [*claim, *(Span(clean(cases)) for cases in missing_cases(evaluation) if rows)]
     if not rows:
@@ -132,17 +131,13 @@ def _claim(state: SessionState, attempt: AttemptState, evaluation: Evaluation) -
     measured.append(Span(f"slower: {slower}", "bad") if slower else Span("no case slower"))
     if open_cases:
         measured.append(Span(f"interval contains 1: {open_cases}"))
-    for ends, words in ((roof_range(evaluation), "the roof"), (peak_range(evaluation), "the vendor's peak")):
-        if ends is not None:
-            shares = dict.fromkeys(vocabulary.percent(end.share) for end in ends)
-            peak = " or of the peak of compute" if any(end.is_of_peak for end in ends) else ""
-            measured.append(Span(f"{' to '.join(shares)} of {words}{peak}"))
-            break
+    of_roof, of_peak = range_of(row.roof for row in rows), range_of(row.peak for row in rows)
+    if (ends := of_roof or of_peak) is not None:
+        shares = dict.fromkeys(vocabulary.percent(end.share) for end in ends)
+        words = "the roof" if of_roof is not None else "the vendor's peak"
+        peak = " or of the peak of compute" if any(end.is_of_peak for end in ends) else ""
+        measured.append(Span(f"{' to '.join(shares)} of {words}{peak}"))
     yield "measured", measured
-
-
-def _case(row: Latency) -> str:
-    return f"{clean(row.case)} {ratio_words(row.speedup, row.bound.sign)}"
 
 
 def _listed(names: Sequence[str]) -> str:

@@ -227,7 +227,7 @@ recorded. `u` undoes the decision under the cursor, else your latest one.
     @work(thread=True, group="archive", exit_on_error=False, name="reading the other sessions")
     def _take_archive(self, read: Callable[[], Archive | None]) -> None:
         self._archive = read()
-        self.app.call_from_thread(self._show_files)
+        self.app.call_from_thread(self._show_baseline)
 
     @on(LineTable.Moved)
     def _show_other_entry(self) -> None:
