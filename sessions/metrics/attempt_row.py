@@ -65,14 +65,8 @@ class AttemptRow(msgspec.Struct, frozen=True, kw_only=True):
     against: str = ""
     """Names of the timing baselines."""
     confirmation: Confirmation
-    headline: float | None = None
-    """`Speed.value`: as the exam timed it if it did, else as it was found."""
     speed: Speed | None = None
-    """The speed of the headline, with its interval."""
-    sign: str = ""
-    """Sign of the headline: `>=`, `<=` or `~` if cases are bounds."""
-    weighted: bool = False
-    """True if the headline is weighted by the time of each case in a captured run."""
+    """As the exam timed it if it did, else as it was found."""
     found: float | None = None
     """Headline of the verdict's own timing, before any exam."""
     confirmed: float | None = None
@@ -94,6 +88,11 @@ class AttemptRow(msgspec.Struct, frozen=True, kw_only=True):
     wall_s: float | None = None
     """Seconds from its start to its verdict."""
     source_sha256: str = ""
+
+    @property
+    def headline(self) -> float | None:
+        """`Speed.value`; `None` if it was not timed."""
+        return self.speed.value if self.speed is not None else None
 
     @property
     def counted(self) -> bool:
@@ -183,10 +182,7 @@ def _row(
         provenance=compared_values(timed.provenance),
         against=baseline_names(timed),
         confirmation=attempt.confirmation,
-        headline=speed.value if speed is not None else None,
         speed=speed,
-        sign=speed.sign if speed is not None else "",
-        weighted=speed is not None and speed.weighted,
         found=verdict_speed.value if verdict_speed is not None else None,
         confirmed=exam.value if exam is not None else None,
         geak=timed.speedup if speed is not None else None,

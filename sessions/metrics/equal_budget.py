@@ -178,7 +178,7 @@ def _best(rows: Iterable[AttemptRow]) -> Best | None:
     timed = [
         Best(row.attempt, row.found, row.provenance, row.against)
         for row in rows
-        if row.found is not None and not row.sign and not row.rejected
+        if row.found is not None and row.speed is not None and not row.speed.sign and not row.rejected
         if row.confirmation is not Confirmation.NOT_CONFIRMED
     ]
     return max(timed, key=lambda best: best.speedup, default=None)

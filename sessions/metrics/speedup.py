@@ -43,7 +43,7 @@ class Definition(StrEnum):
             case Definition.SUMS:
                 return row.sum_ratio
             case Definition.TIME_WEIGHTED:
-                return row.headline if row.weighted else None
+                return row.headline if row.speed is not None and row.speed.weighted else None
 
 
 def speedup_mean(rows: Iterable[AttemptRow], definition: Definition = Definition.GEAK) -> float | None:
@@ -63,7 +63,7 @@ def speedup_geomean(rows: Iterable[AttemptRow], definition: Definition = Definit
 
 def speedup_sign(rows: Iterable[AttemptRow]) -> str:
     """Returns the sign of a mean over the rows' headlines: `>=`, `<=`, `~`, or empty without bounds."""
-    return joint_sign(row.sign for row in rows if row.headline is not None)
+    return joint_sign(row.speed.sign for row in rows if row.speed is not None)
 
 
 def are_mixed(rows: Iterable[AttemptRow]) -> bool:

@@ -20,6 +20,7 @@ from sessions.metrics.speedup import (
     speedup_geomean,
     speedup_mean,
 )
+from sessions.state.speed import Speed
 from tests.support.sessions.rows import row
 
 WRONG = row(verdict=Verdict.WRONG)
@@ -28,8 +29,8 @@ SPEEDUPS = st.lists(st.floats(0.01, 100), min_size=1, max_size=7)
 
 def test_each_definition_reads_its_own_figure() -> None:
     rows = [
-        row(headline=2.0, geak=3.0, sum_ratio=4.0),
-        row(headline=8.0, geak=5.0, sum_ratio=None, weighted=True),
+        row(speed=Speed(2.0), geak=3.0, sum_ratio=4.0),
+        row(speed=Speed(8.0, weighted=True), geak=5.0, sum_ratio=None),
         WRONG,
     ]
     assert speedup_mean(rows) == speedup_mean(rows, Definition.GEAK) == 4.0

@@ -32,7 +32,6 @@ def row(
         "call": verdict in (Verdict.CORRECT, Verdict.WRONG),
         "confirmation": Confirmation.NOT_EXAMINED,
         "place": (2.0 if correct else 0.0, speedup or 0.0),
-        "headline": speedup,
         "speed": None if speedup is None else Speed(speedup),
         "found": speedup,
         "geak": speedup,

@@ -400,19 +400,6 @@ def test_tokens_from_a_cache_are_unknown_where_no_call_says_how_many() -> None:
     assert "cached" in listing(USAGE, [without_cache]), "a server that says 0 is believed"
 
 
-def test_tokens_that_no_call_counts_are_unknown_and_not_zero() -> None:
-    silent = [
-        msgspec.structs.replace(event, usage=ev.Usage()) if isinstance(event, ev.CallFinished) else event
-        for event in timed_again()
-    ]
-    state = fold(silent)
-    info = info_of("s", None, summarise(state), running=True)
-    (usage, *_) = model_usage(state)
-    assert info.document()["input_tokens"] is info.document()["output_tokens"] is None
-    assert usage.input_tokens is usage.output_tokens is None
-    assert session_fields(info)["tokens"] is None
-
-
 def test_confirmed_counts_winners_only() -> None:
     log = EventLog()
     log.open(devices=("2",))
@@ -563,9 +550,12 @@ def test_of_attempts_that_tie_prompts_agents_and_rows_name_the_earlier_too() -> 
 
 def test_tokens_that_no_call_counts_are_unknown_on_every_surface() -> None:
     state = with_a_case_that_is_not_timed()
+    info = info_of("s", None, summarise(state), running=True)
+    (usage, *_) = model_usage(state)
     assert {row.input_tokens for row in attempt_rows(state)} == {None}
-    assert info_of("s", None, summarise(state), running=True).document()["input_tokens"] is None
-    assert report_of(state).metrics[0].input_tokens is None
+    assert info.document()["input_tokens"] is info.document()["output_tokens"] is None
+    assert usage.input_tokens is usage.output_tokens is report_of(state).metrics[0].input_tokens is None
+    assert session_fields(info)["tokens"] is None
     assert "0 in" not in summary(state) + printed_report(state)
 
 

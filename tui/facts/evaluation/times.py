@@ -36,7 +36,10 @@ def time_fields(rows: Sequence[CaseRow], before_name: str = "base") -> tuple[Fie
         if row.limit == "launch":
             return Cell(f"{UNKNOWN} launch", "dim")
         reached = row.roof or row.peak
-        return Cell("" if reached is None else f"{percent(reached.share)} {reached.limit_words}")
+        if reached is None:
+            return Cell("")
+        words = f"{reached.limit} peak" if has_roof and row.roof is None else reached.limit_words
+        return Cell(f"{percent(reached.share)} {words}")
 
     return (
         Field(Column("case", keep=True), lambda row: row.case),

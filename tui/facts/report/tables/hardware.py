@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from functools import partial
 from typing import NamedTuple
 
 from sessions.metrics.selection import best_rows, grouped
 from sessions.metrics.speedup import share_slower, utilisation
 from sessions.names import short_task
 from sessions.state.figure_words import ratio_words
+from sessions.state.speed import Speed
 from tui.facts.report.section import Section, section_of
+from tui.facts.report.winner_sections import speed_cell
 from tui.facts.tables import Cell, Column, Field, Number
 from tui.facts.vocabulary import grouped as digits
 
@@ -62,13 +65,12 @@ class Across(NamedTuple):
     """The best speedups of a task by hardware and software."""
 
     task: str
-    speeds: dict[Provenance, tuple[float, str]]
-    """Value and sign."""
+    speeds: dict[Provenance, Speed]
 
     @property
     def spread(self) -> float:
         """The highest over the lowest."""
-        values = [value for value, _ in self.speeds.values()]
+        values = [speed.value for speed in self.speeds.values()]
         return max(values) / min(values)
 
 
@@ -79,12 +81,15 @@ def across_section(rows: RowSet) -> Section:
     tasks = []
     for task, own in grouped(timed, lambda row: row.task).items():
         bests = best_rows(own, lambda row: row.provenance)
-        speeds = {row.provenance: (row.headline, row.sign) for row in bests if row.headline is not None}
+        speeds = {row.provenance: row.speed for row in bests if row.speed is not None}
         if len(speeds) > 1:
             tasks.append(Across(task, speeds))
     fields: tuple[Field[Across], ...] = (
         Field(Column("task", keep=True), lambda across: short_task(across.task)),
-        *(_speed_on(provenance, name) for provenance, name in names.items()),
+        *(
+            Field(Number(name, if_known=True), partial(_speed_on, provenance))
+            for provenance, name in names.items()
+        ),
         Field(Number("highest/lowest"), lambda across: figure(across.spread, ratio_words)),
     )
     section = section_of("Across hardware", fields, tasks, lambda across: f"task:{across.task}")
@@ -94,12 +99,8 @@ def across_section(rows: RowSet) -> Section:
     return section.named("hardware", (sentence, rows.left_out(apart)))
 
 
-def _speed_on(provenance: Provenance, name: str) -> Field[Across]:
-    def cell(across: Across) -> Cell:
-        speed = across.speeds.get(provenance)
-        return Cell("") if speed is None else Cell(ratio_words(*speed), value=speed[0])
-
-    return Field(Number(name, if_known=True), cell)
+def _speed_on(provenance: Provenance, across: Across) -> Cell:
+    return speed_cell(across.speeds.get(provenance))
 
 
 def _names(provenances: Iterable[Provenance]) -> dict[Provenance, str]:
