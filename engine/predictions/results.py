@@ -10,7 +10,7 @@ import msgspec
 
 from harness import Device, Evaluation, Verdict
 from harness.stages.retries import NO_VERDICT
-from sessions.state.speed import timed_evaluation
+from sessions.state.speed import Speed, speed_of, timed_evaluation
 from sessions.state.state import SessionState
 from suites.privacy import make_private_folder
 from suites.public.task import PublicTask
@@ -54,8 +54,13 @@ class PredictionResult(msgspec.Struct, frozen=True):
         return self.verdict != "unsupported"
 
     @property
+    def speed(self) -> Speed | None:
+        """The speed that ranks a correct candidate; `None` if it was not measured."""
+        return speed_of(self.evaluation) if self.evaluation is not None and self.execution else None
+
+    @property
     def speedup(self) -> float | None:
-        """The measured speedup of a correct candidate; `None` if it was not measured."""
+        """The mean speedup of a correct candidate over its cases, by GEAK's definition; `None` if it was not measured."""
         return self.evaluation.speedup if self.evaluation is not None and self.execution else None
 
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from harness import Evaluation, Latency, Outcome
+from harness.wire.results.latency import Timed, Window
 from harness.wire.results.ratios import FLOORS
 from harness.wire.results.roofs import RoofShare, is_launch_bound, peak_share, roof_share
 
@@ -24,6 +25,8 @@ class Side(NamedTuple):
     """Median of a call in milliseconds."""
     is_hidden: bool = False
     """True if the launch hides it: too near an empty kernel's time to be known exactly. The side takes less than this median."""
+    timed: Timed | None = None
+    """Its samples; `None` if they are unknown."""
 
     def __str__(self) -> str:
         """`130.2` in microseconds, or `<18.0`. A bound of the ratio is from the same medians."""
@@ -76,6 +79,11 @@ class CaseRow:
         return f"{self.device}|{self.case}"
 
     @property
+    def window(self) -> Window | None:
+        """Telemetry during the timing; `None` if it is unknown."""
+        return self.latency.window if self.latency is not None else None
+
+    @property
     def shape(self) -> str:
         """`8192x4097`; empty if the sizes are unknown."""
         return "x".join(map(str, self.sizes.values()))
@@ -115,13 +123,16 @@ def case_rows(
     known = (*(judged.full_sizes if judged is not None else ()), *evaluation.full_sizes)
     sizes = {row.case: row.sizes for row in known}
     earlier = (
-        {(timed.device, timed.case): _side(timed, timed.candidate_ms) for timed in before.latency}
+        {
+            (timed.device, timed.case): _side(timed, timed.candidate_ms, timed.candidate)
+            for timed in before.latency
+        }
         if before
         else {}
     )
     rows = []
     for timed in evaluation.latency:
-        roof, candidate = roof_share(timed), _side(timed, timed.candidate_ms)
+        roof, candidate = roof_share(timed), _side(timed, timed.candidate_ms, timed.candidate)
         then = earlier.get((timed.device, timed.case), NO_TIME)
         is_changed = then.ms and candidate.ms and not (then.is_hidden or candidate.is_hidden)
         low, high = timed.ci or (None, None)
@@ -131,7 +142,7 @@ def case_rows(
                 sizes=sizes.get(timed.case, {}),
                 device=timed.device,
                 against=timed.against or baseline,
-                baseline=_side(timed, timed.baseline_ms),
+                baseline=_side(timed, timed.baseline_ms, timed.baseline),
                 candidate=candidate,
                 speedup=timed.speedup,
                 sign=timed.bound.sign,
@@ -163,8 +174,8 @@ def attempt_cases(attempt: AttemptState, before: AttemptState | None = None) -> 
     )
 
 
-def _side(timed: Latency, ms: float) -> Side:
-    return Side(ms, timed.floor_ms is not None and ms < FLOORS[timed.method] * timed.floor_ms)
+def _side(case: Latency, ms: float, timed: Timed | None) -> Side:
+    return Side(ms, case.floor_ms is not None and ms < FLOORS[case.method] * case.floor_ms, timed)
 
 
 class Roofs(NamedTuple):

@@ -35,7 +35,6 @@ from sessions import fold
 from sessions.catalog import Standing, journal_of
 from sessions.home import Home, home_from
 from sessions.metrics.accuracy import mean_pass_at_k
-from sessions.state.figure_words import ratio_words
 from suites import public_suite_names
 from suites.public.task import PublicTask
 from tui.commands.keep.public_suites import public_suite
@@ -269,7 +268,7 @@ def results_table(results: Sequence[PredictionResult]) -> str:
         Field(Column("verdict", keep=True), lambda result: result.verdict),
         Field(
             Number("speedup", if_known=True),
-            lambda result: "" if result.speedup is None else ratio_words(result.speedup),
+            lambda result: "" if result.speed is None else result.speed.figure,
         ),
         Field(Column("why", least=30), lambda result: result.why),
     )

@@ -59,7 +59,9 @@ def time_fields(rows: Sequence[CaseRow], before_name: str = "base") -> tuple[Fie
             Number(f"vs {before_name}", if_known=True, drop=3),
             lambda row: "" if row.gain is None else percent_change(row.gain),
         ),
-        _of_timed(Number("p10-p90 us", if_known=True, drop=10), lambda timed: range_words(timed.candidate)),
+        Field(
+            Number("p10-p90 us", if_known=True, drop=10), lambda row: range_words(row.candidate.timed), "dim"
+        ),
         _of_timed(
             Number("samples", if_known=True, drop=12),
             lambda timed: "+".join(str(side.samples) for side in _sides(timed)),

@@ -91,9 +91,9 @@ def footnotes(timings: Timings, width: int, shown: Iterable[str], *, can_measure
     if any(text.startswith("<") for text in texts):
         notes.append(Span("<: the launch hides the time", "dim"))
     notes += [
-        Span(f"suspect {case.letter}: {clean(suspect)}", "bad")
+        Span(f"suspect {timings.letter(case)}: {clean(case.suspect)}", "bad")
         for case in timings.cases
-        if (suspect := timings.own(case).suspect)
+        if case.suspect
     ]
     again = can_measure and any(note.text[:1] in "!-" for note in notes)
     if again:
@@ -104,7 +104,7 @@ def footnotes(timings: Timings, width: int, shown: Iterable[str], *, can_measure
 def _throttle_notes(timings: Timings) -> list[Span]:
     notes: dict[str, str] = {}
     for (device, _), row in timings.by_place.items():
-        window = row.latency.window if row.latency is not None else None
+        window = row.window
         if window is None or not window.throttled or device in notes:
             continue
         clock = "" if window.clock_mhz is None else f", {window.clock_mhz / 1000:.2f} GHz"

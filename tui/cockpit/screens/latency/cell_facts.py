@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from harness.wire.limits import memory_words
 from harness.wire.results.latency import Timed, Window
-from sessions.state.cases import CaseRow
+from sessions.state.cases import NOT_TIMED, CaseRow
 from sessions.state.figure_words import us_words
 from tui.cockpit.draw.lines import Line, Span, clean
 from tui.cockpit.screens.agent.page import tables_lines
@@ -14,7 +14,7 @@ from tui.facts.evaluation.times import DEVICE, range_words, remarks, time_fields
 from tui.facts.tables import NOTHING, Cell, Column, Number, Table, named_values, row
 
 from .captions import in_lines
-from .timings import BASELINE, Case, Timings, gpu_name
+from .timings import BASELINE, Timings, gpu_name
 
 DIALOG = 70
 """Width of the figures of a cell."""
@@ -28,32 +28,31 @@ ONE_FIGURE = frozenset(
 """Columns of the tables of times and devices that have one figure for both sides."""
 
 
-def detail_lines(timings: Timings, case: Case, column: str, width: int) -> list[Line]:
+def detail_lines(timings: Timings, case: CaseRow, column: str, width: int) -> list[Line]:
     """Return time, range, samples and telemetry of the cell of a case in a column."""
     row = cell_row(timings, case, column)
-    name = f"{column} {case.letter}"
+    name = f"{column} {timings.letter(case)}"
     if row is None or row.latency is None:
         reason = timings.reasons.get(_device(timings, column))
-        return in_lines([Span(f"{name}: {clean(reason.words) if reason else 'not timed'}", "dim")], width)
-    baseline = column == BASELINE
-    time, side = (row.baseline, row.latency.baseline) if baseline else (row.candidate, row.latency.candidate)
+        return in_lines([Span(f"{name}: {clean(reason.words) if reason else NOT_TIMED}", "dim")], width)
+    side = row.baseline if column == BASELINE else row.candidate
     figures = [
-        f"{name}: {time} us",
-        "" if side is None or time.is_hidden else f"p10-p90 {range_words(side)}",
-        "" if side is None else f"{side.samples} samples",
-        *_telemetry(row.latency.window),
+        f"{name}: {side} us",
+        "" if side.timed is None or side.is_hidden else f"p10-p90 {range_words(side.timed)}",
+        "" if side.timed is None else f"{side.timed.samples} samples",
+        *_telemetry(row.window),
     ]
-    again = timings.again.get(case.name)
+    again = timings.again.get(case.case)
     if again is not None and column == gpu_name(timings.device):
         figures.append(f"timed again: {again.candidate} us")
     return in_lines([Span(figure) for figure in figures if figure], width)
 
 
-def cell_row(timings: Timings, case: Case, column: str) -> CaseRow | None:
+def cell_row(timings: Timings, case: CaseRow, column: str) -> CaseRow | None:
     """Return the row behind a cell; the baseline's column is of the GPU of the speedup."""
     if column == BASELINE:
-        return timings.own(case)
-    return timings.by_place.get((_device(timings, column), case.name))
+        return case
+    return timings.by_place.get((_device(timings, column), case.case))
 
 
 def _device(timings: Timings, column: str) -> str:
@@ -70,12 +69,12 @@ def _telemetry(window: Window | None) -> list[str]:
     ]
 
 
-def dialog_lines(timings: Timings, case: Case, column: str) -> list[Line | str]:
+def dialog_lines(timings: Timings, case: CaseRow, column: str) -> list[Line | str]:
     """Return all figures of a cell with both sides beside each other."""
     row = cell_row(timings, case, column)
     if row is None or row.latency is None:
         return [*detail_lines(timings, case, column, DIALOG)]
-    again = timings.again.get(case.name) if row.device == timings.device else None
+    again = timings.again.get(case.case) if row.device == timings.device else None
     tables = [
         _sides_table(row),
         named_values("", _named_facts(row)).with_sentences(*remarks(row.latency)),
@@ -85,8 +84,6 @@ def dialog_lines(timings: Timings, case: Case, column: str) -> list[Line | str]:
 
 
 def _sides_table(shown: CaseRow, title: str = "") -> Table:
-    timed = shown.latency
-    base, this = (timed.baseline, timed.candidate) if timed is not None else (None, None)
     figures: list[tuple[str, Callable[[Timed], str]]] = [
         ("p10", lambda side: _us(side.p10_ms)),
         ("p90", lambda side: _us(side.p90_ms)),
@@ -99,7 +96,9 @@ def _sides_table(shown: CaseRow, title: str = "") -> Table:
     ]
     rows = [row(Cell("median", "dim"), f"{shown.baseline} us", f"{shown.candidate} us")]
     for name, figure in figures:
-        texts = ["" if side is None else figure(side) for side in (base, this)]
+        texts = [
+            "" if side is None else figure(side) for side in (shown.baseline.timed, shown.candidate.timed)
+        ]
         if not set(texts) <= NOTHING:
             rows.append(row(Cell(name, "dim"), *texts))
     titles = (shown.against or "baseline", "this attempt")

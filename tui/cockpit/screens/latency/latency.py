@@ -9,6 +9,7 @@ from textual import on
 from textual.binding import Binding, BindingType
 from textual.widget import Widget
 
+from sessions.state.cases import CaseRow
 from sessions.state.folding import device_key
 from sessions.state.state import AttemptState, InstanceState
 from tui.cockpit.data import attempts
@@ -21,7 +22,7 @@ from tui.cockpit.screens.latency.captions import absence_lines, caption_lines, f
 from tui.cockpit.screens.latency.cell_facts import detail_lines, dialog_lines
 from tui.cockpit.screens.latency.plotted import PLOTS, plot_lines, side_by_side
 from tui.cockpit.screens.latency.time_table import Shown, time_table
-from tui.cockpit.screens.latency.timings import Case, Timings, gpu_name, timings_of
+from tui.cockpit.screens.latency.timings import Timings, gpu_name, timings_of
 from tui.cockpit.widgets.line_view import LineView
 from tui.cockpit.widgets.table import LineTable
 
@@ -131,7 +132,7 @@ class LatencyScreen(ActingScreen):
     def steered_case(self) -> str:
         """The case under the cursor."""
         case = self._case(self._timings) if self._timings is not None else None
-        return case.name if case is not None else ""
+        return case.case if case is not None else ""
 
     def middle(self) -> Iterable[Widget]:
         self.above.can_focus = self.notes.can_focus = False
@@ -220,9 +221,9 @@ class LatencyScreen(ActingScreen):
                 lines += side_by_side(blocks[place], second, plot_width + PLOT_GAP, height // rows)
         self.plots.show(lines)
 
-    def _case(self, timings: Timings) -> Case | None:
+    def _case(self, timings: Timings) -> CaseRow | None:
         key = self.times.cursor_key
-        return next((case for case in timings.cases if case.name == key), None)
+        return next((case for case in timings.cases if case.case == key), None)
 
     def _text(self) -> str:
         above, notes = (list(map(plain, view.lines)) for view in (self.above, self.notes))
@@ -293,5 +294,5 @@ class LatencyScreen(ActingScreen):
         case = self._case(timings) if timings is not None else None
         if timings is not None and case is not None:
             column = self.times.cell_key or ""
-            title = f"{timings.attempt.attempt}  case {case.name}  {column}"
+            title = f"{timings.attempt.attempt}  case {case.case}  {column}"
             self.app.push_screen(TextDialog(title, dialog_lines(timings, case, column)))

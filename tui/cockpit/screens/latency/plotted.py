@@ -13,7 +13,7 @@ from tui.cockpit.draw.lines import EMPTY, Line, Span, cells, clean, line, shorte
 from tui.facts.vocabulary import NOT_MEASURED, letter, speed_style, words
 
 from .time_table import THROTTLED
-from .timings import Case, Timings, gpu_name, is_throttled
+from .timings import Timings, gpu_name, is_throttled
 
 PLOTS = (
     ("roof", "share of the roof"),
@@ -26,7 +26,14 @@ THIS = "#"
 
 
 def plot_lines(
-    name: str, timings: Timings, instance: InstanceState, case: Case, width: int, height: int, *, ascii: bool
+    name: str,
+    timings: Timings,
+    instance: InstanceState,
+    case: CaseRow,
+    width: int,
+    height: int,
+    *,
+    ascii: bool,
 ) -> list[Line]:
     """Return title and lines of a plot; `case` is the case under the cursor."""
     match name:
@@ -37,10 +44,9 @@ def plot_lines(
             title = f"Speedup by attempt, 95 % intervals   {THIS} this attempt"
             lines = attempts_plot(instance, timings.attempt, width, max(height - 3, 6), ascii=ascii)
         case _:
-            own = timings.own(case)
-            base = "" if own.latency is None else f"   baseline {own.baseline} us"
-            title = f"Time by GPU, case {case.letter} {clean(case.name)}{base}"
-            lines = gpus_plot(timings, case, width, ascii=ascii)
+            base = "" if case.latency is None else f"   baseline {case.baseline} us"
+            title = f"Time by GPU, case {timings.letter(case)} {clean(case.case)}{base}"
+            lines = gpus_plot(timings, case.case, width, ascii=ascii)
     return [line(shorten(title, width), "head"), *lines]
 
 
@@ -57,15 +63,15 @@ def side_by_side(first: Sequence[Line], second: Sequence[Line], width: int, heig
 def roof_plot(timings: Timings, width: int, *, ascii: bool) -> list[Line]:
     """Return a bar a case: both sides' shares of the practical roof that limits the attempt."""
     bars = []
-    for case in timings.cases:
-        own = timings.own(case)
+    for own in timings.cases:
+        name = timings.letter(own)
         if own.roof is None or not own.baseline.ms:
-            bars.append(plots.Bar(case.letter, None, None, words=_no_share(own)))
+            bars.append(plots.Bar(name, None, None, words=_no_share(own)))
             continue
         of_candidate = own.roof.share * (own.candidate.ms or 0.0)
         baseline = None if own.baseline.is_hidden else of_candidate / own.baseline.ms
         style = "good" if own.outcome is Outcome.FASTER else ""
-        bars.append(plots.Bar(case.letter, baseline, own.roof.share, style))
+        bars.append(plots.Bar(name, baseline, own.roof.share, style))
     return plots.share_bars(bars, width, ascii=ascii)
 
 
@@ -105,11 +111,11 @@ def attempts_plot(
     )
 
 
-def gpus_plot(timings: Timings, case: Case, width: int, *, ascii: bool) -> list[Line]:
+def gpus_plot(timings: Timings, case: str, width: int, *, ascii: bool) -> list[Line]:
     """Return the medians of a case with p10 and p90 on each GPU."""
     rows = []
     for device in timings.devices:
-        timed = timings.by_place.get((device, case.name))
+        timed = timings.by_place.get((device, case))
         if timed is not None:
             rows.append(_time(gpu_name(device), timed))
             continue
@@ -124,7 +130,7 @@ def gpus_plot(timings: Timings, case: Case, width: int, *, ascii: bool) -> list[
 def _time(label: str, timed: CaseRow) -> plots.Interval:
     if timed.candidate.is_hidden or timed.candidate.ms is None:
         return plots.Interval(label, words=f"{timed.candidate} us: the launch hides it")
-    side = timed.latency.candidate if timed.latency is not None else None
+    side = timed.candidate.timed
     throttled = is_throttled(timed)
     low, high = (None, None) if side is None else (side.p10_ms * 1e3, side.p90_ms * 1e3)
     words = f"{timed.candidate}{THROTTLED if throttled else ''}"

@@ -13,7 +13,7 @@ from tui.facts.evaluation.times import case_style
 from tui.facts.tables import Cell, Column, Number, Row, Table, row
 from tui.facts.vocabulary import UNKNOWN
 
-from .timings import BASELINE, Case, Missing, Timings, gpu_name, is_throttled
+from .timings import BASELINE, Missing, Timings, gpu_name, is_throttled
 
 GAP = 1
 """Cells between columns: eight GPUs have to fit into 80 cells."""
@@ -52,27 +52,27 @@ def time_table(timings: Timings, shown: Shown) -> Table:
     return Table("", tuple(replace(column, gap=GAP) for column in columns), rows)
 
 
-def _row(timings: Timings, case: Case, shown: Shown) -> Row:
-    own, spread = timings.own(case), timings.spread(case)
+def _row(timings: Timings, own: CaseRow, shown: Shown) -> Row:
+    spread = timings.spread(own)
     roof = "" if own.roof is None else vocabulary.percent(own.roof.share)
     interval = "" if own.interval is None else interval_words(*own.interval)
     cells = (
-        Cell(f"{case.letter} {shorten(clean(case.name), CASE_CELLS)}"),
-        Cell(case.shape, "dim"),
+        Cell(f"{timings.letter(own)} {shorten(clean(own.case), CASE_CELLS)}"),
+        Cell(own.shape, "dim"),
         *((Cell(str(own.baseline), key=BASELINE),) if shown is Shown.TIME else ()),
-        *(gpu_cell(timings, case, device, shown) for device in timings.devices),
+        *(gpu_cell(timings, own.case, device, shown) for device in timings.devices),
         Cell("" if spread is None else f"{100 * spread:.1f}%", "dim"),
         Cell(own.reason or own.figure.removesuffix("x"), "dim" if own.reason else case_style(own)),
         Cell(interval, case_style(own)),
         Cell("suspect", "bad") if own.suspect else Cell(roof),
         Cell(own.limit, "dim"),
     )
-    return replace(row(*cells), key=case.name)
+    return replace(row(*cells), key=own.case)
 
 
-def gpu_cell(timings: Timings, case: Case, device: str, shown: Shown) -> Cell:
+def gpu_cell(timings: Timings, case: str, device: str, shown: Shown) -> Cell:
     """Return the cell of a case on a GPU; a mark if the value is not known."""
-    timed = timings.by_place.get((device, case.name))
+    timed = timings.by_place.get((device, case))
     if timed is None:
         reason = timings.reasons.get(device)
         mark = reason.mark if reason is not None else Missing.UNKNOWN
@@ -90,5 +90,5 @@ def _value(timed: CaseRow, shown: Shown) -> str:
         case Shown.SPEEDUP:
             return timed.figure.removesuffix("x")
         case Shown.CLOCK:
-            window = timed.latency.window if timed.latency is not None else None
-            return UNKNOWN if window is None or window.clock_mhz is None else f"{window.clock_mhz / 1000:.2f}"
+            mhz = timed.window.clock_mhz if timed.window is not None else None
+            return UNKNOWN if mhz is None else f"{mhz / 1000:.2f}"

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import statistics
-from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from string import ascii_uppercase
@@ -30,16 +29,6 @@ class Missing(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Case:
-    """One case of the task."""
-
-    letter: str
-    name: str
-    shape: str
-    """Sizes on a GPU, `8192x4097`; empty if unknown."""
-
-
-@dataclass(frozen=True, slots=True)
 class Reason:
     """Why a GPU has no times."""
 
@@ -57,7 +46,8 @@ class Timings:
     device: str
     """The GPU of the speedup: there the exam timed the attempt again, else the verdict did."""
     devices: tuple[str, ...]
-    cases: tuple[Case, ...]
+    cases: tuple[CaseRow, ...]
+    """The rows that the speedup is from, one a case; without times if that GPU did not time the case."""
     by_place: dict[tuple[str, str], CaseRow]
     """Keys are GPU and name of the case."""
     again: dict[str, CaseRow]
@@ -65,13 +55,14 @@ class Timings:
     reasons: dict[str, Reason]
     """Keys are the GPUs without times."""
 
-    def own(self, case: Case) -> CaseRow:
-        """Return the row that the speedup is from; without times if that GPU did not time the case."""
-        return self.by_place.get((self.device, case.name), CaseRow(case.name))
+    def letter(self, case: CaseRow) -> str:
+        """Return `A` for the first case, `Z` for the 26th, then `a2`, `b2`, ..."""
+        rounds, rest = divmod([row.case for row in self.cases].index(case.case), len(ascii_uppercase))
+        return ascii_uppercase[rest] if not rounds else f"{ascii_uppercase[rest].lower()}{rounds + 1}"
 
-    def spread(self, case: Case) -> float | None:
+    def spread(self, case: CaseRow) -> float | None:
         """Return (longest - shortest) / median over GPUs that are comparable; `None` for less than two GPUs."""
-        rows = [self.by_place.get((device, case.name)) for device in self.devices]
+        rows = [self.by_place.get((device, case.case)) for device in self.devices]
         times = [
             row.candidate.ms
             for row in rows
@@ -105,6 +96,7 @@ def timings_of(state: SessionState, attempt: AttemptState) -> Timings | None:
         *attempt_cases(attempt),
     ]
     by_place = {(row.device, row.case): row for row in rows if row.latency is not None}
+    names = {row.case: row.sizes for row in attempt_cases(attempt) or rows}
     devices = tuple(dict.fromkeys([*state.gpus, *sorted({device for device, _ in by_place})]))
     timed = {device for device, _ in by_place}
     repeated = measured.get(own) if evaluation.latency else None
@@ -113,7 +105,7 @@ def timings_of(state: SessionState, attempt: AttemptState) -> Timings | None:
         evaluation,
         own,
         devices,
-        _cases(attempt_cases(attempt) or rows),
+        tuple(by_place.get((own, case), CaseRow(case, sizes)) for case, sizes in names.items()),
         by_place,
         {row.case: row for row in case_rows(repeated.evaluation)} if repeated is not None else {},
         {
@@ -126,17 +118,6 @@ def timings_of(state: SessionState, attempt: AttemptState) -> Timings | None:
 
 def _first_timed(spread: list[WinnerMeasured]) -> str:
     return min(again.device for again in spread if again.evaluation.latency)
-
-
-def _cases(rows: Sequence[CaseRow]) -> tuple[Case, ...]:
-    shapes = {row.case: row.shape for row in rows}
-    return tuple(Case(case_letter(place), name, shape) for place, (name, shape) in enumerate(shapes.items()))
-
-
-def case_letter(place: int) -> str:
-    """Return `A` for the first case, `Z` for the 26th, then `a2`, `b2`, ..."""
-    rounds, rest = divmod(place, len(ascii_uppercase))
-    return ascii_uppercase[rest] if not rounds else f"{ascii_uppercase[rest].lower()}{rounds + 1}"
 
 
 def _reason(state: SessionState, attempt: AttemptState, device: str, again: WinnerMeasured | None) -> Reason:
@@ -164,8 +145,7 @@ def _failed(evaluation: Evaluation) -> Reason:
 
 def is_throttled(row: CaseRow) -> bool:
     """True if the GPU held its clock back during the timing."""
-    window = row.latency.window if row.latency is not None else None
-    return window is not None and bool(window.throttled)
+    return row.window is not None and bool(row.window.throttled)
 
 
 def gpu_name(device: str) -> str:
