@@ -7,6 +7,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from rich.cells import cell_len
 
+from harness.wire.limits import memory_words
 from tui.cockpit.draw.grid import heading, places, row_line
 from tui.cockpit.draw.lines import Span, cells, cut, fit, plain, shorten, wrap, wrap_paragraph, wrap_phrases
 from tui.facts import vocabulary
@@ -96,7 +97,7 @@ def test_every_verdict_has_its_own_letter() -> None:
 
 
 def test_unknown_is_never_zero() -> None:
-    assert vocabulary.money(None) == vocabulary.seconds(None) == vocabulary.size(None) == "-"
+    assert vocabulary.money(None) == vocabulary.seconds(None) == memory_words(None) == "-"
     assert vocabulary.tokens(0, 0) == "-"
     assert vocabulary.money(0.0) == "$0.00"
 

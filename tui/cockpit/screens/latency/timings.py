@@ -99,7 +99,7 @@ def timings_of(state: SessionState, attempt: AttemptState) -> Timings | None:
     names = {row.case: row.sizes for row in attempt_cases(attempt) or rows}
     devices = tuple(dict.fromkeys([*state.gpus, *sorted({device for device, _ in by_place})]))
     timed = {device for device, _ in by_place}
-    repeated = measured.get(own) if evaluation.latency else None
+    repeated = case_rows(measured[own].evaluation) if evaluation.latency and own in measured else ()
     return Timings(
         attempt,
         evaluation,
@@ -107,7 +107,7 @@ def timings_of(state: SessionState, attempt: AttemptState) -> Timings | None:
         devices,
         tuple(by_place.get((own, case), CaseRow(case, sizes)) for case, sizes in names.items()),
         by_place,
-        {row.case: row for row in case_rows(repeated.evaluation)} if repeated is not None else {},
+        {row.case: row for row in repeated if row.latency is not None},
         {
             device: _reason(state, attempt, device, measured.get(device))
             for device in devices
