@@ -66,7 +66,7 @@ class AttemptRow(msgspec.Struct, frozen=True, kw_only=True):
     """Names of the timing baselines."""
     confirmation: Confirmation
     speed: Speed | None = None
-    """As the exam timed it if it did, else as it was found."""
+    """The exam's speed if it timed the attempt again, else the speed as it was found."""
     found: float | None = None
     """Headline of the verdict's own timing, before any exam."""
     confirmed: float | None = None

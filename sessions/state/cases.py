@@ -65,7 +65,7 @@ class CaseRow:
     peak: RoofShare | None = None
     """The larger share of the vendor's peaks."""
     limit: str = ""
-    """What limits the candidate: `memory`, `compute`, `compute peak` or `launch`; empty if unknown."""
+    """The limit of the candidate: `memory`, `compute`, `compute peak` or `launch`; empty if unknown."""
     suspect: str = ""
     """Why a share above the hardware's limit is wrong; empty if none is above."""
     gain: float | None = None
@@ -120,8 +120,8 @@ def case_rows(
     """
     if not evaluation.latency:
         return []
-    known = (*(judged.full_sizes if judged is not None else ()), *evaluation.full_sizes)
-    sizes = {row.case: row.sizes for row in known}
+    full_sizes = (*(judged.full_sizes if judged is not None else ()), *evaluation.full_sizes)
+    sizes = {full_size.case: full_size.sizes for full_size in full_sizes}
     earlier = (
         {
             (timed.device, timed.case): _side(timed, timed.candidate_ms, timed.candidate)

@@ -158,7 +158,8 @@ def _suspicions(
         caches = product.l2_bytes + product.last_level_bytes
         suspicions.append(
             f"{bytes_minimal / 1e6:.4g} MB in {seconds * 1e6:.4g} us: {product.name} needs at least {least * 1e6:.4g} us, "
-            f"with {product.memory_bytes_per_s / 1e12:.4g} TB/s of memory and {memory_words(caches)} of caches"
+            f"with {product.memory_bytes_per_s / 1e12:.4g} TB/s of memory and {memory_words(caches)} of "
+            f"{'caches' if written is None else 'cold caches'}"
         )
     limit = most_flops(product, dtype)
     if limit is not None and flops / seconds > limit:
