@@ -88,6 +88,8 @@ FULL_SIZE_CPU_S = 5.0
 """For three programs of each launch of a case at `gpu` sizes. CPU time, so that the load of the machine decides nothing."""
 ORACLE_S = 60.0
 """For the judge to make inputs and compare outputs, in addition to the case's own limit; a slower judge is replaced."""
+ALIVE_S = 1.0
+"""Pause between two reports that only say that work continues; far below the silence that the engine allows."""
 END_S = 5.0
 """For a killed tree to end, before its warden is killed too."""
 

@@ -204,10 +204,13 @@ class EngineLine:
 
     def __init__(self, channel: Channel) -> None:
         self._channel = channel
+        self._told_s = -math.inf
+        """When the last report was sent, by `time.monotonic`."""
 
     def tell(self, report: JudgeReport | ClockReport) -> None:
         """Send a report."""
         self._channel.send(ENCODER.encode(report))
+        self._told_s = time.monotonic()
 
     def enter(self, stage: str) -> None:
         """Report that a stage begins."""
@@ -218,8 +221,9 @@ class EngineLine:
         self.tell(AtStage(stage=stage, at_s=time.monotonic(), ended=True, ok=ok, detail=detail))
 
     def alive(self) -> None:
-        """Report that work continues."""
-        self.tell(Alive())
+        """Report that work continues, unless a report was sent within `ALIVE_S`."""
+        if time.monotonic() - self._told_s >= limits.ALIVE_S:
+            self.tell(Alive())
 
     def wait_for_go(self) -> bool:
         """Wait for the engine; True if the work shall continue."""
