@@ -7,7 +7,9 @@ from typing import Any
 import msgspec
 import pytest
 
-from harness.wire.results.evaluation import KernelResources
+from harness.stages.compilation import TargetReport
+from harness.stages.verdicts import conclude
+from harness.wire.results.evaluation import ErrorReport, KernelResources, Verdict
 from tests.support.draws import drawn
 from tests.support.judge.drivers import drive, line_of
 
@@ -169,6 +171,36 @@ def test_exception_at_gpu_sizes_names_case_and_line(amd: Any) -> None:
     assert report["error"] == "the entry point raised AssertionError: small only at the gpu sizes of case big"
     assert report["line"] == line_of("kernels.py", '"small only"')
     assert [row.case for row in rows(report)] == ["small"]
+
+
+# Host code that loops at `gpu` sizes ends soon, and the error names the line.
+
+
+def refusal(report: Any) -> ErrorReport:
+    target_report = msgspec.convert(report, TargetReport)
+    error = target_report.failure("gfx942") or target_report.host_work_error()
+    assert error is not None
+    return error
+
+
+def test_python_loop_is_a_timeout_that_names_its_line(amd: Any) -> None:
+    error = refusal(amd["loop_in_python"])
+    assert conclude(error) is Verdict.TIMEOUT
+    assert error.line in (line_of("kernels.py", "# for a day"), line_of("kernels.py", "total += number"))
+    assert "did not end within 0.3 s of CPU time at its gpu sizes" in error.message
+
+
+def test_loop_of_large_copies_is_unsupported(amd: Any) -> None:
+    """A GPU may run these copies in time, so they are not the candidate's fault."""
+    error = refusal(amd["loop_of_copies"])
+    assert (conclude(error), error.line) == (Verdict.UNSUPPORTED, line_of("kernels.py", "x.clone()"))
+    assert "tensor operators, which a GPU may run faster" in error.message
+
+
+def test_loop_of_copies_into_parts_is_refused_as_on_a_gpu(amd: Any) -> None:
+    error = refusal(amd["loop_of_parts"])
+    assert (conclude(error), error.kind) == (Verdict.REJECTED, "moved_by_host")
+    assert error.line == line_of("kernels.py", "out[place] = x[place]")
 
 
 def test_option_of_different_vendor_is_unsupported(amd: Any, nvidia: Any) -> None:

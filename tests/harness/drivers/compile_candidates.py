@@ -52,7 +52,12 @@ WORK = {
     "broken_but_caught": {"big": pair(1000)},
     "asserts_at_gpu_sizes": {"small": pair(100), "big": pair(1 << 24)},
     "huge": {"huge": pair(9 << 26)},
+    "loop_in_python": {"big": pair(1 << 20)},
+    "loop_of_copies": {"big": pair(1 << 20)},
+    "loop_of_parts": {"big": pair(1 << 20)},
 }
+HOST_CPU_S = 0.3
+"""CPU time for the host code of loops."""
 
 
 def compile_for(name: str, candidates: list[str]) -> dict[str, object]:
@@ -60,14 +65,13 @@ def compile_for(name: str, candidates: list[str]) -> dict[str, object]:
     prepare(chosen)
     import kernels  # after the process is prepared, as a guest does it
 
-    return {
-        candidate: msgspec.to_builtins(
-            compile_candidate(
-                kernels, "vector_add" if candidate == "huge" else candidate, WORK[candidate], chosen
-            )
-        )
-        for candidate in candidates
-    }
+    reports = {}
+    for candidate in candidates:
+        entry_point = "vector_add" if candidate == "huge" else candidate
+        limits = {"host_cpu_s": HOST_CPU_S} if candidate.startswith("loop") else {}
+        report = compile_candidate(kernels, entry_point, WORK[candidate], chosen, **limits)
+        reports[candidate] = msgspec.to_builtins(report)
+    return reports
 
 
 def main() -> None:

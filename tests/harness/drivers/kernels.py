@@ -262,6 +262,26 @@ def asserts_at_gpu_sizes(x, y):
     return vector_add(x, y)
 
 
+def loop_in_python(x, y):
+    total = 0
+    for number in range(1 << 40):  # for a day
+        total += number
+    return vector_add(x, y)
+
+
+def loop_of_copies(x, y):
+    for _ in range(1 << 40):
+        x.clone()
+    return vector_add(x, y)
+
+
+def loop_of_parts(x, y):
+    out = vector_add(x, y)
+    for place in range(1 << 40):
+        out[place] = x[place]
+    return out
+
+
 @triton.jit
 def hungry_kernel(a_ptr, b_ptr, c_ptr, M, N, K, BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr):
     matmul_body(a_ptr, b_ptr, c_ptr, M, N, K, BM, BN, BK)
