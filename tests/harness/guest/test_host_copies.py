@@ -6,6 +6,8 @@ from collections.abc import Callable
 
 import pytest
 import torch
+from hypothesis import given
+from hypothesis import strategies as st
 
 from harness.worker.guest.watch import OperatorWatch
 from harness.worker.interpreter.known_memory import KnownMemory
@@ -74,3 +76,19 @@ def resized(x: torch.Tensor, observation: Observation) -> torch.Tensor:
 )
 def test_copied_elements_are_counted(call: Call, count: int) -> None:
     assert copied(call) == count
+
+
+@given(columns=st.lists(st.integers(0, 3), max_size=6), stored=st.integers(0, 2))
+def test_each_copied_element_counts_once_until_a_kernel_stores_it(columns: list[int], stored: int) -> None:
+    """Rows below `stored` are those that the kernel stores after the copies."""
+
+    def call(x: torch.Tensor, observation: Observation) -> torch.Tensor:
+        out = torch.empty_like(x)
+        store(observation, out)
+        for column in columns:
+            out[:, column] = x[:, column]
+        if stored:
+            store(observation, out[:stored])
+        return out
+
+    assert copied(call) == len(set(columns)) * (3 - stored)

@@ -19,27 +19,43 @@ def addresses(tensor: torch.Tensor, indices: list[int]) -> np.ndarray:
     return places.astype(np.uint64)
 
 
-@given(st.lists(st.integers(-20, 120), min_size=1, max_size=64), st.data())
+LANES = st.lists(st.tuples(st.integers(-20, 120), st.booleans()), min_size=1, max_size=64)
+ACCESSES = st.lists(st.tuples(st.sampled_from(["load", "store", "atomic"]), LANES), min_size=1, max_size=5)
+
+
+@given(ACCESSES, st.sampled_from([torch.float32, torch.float16, torch.float64]))
 def test_only_lanes_inside_the_tensor_are_executed_and_counted(
-    indices: list[int], data: st.DataObject
+    accesses: list[tuple[str, list[tuple[int, bool]]]], dtype: torch.dtype
 ) -> None:
-    x = torch.zeros(100)
-    mask = np.array([data.draw(st.booleans()) for _ in indices])
+    """Every unmasked lane is requested traffic; distinct elements inside the tensor are unique traffic."""
+    x = torch.zeros(100, dtype=dtype)
     seen = Observation()
     seen.admit({"x": x})
-    kept = seen.touch("load", addresses(x, indices), mask, 4, seen.origin(x, ("x_ptr",)))
-    inside = [wanted and 0 <= index < 100 for index, wanted in zip(indices, mask, strict=True)]
-    missed = [index for index, wanted in zip(indices, mask, strict=True) if wanted and not 0 <= index < 100]
-    assert (kept is None) == (not missed)
-    if kept is not None:
-        assert kept.tolist() == inside
-    assert bool(seen.missed_loads) == bool(missed)
-    assert not seen.missed_stores
-    assert seen.requested_read_bytes == 4 * int(mask.sum())
-    assert seen.unique_read_bytes == 4 * len(
-        {index for index, good in zip(indices, inside, strict=True) if good}
+    read, written, requested_reads, requested_writes = set[int](), set[int](), 0, 0
+    for kind, lanes in accesses:
+        indices, mask = [index for index, _ in lanes], np.array([wanted for _, wanted in lanes])
+        kept = seen.touch(kind, addresses(x, indices), mask, x.element_size(), seen.origin(x, ("x_ptr",)))
+        inside = [wanted and 0 <= index < 100 for index, wanted in lanes]
+        assert (inside if kept is None else kept.tolist()) == inside
+        assert (kept is None) == (sum(inside) == mask.sum())
+        touched = {index for index, hit in zip(indices, inside, strict=True) if hit}
+        if kind != "store":
+            read |= touched
+            requested_reads += int(mask.sum())
+        if kind != "load":
+            written |= touched
+            requested_writes += int(mask.sum())
+    counted = seen.traffic("case")
+    assert counted.requested_read_bytes == x.element_size() * requested_reads
+    assert counted.requested_write_bytes == x.element_size() * requested_writes
+    assert counted.unique_read_bytes == x.element_size() * len(read) == seen.read_bytes(x)
+    assert counted.unique_write_bytes == x.element_size() * len(written)
+    assert seen.wrote(x) is bool(written)
+    missing = {kind for kind, lanes in accesses for index, wanted in lanes if wanted and not 0 <= index < 100}
+    assert (bool(seen.missed_loads), bool(seen.missed_stores)) == (
+        "load" in missing,
+        bool(missing - {"load"}),
     )
-    assert seen.unique_write_bytes == 0
 
 
 def test_pointer_must_stay_in_its_tensor() -> None:

@@ -12,8 +12,15 @@ from msgspec.structs import replace
 from harness.hardware.partitions import scale_to_partition
 from harness.hardware.product import Product
 from harness.hardware.product_tables import PRODUCTS, find_product
-from harness.stages.timing.efficiency import ROUNDING, case_efficiency, efficiency, least_seconds
+from harness.stages.timing.efficiency import (
+    ROUNDING,
+    case_efficiency,
+    efficiency,
+    least_seconds,
+    most_flops,
+)
 from harness.wire.messages.clock import Floor
+from harness.wire.results.latency import Efficiency
 from suites import Task, load_task
 from suites.task import RecordedScript
 
@@ -161,6 +168,75 @@ def test_case_efficiency_uses_task_cost_at_gpu_sizes() -> None:
     assert (result.flops, result.dtype) == (2 * m * n * k, "float16")
     assert result.bytes == 2 * (m * k + k * n + m * n)
     assert result.mfu == pytest.approx(0.5)
+
+
+WORK = {
+    "product": st.sampled_from(PRODUCTS),
+    "dtype": st.sampled_from(["float32", "float16", "float8_e4m3fn", "float64"]),
+    "size": st.integers(1, 1 << 36),
+    "flops": st.integers(0, 1 << 44),
+    "ms": st.floats(1e-3, 1e3),
+    "matrix": st.booleans(),
+}
+SHARES = ("io_utilisation", "mfu", "io_achievable", "mfu_achievable", "best")
+
+
+def shares_of(result: Efficiency) -> list[float]:
+    return [share for name in SHARES if (share := getattr(result, name)) is not None]
+
+
+@given(**WORK)
+def test_shares_follow_from_work_over_time_and_peaks(
+    product: Product, dtype: str, size: int, flops: int, ms: float, *, matrix: bool
+) -> None:
+    result = efficiency(product, dtype, size, flops, ms, matrix=matrix)
+    assert result.io_utilisation == pytest.approx(size / (ms / 1e3) / product.memory_bytes_per_s)
+    peak = product.matrix_peak(dtype) if matrix else product.vector_peak(dtype)
+    assert result.mfu == (pytest.approx(flops / (ms / 1e3) / peak) if flops and peak else None)
+    assert result.best == max(share for share in (result.io_utilisation, result.mfu) if share is not None)
+    twice = efficiency(product, dtype, 2 * size, 2 * flops, 2 * ms, matrix=matrix)
+    assert shares_of(twice) == pytest.approx(shares_of(result))
+    slower = efficiency(product, dtype, size, flops, 2 * ms, matrix=matrix)
+    assert [2 * share for share in shares_of(slower)] == pytest.approx(shares_of(result))
+
+
+NEAR = st.sampled_from([0.3, 0.7, 0.99, 1.01, 1.5, 4.0])
+"""Times as multiples of the least possible time."""
+
+
+@given(**WORK, near=NEAR, more=st.floats(1.0, 100.0))
+def test_time_is_suspect_below_the_least_for_the_bytes_and_for_the_flops(
+    product: Product, dtype: str, size: int, flops: int, ms: float, near: float, more: float, *, matrix: bool
+) -> None:
+    limit = most_flops(product, dtype)
+    least_ms = 1e3 * max(least_seconds(product, size), flops / limit if limit else 0.0)
+    ms = near * least_ms or ms
+    suspect = bool(efficiency(product, dtype, size, flops, ms, matrix=matrix).suspect)
+    assert suspect == (ms < least_ms)
+    slower = efficiency(product, dtype, size, flops, more * ms, matrix=matrix).suspect
+    larger = efficiency(product, dtype, int(more * size), int(more * flops), ms, matrix=matrix).suspect
+    assert bool(slower) <= suspect <= bool(larger)
+
+
+@given(**WORK, near=NEAR, estimate=st.integers(0, 1 << 37))
+def test_an_estimate_changes_the_utilisation_and_no_suspicion(
+    product: Product,
+    dtype: str,
+    size: int,
+    flops: int,
+    ms: float,
+    near: float,
+    estimate: int,
+    *,
+    matrix: bool,
+) -> None:
+    least_ms = 1e3 * least_seconds(product, estimate)
+    ms = near * least_ms or ms
+    plain = efficiency(product, dtype, size, flops, ms, matrix=matrix)
+    result = efficiency(product, dtype, size, flops, ms, matrix=matrix, bytes_moved=estimate)
+    assert (result.suspect, result.mfu) == (plain.suspect, plain.mfu)
+    assert result.bytes == (estimate if ms >= least_ms else 0), "the time refutes a larger estimate"
+    assert (result.io_utilisation is None) == (result.bytes == 0)
 
 
 @given(product=st.sampled_from(PRODUCTS), size=st.integers(1, 1 << 36), factor=st.floats(1.01, 4.0))
