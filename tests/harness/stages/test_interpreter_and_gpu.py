@@ -6,7 +6,7 @@ The GPU is fake: a second interpreter plays it.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -14,16 +14,19 @@ from typing import Any
 import msgspec
 import pytest
 
-from harness import DevicePool, Evaluation, Verdict, evaluate, target
+from harness import ROUGH, STAGES, DevicePool, Evaluation, Verdict, evaluate, target
 from harness.node.discovery import CPU
 from harness.node.leases import VARIABLE, holders
 from harness.processes.slot import Slot
 from harness.processes.starting.spares import Worker
 from harness.stages.compilation import Compiler, CompileResults
+from harness.stages.modes import Rough
 from harness.stages.retries import JudgeAgain
+from harness.stages.timing.baselines import Against, Baseline
 from harness.stages.timing.conclusions import Timing
 from harness.wire.device import Device
-from suites import baseline_source, load_task
+from harness.wire.results.latency import Latency, RoughTime
+from suites import Task, baseline_source, load_task
 from suites.source.package import PackageView
 from tests.support.engine.engines import until
 from tests.support.judge.gpu import small
@@ -92,35 +95,57 @@ class OneGpu:
         """The process of the GPU's judge."""
         return self._slot.interpreted.judge
 
+    @property
+    def interpreter(self) -> Slot:
+        assert self._slot.interpreter is not None
+        return self._slot.interpreter
+
     def close(self) -> None:
         self._slot.discard()
-        assert self._slot.interpreter is not None
-        self._slot.interpreter.discard()
+        self.interpreter.discard()
 
 
-class ClockWithoutTimes:
-    def __call__(self, *_: object, alone: Any = None, **__: object) -> ClockWithoutTimes:
-        self.alone = alone
+class FakeClock:
+    """Takes the place of `Performance`: every timing has the same result, or what `times` returns for its task."""
+
+    def __init__(self) -> None:
+        self.timing = Timing((), "not timed in this test")
+        self.times: Callable[[Task], Timing] = lambda _: self.timing
+        self.sources: list[str] = []
+        self.options: list[dict[str, Any]] = []
+        self.began = asyncio.Event()
+
+    def __call__(self, _pool: object, _slot: object, task: Task, *_: object, **options: Any) -> FakeClock:
+        self.task, self.alone = task, options["alone"]
         return self
 
-    async def measure(self, *_: object, **__: object) -> Timing:
+    async def measure(self, _channel: object, source: str, **options: Any) -> Timing:
+        self.began.set()
         assert [holder.exclusive for holder in holders(GPU)] == [False]
         if self.alone is not None:
             await self.alone
-        return Timing((), "not timed in this test")
+        self.sources.append(source)
+        self.options.append(options)
+        return self.times(self.task)
 
 
 @pytest.fixture
-def gpu(pool: DevicePool, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Any:
+def clock(monkeypatch: pytest.MonkeyPatch) -> FakeClock:
+    fake = FakeClock()
+    monkeypatch.setattr("harness.stages.trial.Performance", fake)
+    return fake
+
+
+@pytest.fixture
+def gpu(pool: DevicePool, clock: FakeClock, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Any:
     monkeypatch.setenv(VARIABLE, str(tmp_path / "leases"))
-    monkeypatch.setattr("harness.stages.trial.Performance", ClockWithoutTimes())
     fake = OneGpu(pool)
     yield fake
     fake.close()
 
 
-async def judge(gpu: OneGpu, source: str) -> Evaluation:
-    return await evaluate(source, TASK, gpu, targets=[target("sm_90")], seed=1)  # type: ignore[arg-type]
+async def judge(gpu: OneGpu, source: str, task: Task = TASK, **options: Any) -> Evaluation:
+    return await evaluate(source, task, gpu, targets=[target("sm_90")], seed=1, **options)  # type: ignore[arg-type]
 
 
 async def test_refusal_by_interpreter_or_compiler_keeps_gpu_judge_alive(gpu: OneGpu) -> None:
@@ -178,23 +203,70 @@ async def test_gpu_is_prepared_while_the_interpreter_judges_and_leased_only_to_l
 
 
 async def test_lost_interpreter_does_not_cost_the_verdict_of_the_gpu(
-    gpu: OneGpu, monkeypatch: pytest.MonkeyPatch
+    gpu: OneGpu, clock: FakeClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    timed = asyncio.Event()
-
-    class Clock(ClockWithoutTimes):
-        async def measure(self, *_: object, **__: object) -> Timing:
-            timed.set()
-            return await super().measure()
-
     async def lost(*_: object) -> None:
-        await timed.wait()
+        await clock.began.wait()
         raise JudgeAgain("the process at full sizes was killed by SIGKILL, by no limit of the judge")
 
-    monkeypatch.setattr("harness.stages.trial.Performance", Clock())
     monkeypatch.setattr("harness.stages.trial.run_at_full_sizes", lost)
     evaluation = await judge(gpu, START)
     assert (evaluation.verdict, evaluation.device) == (Verdict.CORRECT, "0")
     assert gpu.spares.taken == 1, "it is judged once"
     facts = {fact.name: fact.value for fact in evaluation.facts}
     assert facts["interpreter"] == "its processes failed: no access was checked"
+
+
+@pytest.mark.parametrize("idle", [1, 2])
+async def test_a_case_that_the_baseline_leaves_undone_is_not_timed_and_does_not_count(
+    gpu: OneGpu, clock: FakeClock, idle: int
+) -> None:
+    cases = [
+        msgspec.structs.replace(case, no_baseline="it stores with one program" if place < idle else "")
+        for place, case in enumerate(TASK.open_cases[:2])
+    ]
+    clock.times = lambda task: Timing(
+        tuple(
+            Latency("0", case.name, 1.0, 0.5, speedup=2.0, ci=(1.9, 2.1), confirmed="tape")
+            for case in task.open_cases
+        ),
+        "timed",
+    )
+    evaluation = await judge(gpu, START, msgspec.structs.replace(TASK, cases=tuple(cases)))
+    assert [latency.case for latency in evaluation.latency] == [case.name for case in cases[idle:]]
+    assert (evaluation.in_part, evaluation.not_timed) == ("", ())
+    assert f"{cases[0].name}: not timed: it stores with one program" in evaluation.notes
+    assert evaluation.speedup == (pytest.approx(2.0) if idle < len(cases) else None)
+
+
+# A rung of a sweep: the interpreter judges first, then the clock returns estimates.
+
+ESTIMATES = (RoughTime("0", "fp32", 1.25, 0.8, 10, 1, "vector_add#1/1"),)
+AGAINST = Against(Baseline("vector_add#1/1", START))
+
+
+async def test_variant_that_passes_interpreter_once_has_estimates_and_no_latency(
+    gpu: OneGpu, clock: FakeClock
+) -> None:
+    variant = START.replace("1024", "512")
+    clock.timing = Timing((), "estimated", rough=ESTIMATES)
+    evaluation = await judge(gpu, variant, mode=Rough(ROUGH[0]), against=AGAINST)
+    gpu.close()
+    again = await judge(gpu, variant, mode=Rough(ROUGH[1], evaluation), against=AGAINST)
+    assert gpu.interpreter.judge is None, "the next rung needs no interpreter"
+    for rung in (evaluation, again):
+        assert (rung.verdict, rung.device, rung.rough) == (Verdict.CORRECT, "0", ESTIMATES)
+        assert (rung.latency, rung.speedup, rung.speedup_geomean) == ((), None, None)
+        assert [(stage.name, stage.ok) for stage in rung.stages] == [(name, True) for name in STAGES]
+        assert (rung.call, rung.execution, rung.stages[-1].detail) == (True, True, "estimated")
+        assert rung.not_sampled == {}, "nothing runs at full sizes for a rung"
+    assert clock.sources == [variant] * 2
+    assert [options["effort"] for options in clock.options] == list(ROUGH[:2])
+    assert {options["against"].baseline.name for options in clock.options} == {"vector_add#1/1"}
+    assert gpu.spares.taken == 0, "no guest of the GPU judges a variant"
+
+
+async def test_wrong_variant_never_reaches_the_gpu(gpu: OneGpu, clock: FakeClock) -> None:
+    source = START.replace("x + y", "x - y")
+    evaluation = await judge(gpu, source, mode=Rough(ROUGH[0]), against=AGAINST)
+    assert (evaluation.verdict, evaluation.rough, clock.sources) == (Verdict.WRONG, (), [])

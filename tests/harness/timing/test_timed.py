@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Mapping
-from types import SimpleNamespace
-from typing import Any, cast
+from collections.abc import Mapping
+from typing import Any
 
 import msgspec
 import pytest
 
 from harness.cases.seeds import derive
 from harness.hardware.product_tables import find_product
-from harness.hardware.targets import target
-from harness.stages import trial
 from harness.stages.modes import Attempt, Exam
 from harness.stages.sheet import Sheet
 from harness.stages.timing.baselines import USUAL
@@ -25,18 +22,17 @@ from harness.stages.timing.conclusions import (
     mean_speedups,
     tape_facts,
 )
-from harness.stages.trial import Request, Trial
+from harness.stages.trial import Request
 from harness.wire.messages.clock import (
     BASELINE,
     CANDIDATE,
-    WHOLE,
     Block,
     Floor,
     Measured,
     ProcessTimes,
     Taped,
 )
-from harness.wire.results.evaluation import ErrorReport, Evaluation, Verdict
+from harness.wire.results.evaluation import ErrorReport, Verdict
 from harness.wire.results.latency import Bound, Latency, Method, Outcome
 from sessions.state.speed import speed_of
 from suites import Task
@@ -314,78 +310,20 @@ def test_mean_speedups_skip_cases_without_ratio() -> None:
     assert mean_speedups([case(None)]) == mean_speedups([]) == (None, None)
 
 
-async def evaluate_timing(
-    monkeypatch: pytest.MonkeyPatch, timing_of: Callable[[Task], Timing], task: Task = TASK
-) -> Evaluation:
-    """Return the evaluation of a candidate that `timing_of` times on the cases that it gets."""
-
-    class Measuring:
-        def __init__(self, pool: object, slot: object, task: Task, *_: object, **__: object) -> None:
-            self.task = task
-
-        async def measure(self, *_: object, **__: object) -> Timing:
-            return timing_of(self.task)
-
-    async def channel() -> None: ...
-
-    monkeypatch.setattr(trial, "Performance", Measuring)
-    sheet = Sheet(task, "0")
-    evaluating_self = SimpleNamespace(
-        _pool=None,
-        _slot=SimpleNamespace(channel=channel),
-        _task=task,
-        _request=SimpleNamespace(
-            targets=(target("sm_90"),),
-            task=task,
-            source="",
-            timing_seed=1,
-            against=None,
-            effort=WHOLE,
-            exam=False,
-            again=False,
-        ),
-        _sheet=sheet,
-    )
-    sheet.enter("performance")
-    assert await Trial._time(cast(Any, evaluating_self)) is None
-    return sheet.conclude(None)
-
-
 @pytest.mark.parametrize("timed_cases", [1, 4, 5])
-async def test_speedup_of_partly_timed_task_says_how_many_cases_it_covers(
-    monkeypatch: pytest.MonkeyPatch, timed_cases: int
-) -> None:
+def test_speedup_of_partly_timed_task_says_how_many_cases_it_covers(timed_cases: int) -> None:
     names = [case.name for case in TASK.open_cases]
-    processes = [side for name in names[:timed_cases] for side in times(name, baseline=1.0, candidate=0.5)]
-    problem = "full" if timed_cases < len(names) else ""
-    evaluation = await evaluate_timing(monkeypatch, lambda _: conclude(*processes, problem=problem))
+    sheet = Sheet(TASK, "0")
+    sheet.timing = conclude(
+        *(side for name in names[:timed_cases] for side in times(name, baseline=1.0, candidate=0.5))
+    )
+    evaluation = sheet.conclude(None)
     assert len(evaluation.latency) == timed_cases
     assert evaluation.not_timed == tuple(names[timed_cases:])
     assert (evaluation.speedup, evaluation.speedup_geomean) == (pytest.approx(2.0), pytest.approx(2.0))
     assert evaluation.speedup_cases == timed_cases
     covered = f"{timed_cases} of {len(names)} cases" if timed_cases < len(names) else ""
     assert evaluation.in_part == covered
-
-
-@pytest.mark.parametrize("idle", [1, 5])
-async def test_a_case_that_the_baseline_leaves_undone_is_not_timed_and_does_not_count(
-    monkeypatch: pytest.MonkeyPatch, idle: int
-) -> None:
-    cases = [
-        msgspec.structs.replace(case, no_baseline="it stores with one program" if place < idle else "")
-        for place, case in enumerate(TASK.open_cases)
-    ]
-
-    def timing_of(task: Task) -> Timing:
-        sides = (times(case.name, baseline=1.0, candidate=0.5) for case in task.open_cases)
-        return conclude(*(side for pair in sides for side in pair), task=task)
-
-    task = msgspec.structs.replace(TASK, cases=tuple(cases))
-    evaluation = await evaluate_timing(monkeypatch, timing_of, task)
-    assert [latency.case for latency in evaluation.latency] == [case.name for case in cases[idle:]]
-    assert (evaluation.in_part, evaluation.not_timed) == ("", ())
-    assert f"{cases[0].name}: not timed: it stores with one program" in evaluation.notes
-    assert evaluation.speedup == (pytest.approx(2.0) if idle < len(cases) else None)
 
 
 @pytest.mark.parametrize(
