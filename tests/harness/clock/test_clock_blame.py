@@ -40,22 +40,24 @@ def test_dead_candidate_timer_is_a_crash(when: type[Any] | Ask) -> None:
 @pytest.mark.parametrize("when", [Load, Prepare, Sample, Batch, Renew, Fetch, Ask.RECORD])
 def test_exception_while_timed_is_a_call_error_with_line(when: type[Any] | Ask) -> None:
     measured = bench(behaviours={CANDIDATE: on(when, raises())}).measure()
-    assert conclude(measured.error) is Verdict.CALL_ERROR
     assert measured.error is not None
-    assert (measured.error.line, measured.error.trace) == (3, "line 3")
+    assert (conclude(measured.error), measured.error.line) == (Verdict.CALL_ERROR, 3)
+    assert measured.error.trace == "line 3"
     assert "boom" in measured.error.message
     assert ("the import" if when is Load else "case fp32") in measured.error.message
 
 
-@pytest.mark.parametrize("kind", ["unsupported", "infra", "cancelled"])
-def test_failure_of_a_kind_that_no_timer_reports_is_tampering(kind: str) -> None:
-    measured = bench(behaviours={CANDIDATE: on(Sample, raises(kind))}).measure()
-    assert conclude(measured.error) is Verdict.REJECTED
-
-
-def test_gpu_fault_is_a_crash() -> None:
-    measured = bench(behaviours={CANDIDATE: on(Sample, raises(GPU_FAULT))}).measure()
-    assert conclude(measured.error) is Verdict.CRASH
+@pytest.mark.parametrize(
+    ("kind", "verdict"),
+    [
+        (GPU_FAULT, Verdict.CRASH),
+        *(
+            (kind, Verdict.REJECTED) for kind in ("unsupported", "infra", "cancelled")
+        ),  # no timer reports them
+    ],
+)
+def test_verdict_follows_from_the_kind_of_failure(kind: str, verdict: Verdict) -> None:
+    assert conclude(bench(behaviours={CANDIDATE: on(Sample, raises(kind))}).measure().error) is verdict
 
 
 def test_full_device_does_not_blame_candidate() -> None:

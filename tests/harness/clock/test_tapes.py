@@ -69,11 +69,6 @@ def test_taped_calls_are_timed_and_checked_in_players_alone() -> None:
         ("fp32", ""),
         ("fp32-ragged", ""),
     ]
-    assert [call for call in on_bench.engine_calls if call != "alive"] == [
-        "timers baseline,candidate x1",
-        "lease",
-        "players x3",
-    ]
     assert measured.players_reusable
     assert measured.tapes_played == 2 * 6
 
