@@ -5,10 +5,11 @@ from __future__ import annotations
 import pytest
 import torch
 
-from harness.worker.kit import gpu
 from harness.worker.kit.arena import lay_out
 from harness.worker.timer.input_copies import InputCopies, Stirrer
+from tests.support.timing.host_memory import host_memory
 
+__all__ = ["host_memory"]
 pytestmark = pytest.mark.judge
 SHAPES = {
     "x": ((300, 41), torch.float32),
@@ -24,10 +25,8 @@ STIRRED = ("x", "narrow", "vector", "eighth", "many")
 
 
 @pytest.fixture
-def copies(monkeypatch: pytest.MonkeyPatch) -> InputCopies:
+def copies(host_memory: None) -> InputCopies:
     """Three copies of inputs of many kinds in host memory, with random bytes in and around them."""
-    monkeypatch.setattr(gpu, "HERE", torch.device("cpu"))
-    monkeypatch.setattr(torch.cuda, "synchronize", lambda: None)
     inputs = {name: torch.zeros(shape).to(dtype) for name, (shape, dtype) in SHAPES.items()}
     arguments, size_bytes = lay_out({**inputs, "across": torch.zeros(41, 300).T, "eps": 1e-5})
     made = InputCopies(arguments, size_bytes, 3)

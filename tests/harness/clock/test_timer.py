@@ -20,14 +20,21 @@ from harness.worker.kit.arena import Arena
 from harness.worker.oracle import integrity
 from harness.worker.timer.input_copies import InputCopies
 from harness.worker.timer.timer import Seat
+from tests.support.timing.host_memory import host_memory
+
+__all__ = ["host_memory"]
 
 
 @pytest.fixture
-def timer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Seat:
+def timer(tmp_path: Path, host_memory: None) -> Seat:
     """A timer that uses host memory."""
-    monkeypatch.setattr(torch.cuda, "synchronize", lambda: None)
-    monkeypatch.setattr(gpu, "HERE", torch.device("cpu"))
     return Seat(tmp_path, Device("0", "cuda", "sm_90"))
+
+
+def calling(timer: Seat, call: Callable[[int], object]) -> Seat:
+    """Let the timer make this call of no inputs, whose samples take 1 ms."""
+    timer._stopwatch, timer._inputs, timer._run = FakeStopwatch(), InputCopies({}, 512, 1), call  # type: ignore[assignment, method-assign]
+    return timer
 
 
 @pytest.mark.parametrize("changed", [False, True])
@@ -62,17 +69,12 @@ class FakeStopwatch:
 
 
 @pytest.mark.parametrize("stays", [True, False])
-def test_thread_that_outlives_its_call_is_reported(
-    timer: Seat, monkeypatch: pytest.MonkeyPatch, *, stays: bool
-) -> None:
+def test_thread_that_outlives_its_call_is_reported(timer: Seat, *, stays: bool) -> None:
     over = threading.Event()
     thread = threading.Thread(target=over.wait)
     earlier_threads = gpu.running_threads()
-    monkeypatch.setattr(timer, "_stopwatch", FakeStopwatch())
-    monkeypatch.setattr(timer, "_inputs", InputCopies({}, 512, 1))
-    monkeypatch.setattr(timer, "_run", lambda _: thread.start())
     try:
-        timer.answer(Sample(count=1, cold=True), ())
+        calling(timer, lambda _: thread.start()).answer(Sample(count=1, cold=True), ())
         if not stays:
             over.set()
             thread.join()
@@ -101,14 +103,11 @@ def test_candidate_without_leftovers_has_no_extra_threads(timer: Seat) -> None:
     ids=["new", "two in turn", "overlapping"],
 )
 def test_output_in_memory_of_earlier_call_is_reported(
-    timer: Seat, monkeypatch: pytest.MonkeyPatch, returned: Callable[[int, Any], torch.Tensor], words: str
+    timer: Seat, returned: Callable[[int, Any], torch.Tensor], words: str
 ) -> None:
     reused = torch.zeros(8), torch.zeros(8)
     numbers = itertools.count()
-    monkeypatch.setattr(timer, "_stopwatch", FakeStopwatch())
-    monkeypatch.setattr(timer, "_inputs", InputCopies({}, 512, 1))
-    monkeypatch.setattr(timer, "_run", lambda _: returned(next(numbers), reused))
-    timer.answer(Renew(handle=b""), ())
+    calling(timer, lambda _: returned(next(numbers), reused)).answer(Renew(handle=b""), ())
     timer.answer(Sample(count=LEAST_IN_BLOCK, cold=True), ())
     fetched = timer.answer(Fetch(calls=(LEAST_IN_BLOCK - 1,), parts=((0, 4),)), ())
     assert fetched.outputs[0].aliases == words

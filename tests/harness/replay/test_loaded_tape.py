@@ -13,9 +13,11 @@ from triton.compiler.compiler import CompiledKernel
 
 from harness.wire.calls.launch_tape import Address, Fill, Scalar, Tape, TapedLaunch
 from harness.wire.calls.tensors import INPUTS, TensorSpec
-from harness.worker.kit import gpu
 from harness.worker.replay.loaded_tape import LoadedTape
 from harness.worker.replay.taping import NotTaped, taped
+from tests.support.timing.host_memory import host_memory
+
+__all__ = ["host_memory"]
 
 MEMORY = torch.zeros(64, dtype=torch.uint8)
 
@@ -25,12 +27,9 @@ def output(storage: int) -> TensorSpec:
 
 
 @pytest.fixture
-def loaded(monkeypatch: pytest.MonkeyPatch) -> LoadedTape:
+def loaded(monkeypatch: pytest.MonkeyPatch, host_memory: None) -> LoadedTape:
     """A tape loaded in host memory that fills one of two buffers and returns both."""
-    monkeypatch.setattr(torch.cuda, "synchronize", lambda: None)
-    monkeypatch.setattr(torch.cuda, "current_stream", lambda: SimpleNamespace(cuda_stream=0))
     monkeypatch.setattr(ctypes, "CDLL", lambda _name: _FakeDriver())
-    monkeypatch.setattr(gpu, "HERE", torch.device("cpu"))
     tape = Tape(
         kernels=(),
         storages=(64, 64),
@@ -55,15 +54,9 @@ def test_play_never_sees_memory_of_earlier_play(loaded: LoadedTape) -> None:
         del filled, untouched
 
 
-def test_prepared_memory_serves_one_play(loaded: LoadedTape, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_prepared_memory_serves_one_play(loaded: LoadedTape) -> None:
     loaded.ready()
-    calls: list[int] = []
-    ready = loaded.ready
-    monkeypatch.setattr(loaded, "ready", lambda: calls.append(1) or ready())
-    first = loaded(MEMORY)
-    assert not calls
-    second = loaded(MEMORY)
-    assert calls
+    first, second = loaded(MEMORY), loaded(MEMORY)
     assert first[1].data_ptr() != second[1].data_ptr()
 
 
@@ -76,8 +69,7 @@ KERNEL = SimpleNamespace(
 
 
 @pytest.fixture
-def without_driver(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(torch.cuda, "synchronize", lambda: None)
+def without_driver(monkeypatch: pytest.MonkeyPatch, host_memory: None) -> None:
     monkeypatch.setattr(CompiledKernel, "launch_metadata", lambda kernel, *args: None)
 
 

@@ -127,6 +127,8 @@ class Bench:
     events: list[Event] = field(default_factory=list)
     kept: dict[str, TapedCall] = field(default_factory=dict)
     """The baseline's calls that the engine keeps."""
+    longest_waits_s: dict[str, float] = field(default_factory=dict)
+    """The longest time that the clock would wait for an answer, by its kind."""
     engine_calls: list[str] = field(default_factory=list)
     """The clock's calls of the engine, in order."""
     most_at_once: int = 0
@@ -238,6 +240,8 @@ class _Link(TimerLine):
         return _Link(self._channel, self._bench, side=side, pair=pair, seat=number)
 
     def receive(self, wanted: Any, *, wall_s: float, cpu_s: float | None = None) -> Any:
+        waits_s = self._bench.longest_waits_s
+        waits_s[wanted.__name__] = max(wall_s, waits_s.get(wanted.__name__, 0.0))
         return super().receive(wanted, wall_s=self._limit_s(wanted) or wall_s, cpu_s=cpu_s)
 
     def ask(self, request: Any, wanted: Any, descriptors: Any = (), *, wall_s: float, **more: Any) -> Any:
