@@ -13,6 +13,9 @@ from harness import Identity, UnknownDevice, discover_devices, product_of
 from harness.node import discovery as module
 from harness.node import drivers
 from harness.node.drivers import FOUND, Found
+from tests.support.judge.fake_nodes import DriversAnswer, drivers_answer
+
+__all__ = ["drivers_answer"]
 
 
 @pytest.fixture
@@ -44,12 +47,6 @@ def test_gpu_without_runtime_is_refused(node: Path) -> None:
         module.choose_devices(("0",))
 
 
-def set_driver_answer(monkeypatch: pytest.MonkeyPatch, *gpus: Found) -> None:
-    """Makes the drivers' libraries report these GPUs."""
-    monkeypatch.setattr(module, "_DRIVER_NODES", (Path("/"),))
-    monkeypatch.setattr(module, "_ask_drivers", lambda **_: gpus)
-
-
 H200 = Found(
     kind="cuda",
     model="NVIDIA H200",
@@ -61,18 +58,18 @@ H200 = Found(
 MI300X = Found(kind="hip", model="AMD Instinct MI300X", address="0000:c1:00.0", memory_bytes=192 << 30)
 
 
-def test_nvidia_gpu_is_selected_by_uuid(monkeypatch: pytest.MonkeyPatch) -> None:
-    set_driver_answer(monkeypatch, H200)
+def test_nvidia_gpu_is_selected_by_uuid(drivers_answer: DriversAnswer) -> None:
+    drivers_answer(H200)
     (device,) = module.choose_devices(("0",))
     assert (device.target, device.description) == ("sm_90", "NVIDIA H200, 140 GiB")
     assert (device.visibility, device.address) == ("CUDA_VISIBLE_DEVICES=GPU-1f", "0000:0a:00.0")
 
 
-def test_amd_gpu_target_comes_from_node_at_its_address(node: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_amd_gpu_target_comes_from_node_at_its_address(node: Path, drivers_answer: DriversAnswer) -> None:
     properties = "simd_count 1216\ngfx_target_version 90500\ndomain 0\nlocation_id 49408\n"
     (node / "kfd" / "2").mkdir()
     (node / "kfd" / "2" / "properties").write_text(properties)
-    set_driver_answer(monkeypatch, MI300X)
+    drivers_answer(MI300X)
     assert module.discover_devices()[1].target == "gfx950"
 
 
@@ -83,7 +80,9 @@ def write_pci_device(folder: Path, address: str, **lines: str) -> None:
         (folder / address / name).write_text(f"{text}\n")
 
 
-def test_partition_is_recognised_by_bus_units_and_mode(node: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_partition_is_recognised_by_bus_units_and_mode(
+    node: Path, drivers_answer: DriversAnswer, monkeypatch: pytest.MonkeyPatch
+) -> None:
     properties = "simd_count 152\nsimd_per_cu 4\ngfx_target_version 90402\ndomain 0\nlocation_id 49408\n"
     (node / "kfd" / "2").mkdir()
     (node / "kfd" / "2" / "properties").write_text(properties)
@@ -97,8 +96,7 @@ def test_partition_is_recognised_by_bus_units_and_mode(node: Path, monkeypatch: 
         current_memory_partition="NPS4",
     )
     monkeypatch.setattr(drivers, "PCI_DEVICES", bus)
-    set_driver_answer(
-        monkeypatch,
+    drivers_answer(
         *(
             msgspec.structs.replace(
                 MI300X, model="AMD Radeon Graphics", memory_bytes=24 << 30, address=address
@@ -114,8 +112,8 @@ def test_partition_is_recognised_by_bus_units_and_mode(node: Path, monkeypatch: 
     assert product.name == "MI300X CPX/NPS4"
 
 
-def test_gpu_of_unsupported_target_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    set_driver_answer(monkeypatch, msgspec.structs.replace(H200, target="sm_61"))
+def test_gpu_of_unsupported_target_is_refused(drivers_answer: DriversAnswer) -> None:
+    drivers_answer(msgspec.structs.replace(H200, target="sm_61"))
     with pytest.raises(UnknownDevice, match="is a sm_61, which this version does not compile for"):
         module.choose_devices(("0",))
 
@@ -180,6 +178,6 @@ def test_two_dies_of_mi250x_are_one_package(node: Path) -> None:
     assert packages == ["0000:c1:00", "0000:c1:00", "0000:c9:00", "0000:c9:00"]
 
 
-def test_partitions_of_a_gpu_are_one_package(monkeypatch: pytest.MonkeyPatch) -> None:
-    set_driver_answer(monkeypatch, MI300X, msgspec.structs.replace(MI300X, address="0000:c1:00.5"))
+def test_partitions_of_a_gpu_are_one_package(drivers_answer: DriversAnswer) -> None:
+    drivers_answer(MI300X, msgspec.structs.replace(MI300X, address="0000:c1:00.5"))
     assert [device.package for device in module.discover_devices()] == ["", "0000:c1:00", "0000:c1:00"]

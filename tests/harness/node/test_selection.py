@@ -16,6 +16,9 @@ from harness.node.drivers import Found
 from harness.node.leases import VARIABLE, lease
 from harness.node.loads import Load, parse_nvidia, read_loads
 from harness.node.selection import not_granted, select_devices, standings, targets_for, wait_for_devices
+from tests.support.judge.fake_nodes import DriversAnswer, drivers_answer
+
+__all__ = ["drivers_answer"]
 
 GIB = 1 << 30
 QUIET = Load(busy_percent=0.0, memory_used_bytes=0, processes=0)
@@ -33,20 +36,12 @@ def h200(number: int) -> Found:
 
 
 @pytest.fixture(autouse=True)
-def node(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def node(drivers_answer: DriversAnswer, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """A node with four visible H200."""
     monkeypatch.setenv(VARIABLE, str(tmp_path / "leases"))
     for name in ("CUDA_VISIBLE_DEVICES", "SLURM_STEP_GPUS", "SLURM_JOB_GPUS"):
         monkeypatch.delenv(name, raising=False)
-    set_gpus(monkeypatch, range(4), range(4))
-
-
-def set_gpus(monkeypatch: pytest.MonkeyPatch, seen: Sequence[int], reachable: Sequence[int]) -> None:
-    def ask(*, limited: bool = True) -> tuple[Found, ...]:
-        return tuple(map(h200, seen if limited else reachable))
-
-    monkeypatch.setattr(devices_module, "_DRIVER_NODES", (Path("/"),))
-    monkeypatch.setattr(devices_module, "_ask_drivers", ask)
+    drivers_answer(*map(h200, range(4)))
 
 
 def load_probe(**busy: Load) -> loads.LoadProbe:
@@ -84,11 +79,7 @@ def test_no_idle_gpu_is_an_error_with_reasons_and_alternatives() -> None:
     assert names("2,0", full) == ["2", "0"]
 
 
-async def test_lone_evaluation_waits_for_an_idle_gpu_and_hears_for_whom(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.delenv("SLURM_STEP_GPUS", raising=False)
-    monkeypatch.delenv("SLURM_JOB_GPUS", raising=False)
+async def test_lone_evaluation_waits_for_an_idle_gpu_and_hears_for_whom() -> None:
     full = load_probe(**{f"gpu{number}": Load(busy_percent=50.0) for number in (0, 1, 2)})
     heard: list[str] = []
     waits = asyncio.Event()
@@ -105,8 +96,10 @@ async def test_lone_evaluation_waits_for_an_idle_gpu_and_hears_for_whom(
     assert "GPU 3: a process of" in heard[0]
 
 
-def test_machine_without_gpu_selects_cpu(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    set_gpus(monkeypatch, (), ())
+def test_machine_without_gpu_selects_cpu(
+    drivers_answer: DriversAnswer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    drivers_answer()
     monkeypatch.setattr(devices_module, "_NVIDIA_GPUS", tmp_path / "missing")
     monkeypatch.setattr(drivers, "KFD_NODES", tmp_path / "missing")
     assert names("idle") == names("all") == names("cpu") == ["cpu"]
@@ -134,13 +127,15 @@ def test_slurm_step_list_overrides_job_list() -> None:
     assert names("all", SLURM_JOB_GPUS="0,1,2", SLURM_STEP_GPUS="1") == ["1"]
 
 
-def test_slurm_numbers_in_a_control_group_are_of_the_node(monkeypatch: pytest.MonkeyPatch) -> None:
-    set_gpus(monkeypatch, (2, 3), (2, 3))
+def test_slurm_numbers_in_a_control_group_are_of_the_node(drivers_answer: DriversAnswer) -> None:
+    drivers_answer(h200(2), h200(3))
     assert names("all", SLURM_JOB_GPUS="2,3") == ["0", "1"]
 
 
-def test_visible_list_and_slurm_list_are_intersected(monkeypatch: pytest.MonkeyPatch) -> None:
-    set_gpus(monkeypatch, (1, 2), range(4))  # CUDA_VISIBLE_DEVICES=1,2 without other limits
+def test_visible_list_and_slurm_list_are_intersected(drivers_answer: DriversAnswer) -> None:
+    drivers_answer(
+        h200(1), h200(2), reachable=tuple(map(h200, range(4)))
+    )  # CUDA_VISIBLE_DEVICES=1,2 without other limits
     assert [device.address for device in select_devices(["all"], environ={"SLURM_JOB_GPUS": "2,3"})] == [
         h200(2).address
     ]

@@ -12,6 +12,9 @@ from harness.processes.gpus import capacity
 from harness.processes.gpus.capacity import USUAL_CASE_BYTES, largest_case_bytes, slots_of
 from harness.wire.results.provenance import Provenance
 from suites import load_task
+from tests.support.judge.fake_nodes import IdleNode, idle_node
+
+__all__ = ["idle_node"]
 
 GIB = 1 << 30
 
@@ -60,20 +63,18 @@ def test_largest_case_is_taken_over_all_tasks(tmp_path: Path) -> None:
     assert largest_case_bytes([without_model]) == largest_case_bytes([]) == USUAL_CASE_BYTES
 
 
-def test_pool_has_slots_by_the_rule_and_devices_by_turns(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(
-        "harness.processes.pool.choose_devices", lambda names: tuple(gpu(139.8, name) for name in names)
-    )
+def test_pool_has_slots_by_the_rule_and_devices_by_turns(
+    idle_node: IdleNode, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    idle_node(gpu(139.8), gpu(139.8, "1"))
     monkeypatch.setattr("harness.processes.pool.own_cores", lambda: 16)
     assert DevicePool(("0",)).slots == 7
     assert DevicePool(("0", "1")).slots == 6
     assert [device.name for device in DevicePool(("0", "1"))._places[:4]] == ["0", "1", "0", "1"]
 
 
-async def test_pool_asks_once_which_graphs_work_on_a_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(
-        "harness.processes.pool.choose_devices", lambda names: tuple(map(gpu, (80.0,), names))
-    )
+async def test_pool_asks_once_which_graphs_work_on_a_gpu(idle_node: IdleNode) -> None:
+    idle_node(gpu(80.0))
     provenances: list[Provenance] = []
 
     def trusted_graphs(provenance: Provenance) -> int:

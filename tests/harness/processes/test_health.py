@@ -8,14 +8,13 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
-from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 from harness import Device, DevicePool, Evaluation, Verdict
-from harness.node.leases import VARIABLE, holders
+from harness.node.leases import holders
 from harness.processes.gpus import quarantine as module
 from harness.processes.gpus.quarantine import (
     DeviceEvent,
@@ -34,6 +33,9 @@ from harness.wire.errors import DeviceFailed, DeviceFull, NoDeviceLeft, WorkerDi
 from harness.wire.messages.server import HAS_CONTEXT
 from tests.support.engine.engines import until
 from tests.support.judge.evaluations import correct, failed
+from tests.support.judge.fake_nodes import IdleNode, idle_node
+
+__all__ = ["idle_node"]
 
 GPUS = tuple(
     Device(name=str(number), kind="hip", target="gfx942", package=f"0000:0{number}:00") for number in range(2)
@@ -65,17 +67,8 @@ class FakeProbe:
 
 
 @pytest.fixture(autouse=True)
-def two_gpus(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """Fakes a node with two GPUs; its servers do not run, because no test judges a candidate."""
-
-    async def start(self: ForkServer) -> None:
-        pass
-
-    monkeypatch.setenv(VARIABLE, str(tmp_path / "leases"))
-    monkeypatch.setattr(
-        "harness.processes.pool.choose_devices", lambda names: tuple(GPUS[int(name)] for name in names)
-    )
-    monkeypatch.setattr(ForkServer, "start", start)
+def two_gpus(idle_node: IdleNode, monkeypatch: pytest.MonkeyPatch) -> None:
+    idle_node(*GPUS)
     monkeypatch.setattr(module, "FIRST_PAUSE_S", 0.01)
     monkeypatch.setattr(module, "LONGEST_PAUSE_S", 0.01)
 
@@ -111,7 +104,7 @@ async def judge(pool: DevicePool, verdict: Verdict) -> tuple[str, Evaluation]:
         return slot.device.name, await pool.judge_on(slot, judging)
 
 
-async def test_crash_on_healthy_gpu_blames_candidate(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_crash_on_healthy_gpu_blames_candidate() -> None:
     probe = FakeProbe()
     async with opened(probe, "0", "1") as pool:
         for verdict in (Verdict.CRASH, Verdict.TIMEOUT):

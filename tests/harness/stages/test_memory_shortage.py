@@ -13,9 +13,8 @@ import torch
 
 from harness import Device, DevicePool, ErrorReport, Evaluation, Stage, Verdict
 from harness.cases.judged_case import JudgedCase
-from harness.node.leases import VARIABLE, holders
+from harness.node.leases import holders
 from harness.processes.slot import Slot
-from harness.processes.starting.servers import ForkServer
 from harness.stages.retries import judge_with_memory, met_full_gpu
 from harness.wire.errors import DeviceFull
 from harness.wire.messages.guest import OUT_OF_MEMORY
@@ -23,8 +22,10 @@ from harness.wire.results.latency import DeviceState
 from harness.wire.results.provenance import Provenance
 from harness.worker.oracle.problem import Problem
 from tests.support.judge.evaluations import correct, failed
-from tests.support.tasks.doubled_task import write_doubled
+from tests.support.judge.fake_nodes import IdleNode, idle_node
+from tests.support.tasks.doubled_task import PROBLEM, write_doubled
 
+__all__ = ["idle_node"]
 GPU = Device(name="0", kind="cuda", target="sm_90", package="0000:0a:00")
 FULL = "CUDA out of memory. Tried to allocate 4.00 GiB."
 
@@ -41,15 +42,8 @@ class Probe:
 
 
 @pytest.fixture
-def probe(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Probe:
-    """Fakes a node with one GPU; its servers do not run, because no test judges a candidate."""
-
-    async def start(self: ForkServer) -> None:
-        pass
-
-    monkeypatch.setenv(VARIABLE, str(tmp_path / "leases"))
-    monkeypatch.setattr("harness.processes.pool.choose_devices", lambda _names: (GPU,))
-    monkeypatch.setattr(ForkServer, "start", start)
+def probe(idle_node: IdleNode) -> Probe:
+    idle_node(GPU)
     return Probe()
 
 
@@ -182,18 +176,10 @@ async def test_other_failures_are_judged_once(probe: Probe) -> None:
     assert (evaluation.verdict, len(judging.notes)) == (Verdict.WRONG, 1)
 
 
-async def test_full_device_is_no_fault_of_the_task(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    task = write_doubled(tmp_path)
-    problem = Problem(task)
-
-    def full(*_: object, **__: object) -> None:
-        raise torch.OutOfMemoryError(FULL)
-
-    case = JudgedCase(task.cases[0])
-    inputs = problem.given(case, 1, 0)
-    monkeypatch.setattr(problem, "_oracle", full)
+@pytest.mark.parametrize("line", ["    return {", "    return 2 * x"])
+def test_full_device_is_no_fault_of_the_task(tmp_path: Path, line: str) -> None:
+    full = PROBLEM.replace(line, f"    raise torch.OutOfMemoryError\n{line}", 1)
+    task = write_doubled(tmp_path, problem=full)
+    problem, case = Problem(task), JudgedCase(task.cases[0])
     with pytest.raises(torch.OutOfMemoryError):
-        problem.oracle(case.case, inputs)
-    monkeypatch.setattr(problem, "_make_inputs", full)
-    with pytest.raises(torch.OutOfMemoryError):
-        problem.given(case, 1, 1)
+        problem.oracle(case.case, problem.given(case, 1, 0))
