@@ -82,7 +82,7 @@ WRONG_IN_ONE_KIND = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("right", "wrong", "case"), drawn(WRONG_IN_ONE_KIND, 3))
+@pytest.mark.parametrize(("right", "wrong", "case"), drawn(WRONG_IN_ONE_KIND, 2))
 async def test_kernel_wrong_in_one_kind_is_found_in_that_kind(
     pool: DevicePool, task: Task, right: str, wrong: str, case: str
 ) -> None:

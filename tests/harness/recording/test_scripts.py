@@ -96,7 +96,7 @@ VARIANTS = (
 """Right and wrong text, and the call that shows the difference."""
 
 
-@pytest.mark.parametrize(("right", "wrong", "case"), drawn(VARIANTS, 3))
+@pytest.mark.parametrize(("right", "wrong", "case"), drawn(VARIANTS, 2))
 async def test_a_wrong_variant_is_refused(
     pool: DevicePool, scale: Task, right: str, wrong: str, case: str
 ) -> None:
@@ -142,14 +142,14 @@ async def test_other_seeds_give_other_values_so_that_known_answers_are_refused(
     assert evaluation.verdict is Verdict.WRONG
 
 
-@pytest.mark.parametrize(
-    ("test", "why"),
-    [
-        ("result_gold = scale(torch.ones(4, device='cuda'), lambda: 1)\n", "is a builtins.function"),
-        ("raise ValueError('no device')\nscale(1)\n", "the test stops early here: ValueError: no device"),
-        ("import os\nscale_into\nos._exit(3)\n", "its test ended its process: exit code 3"),
-    ],
-)
+WITHOUT_CALLS = [
+    ("result_gold = scale(torch.ones(4, device='cuda'), lambda: 1)\n", "is a builtins.function"),
+    ("raise ValueError('no device')\nscale(1)\n", "the test stops early here: ValueError: no device"),
+    ("import os\nscale_into\nos._exit(3)\n", "its test ended its process: exit code 3"),
+]
+
+
+@pytest.mark.parametrize(("test", "why"), drawn(WITHOUT_CALLS, 1))
 async def test_a_task_without_a_call_that_can_be_judged_has_a_reason(
     pool: DevicePool, tmp_path: Path, test: str, why: str
 ) -> None:
@@ -285,10 +285,13 @@ for again in range(3):
 
 @pytest.mark.parametrize(
     ("calls", "weak"),
-    [
-        ("double(torch.tensor([1.0, 2.0], device='cuda'))", True),
-        ("double(torch.tensor([1.0, 2.0], device='cuda')), double(torch.randn(9, device='cuda'))", False),
-    ],
+    drawn(
+        [
+            ("double(torch.tensor([1.0, 2.0], device='cuda'))", True),
+            ("double(torch.tensor([1.0, 2.0], device='cuda')), double(torch.randn(9, device='cuda'))", False),
+        ],
+        1,
+    ),
 )
 async def test_a_call_with_drawn_values_makes_up_for_calls_with_constants(
     pool: DevicePool, tmp_path: Path, calls: str, *, weak: bool
@@ -326,15 +329,13 @@ async def test_calls_that_need_a_gpu_are_unsupported_on_cpu(pool: DevicePool, sc
     assert "judged on a GPU only: call-1" in evaluation.error.message
 
 
-@pytest.mark.parametrize(
-    "end",
-    [
-        pytest.param(
-            "if not torch.allclose(y, y + 1): return False, 'max diff = 1'", id="its own check fails"
-        ),
-        pytest.param("if x[1] < -1: return False, 'other values'", id="a sixth of all values ends it"),
-    ],
-)
+ENDS = {
+    "its own check fails": "if not torch.allclose(y, y + 1): return False, 'max diff = 1'",
+    "a sixth of all values ends it": "if x[1] < -1: return False, 'other values'",
+}
+
+
+@pytest.mark.parametrize("end", drawn([*ENDS], 1))
 async def test_a_test_that_ends_at_a_value_does_not_keep_its_later_calls_from_being_judged(
     pool: DevicePool, tmp_path: Path, end: str
 ) -> None:
@@ -343,7 +344,7 @@ def test():
     torch.manual_seed(2)
     x = torch.randn(64, device="cuda")
     y = scale(x)
-    {end}
+    {ENDS[end]}
     scale(x, factor=3.0)
 test()
 """

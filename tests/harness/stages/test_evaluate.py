@@ -221,7 +221,7 @@ RESULTS = [
 ]
 
 
-@pytest.mark.parametrize(("result", "kind", "says"), drawn(RESULTS, 4))
+@pytest.mark.parametrize(("result", "kind", "says"), drawn(RESULTS, 2))
 async def test_result_of_wrong_dtype_shape_or_structure_is_wrong(
     pool: DevicePool, result: str, kind: str, says: str
 ) -> None:
@@ -291,7 +291,7 @@ COMPILE_ENDINGS = [
 ]
 
 
-@pytest.mark.parametrize(("before", "verdict", "says"), [*drawn(ENDINGS, 3), *drawn(COMPILE_ENDINGS, 1)])
+@pytest.mark.parametrize(("before", "verdict", "says"), [*drawn(ENDINGS, 2), *drawn(COMPILE_ENDINGS, 1)])
 async def test_candidate_that_ends_its_process_is_never_infra_error(
     pool: DevicePool, before: str, verdict: Verdict, says: str
 ) -> None:
