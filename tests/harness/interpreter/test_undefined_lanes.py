@@ -6,6 +6,7 @@ import msgspec
 import pytest
 
 from harness import DevicePool, Evaluation, Verdict, evaluate, target
+from harness.stages.modes import Cases
 from suites import load_task
 
 pytestmark = [pytest.mark.judge, pytest.mark.timeout(120), pytest.mark.asyncio(loop_scope="session")]
@@ -41,7 +42,8 @@ async def judge(pool: DevicePool, between: str) -> Evaluation:
     case = next(case for case in task.cases if case.name == "fp32-ragged")
     case = msgspec.structs.replace(case, cpu=case.cpu | {"rows": 4})
     task = msgspec.structs.replace(task, cases=(case,))
-    return await evaluate(SOFTMAX.format(between=between), task, pool, targets=[target("gfx942")], seed=1)
+    source, cases = SOFTMAX.format(between=between), Cases((case.name,))
+    return await evaluate(source, task, pool, cases, targets=[target("gfx942")], seed=1)
 
 
 async def test_undefined_lanes_in_an_output_name_the_load(pool: DevicePool) -> None:

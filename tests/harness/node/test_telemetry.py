@@ -80,37 +80,35 @@ def test_window_has_lowest_busy_clock_and_highest_heat() -> None:
 # Other processes on the device.
 
 
-def tree(parents: dict[int, int], *judges: int) -> Family:
-    return Family((10,), parents.get, judges.__contains__)
+PARENTS = {10: 1, 11: 10, 12: 11, 98: 1, 99: 1, 1: 0}
+"""Our engine is 10; 98 is the judge of another engine, and 77 belongs to another user: `hidepid` hides its parent."""
+FAMILY = Family((10,), PARENTS.get, {98}.__contains__, {77}.__contains__)
+OURS, JUDGE, STRANGER, GIB = Occupant(11, 1 << 30), Occupant(98, 6 << 30), Occupant(99), 1 << 30
 
 
-def test_only_processes_outside_the_family_are_counted() -> None:
-    family = tree({10: 1, 11: 10, 12: 11, 99: 1, 1: 0})
-    occupants = [Occupant(12), Occupant(99)]
-    assert count_others(occupants, family, None, host=True) == 1
-    assert count_others([Occupant(12)], family, None, host=True) == 0
-    assert count_others(None, family, None, host=True) is None
-
-
-def test_judge_of_another_engine_is_no_disturbance() -> None:
-    """It comes and goes on the GPU, but its engine keeps the lease."""
-    family = tree({10: 1, 11: 10, 98: 1, 99: 1, 1: 0}, 98)
-    assert count_others([Occupant(11), Occupant(98)], family, None, host=True) == 0
-    assert count_others([Occupant(98), Occupant(99)], family, None, host=True) == 1
-
-
-def test_memory_of_another_engine_in_our_container_is_no_stranger() -> None:
-    family = tree({10: 1, 11: 10, 98: 1, 1: 0}, 98)
-    both = [Occupant(11, 1 << 30), Occupant(98, 6 << 30)]
-    assert count_others(both, family, 7 << 30, host=False) is None
-    assert count_others(both, family, 12 << 30, host=False) == 1, "someone whom the list does not show"
-
-
-def test_hidden_process_of_another_user_is_counted() -> None:
-    """`hidepid` hides its parent and its command line."""
-    family = Family((10,), {10: 1, 11: 10, 1: 0}.get, lambda _: False, {77}.__contains__)
-    assert count_others([Occupant(11), Occupant(77)], family, None, host=True) == 1
-    assert count_others([Occupant(11), Occupant(78)], family, None, host=True) == 0, "ended, and still listed"
+@pytest.mark.parametrize(
+    ("occupants", "used_bytes", "host", "count"),
+    [
+        ([Occupant(12), STRANGER], None, True, 1),
+        ([Occupant(12)], None, True, 0),
+        (None, None, True, None),
+        ([OURS, JUDGE], None, True, 0),  # it comes and goes on the GPU, but its engine keeps the lease
+        ([JUDGE, STRANGER], None, True, 1),
+        ([OURS, Occupant(77)], None, True, 1),
+        ([OURS, Occupant(78)], None, True, 0),  # ended, and still listed
+        # In a PID namespace, the numbers of processes may be those of the host.
+        ([], 0, False, None),
+        ([OURS], GIB, False, None),
+        ([OURS, JUDGE], 7 * GIB, False, None),
+        ([OURS, JUDGE], 12 * GIB, False, 1),  # someone whom the list does not show
+        ([OURS, STRANGER], None, False, 1),  # our process is listed, so the numbers are valid here
+        ([Occupant(4000)], None, False, None),  # it may be ours under a different number
+    ],
+)
+def test_processes_outside_the_family_are_counted(
+    occupants: list[Occupant] | None, used_bytes: int | None, count: int | None, *, host: bool
+) -> None:
+    assert count_others(occupants, FAMILY, used_bytes, host=host) == count
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="needs root: it starts a process of another user")
@@ -159,18 +157,6 @@ def test_process_of_a_judge_that_ends_is_recognized() -> None:
         no_words = Path(f"/proc/{stranger.pid}/cmdline")
         wait_until(lambda: not no_words.read_bytes(), "the end of a process that nobody reaps")
         assert not is_judge(stranger.pid)
-
-
-def test_process_count_in_a_pid_namespace_may_be_unknown() -> None:
-    family = tree({10: 1, 11: 10, 99: 1, 1: 0})
-    assert count_others([], family, 0, host=False) is None
-    assert count_others([Occupant(11, 1 << 30)], family, 1 << 30, host=False) is None
-    assert count_others([Occupant(11), Occupant(99)], family, None, host=False) == 1, (
-        "our process is listed, so the numbers are valid here"
-    )
-    assert count_others([Occupant(4000)], family, None, host=False) is None, (
-        "the process may be ours under a different number"
-    )
 
 
 # NVML: answers in the format of nvidia-ml-py.

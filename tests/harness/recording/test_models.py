@@ -5,12 +5,12 @@ from __future__ import annotations
 import pytest
 import pytest_asyncio
 
-from harness import DevicePool, Verdict, target
-from harness.recording.recorder import record_task
+from harness import DevicePool, Verdict
 from suites import Task
 from suites.public.task import EntryKind, EntryPoint, Part, PublicTask, ReferenceKind, SuiteKind, TestForm
 from tests.support.draws import drawn
 from tests.support.judge.judging import judge_task
+from tests.support.tasks.scripts import record
 
 pytestmark = [pytest.mark.judge, pytest.mark.asyncio(loop_scope="session")]
 
@@ -95,7 +95,7 @@ async def affine(pool: DevicePool, tmp_path_factory: pytest.TempPathFactory) -> 
         reference_kind=ReferenceKind.MODULE,
         test_form=TestForm.MODEL,
     )
-    return await record_task(public, folder / "affine", pool=pool, target=target("gfx942"))
+    return await record(pool, public)
 
 
 async def test_a_module_is_judged_at_small_even_and_odd_sizes(affine: Task) -> None:

@@ -5,12 +5,11 @@ from __future__ import annotations
 import pytest
 import pytest_asyncio
 
-from harness import DevicePool, Verdict, target
-from harness.recording.recorder import record_task
+from harness import DevicePool, Verdict
 from suites import Task, baseline_source
 from tests.support.draws import drawn
 from tests.support.judge.judging import judge_task
-from tests.support.tasks.scripts import HEADER, public_task
+from tests.support.tasks.scripts import HEADER, public_task, record
 
 pytestmark = [pytest.mark.judge, pytest.mark.asyncio(loop_scope="session")]
 
@@ -80,7 +79,7 @@ results = [
 async def idle(pool: DevicePool, tmp_path_factory: pytest.TempPathFactory) -> Task:
     folder = tmp_path_factory.mktemp("idle")
     public = public_task(IDLE, TEST, folder, name="relu")
-    return await record_task(public, folder / "relu", pool=pool, target=target("gfx942"))
+    return await record(pool, public)
 
 
 async def test_a_case_of_a_reference_that_leaves_work_out_has_no_ratio_and_says_why(idle: Task) -> None:

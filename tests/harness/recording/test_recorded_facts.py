@@ -16,7 +16,6 @@ from engine.prompting.facts import case_facts
 from engine.prompting.figures import achieved
 from harness import DevicePool, Verdict, target
 from harness.recording.instruction_text import example_words
-from harness.recording.recorder import record_task
 from harness.recording.tensor_words import tensor_words
 from harness.wire.calls.tensors import TensorSpec
 from harness.wire.messages.script import RecordedCall, RecordedOutput
@@ -24,7 +23,7 @@ from suites import Task, baseline_source, task_cost
 from suites.public.task import ReferenceKind
 from tests.support.draws import drawn
 from tests.support.judge.judging import judge_task
-from tests.support.tasks.scripts import HEADER, public_task
+from tests.support.tasks.scripts import HEADER, public_task, record
 
 pytestmark = [pytest.mark.judge, pytest.mark.asyncio(loop_scope="session")]
 
@@ -116,7 +115,7 @@ total_product(torch.randn(16, 16, device="cuda"))
 async def recorded(pool: DevicePool, tmp_path_factory: pytest.TempPathFactory) -> Task:
     folder = tmp_path_factory.mktemp("recorded")
     public = public_task(REFERENCE, TEST, folder, name="total")
-    return await record_task(public, folder / "total", pool=pool, target=target("gfx942"))
+    return await record(pool, public)
 
 
 def lines_of(task: Task) -> list[str]:
@@ -243,7 +242,7 @@ async def test_moved_bytes_of_a_pytorch_reference(
         name="work",
     )
     public = replace(public, reference_kind=ReferenceKind.TORCH)
-    task = await record_task(public, tmp_path / "work", pool=pool, target=target("gfx942"))
+    task = await record(pool, public)
     [case] = task.cases
     cost = task_cost(task, case.gpu, case.dtype)
     assert (cost.moved_bytes, cost.uncounted_products) == (moved, "mm" in reference)
@@ -280,7 +279,7 @@ result_gold.append(double(torch.ones(2, device="cuda")))
 async def test_what_a_hidden_reference_leaves_open_is_said(pool: DevicePool, tmp_path: Path) -> None:
     public = public_task(OPEN, OPEN_TEST, tmp_path, name="double")
     public = replace(public, instruction="Double up to MODES, by `double`.")
-    task = await record_task(public, tmp_path / "double", pool=pool, target=target("gfx942"))
+    task = await record(pool, public)
     assert "Constants of the module: `LIMIT = 64 // 4`, `MODES = {'sum': 0}`." in task.instruction
     # A number that depends on the values is named by its type.
     [equal, *_] = lines_of(task)
@@ -352,7 +351,7 @@ async def test_signs_that_a_factorization_leaves_open_are_said_to_be_the_referen
         f"work(x @ x.t(), {name!r})\n" for name in ("svd", "eigh", "qr", "inv")
     )
     public = replace(public_task(reference, test, tmp_path, name="work"), reference_kind=ReferenceKind.TORCH)
-    task = await record_task(public, tmp_path / "work", pool=pool, target=target("gfx942"))
+    task = await record(pool, public)
     sentence = "Vectors that they return have no sign of their own: the signs of these calls are right, others are wrong."
     assert (
         f"The reference calls `torch.linalg.eigh`, `torch.linalg.qr`, `torch.linalg.svd`. {sentence}"

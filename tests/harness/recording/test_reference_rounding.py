@@ -8,8 +8,7 @@ import msgspec
 import pytest
 import pytest_asyncio
 
-from harness import DevicePool, Verdict, target
-from harness.recording.recorder import record_task
+from harness import DevicePool, Verdict
 from suites import Task
 from suites.public.task import ReferenceKind
 from suites.task import QuantizationTolerance
@@ -23,7 +22,7 @@ from tests.support.tasks.rounding_references import (
     WEIGHTS_TEST,
     with_replacements,
 )
-from tests.support.tasks.scripts import public_task
+from tests.support.tasks.scripts import public_task, record
 
 pytestmark = [pytest.mark.judge, pytest.mark.asyncio(loop_scope="session")]
 
@@ -37,7 +36,7 @@ async def recorded(pool: DevicePool, tmp_path_factory: pytest.TempPathFactory) -
     for name in NAMES:
         rounding, folder = ROUNDINGS[name], tmp_path_factory.mktemp(name)
         public = public_task(rounding.reference, rounding.test, folder, name)
-        tasks[name] = await record_task(public, folder / name, pool=pool, target=target("gfx942"))
+        tasks[name] = await record(pool, public)
     return tasks
 
 
@@ -73,7 +72,7 @@ async def quantized(pool: DevicePool, tmp_path_factory: pytest.TempPathFactory) 
         quantization=QuantizationTolerance(cosine_min=0.9, relative_l1_max=0.1, rmse_max=0.15),
         widths={"weight": 4},
     )
-    return await record_task(public, folder / "linear_w4", pool=pool, target=target("gfx942"))
+    return await record(pool, public)
 
 
 async def test_a_quantization_as_stated_is_right_even_if_its_width_misses_the_limits(
@@ -100,7 +99,7 @@ async def test_a_reference_that_ends_its_process_for_other_inputs_has_no_noise(
     reference = rounding.reference.replace("    out = torch.empty(", f"{ends}    out = torch.empty(")
     test = rounding.test.replace("return linear(x, w, b)", "return linear(x.half().float(), w, b)")
     public = public_task(reference, test, tmp_path, "linear")
-    task = await record_task(public, tmp_path / "linear", pool=pool, target=target("gfx942"))
+    task = await record(pool, public)
     exact = with_replacements(rounding.reference, rounding.exact)
     assert (
         await judge_task(pool, exact.replace("out += tl.dot", "out += 1.002 * tl.dot"), task)

@@ -15,7 +15,6 @@ import pytest
 from harness import DevicePool, target
 from harness.processes.starting.servers import Child
 from harness.recording.original import OriginalOutcome, judge_original
-from harness.recording.recorder import record_task
 from harness.recording.script_process import ScriptProcess
 from harness.stages.judged_task import SCRIPT_ROLE
 from harness.stages.survey import Survey
@@ -26,7 +25,7 @@ from suites import add_suite, load_public_suite, load_task
 from suites.public.task import SuiteKind
 from tests.suites.public import clones
 from tests.support.judge.candidates import adding
-from tests.support.tasks.scripts import SCALE, public_task
+from tests.support.tasks.scripts import SCALE, public_task, record
 
 pytestmark = [pytest.mark.judge, pytest.mark.asyncio(loop_scope="session")]
 
@@ -91,7 +90,7 @@ async def with_a_kill(pool: DevicePool, work: Coroutine[Any, Any, Result]) -> Re
 async def test_killed_test_is_recorded_again(pool: DevicePool, tmp_path: Path) -> None:
     test = f"import torch\n{SCRIPT_GATE}scale(torch.randn(16, device='cuda'))\n"
     public = public_task(SCALE, test, tmp_path)
-    recording = record_task(public, tmp_path / "scale", pool=pool, target=target("gfx942"))
+    recording = record(pool, public)
     assert len((await with_a_kill(pool, recording)).cases) == 1
 
 

@@ -9,15 +9,23 @@ import pytest
 import pytest_asyncio
 from msgspec.structs import replace
 
-from harness import DevicePool, Verdict, WorkerDied, target
-from harness.recording.recorder import record_task
-from harness.recording.references import Result, judge_reference
+from harness import DevicePool, Verdict, WorkerDied
+from harness.recording.references import Result
 from harness.wire.errors import NotRecorded
 from suites import Task, baseline_source
 from suites.public.task import Part, ReferenceKind, TestForm
 from tests.support.draws import drawn
 from tests.support.judge.judging import judge_task
-from tests.support.tasks.scripts import HEADER, PROGRAM, PYTEST, SCALE, TEST, public_task
+from tests.support.tasks.scripts import (
+    HEADER,
+    PROGRAM,
+    PYTEST,
+    SCALE,
+    TEST,
+    judge_recorded,
+    public_task,
+    record,
+)
 
 pytestmark = [pytest.mark.judge, pytest.mark.asyncio(loop_scope="session")]
 
@@ -26,7 +34,7 @@ pytestmark = [pytest.mark.judge, pytest.mark.asyncio(loop_scope="session")]
 async def scale(pool: DevicePool, tmp_path_factory: pytest.TempPathFactory) -> Task:
     folder = tmp_path_factory.mktemp("recorded")
     public = public_task(SCALE, TEST, folder)
-    return await record_task(public, folder / "scale", pool=pool, target=target("gfx942"))
+    return await record(pool, public)
 
 
 def expressions(task: Task) -> list[str]:
@@ -130,9 +138,7 @@ async def test_other_seeds_give_other_values_so_that_known_answers_are_refused(
 ) -> None:
     """The script sets a seed; a candidate that repeats the script's own numbers meets other numbers."""
     test = "def test():\n    torch.manual_seed(0)\n    return scale(torch.randn(16, device='cuda'))\nresult_gold = test()\n"
-    task = await record_task(
-        public_task(SCALE, test, tmp_path), tmp_path / "scale", pool=pool, target=target("gfx942")
-    )
+    task = await record(pool, public_task(SCALE, test, tmp_path))
     known = SCALE.replace(
         "    launch(x, out, factor)\n    return out",
         "    generator = torch.Generator().manual_seed(0)\n"
@@ -155,9 +161,7 @@ async def test_a_task_without_a_call_that_can_be_judged_has_a_reason(
 ) -> None:
     reference = SCALE.replace("launch(x, out, factor)\n    return out", "launch(x, out, 2.0)\n    return out")
     with pytest.raises(NotRecorded, match=why):
-        await record_task(
-            public_task(reference, test, tmp_path), tmp_path / "scale", pool=pool, target=target("gfx942")
-        )
+        await record(pool, public_task(reference, test, tmp_path))
     assert not (tmp_path / "scale").exists()
 
 
@@ -168,10 +172,7 @@ async def test_a_reference_that_stores_past_its_tensor_is_wrong_with_proof(
         "out = torch.empty_like(x)", "out = torch.empty(x.numel() - 1, device=x.device)"
     )
     test = "result_gold = scale(torch.randn(64, device='cuda'))\n"
-    registry = tmp_path / "suites.toml"
-    result = await judge_reference(
-        public_task(reference, test, tmp_path), registry, pool=pool, target=target("gfx942")
-    )
+    result = await judge_recorded(pool, public_task(reference, test, tmp_path))
     assert (result.result, result.kind) == (Result.WRONG, "out_of_bounds")
     assert result.calls == 1
 
@@ -180,9 +181,7 @@ async def test_imports_of_the_test_serve_its_reference(pool: DevicePool, tmp_pat
     reference = SCALE.replace("import torch\n", "", 1)
     assert reference != SCALE
     test = "import torch\nresult_gold = scale(torch.randn(16, device='cuda'))\n"
-    result = await judge_reference(
-        public_task(reference, test, tmp_path), tmp_path / "suites.toml", pool=pool, target=target("gfx942")
-    )
+    result = await judge_recorded(pool, public_task(reference, test, tmp_path))
     assert result.result is Result.CORRECT
     assert HEADER.startswith("import torch\n")
 
@@ -191,7 +190,7 @@ async def test_pytest_runs_the_nodes_that_call_and_their_seeds_are_ours(
     pool: DevicePool, tmp_path: Path
 ) -> None:
     public = public_task(SCALE, PYTEST, tmp_path, form=TestForm.PYTEST)
-    task = await record_task(public, tmp_path / "scale", pool=pool, target=target("gfx942"))
+    task = await record(pool, public)
     assert sorted(expressions(task)) == ["scale_into(x, out, 0.5)"] * 2 + ["scale_into(x, out, 3.0)"] * 2
     assert task.script is not None
     assert task.script.notes == ("4 of the test's 6 nodes are run",)
@@ -209,7 +208,7 @@ async def test_a_program_gets_its_arguments_and_ends_with_the_last_call_that_is_
         test=Part(tmp_path / "harness.py", PROGRAM),
         arguments=("--correctness",),
     )
-    task = await record_task(public, tmp_path / "scale", pool=pool, target=target("gfx942"))
+    task = await record(pool, public)
     assert len(task.cases) == 32
     assert task.script is not None
     assert task.script.notes == ("the test ends here after 32 call(s): there are more, or it takes too long",)
@@ -230,7 +229,7 @@ def run_correctness():
         runner="run_correctness",
     )
     with pytest.raises(NotRecorded, match=r"returns .False, .Shape 1: name .{1,2}scale.{1,2} is not defined"):
-        await record_task(public, tmp_path / "scale", pool=pool, target=target("gfx942"))
+        await record(pool, public)
 
 
 async def test_no_recording_stays_if_its_call_for_timing_was_not_checked(
@@ -242,7 +241,7 @@ async def test_no_recording_stays_if_its_call_for_timing_was_not_checked(
     monkeypatch.setattr("harness.recording.recorder._failure_for_timing", lose_the_judge)
     public = public_task(SCALE, "import torch\nscale(torch.randn(16, device='cuda'))\n", tmp_path)
     with pytest.raises(WorkerDied):
-        await record_task(public, tmp_path / "scale", pool=pool, target=target("gfx942"))
+        await record(pool, public)
     assert not (tmp_path / "scale").exists()
 
 
@@ -257,9 +256,7 @@ async def test_the_grid_of_an_autotuned_kernel_is_a_function_of_its_config(
 x, out = torch.randn(100, device="cuda"), torch.empty(100, device="cuda")
 scale_kernel[lambda meta: (triton.cdiv(100, meta["BLOCK"]),)](x, out, 100, 2.0)
 """
-    task = await record_task(
-        public_task(reference, test, tmp_path), tmp_path / "scale", pool=pool, target=target("gfx942")
-    )
+    task = await record(pool, public_task(reference, test, tmp_path))
     grid = "lambda meta: ((((100 + meta['BLOCK']) - 1) // meta['BLOCK']),)"
     assert expressions(task) == [f"scale_kernel[{grid}](x_ptr, out_ptr, 100, 2.0)"]
     evaluation = await judge_task(pool, baseline_source(task), task)
@@ -277,9 +274,7 @@ for again in range(3):
     scale_into(x, out, 2.0)
     del out
 """
-    task = await record_task(
-        public_task(SCALE, test, tmp_path), tmp_path / "scale", pool=pool, target=target("gfx942")
-    )
+    task = await record(pool, public_task(SCALE, test, tmp_path))
     assert len(task.cases) == 1
 
 
@@ -299,12 +294,7 @@ async def test_a_call_with_drawn_values_makes_up_for_calls_with_constants(
     public = public_task(
         "def double(x):\n    return 2 * x\n", f"import torch\nresult_gold = {calls}\n", tmp_path
     )
-    result = await judge_reference(
-        replace(public, reference_kind=ReferenceKind.TORCH),
-        tmp_path / "suites.toml",
-        pool=pool,
-        target=target("gfx942"),
-    )
+    result = await judge_recorded(pool, replace(public, reference_kind=ReferenceKind.TORCH))
     assert result.result is Result.CORRECT
     assert ("the answer to other inputs" in result.weak) is weak
 
@@ -312,7 +302,7 @@ async def test_a_call_with_drawn_values_makes_up_for_calls_with_constants(
 async def test_a_call_with_an_empty_tensor_needs_no_kernel(pool: DevicePool, tmp_path: Path) -> None:
     test = "import torch\nresult_gold = scale(torch.randn(9, device='cuda')), scale(torch.randn(0, device='cuda'))\n"
     reference = replace(public_task(SCALE, test, tmp_path), reference_kind=ReferenceKind.TORCH)
-    task = await record_task(reference, tmp_path / "scale", pool=pool, target=target("gfx942"))
+    task = await record(pool, reference)
     early = SCALE.replace(
         "out = torch.empty_like(x)\n",
         "out = torch.empty_like(x)\n    if x.numel() == 0:\n        return out\n",
@@ -348,9 +338,7 @@ def test():
     scale(x, factor=3.0)
 test()
 """
-    task = await record_task(
-        public_task(SCALE, test, tmp_path), tmp_path / "scale", pool=pool, target=target("gfx942")
-    )
+    task = await record(pool, public_task(SCALE, test, tmp_path))
     assert expressions(task) == ["scale(x)", "scale(x, factor=3.0)"]
     evaluation = await judge_task(pool, SCALE, task)
     assert (evaluation.verdict, evaluation.error) == (Verdict.CORRECT, None)

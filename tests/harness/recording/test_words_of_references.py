@@ -9,13 +9,12 @@ import pytest
 import pytest_asyncio
 from msgspec.structs import replace
 
-from harness import DevicePool, Verdict, target
-from harness.recording.recorder import record_task
+from harness import DevicePool, Verdict
 from suites import Task
 from suites.public.known import KERNELBENCH
 from suites.public.task import ReferenceKind
 from tests.support.judge.judging import judge_task
-from tests.support.tasks.scripts import HEADER, public_task
+from tests.support.tasks.scripts import HEADER, public_task, record
 
 pytestmark = [pytest.mark.judge, pytest.mark.soak, pytest.mark.asyncio(loop_scope="session")]
 
@@ -122,7 +121,7 @@ async def named(pool: DevicePool, tmp_path_factory: pytest.TempPathFactory) -> T
     folder = tmp_path_factory.mktemp("named")
     public = public_task(REFERENCE, TEST, folder, name="exp")
     public = replace(public, reference_kind=ReferenceKind.TORCH, tolerances=KERNELBENCH)
-    return await record_task(public, folder / "exp", pool=pool, target=target("gfx942"))
+    return await record(pool, public)
 
 
 @pytest.mark.parametrize(("name", "fault"), WRONG)

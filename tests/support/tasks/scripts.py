@@ -4,6 +4,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from harness import DevicePool, target
+from harness.recording.recorder import record_task
+from harness.recording.references import ReferenceResult, judge_reference
+from suites import Task
 from suites.public.syntax.calls import test_calls
 from suites.public.task import Part, PublicTask, SuiteKind, TestForm
 
@@ -179,3 +183,15 @@ def public_task(
         result_name=calls.result_name,
         modules=calls.modules,
     )
+
+
+async def record(pool: DevicePool, public: PublicTask) -> Task:
+    """Record a task in its folder, for gfx942."""
+    folder = public.folder / public.name
+    return await record_task(public, folder, pool=pool, target=target("gfx942"))
+
+
+async def judge_recorded(pool: DevicePool, public: PublicTask) -> ReferenceResult:
+    """Record a task and judge its reference, for gfx942."""
+    registry = public.folder / "suites.toml"
+    return await judge_reference(public, registry, pool=pool, target=target("gfx942"))
