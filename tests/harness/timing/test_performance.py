@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import functools
 from collections.abc import Sequence
 from pathlib import Path
@@ -25,7 +26,9 @@ from harness.wire.messages.clock import (
     CANDIDATE,
     PLAYERS,
     ROUGH,
+    WHOLE,
     BaselineRecorded,
+    Effort,
     Floor,
     Measure,
     Measured,
@@ -52,14 +55,31 @@ async def to_the_lease(clock: ScriptedClock, _pool: Pool) -> None:
     await clock.reach_lease()
 
 
-async def test_no_timer_outlives_the_lease() -> None:
+async def to_a_lost_judge(clock: ScriptedClock, _pool: Pool) -> None:
+    await clock.reach_lease()
+    clock.close()
+
+
+@pytest.mark.parametrize(
+    ("script", "error"),
+    [
+        (to_the_end, None),
+        (to_the_lease, asyncio.CancelledError),
+        (to_a_lost_judge, WorkerDied),
+    ],
+    ids=["measured", "cancelled", "lost judge"],
+)
+async def test_no_timer_and_no_window_outlives_the_lease(
+    script: Script, error: type[BaseException] | None
+) -> None:
     pool = Pool()
-    timing = await measure_with(to_the_end, pool)
-    assert [latency.speedup for latency in timing.latency] == [pytest.approx(2.0)]
-    assert (timing.before, timing.after) == (DeviceState(clock_mhz=1980), DeviceState(clock_mhz=1980))
-    assert pool.at_release == []
-    assert sorted(pool.server.ended) == list(range(2))
-    assert pool.watch.calls == ["begin", "end"]
+    is_cancelled = error is asyncio.CancelledError
+    with contextlib.nullcontext() if error is None else pytest.raises(error):
+        timing = await measure_with(script, pool, cancel=is_cancelled)
+        assert [latency.speedup for latency in timing.latency] == [pytest.approx(2.0)]
+        assert timing.before == timing.after == DeviceState(clock_mhz=1980)
+    assert (pool.at_release, len(pool.server.processes)) == ([], 2)
+    assert (pool.watch.windows, pool.watching_at_release) == (1, False)
 
 
 def crowded(samples: Sequence[ProcessTimes], *, without: str = "") -> Watched:
@@ -101,20 +121,21 @@ def timing_of(*samples: tuple[ProcessTimes, ...]) -> Script:
 SAMPLES = times(baseline=1.0, candidate=0.5)
 
 
-async def test_case_that_others_disturbed_is_timed_again_once() -> None:
+@pytest.mark.parametrize("effort", [WHOLE, ROUGH[0]])
+async def test_case_that_others_disturbed_is_timed_again_once(effort: Effort) -> None:
+    """A rough timing too: else a session that ends on the same GPU would drop a variant from a sweep."""
     pool = Pool()
     pool.watch.watched = [crowded(SAMPLES), Watched(QUIET)]
-    timing = await measure_with(timing_of(SAMPLES, SAMPLES), pool)
-    assert [latency.case for latency in timing.latency] == ["fp32"]
+    timing = await measure_with(timing_of(SAMPLES, SAMPLES), pool, effort=effort)
+    assert [row.case for row in (*timing.latency, *timing.rough)] == ["fp32"]
     assert timing.notes[0] == "timed twice: the first time the device was disturbed, and fp32 got no time"
-    assert pool.watch.calls == ["begin", "end", "using", "begin", "end", "used"]
-    assert pool.at_release == []
+    assert (pool.watch.windows, pool.at_release) == (2, [])
     pool = Pool()
     pool.watch.watched = [crowded(SAMPLES), crowded(SAMPLES)]
-    timing = await measure_with(timing_of(SAMPLES, SAMPLES), pool)
-    assert not timing.latency
+    timing = await measure_with(timing_of(SAMPLES, SAMPLES), pool, effort=effort)
+    assert (timing.latency, timing.rough) == ((), ())
     assert "samples were disturbed" in timing.detail
-    assert pool.watch.calls.count("begin") == 2, "not a third time"
+    assert pool.watch.windows == 2, "not a third time"
 
 
 async def test_floor_is_measured_again_after_a_disturbance(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -158,14 +179,6 @@ async def test_second_timing_that_is_disturbed_more_does_not_count() -> None:
     assert timing.notes[-1] == "fp32: timed a second time, when the device was disturbed even more"
 
 
-async def test_rough_timing_is_taken_again_too() -> None:
-    """Else a session that ends on the same GPU would drop a variant from a sweep."""
-    pool = Pool()
-    pool.watch.watched = [crowded(SAMPLES), Watched(QUIET)]
-    timing = await measure_with(timing_of(SAMPLES, SAMPLES), pool, effort=ROUGH[0])
-    assert [estimate.case for estimate in timing.rough] == ["fp32"]
-
-
 async def test_kernel_that_moves_the_clock_itself_is_not_timed_again() -> None:
     pool = Pool()
     samples = tuple(
@@ -180,30 +193,7 @@ async def test_kernel_that_moves_the_clock_itself_is_not_timed_again() -> None:
     timing = await measure_with(timing_of(samples), pool)
     assert not timing.latency
     assert "samples were disturbed by a change of the clock" in timing.detail
-    assert pool.watch.calls.count("begin") == 1
-
-
-async def test_cancelled_timing_ends_timers_before_the_lease() -> None:
-    pool = Pool()
-    with pytest.raises(asyncio.CancelledError):
-        await measure_with(to_the_lease, pool, cancel=True)
-    assert pool.at_release == []
-    assert len(pool.server.processes) == 2
-    assert not pool.watching_at_release
-    assert pool.watch.calls == ["begin", "end"]
-
-
-async def test_lost_judge_is_reported_and_leaves_no_timer() -> None:
-    pool = Pool()
-
-    async def script(clock: ScriptedClock, _pool: Pool) -> None:
-        await clock.reach_lease()
-        clock.close()
-
-    with pytest.raises(WorkerDied, match="the judge was lost while it timed"):
-        await measure_with(script, pool)
-    assert pool.at_release == []
-    assert pool.watch.calls == ["begin", "end"]
+    assert pool.watch.windows == 1
 
 
 def with_a_killed_timer(side: str) -> Script:
@@ -347,7 +337,7 @@ async def test_nothing_is_timed_while_candidate_processes_remain() -> None:
     with pytest.raises(Crowded):
         await measure_with(to_the_end, pool, alone=one_process())
     assert len(pool.server.processes) == 2
-    assert (pool.server.alive, pool.watch.calls, pool.at_release) == ([], [], None)
+    assert (pool.server.alive, pool.watch.windows, pool.at_release) == ([], 0, None)
 
 
 async def test_no_timer_starts_without_a_baseline(tmp_path: Path) -> None:

@@ -82,10 +82,12 @@ class Server:
 
 
 class Watch:
-    """Fake telemetry that records its calls."""
+    """Fake telemetry that counts its windows."""
 
     def __init__(self) -> None:
-        self.calls: list[str] = []
+        self.windows = 0
+        """Windows that have begun."""
+        self.is_open = False
         self.watched: list[Watched] = []
         """The samples of the next windows. A window without any is quiet."""
 
@@ -93,10 +95,11 @@ class Watch:
         return DeviceState(clock_mhz=1980)
 
     async def begin(self, _own: object = ()) -> None:
-        self.calls.append("begin")
+        self.windows += 1
+        self.is_open = True
 
     async def end(self) -> Watched:
-        self.calls.append("end")
+        self.is_open = False
         return self.watched.pop(0) if self.watched else Watched(QUIET)
 
 
@@ -114,6 +117,8 @@ class Pool:
         self.releasing: asyncio.Task[None] | None = None
         """Task that waits for the timers to end and then returns the lease."""
         self.allowed = TimeLimits()
+        self.is_used = False
+        """The slot launches something."""
 
     def telemetry(self, _device: Device) -> Watch:
         return self.watch
@@ -126,12 +131,14 @@ class Pool:
 
     @asynccontextmanager
     async def using(self, _slot: object) -> AsyncIterator[None]:
-        self.watch.calls.append("using")
+        self.is_used = True
         yield
-        self.watch.calls.append("used")
+        self.is_used = False
 
     @asynccontextmanager
     async def timing(self, _slot: object) -> AsyncIterator[None]:
+        assert self.is_used, "between two timings, too, the slot keeps its lease"
+        self.is_used = False
         try:
             yield
         finally:
@@ -147,7 +154,7 @@ class Pool:
 
     def _release(self) -> None:
         self.at_release = self.server.alive
-        self.watching_at_release = self.watch.calls.count("begin") != self.watch.calls.count("end")
+        self.watching_at_release = self.watch.is_open
 
 
 class ScriptedClock:
@@ -200,6 +207,7 @@ async def measure_with(
 
     With `cancel`, the measurement is cancelled when the script ends.
     """
+    pool.is_used = True
     slot = SimpleNamespace(device=GPU, server=pool.server)
     performance = Performance(
         cast(Any, pool), cast(Any, slot), TASK, target("sm_90"), seed=7, alone=alone, exam=exam
