@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 import math
 from collections.abc import Callable
@@ -44,8 +45,10 @@ class IdleWatch:
     """A stopwatch without a device."""
 
     def host_waits(self, call: Callable[[], object], host_ms: float) -> bool | None:
-        call()
-        return host_ms > 1
+        with contextlib.suppress(torch.OutOfMemoryError):
+            call()
+            return host_ms > 1
+        return None
 
 
 class Graph:
@@ -59,40 +62,44 @@ class Graph:
         self.outputs[0].copy_(self._call(0))
 
 
-def try_serving(monkeypatch: pytest.MonkeyPatch, call: Callable[[torch.Tensor], torch.Tensor]) -> ServedCall:
-    monkeypatch.setattr(served_call, "CallGraph", Graph)
+class StaleGraph(Graph):
+    """A graph whose replays leave the values of the capture."""
+
+    def replay(self) -> None:
+        pass
+
+
+def try_serving(call: Callable[[torch.Tensor], torch.Tensor], graph: type[Graph] = Graph) -> ServedCall:
     memory, new_inputs = torch.arange(8, dtype=torch.uint8), torch.ones(8, dtype=torch.uint8)
     watch: Any = IdleWatch()
-    return served_call.try_serving(lambda: call(memory), memory, new_inputs, watch, host_ms=0.02)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(served_call, "CallGraph", graph)
+        return served_call.try_serving(lambda: call(memory), memory, new_inputs, watch, host_ms=0.02)
 
 
-def test_repeats_start_from_equal_inputs_also_if_the_call_changes_them(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    call = try_serving(monkeypatch, lambda memory: memory.add_(1))
+def test_repeats_start_from_equal_inputs_also_if_the_call_changes_them() -> None:
+    call = try_serving(lambda memory: memory.add_(1))
     assert call == ServedCall(case="", host_us=20.0, no_graph="", host_waits=False, same_bits=True)
 
 
-def test_different_bits_of_a_repeat_are_found(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_different_bits_of_a_repeat_are_found() -> None:
     numbers = itertools.count()
-    call = try_serving(monkeypatch, lambda memory: memory + (next(numbers) == REPEATS))
+    call = try_serving(lambda memory: memory + (next(numbers) == REPEATS))
     assert (call.same_bits, call.no_graph) == (False, "")
 
 
-def test_memory_that_is_too_small_is_no_obstacle(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_memory_that_is_too_small_is_no_obstacle() -> None:
     def call(_: torch.Tensor) -> torch.Tensor:
         raise torch.OutOfMemoryError
 
-    monkeypatch.setattr(IdleWatch, "host_waits", lambda *_: None)
-    served = try_serving(monkeypatch, call)
+    served = try_serving(call)
     assert (served.no_graph, served.host_waits, served.same_bits) == (None, None, None)
     values = [fact.value for fact in serving_facts(judged(serving=(served,)))]
     assert sum(value.startswith("not measured") for value in values) == 3
 
 
-def test_graph_that_repeats_values_of_the_capture_is_none(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(Graph, "replay", lambda _: None)
-    call = try_serving(monkeypatch, lambda memory: memory * 2)
+def test_graph_that_repeats_values_of_the_capture_is_none() -> None:
+    call = try_serving(lambda memory: memory * 2, StaleGraph)
     assert call.no_graph == served_call.OTHER_BITS
 
 
@@ -154,10 +161,15 @@ async def test_requirement_that_was_not_measured_is_a_note(pool: DevicePool) -> 
 # Rows alone and in a batch: the task's own code decides what a batch is.
 
 
-def compare(task_name: str, kernel: Callable[..., torch.Tensor], **changes: object) -> tuple[BatchRows, ...]:
+def compare(
+    task_name: str,
+    kernel: Callable[..., torch.Tensor],
+    problem_type: type[Problem] = Problem,
+    **changes: object,
+) -> tuple[BatchRows, ...]:
     """Return the comparison of a kernel that torch computes, on the sizes of the interpreter."""
     task = msgspec.structs.replace(load_task(task_name), **changes)
-    problem, vault = Problem(task), Vault()
+    problem, vault = problem_type(task), Vault()
 
     def call(_step: Step, values: Given) -> Any:
         output = kernel(**values.inputs)
@@ -198,14 +210,15 @@ def test_bits_that_depend_on_the_batch_are_found() -> None:
     assert (error.kind, "rows=1 alone and in rows=" in error.message) == ("batch_dependent", True)
 
 
-def test_axis_whose_rows_depend_on_each_other_is_no_batch(monkeypatch: pytest.MonkeyPatch) -> None:
-    oracle = Problem.oracle
+class OverAllRows(Problem):
+    """A problem whose outputs depend on the number of rows."""
 
-    def over_all_rows(self: Problem, case: Any, inputs: Any) -> tuple[torch.Tensor, ...]:
-        return tuple(output / inputs["x"].numel() for output in oracle(self, case, inputs))
+    def oracle(self, case: Any, inputs: Any) -> tuple[torch.Tensor, ...]:
+        return tuple(output / inputs["x"].numel() for output in super().oracle(case, inputs))
 
-    monkeypatch.setattr(Problem, "oracle", over_all_rows)
-    (batch,) = compare("softmax", lambda x: x)
+
+def test_axis_whose_rows_depend_on_each_other_is_no_batch() -> None:
+    (batch,) = compare("softmax", lambda x: x, OverAllRows)
     assert batch.same_bits is None
     assert "no size of the task's cases is a batch" in batch.why_not
 
