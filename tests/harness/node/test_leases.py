@@ -18,6 +18,9 @@ from harness.node import leases
 from harness.node.leases import VARIABLE, Holder, Lease, holders, is_awaited_alone, lease, lease_folder, take
 from harness.processes.slot import Slot
 from harness.wire.errors import LeaseUnavailable
+from tests.support.judge.fake_nodes import own_leases
+
+__all__ = ["own_leases"]
 
 GPU = Device(name="0", kind="cuda", address="0000:0a:00.0", package="0000:0a:00")
 PARTITION = Device(name="1", kind="hip", address="0000:0a:00.3", package="0000:0a:00")
@@ -39,9 +42,8 @@ asyncio.run(hold(sys.argv[1] == "exclusive"))
 
 
 @pytest.fixture(autouse=True)
-def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.setenv(VARIABLE, str(tmp_path / "leases"))
-    return tmp_path / "leases"
+def folder(own_leases: Path) -> Path:
+    return own_leases
 
 
 @asynccontextmanager

@@ -13,12 +13,12 @@ from harness.node import discovery as devices_module
 from harness.node import drivers, loads
 from harness.node.discovery import CPU
 from harness.node.drivers import Found
-from harness.node.leases import VARIABLE, lease
+from harness.node.leases import lease
 from harness.node.loads import Load, parse_nvidia, read_loads
 from harness.node.selection import not_granted, select_devices, standings, targets_for, wait_for_devices
-from tests.support.judge.fake_nodes import DriversAnswer, drivers_answer
+from tests.support.judge.fake_nodes import DriversAnswer, drivers_answer, own_leases
 
-__all__ = ["drivers_answer"]
+__all__ = ["drivers_answer", "own_leases"]
 
 GIB = 1 << 30
 QUIET = Load(busy_percent=0.0, memory_used_bytes=0, processes=0)
@@ -36,9 +36,8 @@ def h200(number: int) -> Found:
 
 
 @pytest.fixture(autouse=True)
-def node(drivers_answer: DriversAnswer, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def node(drivers_answer: DriversAnswer, own_leases: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A node with four visible H200."""
-    monkeypatch.setenv(VARIABLE, str(tmp_path / "leases"))
     for name in ("CUDA_VISIBLE_DEVICES", "SLURM_STEP_GPUS", "SLURM_JOB_GPUS"):
         monkeypatch.delenv(name, raising=False)
     drivers_answer(*map(h200, range(4)))

@@ -12,9 +12,9 @@ from harness.processes.gpus import capacity
 from harness.processes.gpus.capacity import USUAL_CASE_BYTES, largest_case_bytes, slots_of
 from harness.wire.results.provenance import Provenance
 from suites import load_task
-from tests.support.judge.fake_nodes import IdleNode, idle_node
+from tests.support.judge.fake_nodes import IdleNode, idle_node, own_leases
 
-__all__ = ["idle_node"]
+__all__ = ["idle_node", "own_leases"]
 
 GIB = 1 << 30
 

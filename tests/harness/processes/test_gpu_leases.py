@@ -3,24 +3,22 @@
 from __future__ import annotations
 
 import asyncio
-from pathlib import Path
 
 import pytest
 
 from harness import Device
-from harness.node.leases import VARIABLE, holders, is_awaited_alone
+from harness.node.leases import holders, is_awaited_alone
 from harness.processes.gpus import gpu_leases as module
 from harness.processes.gpus.gpu_leases import GpuLeases
 from harness.processes.slot import Neighbours, Slot
 from harness.processes.starting.servers import ForkServer
 from tests.support.engine.engines import until
+from tests.support.judge.fake_nodes import own_leases
+
+__all__ = ["own_leases"]
+pytestmark = pytest.mark.usefixtures("own_leases")
 
 GPU = Device(name="0", kind="cuda", address="0000:0a:00.0", package="0000:0a:00")
-
-
-@pytest.fixture(autouse=True)
-def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv(VARIABLE, str(tmp_path / "leases"))
 
 
 @pytest.fixture

@@ -33,9 +33,9 @@ from harness.wire.errors import DeviceFailed, DeviceFull, NoDeviceLeft, WorkerDi
 from harness.wire.messages.server import HAS_CONTEXT
 from tests.support.engine.engines import until
 from tests.support.judge.evaluations import correct, failed
-from tests.support.judge.fake_nodes import IdleNode, idle_node
+from tests.support.judge.fake_nodes import IdleNode, idle_node, own_leases
 
-__all__ = ["idle_node"]
+__all__ = ["idle_node", "own_leases"]
 
 GPUS = tuple(
     Device(name=str(number), kind="hip", target="gfx942", package=f"0000:0{number}:00") for number in range(2)

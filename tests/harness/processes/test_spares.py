@@ -11,15 +11,17 @@ import pytest_asyncio
 
 from harness import DevicePool
 from harness.linux import syscalls
-from harness.node.leases import VARIABLE, lease
+from harness.node.leases import lease
 from harness.processes.gpus.capacity import TIMERS_A_CANDIDATE
 from harness.processes.starting.servers import ForkServer
 from harness.processes.starting.spares import GUEST, TIMER, Spares, Worker
 from harness.wire.device import Device
 from harness.wire.messages.clock import PLAYERS
 from tests.support.engine.engines import until
+from tests.support.judge.fake_nodes import own_leases
 from tests.support.judge.nurseries import one_nursery
 
+__all__ = ["own_leases"]
 pytestmark = [pytest.mark.judge, pytest.mark.asyncio(loop_scope="module")]
 GPU = Device(name="0", kind="cuda", target="sm_90", visibility="CUDA_VISIBLE_DEVICES=0")
 COUNTS = {GUEST: 2, TIMER: 3}
@@ -100,12 +102,11 @@ async def test_drop_ends_waiting_spares(spares: Spares) -> None:
 
 @pytest.mark.soak
 async def test_pool_prepares_before_the_first_candidate_and_ahead_of_each(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    own_leases: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     gpu = Device(
         name="0", kind="cuda", target="sm_90", visibility="CUDA_VISIBLE_DEVICES=0", package="0000:0a:00"
     )
-    monkeypatch.setenv(VARIABLE, str(tmp_path / "leases"))
     monkeypatch.setattr("harness.processes.pool.choose_devices", lambda _names: (gpu,))
     waiting = TIMERS_A_CANDIDATE + PLAYERS + 1  # one for the first baseline
     async with DevicePool(("0",), slots=2) as pool:

@@ -16,7 +16,7 @@ import pytest
 
 from harness import ROUGH, STAGES, DevicePool, Evaluation, Verdict, evaluate, target
 from harness.node.discovery import CPU
-from harness.node.leases import VARIABLE, holders
+from harness.node.leases import holders
 from harness.processes.slot import Slot
 from harness.processes.starting.spares import Worker
 from harness.stages.compilation import Compiler, CompileResults
@@ -29,8 +29,10 @@ from harness.wire.results.latency import Latency, RoughTime
 from suites import Task, baseline_source, load_task
 from suites.source.package import PackageView
 from tests.support.engine.engines import until
+from tests.support.judge.fake_nodes import own_leases
 from tests.support.judge.gpu import small
 
+__all__ = ["own_leases"]
 pytestmark = [pytest.mark.judge, pytest.mark.asyncio(loop_scope="session")]
 
 GPU = Device(name="0", kind="cuda", target="sm_90", package="0000:0a:00")
@@ -137,8 +139,7 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> FakeClock:
 
 
 @pytest.fixture
-def gpu(pool: DevicePool, clock: FakeClock, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Any:
-    monkeypatch.setenv(VARIABLE, str(tmp_path / "leases"))
+def gpu(pool: DevicePool, clock: FakeClock, own_leases: Path) -> Any:
     fake = OneGpu(pool)
     yield fake
     fake.close()

@@ -22,10 +22,10 @@ from harness.wire.results.latency import DeviceState
 from harness.wire.results.provenance import Provenance
 from harness.worker.oracle.problem import Problem
 from tests.support.judge.evaluations import correct, failed
-from tests.support.judge.fake_nodes import IdleNode, idle_node
+from tests.support.judge.fake_nodes import IdleNode, idle_node, own_leases
 from tests.support.tasks.doubled_task import PROBLEM, write_doubled
 
-__all__ = ["idle_node"]
+__all__ = ["idle_node", "own_leases"]
 GPU = Device(name="0", kind="cuda", target="sm_90", package="0000:0a:00")
 FULL = "CUDA out of memory. Tried to allocate 4.00 GiB."
 

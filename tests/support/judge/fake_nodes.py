@@ -18,7 +18,14 @@ DriversAnswer = Callable[..., None]
 
 
 @pytest.fixture
-def idle_node(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> IdleNode:
+def own_leases(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
+    """Leases of GPUs lie in this folder, which does not exist yet."""
+    monkeypatch.setenv(VARIABLE, str(tmp_path / "leases"))
+    return tmp_path / "leases"
+
+
+@pytest.fixture
+def idle_node(own_leases: Path, monkeypatch: pytest.MonkeyPatch) -> IdleNode:
     """Returns a function that gives pools these GPUs, by name. Their servers do not run: no candidate is judged."""
 
     async def start(self: ForkServer) -> None:
@@ -26,7 +33,6 @@ def idle_node(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> IdleNode:
 
     def begin(*devices: Device) -> None:
         by_name = {device.name: device for device in devices}
-        monkeypatch.setenv(VARIABLE, str(tmp_path / "leases"))
         monkeypatch.setattr(
             "harness.processes.pool.choose_devices", lambda names: tuple(by_name[name] for name in names)
         )
