@@ -4,12 +4,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import msgspec
 import pytest
 
 from harness import Basis, DevicePool, Verdict
-from harness.cases.call_plan import make_plan
-from suites import Allowance, Task, baseline_source, load_task
+from suites import Task, baseline_source, load_task
 from tests.support.draws import drawn
 from tests.support.judge.judging import judge_task
 from tests.support.tasks.doubled_task import BASELINE, PROBLEM, TASK, changed, write_doubled
@@ -128,42 +126,6 @@ async def test_task_without_allows_varies_only_sizes_and_offsets(pool: DevicePoo
         "multiples of 32",
         "between",
     }
-
-
-STATES = (
-    (
-        "calls = []",
-        "calls.append(1)\n    if len(calls) > CALLS: x = x[:, :0]; columns = 0",
-        "no_launch mismatch shape",
-    ),
-    (
-        "kept = {}",
-        "key = (x.data_ptr(), x.shape)\n    x = kept.setdefault(key, x.clone())",
-        "stale_output mismatch not_repeatable",
-    ),
-    ("kept = {}", "x = kept.setdefault(x.shape, x.clone())", "stale_output"),
-    (
-        "last = [None]",
-        "old, last[0] = last[0], x.clone()\n    x = x if old is None or old.shape != x.shape else old",
-        "",
-    ),
-)
-"""State that a kernel keeps between calls, and the kinds of error that may find it."""
-
-
-@pytest.mark.parametrize(("top", "before", "kind"), drawn(STATES, 1))
-async def test_state_kept_between_calls_is_found(
-    pool: DevicePool, task: Task, top: str, before: str, kind: str
-) -> None:
-    # With special values allowed, a case of equal sizes has some, and a cache by shape would already be wrong there.
-    mild = msgspec.structs.replace(task, allows=tuple(set(task.allows) - {Allowance.SPECIAL_VALUES}))
-    cases = len(make_plan(mild, 1, "", exam=False).execution)
-    source = changed((WRAPPER, f"{top}\n\n\n{WRAPPER}    {before}\n".replace("CALLS", str(cases))))
-    evaluation = await judge_task(pool, source, mild)
-    assert evaluation.verdict in (Verdict.WRONG, Verdict.REJECTED), evaluation.error
-    assert evaluation.error is not None
-    assert not kind or evaluation.error.kind in kind.split()
-    assert evaluation.stages[3].ok is True or not kind, "correct in the first call of every case"
 
 
 async def test_hidden_case_that_task_code_refuses_is_skipped_and_reported(

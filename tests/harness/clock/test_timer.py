@@ -32,7 +32,7 @@ def timer(tmp_path: Path, host_memory: None) -> Seat:
 
 
 def calling(timer: Seat, call: Callable[[int], object]) -> Seat:
-    """Let the timer make this call of no inputs, whose samples take 1 ms."""
+    """Let the timer make this call of no inputs; each sample takes 1 ms."""
     timer._stopwatch, timer._inputs, timer._run = FakeStopwatch(), InputCopies({}, 512, 1), call  # type: ignore[assignment, method-assign]
     return timer
 

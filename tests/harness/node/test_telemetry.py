@@ -100,7 +100,7 @@ OURS, JUDGE, STRANGER, GIB = Occupant(11, 1 << 30), Occupant(98, 6 << 30), Occup
         ([], 0, False, None),
         ([OURS], GIB, False, None),
         ([OURS, JUDGE], 7 * GIB, False, None),
-        ([OURS, JUDGE], 12 * GIB, False, 1),  # someone whom the list does not show
+        ([OURS, JUDGE], 12 * GIB, False, 1),  # a process that the list does not show
         ([OURS, STRANGER], None, False, 1),  # our process is listed, so the numbers are valid here
         ([Occupant(4000)], None, False, None),  # it may be ours under a different number
     ],

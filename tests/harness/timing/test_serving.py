@@ -63,7 +63,7 @@ class Graph:
 
 
 class StaleGraph(Graph):
-    """A graph whose replays leave the values of the capture."""
+    """A graph that keeps the values of the capture in each replay."""
 
     def replay(self) -> None:
         pass
