@@ -211,7 +211,7 @@ def test_bits_that_depend_on_the_batch_are_found() -> None:
 
 
 class OverAllRows(Problem):
-    """A problem whose outputs depend on the number of rows."""
+    """A problem that scales its outputs by the number of rows."""
 
     def oracle(self, case: Any, inputs: Any) -> tuple[torch.Tensor, ...]:
         return tuple(output / inputs["x"].numel() for output in super().oracle(case, inputs))
