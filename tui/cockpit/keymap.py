@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
+from textual.binding import Binding
 from textual.dom import DOMNode
 
 from tui.cockpit.dialogs.dialogs import ConfirmDialog, ReasonDialog, TextDialog
@@ -21,7 +22,6 @@ from tui.cockpit.screens.review.review import ReviewScreen
 from tui.cockpit.terminal.preferences import check_names
 from tui.cockpit.widgets.code import CodePane
 from tui.cockpit.widgets.code_column import CodeColumn
-from tui.cockpit.widgets.key_bar import declared
 from tui.cockpit.widgets.line_view import LineView
 from tui.cockpit.widgets.table import LineTable
 
@@ -55,7 +55,9 @@ def key_names(app: type[DOMNode]) -> list[str]:
     from tui.cockpit.screens.new_run.new_run import NewRunScreen
 
     owners: Iterable[type[DOMNode]] = (app, *OWNERS, NewRunScreen, ChoiceDialog)
-    return sorted({binding.id for owner in owners for binding in declared(owner) if binding.id})
+    bases = {base for owner in owners for base in owner.__mro__}
+    bindings = (binding for base in bases for binding in base.__dict__.get("BINDINGS", ()))
+    return sorted({binding.id for binding in bindings if isinstance(binding, Binding) and binding.id})
 
 
 def check_keymap(keymap: Mapping[str, str], app: type[DOMNode]) -> None:

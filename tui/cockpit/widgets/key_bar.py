@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from functools import cache
+from collections.abc import Sequence
 from typing import NamedTuple
 
 from textual import events
-from textual.binding import Binding
-from textual.dom import DOMNode
 from textual.screen import Screen
 
-from tui.cockpit.draw.lines import Line, Span, cells
+from tui.cockpit.draw.lines import EMPTY, Line, Span, cells
 from tui.cockpit.widgets.bar import Bar
 
-ALWAYS = ("app.help", "screen.back", "app.quit")
-"""Room is kept for these: help, and the ways out."""
+FIRST = ("app.help", "screen.back", "app.quit")
+"""Names of the keys at the start: help and the ways out always have room."""
+LAST = ("screen.", "replay.", "app.")
+"""Starts of the names of keys that screens share; they come after a screen's own keys, in this order."""
 
 
 class KeyHint(NamedTuple):
@@ -29,63 +28,43 @@ class KeyHint(NamedTuple):
 
 
 def key_line(hints: Sequence[KeyHint], width: int) -> Line:
-    """As many hints as fit whole; what is left out is behind `?`."""
-    kept: set[str] = set()
-    used = 0
-    for hint in sorted(hints, key=lambda each: each.name not in ALWAYS):
-        room = cells(_item(hint))
-        if used + room <= width:
-            kept.add(hint.name)
-            used += room
-    return tuple(span for hint in hints if hint.name in kept for span in _item(hint))
+    """Return as many hints as fit whole; what is left out is behind `?`."""
+    shown: Line = EMPTY
+    for hint in sorted(hints, key=_rank):
+        longer = *shown, Span(f" {hint.key}", "key"), Span(f" {hint.words} ", "dim")
+        if cells(longer) > width:
+            break
+        shown = longer
+    return shown
 
 
-def _item(hint: KeyHint) -> Line:
-    return Span(f" {hint.key}", "key"), Span(f" {hint.words} ", "dim")
-
-
-def declared(owner: type[DOMNode]) -> Iterable[Binding]:
-    """A class's bindings in the order of their declaration, those of its bases first."""
-    for base in reversed(owner.__mro__):
-        for binding in base.__dict__.get("BINDINGS", ()):
-            if isinstance(binding, Binding):
-                yield binding
-
-
-@cache
-def _order(first: Sequence[str], owners: Sequence[type[DOMNode]]) -> dict[str | None, int]:
-    """Return the place of each binding by name."""
-    order: dict[str | None, int] = {name: place for place, name in enumerate(first)}
-    for owner in owners:
-        for binding in declared(owner):
-            order.setdefault(binding.id, len(order))
-    return order
+def _rank(hint: KeyHint) -> int:
+    if hint.name in FIRST:
+        return 0
+    return 1 + next((place for place, start in enumerate(LAST, 1) if hint.name.startswith(start)), 0)
 
 
 def active_hints(screen: Screen[object], *, hidden: bool = False) -> list[KeyHint]:
-    """Named bindings that do something now, those nearest to the focus first; with `hidden` all of them.
-
-    A screen with `FIRST_KEYS` has the bindings of these names before all others.
-    """
-    nearest = screen if screen.focused is None else screen.focused
-    owners = tuple(type(node) for node in nearest.ancestors_with_self)
-    order = _order(tuple(getattr(screen, "FIRST_KEYS", ())), owners)
-    found: dict[str, KeyHint] = {}
+    """Return the named bindings that do something now, those nearest to the focus first; with `hidden` all of them."""
+    hints: dict[str, KeyHint] = {}
     for active in screen.active_bindings.values():
         binding = active.binding
         if binding.id is None or not active.enabled or not (binding.show or hidden):
             continue
         key = screen.app.get_key_display(binding)
-        before = found.get(binding.id)
+        before = hints.get(binding.id)
         if before is not None and key not in before.key.split():
             key = f"{before.key} {key}"
         if before is None or hidden:
-            found[binding.id] = KeyHint(binding.id, key, binding.description, binding.action)
-    return sorted(found.values(), key=lambda each: order.get(each.name, len(order)))
+            hints[binding.id] = KeyHint(binding.id, key, binding.description, binding.action)
+    return list(hints.values())
 
 
 class KeyBar(Bar):
-    """Shows the bindings that are shown and enabled, in the order of their declaration."""
+    """Shows the bindings that are shown and enabled.
+
+    One widget: Textual's `Footer` has one for each key, and making them takes as long as the rest of a screen's opening.
+    """
 
     def on_mount(self) -> None:
         self.screen.bindings_updated_signal.subscribe(self, self._redraw)

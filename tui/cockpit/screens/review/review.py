@@ -56,15 +56,6 @@ recorded. `u` undoes the decision under the cursor, else your latest one.
         ("evidence", "evidence"),
         ("code", "diff"),
     )
-    FIRST_KEYS: ClassVar[tuple[str, ...]] = (
-        *("decide.accept", "decide.reject", "review.skip", "decide.undo"),
-        "steer.measure",
-        "steer.edit",
-        "steer.hint",
-        "code.diff",
-        "code.hunk_previous",
-    )
-    """Keys at the start of the key bar (`widgets.key_bar`): in a replay, too, decisions come first."""
     BINDINGS: ClassVar[list[BindingType]] = [
         *action_bindings("decide", ("accept", "reject")),
         Binding("s", "skip", "skip", id="review.skip"),
