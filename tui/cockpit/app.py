@@ -59,7 +59,15 @@ LOOK_S = 1.0
 class Cockpit(Viewer, inherit_bindings=False):
     """Wires sources, screens and decisions; draws nothing itself."""
 
-    CSS_PATH = "cockpit.tcss"
+    CSS_PATH: ClassVar = [
+        "cockpit.tcss",
+        *(f"dialogs/{name}.tcss" for name in ("dialogs", "line_prompt", "choosing")),
+        *(
+            f"screens/{name}/{name}.tcss"
+            for name in ("fleet", "agent", "latency", "review", "report", "new_run")
+        ),
+    ]
+    """All files at once: each screen with a file of its own would have every rule read again when it opens."""
     COMPONENT_CLASSES = COMPONENTS
     TITLE = "Wavedeck"
     ENABLE_COMMAND_PALETTE = True

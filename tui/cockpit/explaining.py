@@ -54,8 +54,6 @@ def group_of(name: str) -> str:
 class HelpDialog(TextDialog):
     """Explains the focused pane of a screen."""
 
-    CSS_PATH = "dialogs/dialogs.tcss"
-
     def __init__(self, screen: Screen[Any]) -> None:
         focused = screen.focused
         super().__init__(f"help: {focused.id if focused is not None and focused.id else 'this screen'}", [])

@@ -38,7 +38,6 @@ class ChoiceDialog(ClosesOnce, ModalScreen[tuple[str, ...] | None]):
     With `marked`, several can be chosen: enter gives the marked ones, or without marks the one under the cursor.
     """
 
-    CSS_PATH = "choosing.tcss"
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("slash", "find", "find", id="choice.find", key_display="/"),
         Binding("escape", "cancel", "cancel", id="choice.cancel", key_display="esc"),

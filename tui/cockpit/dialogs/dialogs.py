@@ -23,7 +23,6 @@ QUIT = Binding("q", "app.quit", "leave", id="app.quit")
 class LineDialog(ClosesOnce, ModalScreen[str | None]):
     """Asks for one line of text; gives it, or `None` if the person thought better of it."""
 
-    CSS_PATH = "dialogs.tcss"
     BINDINGS: ClassVar[list[BindingType]] = [Binding("escape", "cancel", "cancel", id="reason.cancel")]
 
     def __init__(self, question: str, *, hint: str, placeholder: str = "", known: str = "") -> None:
@@ -65,7 +64,6 @@ class ReasonDialog(LineDialog):
 class ConfirmDialog(ClosesOnce, ModalScreen[bool]):
     """Asks once before something that cannot be taken back."""
 
-    CSS_PATH = "dialogs.tcss"
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("enter,y", "answer(True)", "yes", id="confirm.yes"),
         Binding("escape,n", "answer(False)", "no", id="confirm.no"),
@@ -89,7 +87,6 @@ class ConfirmDialog(ClosesOnce, ModalScreen[bool]):
 class TextDialog(ClosesOnce, ModalScreen[None]):
     """Some lines of text in a window; any of the usual keys closes it."""
 
-    CSS_PATH = "dialogs.tcss"
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape,question_mark,enter", "close", "close", id="dialog.close"),
         QUIT,

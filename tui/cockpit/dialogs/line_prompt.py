@@ -26,7 +26,6 @@ class LinePrompt(ClosesOnce, ModalScreen[str | None]):
     words can come, the line is under `about`.
     """
 
-    CSS_PATH = "line_prompt.tcss"
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape,ctrl+c", "cancel", "cancel", id="prompt.cancel", priority=True),
         Binding("tab", "complete", "complete", id="prompt.complete", priority=True),

@@ -33,7 +33,6 @@ ABOVE = ("steps", "code")
 class AgentScreen(ComparingScreen):
     """The instance `key`; follows its newest attempt until the person walks to another."""
 
-    CSS_PATH = "agent.tcss"
     NAME = "agent"
     HELP = """\
 The strip has a cell for each attempt: its number, the letter of its verdict

@@ -108,7 +108,6 @@ The last lines say what the engine prepares: nothing of that needs you.
 class FleetScreen(ActingScreen):
     """The session's first screen."""
 
-    CSS_PATH = "fleet.tcss"
     NAME = "fleet"
     PANES: ClassVar[tuple[tuple[str, str], ...]] = (("tasks", "tasks"), ("gpus", "GPUs"), ("next", "next"))
     BINDINGS: ClassVar[list[BindingType]] = [

@@ -73,7 +73,6 @@ limit     memory, compute or launch
 class LatencyScreen(ActingScreen):
     """Table and plots of one attempt; without a number, of the instance's best."""
 
-    CSS_PATH = "latency.tcss"
     NAME = "latency"
     PANES: ClassVar[tuple[tuple[str, str], ...]] = PLOTS
     BINDINGS: ClassVar[list[BindingType]] = [

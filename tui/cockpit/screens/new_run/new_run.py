@@ -104,7 +104,6 @@ class RunDoors:
 class NewRunScreen(ClosesOnce, LayeredScreen[None]):
     """Checks while one types; starts nothing before `ctrl+r`."""
 
-    CSS_PATH = "new_run.tcss"
     HORIZONTAL_BREAKPOINTS = [(0, "-narrow"), (WIDE, "-wide")]  # noqa: RUF012  # Textual types it as an instance's
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("ctrl+r", "start", "start the run", id="new_run.start"),

@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import ClassVar
 
 from textual import on
-from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Horizontal, Vertical
 from textual.message import Message
@@ -101,11 +100,6 @@ class SectionPane(Vertical):
             table = LineTable(section.columns, id=name, empty=empty, help=HELP.get(pane, ""))
             self.blocks.append((LineView(id=f"notes-{name}", classes="notes"), table))
 
-    def compose(self) -> ComposeResult:
-        for notes, table in self.blocks:
-            yield notes
-            yield table
-
     @property
     def table(self) -> LineTable:
         """The first table with rows."""
@@ -131,7 +125,6 @@ class SectionPane(Vertical):
 class ReportScreen(SessionScreen):
     """Shows the report of the open session; it follows a running session and a replay."""
 
-    CSS_PATH = "report.tcss"
     NAME = "report"
     PERIOD_S = 1.0
     PANES: ClassVar[tuple[tuple[str, str], ...]] = tuple((pane, pane) for pane in PANES)
@@ -149,7 +142,9 @@ class ReportScreen(SessionScreen):
         self.winners = LineTable(WINNER_COLUMNS, help=WINNERS_HELP, id="winners")
         self.detail = LineView(id="detail")
         self.bars = LineView(id="bars")
-        self.panes = {pane: SectionPane(pane) for pane in PANES if pane != "winners"}
+        self.lower = Vertical(id="lower")
+        self.panes: dict[str, SectionPane] = {}
+        """Panes that were chosen. To make the widgets of all panes takes longer than the rest of the screen's opening."""
         self._pane = "winners"
 
     def middle(self) -> Iterable[Widget]:
@@ -157,7 +152,7 @@ class ReportScreen(SessionScreen):
         yield self.tab_bar
         yield self.winners
         yield Horizontal(self.detail, self.bars, id="lower-winners")
-        yield Vertical(*self.panes.values(), id="lower")
+        yield self.lower
 
     def on_mount(self) -> None:
         super().on_mount()
@@ -208,14 +203,23 @@ class ReportScreen(SessionScreen):
             pane.display = name == self._pane
         self.bars.display = not self.tabbed
         self.query_one("#lower-winners").display = self._pane == "winners"
-        self.query_one("#lower").display = self._pane != "winners"
+        self.lower.display = self._pane != "winners"
 
     def _choose(self, name: str) -> None:
         self._pane = name
+        if name != "winners" and name not in self.panes:
+            self._make_pane(name)
         self._place()
         self._fill()
         target = self.winners if name == "winners" else self.panes[name].table
         target.focus()
+
+    def _make_pane(self, name: str) -> None:
+        pane = self.panes[name] = SectionPane(name)
+        self.lower.mount(pane)
+        for notes, table in pane.blocks:
+            pane.mount(notes, table)
+            table.show_only(self.desk.preferences.columns.get(table.id or ""))
 
     def action_pane(self, number: int) -> None:
         self._choose(self.PANES[number - 1][0])

@@ -36,7 +36,6 @@ OTHER_CELLS = 21
 class ReviewScreen(ComparingScreen):
     """The queue of the open session. `attempt` is the first to show, else the oldest that waits."""
 
-    CSS_PATH = "review.tcss"
     NAME = "review"
     HELP = """\
 Is this attempt safe to take? The queue has the attempts that wait, oldest
