@@ -2,8 +2,9 @@
 
 `dismiss` closes whatever screen is on top. Textual counts the screen below the uppermost as visible even if the uppermost
 hides it. Once such a screen changes, it asks for a whole repaint of itself and of the uppermost screen after every
-message, for ever. It hands a key to the focused widget before the key before it is carried out: keys that arrive together
-would all go to the screen that the first of them leaves.
+message, for ever. A screen that opens is painted before it has lines, and a change of layout paints a screen twice that
+was to be repainted. Textual hands a key to the focused widget before the key before it is carried out: keys that arrive
+together would all go to the screen that the first of them leaves.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from textual import events
 from textual.app import App
 from textual.await_complete import AwaitComplete
 from textual.message import Message
+from textual.messages import Update
 from textual.screen import Screen
 from textual.widget import Widget
 
@@ -96,12 +98,27 @@ class LayeredApp(App[T]):
 
 
 class LayeredScreen(Screen[T]):
-    """A screen that, below a dialog, repaints only what changed."""
+    """A screen that paints nothing before its lines have their width, and below a dialog only what changed."""
+
+    _has_width = False
+
+    def on_resize(self) -> None:
+        """Paint from now on, after what a subclass draws."""
+        if not self._has_width:
+            self.call_after_refresh(self._begin_to_paint)
+
+    def _begin_to_paint(self) -> None:
+        self._has_width = True
+        self.post_message(Update(self))
 
     def _compositor_refresh(self) -> None:
+        if not self._has_width:
+            self._dirty_widgets.clear()
+            return
+        if self._repaint_required:
+            self._compositor.update_widgets({self})
         super()._compositor_refresh()
-        if self.app.screen is not self:
-            self._repaint_required = False
+        self._repaint_required = False
 
 
 class ClosesOnce(Base):
