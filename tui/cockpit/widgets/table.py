@@ -95,12 +95,11 @@ class LineTable(ScrollView, Styled, can_focus=True):
         """Key of the cell that the cursor keeps, if its row has it; else it keeps the place among the cells."""
         self._cell_place = 0
         self._places: tuple[PlacedColumn, ...] = ()
-        self._drawn: list[Line] = []
 
     @property
     def text(self) -> str:
         """Titles and rows, as plain text."""
-        return "\n".join([plain(self._title_line())[MARGIN:], *map(plain, self._drawn)])
+        return "\n".join([plain(self._title_line())[MARGIN:], *(plain(self._line(row)) for row in self.rows)])
 
     @property
     def copy_text(self) -> str:
@@ -158,8 +157,8 @@ class LineTable(ScrollView, Styled, can_focus=True):
             return
         if self._key is None:  # the cursor stays with its row, also before a person moved it
             self._key = self.cursor_key
-        self.rows = rows
-        self._lay_out()
+        before, self.rows = self.rows, rows
+        self._lay_out(before)
 
     def arranged(self, rows: list[Row]) -> list[Row]:
         """Return the admitted rows as they are shown; a subclass may put lines between them."""
@@ -201,26 +200,25 @@ class LineTable(ScrollView, Styled, can_focus=True):
         self.action_cursor(direction)
         return self.cursor_key != before
 
-    def _lay_out(self) -> None:
+    def _lay_out(self, before: Sequence[Row] | None = None) -> None:
+        """Place the columns, and ask for what looks other than with the rows `before`."""
+        before = self.rows if before is None else before
         width = max(self.scrollable_content_region.width - MARGIN, 0)
         placed = places(self.columns, self.rows, width, self._only, self._column())
-        before, self._drawn = (
-            self._drawn,
-            [
-                self._line_between(row) if row.between else row_line(self.columns, placed, row)
-                for row in self.rows
-            ],
-        )
-        if placed != self._places or len(self._drawn) != len(before):
+        if placed != self._places or len(self.rows) != len(before):
             self._places = placed
             self.refresh()
         else:
-            for y, (old, new) in enumerate(zip(before, self._drawn, strict=True)):
-                if old != new:
-                    self._refresh_cells(y, old, new)
-        size = Size(0, len(self._drawn) + self._title_lines)
+            top = self.scroll_offset.y
+            for y, (old, new) in enumerate(zip(before, self.rows, strict=True)):
+                if old != new and top <= y < top + self.size.height:
+                    self._refresh_cells(y, self._line(old), self._line(new))
+        size = Size(0, len(self.rows) + self._title_lines)
         if size != self.virtual_size:
             self.virtual_size = size
+
+    def _line(self, row: Row) -> Line:
+        return self._line_between(row) if row.between else row_line(self.columns, self._places, row)
 
     def _column(self) -> int:
         """The column of the cell under the cursor; -1 without one."""
@@ -235,7 +233,7 @@ class LineTable(ScrollView, Styled, can_focus=True):
     def _refresh_cells(self, y: int, old: Line, new: Line) -> None:
         """Ask for the changed stretch of a row alone: what is asked for is what travels to the terminal."""
         window_y = y + self._title_lines - self.scroll_offset.y
-        if not self._title_lines <= window_y < self.size.height:
+        if old == new or window_y >= self.size.height:
             return
         left, right = -MARGIN, self.size.width
         if len(old) == len(new) and not self.rows[y].between:
@@ -262,7 +260,7 @@ class LineTable(ScrollView, Styled, can_focus=True):
             drawn = line("  " + words[y], "dim") if y < len(words) else ()
         elif y < self._title_lines:
             drawn = self._title_line()
-        elif place < len(self._drawn):
+        elif place < len(self.rows):
             drawn = self._whole_line(place)
         return self.strip(drawn, width=self.size.width)
 
@@ -273,7 +271,7 @@ class LineTable(ScrollView, Styled, can_focus=True):
 
     def _whole_line(self, place: int) -> Line:
         """A row with the marks in its margin and the cursor on the row or on one cell."""
-        row, drawn, here = self.rows[place], self._drawn[place], place == self.cursor
+        row, drawn, here = self.rows[place], self._line(self.rows[place]), place == self.cursor
         if row.between:
             return drawn
         mark = "*" if row.key in self.marked else " "
