@@ -98,38 +98,20 @@ class LineView(ScrollView, Styled, can_focus=True):
         return whole.crop_extend(scroll_x, scroll_x + width, self.rich_style).apply_offsets(scroll_x, y)
 
     def _whole(self, y: int) -> Strip:
-        selection = self.text_selection
+        line, selection = self.lines[y], self.text_selection
         span = selection.get_span(y) if selection is not None else None
         if span is not None:
-            return self._selected(self.lines[y], *span)
+            start, end = span
+            line = restyled(line, start, len(plain(line)) if end == -1 else end, "selected")
+            return Strip(self.segments(line), cells(line))
         known = self._strips.get(y)
         if known is None:
-            line = self.lines[y]
             if self._sought:
                 line = with_matches(line, self._sought)
             if len(self._strips) > 2000:
                 self._strips.clear()
             known = self._strips[y] = Strip(self.segments(line), cells(line))
         return known
-
-    def _selected(self, line: Line, start: int, end: int) -> Strip:
-        chosen = self.screen.get_component_rich_style("screen--selection")
-        stop = len(plain(line)) if end == -1 else end
-        drawn: list[Segment] = []
-        at = 0
-        for span in line:
-            style = self.style_of(span.style)
-            text = span.text
-            first, last = max(start - at, 0), max(min(stop - at, len(text)), 0)
-            for part, part_style in (
-                (text[:first], style),
-                (text[first:last], style + chosen),
-                (text[max(first, last) :], style),
-            ):
-                if part:
-                    drawn.append(Segment(part, part_style))
-            at += len(text)
-        return Strip(drawn, cells(line))
 
     def get_selection(self, selection: Selection) -> tuple[str, str] | None:
         return selection.extract(self.text), "\n"
@@ -174,22 +156,22 @@ class LineView(ScrollView, Styled, can_focus=True):
 def with_matches(line: Line, sought: str) -> Line:
     """Return a line with each place of a text (in casefold) marked."""
     text = plain(line).casefold()
-    if sought not in text or len(text) != len(plain(line)):
+    if len(text) != len(plain(line)):
         return line
-    marked = bytearray(len(text))
     at = text.find(sought)
     while at >= 0:
-        marked[at : at + len(sought)] = b"\1" * len(sought)
+        line = restyled(line, at, at + len(sought), "match")
         at = text.find(sought, at + len(sought))
+    return line
+
+
+def restyled(line: Line, start: int, stop: int, style: str) -> Line:
+    """Return a line with a style laid over its characters from `start` to `stop`."""
     spans: list[Span] = []
-    start = 0
     for span in line:
-        flags = marked[start : start + len(span.text)]
-        start += len(span.text)
-        cut = 0
-        for place in range(1, len(flags) + 1):
-            if place == len(flags) or flags[place] != flags[cut]:
-                style = f"{span.style} match".strip() if flags[cut] else span.style
-                spans.append(Span(span.text[cut:place], style))
-                cut = place
+        first, last = (min(max(place, 0), len(span.text)) for place in (start, stop))
+        parts = (span.text[:first], span.text[first:last], span.text[max(first, last) :])
+        styles = (span.style, f"{span.style} {style}".strip(), span.style)
+        spans += [Span(*part) for part in zip(parts, styles, strict=True) if part[0]]
+        start, stop = start - len(span.text), stop - len(span.text)
     return tuple(spans)

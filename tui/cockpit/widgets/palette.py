@@ -25,6 +25,7 @@ WORDS = (
     "cursor",
     "marked",
     "match",
+    "selected",
     "reasoning",
     "add",
     "del",
