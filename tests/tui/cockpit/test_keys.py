@@ -28,6 +28,7 @@ from tests.support.sessions.journals import SESSION, finished, running
 from tests.tui.screens.test_home import INFOS, names
 from tests.tui.screens.test_new_run import on_form
 from tui.cockpit.app import Cockpit
+from tui.cockpit.dialogs import layers
 from tui.cockpit.dialogs.dialogs import ConfirmDialog
 from tui.cockpit.dialogs.line_prompt import LinePrompt
 from tui.cockpit.screens.agent.agent import AgentScreen
@@ -151,10 +152,29 @@ def type_at_once(app: Cockpit, *keys: str) -> None:
         app.post_message(events.Key(key, key if len(key) == 1 else None))
 
 
-async def test_keys_that_arrive_together_act_one_after_the_other() -> None:
+async def test_keys_that_arrive_together_act_one_after_the_other_and_wait_for_no_clock(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(layers, "LATE_S", 3600.0)
     decider = RecordingDecider()
     async with on_fleet(running(), decider=decider) as (pilot, app):
-        type_at_once(app, "enter", "r", "a", "x", "backspace", "l", "enter", "escape", "l", "A", "escape")
+        type_at_once(
+            app,
+            "colon",
+            "p",
+            "escape",
+            "enter",
+            "r",
+            "a",
+            "x",
+            "backspace",
+            "l",
+            "enter",
+            "escape",
+            "l",
+            "A",
+            "escape",
+        )
         await until(
             pilot, lambda: decider.decisions == [(SESSION, "softmax#1/3", False, "al")], "the decision"
         )

@@ -87,6 +87,14 @@ class LayeredApp(App[T]):
         else:
             await self._pass_next()
 
+    def pop_screen(self) -> AwaitComplete:
+        """Take the uppermost screen away. A `KeyPassed` of its widgets never arrives: a new one goes through the screen below."""
+        popped = super().pop_screen()
+        if self._rounds:
+            self._number, self._rounds, self._seen_screen = self._number + 1, ROUNDS, self.screen
+            self._follow(self.focused or self.screen)
+        return popped
+
     async def _pass_late(self, number: int) -> None:
         if number == self._number and self._rounds:
             await self._pass_next()
@@ -102,7 +110,7 @@ class LayeredScreen(Screen[T]):
 
     _has_width = False
 
-    def on_resize(self) -> None:
+    def on_resize(self, event: events.Resize) -> None:
         """Paint from now on, after what a subclass draws."""
         if not self._has_width:
             self.call_after_refresh(self._begin_to_paint)
