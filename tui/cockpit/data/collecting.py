@@ -19,11 +19,16 @@ def many_objects_stay() -> Iterator[None]:
     try:
         yield
     finally:
-        gc.freeze()
+        objects_stay()
         if was_enabled:
             gc.enable()
 
 
+def objects_stay() -> None:
+    """Let no collection look at the objects that exist now, until `objects_may_go`."""
+    gc.freeze()
+
+
 def objects_may_go() -> None:
-    """Let collections look at all objects again: of those that `many_objects_stay` kept, some are screens that are closed now."""
+    """Let collections look at all objects again: of those that stayed, some are screens that are closed now."""
     gc.unfreeze()

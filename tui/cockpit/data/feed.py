@@ -5,12 +5,15 @@ from __future__ import annotations
 from sessions.events import ReplyPiece
 from sessions.state.folding import apply, apply_and_compact
 from sessions.state.state import SessionState
+from tui.cockpit.data.collecting import objects_stay
 from tui.cockpit.data.replays import Replay
 from tui.cockpit.data.sources import EventSource, LiveTail
 from tui.facts.instance import FactsCache
 
 EVERYTHING = "*"
 """Dirty key that stands for all of them."""
+MANY_EVENTS = 1000
+"""So many events at once are a part of the journal of a running session that was opened late."""
 
 
 class Feed:
@@ -55,6 +58,8 @@ class Feed:
             else:
                 self.facts.forget(keys)
             dirty |= keys
+        if len(batch.events) >= MANY_EVENTS:
+            objects_stay()
         return frozenset(dirty)
 
     @property
