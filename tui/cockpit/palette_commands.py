@@ -8,6 +8,7 @@ from typing import Any, NamedTuple, cast
 
 from textual.app import App
 from textual.command import DiscoveryHit, Hit, Hits, Provider
+from textual.content import Content
 from textual.screen import Screen
 
 from sessions.state.state import SessionState
@@ -22,6 +23,9 @@ from tui.cockpit.screens.home.home import HomeScreen
 from tui.cockpit.screens.home.home_view import ORDERS, ordered, waits_cell
 from tui.cockpit.widgets.screens_bar import PLACES
 from tui.facts import vocabulary
+
+NAME_CELLS = 24
+"""What an entry does begins behind so many cells, or behind a longer name."""
 
 
 class Command(NamedTuple):
@@ -59,7 +63,7 @@ class SessionCommands(Provider):
         """What is listed before anything is typed."""
         for command in self._commands():
             if command.first:
-                yield DiscoveryHit(command.name, command.run, help=clean(command.told))
+                yield DiscoveryHit(_entry(Content(command.name), command), command.run, command.name)
 
     async def search(self, query: str) -> Hits:
         """What fits the query."""
@@ -67,7 +71,12 @@ class SessionCommands(Provider):
         for command in self._commands():
             score = matcher.match(command.name)
             if score > 0:
-                yield Hit(score, matcher.highlight(command.name), command.run, help=clean(command.told))
+                yield Hit(score, _entry(matcher.highlight(command.name), command), command.run, command.name)
+
+
+def _entry(name: Content, command: Command) -> Content:
+    """One line: the name, and behind it what the command does."""
+    return Content.assemble(name.pad_right(NAME_CELLS - len(name)), "  ", (clean(command.told), "$wd-dim"))
 
 
 def _sessions(home: HomeScreen) -> Iterator[Command]:
