@@ -33,3 +33,18 @@ def test_screens_below_send_nothing(home: Home) -> None:
         screen.until(lambda seen: b"Tasks 2" in seen, "the fleet")
         rests(screen)
         assert screen.read(1.2) == b"", "Home below Fleet"
+
+
+def test_screen_is_painted_once_when_it_opens(home: Home) -> None:
+    write_live(home, finished())
+    with terminal(RUN.format(home=str(home.root)), size=(120, 40)) as screen:
+        screen.until(lambda seen: b"softmax" in seen or b"geak" in seen, "the list of sessions")
+        screen.press("\r")
+        screen.until(lambda seen: b"Tasks 2" in seen, "the fleet")
+        rests(screen)
+        for key, title in (("A", b"3 verdict"), ("R", b"1 winners")):
+            before = len(screen.received)
+            screen.press(key)
+            screen.until(lambda seen: title in seen[before:], f"the screen of {key}")  # noqa: B023
+            rests(screen)
+            assert screen.received[before:].count(b"Review") == 1, "the line with the names of the screens"
