@@ -25,7 +25,7 @@ from tui.cockpit.widgets.screens_bar import PLACES
 from tui.facts import vocabulary
 
 NAME_CELLS = 24
-"""What an entry does begins behind so many cells, or behind a longer name."""
+"""Cells before the words of an entry; a longer name moves them to the right."""
 
 
 class Command(NamedTuple):
