@@ -46,7 +46,7 @@ if TYPE_CHECKING:
     from harness.wire.results.evaluation import Traffic as Traffic
     from harness.wire.results.evaluation import Verdict as Verdict
     from harness.wire.results.evaluation import Weakness as Weakness
-    from harness.wire.results.latency import DeviceState as DeviceState
+    from harness.wire.results.latency import DeviceReading as DeviceReading
     from harness.wire.results.latency import Latency as Latency
     from harness.wire.results.latency import Outcome as Outcome
     from harness.wire.results.latency import RoughTime as RoughTime
@@ -66,7 +66,7 @@ _NAMES = {
     "wire.messages.clock": "Effort ROUGH",
     "wire.results.evaluation": "Basis ErrorReport Evaluation Fact Finding KernelResources Layer Margin Mismatch STAGES "
     "Stage StageEvent Traffic Verdict Weakness",
-    "wire.results.latency": "DeviceState Latency Outcome RoughTime Timed",
+    "wire.results.latency": "DeviceReading Latency Outcome RoughTime Timed",
 }
 """Public names by module."""
 _MODULES = {name: module for module, names in _NAMES.items() for name in names.split()}

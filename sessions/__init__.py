@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from .catalog import delete_session, find_session, journal_of, list_sessions
     from .errors import SessionsError
     from .home import Home, LiveFiles, home_from
-    from .journal.journal import Clock, Journal, JournalTail, read_journal
+    from .journal.journal import EventClock, Journal, JournalTail, read_journal
     from .recording import load_recording, write_recording
     from .state.folding import apply, fold
     from .state.state import AttemptState, InstanceState, SessionState
@@ -25,7 +25,7 @@ _NAMES = {
     "catalog": ("delete_session", "find_session", "journal_of", "list_sessions"),
     "errors": ("SessionsError",),
     "home": ("Home", "LiveFiles", "home_from"),
-    "journal.journal": ("Clock", "Journal", "JournalTail", "read_journal"),
+    "journal.journal": ("EventClock", "Journal", "JournalTail", "read_journal"),
     "recording": ("load_recording", "write_recording"),
     "state.folding": ("apply", "fold"),
     "state.state": ("AttemptState", "InstanceState", "SessionState"),
@@ -37,7 +37,7 @@ _MODULES = {name: module for module, names in _NAMES.items() for name in names}
 
 __all__ = [
     "AttemptState",
-    "Clock",
+    "EventClock",
     "Home",
     "InstanceState",
     "Journal",

@@ -117,10 +117,15 @@ def read_verifications(home: Home) -> list[Verification]:
     return sorted(verifications, key=lambda verification: verification.begun)
 
 
-def standing_of(home: Home, *, host: str, kind: str, provenance: Provenance) -> str:
-    """Return what sessions carry for GPUs of this product and driver on this host: `verified on this node, 2026-11-26`."""
+def newest_verification(home: Home, *, host: str, provenance: Provenance) -> Verification | None:
+    """Return the newest whole verification of GPUs of this product and driver on this host; `None` without one."""
     verifications = _whole_runs(home, host, provenance)
-    return verifications[-1].outcome if verifications else unverified_words(kind)
+    return verifications[-1] if verifications else None
+
+
+def standing_of(verification: Verification | None, kind: str) -> str:
+    """Return what sessions carry for verified and other GPUs of this kind: `verified on this node, 2026-11-26`."""
+    return verification.outcome if verification is not None else unverified_words(kind)
 
 
 def graph_nodes_of(home: Home, provenance: Provenance) -> int | None:

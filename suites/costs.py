@@ -59,7 +59,7 @@ def constraint_of(task: Task) -> Callable[[Config], bool] | None:
     return is_allowed
 
 
-class _Loader(SourceFileLoader):
+class _CostLoader(SourceFileLoader):
     """Loads a file without writing byte code: the folder belongs to the author."""
 
     def set_data(self, path: str, data: object, *, _mode: int = 0o666) -> None:
@@ -73,7 +73,7 @@ def _module(file: Path) -> ModuleType:
 
 @functools.lru_cache(maxsize=1024)
 def _load(file: Path, _changed_ns: int) -> ModuleType:
-    spec = importlib.util.spec_from_loader("cost", _Loader("cost", str(file)))
+    spec = importlib.util.spec_from_loader("cost", _CostLoader("cost", str(file)))
     assert spec is not None
     assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from suites.errors import BadSuite, BadTask, UnknownSuite, UnknownTask
 from suites.folder import TASK_FILE, read_task
-from suites.public.instructions import Instruction
+from suites.public.instructions import InstructionChoice
 from suites.public.loader import PublicSuite, load_clone
 from suites.public.recorded import NeedsRecording, load_recorded, recorded_folder
 from suites.public.task import PublicTask
@@ -30,7 +30,7 @@ def public_suite_names(*, registry: Path | None = None) -> tuple[str, ...]:
 
 
 def load_public_suite(
-    name: str, *, registry: Path | None = None, instruction: Instruction = Instruction.COMPLEX
+    name: str, *, registry: Path | None = None, instruction: InstructionChoice = InstructionChoice.COMPLEX
 ) -> PublicSuite:
     """Return the tasks of a clone of a public benchmark, and what is wrong with the clone. Raises `SuiteError`."""
     clones = clones_of(registry)
@@ -41,7 +41,7 @@ def load_public_suite(
 
 
 def load_public_task(
-    name: str, *, registry: Path | None = None, instruction: Instruction = Instruction.COMPLEX
+    name: str, *, registry: Path | None = None, instruction: InstructionChoice = InstructionChoice.COMPLEX
 ) -> PublicTask:
     """Return the task `suite/task` of a public benchmark; the suite's own name of the task is accepted too."""
     suite = name.partition("/")[0]

@@ -88,6 +88,8 @@ class SettingSource(msgspec.Struct, frozen=True):
     values: dict[str, Any]
     text: str = ""
     """Text of a file, to find the line of a key; empty for other sources."""
+    is_flag: bool = False
+    """True for an option of the command line."""
 
     def at(self, key: str) -> str:
         """Return the place of a key: the source, and the line if it is known."""
@@ -103,7 +105,7 @@ class Configuration(msgspec.Struct, frozen=True):
 
     settings: RunPlan
     preferences: Preferences
-    origins: dict[str, str]
+    origins: dict[str, SettingSource]
     """Source by key; a key at its default is absent."""
     remarks: tuple[str, ...] = ()
 
@@ -120,17 +122,17 @@ def load(flags: Mapping[str, object], *, environ: Mapping[str, str], folder: Pat
         *project_file(folder),
         *variables,
         *(
-            SettingSource(f"--{key}", {key: value})
+            SettingSource(f"--{key}", {key: value}, is_flag=True)
             for key, value in ((name.replace("_", "-"), value) for name, value in flags.items())
             if value is not None
         ),
     ]
     values: dict[str, Any] = {}
-    origins: dict[str, str] = {}
+    origins: dict[str, SettingSource] = {}
     for source in sources:
         for key, value in source.values.items():
             values[key] = checked(source, key, value)
-            origins[key] = source.name
+            origins[key] = source
     preferences = {key: values.pop(key) for key in Preferences.__struct_fields__ if key in values}
     settings = RunPlan(**{FIELDS[key].name: value for key, value in values.items()})
     if settings.agent or settings.agent_command:

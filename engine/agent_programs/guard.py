@@ -73,7 +73,7 @@ def main() -> NoReturn:
             os.write(2, f"{sys.argv[2]} cannot be started: {error.strerror}\n".encode())
         os._exit(NOT_STARTED)
 
-    def ended(end: warden.End) -> None:
+    def ended(end: warden.ChildEnd) -> None:
         if end.why:
             os.write(2, f"the agent was ended: {end.why}\n".encode())
             os._exit(EXCEEDED)

@@ -39,7 +39,7 @@ SHORT = 400
 
 
 @dataclass(slots=True)
-class Spending:
+class StatedSpending:
     """Tokens and cost that an agent stated since its start; `None`: it stated none."""
 
     usage: Usage = field(default_factory=Usage)
@@ -54,7 +54,7 @@ class AgentOutput:
     """Reads the output of an agent piece by piece."""
 
     def __init__(self, format_name: str) -> None:
-        self.spending = Spending()
+        self.spending = StatedSpending()
         self.last_line = ""
         """The last line that was shown, which names the error of an agent that failed."""
         self._describe = FORMATS.get(format_name)
@@ -118,7 +118,7 @@ class AgentOutput:
         self.last_line = lines[-1] if lines else self.last_line
 
 
-def claude_words(event: dict[str, Any], spending: Spending) -> Iterator[str]:
+def claude_words(event: dict[str, Any], spending: StatedSpending) -> Iterator[str]:
     """Yield the words of an event of Claude Code's `stream-json`."""
     match event.get("type"):
         case "system" if event.get("subtype") == "init":
@@ -178,7 +178,7 @@ def block_words(block: object, judge_calls: set[str]) -> Iterator[str]:
             pass
 
 
-def codex_words(event: dict[str, Any], spending: Spending) -> Iterator[str]:
+def codex_words(event: dict[str, Any], spending: StatedSpending) -> Iterator[str]:
     """Yield the words of an event of `codex exec --json`."""
     item = event.get("item")
     match event.get("type"), at(item, "type"):
@@ -212,7 +212,7 @@ def codex_words(event: dict[str, Any], spending: Spending) -> Iterator[str]:
             pass
 
 
-def gemini_words(event: dict[str, Any], spending: Spending) -> Iterator[str]:
+def gemini_words(event: dict[str, Any], spending: StatedSpending) -> Iterator[str]:
     """Yield the words of an event of Gemini CLI's `stream-json`."""
     match event.get("type"):
         case "init":
@@ -239,7 +239,7 @@ def gemini_words(event: dict[str, Any], spending: Spending) -> Iterator[str]:
             pass
 
 
-FORMATS: dict[str, Callable[[dict[str, Any], Spending], Iterator[str]]] = {
+FORMATS: dict[str, Callable[[dict[str, Any], StatedSpending], Iterator[str]]] = {
     "claude": claude_words,
     "codex": codex_words,
     "gemini": gemini_words,

@@ -186,7 +186,7 @@ class DeskRules:
     """Devices, iterations and budgets of each session."""
 
 
-class Desk:
+class AgentDesk:
     """The sessions of one agent, and what it may ask of them."""
 
     def __init__(self, home: Home, rules: DeskRules) -> None:

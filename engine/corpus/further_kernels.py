@@ -23,7 +23,7 @@ class Unfit(NamedTuple):
     why: str
 
 
-class Kernel(NamedTuple):
+class CorpusKernel(NamedTuple):
     """A module with a kernel, and what its syntax tree says. The tree takes too much memory to keep it."""
 
     source: str
@@ -52,7 +52,7 @@ def check_corpus(path: Path) -> None:
         read_entries(path)
 
 
-def further_kernels(path: Path) -> Iterator[tuple[str, Kernel | Unfit]]:
+def further_kernels(path: Path) -> Iterator[tuple[str, CorpusKernel | Unfit]]:
     """Yield each kernel with its name, in a fixed order: its path in the folder, or its number in the file.
 
     Raises `UsageProblem` if `path` is neither a folder nor a JSON array.
@@ -82,7 +82,7 @@ def read_entries(file: Path) -> tuple[Entry, ...]:
     )
 
 
-def read_module(file: Path) -> Kernel | Unfit:
+def read_module(file: Path) -> CorpusKernel | Unfit:
     """Returns the kernel in a Python file, or why it cannot be an example."""
     try:
         return kernel_of(file.read_bytes().decode("utf-8"))
@@ -92,7 +92,7 @@ def read_module(file: Path) -> Kernel | Unfit:
         return Unfit("it is not UTF-8 text")
 
 
-def kernel_of(source: str, description: str = "") -> Kernel | Unfit:
+def kernel_of(source: str, description: str = "") -> CorpusKernel | Unfit:
     """Returns what a module says, or why it cannot be an example. Parses it once."""
     size = len(source.encode("utf-8", "surrogatepass"))
     if size > MOST_BYTES:
@@ -105,4 +105,6 @@ def kernel_of(source: str, description: str = "") -> Kernel | Unfit:
     docstring = ast.get_docstring(tree) or ""
     functions = function_names(tree)
     words = f"{description} {docstring} {' '.join(sorted(functions))}".lower().replace("_", " ")
-    return Kernel(source, docstring.partition("\n")[0].rstrip(". "), functions, tuple(WORD.findall(words)))
+    return CorpusKernel(
+        source, docstring.partition("\n")[0].rstrip(". "), functions, tuple(WORD.findall(words))
+    )

@@ -39,7 +39,7 @@ MOST_REPORTED = 8
 """Skipped files that are reported by name."""
 
 
-class Document(NamedTuple):
+class CorpusDocument(NamedTuple):
     """A kernel, and the words by which it is found."""
 
     task: str
@@ -85,7 +85,10 @@ class Corpus:
     """Kernels that may be shown as an example."""
 
     def __init__(
-        self, documents: Sequence[Document], skipped: Sequence[str] = (), references: Sequence[Form] = ()
+        self,
+        documents: Sequence[CorpusDocument],
+        skipped: Sequence[str] = (),
+        references: Sequence[Form] = (),
     ) -> None:
         self.documents = tuple(sorted(documents))
         self.skipped = tuple(skipped)
@@ -171,7 +174,9 @@ def build_corpus(
             module = task_module(task) if len(task.entry_points) == 1 else ""
             bound = bound_module(task.entry_points[0]) if module else ""
             topics = topics_of(named_subject(task))
-            documents.append(Document(task.id, task.title, _task_words(task), source, module, bound, topics))
+            documents.append(
+                CorpusDocument(task.id, task.title, _task_words(task), source, module, bound, topics)
+            )
     skipped: list[str] = []
     for name, kernel in further_kernels(further) if further else ():
         if isinstance(kernel, Unfit):
@@ -181,7 +186,9 @@ def build_corpus(
         else:
             subject = Subject("", spaced(Path(name).stem), "tl.dot" in kernel.source)
             documents.append(
-                Document(name, kernel.title or name, kernel.words, kernel.source, topics=topics_of(subject))
+                CorpusDocument(
+                    name, kernel.title or name, kernel.words, kernel.source, topics=topics_of(subject)
+                )
             )
     sources = [baseline_source(task) for task in under_test]
     sources += [task.reference.text for task in unrecorded if task.reference is not None]

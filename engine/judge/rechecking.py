@@ -28,7 +28,7 @@ SLOWER = 0.03
 """Share by which a speedup must fall before the kernel counts as slower, with the whole interval."""
 
 
-class Result(StrEnum):
+class RecheckResult(StrEnum):
     """The result of a recheck of one kernel."""
 
     BROKE = "broke"
@@ -97,21 +97,21 @@ class Rechecked:
         return Change("", *(math.exp(math.fsum(logs) / len(changes)) for logs in ends))
 
     @property
-    def result(self) -> Result:
+    def result(self) -> RecheckResult:
         """The result by the verdict, then by the times."""
         before, mean = self.kernel.judged, self.mean
         if self.now is None or not self.now.verdict.counted:
-            return Result.NOT_JUDGED
+            return RecheckResult.NOT_JUDGED
         was_wrong = before is not None and before.verdict.is_failure
         if self.now.verdict is not Verdict.CORRECT:
-            return Result.STILL_WRONG if was_wrong else Result.BROKE
+            return RecheckResult.STILL_WRONG if was_wrong else RecheckResult.BROKE
         if was_wrong:
-            return Result.NOW_CORRECT
+            return RecheckResult.NOW_CORRECT
         if mean is None:
-            return Result.STILL_CORRECT
+            return RecheckResult.STILL_CORRECT
         if any(change.high < 1 - self.limit for change in (mean, *self.changes)):
-            return Result.SLOWER
-        return Result.FASTER if mean.low > 1 + self.limit else Result.UNCHANGED
+            return RecheckResult.SLOWER
+        return RecheckResult.FASTER if mean.low > 1 + self.limit else RecheckResult.UNCHANGED
 
     @property
     def changed(self) -> str:
@@ -121,7 +121,7 @@ class Rechecked:
             return "verdict"
         if before.error is not None and now.error is not None and before.error.kind != now.error.kind:
             return "error"
-        return "speedup" if self.result in (Result.SLOWER, Result.FASTER) else ""
+        return "speedup" if self.result in (RecheckResult.SLOWER, RecheckResult.FASTER) else ""
 
     @property
     def why(self) -> str:
@@ -131,7 +131,7 @@ class Rechecked:
             return self.failure
         if now.verdict is not Verdict.CORRECT:
             return now.error.first_line if now.error is not None else ""
-        if self.result is Result.NOW_CORRECT:
+        if self.result is RecheckResult.NOW_CORRECT:
             return (
                 f"then: {before.error.first_line}" if before is not None and before.error is not None else ""
             )

@@ -11,9 +11,8 @@ from engine.errors import JudgeUnable
 from engine.judge.bench import Bench
 from engine.judge.evaluating import failure_reason
 from engine.judge.judging import own_product, own_target
-from engine.tuning.prospect import RANKED_BY
 from engine.tuning.rungs import PlannedRung, mark_kept
-from engine.tuning.sweep import sweep
+from engine.tuning.sweep import RANKED_BY, sweep
 from harness import Evaluation, Target, Verdict
 from harness.failures import first_failure
 from harness.stages.full_sizes import full_size

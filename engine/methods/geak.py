@@ -34,7 +34,7 @@ from sessions.settings import MODULES
 
 from .context import Context
 from .history import up_to
-from .progress import TRAP, Move, Progress, Step
+from .progress import TRAP, Move, NextRequest, Progress
 from .proposing import examples_of, judge_start, reflect, setting_of, try_candidate, with_pin
 from .tune import better_variant
 
@@ -83,7 +83,9 @@ class Geak:
         return EndReason.ITERATIONS
 
 
-def next_prompt(setting: Setting, *, corpus: Corpus, progress: Progress, step: Step) -> tuple[Message, ...]:
+def next_prompt(
+    setting: Setting, *, corpus: Corpus, progress: Progress, step: NextRequest
+) -> tuple[Message, ...]:
     """Returns the prompt of a step."""
     best, unusable = progress.history.best, progress.unusable
     match step.move:

@@ -107,7 +107,7 @@ class GeakEvolve:
             for lineage in lineages:
                 lineage.forget(orders.banned)
             setting, examples = await setting_of(context), await examples_of(context)
-            this_round = Round(
+            this_round = EvolveRound(
                 setting, examples, tuple(ranked), pinned, without_gain, size, is_last=not remaining
             )
             newcomers = await this_round.descend(context, lineages[:size])
@@ -126,7 +126,7 @@ def round_sizes(iterations: int, width: int) -> list[int]:
 
 
 @dataclass(frozen=True, slots=True)
-class Round:
+class EvolveRound:
     """What is known before a round: a result of a sibling counts from the next round on."""
 
     setting: Setting

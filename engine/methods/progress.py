@@ -29,7 +29,7 @@ class Move(Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class NextRequest:
     """The request of the next iteration."""
 
     move: Move
@@ -72,7 +72,7 @@ class Progress:
         if self.last is not None and self.last.attempt in orders.banned:
             self.last = None
 
-    def next_step(self) -> Step:
+    def next_step(self) -> NextRequest:
         """Returns the next step; drops the line at the trap."""
         if self.failures >= TRAP:
             self._drop_line()
@@ -82,11 +82,11 @@ class Progress:
         )
         best = self.pinned or self.history.best
         if self.line is not None:
-            return Step(Move.REPAIR, Role.GENERATOR, Origin.REPAIR, self.line)
+            return NextRequest(Move.REPAIR, Role.GENERATOR, Origin.REPAIR, self.line)
         if best is not None:
             move = Move.ESCAPE if self.escaping else Move.OPTIMIZE
-            return Step(move, Role.OPTIMIZER, Origin.OPTIMIZE, best)
-        return Step(Move.ESCAPE if self.escaping else Move.FIRST, Role.GENERATOR, Origin.FRESH, None)
+            return NextRequest(move, Role.OPTIMIZER, Origin.OPTIMIZE, best)
+        return NextRequest(Move.ESCAPE if self.escaping else Move.FIRST, Role.GENERATOR, Origin.FRESH, None)
 
     def passed(self, newcomer: JudgedCandidate) -> None:
         """Record a candidate that the judge passed and, in manual review, a person accepted."""

@@ -1,8 +1,7 @@
 """Language models: one interface, several kinds of client. Importing this package loads no provider's SDK."""
 
 from .client import LONGEST_REPLY, CallKey, Client, Limits, Piece, Reply, Request
-from .clients.recorded import RecordedClient, changed_templates
-from .clients.scripted import NoModel, ScriptedClient, says
+from .clients.recorded import NoModel, RecordedClient, ScriptedClient, changed_templates, says
 from .opening import check_models, open_client, open_clients
 from .pacing import Gates, Pace
 from .retries import Retry, ask

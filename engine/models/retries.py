@@ -40,13 +40,13 @@ async def ask(
 
     Raises `GaveUp` with the last error's message if all tries fail; other `ModelError`s pass through at once.
     """
-    spread = wait_random_exponential(
+    random_wait = wait_random_exponential(
         multiplier=2 * limits.wait_low_s, min=limits.wait_low_s, max=limits.wait_high_s
     )
 
     def wait(state: RetryCallState) -> float:
         error = _failure(state)
-        return max(spread(state), error.retry_after_s or 0.0)
+        return max(random_wait(state), error.retry_after_s or 0.0)
 
     def report(state: RetryCallState) -> None:
         error = _failure(state)

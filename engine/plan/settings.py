@@ -24,7 +24,7 @@ WITHOUT_GAIN = 2
 """Correct attempts in a row without a gain after which an instance ends, by default."""
 
 
-class Setting(msgspec.Struct, frozen=True):
+class RunSetting(msgspec.Struct, frozen=True):
     """How people know a setting; part of the annotation of its field."""
 
     words: str
@@ -68,12 +68,12 @@ class RequestedSettings(msgspec.Struct, frozen=True, kw_only=True, rename="kebab
 
     suite: Annotated[
         Text | None,
-        Setting("Suite of the tasks; all of them unless tasks are named", default=SUITE, form="suite"),
+        RunSetting("Suite of the tasks; all of them unless tasks are named", default=SUITE, form="suite"),
     ] = None
-    method: Annotated[Name, Setting("Method of the agents", "see below", form="method")] = "geak"
+    method: Annotated[Name, RunSetting("Method of the agents", "see below", form="method")] = "geak"
     agent: Annotated[
         Name,
-        Setting(
+        RunSetting(
             "Coding agent to start; it writes the kernels",
             "claude-code, codex, gemini, openhands or mini-swe-agent",
             form="agent",
@@ -81,7 +81,7 @@ class RequestedSettings(msgspec.Struct, frozen=True, kw_only=True, rename="kebab
     ] = ""
     agent_command: Annotated[
         Text,
-        Setting(
+        RunSetting(
             "Command to start as the agent: 'CMD {prompt}'. With --agent: instead of its usual command",
             study=False,
         ),
@@ -89,7 +89,7 @@ class RequestedSettings(msgspec.Struct, frozen=True, kw_only=True, rename="kebab
     """Either of the two selects the method `agent`."""
     model: Annotated[
         Model,
-        Setting(
+        RunSetting(
             "Model of all roles",
             "anthropic:NAME, openai:NAME, either with @URL, azure:DEPLOYMENT, gemini:NAME or recorded:NAME; "
             "or by role: generator=...,reflector=...",
@@ -101,40 +101,44 @@ class RequestedSettings(msgspec.Struct, frozen=True, kw_only=True, rename="kebab
     """One model, or one for each role (`engine.models.spec`); the agent's name; empty for a method that asks none."""
     instances: Annotated[
         Count | None,
-        Setting("Independent chains on each task", default=f"{INSTANCES}, or as recorded", form="instances"),
+        RunSetting(
+            "Independent chains on each task", default=f"{INSTANCES}, or as recorded", form="instances"
+        ),
     ] = None
     iterations: Annotated[
         Count | None,
-        Setting("Attempts of each chain", default=f"{ITERATIONS}, or as recorded", form="iterations"),
+        RunSetting("Attempts of each chain", default=f"{ITERATIONS}, or as recorded", form="iterations"),
     ] = None
-    tune: Annotated[Flag, Setting("geak: also sweep the launch parameters of each correct attempt")] = False
+    tune: Annotated[Flag, RunSetting("geak: also sweep the launch parameters of each correct attempt")] = (
+        False
+    )
     by: Annotated[
         By,
-        Setting(
+        RunSetting(
             "tune: keep variants that are best over all cases, or those that are best in a case", "all, case"
         ),
     ] = "all"
-    without: Annotated[Modules, Setting("Modules to switch off", ",".join(MODULES))] = ()
+    without: Annotated[Modules, RunSetting("Modules to switch off", ",".join(MODULES))] = ()
     show_reference: Annotated[
         Flag,
-        Setting(
+        RunSetting(
             "Show models the reference kernel of benchmarks that hide it: for speed, not for the benchmark's score"
         ),
     ] = False
-    workers: Annotated[Count, Setting("kernelagent: number of parallel workers")] = 4
-    descendants: Annotated[Count, Setting("geak-evolve: candidates per round")] = 8
-    prompt_style: Annotated[Name, Setting("Prompt format of the model", "chat, kernelllm or autotriton")] = (
-        "chat"
-    )
+    workers: Annotated[Count, RunSetting("kernelagent: number of parallel workers")] = 4
+    descendants: Annotated[Count, RunSetting("geak-evolve: candidates per round")] = 8
+    prompt_style: Annotated[
+        Name, RunSetting("Prompt format of the model", "chat, kernelllm or autotriton")
+    ] = "chat"
     corpus: Annotated[
-        AnyPath, Setting("Triton kernels to use as further examples", "a folder of *.py, or a JSON array")
+        AnyPath, RunSetting("Triton kernels to use as further examples", "a folder of *.py, or a JSON array")
     ] = ""
     start: Annotated[
-        File, Setting("Kernel to start from: the first attempt of each instance; tune sweeps it")
+        File, RunSetting("Kernel to start from: the first attempt of each instance; tune sweeps it")
     ] = ""
     devices: Annotated[
         Devices,
-        Setting(
+        RunSetting(
             "Devices of the judge",
             "idle, all, 0,1 or cpu; run and study: also ray, ray:ADDRESS or ray,NODE",
             form="devices",
@@ -142,7 +146,7 @@ class RequestedSettings(msgspec.Struct, frozen=True, kw_only=True, rename="kebab
     ] = ("idle",)
     targets: Annotated[
         Targets,
-        Setting(
+        RunSetting(
             "Architectures to compile for; the first decides",
             "gfx942,sm_90",
             "the devices' own; gfx942 on cpu",
@@ -150,38 +154,38 @@ class RequestedSettings(msgspec.Struct, frozen=True, kw_only=True, rename="kebab
     ] = ()
     against: Annotated[
         What,
-        Setting(
+        RunSetting(
             "Timing baseline on GPUs",
             "task, eager, compile, a file, FILE.py:FUNCTION, PACKAGE.MODULE:FUNCTION or torch.ops.X.Y",
             form="against",
         ),
     ] = "task"
     spread: Annotated[
-        Flag, Setting("Measure each instance's winner on every GPU of the session, to compare them")
+        Flag, RunSetting("Measure each instance's winner on every GPU of the session, to compare them")
     ] = False
     review: Annotated[
         Review,
-        Setting("auto, or manual: wait for a decision at each better attempt", form="review", study=False),
+        RunSetting("auto, or manual: wait for a decision at each better attempt", form="review", study=False),
     ] = "auto"
     budget_usd: Annotated[
-        Dollars | None, Setting("Highest cost of the session (needs prices)", form="most money, $")
+        Dollars | None, RunSetting("Highest cost of the session (needs prices)", form="most money, $")
     ] = None
     budget_tokens: Annotated[
-        Count | None, Setting("Highest number of tokens of the session", form="most tokens")
+        Count | None, RunSetting("Highest number of tokens of the session", form="most tokens")
     ] = None
-    budget_attempts: Annotated[Count | None, Setting("Highest number of attempts of the session")] = None
+    budget_attempts: Annotated[Count | None, RunSetting("Highest number of attempts of the session")] = None
     budget_device_s: Annotated[
-        Seconds | None, Setting("Most seconds of judging on devices, in sum", form="most GPU time, s")
+        Seconds | None, RunSetting("Most seconds of judging on devices, in sum", form="most GPU time, s")
     ] = None
     budget_wall_s: Annotated[
-        Seconds | None, Setting("Most seconds that the session runs", form="most wall time, s")
+        Seconds | None, RunSetting("Most seconds that the session runs", form="most wall time, s")
     ] = None
     stop_at_speedup: Annotated[
-        Ratio | None, Setting("On GPUs: end an instance at this speedup", default="never", study=False)
+        Ratio | None, RunSetting("On GPUs: end an instance at this speedup", default="never", study=False)
     ] = None
     stop_without_gain: Annotated[
         Rounds | None,
-        Setting(
+        RunSetting(
             "On GPUs: end an instance after N correct attempts in a row without a gain; 0: never",
             default=f"{WITHOUT_GAIN}",
             study=False,
@@ -189,12 +193,14 @@ class RequestedSettings(msgspec.Struct, frozen=True, kw_only=True, rename="kebab
     ] = None
     past_roof: Annotated[
         Flag,
-        Setting("On GPUs: go on where each case is at its roof, or too short to get faster", study=False),
+        RunSetting("On GPUs: go on where each case is at its roof, or too short to get faster", study=False),
     ] = False
     allocate: Annotated[
-        Allocate, Setting("even, or best: move iterations from solved and hopeless tasks to others")
+        Allocate, RunSetting("even, or best: move iterations from solved and hopeless tasks to others")
     ] = "even"
-    seed: Annotated[Seed | None, Setting("Seed of the judge's inputs", default="random", study=False)] = None
+    seed: Annotated[Seed | None, RunSetting("Seed of the judge's inputs", default="random", study=False)] = (
+        None
+    )
 
     @property
     def options(self) -> MethodOptions:
@@ -207,9 +213,9 @@ SETTINGS = {field.encode_name: field for field in msgspec.structs.fields(Request
 """Fields by key: the name of the option and of the key in files."""
 
 
-def setting_of(field: FieldInfo) -> Setting:
+def setting_of(field: FieldInfo) -> RunSetting:
     """Returns how people know the setting of a field of `SETTINGS`."""
-    setting: Setting = field.type.__metadata__[-1]
+    setting: RunSetting = field.type.__metadata__[-1]
     return setting
 
 

@@ -71,7 +71,7 @@ from sessions.home import Home, LiveFiles
 from sessions.state.state import SessionState
 from sessions.store.reconcile import resume
 from sessions.store.recorder import Recorder
-from sessions.verifications import graph_nodes_of, standing_of
+from sessions.verifications import graph_nodes_of, newest_verification, standing_of
 from suites import SuiteError
 from suites.privacy import keys_in
 
@@ -457,9 +457,10 @@ async def note_verification(evaluator: Evaluator, recorder: Recorder, home: Home
     for device in evaluator.devices:
         if device.kind != "cpu":
             provenance = await evaluator.provenance(device)
-            standings[provenance.product] = await asyncio.to_thread(
-                standing_of, home, host=socket.gethostname(), kind=device.kind, provenance=provenance
+            verification = await asyncio.to_thread(
+                newest_verification, home, host=socket.gethostname(), provenance=provenance
             )
+            standings[provenance.product] = standing_of(verification, device.kind)
     if standings != recorder.state.verification:
         recorder.record(VerificationRead(standings=standings))
 

@@ -10,9 +10,18 @@ import psutil
 
 from harness import Device
 from harness.cluster.cluster_pool import ClusterPool
+from harness.node.leases import plain_word
 from harness.processes.gpus.quarantine import DeviceEvent, LeaseAwaited, NodeBack, NodeDown, Quarantined
-from harness.wire.results.latency import DeviceState
-from sessions.events import DeviceAwaited, DeviceQuarantined, DeviceSampled, Event, NodePaused, NodeResumed
+from harness.wire.results.latency import DeviceReading
+from sessions.events import (
+    DeviceAwaited,
+    DeviceQuarantined,
+    DeviceSampled,
+    DeviceUser,
+    Event,
+    NodePaused,
+    NodeResumed,
+)
 
 UTILISATION_STEP = 0.05
 MEMORY_STEP = 0.01
@@ -25,7 +34,7 @@ TEMPERATURE_STEP_C = 3.0
 class StateSource(Protocol):
     """Reads the state of one device."""
 
-    async def state(self) -> DeviceState:
+    async def state(self) -> DeviceReading:
         """Return the state now."""
 
 
@@ -36,7 +45,7 @@ class NodeSource:
         self._pool = pool
         self._name = name
 
-    async def state(self) -> DeviceState:
+    async def state(self) -> DeviceReading:
         """See `StateSource`."""
         return self._pool.state(self._name)
 
@@ -73,7 +82,7 @@ class DeviceSampler:
         busy = tuple(self._busy.get(device.name, ()))
         telemetry = self._telemetry.get(device.name)
         if device.kind != "cpu" or telemetry is not None:
-            state = DeviceState() if telemetry is None else await telemetry.state()
+            state = DeviceReading() if telemetry is None else await telemetry.state()
             return DeviceSampled(
                 device=device.name,
                 description=device.description,
@@ -123,7 +132,12 @@ def device_event(report: DeviceEvent) -> Event:
     """Returns the event for a report of the device pool."""
     match report:
         case LeaseAwaited():
-            return DeviceAwaited(device=report.device, holders=tuple(map(str, report.holders)))
+            users = (
+                DeviceUser(plain_word(holder.user), holder.pid, plain_word(holder.session))
+                for holder in report.holders
+            )
+            holders = tuple(map(str, report.holders))
+            return DeviceAwaited(device=report.device, holders=holders, users=tuple(users))
         case Quarantined():
             return DeviceQuarantined(device=report.device, why=report.why)
         case NodeDown():

@@ -29,8 +29,6 @@ LINE_CHARACTERS = 240
 SAME = 80
 """Characters of two messages that are compared."""
 NOTES = 6
-RAISED = " raised "
-"""Part of the reason for a missing sample if the kernel failed in it: the interpreter names a cause, a GPU none."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,7 +154,7 @@ def fault_notes(evaluation: Evaluation) -> tuple[str, ...]:
         *(
             f"{case} in the interpreter: {why}"
             for case, why in evaluation.not_sampled.items()
-            if RAISED in why
+            if case in evaluation.raised_at_full_sizes
         ),
     )
 

@@ -29,7 +29,7 @@ NEW_MODULE = "ModelNew"
 
 
 @dataclass(frozen=True, slots=True)
-class Profile:
+class PromptProfile:
     """One prompt format."""
 
     name: str
@@ -44,14 +44,14 @@ class Profile:
 PROFILES = {
     profile.name: profile
     for profile in (
-        Profile(CHAT, "Markdown with knowledge, for models that follow instructions", None),
-        Profile(
+        PromptProfile(CHAT, "Markdown with knowledge, for models that follow instructions", None),
+        PromptProfile(
             "kernelllm",
             "a PyTorch module in, ModelNew out: facebook/KernelLLM",
             frozenset({"direct", "reflexion"}),
             of_modules=True,
         ),
-        Profile(
+        PromptProfile(
             "autotriton",
             "a functional description in, kernels and wrapper out: AI9Stars/AutoTriton",
             frozenset({"direct", "reflexion"}),
@@ -60,7 +60,7 @@ PROFILES = {
 }
 
 
-def open_profile(name: str) -> Profile:
+def open_profile(name: str) -> PromptProfile:
     """Returns the profile of this name; `UsageProblem` lists the profiles if the name is unknown."""
     profile = PROFILES.get(name)
     if profile is None:
@@ -68,7 +68,7 @@ def open_profile(name: str) -> Profile:
     return profile
 
 
-def check_profile(name: str, method: str, tasks: Sequence[Task]) -> Profile:
+def check_profile(name: str, method: str, tasks: Sequence[Task]) -> PromptProfile:
     """Returns the profile if it fits the method and every task; else raises `UsageProblem`."""
     profile = open_profile(name)
     if profile.methods is not None and method not in profile.methods:

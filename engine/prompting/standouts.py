@@ -51,7 +51,7 @@ def standouts(evaluation: Evaluation) -> list[str]:
 def untimed_cases(evaluation: Evaluation) -> list[str]:
     """Returns a sentence about the cases of a timed kernel that have no time; none if no case has a ratio."""
     speed = speed_of(evaluation)
-    named = ", ".join(dict.fromkeys(case.partition(" on GPU ")[0] for case in evaluation.not_timed))
+    named = ", ".join(dict.fromkeys(evaluation.not_timed))
     return [f"Not timed, and counted as 1.00x: {named}."] if speed is not None and named else []
 
 

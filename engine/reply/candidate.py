@@ -39,7 +39,7 @@ class Unusable:
     """The defect and the wanted answer, in the words of the corrective request."""
 
 
-class Block(NamedTuple):
+class FencedBlock(NamedTuple):
     """One fenced code block."""
 
     language: str
@@ -136,7 +136,7 @@ def without_thoughts(text: str) -> str:
     return answer.partition("<think>")[0] if answer.lstrip().startswith("<think>") else answer
 
 
-def fenced_blocks(text: str) -> Iterator[Block]:
+def fenced_blocks(text: str) -> Iterator[FencedBlock]:
     """Yield the fenced code blocks in order; the last block may lack its closing fence.
 
     The rules are CommonMark's, but a fence may be indented at any depth. Its block loses that indentation.
@@ -158,14 +158,14 @@ def fenced_blocks(text: str) -> Iterator[Block]:
             and len(mark[2]) >= len(fence)
             and len(mark[1]) <= depth + _FURTHER
         ):
-            yield Block(language, _join_lines(lines), True, start, number + 1)
+            yield FencedBlock(language, _join_lines(lines), True, start, number + 1)
             fence = ""
         else:
             lines.append(line[min(depth, len(line) - len(line.lstrip(" \t"))) :])
     if fence:
         if lines and not lines[-1]:
             lines.pop()  # the text ended with a line end
-        yield Block(language, _join_lines(lines), False, start, len(text_lines))
+        yield FencedBlock(language, _join_lines(lines), False, start, len(text_lines))
 
 
 def _join_lines(lines: list[str]) -> str:

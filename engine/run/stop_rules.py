@@ -22,7 +22,7 @@ from sessions.state.speed import Speed, speed_of
 from sessions.state.state import AttemptState, KeptFact
 
 
-class Timing(NamedTuple):
+class RuleTiming(NamedTuple):
     """The facts of a timed evaluation that the rules read."""
 
     speed: Speed | None
@@ -31,18 +31,18 @@ class Timing(NamedTuple):
     at_roof: bool
 
 
-Timed = Sequence[tuple[AttemptState, Timing]]
+Timed = Sequence[tuple[AttemptState, RuleTiming]]
 """Attempts that count, in the order of their verdicts."""
 
 
-class Stop(NamedTuple):
+class MetRule(NamedTuple):
     """A rule that is met."""
 
     reason: EndReason
     why: str
 
 
-def stop_of(rules: StopRules, attempts: Sequence[AttemptState], *, lanes: int = 1) -> Stop | None:
+def stop_of(rules: StopRules, attempts: Sequence[AttemptState], *, lanes: int = 1) -> MetRule | None:
     """Returns the rule that ends an instance with these attempts; `None` if it goes on.
 
     `lanes` is the number of attempts that the instance makes at the same time. They do not see each other, so they
@@ -59,24 +59,24 @@ def stop_of(rules: StopRules, attempts: Sequence[AttemptState], *, lanes: int = 
     )
 
 
-def _counted(attempt: AttemptState) -> Timing | None:
+def _counted(attempt: AttemptState) -> RuleTiming | None:
     """The timing of a correct attempt that no person rejected; else `None`."""
     if attempt.verdict is not Verdict.CORRECT or attempt.rejected:
         return None
     kept = attempt.kept_timing
     if kept is None or not kept.is_of(attempt):
         kept = attempt.kept_timing = KeptFact.of(attempt, _timing(attempt.evaluation))
-    timing: Timing | None = kept.value
+    timing: RuleTiming | None = kept.value
     return timing
 
 
-def _timing(evaluation: Evaluation | None) -> Timing | None:
+def _timing(evaluation: Evaluation | None) -> RuleTiming | None:
     if evaluation is None or not evaluation.latency:
         return None
-    return Timing(speed_of(evaluation), shared_provenance(evaluation.provenance), is_at_roof(evaluation))
+    return RuleTiming(speed_of(evaluation), shared_provenance(evaluation.provenance), is_at_roof(evaluation))
 
 
-def _speedup_reached(timed: Timed, wanted: float | None) -> Stop | None:
+def _speedup_reached(timed: Timed, wanted: float | None) -> MetRule | None:
     for attempt, timing in timed:
         speed = timing.speed
         if (
@@ -86,15 +86,15 @@ def _speedup_reached(timed: Timed, wanted: float | None) -> Stop | None:
             and speed.sign in ("", Bound.AT_LEAST.sign)
         ):
             why = f"{attempt.attempt} reached {speed.figure}, and {wanted:g}x was wanted"
-            return Stop(EndReason.SPEEDUP_REACHED, why)
+            return MetRule(EndReason.SPEEDUP_REACHED, why)
     return None
 
 
-def _at_roof(timed: Timed) -> Stop | None:
+def _at_roof(timed: Timed) -> MetRule | None:
     for attempt, timing in timed:
         if timing.at_roof:
             why = f"each case of {attempt.attempt} is at its practical roof, or hardly longer than an empty kernel"
-            return Stop(EndReason.AT_ROOF, why)
+            return MetRule(EndReason.AT_ROOF, why)
     return None
 
 
@@ -114,7 +114,7 @@ def is_at_roof(evaluation: Evaluation) -> bool:
     return math.fsum(times) < at_limit * (1 + TIE)
 
 
-def _no_gain(timed: Timed, most: int) -> Stop | None:
+def _no_gain(timed: Timed, most: int) -> MetRule | None:
     best, without_gain = 0.0, 0
     newest = timed[-1][1].provenance if timed else None
     for attempt, timing in timed:
@@ -131,4 +131,4 @@ def _no_gain(timed: Timed, most: int) -> Stop | None:
     if without_gain < most:
         return None
     why = f"{without_gain} correct attempts in a row gained less than {TIE:.0%} in speedup"
-    return Stop(EndReason.NO_GAIN, why)
+    return MetRule(EndReason.NO_GAIN, why)

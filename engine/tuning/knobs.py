@@ -11,9 +11,9 @@ from engine.reply.module_text import parse_module
 from harness import Target
 
 from .edits import Edit, Text
-from .launches import Kernel, Launch, launched_kernels
+from .launch_config import in_grid, literals
+from .launches import LaunchedKernel, LaunchSite, launched_kernels
 from .legal import Option, constant_values, launch_options, most_warps, powers_around
-from .literals import in_grid, literals
 
 Value = int | str | None
 Key = tuple[int, int, str]
@@ -23,7 +23,7 @@ CONFIG_ONLY = frozenset({"num_warps", "num_stages", "num_ctas", "maxnreg"})
 
 
 @dataclass(frozen=True, slots=True)
-class Choice:
+class KnobValue:
     """One value of a knob."""
 
     shown: str
@@ -35,14 +35,14 @@ class Knob:
     """One parameter that a sweep can change in a source."""
 
     name: str
-    present: Choice
+    present: KnobValue
     """The present value; its edits write the present text."""
-    choices: tuple[Choice, ...]
+    choices: tuple[KnobValue, ...]
     """Other values, nearest first."""
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class KnobPlace:
     """A position in the source where a value is written, or would be written."""
 
     key: Key
@@ -56,7 +56,7 @@ class KnobDraft:
     """A knob before its values are known."""
 
     name: str
-    places: dict[Key, Place]
+    places: dict[Key, KnobPlace]
     legal: list[Callable[[Value], Sequence[Value]]] = field(default_factory=list)
 
 
@@ -88,7 +88,9 @@ def knobs_of(source: str, target: Target) -> tuple[Knob, ...]:
     return tuple(knob for knob in knobs if knob.choices)
 
 
-def _option_places(kernel: Kernel, option: Option, tree: ast.Module, text: Text) -> dict[Key, Place]:
+def _option_places(
+    kernel: LaunchedKernel, option: Option, tree: ast.Module, text: Text
+) -> dict[Key, KnobPlace]:
     """Positions of an option in a kernel's launches; empty if the text of the launches alone cannot set it."""
     if (option.needs == "dot" and not kernel.dots) or (option.needs == "loop" and not kernel.loops):
         return {}
@@ -96,7 +98,7 @@ def _option_places(kernel: Kernel, option: Option, tree: ast.Module, text: Text)
         return {}
     if kernel.autotuned and (kernel.configs is None or option.name in kernel.config_options | CONFIG_ONLY):
         return {}
-    places: dict[Key, Place] = {}
+    places: dict[Key, KnobPlace] = {}
     for launch in kernel.launches:
         argument = launch.arguments.get(option.name)
         if argument is None:
@@ -112,13 +114,13 @@ def _option_places(kernel: Kernel, option: Option, tree: ast.Module, text: Text)
     return places
 
 
-def _written(argument: ast.expr, launch: Launch, tree: ast.Module) -> list[ast.Constant]:
+def _written(argument: ast.expr, launch: LaunchSite, tree: ast.Module) -> list[ast.Constant]:
     if isinstance(argument, ast.Constant) and (argument.value is None or isinstance(argument.value, str)):
         return [argument]
     return list(literals(argument, launch.scope, tree))
 
 
-def _absent(launch: Launch, option: Option, text: Text) -> Place:
+def _absent(launch: LaunchSite, option: Option, text: Text) -> KnobPlace:
     edit = text.added_keyword(launch.call, "")
 
     def write(value: Value) -> Edit | None:
@@ -126,10 +128,10 @@ def _absent(launch: Launch, option: Option, text: Text) -> Place:
             return None
         return text.added_keyword(launch.call, f"{option.name}={_printed(value)}")
 
-    return Place((edit.start, edit.start, option.name), option.default, write)
+    return KnobPlace((edit.start, edit.start, option.name), option.default, write)
 
 
-def _literal(node: ast.Constant, text: Text) -> Place:
+def _literal(node: ast.Constant, text: Text) -> KnobPlace:
     key = (text.start(node), text.end(node), "")
     present = node.value
     assert present is None or isinstance(present, int | str)
@@ -137,10 +139,10 @@ def _literal(node: ast.Constant, text: Text) -> Place:
     def write(value: Value) -> Edit:
         return text.replaced(node, text.of(node) if value == present else _printed(value))
 
-    return Place(key, present, write)
+    return KnobPlace(key, present, write)
 
 
-def _constant_places(kernel: Kernel, name: str, tree: ast.Module, text: Text) -> dict[Key, Place]:
+def _constant_places(kernel: LaunchedKernel, name: str, tree: ast.Module, text: Text) -> dict[Key, KnobPlace]:
     """Positions of the numbers that set a constant of a kernel.
 
     Empty if no launch sets it, or if the value at any launch cannot be traced to numbers.
@@ -179,7 +181,7 @@ def _option_values(option: Option, target: Target, present: Value) -> Sequence[V
     return powers_around(present, 1, most_warps(target)) if isinstance(present, int) else ()
 
 
-def _legal_constants(name: str, target: Target, kernel: Kernel, present: Value) -> Sequence[Value]:
+def _legal_constants(name: str, target: Target, kernel: LaunchedKernel, present: Value) -> Sequence[Value]:
     return constant_values(name, present, target, dots=kernel.dots) if isinstance(present, int) else ()
 
 
@@ -225,20 +227,20 @@ def _legal(draft: KnobDraft, present: Value) -> list[Value]:
     return [value for value in first if all(value in values for values in rest)]
 
 
-def _choice(places: Sequence[Place], values: Sequence[Value]) -> Choice:
+def _choice(places: Sequence[KnobPlace], values: Sequence[Value]) -> KnobValue:
     edits = [place.write(value) for place, value in zip(places, values, strict=True)]
     shown = "|".join(dict.fromkeys(str(value) for value in values))
-    return Choice(shown, tuple(edit for edit in edits if edit is not None))
+    return KnobValue(shown, tuple(edit for edit in edits if edit is not None))
 
 
-def _frozen(kernel: Kernel, text: Text, before: str) -> Knob | None:
+def _frozen(kernel: LaunchedKernel, text: Text, before: str) -> Knob | None:
     """A knob that keeps one config of an autotuned kernel; the config's text stays unchanged."""
     configs = kernel.configs
     if configs is None or len(configs.elts) < 2:
         return None
-    present = Choice(f"{len(configs.elts)} configs", (text.replaced(configs, text.of(configs)),))
+    present = KnobValue(f"{len(configs.elts)} configs", (text.replaced(configs, text.of(configs)),))
     choices = [
-        Choice(
+        KnobValue(
             f"config {at} alone: {' '.join(text.of(config).split())}",
             (text.replaced(configs, f"[{text.of(config)}]"),),
         )

@@ -13,7 +13,7 @@ Scope = ast.FunctionDef | ast.AsyncFunctionDef | ast.Module
 
 
 @dataclass(slots=True)
-class Launch:
+class LaunchSite:
     """One `kernel[grid](...)` in the text."""
 
     call: ast.Call
@@ -28,7 +28,7 @@ class Launch:
 
 
 @dataclass(slots=True)
-class Kernel:
+class LaunchedKernel:
     """One `@triton.jit` function that the module launches."""
 
     name: str
@@ -44,10 +44,10 @@ class Kernel:
     """True if it, or a kernel function that it calls, has a loop."""
     dots: bool
     """True if it, or a kernel function that it calls, has a matrix product."""
-    launches: list[Launch] = field(default_factory=list)
+    launches: list[LaunchSite] = field(default_factory=list)
 
 
-def launched_kernels(tree: ast.Module) -> tuple[Kernel, ...]:
+def launched_kernels(tree: ast.Module) -> tuple[LaunchedKernel, ...]:
     """Returns the kernels that the module launches, in the order of their definitions."""
     functions = {
         node.name: node for node in tree.body if isinstance(node, ast.FunctionDef) and is_kernel(node)
@@ -65,7 +65,7 @@ def launched_kernels(tree: ast.Module) -> tuple[Kernel, ...]:
     return tuple(kernel for kernel in kernels.values() if kernel.launches)
 
 
-def _calls(tree: ast.Module) -> Iterator[tuple[Launch, str, ast.Call]]:
+def _calls(tree: ast.Module) -> Iterator[tuple[LaunchSite, str, ast.Call]]:
     """Yield the calls `name[grid](...)` in the order of the text, each with its scope."""
     pending: list[tuple[ast.AST, Scope]] = [(tree, tree)]
     while pending:  # no recursion: a sum of a thousand terms is a thousand levels deep
@@ -73,7 +73,7 @@ def _calls(tree: ast.Module) -> Iterator[tuple[Launch, str, ast.Call]]:
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Subscript):
             kernel = node.func.value
             if isinstance(kernel, ast.Name):
-                yield Launch(node, node.func.slice, scope, {}, open=False), kernel.id, node
+                yield LaunchSite(node, node.func.slice, scope, {}, open=False), kernel.id, node
         inner = node if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)) else scope
         pending += [(child, inner) for child in reversed(list(ast.iter_child_nodes(node)))]
 
@@ -88,12 +88,14 @@ def _bound(function: ast.FunctionDef, call: ast.Call) -> dict[str, ast.expr]:
     return bound | {keyword.arg: keyword.value for keyword in call.keywords if keyword.arg is not None}
 
 
-def _kernel(tree: ast.Module, function: ast.FunctionDef, functions: dict[str, ast.FunctionDef]) -> Kernel:
+def _kernel(
+    tree: ast.Module, function: ast.FunctionDef, functions: dict[str, ast.FunctionDef]
+) -> LaunchedKernel:
     reached = _reached(function, functions)
     nodes = [node for called in reached for node in ast.walk(called)]
     tuning = next((mark for mark in function.decorator_list if decorator_name(mark) == "autotune"), None)
     configs = _configs(tree, tuning)
-    return Kernel(
+    return LaunchedKernel(
         name=function.name,
         function=function,
         constants=tuple(

@@ -22,7 +22,7 @@ from harness.node.discovery import CPU
 from harness.wire.device import Device
 from harness.wire.errors import HarnessError, UnknownDevice
 
-from .node_facts import NodeFacts, check_wavedeck, different_versions
+from .node_facts import ClusterNodeFacts, check_wavedeck, different_versions
 
 RAY = "ray"
 LOOK_S = 150.0
@@ -33,7 +33,7 @@ class Look(msgspec.Struct, frozen=True):
     """A cluster as it is now."""
 
     address: str
-    nodes: tuple[NodeFacts, ...] = ()
+    nodes: tuple[ClusterNodeFacts, ...] = ()
     error: str = ""
     """Why the cluster could not be read; empty if it could."""
 
@@ -105,19 +105,19 @@ def choose(look: Look, wanted: Sequence[str]) -> Chosen:
     )
 
 
-def device_name(facts: NodeFacts, device: Device) -> str:
+def device_name(facts: ClusterNodeFacts, device: Device) -> str:
     """Return the name of a node's device in the cluster: `node1/0`."""
     return f"{facts.node.name}/{device.name}"
 
 
-def _all(places: Sequence[tuple[NodeFacts, Device]]) -> list[tuple[NodeFacts, Device]]:
+def _all(places: Sequence[tuple[ClusterNodeFacts, Device]]) -> list[tuple[ClusterNodeFacts, Device]]:
     gpus = [(facts, device) for facts, device in places if device.kind != "cpu"]
     return gpus or list(places)
 
 
 def _find(
-    look: Look, places: Sequence[tuple[NodeFacts, Device]], word: str
-) -> list[tuple[NodeFacts, Device]]:
+    look: Look, places: Sequence[tuple[ClusterNodeFacts, Device]], word: str
+) -> list[tuple[ClusterNodeFacts, Device]]:
     label, equals, value = word.partition("=")
     if equals:
         matches = _all([place for place in places if place[0].node.labels.get(label) == value])
@@ -133,7 +133,7 @@ def _find(
     return matches
 
 
-def _offer(places: Sequence[tuple[NodeFacts, Device]]) -> str:
+def _offer(places: Sequence[tuple[ClusterNodeFacts, Device]]) -> str:
     words = [
         f"{device_name(facts, device)}{f' ({device.target})' if device.target else ''}"
         for facts, device in places

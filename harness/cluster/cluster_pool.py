@@ -24,11 +24,11 @@ from harness.wire.device import Device, Target
 from harness.wire.errors import HarnessError, NoDeviceLeft
 from harness.wire.messages.server import Language
 from harness.wire.results.evaluation import ErrorReport, Evaluation, Stage, StageEvent
-from harness.wire.results.latency import DeviceState
+from harness.wire.results.latency import DeviceReading
 from harness.wire.results.provenance import Provenance
 from suites.task import Task
 
-from .member import RETRY_S, Gone, Member, MemberLost, Remote, Unreachable
+from .member import RETRY_S, Gone, Member, MemberLost, RemoteJudge, Unreachable
 from .messages import (
     COMPILED,
     EVALUATION,
@@ -53,7 +53,7 @@ class Cluster(Protocol):
     async def nodes(self) -> Sequence[Node]:
         """Return the nodes, also dead ones."""
 
-    async def judge(self, node: Node, device: str, setup: Setup) -> Remote:
+    async def judge(self, node: Node, device: str, setup: Setup) -> RemoteJudge:
         """Return the session's judge of a device: the one that is there, or a new one."""
 
     async def close(self) -> None:
@@ -297,7 +297,7 @@ class ClusterPool:
         opened = self._members[device.name].opened
         return opened.provenance if opened is not None else Provenance()
 
-    def state(self, name: str) -> DeviceState:
+    def state(self, name: str) -> DeviceReading:
         """Return the newest state of a device."""
         return self._members[name].state
 
@@ -373,6 +373,7 @@ class ClusterPool:
     def _infra(self, task: Task, device: str, mode: Mode, moves: Sequence[str], why: str) -> Evaluation:
         sheet = Sheet(task, device, mode)
         sheet.notes += (MOVED.format(why=why) for why in moves)
+        sheet.judged_again = bool(moves)
         return sheet.conclude(ErrorReport(kind="infra", message=why))
 
     async def _close(self) -> None:

@@ -14,9 +14,20 @@ from harness.processes.gpus.quarantine import DeviceEvent
 from harness.stages.sheet import OnEvent
 from harness.wire.channels.channel import ENCODER
 from harness.wire.errors import HarnessError
-from harness.wire.results.latency import DeviceState
+from harness.wire.results.latency import DeviceReading
 
-from .messages import BATCHES, CALLS, OPENED, Batch, Failed, Finished, Opened, Request, StageReported, Waits
+from .messages import (
+    BATCHES,
+    CALLS,
+    OPENED,
+    Finished,
+    JudgeFailed,
+    JudgeOpened,
+    ReportBatch,
+    Request,
+    StageReported,
+    Waits,
+)
 from .node_judge import UNNAMED
 from .parcels import Parcel
 
@@ -43,7 +54,7 @@ class MemberLost(Exception):
     """The judge of a call is lost, or its device failed; the candidate is judged elsewhere."""
 
 
-class Remote(Protocol):
+class RemoteJudge(Protocol):
     """The `NodeJudge` of one device, on its node."""
 
     async def call(self, method: str, *arguments: object, limit_s: float) -> bytes:
@@ -64,10 +75,10 @@ class _Pending:
 class Member:
     """One judge of the cluster."""
 
-    def __init__(self, name: str, remote: Remote, on_device: Callable[[DeviceEvent], None]) -> None:
+    def __init__(self, name: str, remote: RemoteJudge, on_device: Callable[[DeviceEvent], None]) -> None:
         self.name = name
         """Name of its device, such as `node1/0`."""
-        self.opened: Opened | None = None
+        self.opened: JudgeOpened | None = None
         """`None` until the judge takes calls."""
         self.lost = ""
         """Why the judge is lost; empty while it is in service."""
@@ -76,7 +87,7 @@ class Member:
         self.lent = False
         self.used = 0
         """Slots in use."""
-        self.state = DeviceState()
+        self.state = DeviceReading()
         self.inherited: dict[str, list[StageReported | Finished]] = {}
         """Calls of an earlier engine of the session that this engine has not asked for yet, with their reports."""
         self._remote = remote
@@ -97,7 +108,7 @@ class Member:
         )
         return (self.opened.slots if self.opened else 0) - self.used - inherited
 
-    async def open(self, on_lost: Callable[[Member], None]) -> Opened:
+    async def open(self, on_lost: Callable[[Member], None]) -> JudgeOpened:
         """Wait until the judge is ready, take over its calls, and follow it. Raises `Unreachable` or `HarnessError`."""
         opened = OPENED.decode(await self._remote.call("open", limit_s=OPEN_S))
         calls = CALLS.decode(await self._remote.call("attach", limit_s=ANSWER_S))
@@ -187,7 +198,7 @@ class Member:
             forget = tuple(call for due, call in self._forget if due <= now)
             try:
                 answer = await self._remote.call("follow", self._after, forget, limit_s=ANSWER_S)
-                batch: Batch = BATCHES.decode(answer)
+                batch: ReportBatch = BATCHES.decode(answer)
             except Gone as error:
                 self.lose(str(error))
             except (Unreachable, HarnessError) as error:
@@ -201,10 +212,10 @@ class Member:
                 for report in batch.reports:
                     self._deliver(report)
 
-    def _deliver(self, report: StageReported | Finished | Waits | Failed) -> None:
+    def _deliver(self, report: StageReported | Finished | Waits | JudgeFailed) -> None:
         if isinstance(report, Waits):
             self._on_device(report.event)
-        elif isinstance(report, Failed):
+        elif isinstance(report, JudgeFailed):
             self.has_failed = True
             self.lose(report.event.why)
         elif report.call in self.inherited:

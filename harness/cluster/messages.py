@@ -12,7 +12,7 @@ from harness.wire.channels.channel import text_to_path
 from harness.wire.device import Device, Target
 from harness.wire.messages.server import Language
 from harness.wire.results.evaluation import Evaluation, StageEvent
-from harness.wire.results.latency import DeviceState
+from harness.wire.results.latency import DeviceReading
 from harness.wire.results.provenance import Provenance
 from suites.task import Task
 
@@ -31,7 +31,7 @@ class Setup(msgspec.Struct, frozen=True, kw_only=True):
     """Path of the judge's interpreter on the node; empty: Wavedeck's own."""
 
 
-class Opened(msgspec.Struct, frozen=True, kw_only=True):
+class JudgeOpened(msgspec.Struct, frozen=True, kw_only=True):
     """A judge that is ready."""
 
     device: Device
@@ -101,28 +101,28 @@ class Waits(msgspec.Struct, frozen=True, tag=True):
     event: LeaseAwaited
 
 
-class Failed(msgspec.Struct, frozen=True, tag=True):
+class JudgeFailed(msgspec.Struct, frozen=True, tag="JudgeFailed"):
     """The device failed its probe."""
 
     event: Quarantined
 
 
-Report = StageReported | Finished | Waits | Failed
+Report = StageReported | Finished | Waits | JudgeFailed
 
 
-class Batch(msgspec.Struct, frozen=True):
+class ReportBatch(msgspec.Struct, frozen=True):
     """The reports since the last batch."""
 
     reports: tuple[Report, ...]
     last: int
     """Number of the last report."""
-    state: DeviceState
+    state: DeviceReading
 
 
 SETUP = msgspec.msgpack.Decoder(Setup)
-OPENED = msgspec.msgpack.Decoder(Opened)
+OPENED = msgspec.msgpack.Decoder(JudgeOpened)
 REQUESTS: msgspec.msgpack.Decoder[Request] = msgspec.msgpack.Decoder(Request, dec_hook=text_to_path)
-BATCHES = msgspec.msgpack.Decoder(Batch)
+BATCHES = msgspec.msgpack.Decoder(ReportBatch)
 CALLS: msgspec.msgpack.Decoder[tuple[str, ...]] = msgspec.msgpack.Decoder(tuple[str, ...])
 EVALUATION = msgspec.msgpack.Decoder(Evaluation)
 COMPILED: msgspec.msgpack.Decoder[tuple[Compiled, ...]] = msgspec.msgpack.Decoder(tuple[Compiled, ...])

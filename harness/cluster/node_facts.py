@@ -39,7 +39,7 @@ class Node(msgspec.Struct, frozen=True, kw_only=True):
     is_alive: bool = True
 
 
-class NodeFacts(msgspec.Struct, frozen=True, kw_only=True):
+class ClusterNodeFacts(msgspec.Struct, frozen=True, kw_only=True):
     """A node that answered, or why it did not."""
 
     node: Node

@@ -25,19 +25,19 @@ from harness.stages.survey import Survey
 from harness.wire.channels.channel import ENCODER
 from harness.wire.errors import HarnessError, NoDeviceLeft
 from harness.wire.results.evaluation import StageEvent
-from harness.wire.results.latency import DeviceState
+from harness.wire.results.latency import DeviceReading
 from suites.task import Task
 
 from .messages import (
     REQUESTS,
     SETUP,
-    Batch,
     CompileSources,
-    Failed,
     Finished,
     JudgeCandidate,
-    Opened,
+    JudgeFailed,
+    JudgeOpened,
     Report,
+    ReportBatch,
     Request,
     SentTask,
     StageReported,
@@ -74,11 +74,11 @@ class NodeJudge:
         self._last = 0
         self._news = asyncio.Event()
         self._heard_s = time.monotonic()
-        self._state = DeviceState()
+        self._state = DeviceReading()
         self._sampling: asyncio.Task[None] | None = None
 
     async def open(self) -> bytes:
-        """Start the pool, unless it is open; returns an `Opened`. Raises `HarnessError`, as text in the exception."""
+        """Start the pool, unless it is open; returns a `JudgeOpened`. Raises `HarnessError`, as text in the exception."""
         self._heard_s = time.monotonic()
         if self._watching is None:
             self._watching = asyncio.create_task(self._watch_engine(), name="engine")
@@ -113,7 +113,7 @@ class NodeJudge:
             self._calls[call] = asyncio.create_task(work, name=f"call/{call}")
 
     async def follow(self, after: int, forget: tuple[str, ...] = ()) -> bytes:
-        """Return a `Batch` of the reports after a number; waits for one, at most `FOLLOW_S`."""
+        """Return a `ReportBatch` of the reports after a number; waits for one, at most `FOLLOW_S`."""
         self._heard_s = time.monotonic()
         for call in forget:
             self._forget(call)
@@ -123,7 +123,7 @@ class NodeJudge:
                 async with asyncio.timeout(FOLLOW_S):
                     await self._news.wait()
         reports = tuple(report for number, report in self._reports.items() if number > after)
-        return ENCODER.encode(Batch(reports, self._last, self._state))
+        return ENCODER.encode(ReportBatch(reports, self._last, self._state))
 
     async def lend(self, lent: bool) -> None:  # noqa: FBT001 - Ray passes positions
         """Free the device's memory for others, or use the device again."""
@@ -158,7 +158,7 @@ class NodeJudge:
         device = pool.devices[0]
         self._sampling = asyncio.create_task(self._sample(), name="sample")
         return ENCODER.encode(
-            Opened(
+            JudgeOpened(
                 device=device,
                 slots=pool.slots,
                 language=pool.language,
@@ -176,7 +176,7 @@ class NodeJudge:
         if isinstance(event, LeaseAwaited):
             self._report(Waits(event))
         elif isinstance(event, Quarantined):
-            self._report(Failed(event))
+            self._report(JudgeFailed(event))
 
     def _forget(self, call: str) -> None:
         task = self._calls.pop(call, None)
@@ -243,7 +243,7 @@ class NodeJudge:
         if device.kind == "cpu":
             while True:
                 memory = psutil.virtual_memory()
-                self._state = DeviceState(
+                self._state = DeviceReading(
                     busy_percent=psutil.cpu_percent(),
                     memory_used_bytes=memory.total - memory.available,
                     memory_total_bytes=memory.total,

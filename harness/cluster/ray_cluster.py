@@ -1,4 +1,4 @@
-"""Ray behind `Cluster` and `Remote`. No other module imports Ray, which is an optional extra.
+"""Ray behind `Cluster` and `RemoteJudge`. No other module imports Ray, which is an optional extra.
 
 The judges are detached actors with names in a namespace of the session, so an engine that was killed finds them again. They are
 placed on nodes by Ray's identifiers and take none of Ray's own resources: several sessions share a GPU by its lease, as on one
@@ -18,9 +18,9 @@ from typing import Any
 from harness.wire.channels.channel import ENCODER
 from harness.wire.errors import HarnessError
 
-from .member import Gone, Remote, Unreachable
+from .member import Gone, RemoteJudge, Unreachable
 from .messages import Setup
-from .node_facts import OWN_FACTS, Node, NodeFacts, OwnFacts, describe_this_node, name_nodes
+from .node_facts import OWN_FACTS, ClusterNodeFacts, Node, OwnFacts, describe_this_node, name_nodes
 from .node_judge import NodeJudge
 
 VARIABLE = "RAY_ADDRESS"
@@ -48,11 +48,11 @@ class RayCluster:
         """See `Cluster`."""
         return await asyncio.to_thread(_nodes)
 
-    async def judge(self, node: Node, device: str, setup: Setup) -> Remote:
+    async def judge(self, node: Node, device: str, setup: Setup) -> RemoteJudge:
         """See `Cluster`."""
         return await asyncio.to_thread(self._find_or_make, node, device, setup)
 
-    async def facts(self) -> list[NodeFacts]:
+    async def facts(self) -> list[ClusterNodeFacts]:
         """Ask every node that is alive to describe itself; at most `PROBE_S`."""
         async with asyncio.TaskGroup() as group:
             tasks = [
@@ -68,7 +68,7 @@ class RayCluster:
 
         await asyncio.to_thread(ray.shutdown)
 
-    def _find_or_make(self, node: Node, device: str, setup: Setup) -> Remote:
+    def _find_or_make(self, node: Node, device: str, setup: Setup) -> RemoteJudge:
         import ray
         from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
@@ -91,13 +91,13 @@ class RayCluster:
 
 
 class RayRemote:
-    """See `Remote`."""
+    """See `RemoteJudge`."""
 
     def __init__(self, actor: Any) -> None:
         self._actor = actor
 
     async def call(self, method: str, *arguments: object, limit_s: float) -> bytes:
-        """See `Remote`."""
+        """See `RemoteJudge`."""
         import ray.exceptions as errors
 
         try:
@@ -115,7 +115,7 @@ class RayRemote:
             raise Unreachable(_reason(error)) from error
 
     def kill(self) -> None:
-        """See `Remote`."""
+        """See `RemoteJudge`."""
         import ray
 
         ray.kill(self._actor)
@@ -206,7 +206,7 @@ def _nodes() -> list[Node]:
     ]
 
 
-async def _describe(node: Node) -> NodeFacts:
+async def _describe(node: Node) -> ClusterNodeFacts:
     import ray
     from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
@@ -217,13 +217,13 @@ async def _describe(node: Node) -> NodeFacts:
         async with asyncio.timeout(PROBE_S):
             own = OWN_FACTS.decode(await task.remote())
     except TimeoutError:
-        return NodeFacts(node=node, problem=f"it did not answer within {PROBE_S:g} s")
+        return ClusterNodeFacts(node=node, problem=f"it did not answer within {PROBE_S:g} s")
     except ray.exceptions.RayError as error:
         problem = _reason(error)
         if "No module named" in str(error):
             problem = "Wavedeck is not installed in the Python that Ray uses there"
-        return NodeFacts(node=node, problem=problem)
-    return NodeFacts(
+        return ClusterNodeFacts(node=node, problem=problem)
+    return ClusterNodeFacts(
         node=node, devices=own.devices, cores=own.cores, versions=own.versions, problem=own.problem
     )
 

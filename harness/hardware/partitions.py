@@ -6,7 +6,7 @@ import re
 
 import msgspec
 
-from .product import Mode, Product
+from .product import PartitionMode, Product
 
 _AMD_MODE = re.compile(r"([A-Z]PX)/NPS(\d+)")
 _MIG = re.compile(r"(?:MIG )?(\d+)g\.(\d+)gb(?:\+\S+)?", re.IGNORECASE)
@@ -41,7 +41,7 @@ def _amd(product: Product, compute: str, memory: int) -> Product:
     return _share(product, mode, memory)
 
 
-def _share(product: Product, mode: Mode, memory: int) -> Product:
+def _share(product: Product, mode: PartitionMode, memory: int) -> Product:
     """One of `mode.devices` equal devices: it has its own dies and L2, and shares its memory partition.
 
     Each die reaches the Infinity Cache, and memory behind it, over its own link. So the dies' share of that cache's bandwidth

@@ -13,7 +13,7 @@ _NAMES = ("name", "target", "names", "partition", "sources")
 """Fields that are not published numbers."""
 
 
-class Mode(msgspec.Struct, frozen=True):
+class PartitionMode(msgspec.Struct, frozen=True):
     """A partition mode: one package is shown as several devices."""
 
     name: str
@@ -65,7 +65,7 @@ class Product(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     """Published bandwidth of a streaming kernel."""
     power_w: int
     """Board or package power at its default cap."""
-    modes: tuple[Mode, ...] = ()
+    modes: tuple[PartitionMode, ...] = ()
     """Partition modes of the package."""
     partition: str = ""
     """The partition that this is: `CPX/NPS4`, `MIG 1g.18gb`; empty for a whole device."""

@@ -24,7 +24,7 @@ from harness.wire.limits import memory_words
 from . import drivers
 from .drivers import (
     FOUND,
-    Found,
+    DriverGpu,
     amd_address,
     amd_gpus,
     pci_folder,
@@ -82,7 +82,7 @@ def reachable_addresses() -> frozenset[str]:
 
 
 @functools.cache
-def _ask_drivers(*, limited: bool = True) -> tuple[Found, ...]:
+def _ask_drivers(*, limited: bool = True) -> tuple[DriverGpu, ...]:
     """The GPUs that the drivers' libraries report (`limited`: visible ones); none if a library is broken: `cpu` still judges."""
     ignored = () if limited else {name for names in VISIBILITY_VARIABLES.values() for name in names}
     try:
@@ -101,7 +101,7 @@ def _ask_drivers(*, limited: bool = True) -> tuple[Found, ...]:
         return ()
 
 
-def device(gpu: Found, number: int, environ: Mapping[str, str] | None = None) -> Device:
+def device(gpu: DriverGpu, number: int, environ: Mapping[str, str] | None = None) -> Device:
     """Return the device that has this number in a process under `environ` (default: this process's)."""
     node = _amd_node(gpu.address) if gpu.kind == "hip" else {}
     memory = f", {memory_words(gpu.memory_bytes)}" if gpu.memory_bytes else ""
@@ -117,7 +117,7 @@ def device(gpu: Found, number: int, environ: Mapping[str, str] | None = None) ->
     )
 
 
-def _identity(gpu: Found, node: Mapping[str, int]) -> Identity:
+def _identity(gpu: DriverGpu, node: Mapping[str, int]) -> Identity:
     pci = pci_folder(gpu.address)
     compute, memory = (read_text(pci / f"current_{part}_partition") for part in ("compute", "memory"))
     return Identity(
@@ -130,7 +130,7 @@ def _identity(gpu: Found, node: Mapping[str, int]) -> Identity:
     )
 
 
-def visibility(gpu: Found, number: int, environ: Mapping[str, str]) -> str:
+def visibility(gpu: DriverGpu, number: int, environ: Mapping[str, str]) -> str:
     """Return the `VARIABLE=value` that shows a process this GPU only, if all other such variables are unset.
 
     NVIDIA: the UUID, which does not depend on numbering, or the caller's own name for a MIG slice. AMD: the entry of the

@@ -26,7 +26,7 @@ PCI_DEVICES = Path("/sys/bus/pci/devices")
 KFD_NODES = Path("/sys/class/kfd/kfd/topology/nodes")
 
 
-class Found(msgspec.Struct, frozen=True):
+class DriverGpu(msgspec.Struct, frozen=True):
     """One GPU. Their order is the order in which a process of the caller numbers them."""
 
     kind: str
@@ -42,10 +42,10 @@ class Found(msgspec.Struct, frozen=True):
     """0 if only the kernel driver knows it."""
 
 
-FOUND: msgspec.json.Decoder[tuple[Found, ...]] = msgspec.json.Decoder(tuple[Found, ...])
+FOUND: msgspec.json.Decoder[tuple[DriverGpu, ...]] = msgspec.json.Decoder(tuple[DriverGpu, ...])
 
 
-def cuda_gpus() -> Iterator[Found]:
+def cuda_gpus() -> Iterator[DriverGpu]:
     """Yield the GPUs that `libcuda` reports; none if it is missing or fails."""
     library = _library("libcuda.so.1")
     count = c_int()
@@ -68,7 +68,7 @@ def cuda_gpus() -> Iterator[Found]:
         if not any(results):
             digits = bytes(uuid).hex()
             parts = (digits[:8], digits[8:12], digits[12:16], digits[16:20], digits[20:])
-            yield Found(
+            yield DriverGpu(
                 kind="cuda",
                 model=_text(model),
                 address=_text(address).lower(),
@@ -79,7 +79,7 @@ def cuda_gpus() -> Iterator[Found]:
             )
 
 
-def hip_gpus() -> Iterator[Found]:
+def hip_gpus() -> Iterator[DriverGpu]:
     """Yield the GPUs that `libamdhip64` (the system's or torch's) reports; none if it is missing or fails."""
     library = _library("libamdhip64.so", *_in_torch("libamdhip64.so*"))
     count = c_int()
@@ -93,7 +93,7 @@ def hip_gpus() -> Iterator[Found]:
             library.hipDeviceTotalMem(byref(memory), number),
         )
         if not any(results):
-            yield Found(
+            yield DriverGpu(
                 kind="hip", model=_text(model), address=_text(address).lower(), memory_bytes=memory.value
             )
 

@@ -65,14 +65,14 @@ class Holder(msgspec.Struct, frozen=True):
     """Empty outside sessions, as in `wavedeck eval`."""
 
     def __str__(self) -> str:
-        holder = f"session {_plain(self.session)}" if self.session else "a process"
+        holder = f"session {plain_word(self.session)}" if self.session else "a process"
         use = "times on it" if self.exclusive else "runs on it"
         since = datetime.fromtimestamp(self.since, UTC).astimezone().strftime("%H:%M:%S")
-        return f"{holder} of {_plain(self.user)} (pid {self.pid} on {_plain(self.host)}) {use} since {since}"
+        return f"{holder} of {plain_word(self.user)} (pid {self.pid} on {plain_word(self.host)}) {use} since {since}"
 
 
-def _plain(word: str) -> str:
-    """A word that another user wrote, without control characters."""
+def plain_word(word: str) -> str:
+    """Return a word that another user wrote, without control characters."""
     return "".join(letter for letter in word[:_LONGEST_WORD] if letter.isprintable())
 
 

@@ -20,7 +20,7 @@ _KFD_PROCESSES = Path("/sys/class/kfd/kfd/proc")
 _MIB = 1 << 20
 
 
-class Load(msgspec.Struct, frozen=True):
+class GpuLoad(msgspec.Struct, frozen=True):
     """The use of one GPU; `None` for a value that cannot be read, never 0."""
 
     busy_percent: float | None = None
@@ -32,11 +32,11 @@ class Load(msgspec.Struct, frozen=True):
 class LoadProbe(Protocol):
     """Reads the loads of GPUs."""
 
-    def __call__(self, devices: Sequence[Device]) -> Mapping[str, Load]:
+    def __call__(self, devices: Sequence[Device]) -> Mapping[str, GpuLoad]:
         """Return loads by device name; a device without any report may be missing. Never raises."""
 
 
-def read_loads(devices: Sequence[Device]) -> dict[str, Load]:
+def read_loads(devices: Sequence[Device]) -> dict[str, GpuLoad]:
     """The `LoadProbe` of the drivers. Takes about 0.1 s with NVIDIA GPUs."""
     loads = {device.name: _amd_load(device) for device in devices if device.kind == "hip"}
     nvidia = [device for device in devices if device.kind == "cuda"]
@@ -51,11 +51,11 @@ def read_loads(devices: Sequence[Device]) -> dict[str, Load]:
     return loads
 
 
-def parse_nvidia(gpus: str | None, processes: str | None) -> dict[str, Load]:
+def parse_nvidia(gpus: str | None, processes: str | None) -> dict[str, GpuLoad]:
     """Return loads by PCI address from `nvidia-smi`'s tables without header and units; `None` for a missing table."""
     process_counts = Counter(_short_address(cells[0]) for cells in _rows(processes or "", 2))
     return {
-        _short_address(address): Load(
+        _short_address(address): GpuLoad(
             busy_percent=_parse_number(busy),
             memory_used_bytes=None if (used := _parse_number(memory)) is None else int(used) * _MIB,
             processes=None if processes is None else process_counts[_short_address(address)],
@@ -100,9 +100,9 @@ def _parse_number(cell: str) -> float | None:
         return None
 
 
-def _amd_load(device: Device) -> Load:
+def _amd_load(device: Device) -> GpuLoad:
     folder = pci_folder(device.address)
-    return Load(
+    return GpuLoad(
         busy_percent=read_number(folder / "gpu_busy_percent"),
         memory_used_bytes=read_number(folder / "mem_info_vram_used"),
         processes=_amd_processes(device.address),

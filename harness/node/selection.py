@@ -15,7 +15,7 @@ from harness.wire.limits import memory_words
 
 from .discovery import CPU, choose_devices, discover_devices, reachable_addresses
 from .leases import holders
-from .loads import Load, LoadProbe, read_loads
+from .loads import GpuLoad, LoadProbe, read_loads
 
 IDLE, ALL = "idle", "all"
 SLURM = ("SLURM_STEP_GPUS", "SLURM_JOB_GPUS")
@@ -29,7 +29,7 @@ POLL_S = 2.0
 REMIND_POLLS = 15
 
 
-class Standing(msgspec.Struct, frozen=True):
+class UsableGpu(msgspec.Struct, frozen=True):
     """One GPU that this process may use."""
 
     device: Device
@@ -100,11 +100,11 @@ def targets_for(devices: Sequence[Device], asked: Sequence[str] = ()) -> tuple[T
 
 def standings(
     *, probe: LoadProbe = read_loads, environ: Mapping[str, str] | None = None
-) -> tuple[Standing, ...]:
+) -> tuple[UsableGpu, ...]:
     """Return each GPU that answers and that this process may use, and whether others use it."""
     gpus = _granted(environ)
     loads = probe(gpus)
-    return tuple(_standing(gpu, loads.get(gpu.name, Load())) for gpu in gpus)
+    return tuple(_standing(gpu, loads.get(gpu.name, GpuLoad())) for gpu in gpus)
 
 
 def not_granted(environ: Mapping[str, str] | None = None) -> tuple[Device, ...]:
@@ -113,7 +113,7 @@ def not_granted(environ: Mapping[str, str] | None = None) -> tuple[Device, ...]:
     return tuple(gpu for gpu in _answering() if gpu not in granted)
 
 
-def _standing(gpu: Device, load: Load) -> Standing:
+def _standing(gpu: Device, load: GpuLoad) -> UsableGpu:
     reasons = [str(holder) for holder in holders(gpu)]
     if load.processes:
         reasons.append(f"{load.processes} other process{'es' if load.processes > 1 else ''} on it")
@@ -130,7 +130,7 @@ def _standing(gpu: Device, load: Load) -> Standing:
         )
         if value is None
     ]
-    return Standing(gpu, ", ".join(reasons), ", ".join(unseen))
+    return UsableGpu(gpu, ", ".join(reasons), ", ".join(unseen))
 
 
 def _answering() -> tuple[Device, ...]:

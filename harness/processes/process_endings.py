@@ -51,8 +51,8 @@ def doubt_end(ended: Ended, process: str) -> str:
     return f"{process} was killed by {status_words(ended.status)}, by no limit of the judge"
 
 
-def error_of_end(ended: Ended, where: str) -> Blame:
-    """Return the error of a process that ended early. `where` is the step at that moment, such as `in case fp32`.
+def error_of_end(ended: Ended, place: str) -> Blame:
+    """Return the error of a process that ended early, in this place: `case fp32`, `the import`.
 
     Raises like `doubt_end`.
     """
@@ -62,7 +62,7 @@ def error_of_end(ended: Ended, where: str) -> Blame:
     if ended.why:
         message = f"the candidate had {ended.why}, which is more than a kernel needs, and was ended"
         return Blame(ErrorReport(kind="limit", message=message))
-    how = status_words(ended.status)
+    how, where = status_words(ended.status), f"in {place}"
     if not os.WIFSIGNALED(ended.status):
         message = f"the candidate ended its process {where} ({how}); an entry point must return"
         return Blame(ErrorReport(kind="exit", message=message))
@@ -130,9 +130,8 @@ def _advice(message: str) -> str:
 
 def error_of_failure(failure: Failure, guest: Child, error: ErrorReport | None) -> Blame:
     """Return the error after a failure that the judge saw; `error` is the judge's own. Raises like `doubt_end`."""
-    message = error.message if error is not None else ""
     match failure:
         case Failure.GUEST_ENDED:
-            return error_of_end(guest.ended.result(), message.removeprefix("the process ended "))
+            return error_of_end(guest.ended.result(), error.place if error is not None else "")
         case Failure.GUEST_FAILED:
-            return error_of_broken(message, imported=True)
+            return error_of_broken(error.message if error is not None else "", imported=True)

@@ -7,7 +7,7 @@ import re
 from collections.abc import Sequence
 
 from harness.wire.messages.script import ADAPTER, CALL, DRAW_SEED, GRADIENTS, MODEL_SEED, RESULT, RecordedCall
-from suites.public.task import EntryKind, EntryPoint
+from suites.public.task import EntryKind, PublicEntryPoint
 from suites.source.python_source import parse_python
 from suites.source.signature import parse_signature
 
@@ -50,7 +50,7 @@ def {_LOAD}(model, state):
 """
 
 
-def plain_signature(entry: EntryPoint) -> str:
+def plain_signature(entry: PublicEntryPoint) -> str:
     """Return the entry point's signature (a class: its constructor's), with plain parameters and defaults, for `task.toml`."""
     signature = "" if entry.kind is EntryKind.VALUE else entry.signature
     text = signature if signature.startswith(entry.name) else f"{entry.name}{signature}"

@@ -11,7 +11,7 @@ from itertools import zip_longest
 
 from harness.wire.messages.script import GRADIENTS, NUMBER, RecordedCall
 from suites.public.syntax.outline import Assignment, Outline
-from suites.public.task import EntryPoint, PublicTask
+from suites.public.task import PublicEntryPoint, PublicTask
 from suites.source.python_source import parse_python
 
 from .tensor_words import CORNER, INTEGERS, corner_words, first_index, tensor_words
@@ -107,7 +107,7 @@ def _returns(call_runs: Sequence[RecordedCall]) -> str:
     return "".join(f"{text}{value}" for text, value in zip_longest(words, values, fillvalue=""))
 
 
-def shown_signature(entry: EntryPoint) -> str:
+def shown_signature(entry: PublicEntryPoint) -> str:
     """Return how a test calls an entry point, with defaults and annotations of numbers; its name if that is not known."""
     if not entry.signature:
         return entry.name

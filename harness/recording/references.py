@@ -116,14 +116,12 @@ async def _judge(public: PublicTask, task: Task, pool: DevicePool, target: Targe
 
 
 def _of_evaluation(evaluation: Evaluation) -> dict[str, Any]:
-    oracles = (fact.value for fact in evaluation.facts if fact.name == "oracle")
-    weak = next((value.removeprefix("weak: ") for value in oracles if value.startswith("weak")), "")
     error = evaluation.error
     return {
         "result": _RESULTS.get(evaluation.verdict, Result.WRONG),
         "kind": error.kind if error is not None else "",
         "why": error.first_line if error is not None else "",
-        "weak": weak,
+        "weak": evaluation.weak_oracle,
     }
 
 

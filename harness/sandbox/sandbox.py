@@ -34,7 +34,7 @@ _NPROC_BY_NAMESPACE = (5, 14)
 """The first Linux that counts a user's processes per user namespace."""
 
 
-class Failed(Exception):
+class SandboxFailed(Exception):
     """A layer that should hold on this machine does not; the message says why."""
 
 
@@ -142,7 +142,7 @@ class _Layers:
             self._note(name, "active", apply_layer() or "")
         except Absent as why:
             self._note(name, "absent", str(why))
-        except Failed as why:
+        except SandboxFailed as why:
             self._note(name, "failed", str(why))
         except OSError as error:
             absent = error.errno in (errno.ENOSYS, errno.EPERM, errno.EOPNOTSUPP, errno.EINVAL)
@@ -179,9 +179,9 @@ class _Layers:
         syscalls.keep_undumpable()
         syscalls.prctl(syscalls.PR_SET_PDEATHSIG, signal.SIGKILL)
         if os.getppid() != self._parent:
-            raise Failed("the parent process ended while the layers were applied")
+            raise SandboxFailed("the parent process ended while the layers were applied")
         if syscalls.parent_death_signal() != signal.SIGKILL:
-            raise Failed("the kernel did not keep the signal")
+            raise SandboxFailed("the kernel did not keep the signal")
         return "and its warden ends and reaps the whole process tree"
 
     def restrict_files(self) -> None:
@@ -223,7 +223,7 @@ class _Layers:
                     os.close(os.open(f"/proc/{pid}/{name}", os.O_RDONLY))
                 except OSError:
                     continue
-                raise Failed(
+                raise SandboxFailed(
                     f"/proc/{pid}/{name} can be read: a key in that process's memory is not safe here"
                 )
         if not self._apart_from_its_user:
@@ -272,7 +272,7 @@ class _Layers:
 
 def _session() -> str:
     if os.getsid(0) != os.getpid() or os.getpgrp() != os.getpid():
-        raise Failed("the process shares its session or process group")
+        raise SandboxFailed("the process shares its session or process group")
     return "its own session and process group"
 
 
@@ -281,7 +281,7 @@ def _streams() -> str:
     if os.fstat(0).st_rdev != null.st_rdev or not all(
         stat.S_ISFIFO(os.fstat(stream).st_mode) for stream in (1, 2)
     ):
-        raise Failed("standard streams are not the judge's")
+        raise SandboxFailed("standard streams are not the judge's")
     return f"no input; the last {limits.memory_words(limits.PRINTED_BYTES)} of the output are kept"
 
 
@@ -294,7 +294,7 @@ def _descriptors() -> str:
             continue  # the listing's own descriptor
     opened = {number: kind for number, kind in kinds.items() if number > 2}
     if len(opened) != 1 or not all(stat.S_ISSOCK(kind) for kind in opened.values()):
-        raise Failed(
+        raise SandboxFailed(
             f"besides the streams only one channel may be open, not {', '.join(map(str, sorted(opened)))}"
         )
     return "the streams and the judge's channel"
@@ -303,7 +303,7 @@ def _descriptors() -> str:
 def _environment() -> str:
     unexpected = unexpected_names(os.environ)
     if unexpected:
-        raise Failed(f"not on the list of allowed names: {', '.join(unexpected)}")
+        raise SandboxFailed(f"not on the list of allowed names: {', '.join(unexpected)}")
     dropped = dropped_names(os.environ)
     note = f"; dropped, so without effect here: {', '.join(dropped)}" if dropped else ""
     return f"{len(os.environ)} variables, all on the list of allowed names{note}"
@@ -348,7 +348,7 @@ def _forbid_privileges() -> str:
 def _keep_no_cores(scratch: Path) -> str:
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     if syscalls.is_dumpable():
-        raise Failed("the process is dumpable")
+        raise SandboxFailed("the process is dumpable")
     return f"none; a GPU's go to {scratch.name}, which is removed"
 
 

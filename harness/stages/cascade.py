@@ -29,7 +29,7 @@ from .sanitizer import LOST, add_pass, judge_beside
 from .sheet import OnEvent, Sheet
 from .static.inspection import StaticReport, inspect_source
 from .timing.baselines import USUAL, Against
-from .trial import Request, Trial
+from .trial import Trial, TrialRequest
 
 
 async def evaluate(
@@ -74,11 +74,12 @@ async def evaluate(
         if again:
             sheet.leave_open_stages(again, ok=None)
             sheet = sheet.start_again(AGAIN.format(why=again))
+            sheet.judged_again = True
         timers = 0 if against is None else TIMERS_A_CANDIDATE
         async with pool.slot(avoid, on=on, timers=timers, alone=bool(again)) as slot:
             sheet.device = slot.device.name
             own = () if slot.device.target is None else (find_target(slot.device.target),)
-            request = Request(
+            request = TrialRequest(
                 task=task,
                 source=with_calls(task, candidate),
                 targets=(*own, *(target for target in targets if target not in own)),
@@ -130,7 +131,7 @@ def _leave_static(sheet: Sheet, report: StaticReport) -> Evaluation | None:
     return None
 
 
-async def _judge_in_slot(sheet: Sheet, pool: DevicePool, slot: Slot, request: Request) -> Evaluation:
+async def _judge_in_slot(sheet: Sheet, pool: DevicePool, slot: Slot, request: TrialRequest) -> Evaluation:
     lacking, interpreter = needs_gpu(request.task), slot.interpreter
     if interpreter is None:
         if lacking is not None:

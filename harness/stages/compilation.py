@@ -24,7 +24,7 @@ from harness.wire.device import Target
 from harness.wire.errors import WorkerDied
 from harness.wire.findings import foreign_kernel, patched
 from harness.wire.limits import TimeLimits
-from harness.wire.messages.compiler import HOST_RAISED, KEPT_BYTES, Compile, CompileReport, KernelWanted
+from harness.wire.messages.compiler import KEPT_BYTES, Compile, CompileReport, KernelWanted
 from harness.wire.messages.guest import Alive, Broken, Failed
 from harness.wire.messages.judge import Specified
 from harness.wire.results.evaluation import ErrorReport, KernelResources, Layer
@@ -41,8 +41,6 @@ class TargetReport(CompileReport, frozen=True):
     """The compiler's report for one target, and how its process failed."""
 
     trace: str = ""
-    in_host: bool = False
-    """Host code failed, or the process: the error of a call says more than `error`."""
     kind: str = "compile"
     """The kind of `error`, unless the compiler itself said that a time limit passed."""
     doubt: str = ""
@@ -61,7 +59,10 @@ class TargetReport(CompileReport, frozen=True):
         words = self.error or self.unsupported or ""
         first_line = words.partition("\n")[0]
         message = f"{target}: {first_line}"
-        return ErrorReport(kind=kind, message=message, trace=self.trace or words, line=self.line)
+        refuses = "" if self.in_host else target
+        return ErrorReport(
+            kind=kind, message=message, trace=self.trace or words, line=self.line, target=refuses
+        )
 
     def host_work_error(self) -> ErrorReport | None:
         """The error if host code computes at `gpu` sizes what kernels should, else `None`.
@@ -316,8 +317,7 @@ class Compiler:
                     report = TargetReport(**msgspec.structs.asdict(compiled))
                     if report.error is not None:
                         blame = explain_compile_error(report.error)
-                        in_host = report.error.startswith(HOST_RAISED)
-                        report = msgspec.structs.replace(report, in_host=in_host, **_blamed(blame))
+                        report = msgspec.structs.replace(report, **_blamed(blame))
                     wrong = {kernel.binary for kernel in report.resources if kernel.binary} - {request.target}
                     if wrong:
                         raise BadFrame(f"a binary for {', '.join(wrong)}, but {request.target} was requested")

@@ -30,6 +30,8 @@ class OracleReport(msgspec.Struct, frozen=True):
     """Over its open cases and, if they are right, its exam cases."""
     baseline_error: str
     """Why the baseline is not correct; empty when it is."""
+    refusing_target: str
+    """See `ErrorReport.target`."""
     closest: Margin | None
     """The baseline's output that is nearest to its tolerance."""
     tried: int
@@ -59,6 +61,7 @@ async def weigh_oracle(task: Task, *, pool: DevicePool, targets: Sequence[Target
         task=task.id,
         baseline=last.verdict,
         baseline_error=last.error.first_line if last.error is not None else "",
+        refusing_target=last.error.target if last.error is not None else "",
         closest=max(margins, key=lambda margin: margin.used, default=None),
         tried=weighed.tried,
         weaknesses=weighed.weaknesses,

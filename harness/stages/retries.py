@@ -21,7 +21,7 @@ from .verdicts import conclude
 Result = TypeVar("Result")
 
 
-class Retry(NamedTuple):
+class RetryRule(NamedTuple):
     """A row of the table."""
 
     failure: str
@@ -30,36 +30,36 @@ class Retry(NamedTuple):
     times: int = 1
 
 
-UNEXPLAINED = Retry(
+UNEXPLAINED = RetryRule(
     "a process of the candidate was killed, and no limit of the judge explains it; the machine lacked memory, processes or disk",
     "the machine; the second time the candidate",
     "judge again, with no other slot of the pool in use",
 )
-FULL_GPU = Retry(
+FULL_GPU = RetryRule(
     "the GPU's memory was full",
     "its other users; the second time the candidate, unless others still hold memory",
     "judge again, alone on the GPU",
 )
-OUR_FAILURE = Retry(
+OUR_FAILURE = RetryRule(
     "a server, a warden or the judge was lost; a GPU failed its probe",
     "the judge",
     "a session judges again, on another GPU if there is one",
 )
-LOST_NODE = Retry(
+LOST_NODE = RetryRule(
     "a node of a cluster was lost",
     "the node; the last time perhaps the candidate",
     "judge again on another node",
     times=2,
 )
-DISTURBED = Retry(
+DISTURBED = RetryRule(
     "others on the GPU, or its clock, left a case without a time", "the machine", "time all cases again"
 )
-LOST_PLAYER = Retry(
+LOST_PLAYER = RetryRule(
     "a player failed with a series of calls that it had made one by one",
     "the clock",
     "time the case by the next clock",
 )
-LOST_SANITIZER = Retry(
+LOST_SANITIZER = RetryRule(
     "a process of the sanitizer pass failed", "the judge", "the GPU decides alone", times=0
 )
 RETRIES = (UNEXPLAINED, FULL_GPU, OUR_FAILURE, LOST_NODE, DISTURBED, LOST_PLAYER, LOST_SANITIZER)
@@ -70,12 +70,6 @@ BESIDE_OTHERS = "judged again alone on the GPU: the first time the GPU's memory 
 NO_VERDICT = frozenset({Verdict.INFRA_ERROR, Verdict.CANCELLED})
 """Verdicts about the judge, not about the candidate."""
 _ALONE = "no other candidate was on the GPU"
-
-
-def was_judged_again(evaluation: Evaluation) -> bool:
-    """Return whether this evaluation was the second, after a `JudgeAgain` or after its node was lost."""
-    leads = tuple(note.partition("{")[0] for note in (AGAIN, MOVED))
-    return any(note.startswith(leads) for note in evaluation.notes)
 
 
 class JudgeAgain(WorkerDied):
@@ -105,7 +99,7 @@ async def ask_twice(
     `on_failure` gets each evaluation without a verdict, and what is done then.
     """
     evaluation = await judge()
-    if evaluation.verdict in NO_VERDICT and not was_judged_again(evaluation):
+    if evaluation.verdict in NO_VERDICT and not evaluation.judged_again:
         on_failure(evaluation, "; judging it once more")
         evaluation = await judge()
     if evaluation.verdict in NO_VERDICT:

@@ -72,6 +72,7 @@ def add_pass(on_gpu: Evaluation, interpreted: Evaluation) -> Evaluation:
         traffic=interpreted.traffic,
         full_sizes=interpreted.full_sizes,
         not_sampled=interpreted.not_sampled,
+        raised_at_full_sizes=interpreted.raised_at_full_sizes,
         facts=(*facts, *on_gpu.facts),
         findings=(*on_gpu.findings, *findings),
     )

@@ -27,7 +27,7 @@ from suites.task import Task
 
 from .compilation import CompileResults
 from .modes import USUAL_MODE, Cases, Exam, Mode
-from .timing.conclusions import Timing, list_untimed_cases, mean_speedups
+from .timing.conclusions import Timing, list_untimed_cases, mean_speedups, not_timed
 from .verdicts import conclude
 
 OnEvent = Callable[[StageEvent], None]
@@ -48,10 +48,13 @@ class Sheet:
     traffic: tuple[Traffic, ...] = ()
     full_sizes: tuple[FullSize, ...] = ()
     not_sampled: dict[str, str] = field(default_factory=dict)
+    raised_at_full_sizes: tuple[str, ...] = ()
     findings_at_full_sizes: tuple[Finding, ...] = ()
     timing: Timing = field(default_factory=lambda: Timing((), ""))
     printed: str = ""
     notes: list[str] = field(default_factory=list)
+    judged_again: bool = False
+    """See `Evaluation`."""
     _stages: dict[str, Stage] = field(default_factory=dict)
     _entered: dict[str, float] = field(default_factory=dict)
 
@@ -59,7 +62,7 @@ class Sheet:
         """A sheet for the same candidate on another device, with the static stage; it reports no events."""
         copy = Sheet(self.task, device, self.mode, provenance=self.provenance)
         copy._stages = {name: stage for name, stage in self._stages.items() if name == "static"}
-        copy.notes = list(self.notes)
+        copy.notes, copy.judged_again = list(self.notes), self.judged_again
         return copy
 
     def start_again(self, note: str) -> Sheet:
@@ -75,13 +78,26 @@ class Sheet:
         if self.on_event is not None:
             self.on_event(StageEvent(stage=stage, device=self.device))
 
-    def leave(self, stage: str, detail: str, *, ok: bool | None, at_s: float | None = None) -> None:
-        """End a stage, now or at a time of `time.monotonic`."""
+    def leave(
+        self,
+        stage: str,
+        detail: str,
+        *,
+        ok: bool | None,
+        at_s: float | None = None,
+        cases: tuple[int, int] | None = None,
+    ) -> None:
+        """End a stage, now or at a time of `time.monotonic`; `cases` are those that passed, and all."""
         ended = time.monotonic() if at_s is None else at_s
         seconds = max(ended - self._entered.pop(stage, ended), 0.0)
-        self._stages[stage] = Stage(name=stage, ok=ok, seconds=seconds, detail=detail)
+        self._stages[stage] = Stage(name=stage, ok=ok, seconds=seconds, detail=detail, cases=cases)
         if self.on_event is not None:
             self.on_event(StageEvent(stage, self.device, self._stages[stage]))
+
+    def leave_untimed(self, why: str) -> None:
+        """End the performance stage without a time."""
+        self.timing = not_timed(why)
+        self.leave("performance", self.timing.detail, ok=None)
 
     def leave_open_stages(self, detail: str, *, ok: bool | None) -> None:
         """End every stage that was entered and not left."""
@@ -120,6 +136,7 @@ class Sheet:
             speedup_weighted_ci=timing.speedup_weighted_ci if timed_all else None,
             case_weights=self.task.shares,
             not_timed=list_untimed_cases(self.task.timed_cases, timing.latency),
+            why_not_timed=timing.why_not_timed,
             device_before=timing.before,
             device_after=timing.after,
             resources=self.compiled.resources,
@@ -127,11 +144,14 @@ class Sheet:
             traffic=self.traffic,
             full_sizes=self.full_sizes,
             not_sampled=self.not_sampled,
+            raised_at_full_sizes=self.raised_at_full_sizes,
             sandbox=self._sandbox(),
             provenance=self.provenance,
             findings=drop_repeated((*findings, *self.findings_at_full_sizes)),
             notes=tuple(dict.fromkeys(self.notes)),
+            judged_again=self.judged_again,
             facts=(*(judged.facts if judged is not None else ()), *timing.facts),
+            weak_oracle=judged.weak_oracle if judged is not None else "",
             margins=judged.margins if judged is not None else (),
             serving=timing.served,
             batch_rows=judged.batch_rows if judged is not None else (),

@@ -71,12 +71,17 @@ def merge_evaluations(evaluations: Sequence[Evaluation]) -> Evaluation:
     notes = dict.fromkeys(
         f"GPU {evaluation.device}: {note}" for evaluation in ordered for note in evaluation.notes
     )
-    missing = tuple(
-        f"{case} on GPU {evaluation.device}"
+    missing = [
+        (case, evaluation.device)
         for evaluation in ordered
         for case in cases
         if case not in _timed_cases(evaluation)
-    )
+    ]
+    reasons = [
+        f"GPU {evaluation.device}: {evaluation.why_not_timed}"
+        for evaluation in ordered
+        if evaluation.why_not_timed
+    ]
     speedup, geomean = mean_speedups(latencies)
     arithmetic = [(evaluation, evaluation.speedup_ci) for evaluation in ordered]
     geometric = [(evaluation, evaluation.speedup_geomean_ci) for evaluation in ordered]
@@ -89,7 +94,9 @@ def merge_evaluations(evaluations: Sequence[Evaluation]) -> Evaluation:
         speedup_geomean=geomean,
         speedup_geomean_ci=_join_intervals(geometric, math.log, math.exp),
         speedup_weighted_ci=_join_intervals(weighted, math.log, math.exp),
-        not_timed=missing,
+        not_timed=tuple(case for case, _ in missing),
+        not_timed_on=tuple(device for _, device in missing),
+        why_not_timed="; ".join(reasons),
         notes=tuple(notes),
     )
 

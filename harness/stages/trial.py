@@ -64,7 +64,7 @@ _LEAVE_S = 5.0
 NO_GPU = "no GPU: not timed"
 
 
-class Request(msgspec.Struct, frozen=True):
+class TrialRequest(msgspec.Struct, frozen=True):
     """A candidate and how to evaluate it."""
 
     task: Task
@@ -108,7 +108,7 @@ class Trial:
     """One candidate on one slot. Call `run`, or `time_roughly` after another trial's `run`, once."""
 
     def __init__(
-        self, sheet: Sheet, pool: DevicePool, slot: Slot, request: Request, *, compiles: bool = True
+        self, sheet: Sheet, pool: DevicePool, slot: Slot, request: TrialRequest, *, compiles: bool = True
     ) -> None:
         """Without `compiles`, another trial compiles the source, as the GPU's beside a sanitizer pass."""
         self._sheet = sheet
@@ -206,7 +206,9 @@ class Trial:
                 case AtStage(ended=False):
                     self._sheet.enter(report.stage, report.at_s)
                 case AtStage():
-                    self._sheet.leave(report.stage, report.detail, ok=report.ok, at_s=report.at_s)
+                    self._sheet.leave(
+                        report.stage, report.detail, ok=report.ok, at_s=report.at_s, cases=report.cases
+                    )
                     if report.stage == "call" and report.ok:
                         error = await self._compile_error()
                 case TurnWanted():
@@ -316,7 +318,7 @@ class Trial:
         if not self._on_cpu:  # on `cpu` nothing compiles in a call, and its limits are the candidate's own
             self._settle(doubt_starved_call(error))
         if self._on_cpu and request.slow and error is not None and error.kind == "timeout":
-            message = f"{error.message.partition(' did not')[0]}: {', '.join(request.slow)} is too slow for the interpreter here"
+            message = f"{error.place}: {', '.join(request.slow)} is too slow for the interpreter here"
             error = ErrorReport(kind="unsupported", message=message)
         if leftover:
             refusal = left_behind(0, leftover)
@@ -345,7 +347,7 @@ class Trial:
         left_out = [case for case in self._task.open_cases if case.no_baseline]
         sheet.notes += [f"{case.name}: not timed: {case.no_baseline}" for case in left_out]
         if not self._task.timed_cases:
-            sheet.leave("performance", "not timed: the baseline does the work of no case", ok=None)
+            sheet.leave_untimed("the baseline does the work of no case")
             return None
         performance = Performance(
             self._pool,
@@ -370,7 +372,7 @@ class Trial:
             timing = require_serving(timing, request.task)
         except Crowded:
             self._slot.discard()
-            sheet.leave("performance", "not timed: processes were left behind", ok=None)
+            sheet.leave_untimed("processes were left behind")
             return None
         except TimeoutError:
             self._slot.discard()
@@ -379,7 +381,7 @@ class Trial:
             self._slot.discard()
             raise
         settle(timing.doubt, again=request.again)
-        sheet.leave("performance", timing.detail, ok=timing.ok)
+        sheet.leave("performance", timing.detail, ok=timing.ok, cases=timing.cases)
         sheet.timing = timing
         sheet.notes += timing.notes
         return timing.error
@@ -399,6 +401,7 @@ class Trial:
                     self._pool, self._task, request.source, first, self._specified.cases, seed
                 )
                 sheet.not_sampled = {report.case: report.why for report in reports if report.why}
+                sheet.raised_at_full_sizes = tuple(report.case for report in reports if report.raised)
                 error, sheet.findings_at_full_sizes = await asyncio.to_thread(
                     find_errors, self._task, self._plan.declared, reports
                 )
@@ -465,4 +468,5 @@ def _with_values(failure: ErrorReport, judged: Judged | None) -> ErrorReport:
     error = None if judged is None else judged.error
     if error is None or not conclude(error).is_failure or not conclude(failure).is_failure:
         return failure
-    return failure.with_further((error.in_one_line, *error.further), error.cases)
+    failure = failure.with_further((error.in_one_line, *error.further), error.cases)
+    return msgspec.structs.replace(failure, target="")

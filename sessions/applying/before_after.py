@@ -13,7 +13,7 @@ from pathlib import Path
 
 from sessions.errors import NotApplicable
 
-from .shell import run_shell
+from .worktree import run_shell
 
 PAIRS = 5
 STUDENT_95 = 2.776
@@ -23,7 +23,7 @@ _NUMBER = re.compile(r"([^\s=]+)=([-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?)")
 
 
 @dataclass(frozen=True, slots=True)
-class Comparison:
+class BenchmarkComparison:
     """One number of a command, by run, in order."""
 
     command: str
@@ -46,7 +46,7 @@ class Comparison:
 
 def compare_end_to_end(
     command: str, trees: tuple[Path, Path], path: str, on_pair: Callable[[str], None]
-) -> list[Comparison]:
+) -> list[BenchmarkComparison]:
     """Return the positive numbers that the command prints as `key=value`, else its wall times, of five pairs.
 
     `trees` are the worktrees before and after the change. See `_alternate`.
@@ -60,7 +60,7 @@ def compare_end_to_end(
     ):
         raise NotApplicable(f"{command!r} prints {unfit} without a positive number, so there is no ratio")
     return [
-        Comparison(
+        BenchmarkComparison(
             command, key, tuple(run[key] for run in before), tuple(run[key] for run in after), is_read_known
         )
         for key in keys

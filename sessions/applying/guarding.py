@@ -11,8 +11,8 @@ from typing import NamedTuple
 from sessions.errors import NotApplicable
 from suites.source.python_source import parse_python, source_lines
 
-from .merging import Module, defined_names, reached, used_names
-from .placing import Home, without_aliases
+from .merging import FileModule, defined_names, reached, used_names
+from .placing import HomeFile, without_aliases
 
 _GUARD = """\
 @functools.cache
@@ -74,14 +74,14 @@ def find_dimension(cases: Sequence[tuple[Shapes, int | None]]) -> tuple[str, int
     return "", 0, 0
 
 
-def guarded(homes: Sequence[Home], kernel: str, entry: str, guard: Guard) -> str:
+def guarded(homes: Sequence[HomeFile], kernel: str, entry: str, guard: Guard) -> str:
     """Return a module that `merge_files` puts into the files instead of the kernel; only the first file changes.
 
     It has the original entry point as `ENTRY_original`, the kernel's as `ENTRY_tuned`, and an `ENTRY` that chooses by the guard.
     What the kernel changes, and what uses it, gets the end `_tuned` in the kernel. Raises `NotApplicable` if a guard is no
     simple change.
     """
-    before = Module(homes[0].text)
+    before = FileModule(homes[0].text)
     kernel = reached(kernel, [entry])
     function = before.defined.get(entry)
     if (
@@ -93,7 +93,7 @@ def guarded(homes: Sequence[Home], kernel: str, entry: str, guard: Guard) -> str
     ):
         raise NotApplicable(f"`{entry}` is no plain function without decorators; write its guard by hand")
     changed = _changed(homes, kernel, entry)
-    after, unchanged = Module(kernel), before.defined.keys() - changed
+    after, unchanged = FileModule(kernel), before.defined.keys() - changed
     kept = after.without(
         [
             statement
@@ -101,7 +101,7 @@ def guarded(homes: Sequence[Home], kernel: str, entry: str, guard: Guard) -> str
             if (names := set(defined_names(statement))) and names <= unchanged
         ]
     )
-    tuned = Module(_renamed(kept, {name: f"{name}_tuned" for name in changed}))
+    tuned = FileModule(_renamed(kept, {name: f"{name}_tuned" for name in changed}))
     body = _renamed(before.text_of(function), {entry: f"{entry}_original"}, bodies=False)
     parameters = [argument.arg for argument in (*function.args.args, *function.args.kwonlyargs)]
     chooser = _GUARD.format(
@@ -126,11 +126,11 @@ def guarded(homes: Sequence[Home], kernel: str, entry: str, guard: Guard) -> str
     )
 
 
-def _changed(homes: Sequence[Home], kernel: str, entry: str) -> set[str]:
+def _changed(homes: Sequence[HomeFile], kernel: str, entry: str) -> set[str]:
     """Return the names of the files that the kernel defines in another way, directly or through others; with the entry point."""
-    after, modules = Module(kernel), [Module(home.text) for home in homes]
+    after, modules = FileModule(kernel), [FileModule(home.text) for home in homes]
     names = set().union(modules[0].imported, *(module.defined for module in modules)) & after.defined.keys()
-    aliases = after.defined.keys() - Module(without_aliases(kernel, homes)).defined.keys()
+    aliases = after.defined.keys() - FileModule(without_aliases(kernel, homes)).defined.keys()
     changed = {entry} | {
         name for name in names - aliases if not any(module.has_same(name, after) for module in modules)
     }

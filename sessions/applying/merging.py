@@ -35,7 +35,7 @@ def merge(
 
     Raises `NotApplicable` if the original lacks an entry point, or if what stays uses a name that the kernel changes.
     """
-    before, after = Module(original, "the file"), Module(kernel)
+    before, after = FileModule(original, "the file"), FileModule(kernel)
     _check_entry_points(before, after, entry_points)
     old_dumps = {*before.dumps.values()}
     new = [node for node in after.body if not _is_import(node) and after.dumps[node] not in old_dumps]
@@ -58,15 +58,15 @@ def merge(
     above = _definitions_above(before, after, replaced, new)
     for place, text in _imports_above(before, imports, min(above)):
         above[place] = text + above.get(place, "")
-    merged = Module(before.without(gone, above), "the merged file")
-    fresh, added = [after.dumps[node] for node in new], Module("\n".join(imports)).dumps.values()
+    merged = FileModule(before.without(gone, above), "the merged file")
+    fresh, added = [after.dumps[node] for node in new], FileModule("\n".join(imports)).dumps.values()
     if Counter(merged.dumps.values()) != Counter([*(before.dumps[node] for node in staying), *fresh, *added]):
         raise NotApplicable(f"the file or the kernel has several statements on one line; {_BY_HAND}")
     _check_order(merged, fresh)
     return "".join(merged.rows)
 
 
-def _check_entry_points(before: Module, after: Module, names: Sequence[str]) -> None:
+def _check_entry_points(before: FileModule, after: FileModule, names: Sequence[str]) -> None:
     for name in names:
         if _condition(before.defined.get(name)) != "":
             raise NotApplicable(
@@ -79,7 +79,7 @@ def _check_entry_points(before: Module, after: Module, names: Sequence[str]) -> 
             )
 
 
-def _missing_imports(before: Module, after: Module) -> list[str]:
+def _missing_imports(before: FileModule, after: FileModule) -> list[str]:
     """Return the kernel's imports that the file lacks. Raises `NotApplicable` if the file has others of the same names."""
     running = [node for node in before.body if "TYPE_CHECKING" not in used_names(node)]
     present = {*chain.from_iterable(map(_bindings, running))}
@@ -97,7 +97,7 @@ def _missing_imports(before: Module, after: Module) -> list[str]:
 
 
 def _definitions_above(
-    before: Module, after: Module, replaced: Sequence[ast.stmt], new: Sequence[ast.stmt]
+    before: FileModule, after: FileModule, replaced: Sequence[ast.stmt], new: Sequence[ast.stmt]
 ) -> dict[int, str]:
     """Return the texts of new statements, by the number of the file's line that follows them.
 
@@ -125,7 +125,7 @@ def _definitions_above(
     return above
 
 
-def _imports_above(module: Module, imports: Sequence[str], above: int) -> Iterator[tuple[int, str]]:
+def _imports_above(module: FileModule, imports: Sequence[str], above: int) -> Iterator[tuple[int, str]]:
     """Yield the texts of imports, the last one first, each with the number of the line that follows it; `above` a line."""
     present = [node for node in module.body if _is_import(node) and node.lineno < above]
     future = [text for text in imports if text.startswith("from __future__")]
@@ -143,7 +143,11 @@ def _imports_above(module: Module, imports: Sequence[str], above: int) -> Iterat
 
 
 def _check_staying(
-    before: Module, after: Module, staying: Sequence[ast.stmt], new: Sequence[ast.stmt], changed: Set[str]
+    before: FileModule,
+    after: FileModule,
+    staying: Sequence[ast.stmt],
+    new: Sequence[ast.stmt],
+    changed: Set[str],
 ) -> None:
     """Raise `NotApplicable` if a statement that stays uses or defines a name that the kernel changes."""
     names = {*chain.from_iterable(map(_bound_names, new))}
@@ -167,7 +171,7 @@ def _check_staying(
         )
 
 
-def _check_order(merged: Module, new: Sequence[str]) -> None:
+def _check_order(merged: FileModule, new: Sequence[str]) -> None:
     """Raise `NotApplicable` if a new statement, given as its dump, needs a name above the definition of the name."""
     lines: dict[str, int] = {}
     for node in merged.body:
@@ -184,7 +188,7 @@ def reached(kernel: str, entry_points: Sequence[str]) -> str:
     A statement that does more than define a name stays, and what it uses: it may register a function. `__all__` and a block
     for `__main__` are the file's own, so the kernel's are left out.
     """
-    module = Module(kernel)
+    module = FileModule(kernel)
     listed = [node for node in module.body if _is_of_file(node)]
     unreached = [node for node in module.body if _only_defines(node) and node not in listed]
     roots = [node for node in module.body if node not in (*unreached, *listed) and not _is_import(node)]
@@ -198,7 +202,7 @@ def reached(kernel: str, entry_points: Sequence[str]) -> str:
     text = module.without(removed)
     kept = [module.dumps[node] for node in module.body if node not in removed]
     # Several statements may be on one line.
-    return text if kept == [*Module(text).dumps.values()] else kernel
+    return text if kept == [*FileModule(text).dumps.values()] else kernel
 
 
 def changed_definition(original: str, homes: Mapping[str, str]) -> str:
@@ -206,7 +210,7 @@ def changed_definition(original: str, homes: Mapping[str, str]) -> str:
 
     Comments, layout and further definitions of the texts make no difference. Raises `NotApplicable` for a text that is no Python.
     """
-    before, now = Module(original), [Module(text, path) for path, text in homes.items()]
+    before, now = FileModule(original), [FileModule(text, path) for path, text in homes.items()]
     return next(
         (name for name in before.defined if not any(module.has_same(name, before) for module in now)), ""
     )
@@ -225,7 +229,7 @@ def uses(text: str, name: str) -> bool:
     return any(getattr(node, "id", "") in local or getattr(node, "attr", "") == name for node in nodes)
 
 
-class Module:
+class FileModule:
     """The statements at the top of a Python file."""
 
     def __init__(self, text: str, where: str = "the kernel") -> None:
@@ -254,7 +258,7 @@ class Module:
         self.imported = {name for node in self.body if _is_import(node) for name in _bound_names(node)}
         """Names that these imports bind."""
 
-    def has_same(self, name: str, module: Module) -> bool:
+    def has_same(self, name: str, module: FileModule) -> bool:
         """Return whether both define a name in the same way."""
         return name in self.defined and self.dumps[self.defined[name]] == module.dumps[module.defined[name]]
 
@@ -374,8 +378,8 @@ def defined_names(statement: ast.stmt) -> Iterator[str]:
 
 
 def _orphans(
-    before: Module,
-    after: Module,
+    before: FileModule,
+    after: FileModule,
     replaced: Sequence[ast.stmt],
     new: Sequence[ast.stmt],
     changed: Set[str],

@@ -13,10 +13,10 @@ from sessions.errors import NotApplicable
 from suites.source.package import Package, absolute_name
 from suites.source.python_source import decode_python, source_lines
 
-from .merging import Module, defined_names, merge, reached, used_names
+from .merging import FileModule, defined_names, merge, reached, used_names
 
 
-class Home(msgspec.Struct, frozen=True):
+class HomeFile(msgspec.Struct, frozen=True):
     """A file that definitions of a kernel came from."""
 
     path: str
@@ -35,7 +35,7 @@ class Home(msgspec.Struct, frozen=True):
             ) from error
 
 
-def read_home(path: str, data: bytes, package: Package | None = None) -> Home:
+def read_home(path: str, data: bytes, package: Package | None = None) -> HomeFile:
     """Return a file of these bytes. Raises `NotApplicable` if they are no text of the encoding that the file names."""
     try:
         text, encoding = decode_python(data)
@@ -43,11 +43,11 @@ def read_home(path: str, data: bytes, package: Package | None = None) -> Home:
         raise NotApplicable(
             f"{path} cannot be read as Python: {error}; correct its encoding or its coding line"
         ) from error
-    return Home(path, text, package, encoding)
+    return HomeFile(path, text, package, encoding)
 
 
 def merge_files(
-    homes: Sequence[Home],
+    homes: Sequence[HomeFile],
     kernel: str,
     entry_points: Sequence[str],
     *,
@@ -70,8 +70,8 @@ def merge_files(
     kernel = reached(kernel, entry_points)
     if further:
         kernel = without_aliases(kernel, homes)
-    after = Module(kernel)
-    modules = {home.path: Module(home.text, home.path) for home in homes}
+    after = FileModule(kernel)
+    modules = {home.path: FileModule(home.text, home.path) for home in homes}
     if further:
         _check_blocks(after, modules.values())
     owners = _owners(after, modules)
@@ -95,17 +95,17 @@ def merge_files(
     return {home.path: texts[home.path] for home in homes if texts.get(home.path, home.text) != home.text}
 
 
-def without_aliases(text: str, homes: Sequence[Home]) -> str:
+def without_aliases(text: str, homes: Sequence[HomeFile]) -> str:
     """Return a text without assignments `local = name` for what a file imports as `from MODULE import name as local`."""
     imported = {
         (alias.asname, alias.name)
         for home in homes
-        for statement in Module(home.text, home.path).body
+        for statement in FileModule(home.text, home.path).body
         if isinstance(statement, ast.ImportFrom)
         for alias in statement.names
     }
     lines = source_lines(text)
-    for statement in Module(text).body:
+    for statement in FileModule(text).body:
         match statement:
             case ast.Assign(targets=[ast.Name(id=local)], value=ast.Name(id=name)) if (
                 local,
@@ -117,7 +117,7 @@ def without_aliases(text: str, homes: Sequence[Home]) -> str:
     return "\n".join([*lines, ""])
 
 
-def _check_blocks(after: Module, modules: Iterable[Module]) -> None:
+def _check_blocks(after: FileModule, modules: Iterable[FileModule]) -> None:
     """Raise `NotApplicable` if a statement of the kernel that defines no name is in no file."""
     dumps = {dump for module in modules for dump in module.dumps.values()}
     for statement in after.body:
@@ -128,7 +128,7 @@ def _check_blocks(after: Module, modules: Iterable[Module]) -> None:
             )
 
 
-def _owners(after: Module, modules: Mapping[str, Module]) -> dict[str, str]:
+def _owners(after: FileModule, modules: Mapping[str, FileModule]) -> dict[str, str]:
     """Return the file of each name that the kernel defines."""
     first, *further = modules
     owners = {
@@ -152,12 +152,16 @@ def _owners(after: Module, modules: Mapping[str, Module]) -> dict[str, str]:
 
 
 def _part(
-    after: Module, home: Home, own: Sequence[str], owners: Mapping[str, str], homes: Sequence[Home]
+    after: FileModule,
+    home: HomeFile,
+    own: Sequence[str],
+    owners: Mapping[str, str],
+    homes: Sequence[HomeFile],
 ) -> str:
     """Return the kernel's definitions of one file, with the imports that they need and the file lacks."""
     statements = [statement for statement in after.body if not set(defined_names(statement)).isdisjoint(own)]
     used = {name for statement in statements for name in used_names(statement)}
-    imports = dict(_imports(Module(home.text).body, home.package))
+    imports = dict(_imports(FileModule(home.text).body, home.package))
     lines = []
     for name, line in _imports(after.body, homes[0].package):
         if name.partition(".")[0] in used and imports.get(name) != line:
@@ -166,7 +170,7 @@ def _part(
                     f"`{name}` is another import in {home.path} and in the kernel; merge them by hand"
                 )
             lines.append(line)
-    here = Module(home.text).defined.keys() | imports.keys()
+    here = FileModule(home.text).defined.keys() | imports.keys()
     for name in sorted(used & owners.keys() - here):
         if owners[name] != home.path:
             package = next(origin.package for origin in homes if origin.path == owners[name])

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 import tempfile
+import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from functools import partial
 from pathlib import Path
+from typing import IO
 
 import msgspec
 
@@ -19,8 +22,7 @@ from suites.source.package import Package
 from suites.task import Task
 
 from .merging import changed_definition, uses
-from .placing import Home, merge_files, read_home, without_aliases
-from .shell import run_shell
+from .placing import HomeFile, merge_files, read_home, without_aliases
 
 _FILE, _LINK = "100644", "120000"
 """Git's modes of a new file, and of a symbolic link."""
@@ -35,13 +37,13 @@ def original_path(task: Task) -> str:
     return task.original or ("" if task.package is None else _path_in_repository(task.package.file))
 
 
-def homes_on_disk(task: Task, original: str) -> list[Home]:
+def homes_on_disk(task: Task, original: str) -> list[HomeFile]:
     """Return the files that the task was made of, as they are now; of a task without further files, the original itself.
 
     Raises `NotApplicable` if a definition of the original changed, or if a file cannot be read.
     """
     if task.package is None or not task.package.kernels:
-        return [Home(original_path(task), original, task.package)]
+        return [HomeFile(original_path(task), original, task.package)]
     packages = [task.package, *_kernel_packages(task)]
     try:
         homes = [
@@ -65,7 +67,7 @@ def _kernel_packages(task: Task) -> list[Package]:
     return [msgspec.structs.replace(task.package, module=module) for module in task.package.kernels]
 
 
-def _check_same(task: Task, original: str, homes: Sequence[Home]) -> None:
+def _check_same(task: Task, original: str, homes: Sequence[HomeFile]) -> None:
     paths = " or ".join(home.path for home in homes)
     texts = {home.path: home.text for home in homes}
     if changed := changed_definition(without_aliases(original, homes), texts):
@@ -81,7 +83,7 @@ def _path_in_repository(file: Path) -> str:
     return "" if root is None else resolved.relative_to(root).as_posix()
 
 
-class Repository:
+class PersonRepository:
     """A person's git repository."""
 
     def __init__(self, path: Path) -> None:
@@ -95,7 +97,7 @@ class Repository:
                 f"{path} is not a git repository with a commit; name one with --to"
             ) from error
 
-    def find_files(self, task: Task, original: str, file: str = "") -> list[Home]:
+    def find_files(self, task: Task, original: str, file: str = "") -> list[HomeFile]:
         """Return the files that the task was made of; the first one has the entry point.
 
         `file` names the first one. Else it is the path that the task has, or the only file of HEAD with the original's text.
@@ -169,7 +171,7 @@ class Repository:
     def _text(self, path: str) -> str:
         return self._blob(path).decode("utf-8", "replace")
 
-    def merged(self, homes: Sequence[Home], kernel: str, task: Task) -> dict[str, bytes]:
+    def merged(self, homes: Sequence[HomeFile], kernel: str, task: Task) -> dict[str, bytes]:
         """Return the contents of the files that the kernel changes, by path. Raises `NotApplicable`."""
         paths = [home.path for home in homes]
         texts = merge_files(
@@ -334,3 +336,56 @@ class Repository:
             words = done.stderr.decode("utf-8", "replace").strip().splitlines() or ["no reason given"]
             raise NotApplicable(f"git {arguments[0]} fails in {self._root}: {words[-1]}")
         return done.stdout.decode("utf-8", "surrogateescape")
+
+
+LIMIT_S = 3600.0
+KEPT_BYTES = 1 << 16
+"""The end of each output that is kept."""
+READING_S = 2.0
+"""Time to read the last output; a process outside of the command's group may hold the pipe for longer."""
+SHOWN_LINES, SHOWN_CHARACTERS = 5, 300
+
+
+def run_shell(command: str, folder: Path, failure: str) -> str:
+    """Run a shell command and return the end of its standard output.
+
+    Processes that it left behind in its group are ended with it. Raises `NotApplicable` with the end of its output if it fails
+    or takes longer than `LIMIT_S`.
+    """
+    drop_git_variables()
+    process = subprocess.Popen(
+        ["/bin/sh", "-c", command],
+        cwd=folder,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        start_new_session=True,
+    )
+    ends = [bytearray(), bytearray()]
+    pipes = zip((process.stdout, process.stderr), ends, strict=True)
+    readers = [threading.Thread(target=_keep_end, args=pipe, daemon=True) for pipe in pipes]
+    for reader in readers:
+        reader.start()
+    ending = f"it runs for more than {LIMIT_S:.0f} s"
+    try:
+        with suppress(subprocess.TimeoutExpired):
+            ending = f"exit code {process.wait(LIMIT_S)}"
+    finally:
+        with suppress(ProcessLookupError, PermissionError):
+            os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
+    for reader in readers:
+        reader.join(READING_S)
+    output, errors = (end.decode("utf-8", "replace") for end in ends)
+    if ending != "exit code 0":
+        lines = [line[:SHOWN_CHARACTERS] for line in f"{output}\n{errors}".splitlines() if line.strip()]
+        shown = f", it prints: {' | '.join(lines[-SHOWN_LINES:])}" if lines else ""
+        raise NotApplicable(f"{failure} ({ending}); nothing is left behind{shown}")
+    return output
+
+
+def _keep_end(pipe: IO[bytes], end: bytearray) -> None:
+    with pipe:
+        while piece := os.read(pipe.fileno(), KEPT_BYTES):
+            end += piece
+            del end[:-KEPT_BYTES]

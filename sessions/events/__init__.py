@@ -3,7 +3,6 @@
 Tags are never reused, and new fields have defaults: an older reader skips and counts unknown events.
 """
 
-from .any_event import AnyEvent as AnyEvent
 from .attempts import GIVEN as GIVEN
 from .attempts import UNASKED as UNASKED
 from .attempts import AttemptCommitted as AttemptCommitted
@@ -57,30 +56,88 @@ from .commands import orders_until as orders_until
 from .devices import DeviceAwaited as DeviceAwaited
 from .devices import DeviceQuarantined as DeviceQuarantined
 from .devices import DeviceSampled as DeviceSampled
+from .devices import DeviceUser as DeviceUser
 from .devices import NodePaused as NodePaused
 from .devices import NodeResumed as NodeResumed
 from .devices import VerificationRead as VerificationRead
-from .instances import EndReason as EndReason
-from .instances import InstanceFinished as InstanceFinished
-from .instances import InstanceStarted as InstanceStarted
-from .instances import IterationsMoved as IterationsMoved
-from .instances import WaitingForPerson as WaitingForPerson
 from .measurements import RECORDING as RECORDING
+from .measurements import AttemptSwept as AttemptSwept
 from .measurements import BaselineMeasured as BaselineMeasured
 from .measurements import BaselineStageStarted as BaselineStageStarted
 from .measurements import ProfileTaken as ProfileTaken
+from .measurements import RungEntry as RungEntry
+from .measurements import SweepRung as SweepRung
+from .measurements import SweepStarted as SweepStarted
+from .measurements import SweptVariant as SweptVariant
 from .measurements import WinnerExamined as WinnerExamined
 from .measurements import WinnerMeasured as WinnerMeasured
 from .methods import METHOD_FACTS as METHOD_FACTS
 from .methods import gone_method as gone_method
+from .session import EndReason as EndReason
 from .session import EngineStarted as EngineStarted
 from .session import EngineStopped as EngineStopped
+from .session import InstanceFinished as InstanceFinished
+from .session import InstanceStarted as InstanceStarted
+from .session import IterationsMoved as IterationsMoved
 from .session import Notice as Notice
 from .session import SessionFinished as SessionFinished
 from .session import SessionStarted as SessionStarted
 from .session import TaskLeftOut as TaskLeftOut
-from .sweeps import AttemptSwept as AttemptSwept
-from .sweeps import RungEntry as RungEntry
-from .sweeps import SweepRung as SweepRung
-from .sweeps import SweepStarted as SweepStarted
-from .sweeps import SweptVariant as SweptVariant
+from .session import WaitingForPerson as WaitingForPerson
+
+AnyEvent = (
+    SessionStarted
+    | EngineStarted
+    | InstanceStarted
+    | AttemptStarted
+    | CallStarted
+    | ReplyPiece
+    | CallRetried
+    | CallFinished
+    | CallFailed
+    | CandidateProposed
+    | CandidateSent
+    | CandidateWithdrawn
+    | AgentLeft
+    | SweepStarted
+    | AttemptSwept
+    | SweepRung
+    | StageStarted
+    | StageFinished
+    | AttemptJudged
+    | AttemptCommitted
+    | InstanceFinished
+    | WaitingForPerson
+    | WinnerExamined
+    | BaselineStageStarted
+    | BaselineMeasured
+    | WinnerMeasured
+    | DecisionMade
+    | DecisionUndone
+    | HintGiven
+    | AttemptPinned
+    | AttemptBanned
+    | SessionTitled
+    | RetireAsked
+    | Paused
+    | Unpaused
+    | SessionExtended
+    | IterationsMoved
+    | InstanceForked
+    | MeasureAsked
+    | ProfileAsked
+    | ProfileTaken
+    | DeviceLent
+    | DeviceReturned
+    | DeviceSampled
+    | DeviceAwaited
+    | DeviceQuarantined
+    | VerificationRead
+    | NodePaused
+    | NodeResumed
+    | Notice
+    | TaskLeftOut
+    | EngineStopped
+    | SessionFinished
+)
+"""Every event of a journal."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import msgspec
+
 from .base import Event
 
 
@@ -21,12 +23,23 @@ class DeviceSampled(Event, frozen=True, kw_only=True, tag="device_sampled"):
     clock_mhz: float | None = None
 
 
+class DeviceUser(msgspec.Struct, frozen=True):
+    """A process that runs or times on a device."""
+
+    user: str
+    pid: int
+    session: str = ""
+    """Empty outside sessions."""
+
+
 class DeviceAwaited(Event, frozen=True, kw_only=True, tag="device_awaited"):
     """A candidate waits for other users of a device, until the next `StageStarted` on it."""
 
     device: str
     holders: tuple[str, ...]
     """The users that run or time on it, in words."""
+    users: tuple[DeviceUser, ...] = ()
+    """The same users; empty in older journals."""
 
 
 class DeviceQuarantined(Event, frozen=True, kw_only=True, tag="device_quarantined"):

@@ -1,10 +1,12 @@
-"""The start and the end of a session and of its engine, and notices to people."""
+"""The start and the end of a session, of its engine and of its instances, and notices to people."""
 
 from __future__ import annotations
 
+from enum import StrEnum
+
 import msgspec
 
-from sessions.names import SessionKey
+from sessions.names import AttemptKey, SessionKey, TaskName
 from sessions.settings import RunSettings, SessionDescription
 
 from .base import DurableEvent, Event
@@ -72,3 +74,74 @@ class SessionFinished(DurableEvent, frozen=True, kw_only=True, tag="session_fini
 
     solved: tuple[str, ...] = ()
     """Tasks with a correct attempt."""
+
+
+class EndReason(StrEnum):
+    """Why an instance ended. `InstanceFinished.reason` is a string, so that an older reader accepts a newer reason."""
+
+    ITERATIONS = "iterations"
+    """All iterations are used."""
+    SOLVED = "solved"
+    """A candidate is correct, and the method does not look for a better one."""
+    ANSWERED = "answered"
+    """The method asks for one answer, and that answer was judged."""
+    JUDGED = "judged"
+    """All candidates that existed before the session are judged."""
+    SUBMITTED = "submitted"
+    """The agent ended its work, or was silent for too long."""
+    NOTHING_LEFT = "nothing_left"
+    """A sweep has no variant left that is worth judging."""
+    START_FAILED = "start_failed"
+    """The start kernel of a sweep is not correct."""
+    SPEEDUP_REACHED = "speedup_reached"
+    """An attempt reached the speedup that the person asked for."""
+    AT_ROOF = "at_roof"
+    """An attempt reached the practical roof of the device."""
+    NO_GAIN = "no_gain"
+    """The latest correct attempts were not faster than the best before."""
+    EDITED = "edited"
+    """A person's edit was judged; no model is asked."""
+    RETIRED = "retired"
+    """A person retired it."""
+    HOPELESS = "hopeless"
+    """No attempt of the task is correct, and the session gave its iterations to other tasks."""
+    RECORDING_EXHAUSTED = "recording_exhausted"
+    BUDGET = "budget"
+    MODEL_FAILED = "model_failed"
+    INFRA_ERROR = "infra_error"
+
+
+class InstanceStarted(Event, frozen=True, kw_only=True, tag="instance_started"):
+    """An instance (one chain on one task) began."""
+
+    task: TaskName
+    instance: int
+    """1, 2, ... within the task."""
+
+
+class InstanceFinished(DurableEvent, frozen=True, kw_only=True, tag="instance_finished"):
+    """An instance ended."""
+
+    task: TaskName
+    instance: int
+    reason: str
+    """An `EndReason`, or a word of a newer version."""
+    best: str | None = None
+    """Its best attempt."""
+    message: str = ""
+
+
+class WaitingForPerson(Event, frozen=True, kw_only=True, tag="waiting_for_person"):
+    """In manual review, an instance waits for a decision about its attempt."""
+
+    attempt: AttemptKey
+
+
+class IterationsMoved(DurableEvent, frozen=True, kw_only=True, tag="iterations_moved"):
+    """With `--allocate best`, the unused iterations of an ended instance went to another one."""
+
+    source: str
+    """The instance that ended."""
+    to: str
+    """The instance that got them; it goes on if it had used all of its own."""
+    iterations: int

@@ -29,7 +29,7 @@ CHUNK_BYTES = 1 << 20
 
 
 @dataclass(frozen=True, slots=True)
-class Clock:
+class EventClock:
     """The clocks of a journal's times."""
 
     wall: Callable[[], float] = time.time
@@ -105,7 +105,7 @@ class Opened(NamedTuple):
 class JournalWriter:
     """Appends events and sets their number and times; created by `open_journal`."""
 
-    def __init__(self, path: Path, *, descriptor: int, next_seq: int, size: int, clock: Clock) -> None:
+    def __init__(self, path: Path, *, descriptor: int, next_seq: int, size: int, clock: EventClock) -> None:
         self.path = path
         self.masks = Masks()
         """Keys that no event may have."""
@@ -188,7 +188,7 @@ class JournalWriter:
                 os.close(descriptor)
 
 
-def open_journal(path: Path, *, clock: Clock | None = None) -> Opened:
+def open_journal(path: Path, *, clock: EventClock | None = None) -> Opened:
     """Open a journal for writing: a new one, or one that another engine left.
 
     A torn last line is cut off and kept as `journal.torn-<n>`. Raises `JournalDamaged` if a line in the middle cannot
@@ -210,7 +210,7 @@ def open_journal(path: Path, *, clock: Clock | None = None) -> Opened:
         os.close(descriptor)
         raise
     writer = JournalWriter(
-        path, descriptor=descriptor, next_seq=journal.last_seq + 1, size=end, clock=clock or Clock()
+        path, descriptor=descriptor, next_seq=journal.last_seq + 1, size=end, clock=clock or EventClock()
     )
     return Opened(writer, journal, torn)
 

@@ -20,8 +20,8 @@ from sessions.state.speed import Speed, attempt_speed, baseline_names, speed_of,
 from sessions.state.state import AttemptState, Confirmation, SessionState
 from sessions.state.winners import place
 
-WEAK = "weak: "
-"""Start of the judge's fact about a weak oracle."""
+OLD_WEAK = "weak: "
+"""Start of the fact about a weak oracle, from which older evaluations alone know it."""
 
 
 class AttemptRow(msgspec.Struct, frozen=True, kw_only=True):
@@ -126,6 +126,12 @@ def attempt_rows(state: SessionState) -> Iterator[AttemptRow]:
                 yield _row(state.started, instance.task, attempt, attempt.evaluation, independent=independent)
 
 
+def _weak_before(evaluation: Evaluation) -> str:
+    """The weaknesses of an oracle in an older evaluation, whose metrics would count its attempts otherwise."""
+    oracles = (fact.value for fact in evaluation.facts if fact.name == "oracle")
+    return next((value.removeprefix(OLD_WEAK) for value in oracles if value.startswith(OLD_WEAK)), "")
+
+
 def _flat_place(attempt: AttemptState) -> tuple[float, ...]:
     standing, rank = place(attempt)
     # Files of rows have no infinite numbers.
@@ -166,14 +172,7 @@ def _row(
         independent=independent,
         verdict=evaluation.verdict,
         rejected=attempt.rejected,
-        weak_oracle=next(
-            (
-                fact.value.removeprefix(WEAK)
-                for fact in evaluation.facts
-                if fact.name == "oracle" and fact.value.startswith(WEAK)
-            ),
-            "",
-        ),
+        weak_oracle=evaluation.weak_oracle or _weak_before(evaluation),
         place=_flat_place(attempt),
         error=evaluation.error.kind if evaluation.error is not None else "",
         stage=next((stage.name for stage in evaluation.stages if stage.ok is False), ""),

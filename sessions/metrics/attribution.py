@@ -19,7 +19,7 @@ CONVERGED = 1e-10
 Level = Hashable
 
 
-class Explained(msgspec.Struct, frozen=True, kw_only=True):
+class ExplainedShares(msgspec.Struct, frozen=True, kw_only=True):
     """Shares of the null deviance, 0 to 1, that logistic models of correctness explain."""
 
     outcomes: int
@@ -33,7 +33,7 @@ class Explained(msgspec.Struct, frozen=True, kw_only=True):
 
 def explained_deviance(
     rows: Iterable[AttemptRow], factors: Mapping[str, Callable[[AttemptRow], Level]]
-) -> Explained | None:
+) -> ExplainedShares | None:
     """Returns how much of the deviance of `row.correct` each factor explains (source: KernelBench-X; McFadden, 1974).
 
     A row is one outcome: give the best row of each task and method, and as factors for example category and method. `None` if
@@ -49,7 +49,7 @@ def explained_deviance(
         name: 1 - _deviance(outcomes, tuple(place for place in places if place != left_out)) / null
         for left_out, name in enumerate(factors)
     }
-    return Explained(
+    return ExplainedShares(
         outcomes=len(outcomes),
         alone={name: 1 - _deviance(outcomes, (place,)) / null for place, name in enumerate(factors)},
         added={name: max(0.0, together - share) for name, share in without.items()},

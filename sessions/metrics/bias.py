@@ -14,7 +14,7 @@ from sessions.state.state import Confirmation
 from .accuracy import independent_rows
 from .attempt_row import AttemptRow
 from .selection import best_row, by_instance
-from .speedup import Definition, are_mixed, speedup_geomean, speedup_mean, speedup_sign
+from .speedup import SpeedupDefinition, are_mixed, speedup_geomean, speedup_mean, speedup_sign
 
 
 class SelectionBias(msgspec.Struct, frozen=True, kw_only=True):
@@ -132,7 +132,7 @@ def _group(rows: Sequence[AttemptRow]) -> SpeedGroup:
     return SpeedGroup(
         kernels=len(rows),
         timed=sum(row.headline is not None for row in rows),
-        mean=speedup_mean(rows, Definition.GEAK),
+        mean=speedup_mean(rows, SpeedupDefinition.GEAK),
         geomean=speedup_geomean(rows),
         sign=speedup_sign(rows),
     )

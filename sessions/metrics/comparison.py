@@ -15,7 +15,7 @@ from typing import NamedTuple
 import msgspec
 
 from .attempt_row import AttemptRow
-from .equal_budget import Budget, TaskPair, pair_tasks
+from .equal_budget import EqualCost, TaskPair, pair_tasks
 
 LEVEL = 0.05
 """A difference is proven if its corrected p is at most this."""
@@ -49,7 +49,7 @@ class Difference(msgspec.Struct, frozen=True, kw_only=True):
 class Comparison(msgspec.Struct, frozen=True, kw_only=True):
     """Two sides at equal budget. In each pair side A comes first."""
 
-    budget: Budget
+    budget: EqualCost
     pairs: tuple[TaskPair, ...]
     comparisons: int
     """Number of tests, for which each p is corrected."""
@@ -72,7 +72,7 @@ class Comparison(msgspec.Struct, frozen=True, kw_only=True):
 def compare(
     first: Iterable[AttemptRow],
     second: Iterable[AttemptRow],
-    budget: Budget = Budget.ATTEMPTS,
+    budget: EqualCost = EqualCost.ATTEMPTS,
     *,
     draws: int = DRAWS,
 ) -> Comparison:

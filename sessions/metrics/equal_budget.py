@@ -21,7 +21,7 @@ from .attempt_row import AttemptRow
 from .selection import OTHER_PROVENANCE, by_instance, counted_rows
 
 
-class Budget(StrEnum):
+class EqualCost(StrEnum):
     """The cost that is equal on both sides."""
 
     ATTEMPTS = "attempts"
@@ -34,7 +34,7 @@ class Budget(StrEnum):
     @property
     def unit(self) -> str:
         """The unit in words."""
-        return {Budget.USD: "US dollars", Budget.DEVICE_S: "device seconds"}.get(self, self.value)
+        return {EqualCost.USD: "US dollars", EqualCost.DEVICE_S: "device seconds"}.get(self, self.value)
 
 
 class Best(NamedTuple):
@@ -91,22 +91,22 @@ class _Chain(NamedTuple):
         return [row for row, spent in zip(self.rows, self.spent, strict=True) if spent <= budget]
 
 
-def cost_of(row: AttemptRow, budget: Budget) -> float | None:
+def cost_of(row: AttemptRow, budget: EqualCost) -> float | None:
     """Returns the cost of one attempt; `None` if it is not known."""
     match budget:
-        case Budget.ATTEMPTS:
+        case EqualCost.ATTEMPTS:
             return 1.0
-        case Budget.TOKENS:
+        case EqualCost.TOKENS:
             if row.input_tokens is None or row.output_tokens is None:
                 return None
             return float(row.input_tokens + row.output_tokens)
-        case Budget.USD:
+        case EqualCost.USD:
             return row.cost_usd
-        case Budget.DEVICE_S:
+        case EqualCost.DEVICE_S:
             return row.device_s
 
 
-def pair_tasks(first: Iterable[AttemptRow], second: Iterable[AttemptRow], budget: Budget) -> Paired:
+def pair_tasks(first: Iterable[AttemptRow], second: Iterable[AttemptRow], budget: EqualCost) -> Paired:
     """
     Returns the tasks of both sides, each side cut at equal budget, in order of the first side.
 
@@ -128,7 +128,7 @@ def pair_tasks(first: Iterable[AttemptRow], second: Iterable[AttemptRow], budget
 
 
 def _chains(
-    rows: Iterable[AttemptRow], budget: Budget, left_out: Counter[str]
+    rows: Iterable[AttemptRow], budget: EqualCost, left_out: Counter[str]
 ) -> dict[tuple[str, int], _Chain]:
     """Returns the chains of one side by task and place; counts the rows that are left out."""
     selection = counted_rows(rows)

@@ -21,7 +21,7 @@ FAST_P = (0.5, 0.8, 1.0, 1.2, 1.5, 2.0)
 """The values of p in tables of fast_p."""
 
 
-class Definition(StrEnum):
+class SpeedupDefinition(StrEnum):
     """What the speedup of one attempt is, over its cases."""
 
     HEADLINE = "headline"
@@ -36,26 +36,30 @@ class Definition(StrEnum):
     def of(self, row: AttemptRow) -> float | None:
         """Returns the speedup of a row by this definition; `None` if it was not measured."""
         match self:
-            case Definition.HEADLINE:
+            case SpeedupDefinition.HEADLINE:
                 return row.headline
-            case Definition.GEAK:
+            case SpeedupDefinition.GEAK:
                 return row.geak
-            case Definition.SUMS:
+            case SpeedupDefinition.SUMS:
                 return row.sum_ratio
-            case Definition.TIME_WEIGHTED:
+            case SpeedupDefinition.TIME_WEIGHTED:
                 return row.headline if row.speed is not None and row.speed.weighted else None
 
 
-def speedup_mean(rows: Iterable[AttemptRow], definition: Definition = Definition.GEAK) -> float | None:
-    """Returns the arithmetic mean of the rows' speedups. With `Definition.GEAK` it is the speedup of GEAK's tables.
+def speedup_mean(
+    rows: Iterable[AttemptRow], definition: SpeedupDefinition = SpeedupDefinition.GEAK
+) -> float | None:
+    """Returns the arithmetic mean of the rows' speedups. With `SpeedupDefinition.GEAK` it is the speedup of GEAK's tables.
 
-    With `Definition.SUMS` it is `avg_speedup_per_task` of KernelBench-X.
+    With `SpeedupDefinition.SUMS` it is `avg_speedup_per_task` of KernelBench-X.
     """
     speedups = _speedups(rows, definition)
     return fmean(speedups) if speedups else None
 
 
-def speedup_geomean(rows: Iterable[AttemptRow], definition: Definition = Definition.HEADLINE) -> float | None:
+def speedup_geomean(
+    rows: Iterable[AttemptRow], definition: SpeedupDefinition = SpeedupDefinition.HEADLINE
+) -> float | None:
     """Returns the geometric mean of the rows' speedups (source: Fleming and Wallace, CACM 29(3), 1986)."""
     speedups = _speedups(rows, definition)
     return geometric_mean(speedups) if speedups else None
@@ -91,7 +95,7 @@ def fast_p(rows: Iterable[AttemptRow], p: float) -> float | None:
 
 def share_slower(rows: Iterable[AttemptRow]) -> float | None:
     """Returns the share of the timed correct rows that is slower than the baseline, 0 to 1 (source: KernelBench-X)."""
-    speedups = _speedups(rows, Definition.HEADLINE)
+    speedups = _speedups(rows, SpeedupDefinition.HEADLINE)
     return sum(speedup < 1 for speedup in speedups) / len(speedups) if speedups else None
 
 
@@ -128,7 +132,7 @@ def utilisation(row: AttemptRow) -> float | None:
     return max((share for share in (row.bandwidth, row.compute) if share is not None), default=None)
 
 
-def _speedups(rows: Iterable[AttemptRow], definition: Definition) -> list[float]:
+def _speedups(rows: Iterable[AttemptRow], definition: SpeedupDefinition) -> list[float]:
     """The speedups of correct rows; none if their provenances are mixed."""
     timed = [row for row in rows if row.correct and definition.of(row) is not None]
     if are_mixed(timed):

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import difflib
 import math
+import warnings
 from collections.abc import Iterator, Mapping
 from itertools import pairwise, takewhile
 
@@ -20,14 +21,12 @@ from sessions.state.speed import are_comparable, baseline_names, speed_of
 from sessions.state.state import AttemptState, Confirmation, InstanceState, SessionState
 from sessions.store.attempt_commits import code_call
 
-from .maintainability import maintainability_of
-
 DIGITS = 4
 """Decimals of times, rates and speedups, as in the corpus."""
 NOT_PYTHON = "N/A"
 
 
-class Judged(msgspec.Struct, frozen=True, kw_only=True):
+class JudgedRound(msgspec.Struct, frozen=True, kw_only=True):
     """How a candidate was judged, in the words of KernelBench-X. `None`: not measured."""
 
     call_ok: bool
@@ -78,7 +77,7 @@ class Memories(msgspec.Struct, frozen=True):
     memory_after_next_round_from: Memory
 
 
-class Origin(msgspec.Struct, frozen=True, kw_only=True):
+class RowOrigin(msgspec.Struct, frozen=True, kw_only=True):
     """The source of a row: session, attempts, models, hardware and software."""
 
     session: str
@@ -110,8 +109,8 @@ class TrainingRow(msgspec.Struct, frozen=True, kw_only=True):
     from_round: str
     to_round: str
     kind: str
-    before: Judged
-    after: Judged
+    before: JudgedRound
+    after: JudgedRound
     before_code_present: bool = True
     after_code_present: bool = True
     before_code: str
@@ -122,7 +121,7 @@ class TrainingRow(msgspec.Struct, frozen=True, kw_only=True):
     notes: str
     task_license: str | None
     """SPDX name of the licence of the task's suite; `None` if it is not known."""
-    provenance: Origin
+    provenance: RowOrigin
 
 
 def transitions(state: SessionState, licences: Mapping[str, str]) -> Iterator[TrainingRow]:
@@ -263,7 +262,7 @@ def _round(attempt: AttemptState) -> str:
     return f"round_{attempt.number - 1}"
 
 
-def _judged(attempt: AttemptState) -> Judged:
+def _judged(attempt: AttemptState) -> JudgedRound:
     evaluation = attempt.evaluation
     assert evaluation is not None, "only judged attempts are usable"
     timed = evaluation.latency if is_timed(evaluation) else ()
@@ -275,7 +274,7 @@ def _judged(attempt: AttemptState) -> Judged:
     moved = sum(case.bytes for case in work) if whole and all(case.bytes for case in work) else 0
     flops = sum(case.flops for case in work) if whole else 0
     maintainability, error = maintainability_of(attempt.source or ""), evaluation.error
-    return Judged(
+    return JudgedRound(
         call_ok=evaluation.call,
         exe_ok=is_correct(evaluation),
         perf_ok=bool(timed),
@@ -308,13 +307,13 @@ def _memory(attempt: AttemptState) -> Memory:
 
 def _provenance(
     state: SessionState, instance: InstanceState, before: AttemptState, after: AttemptState
-) -> Origin:
+) -> RowOrigin:
     started = state.started
     assert started is not None, "a session with attempts has started"
     evaluations = [attempt.evaluation for attempt in (before, after) if attempt.evaluation is not None]
     calls = code_call(before.calls), code_call(after.calls)
     models = [call.model if call is not None else "" for call in calls]
-    return Origin(
+    return RowOrigin(
         session=started.session,
         task=instance.task,
         before=before.attempt,
@@ -330,3 +329,21 @@ def _provenance(
         after_hardware=evaluations[1].provenance,
         versions=started.versions,
     )
+
+
+def maintainability_of(source: str) -> float | None:
+    """Returns the maintainability index of the candidate alone, 0 to 100; higher is better. `None` if it is no Python.
+
+    Comments raise it (radon, `multi=True`), as in KernelBench-X, which measures the candidate together with the benchmark's
+    test. About 10 ms.
+    """
+    # radon takes 40 ms to import, and few commands need it.
+    from radon.metrics import mi_visit
+
+    try:
+        with warnings.catch_warnings():
+            # Invalid escapes in a candidate's strings.
+            warnings.simplefilter("ignore")
+            return float(mi_visit(source, multi=True))
+    except (SyntaxError, ValueError, RecursionError):
+        return None

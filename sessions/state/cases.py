@@ -18,7 +18,7 @@ from .state import AttemptState
 NOT_TIMED = "not timed"
 
 
-class Side(NamedTuple):
+class SideTime(NamedTuple):
     """The time of one side of a case."""
 
     ms: float | None = None
@@ -33,7 +33,7 @@ class Side(NamedTuple):
         return f"{'<' if self.is_hidden else ''}{us_words(self.ms)}"
 
 
-NO_TIME = Side()
+NO_TIME = SideTime()
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,8 +47,8 @@ class CaseRow:
     """Empty for a case without a time."""
     against: str = ""
     """Name of the timing baseline."""
-    baseline: Side = NO_TIME
-    candidate: Side = NO_TIME
+    baseline: SideTime = NO_TIME
+    candidate: SideTime = NO_TIME
     speedup: float | None = None
     """Baseline over candidate; `None` without a ratio."""
     sign: str = ""
@@ -158,7 +158,8 @@ def case_rows(
                 latency=timed,
             )
         )
-    return [*rows, *(CaseRow(name, sizes.get(name, {})) for name in evaluation.not_timed)]
+    untimed = zip(evaluation.untimed_places, evaluation.not_timed, strict=True)
+    return [*rows, *(CaseRow(place, sizes.get(case, {})) for place, case in untimed)]
 
 
 def attempt_cases(attempt: AttemptState, before: AttemptState | None = None) -> list[CaseRow]:
@@ -174,8 +175,8 @@ def attempt_cases(attempt: AttemptState, before: AttemptState | None = None) -> 
     )
 
 
-def _side(case: Latency, ms: float, timed: Timed | None) -> Side:
-    return Side(ms, case.floor_ms is not None and ms < FLOORS[case.method] * case.floor_ms, timed)
+def _side(case: Latency, ms: float, timed: Timed | None) -> SideTime:
+    return SideTime(ms, case.floor_ms is not None and ms < FLOORS[case.method] * case.floor_ms, timed)
 
 
 class Roofs(NamedTuple):

@@ -30,7 +30,7 @@ def quarantine(device: DeviceState, event: DeviceQuarantined) -> None:
     """Mark the device as lost; the judge repeats its attempts on other devices."""
     if not device.quarantined:
         device.lost_wall, device.requeued = event.wall, device.busy_with
-    device.quarantined, device.waits_for = event.why, ()
+    device.quarantined, device.waits_for, device.users = event.why, (), ()
 
 
 def note_timings(devices: dict[str, DeviceState], evaluation: Evaluation, wall: float) -> Iterable[str]:

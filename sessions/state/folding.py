@@ -233,7 +233,8 @@ def _apply(state: SessionState, event: ev.AnyEvent) -> frozenset[str]:
             state.lent.difference_update(returned or (event.device,))
             return frozenset(map(device_key, returned or (event.device,)))
         case ev.DeviceAwaited():
-            _device(state, event.device).waits_for = event.holders
+            device = _device(state, event.device)
+            device.waits_for, device.users = event.holders, event.users
             return frozenset((device_key(event.device),))
         case ev.DeviceQuarantined():
             quarantine(_device(state, event.device), event)
@@ -374,7 +375,7 @@ def _clear_wait(
     device = state.devices[event.device]
     if not device.waits_for:
         return frozenset()
-    device.waits_for = ()
+    device.waits_for, device.users = (), ()
     return frozenset((device_key(event.device),))
 
 

@@ -191,10 +191,9 @@ def own_kernels(evaluation: Evaluation) -> Iterator[KernelResources]:
 def is_chosen(evaluation: Evaluation, kernel: KernelResources, case: str) -> bool | None:
     """True if the autotuner chose this binary's config in a timed case; `None` if no choice is known."""
     texts = [latency.configs.get(kernel.kernel, "") for latency in evaluation.latency if latency.case == case]
-    if kernel.autotune_index is None or not any(texts):
+    if not kernel.autotune_config or not any(texts):
         return None
-    pairs = [part.partition(": ") for part in next(filter(None, texts)).split(", ")]
-    return all(kernel.config.get(name, value) == value for name, _, value in pairs)
+    return kernel.autotune_config == next(filter(None, texts))
 
 
 def chosen_cases(evaluation: Evaluation, kernel: KernelResources) -> list[str]:

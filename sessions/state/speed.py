@@ -119,8 +119,7 @@ def speed_of(evaluation: Evaluation) -> Speed | None:
     weights = evaluation.case_weights
     if weights:
         without_ratio = [latency.case for latency in evaluation.latency if not latency.speedup]
-        without_ratio += [name.partition(" on GPU ")[0] for name in evaluation.not_timed]
-        rest = math.fsum(weights[name] for name in without_ratio)
+        rest = math.fsum(weights[name] for name in (*without_ratio, *evaluation.not_timed))
         weighted_ci = evaluation.speedup_weighted_ci
         value, low, high = _weighted_mean(compared, weights, rest, weighted_ci)
         of_exact = _weighted_mean(exact, weights, 0.0, weighted_ci) if exact else (1.0, None, None)
@@ -251,9 +250,11 @@ def missing_speed(evaluation: Evaluation) -> str:
         return f"all cases too short: both sides take about as long as an empty kernel{floor}"
     if is_cpu(evaluation.device):
         return "no GPU judged it"
+    if evaluation.why_not_timed:
+        return evaluation.why_not_timed
     timing = next((stage for stage in evaluation.stages if stage.name == "performance"), None)
     if timing is not None and timing.detail:
-        return timing.detail.removeprefix("not timed: ")
+        return timing.detail
     return f"device {evaluation.device} gave no latency"
 
 

@@ -19,6 +19,7 @@ from sessions.events import (
     AttemptSwept,
     CandidateSent,
     DecisionMade,
+    DeviceUser,
     EndReason,
     InstanceForked,
     IterationsMoved,
@@ -398,6 +399,8 @@ class DeviceState:
     clock_mhz: float | None
     waits_for: tuple[str, ...] = ()
     """Its users in words, while a candidate waits for it."""
+    users: tuple[DeviceUser, ...] = ()
+    """The same users; empty in older journals."""
     quarantined: str = ""
     """Why nothing is judged on it any more."""
     lost_wall: float = 0.0

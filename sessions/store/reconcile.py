@@ -13,7 +13,7 @@ from sessions.errors import CommandRefused, NoSuchSession, NothingToResume, Sess
 from sessions.events import NOTHING_TO_STOP, Command, Notice, Stop
 from sessions.files import FileLock, write_whole
 from sessions.home import Home, LiveFiles
-from sessions.journal.journal import Clock, Opened, open_journal
+from sessions.journal.journal import EventClock, Opened, open_journal
 from sessions.state.state import InstanceState
 
 from .attempt_commits import committed
@@ -23,7 +23,7 @@ from .segments import Segments
 from .store import Store, attempt_branch
 
 
-def resume(home: Home, session: str, *, clock: Clock | None = None) -> Recorder:
+def resume(home: Home, session: str, *, clock: EventClock | None = None) -> Recorder:
     """Returns the recorder of a session that an engine continues; it holds the lock, and git is in line.
 
     The engine records its `EngineStarted(resumed=True)` next. Raises `NothingToResume` if the session is finished,
@@ -38,7 +38,7 @@ def resume(home: Home, session: str, *, clock: Clock | None = None) -> Recorder:
 
 
 def record_at_rest(
-    home: Home, session: str, command: Command, *, clock: Clock | None = None
+    home: Home, session: str, command: Command, *, clock: EventClock | None = None
 ) -> Command | None:
     """Record a command in a session that no engine runs, and return its event; a resumed engine follows it.
 
@@ -53,7 +53,7 @@ def record_at_rest(
             recorder.now(recorder.put_down())
 
 
-def take_up(home: Home, session: str, *, clock: Clock | None = None) -> Recorder:
+def take_up(home: Home, session: str, *, clock: EventClock | None = None) -> Recorder:
     """Returns the recorder of a session that no process records, finished or not.
 
     A session that is only in the store gets live files again. Raises `NoSuchSession`, `SessionBusy` if an engine has
@@ -68,7 +68,7 @@ def take_up(home: Home, session: str, *, clock: Clock | None = None) -> Recorder
         undo.callback(lock.release)
         _hold(store, live, lock)
         segments = Segments(store, live)
-        opened = _open(live, segments, clock or Clock())
+        opened = _open(live, segments, clock or EventClock())
         undo.callback(opened.writer.close)
         recorder = Recorder(
             home,
@@ -104,7 +104,7 @@ def _hold(store: Store, live: LiveFiles, lock: FileLock) -> None:
         write_whole(live.journal, stored)
 
 
-def _open(live: LiveFiles, segments: Segments, clock: Clock) -> Opened:
+def _open(live: LiveFiles, segments: Segments, clock: EventClock) -> Opened:
     """Open the journal after restoring events that only git has."""
     opened = open_journal(live.journal, clock=clock)
     written = live.journal.read_bytes()

@@ -30,7 +30,7 @@ from sessions.events import (
 from sessions.files import FileLock
 from sessions.home import Home, LiveFiles
 from sessions.journal.compact import held
-from sessions.journal.journal import Clock, JournalWriter, open_journal, read_journal
+from sessions.journal.journal import EventClock, JournalWriter, open_journal, read_journal
 from sessions.listing.description import summarise
 from sessions.listing.live_summary import LONG_BYTES, keep_summary, live_summary
 from sessions.state.folding import apply_and_compact, fold
@@ -120,7 +120,7 @@ class Recorder:
         self.close()
 
     @classmethod
-    def begin(cls, home: Home, started: SessionStarted, *, clock: Clock | None = None) -> Recorder:
+    def begin(cls, home: Home, started: SessionStarted, *, clock: EventClock | None = None) -> Recorder:
         """Start recording a new session; its first event is on disk when this returns.
 
         Raises `HomeNotWritable` or `StoreBroken`, or `SessionBusy` or `SessionExists` if the session exists.

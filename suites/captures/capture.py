@@ -61,7 +61,7 @@ class IndexValues(msgspec.Struct, frozen=True):
     """Nested lists: the values in the first of these calls, if they are few and index."""
 
 
-class Signature(msgspec.Struct, frozen=True):
+class CallSignature(msgspec.Struct, frozen=True):
     """Calls with equal arguments, except for the values of tensors."""
 
     arguments: dict[str, Value]
@@ -124,7 +124,7 @@ class Capture(msgspec.Struct, frozen=True):
     versions: dict[str, str]
     """Versions of `python`, `torch`, `triton`, `cuda` or `hip`, and the function's package."""
     processes: tuple[Process, ...]
-    signatures: tuple[Signature, ...]
+    signatures: tuple[CallSignature, ...]
     others: int
     """Calls of further signatures, which are too many to keep."""
     compiled: int
@@ -196,7 +196,7 @@ def merge(parts: Sequence[Capture], source: str) -> Capture:
     recorded = [part for part in parts if not part.problem]
     if not recorded:
         raise BadCapture(parts[0].problem)
-    rows: dict[bytes, list[Signature]] = {}
+    rows: dict[bytes, list[CallSignature]] = {}
     for signature in (signature for part in recorded for signature in part.signatures):
         key = msgspec.json.encode((signature.arguments, signature.same, signature.shared, signature.clock))
         rows.setdefault(key, []).append(signature)
@@ -215,7 +215,7 @@ def merge(parts: Sequence[Capture], source: str) -> Capture:
     )
 
 
-def _merged(rows: Sequence[Signature]) -> Signature:
+def _merged(rows: Sequence[CallSignature]) -> CallSignature:
     return msgspec.structs.replace(
         rows[0],
         calls=sum(row.calls for row in rows),
@@ -235,12 +235,12 @@ def _merged_indices(rows: Iterable[Mapping[str, IndexValues]]) -> dict[str, Inde
     return merged
 
 
-def signature_text(signature: Signature) -> str:
+def signature_text(signature: CallSignature) -> str:
     """Return the arguments in the form of `--shapes`: `x=8192x4096:float16, idx=64:int64:0..32000, eps=1e-06`."""
     return ", ".join(f"{name}={_text(name, value, signature)}" for name, value in signature.arguments.items())
 
 
-def _text(name: str, value: Value, signature: Signature) -> str:
+def _text(name: str, value: Value, signature: CallSignature) -> str:
     match value:
         case TensorValue():
             return _tensor_text(value, signature.indices.get(name))

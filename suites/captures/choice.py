@@ -7,7 +7,15 @@ from collections.abc import Sequence
 
 import msgspec
 
-from suites.captures.capture import Capture, DictValue, ListValue, ScalarValue, Signature, TensorValue, Value
+from suites.captures.capture import (
+    CallSignature,
+    Capture,
+    DictValue,
+    ListValue,
+    ScalarValue,
+    TensorValue,
+    Value,
+)
 
 WANTED_COVERAGE = 0.95
 EXAM_SHARE = 4
@@ -19,7 +27,7 @@ OTHER_FORM = 64.0
 class ChosenCase(msgspec.Struct, frozen=True):
     """A signature that becomes a case."""
 
-    signature: Signature
+    signature: CallSignature
     weight: float
     """Its share of the covered time, with the signatures that it represents; 0 for an exam case."""
     exam: bool = False
@@ -50,11 +58,11 @@ def choose_cases(capture: Capture, cases: int = 8) -> Choice:
         )
     timed.sort(key=_time, reverse=True)
     whole = sum(map(_time, timed))
-    chosen: list[Signature] = []
+    chosen: list[CallSignature] = []
     while len(chosen) < len(timed) and sum(map(_time, chosen)) < WANTED_COVERAGE * whole:
         chosen.append(timed[len(chosen)])
     if len(chosen) > cases:
-        chosen = _spread(timed, cases)
+        chosen = _far_apart(timed, cases)
     weights = [_time(signature) for signature in chosen]
     rest = [signature for signature in timed if signature not in chosen]
     for signature in rest:
@@ -74,11 +82,11 @@ def choose_cases(capture: Capture, cases: int = 8) -> Choice:
     return Choice((*opened, *exams), sum(map(_time, chosen)) / whole, covered / whole)
 
 
-def _time(signature: Signature) -> float:
+def _time(signature: CallSignature) -> float:
     return signature.weight_us or 0.0
 
 
-def _spread(timed: Sequence[Signature], cases: int) -> list[Signature]:
+def _far_apart(timed: Sequence[CallSignature], cases: int) -> list[CallSignature]:
     """Return signatures with much time that are far from each other; the first has the most time."""
     chosen = [timed[0]]
     distances = [_distance(signature, timed[0]) for signature in timed]
@@ -92,7 +100,7 @@ def _spread(timed: Sequence[Signature], cases: int) -> list[Signature]:
     return chosen
 
 
-def _distance(first: Signature, second: Signature) -> float:
+def _distance(first: CallSignature, second: CallSignature) -> float:
     """Return how far the sizes of two signatures are apart, in factors of two; `OTHER_FORM` if more than sizes differ."""
     if _form(first) != _form(second):
         return OTHER_FORM
@@ -103,7 +111,7 @@ def _distance(first: Signature, second: Signature) -> float:
     return min(0.1 + sum(abs(math.log2((abs(a) + 1) / (abs(b) + 1))) for a, b in pairs), OTHER_FORM - 1)
 
 
-def _form(signature: Signature) -> object:
+def _form(signature: CallSignature) -> object:
     arguments = [(name, _value_form(value)) for name, value in signature.arguments.items()]
     return arguments, signature.same, signature.shared
 
@@ -122,7 +130,7 @@ def _value_form(value: Value) -> object:
             return value
 
 
-def _sizes(signature: Signature) -> list[int]:
+def _sizes(signature: CallSignature) -> list[int]:
     return [size for value in signature.arguments.values() for size in _value_sizes(value)]
 
 

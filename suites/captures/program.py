@@ -21,7 +21,7 @@ _TARGET = re.compile(
 )
 
 
-class Recording:
+class OpenCapture:
     """A capture that is being made: the folder beside its file, into which processes write."""
 
     def __init__(self, target: str, out: Path) -> None:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import msgspec
 
-from suites.captures.capture import Capture, Signature, signature_text
+from suites.captures.capture import CallSignature, Capture, signature_text
 from suites.captures.choice import choose_cases
 from suites.errors import BadKernelFile
 
@@ -28,7 +28,7 @@ def captured_inputs(capture: Capture) -> CapturedInputs:
     Only signatures that a task can have beside the one with the most time are chosen: they differ in sizes and dtypes.
     Raises `BadKernelFile` if that signature cannot become a case, or has no time.
     """
-    alike: list[tuple[Signature, Inputs]] = []
+    alike: list[tuple[CallSignature, Inputs]] = []
     for signature in capture.signatures:
         try:
             (inputs,) = parse_shapes((signature_text(signature),))

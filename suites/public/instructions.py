@@ -11,7 +11,7 @@ _RESIZED = (
 )
 
 
-class Instruction(TextEnum):
+class InstructionChoice(TextEnum):
     """Which of two instructions a suite gives, where it has both."""
 
     SIMPLE = "simple"

@@ -10,7 +10,7 @@ import msgspec
 
 from suites.errors import BadSuite
 from suites.public.clone import MARKERS, Clone, commit_problem, holds
-from suites.public.instructions import Instruction
+from suites.public.instructions import InstructionChoice
 from suites.public.known import COUNTS
 from suites.public.loaders.aiter_tests import load_aiter
 from suites.public.loaders.arena import load_arena, load_geak
@@ -51,7 +51,7 @@ class PublicSuite(msgspec.Struct, frozen=True):
 
 
 def load_clone(
-    clone: Clone, clones: Sequence[Clone] = (), instruction: Instruction = Instruction.COMPLEX
+    clone: Clone, clones: Sequence[Clone] = (), instruction: InstructionChoice = InstructionChoice.COMPLEX
 ) -> PublicSuite:
     """Return the tasks of a clone. A task that cannot be judged has its reason.
 

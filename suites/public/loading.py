@@ -10,7 +10,7 @@ from typing import TypeVar
 import msgspec
 
 from suites.public.clone import Clone
-from suites.public.instructions import Instruction
+from suites.public.instructions import InstructionChoice
 from suites.public.task import SuiteKind
 
 Row = TypeVar("Row")
@@ -23,7 +23,7 @@ class Loading:
     clone: Clone
     companions: Mapping[SuiteKind, Path]
     """Folders of other clones: they give what this clone lacks."""
-    instruction: Instruction
+    instruction: InstructionChoice
     notes: list[str] = field(default_factory=list)
     """Lines about what is missing or damaged; loaders add to them."""
 

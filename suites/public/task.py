@@ -101,7 +101,7 @@ ISSUES: dict[Issue, str] = {
 }
 
 
-class EntryPoint(msgspec.Struct, frozen=True):
+class PublicEntryPoint(msgspec.Struct, frozen=True):
     """A name of the reference that the test calls; a candidate must define it."""
 
     name: str
@@ -134,7 +134,7 @@ class PublicTask(msgspec.Struct, frozen=True):
     folder: Path
     """Root of the clone."""
     instruction: str = ""
-    entry_points: tuple[EntryPoint, ...] = ()
+    entry_points: tuple[PublicEntryPoint, ...] = ()
     """Names that the test calls, in the order of their first use. At least one, except if `unsupported` is set."""
     reference: Part | None = None
     """Kernel part, without the test. `None` only if `unsupported` is set."""

@@ -26,7 +26,7 @@ from harness.processes.process_endings import (
     explain_compile_error,
 )
 from harness.processes.starting.servers import Child, ForkServer
-from harness.stages.retries import settle, try_alone, was_judged_again
+from harness.stages.retries import settle, try_alone
 from harness.stages.verdicts import conclude
 from harness.wire.channels.stack_samples import last_line
 from harness.wire.errors import WorkerDied
@@ -142,7 +142,7 @@ async def test_right_kernel_whose_worker_was_killed_is_judged_again(
 ) -> None:
     evaluation = await judge_and_kill(own_pool, worker)
     assert (evaluation.verdict, evaluation.error) == (Verdict.CORRECT, None)
-    assert was_judged_again(evaluation)
+    assert evaluation.judged_again
     assert any("killed by SIGKILL" in note for note in evaluation.notes)
 
 
@@ -152,7 +152,7 @@ async def test_lost_warden_is_our_failure(own_pool: DevicePool, worker: str) -> 
     evaluation = await judge_and_kill(own_pool, f"warden of {worker}")
     assert evaluation.verdict is Verdict.INFRA_ERROR
     assert evaluation.error is not None
-    assert not was_judged_again(evaluation)
+    assert not evaluation.judged_again
     assert evaluation.error.message.endswith("was lost: its warden ended (SIGKILL)")
 
 
@@ -208,7 +208,7 @@ async def test_candidate_that_takes_all_memory_at_import_crashes(own_pool: Devic
     evaluation = await judge(own_pool, adding(top=HOG))
     assert evaluation.verdict is Verdict.CRASH
     assert evaluation.error.message.startswith("the candidate used up its memory; ")
-    assert was_judged_again(evaluation)
+    assert evaluation.judged_again
 
 
 @asynccontextmanager
@@ -229,7 +229,7 @@ async def test_end_at_the_cpu_limit_is_told_from_a_kill(own_pool: DevicePool) ->
     async with guest(own_pool, cpu_limit_s=1) as (child, conversation):
         await conversation.send(Load("while True: pass", "gfx942"))
         ended = await asyncio.shield(child.ended)
-    error, doubt = error_of_end(ended, "in the import")
+    error, doubt = error_of_end(ended, "the import")
     assert doubt == ""
     assert conclude(error) is Verdict.TIMEOUT
 
@@ -312,10 +312,10 @@ async def test_limits_of_the_judge_explain_a_kill() -> None:
         msgspec.structs.replace(killed, killed=True),
         msgspec.structs.replace(killed, why="more than 64 processes"),
     ):
-        assert error_of_end(ended, "in case fp32").doubt == ""
-    assert "SIGKILL" in error_of_end(killed, "in case fp32").doubt
+        assert error_of_end(ended, "case fp32").doubt == ""
+    assert "SIGKILL" in error_of_end(killed, "case fp32").doubt
     with pytest.raises(WorkerDied, match="the compiling server died"):
-        error_of_end(msgspec.structs.replace(killed, lost="the compiling server died"), "in case fp32")
+        error_of_end(msgspec.structs.replace(killed, lost="the compiling server died"), "case fp32")
 
 
 @pytest.mark.soak

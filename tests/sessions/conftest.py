@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from sessions import Clock, Home, Recorder
+from sessions import EventClock, Home, Recorder
 from tests.support.sessions import story
 
 
@@ -24,7 +24,7 @@ def finished_home(tmp_path_factory: pytest.TempPathFactory) -> Home:
     home = Home(tmp_path_factory.mktemp("finished") / "home")
 
     async def record() -> None:
-        clock = Clock(story.Ticking(), story.Ticking(0.0))
+        clock = EventClock(story.Ticking(), story.Ticking(0.0))
         recorder = Recorder.begin(home, story.started(), clock=clock)
         await story.play(recorder, story.after_start())
         await recorder.finish()

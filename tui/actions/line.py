@@ -37,7 +37,7 @@ class NotUnderstood(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class Subject:
+class LineSubject:
     """Instances and attempt of the keys; an action without names acts on them."""
 
     instances: tuple[str, ...] = ()
@@ -89,7 +89,7 @@ class Order:
         return next(filter(None, (command.refusal(state) for command in commands)), "")
 
 
-def parse(text: str, subject: Subject, state: SessionState | None) -> Order:
+def parse(text: str, subject: LineSubject, state: SessionState | None) -> Order:
     """Return the order of a line; `state` is `None` at Home. Raises `NotUnderstood`.
 
     A text is the rest of the line as typed; quotation marks have no meaning.
@@ -110,7 +110,7 @@ def parse(text: str, subject: Subject, state: SessionState | None) -> Order:
 def with_text(order: Order, text: str) -> Order:
     """Return the order with this text. Raises `NotUnderstood` if it is no text for the order."""
     if order.action.takes is Takes.NUMBER:
-        return parse(f"{order.name} {text}", Subject(), SessionState())
+        return parse(f"{order.name} {text}", LineSubject(), SessionState())
     if not text and order.action.takes is not Takes.FORK:
         raise NotUnderstood(f"the text is missing: {order.action.usage}")
     return replace(order, text=text)
@@ -122,7 +122,7 @@ def _first_word(text: str) -> tuple[str, str]:
     return word, rest.rstrip()
 
 
-def _order(action: Action, rest: str, subject: Subject, state: SessionState) -> Order:
+def _order(action: Action, rest: str, subject: LineSubject, state: SessionState) -> Order:
     words = rest.split()
     match action.takes:
         case Takes.NOTHING:
@@ -164,14 +164,14 @@ def _refuse_more(action: Action, rest: str) -> None:
         raise NotUnderstood(f"{rest.split()[0]!r} is too much: {action.usage}")
 
 
-def _instances(action: Action, words: Sequence[str], subject: Subject) -> tuple[str, ...]:
+def _instances(action: Action, words: Sequence[str], subject: LineSubject) -> tuple[str, ...]:
     names = tuple(words) or subject.instances
     if not names:
         raise NotUnderstood(f"no instance is under the cursor: {action.usage}")
     return names
 
 
-def _attempt(action: Action, rest: str, subject: Subject) -> tuple[str, str]:
+def _attempt(action: Action, rest: str, subject: LineSubject) -> tuple[str, str]:
     """Return the attempt that the line or the cursor names, and the text after its name."""
     word, text = _first_word(rest)
     if "/" in word and "#" in word:

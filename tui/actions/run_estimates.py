@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class Spread:
+class EstimatedRange:
     """An estimate with the range of the sessions behind it."""
 
     median: float
@@ -35,11 +35,11 @@ class RunEstimate:
     """Number of past sessions behind the estimates."""
     unknown: tuple[str, ...] = ()
     """Tasks without a past session."""
-    calls: Spread | None = None
-    input_tokens: Spread | None = None
-    output_tokens: Spread | None = None
-    cost_usd: Spread | None = None
-    wall_s: Spread | None = None
+    calls: EstimatedRange | None = None
+    input_tokens: EstimatedRange | None = None
+    output_tokens: EstimatedRange | None = None
+    cost_usd: EstimatedRange | None = None
+    wall_s: EstimatedRange | None = None
     """At the pace of the past sessions."""
 
 
@@ -60,7 +60,7 @@ def estimate(plan: SessionPlan, infos: Sequence[SessionInfo]) -> RunEstimate:
         return RunEstimate(attempts, sessions, unknown)
     share = attempts / (a_task * len(plan.tasks))
 
-    def spread(figure: Callable[[SessionInfo], float | None]) -> Spread | None:
+    def range_of(figure: Callable[[SessionInfo], float | None]) -> EstimatedRange | None:
         ends = [0.0, 0.0, 0.0]
         for past in by_task.values():
             rates = [value / info.attempts for info in past if (value := figure(info)) is not None]
@@ -68,17 +68,17 @@ def estimate(plan: SessionPlan, infos: Sequence[SessionInfo]) -> RunEstimate:
                 return None
             for place, rate in enumerate((statistics.median(rates), min(rates), max(rates))):
                 ends[place] += rate * a_task * share
-        return Spread(*ends)
+        return EstimatedRange(*ends)
 
     return RunEstimate(
         attempts,
         sessions,
         (),
-        calls=spread(lambda info: info.calls),
-        input_tokens=spread(lambda info: info.input_tokens or None),
-        output_tokens=spread(lambda info: info.output_tokens or None),
-        cost_usd=spread(lambda info: None if info.unpriced_calls else info.cost_usd),
-        wall_s=spread(lambda info: info.worked_s),
+        calls=range_of(lambda info: info.calls),
+        input_tokens=range_of(lambda info: info.input_tokens or None),
+        output_tokens=range_of(lambda info: info.output_tokens or None),
+        cost_usd=range_of(lambda info: None if info.unpriced_calls else info.cost_usd),
+        wall_s=range_of(lambda info: info.worked_s),
     )
 
 
@@ -87,8 +87,8 @@ class CellEstimate:
     """The estimates of a cell of a study, if it makes all attempts that are left; `None`: unknown."""
 
     attempts: int
-    cost_usd: Spread | None
-    wall_s: Spread | None
+    cost_usd: EstimatedRange | None
+    wall_s: EstimatedRange | None
     sessions: frozenset[str]
     """The past sessions behind the estimates."""
     is_foreign: bool
@@ -111,36 +111,38 @@ def estimate_cell(plan: SessionPlan, made: int, infos: Sequence[SessionInfo]) ->
     same = [info for info in alike if info.settings.model == plan.model]
     past = [info for info in same if set(info.settings.tasks) & set(plan.tasks)] or same
 
-    def spread(infos: Sequence[SessionInfo], figure: Callable[[SessionInfo], float | None]) -> Spread | None:
+    def range_of(
+        infos: Sequence[SessionInfo], figure: Callable[[SessionInfo], float | None]
+    ) -> EstimatedRange | None:
         rates = [value / info.attempts * attempts for info in infos if (value := figure(info)) is not None]
-        return Spread(statistics.median(rates), min(rates), max(rates)) if rates else None
+        return EstimatedRange(statistics.median(rates), min(rates), max(rates)) if rates else None
 
     def at_own_price(info: SessionInfo) -> float | None:
         price = plan.prices.get(plan.model)
         usage = Usage(info.input_tokens, info.output_tokens)
         return price.cost(usage) if price is not None and info.input_tokens else None
 
-    cost = spread(past, lambda info: None if info.unpriced_calls else info.cost_usd)
+    cost = range_of(past, lambda info: None if info.unpriced_calls else info.cost_usd)
     if plan.model == "none" or plan.model.startswith("recorded:"):
-        cost = Spread(0.0, 0.0, 0.0)
+        cost = EstimatedRange(0.0, 0.0, 0.0)
     is_foreign = not past and cost is None
     if is_foreign:
-        cost = spread(alike, at_own_price)
+        cost = range_of(alike, at_own_price)
     behind = alike if is_foreign and cost is not None else past
     return CellEstimate(
         attempts,
         cost,
-        spread(past, lambda info: info.worked_s),
+        range_of(past, lambda info: info.worked_s),
         frozenset(info.name for info in behind),
         is_foreign and cost is not None,
     )
 
 
-def total(spreads: Sequence[Spread | None]) -> Spread | None:
+def total(ranges: Sequence[EstimatedRange | None]) -> EstimatedRange | None:
     """Return the sum of the known estimates; `None` if none is known."""
-    known = [spread for spread in spreads if spread is not None]
-    ends = (sum(getattr(spread, end) for spread in known) for end in ("median", "low", "high"))
-    return Spread(*ends) if known else None
+    estimates = [estimate for estimate in ranges if estimate is not None]
+    ends = (sum(getattr(estimate, end) for estimate in estimates) for end in ("median", "low", "high"))
+    return EstimatedRange(*ends) if estimates else None
 
 
 def _fits(plan: SessionPlan, info: SessionInfo, task: str) -> bool:

@@ -15,6 +15,7 @@ from engine.plan.request import RunPlan
 from engine.plan.settings import RECORDED
 from suites import load_task
 from suites.registry import OWN
+from tui.config import SettingSource
 
 
 def from_own_kernel(settings: RunPlan, tasks: Sequence[str], registry: Path) -> RunPlan:
@@ -41,16 +42,18 @@ def shipped_price_words(requested: RunPlan) -> str:
     return f'shipped prices: {shown}; [prices."MODEL"] in your config.toml replaces them' if used else ""
 
 
-def model_of(settings: RunPlan, origins: Mapping[str, str], environ: Mapping[str, str]) -> tuple[str, str]:
+def model_of(
+    settings: RunPlan, origins: Mapping[str, SettingSource], environ: Mapping[str, str]
+) -> tuple[str, str]:
     """
     Return the model of the settings, empty for a method without a model, and a remark on where it comes from.
 
     Without a setting this is the shipped recording, whatever keys are set: no run costs money by default.
     """
     if not open_method(settings.method).asks_model:
-        return settings.model if origins.get("model", "").startswith("--") else "", ""
-    if origin := origins.get("model", ""):
-        return settings.model, "" if origin.startswith("--") else f"model {settings.model}, from {origin}"
+        return settings.model if "model" in origins and origins["model"].is_flag else "", ""
+    if (origin := origins.get("model")) is not None:
+        return settings.model, "" if origin.is_flag else f"model {settings.model}, from {origin.name}"
     keys = [
         provider.key_variable
         for provider in PROVIDERS.values()

@@ -93,7 +93,7 @@ def read_study(word: str, tasks: Sequence[str], configured: Configuration, *, re
     if "methods" not in values:
         raise Complaint(f'{source.name} names no method; add [[methods]] with method = "geak"')
     keys = StudyKeys(**{OWN[key].name: value for key, value in values.items() if key in OWN})
-    flags = {SETTINGS[key].name for key, origin in configured.origins.items() if origin.startswith("--")}
+    flags = {SETTINGS[key].name for key, origin in configured.origins.items() if origin.is_flag}
     base = _changed(configured.settings, values, flags)
     names = _tasks(keys, tasks, base, registry)
     cells: list[RunPlan] = []

@@ -22,7 +22,7 @@ from starlette.responses import PlainTextResponse
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from engine.agents.answers import encoded
-from engine.agents.desk import Desk
+from engine.agents.desk import AgentDesk
 from harness import STAGES
 from tui.diagnostics import Complaint, code_of
 
@@ -70,7 +70,7 @@ class OneToken:
         await self._app(scope, receive, send)
 
 
-def make_server(desk: Desk) -> MCPServer[None]:
+def make_server(desk: AgentDesk) -> MCPServer[None]:
     """Return the server of a desk. An answer is sent once, as JSON in a text, which every agent reads."""
     server: MCPServer[None] = MCPServer("wavedeck", instructions=INSTRUCTIONS, log_level="WARNING")
     offer = partial(server.tool, structured_output=False)
@@ -175,13 +175,13 @@ def client_of(ctx: AnyContext) -> str:
     return re.sub(r"[^\w .+-]", "", words)[:60].strip() or "agent"
 
 
-async def serve_stdio(desk: Desk) -> None:
+async def serve_stdio(desk: AgentDesk) -> None:
     """Serve until standard input ends."""
     async with leaving(desk):
         await make_server(desk).run_stdio_async()
 
 
-async def serve_http(desk: Desk, port: int, token: str, on_address: Callable[[str], None]) -> None:
+async def serve_http(desk: AgentDesk, port: int, token: str, on_address: Callable[[str], None]) -> None:
     """Serve on loopback until a signal, on any free port if the port is 0; `on_address` gets the address when calls can come."""
     try:
         listening = socket.create_server((HOST, port), family=socket.AF_INET)
@@ -200,7 +200,7 @@ async def serve_http(desk: Desk, port: int, token: str, on_address: Callable[[st
 
 
 @asynccontextmanager
-async def leaving(desk: Desk) -> AsyncIterator[None]:
+async def leaving(desk: AgentDesk) -> AsyncIterator[None]:
     """End the desk's work at the end of the block, or at a signal, which ends the process.
 
     The SDK reads standard input in a thread that nothing can interrupt, and its HTTP server repeats a signal, which would end the

@@ -18,7 +18,7 @@ from textual.worker import Worker, WorkerState
 from sessions.home import Home
 from sessions.names import split_attempt
 from sessions.state.folding import fold
-from tui.actions.line import NotUnderstood, Subject, completions, parse
+from tui.actions.line import LineSubject, NotUnderstood, completions, parse
 from tui.cockpit.data import attempts
 from tui.cockpit.desk import messages
 from tui.cockpit.desk.desk import Commander, Decider, carry_out
@@ -31,9 +31,7 @@ from tui.cockpit.palette_commands import SessionCommands
 from tui.cockpit.screens.base import SessionScreen
 from tui.cockpit.screens.home.home import HomeScreen
 from tui.cockpit.terminal import terminal, themes
-from tui.cockpit.terminal.ascii_drawing import AsciiOnly
-from tui.cockpit.terminal.frame_pace import Governor
-from tui.cockpit.terminal.terminal import Outside
+from tui.cockpit.terminal.terminal import AsciiOnly, Governor, Outside
 from tui.cockpit.viewer import ExitNote, Viewer
 from tui.cockpit.widgets.palette import COMPONENTS, Styled
 from tui.config import Preferences
@@ -341,7 +339,7 @@ class Cockpit(Viewer, inherit_bindings=False):
         feed = self.feed
         state = feed.state if feed is not None else None
         # What the line is about is chosen with `:`; events that come while a person types change nothing.
-        subject = self.screen.subject if isinstance(self.screen, SessionScreen) else Subject()
+        subject = self.screen.subject if isinstance(self.screen, SessionScreen) else LineSubject()
         about = subject.attempt or ", ".join(subject.instances)
 
         def answered(text: str | None) -> None:
@@ -353,7 +351,7 @@ class Cockpit(Viewer, inherit_bindings=False):
         prompt = LinePrompt(":", about=about, complete=lambda text: completions(text, state))
         self.push_screen(prompt, answered)
 
-    def _obey(self, text: str, subject: Subject) -> None:
+    def _obey(self, text: str, subject: LineSubject) -> None:
         state = self.feed.state if self.feed is not None else None
         try:
             order = parse(text, subject, state)

@@ -13,7 +13,7 @@ from textual.screen import Screen
 
 from sessions.state.state import SessionState
 from tui.actions.line import possible_orders
-from tui.cockpit.data import views
+from tui.cockpit.data.attempts import doing_cell, ordered_instances
 from tui.cockpit.desk.desk import Desk
 from tui.cockpit.desk.messages import LeaveSession, OpenInstance, OpenSession
 from tui.cockpit.draw.lines import clean
@@ -28,7 +28,7 @@ NAME_CELLS = 24
 """Cells before the words of an entry; a longer name moves them to the right."""
 
 
-class Command(NamedTuple):
+class PaletteEntry(NamedTuple):
     """One thing to do."""
 
     name: str
@@ -36,13 +36,15 @@ class Command(NamedTuple):
     run: Callable[[], Any]
     first: bool
     """Listed before anything is typed."""
+    stops: bool = False
+    """Ends an instance or the session, so it is listed last."""
 
 
 class SessionCommands(Provider):
     """Entries of equal score keep their order; a search puts better matches before it."""
 
-    def _commands(self) -> Iterator[Command]:
-        desk, orders = cast("Desk", self.app), list[Command]()
+    def _commands(self) -> Iterator[PaletteEntry]:
+        desk, orders = cast("Desk", self.app), list[PaletteEntry]()
         if isinstance(self.screen, HomeScreen):
             yield from _sessions(self.screen)
         elif desk.feed is not None:
@@ -53,11 +55,10 @@ class SessionCommands(Provider):
                 orders += _orders(desk, self.app.screen_stack)
         else:
             yield from _start(self.screen)
-        stops = [order for order in orders if order.name.startswith(("retire ", "stop "))]
-        yield from (order for order in orders if order not in stops)
+        yield from (order for order in orders if not order.stops)
         for command in self.app.get_system_commands(self.screen):
-            yield Command(command.title, command.help, command.callback, command.discover)
-        yield from stops
+            yield PaletteEntry(command.title, command.help, command.callback, command.discover)
+        yield from (order for order in orders if order.stops)
 
     async def discover(self) -> Hits:
         """What is listed before anything is typed."""
@@ -74,50 +75,52 @@ class SessionCommands(Provider):
                 yield Hit(score, _entry(matcher.highlight(command.name), command), command.run, command.name)
 
 
-def _entry(name: Content, command: Command) -> Content:
+def _entry(name: Content, command: PaletteEntry) -> Content:
     """One line: the name, and behind it what the command does."""
     return Content.assemble(name.pad_right(NAME_CELLS - len(name)), "  ", (clean(command.told), "$wd-dim"))
 
 
-def _sessions(home: HomeScreen) -> Iterator[Command]:
+def _sessions(home: HomeScreen) -> Iterator[PaletteEntry]:
     """The form of a new run, and each session."""
-    yield Command("new run", "choose tasks and a model, see the cost, start", home.action_new_run, True)
+    yield PaletteEntry("new run", "choose tasks and a model, see the cost, start", home.action_new_run, True)
     for info in ordered(home.table.infos.values(), ORDERS[0]):
         words = ", ".join(filter(None, (info.title, waits_cell(info).text)))
-        yield Command(f"session {info.name}", words, partial(home.post_message, OpenSession(info.name)), True)
+        yield PaletteEntry(
+            f"session {info.name}", words, partial(home.post_message, OpenSession(info.name)), True
+        )
 
 
-def _start(screen: Screen[Any]) -> Iterator[Command]:
+def _start(screen: Screen[Any]) -> Iterator[PaletteEntry]:
     """The start of the run, on its form."""
     from tui.cockpit.screens.new_run.new_run import NewRunScreen  # loads what the form needs
 
     if isinstance(screen, NewRunScreen):
-        yield Command("start the run", "with the values of the form", screen.action_start, True)
+        yield PaletteEntry("start the run", "with the values of the form", screen.action_start, True)
 
 
-def _screens(screen: SessionScreen) -> Iterator[Command]:
+def _screens(screen: SessionScreen) -> Iterator[PaletteEntry]:
     """The screens that can be opened from this one."""
     for name, place in PLACES.items():
         if screen.destination(name) is not None:
-            yield Command(place.title, place.answers, partial(screen.action_go, name), True)
-    yield Command(
+            yield PaletteEntry(place.title, place.answers, partial(screen.action_go, name), True)
+    yield PaletteEntry(
         "Home", "close this session; its engine goes on", partial(screen.post_message, LeaveSession()), True
     )
 
 
-def _jumps(app: App[Any], state: SessionState) -> Iterator[Command]:
+def _jumps(app: App[Any], state: SessionState) -> Iterator[PaletteEntry]:
     """Each instance and each attempt."""
-    for instance in views.ordered_instances(state):
+    for instance in ordered_instances(state):
         key = instance.key
-        yield Command(
+        yield PaletteEntry(
             f"instance {key}",
-            views.doing_cell(state, instance).text,
+            doing_cell(state, instance).text,
             partial(app.post_message, OpenInstance(key)),
             True,
         )
         for attempt in instance.attempts:
             said = vocabulary.words(attempt.verdict) if attempt.verdict is not None else "no verdict yet"
-            yield Command(
+            yield PaletteEntry(
                 f"attempt {attempt.attempt}",
                 said,
                 partial(app.post_message, OpenInstance(key, attempt.number)),
@@ -125,7 +128,7 @@ def _jumps(app: App[Any], state: SessionState) -> Iterator[Command]:
             )
 
 
-def _orders(desk: Desk, screens: Sequence[Screen[Any]]) -> Iterator[Command]:
+def _orders(desk: Desk, screens: Sequence[Screen[Any]]) -> Iterator[PaletteEntry]:
     """Commands about the instance and attempt under the cursor, the session, and its GPUs."""
     assert desk.feed is not None
     screen = next((each for each in reversed(screens) if isinstance(each, ActingScreen)), None)
@@ -133,4 +136,5 @@ def _orders(desk: Desk, screens: Sequence[Screen[Any]]) -> Iterator[Command]:
     attempt = screen.steered_attempt if screen is not None else None
     for order in possible_orders(desk.feed.state, instance, attempt):
         name = " ".join(filter(None, (order.name, order.target, order.text)))
-        yield Command(name, order.action.does, partial(desk.commander.ask, order), True)
+        does, stops = order.action.does, order.name in ("retire", "stop")
+        yield PaletteEntry(name, does, partial(desk.commander.ask, order), True, stops)

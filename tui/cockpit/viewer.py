@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from pathlib import Path
 
+import msgspec
 from textual import work
 from textual.worker import Worker, WorkerState, get_current_worker
 
 from sessions.errors import SessionsError
 from sessions.home import Home
-from tui.cockpit.data.away import away_words, last_watched, remember
+from sessions.state.state import SessionState
 from tui.cockpit.data.collecting import many_objects_stay, objects_may_go
 from tui.cockpit.data.feed import Feed
 from tui.cockpit.data.replays import Replay, Story
@@ -20,7 +22,7 @@ from tui.cockpit.dialogs.layers import LayeredApp
 from tui.cockpit.draw.lines import Line, clean
 from tui.cockpit.terminal import terminal
 from tui.diagnostics import write_crash
-from tui.facts.vocabulary import not_stored
+from tui.facts.vocabulary import counted, not_stored
 
 
 def marked(story: Story) -> Story:
@@ -208,3 +210,46 @@ class Viewer(LayeredApp[ExitNote], inherit_bindings=False):
             "The cockpit goes on; agents are not touched.",
         ]
         self.push_screen(TextDialog("something went wrong", told))
+
+
+class LastWatched(msgspec.Struct, frozen=True):
+    """How far a person saw a session."""
+
+    seq: int
+    """Number of the last event."""
+
+
+def remember(home: Home, session: str, state: SessionState) -> None:
+    """Keep how far the person saw a session that goes on; the file goes with its live folder."""
+    path = _file(home, session)
+    if path.parent.is_dir() and state.last_seq:
+        path.write_bytes(msgspec.json.encode(LastWatched(state.last_seq)))
+
+
+def last_watched(home: Home, session: str) -> int:
+    """Return the number of the last event that the person saw; 0 if the person never watched the session."""
+    try:
+        return msgspec.json.decode(_file(home, session).read_bytes(), type=LastWatched).seq
+    except (OSError, msgspec.DecodeError):
+        return 0
+
+
+def away_words(state: SessionState, seq: int) -> str:
+    """Return `while you were away: 14 attempts, 2 new bests, 1 waits for you`; empty if nothing happened since `seq`."""
+    attempts = [attempt for attempt in state.attempts() if attempt.judged_seq > seq]
+    bests = sum(
+        instance.best in {attempt.attempt for attempt in attempts} and instance.solved
+        for instance in state.instances.values()
+    )
+    waiting = sum(attempt.waiting for attempt in state.attempts())
+    waits = "not decided" if state.stopped else "waits for you" if waiting == 1 else "wait for you"
+    parts = [
+        counted(len(attempts), "attempt") if attempts else "",
+        counted(bests, "new best") if bests else "",
+        f"{waiting} {waits}" if waiting else "",
+    ]
+    return f"while you were away: {', '.join(filter(None, parts))}" if seq and attempts else ""
+
+
+def _file(home: Home, session: str) -> Path:
+    return home.live(session).folder / "last_watched.json"

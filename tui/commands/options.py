@@ -14,7 +14,6 @@ from click.shell_completion import CompletionItem
 
 from engine.plan.settings import SETTINGS, help_of, value_name
 from harness.hardware.targets import DEFAULT_TARGET
-from harness.wire.messages.compiler import HOST_RAISED
 from tui.diagnostics import say
 
 if TYPE_CHECKING:
@@ -167,13 +166,9 @@ def judge_python(path: str) -> JudgePython:
     return find_python(path, home_from(os.environ).judge_packages)
 
 
-def say_default_target(errors: Iterable[str], targets: Sequence[str]) -> None:
-    """Say how to judge for NVIDIA, if only the compiler for the default target refuses, and no target was named.
-
-    `errors` are whole messages: lines after the first are about values. Host code raises for every target.
-    """
-    refusals = [error for error in errors if error.startswith(f"{DEFAULT_TARGET}: ") and "\n" not in error]
-    if not targets and any(f": {HOST_RAISED}" not in error for error in refusals):
+def say_default_target(refusing: Iterable[str], targets: Sequence[str]) -> None:
+    """Say how to judge for NVIDIA, if the default target is among those that refuse a kernel, and no target was named."""
+    if not targets and DEFAULT_TARGET in refusing:
         say(
             f"this is about {DEFAULT_TARGET}, the default target; judge kernels for NVIDIA with --targets sm_90"
         )

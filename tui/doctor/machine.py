@@ -19,7 +19,7 @@ from harness.sandbox.layers import COMPILING, GRAVE, WITHOUT
 from harness.wire.limits import memory_words
 from harness.wire.results.provenance import Provenance
 from sessions.home import home_from
-from sessions.verifications import standing_of
+from sessions.verifications import newest_verification, standing_of
 from tui.doctor.doctor_findings import DoctorFinding, State, note, ok, warning
 from tui.facts.evaluation.provenance import provenance_words
 from tui.facts.evaluation.times import state_words
@@ -224,10 +224,10 @@ def sandboxed(layer: Layer) -> DoctorFinding:
 def verification_finding(device: Device, answer: StateReport, environ: Mapping[str, str]) -> DoctorFinding:
     """Return whether `doctor --verify-gpu` verified GPUs of this product and driver on this node."""
     provenance = describe_device(device, Provenance(), answer.provenance)
-    standing = standing_of(
-        home_from(environ), host=socket.gethostname(), kind=device.kind, provenance=provenance
-    )
+    home = home_from(environ)
+    verification = newest_verification(home, host=socket.gethostname(), provenance=provenance)
+    standing = standing_of(verification, device.kind)
     subject = f"judge on {device.name}"
-    if standing.startswith("verified"):
+    if verification is not None and verification.verified:
         return ok(subject, standing)
     return note(subject, standing, "run `wavedeck doctor --verify-gpu`: ten minutes, and one file to send")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
@@ -21,8 +20,6 @@ BUDGET_SHARE = 0.9
 """A budget needs a person above this share."""
 IDLE_S = 600.0
 """A busy instance without an event for so long counts as idle."""
-HOLDER = re.compile(r"(?:session (?P<session>\S+)|a process) of (?P<user>.+?) \(pid (?P<pid>\d+)")
-"""The form of `DeviceAwaited.holders`."""
 CAUSES = {"rate_limited": "429", "connection": "not reachable", "bad_key": "key refused"}
 """Causes of a silent model in words, by the reason of `CallRetried`; other reasons are their own words."""
 
@@ -39,7 +36,7 @@ class EngineHealth(Protocol):
         """Why the session's files cannot be read; empty if they can."""
 
 
-class Kind(StrEnum):
+class ConcernKind(StrEnum):
     """Kinds of concerns; their order is the order of urgency."""
 
     ENGINE = "engine"
@@ -53,8 +50,10 @@ class Kind(StrEnum):
     IDLE = "idle"
 
 
-URGENCY = {kind: place for place, kind in enumerate(Kind)}
-WRONG = frozenset({Kind.ENGINE, Kind.MODEL, Kind.LOST, Kind.STUCK, Kind.FAILED})
+URGENCY = {kind: place for place, kind in enumerate(ConcernKind)}
+WRONG = frozenset(
+    {ConcernKind.ENGINE, ConcernKind.MODEL, ConcernKind.LOST, ConcernKind.STUCK, ConcernKind.FAILED}
+)
 """Kinds in red: something is wrong or failed. The others are yellow: they wait for a person."""
 
 
@@ -62,7 +61,7 @@ WRONG = frozenset({Kind.ENGINE, Kind.MODEL, Kind.LOST, Kind.STUCK, Kind.FAILED})
 class Concern:
     """One thing that needs a person."""
 
-    kind: Kind
+    kind: ConcernKind
     subject: str
     """The attempt, instance or GPU (its name alone) that it is about; empty: the session."""
     words: str
@@ -110,8 +109,8 @@ def attention(
 
 def summary(concerns: Sequence[Concern]) -> str:
     """Return what waits in a few words: `2 reviews  1 stuck`; empty if nothing waits."""
-    reviews = sum(concern.kind is Kind.REVIEW for concern in concerns)
-    stuck = sum(concern.kind is Kind.STUCK for concern in concerns)
+    reviews = sum(concern.kind is ConcernKind.REVIEW for concern in concerns)
+    stuck = sum(concern.kind is ConcernKind.STUCK for concern in concerns)
     others = len(concerns) - reviews - stuck
     parts = [
         counted(reviews, "review") if reviews else "",
@@ -161,14 +160,9 @@ def waiting_words(state: SessionState, attempt: AttemptState, now_wall: float) -
 
 def foreign_words(device: DeviceState, session: str) -> str:
     """Return who else uses a GPU: `kim: pid 4242`; empty for nobody, and for the session itself."""
-    users = []
-    for holder in device.waits_for:
-        match = HOLDER.match(holder)
-        if match is None:
-            users.append(holder)
-        elif match["session"] != session:
-            users.append(f"{match['user']}: {match['session'] or 'pid ' + match['pid']}")
-    return "; ".join(users)
+    others = [user for user in device.users if user.session != session]
+    users = [f"{user.user}: {user.session or f'pid {user.pid}'}" for user in others]
+    return "; ".join(users if device.users else device.waits_for)
 
 
 def _is_over(state: SessionState, health: EngineHealth | None) -> bool:
@@ -178,18 +172,20 @@ def _is_over(state: SessionState, health: EngineHealth | None) -> bool:
 
 def _engine(state: SessionState, now_wall: float, health: EngineHealth | None) -> Iterator[Concern]:
     if health is not None and health.error:
-        yield Concern(Kind.ENGINE, "", f"disconnected: {health.error}")
+        yield Concern(ConcernKind.ENGINE, "", f"disconnected: {health.error}")
     crashed = health is not None and not health.running and not state.finished and state.stopped is None
     if state.stopped is not None or crashed:
-        yield Concern(Kind.ENGINE, "", ended_words(state, now_wall, crashed=crashed))
+        yield Concern(ConcernKind.ENGINE, "", ended_words(state, now_wall, crashed=crashed))
     elif state.paused and not state.finished:
-        yield Concern(Kind.ENGINE, "", f"nothing is judged: no GPU passes its health probe: {state.paused}")
+        yield Concern(
+            ConcernKind.ENGINE, "", f"nothing is judged: no GPU passes its health probe: {state.paused}"
+        )
 
 
 def _model(state: SessionState, now_wall: float) -> Iterator[Concern]:
     words = model_trouble(state, now_wall)
     if words:
-        yield Concern(Kind.MODEL, "", words)
+        yield Concern(ConcernKind.MODEL, "", words)
 
 
 def _reviews(state: SessionState, now_wall: float, instances: Iterable[InstanceFacts]) -> Iterator[Concern]:
@@ -197,14 +193,14 @@ def _reviews(state: SessionState, now_wall: float, instances: Iterable[InstanceF
     for attempt in sorted(waiting, key=lambda attempt: attempt.waiting_wall):
         instance = attempt.attempt.rpartition("/")[0]
         words = waiting_words(state, attempt, now_wall)
-        yield Concern(Kind.REVIEW, attempt.attempt, words, instance, attempt.number)
+        yield Concern(ConcernKind.REVIEW, attempt.attempt, words, instance, attempt.number)
 
 
 def _stuck(instances: Iterable[InstanceFacts]) -> Iterator[Concern]:
     for facts in instances:
         if facts.same_error and not facts.finished:
             words = f"same error {facts.errors} times: {facts.same_error}"
-            yield Concern(Kind.STUCK, facts.key, words, facts.key, facts.attempt)
+            yield Concern(ConcernKind.STUCK, facts.key, words, facts.key, facts.attempt)
 
 
 def _failed(state: SessionState) -> Iterator[Concern]:
@@ -212,7 +208,7 @@ def _failed(state: SessionState) -> Iterator[Concern]:
         if instance.finished is not None and instance.curable:
             cause = f": {instance.message}" if instance.message else ""
             words = f"failed: {ending_words(instance.finished)}{cause}"
-            yield Concern(Kind.FAILED, instance.key, words, instance.key)
+            yield Concern(ConcernKind.FAILED, instance.key, words, instance.key)
 
 
 def _budget(state: SessionState) -> Iterator[Concern]:
@@ -243,7 +239,7 @@ def _budget(state: SessionState) -> Iterator[Concern]:
     ]
     for used, limit, words in limits:
         if limit and used > BUDGET_SHARE * limit:
-            yield Concern(Kind.BUDGET, "", f"budget {used / limit * 100:.0f} % used: {words}")
+            yield Concern(ConcernKind.BUDGET, "", f"budget {used / limit * 100:.0f} % used: {words}")
 
 
 def _devices(state: SessionState, now_wall: float) -> Iterator[Concern]:
@@ -253,16 +249,16 @@ def _devices(state: SessionState, now_wall: float) -> Iterator[Concern]:
         if device.quarantined:
             again = f"; {counted(len(device.requeued), 'attempt')} queued again" if device.requeued else ""
             ago = clock(now_wall - device.lost_wall)
-            yield Concern(Kind.LOST, name, f"lost {ago} ago: {device.quarantined}{again}")
+            yield Concern(ConcernKind.LOST, name, f"lost {ago} ago: {device.quarantined}{again}")
         elif device.throttled:
             since = clock(now_wall - device.throttled_wall)
             yield Concern(
-                Kind.GPU,
+                ConcernKind.GPU,
                 name,
                 f"throttled ({device.throttled}) for {since}: samples at a low clock do not count",
             )
         elif others := foreign_words(device, session):
-            yield Concern(Kind.GPU, name, f"used by {others}")
+            yield Concern(ConcernKind.GPU, name, f"used by {others}")
 
 
 def _idle(state: SessionState, now_wall: float) -> Iterator[Concern]:
@@ -272,7 +268,7 @@ def _idle(state: SessionState, now_wall: float) -> Iterator[Concern]:
             continue
         silent = now_wall - instance.last_wall
         if instance.last_wall and silent > IDLE_S and instance.attempts:
-            yield Concern(Kind.IDLE, instance.key, f"no event for {duration(silent)}", instance.key)
+            yield Concern(ConcernKind.IDLE, instance.key, f"no event for {duration(silent)}", instance.key)
 
 
 def _cause(call: CallState) -> str:

@@ -12,19 +12,20 @@ from tui.facts.vocabulary import clock
 
 CALLING = frozenset({"generate", "optimize", "reflect"})
 """Words of the state for attempts that wait for a reply."""
+JUDGE = "judge"
 WORDS = {
     "wait": ("q", "queued", "dim"),
     "generate": ("g", "generate", "busy"),
     "optimize": ("g", "generate", "busy"),
     "reflect": ("r", "reflect", "busy"),
-    "tune": ("j", "judge: sweep", "busy"),
-    "performance": ("t", "judge: timing", "busy"),
-    "exam": ("j", "judge: exam", "busy"),
+    "tune": ("j", JUDGE, "busy", "sweep"),
+    "performance": ("t", JUDGE, "busy", "timing"),
+    "exam": ("j", JUDGE, "busy", "exam"),
     "person": ("?", "review", "warn"),
     "done": (".", "done", "dim"),
     "failed": ("x", "failed", "bad"),
 }
-"""Letter, word and style, by `InstanceState.word`; any other word is a stage of the judge."""
+"""Values of `Doing`, by `InstanceState.word`; any other word is a stage of the judge."""
 
 
 class Doing(NamedTuple):
@@ -33,9 +34,16 @@ class Doing(NamedTuple):
     letter: str
     """`q` queued, `g` generate, `j` judge, `t` timing, `r` reflect, `?` review, `p` paused, `.` done, `x` failed,
     `m` no model, `a` waits for an agent's candidate, `s` stopped with its engine."""
-    word: str
+    state: str
     style: str
     """Word of the palette: busy, warn, bad or dim."""
+    stage: str = ""
+    """The stage of the judge: `timing`, `execution`; empty in other states."""
+
+    @property
+    def word(self) -> str:
+        """The state with the stage of the judge: `judge: timing`, `generate`."""
+        return f"{self.state}: {self.stage}" if self.stage else self.state
 
 
 def doing(state: SessionState, instance: InstanceState) -> Doing:
@@ -47,14 +55,14 @@ def doing(state: SessionState, instance: InstanceState) -> Doing:
         return Doing("s", "not decided" if waits else "stopped", "warn" if waits else "dim")
     asked = {split_attempt(measure.attempt).instance for measure in state.measures}
     if instance.word in ("wait", "done") and instance.key in asked:
-        return Doing("t", "judge: timing", "busy")
+        return Doing("t", JUDGE, "busy", "timing")
     if is_paused(state, instance):
         return Doing("p", "paused", "warn")
     if refused_calls(instance):
         return Doing("m", "no model", "warn")
     if instance.word == "wait" and is_agents_turn(state, instance):
         return Doing("a", "agent", "dim")
-    return Doing(*WORDS.get(instance.word, ("j", f"judge: {stage_word(instance.word)}", "busy")))
+    return Doing(*WORDS.get(instance.word, ("j", JUDGE, "busy", stage_word(instance.word))))
 
 
 def is_agents_turn(state: SessionState, instance: InstanceState) -> bool:

@@ -258,7 +258,7 @@ def _attempt(attempt: AttemptState, base: AttemptState | None, instance: Instanc
         yield "   not judged"
         return
     yield f"   {headline(evaluation)}"
-    if evaluation.why_not_timed:
+    if evaluation.not_timed:
         yield f"   {missing_words(evaluation)}"
     if attempt.device_s:
         yield f"   {duration(attempt.device_s)} on devices"

@@ -11,7 +11,7 @@ from enum import Enum
 from engine.tuning.best_by_case import CaseBest
 from harness import Evaluation, Latency
 from harness.wire.results.serving_facts import serving_facts
-from sessions.applying.before_after import Comparison
+from sessions.applying.before_after import BenchmarkComparison
 from sessions.applying.guarding import Guard
 from sessions.kept_kernels import KeptKernel
 from sessions.state.cases import CaseRow, case_rows
@@ -40,7 +40,7 @@ GUARDED = (
 _HEADING = re.compile(r"#{1,6} ")
 
 
-class Section(Enum):
+class TemplateSection(Enum):
     """A part of the text: its own heading, and the headings of templates that it fits."""
 
     CHANGE = "", r"(?i)purpose|motivation|description|summary|what"
@@ -107,7 +107,7 @@ def pull_request(
     paths: Sequence[str],
     *,
     test: str,
-    comparisons: Sequence[Comparison] = (),
+    comparisons: Sequence[BenchmarkComparison] = (),
     tuned: TunedChange | None = None,
     guard: Guard | None = None,
     targets: Sequence[str] = (),
@@ -142,15 +142,15 @@ def pull_request(
     ]
     times = _times(timed, task) if tuned is None else _tuned_times(tuned)
     sections = {
-        Section.CHANGE: change,
-        Section.TIMES: [*times, *_compared(comparisons), *_serving(timed)],
-        Section.JUDGED: [HOW, listed],
+        TemplateSection.CHANGE: change,
+        TemplateSection.TIMES: [*times, *_compared(comparisons), *_serving(timed)],
+        TemplateSection.JUDGED: [HOW, listed],
     }
     texts = {section: "\n\n".join(parts) for section, parts in sections.items()}
     return printable(f"# {subject(kernel, task, tuned)}\n\n{in_template(template, texts)}") + "\n"
 
 
-def in_template(template: str, texts: Mapping[Section, str]) -> str:
+def in_template(template: str, texts: Mapping[TemplateSection, str]) -> str:
     """Return the template with each section below the first heading that fits it. The others follow, below headings of ours."""
     lines = template.strip().splitlines()
     rest = dict(texts)
@@ -206,7 +206,7 @@ def _times(timed: Evaluation, task: Task) -> list[str]:
         tables_markdown([table_of("", fields, worst_first)]),
         f"Before: {against or 'the baseline'}. Medians of a call; `<` says that a time is too short to be timed exactly, "
         f"`>=` and `<=` are bounds. {clocks_words(timed.latency)}".rstrip(),
-        *([f"Not timed: {', '.join(timed.not_timed)}."] if timed.not_timed else []),
+        *([f"Not timed: {', '.join(timed.untimed_places)}."] if timed.not_timed else []),
     ]
 
 
@@ -226,11 +226,11 @@ def _serving(timed: Evaluation) -> list[str]:
     return ["## In a server", listed] if listed else []
 
 
-def _compared(comparisons: Sequence[Comparison]) -> list[str]:
+def _compared(comparisons: Sequence[BenchmarkComparison]) -> list[str]:
     """Return the section of commands that ran before and after the change; empty without one."""
     if not comparisons:
         return []
-    fields: tuple[Field[Comparison], ...] = (
+    fields: tuple[Field[BenchmarkComparison], ...] = (
         Field(Column("command"), lambda compared: f"`{compared.command}`"),
         Field(Column("number"), lambda compared: compared.number),
         Field(Number("before"), lambda compared: f"{statistics.fmean(compared.before):.4g}"),
@@ -250,13 +250,13 @@ def _compared(comparisons: Sequence[Comparison]) -> list[str]:
     ]
 
 
-def comparison_words(comparison: Comparison) -> str:
+def comparison_words(comparison: BenchmarkComparison) -> str:
     """Return both means and the change."""
     before, after = map(statistics.fmean, (comparison.before, comparison.after))
     return f"{before:.4g} before, {after:.4g} after; {change_words(comparison)}"
 
 
-def change_words(comparison: Comparison) -> str:
+def change_words(comparison: BenchmarkComparison) -> str:
     """Return the ratio with its interval."""
     ratio, low, high = comparison.ratio
     return f"after / before {ratio:.3f} [{low:.3f}, {high:.3f}]"

@@ -8,7 +8,7 @@ from xml.etree import ElementTree
 
 import msgspec
 
-from engine.judge.rechecking import Change, Rechecked, Result
+from engine.judge.rechecking import Change, Rechecked, RecheckResult
 from harness import Evaluation
 from harness.wire.results.provenance import Provenance
 from sessions.names import short_task
@@ -118,7 +118,7 @@ CASES: tuple[Field[ComparedCase], ...] = (
     Field(Number("speedup now"), lambda case: case.now.words),
     Field(Number("change"), lambda case: change_words(case.change)),
 )
-ORDER = tuple(Result)
+ORDER = tuple(RecheckResult)
 
 
 def in_order(rechecked: Sequence[Rechecked]) -> list[Rechecked]:
@@ -191,8 +191,8 @@ def junit(rechecked: Sequence[Rechecked], *, fail_slower: bool) -> bytes:
             name=f"{entry.kernel.attempt} of {entry.kernel.session}",
             time=f"{entry.seconds:.3f}",
         )
-        failed = entry.result is Result.BROKE or (fail_slower and entry.result is Result.SLOWER)
-        tag = "failure" if failed else "error" if entry.result is Result.NOT_JUDGED else ""
+        failed = entry.result is RecheckResult.BROKE or (fail_slower and entry.result is RecheckResult.SLOWER)
+        tag = "failure" if failed else "error" if entry.result is RecheckResult.NOT_JUDGED else ""
         if tag:
             counts[tag] += 1
             message = ": ".join(filter(None, (str(entry.result), change_words(entry.mean), entry.why)))

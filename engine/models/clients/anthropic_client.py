@@ -15,7 +15,7 @@ from sessions.events import Usage
 
 from .sdk import hidden_variables, http_client
 from .sdk_client import SdkClient, server_message, split_system
-from .streams import Beat, Ending, StreamItem, next_event, read_text
+from .streams import Beat, StreamEnd, StreamItem, next_event, read_text
 
 with hidden_variables():
     import anthropic
@@ -118,7 +118,7 @@ async def translate_events(stream: AsyncIterable[object]) -> AsyncGenerator[Stre
                 pass
         yield Beat()
     if stop_reason:
-        yield Ending(stop_reason, usage_of(counts), model)
+        yield StreamEnd(stop_reason, usage_of(counts), model)
 
 
 def _update_counts(counts: dict[str, object], usage: object, names: tuple[str, ...]) -> None:

@@ -1,19 +1,71 @@
-"""Client for OpenAI's chat completions protocol: servers behind an `@URL`, Azure deployments, Gemini."""
+"""Base of the two clients that use OpenAI's SDK, and the client for chat completions: `@URL`, Azure deployments, Gemini."""
 
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator, AsyncIterable
 from typing import Any
 
+from engine.errors import ContextTooLong
 from engine.models.access import Access
 from engine.models.bookkeeping import field, read_count, read_model, read_stop_reason, read_usage
 from engine.models.client import Limits, Piece, Request
 from engine.models.spec import ModelSpec
 from sessions.events import Usage
 
-from .openai_wire import BROKEN, OpenAIWire
-from .sdk_client import wire_message
-from .streams import Beat, Ending, StreamItem, next_event, read_text
+from .sdk import hidden_variables, http_client
+from .sdk_client import SdkClient, wire_message
+from .streams import Beat, StreamEnd, StreamItem, next_event, read_text
+
+with hidden_variables():
+    import httpx2
+    import openai
+
+from .faults import TRANSPORT_ERRORS, WILD_ERRORS, refused_parameter
+
+BROKEN: tuple[type[Exception], ...] = (openai.OpenAIError, *TRANSPORT_ERRORS, *WILD_ERRORS)
+
+
+class OpenAIWire(SdkClient):
+    """A client that uses OpenAI's SDK with any of its protocols."""
+
+    sdk = openai
+    broken = BROKEN
+
+    def __init__(
+        self, spec: ModelSpec, access: Access, limits: Limits, *, output: str, optional: frozenset[str]
+    ) -> None:
+        """`output` is the parameter that limits the reply; `optional` are others that a model may refuse."""
+        super().__init__(spec, access, limits, optional=optional | {output, "temperature"})
+        self._output = output
+
+    def _open_sdk(self, spec: ModelSpec, access: Access) -> openai.AsyncOpenAI:
+        shared: dict[str, Any] = {
+            "max_retries": 0,
+            "timeout": httpx2.Timeout(None, connect=self._limits.connect_s),
+            "default_headers": dict(access.headers),
+            "http_client": http_client(openai.DefaultAsyncHttpxClient, reply_bytes=self._limits.reply_bytes),
+        }
+        if spec.provider != "azure":
+            return openai.AsyncOpenAI(api_key=access.key, base_url=access.url, **shared)
+        return openai.AsyncAzureOpenAI(
+            azure_endpoint=access.url,
+            azure_deployment=spec.name,
+            api_version=access.version,
+            api_key=None if access.is_token else access.key,
+            azure_ad_token=access.key if access.is_token else None,
+            **shared,
+        )
+
+    def _adapt(self, error: Any, parameters: dict[str, Any], remaining: frozenset[str]) -> bool:
+        if isinstance(self._translated(error, began=False), ContextTooLong):
+            # Servers with a small context add the requested output length to the prompt.
+            refused = self._output if self._output in remaining else None
+        else:
+            refused = refused_parameter(error.message, error.param, remaining)
+        if refused:
+            self._refused.add(refused)
+        return refused is not None
+
 
 STOP_REASONS = {"stop": "end", "length": "truncated"}
 
@@ -63,7 +115,7 @@ async def translate_chunks(stream: AsyncIterable[object]) -> AsyncGenerator[Stre
             usage = usage_of(chunk["usage"])
         yield Beat()
     if stop_reason:
-        yield Ending(stop_reason, usage, model)
+        yield StreamEnd(stop_reason, usage, model)
 
 
 def reasoning_of(delta: object) -> str:

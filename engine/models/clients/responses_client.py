@@ -13,9 +13,9 @@ from engine.models.client import CallKey, Limits, Piece, Request
 from engine.models.spec import ModelSpec
 from sessions.events import Usage
 
-from .openai_wire import BROKEN, OpenAIWire
+from .openai_client import BROKEN, OpenAIWire
 from .sdk_client import in_stream, split_system
-from .streams import Beat, Ending, StreamItem, next_event, read_text
+from .streams import Beat, StreamEnd, StreamItem, next_event, read_text
 
 OPTIONAL = frozenset({"reasoning", "prompt_cache_key"})
 STOP_REASONS = {"max_output_tokens": "truncated"}
@@ -64,7 +64,7 @@ async def translate_events(
     The stream is read past the protocol's last event, because only then the connection is free for the next call.
     """
     spoken: set[str] = set()
-    ending: Ending | ModelError | None = None
+    ending: StreamEnd | ModelError | None = None
     events = aiter(stream)
     while (event := await next_event(events, finished=ending is not None, broken=BROKEN)) is not None:
         if ending is not None:
@@ -89,16 +89,16 @@ async def translate_events(
         yield ending
 
 
-def ending_of(event: dict[str, Any], secrets: Sequence[str]) -> Ending | ModelError | None:
+def ending_of(event: dict[str, Any], secrets: Sequence[str]) -> StreamEnd | ModelError | None:
     """Returns the end of the stream if this event is its last; else `None`."""
     model = read_model(field(event, "response", "model"))
     match event.get("type"):
         case "response.completed":
-            return Ending("end", usage_of(field(event, "response", "usage")), model)
+            return StreamEnd("end", usage_of(field(event, "response", "usage")), model)
         case "response.incomplete":
             reason = field(event, "response", "incomplete_details", "reason") or "incomplete"
             usage = usage_of(field(event, "response", "usage"))
-            return Ending(read_stop_reason(reason, STOP_REASONS), usage, model)
+            return StreamEnd(read_stop_reason(reason, STOP_REASONS), usage, model)
         case "response.failed":
             error = field(event, "response", "error")
             return in_stream(field(error, "code"), None, field(error, "message"), secrets)

@@ -36,7 +36,7 @@ NOT_SAMPLING = frozenset(
 
 
 @dataclass(frozen=True, slots=True)
-class Ending:
+class StreamEnd:
     """The proper end of a stream; a stream without it is cut."""
 
     stop_reason: str
@@ -54,7 +54,7 @@ class StreamTooLong(Exception):
     """A stream is longer than its size limit allows."""
 
 
-StreamItem = Piece | Ending | Beat
+StreamItem = Piece | StreamEnd | Beat
 
 
 async def gather_reply(
@@ -70,12 +70,12 @@ async def gather_reply(
     A reply is complete, or ends at `limits.reply_bytes` without its usage (`Reply.is_cut`).
 
     Raises `TryAgain`: `silent` if the first piece or the next item is late, `cut` if the stream ends without its
-    `Ending`. Raises `UselessToRetry` (`too_slow`) if the reply takes longer than `limits.reply_s`, because a retry
+    `StreamEnd`. Raises `UselessToRetry` (`too_slow`) if the reply takes longer than `limits.reply_s`, because a retry
     would cost as much again.
     """
     started = time.monotonic()
     spoken: dict[str, list[str]] = {"reasoning": [], "text": []}
-    ending: Ending | None = None
+    ending: StreamEnd | None = None
     room = limits.reply_bytes
     try:
         async with asyncio.timeout(limits.reply_s), aclosing(stream):
@@ -90,14 +90,14 @@ async def gather_reply(
                             spoken[kind].append(item.text)
                             on_piece(item)
                             room -= len(data)
-                    case Ending():
+                    case StreamEnd():
                         ending = item
                     case Beat():
                         pass
                 if room < 0:
-                    ending = Ending(cut_at(limits.reply_bytes), Usage())
+                    ending = StreamEnd(cut_at(limits.reply_bytes), Usage())
     except StreamTooLong:
-        ending = Ending(cut_at(limits.reply_bytes), Usage())
+        ending = StreamEnd(cut_at(limits.reply_bytes), Usage())
     except TimeoutError:
         raise UselessToRetry(
             "too_slow", f"the reply took more than {limits.reply_s:g} s (limit reply_s)"

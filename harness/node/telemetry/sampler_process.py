@@ -14,14 +14,26 @@ from collections.abc import Callable
 
 import msgspec
 
-from harness.wire.results.latency import DeviceState, Window
+from harness.wire.results.latency import DeviceReading, Window
 from harness.wire.results.provenance import Provenance
 
 from .amd import AmdSmi
 from .nvml import Nvml
 from .other_processes import Family, count_others, in_host_namespace
 from .reading import Reading, Source, SourceUnavailable
-from .samples import REQUESTS, AskState, Begin, Begun, End, Ended, Point, Reply, Request, StateReport, Watched
+from .samples import (
+    REQUESTS,
+    AskState,
+    BeginSampling,
+    Begun,
+    DevicePoint,
+    EndSampling,
+    Reply,
+    Request,
+    SamplingEnded,
+    StateReport,
+    Watched,
+)
 from .sysfs import Sysfs
 from .window_summary import summarize_window
 
@@ -44,7 +56,7 @@ def find_source(address: str, kind: str) -> tuple[Source | None, str]:
     return None, "; ".join(notes) or f"no source reads a device of kind {kind}"
 
 
-_STATE = tuple(name for name in DeviceState.__struct_fields__ if name != "other_processes")
+_STATE = tuple(name for name in DeviceReading.__struct_fields__ if name != "other_processes")
 """Fields of a state that a reading has too."""
 
 
@@ -57,7 +69,7 @@ class Sampling:
         self._host = in_host_namespace() if host is None else host
         self._family = Family()
         self._readings: list[Reading] = []
-        self._points: list[Point] = []
+        self._points: list[DevicePoint] = []
         self._others: int | None = None
         self._others_due = 0.0
         self._provenance = Provenance() if source is None else source.provenance()
@@ -70,17 +82,17 @@ class Sampling:
             case AskState(own_pids):
                 name = self._source.name if self._source else ""
                 return StateReport(self._state(own_pids), name, self._note, self._provenance)
-            case Begin(own_pids):
+            case BeginSampling(own_pids):
                 self._family = Family(own_pids)
                 self._readings, self._points = [], []
                 self._others_due = 0.0
                 self.open = self._source is not None
                 self.sample()
                 return Begun()
-            case End():
+            case EndSampling():
                 self.sample()
                 self.open = False
-                return Ended(self._watched())
+                return SamplingEnded(self._watched())
 
     def sample(self) -> None:
         """Take one more reading of an open window."""
@@ -91,7 +103,7 @@ class Sampling:
             self._others = self._count_others(self._source, self._family, reading)
             self._others_due = time.monotonic() + PROCESS_PERIOD_S
         self._readings.append(reading)
-        self._points.append(Point(reading.at_s, reading.clock_mhz, self._others, reading.idle))
+        self._points.append(DevicePoint(reading.at_s, reading.clock_mhz, self._others, reading.idle))
 
     def _count_others(self, source: Source, family: Family, reading: Reading) -> int | None:
         return count_others(source.occupants(), family, reading.memory_used_bytes, host=self._host)
@@ -104,15 +116,15 @@ class Sampling:
         window = summarize_window(self._source.name, self._readings, self._points, ended_s=time.monotonic())
         return Watched(window, tuple(self._points), "; ".join(filter(None, (self._note, full_note))))
 
-    def _state(self, own_pids: tuple[int, ...] | None) -> DeviceState:
+    def _state(self, own_pids: tuple[int, ...] | None) -> DeviceReading:
         if self._source is None:
-            return DeviceState()
+            return DeviceReading()
         reading = self._source.read()
         others = None
         if own_pids is not None:
             others = self._count_others(self._source, Family(own_pids), reading)
         values = {name: getattr(reading, name) for name in _STATE}
-        return DeviceState(**values, other_processes=others)
+        return DeviceReading(**values, other_processes=others)
 
 
 def serve(sampling: Sampling, requests: int, replies: int) -> None:

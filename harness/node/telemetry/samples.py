@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import msgspec
 
-from harness.wire.results.latency import DeviceState, Window
+from harness.wire.results.latency import DeviceReading, Window
 from harness.wire.results.provenance import Provenance
 
 
-class Point(msgspec.Struct, frozen=True, array_like=True):
+class DevicePoint(msgspec.Struct, frozen=True, array_like=True):
     """One sample of a device."""
 
     at_s: float
@@ -25,7 +25,7 @@ class Watched(msgspec.Struct, frozen=True):
     """A window and its samples."""
 
     window: Window
-    points: tuple[Point, ...] = ()
+    points: tuple[DevicePoint, ...] = ()
     note: str = ""
     """Why values are missing; empty if none are."""
 
@@ -36,20 +36,20 @@ class AskState(msgspec.Struct, frozen=True, tag="state"):
     own_pids: tuple[int, ...] | None = None
 
 
-class Begin(msgspec.Struct, frozen=True, tag="begin"):
+class BeginSampling(msgspec.Struct, frozen=True, tag="begin"):
     """Begin a window; an open one is dropped."""
 
     own_pids: tuple[int, ...] = ()
 
 
-class End(msgspec.Struct, frozen=True, tag="end"):
+class EndSampling(msgspec.Struct, frozen=True, tag="end"):
     """End the window."""
 
 
 class StateReport(msgspec.Struct, frozen=True, tag="state_told"):
     """The reply to `AskState`."""
 
-    state: DeviceState
+    state: DeviceReading
     source: str
     note: str = ""
     provenance: Provenance = Provenance()
@@ -57,16 +57,16 @@ class StateReport(msgspec.Struct, frozen=True, tag="state_told"):
 
 
 class Begun(msgspec.Struct, frozen=True, tag="begun"):
-    """The reply to `Begin`; the first sample is taken."""
+    """The reply to `BeginSampling`; the first sample is taken."""
 
 
-class Ended(msgspec.Struct, frozen=True, tag="ended"):
-    """The reply to `End`."""
+class SamplingEnded(msgspec.Struct, frozen=True, tag="ended"):
+    """The reply to `EndSampling`."""
 
     watched: Watched
 
 
-Request = AskState | Begin | End
-Reply = StateReport | Begun | Ended
+Request = AskState | BeginSampling | EndSampling
+Reply = StateReport | Begun | SamplingEnded
 REQUESTS: msgspec.json.Decoder[Request] = msgspec.json.Decoder(Request)
 REPLIES: msgspec.json.Decoder[Reply] = msgspec.json.Decoder(Reply)

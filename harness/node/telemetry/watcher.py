@@ -14,10 +14,21 @@ from typing import Self
 import msgspec
 
 from harness.linux.process_environment import PROJECT_ROOT, worker_environment
-from harness.wire.results.latency import DeviceState, Window
+from harness.wire.results.latency import DeviceReading, Window
 from harness.wire.results.provenance import Provenance
 
-from .samples import REPLIES, AskState, Begin, Begun, End, Ended, Reply, Request, StateReport, Watched
+from .samples import (
+    REPLIES,
+    AskState,
+    BeginSampling,
+    Begun,
+    EndSampling,
+    Reply,
+    Request,
+    SamplingEnded,
+    StateReport,
+    Watched,
+)
 
 ANSWER_S = 10.0
 """A library that takes longer hangs; the first answer includes its start."""
@@ -41,7 +52,7 @@ def ask_once(address: str, kind: str) -> StateReport:
         )
         reply = REPLIES.decode(answer.stdout)
     except (OSError, subprocess.SubprocessError, msgspec.DecodeError):
-        return StateReport(DeviceState(), "", "the process that reads the driver's library did not answer")
+        return StateReport(DeviceReading(), "", "the process that reads the driver's library did not answer")
     assert isinstance(reply, StateReport)
     return reply
 
@@ -84,28 +95,28 @@ class Telemetry:
     ) -> None:
         await self.close()
 
-    async def state(self, own_pids: Collection[int] | None = None) -> DeviceState:
+    async def state(self, own_pids: Collection[int] | None = None) -> DeviceReading:
         """Return the device's state. With `own_pids` (their children are ours too) it counts the processes of others."""
         pids = None if own_pids is None else tuple(own_pids)
         async with self._turn:
             reply = await self._ask(AskState(pids))
         if not isinstance(reply, StateReport):
-            return DeviceState()
+            return DeviceReading()
         self.source, self.note, self.provenance = reply.source, reply.note, reply.provenance
         return reply.state
 
     async def begin(self, own_pids: Collection[int] = ()) -> None:
         """Begin a window; the first reading is taken when this returns."""
         async with self._turn:
-            self._begun = isinstance(await self._ask(Begin(tuple(own_pids))), Begun)
+            self._begun = isinstance(await self._ask(BeginSampling(tuple(own_pids))), Begun)
 
     async def end(self) -> Watched:
         """End the window and return its summary and samples, which are empty if its sampler was lost."""
         async with self._turn:
             begun, self._begun = self._begun, False
             starts = self._starts
-            reply = await self._ask(End()) if begun else None
-        if isinstance(reply, Ended) and self._starts == starts:
+            reply = await self._ask(EndSampling()) if begun else None
+        if isinstance(reply, SamplingEnded) and self._starts == starts:
             self.source = reply.watched.window.source
             return reply.watched
         note = self.note or "the telemetry process was lost during the window"

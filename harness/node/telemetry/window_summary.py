@@ -11,7 +11,7 @@ from typing import NamedTuple
 from harness.wire.results.latency import Window
 
 from .reading import Reading
-from .samples import Point
+from .samples import DevicePoint
 
 SAME_CLOCK = 0.9
 """Two clocks are the same if the lower has at least this share of the higher.
@@ -24,7 +24,7 @@ REACH_S = 0.1
 
 
 def summarize_window(
-    source: str, readings: Sequence[Reading], points: Sequence[Point], *, ended_s: float | None = None
+    source: str, readings: Sequence[Reading], points: Sequence[DevicePoint], *, ended_s: float | None = None
 ) -> Window:
     """Return the summary of these readings, oldest first, and of the other processes in `points`.
 
@@ -83,7 +83,7 @@ def is_same_clock(one_mhz: float, other_mhz: float) -> bool:
     return min(one_mhz, other_mhz) >= SAME_CLOCK * max(one_mhz, other_mhz)
 
 
-def span_states(series: Sequence[Point], spans: Sequence[tuple[float, float]]) -> tuple[SpanState, ...]:
+def span_states(series: Sequence[DevicePoint], spans: Sequence[tuple[float, float]]) -> tuple[SpanState, ...]:
     """Return the device's state in each span of timing (from, to, by `time.monotonic`).
 
     `series` is in order of time. The points within a span and the next ones on both sides count: a dip may have begun before a
@@ -98,8 +98,8 @@ def span_states(series: Sequence[Point], spans: Sequence[tuple[float, float]]) -
 
 
 def _points_near(
-    series: Sequence[Point], times: Sequence[float], began_s: float, ended_s: float
-) -> list[Point]:
+    series: Sequence[DevicePoint], times: Sequence[float], began_s: float, ended_s: float
+) -> list[DevicePoint]:
     first = max(bisect.bisect_left(times, began_s) - 1, 0)
     last = bisect.bisect_right(times, ended_s)
     return [
@@ -107,6 +107,6 @@ def _points_near(
     ]
 
 
-def _state(points: Sequence[Point], quiet: int) -> SpanState:
+def _state(points: Sequence[DevicePoint], quiet: int) -> SpanState:
     clocks = [point.clock_mhz for point in points if point.clock_mhz is not None and not point.idle]
     return SpanState(min(clocks, default=None), any((point.others or 0) > quiet for point in points))

@@ -53,7 +53,7 @@ def inspect_source(source: str, task: Task) -> StaticReport:
         return _end("syntax", message, error.lineno, _syntax_trace(error))
     except (ValueError, RecursionError, MemoryError) as error:
         return _end("syntax", f"Python cannot parse this: {error}")
-    module = Module(tree)
+    module = CandidateModule(tree)
     problem = module.problem_of(task.entry_points, signature=task.script is None)
     if problem is not None:
         return StaticReport(problem)
@@ -84,7 +84,7 @@ def _lines(messages: Iterable[str]) -> str:
     return "\n".join(lines if more <= 0 else [*lines[:MOST_LINES], f"and {more} more"])
 
 
-class Module:
+class CandidateModule:
     """A parsed candidate: its kernels and the names that it binds."""
 
     def __init__(self, tree: ast.Module) -> None:

@@ -14,15 +14,15 @@ from harness.wire.limits import memory_words
 from harness.wire.messages.clock import BASELINE, CANDIDATE, Floor, Measure, Measured, ProcessTimes, method_of
 from harness.wire.messages.timer import METHOD_WORDS
 from harness.wire.results import ratios
-from harness.wire.results.evaluation import NOT_WHOLE, Basis, ErrorReport, Fact
+from harness.wire.results.evaluation import Basis, ErrorReport, Fact
 from harness.wire.results.latency import (
     Bound,
-    DeviceState,
+    DeviceReading,
     Latency,
-    Method,
     Outcome,
     RoughTime,
     Timed,
+    TimingMethod,
     Window,
 )
 from harness.wire.results.served_calls import ServedCall, unmet_requirements
@@ -53,12 +53,16 @@ class Timing(msgspec.Struct, frozen=True):
     """Why a process that ended in the timing may not be at fault; see `Blame`."""
     facts: tuple[Fact, ...] = ()
     notes: tuple[str, ...] = ()
-    before: DeviceState | None = None
+    before: DeviceReading | None = None
     """The device's state once it was leased."""
-    after: DeviceState | None = None
+    after: DeviceReading | None = None
     served: tuple[ServedCall, ...] = ()
     rough: tuple[RoughTime, ...] = ()
     """Estimates, for a rough effort."""
+    why_not_timed: str = ""
+    """Why cases, or all of them, have no time; empty if all have one."""
+    cases: tuple[int, int] | None = None
+    """The cases that have a time, and all that were to be timed."""
     disturbed: tuple[str, ...] = ()
     """Cases that have no time because of a disturbance of the device. They are timed again."""
     speedup_ci: tuple[float, float] | None = None
@@ -83,6 +87,11 @@ class Timing(msgspec.Struct, frozen=True):
             "speedup_weighted_ci": None,
         }
         return msgspec.structs.replace(self, detail=error.message, error=error, **times)
+
+
+def not_timed(why: str, *, disturbed: tuple[str, ...] = ()) -> Timing:
+    """Return the timing of a candidate without any time."""
+    return Timing((), f"not timed: {why}", why_not_timed=why, disturbed=disturbed)
 
 
 def conclude_timing(
@@ -115,11 +124,11 @@ def conclude_timing(
     why = "; ".join(filter(None, reasons))
     disturbed = list_disturbed_cases(measured, unexplained, left_out)
     if not latencies:
-        return Timing((), f"not timed: {why or 'no case was measured'}", disturbed=disturbed)
+        return not_timed(why or "no case was measured", disturbed=disturbed)
     notes = []
     if missing:
         count = f"{len(missing)} of {len(cases)} cases have no time"
-        notes.append(f"{NOT_WHOLE}{count}{f': {why}' if why else ''}")
+        notes.append(f"timing was not whole: {count}{f': {why}' if why else ''}")
     elif measured.problem:
         notes.append(f"timing was not finished, though every case has a latency: {measured.problem}")
     notes += [
@@ -127,14 +136,14 @@ def conclude_timing(
         for latency in latencies
         if latency.efficiency and latency.efficiency.suspect
     ]
-    by_reason: dict[tuple[Method, str], list[str]] = {}
+    by_reason: dict[tuple[TimingMethod, str], list[str]] = {}
     for latency in latencies:
         if reason := measured.why_method.get(latency.case):
             by_reason.setdefault((latency.method, reason), []).append(latency.case)
     added = "some microseconds" if measured.floor is None else f"{measured.floor.empty_ms * 1e3:.3g} us"
     notes += [
         f"{', '.join(names)}: timed {METHOD_WORDS[method]}"
-        f"{f', which add {added} to each call' if method is Method.EVENTS else ''}: {reason}"
+        f"{f', which add {added} to each call' if method is TimingMethod.EVENTS else ''}: {reason}"
         for (method, reason), names in by_reason.items()
     ]
     if measured.not_shared:
@@ -159,6 +168,8 @@ def conclude_timing(
             Fact("time of timing", seconds, Basis.PROOF),
         ),
         notes=tuple(notes),
+        why_not_timed=why,
+        cases=(len(latencies), len(cases)),
         disturbed=disturbed,
     )
 
@@ -176,14 +187,19 @@ def tape_facts(measured: Measured, compiled: Collection[str]) -> tuple[Fact, ...
     facts = []
     for tape in measured.tapes:
         if tape.why_not:
-            facts.append(Fact(f"{tape.case}: launch tape", f"none: {tape.why_not}", Basis.EVIDENCE))
+            facts.append(Fact(tape_fact_name(tape.case), f"none: {tape.why_not}", Basis.EVIDENCE))
             continue
         from_source = set(tape.code) <= set(compiled)
         not_from_source = "not among those that were compiled from the source"
         origin = "as compiled from the source" if from_source else not_from_source
         words = f"{tape.launches} launches right on inputs of the judge's, binaries {origin}"
-        facts.append(Fact(f"{tape.case}: launch tape", words, Basis.PROOF if from_source else Basis.EVIDENCE))
+        facts.append(Fact(tape_fact_name(tape.case), words, Basis.PROOF if from_source else Basis.EVIDENCE))
     return tuple(facts)
+
+
+def tape_fact_name(case: str) -> str:
+    """Return the name of the fact about the launch tape of a case."""
+    return f"{case}: launch tape"
 
 
 def _floor_facts(floor: Floor | None) -> tuple[Fact, ...]:
@@ -244,7 +260,12 @@ def _conclude_case(
         samples = samples_by_process(slow), samples_by_process(fast)
         case_ratios = ratios.case_ratios(*samples, [process.pair for process in fast], seed=number)
         speedup = ratios.mean_ratio([case_ratios])
-    if speedup is not None and bound is Bound.NONE and floor_ms is not None and method is not Method.PROFILER:
+    if (
+        speedup is not None
+        and bound is Bound.NONE
+        and floor_ms is not None
+        and method is not TimingMethod.PROFILER
+    ):
         without_floor = ratios.without_floor(speedup.value, baseline.median_ms, candidate.median_ms, floor_ms)
     wall = [process.wall_ms for process in fast if process.wall_ms is not None]
     wall_ms = statistics.median(wall) if wall else None

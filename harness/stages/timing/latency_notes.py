@@ -9,7 +9,7 @@ from harness.node.telemetry.window_summary import is_same_clock
 from harness.wire.messages.clock import ProcessTimes
 from harness.wire.messages.timer import LEAD, MOST_LEAD_MS
 from harness.wire.results import ratios
-from harness.wire.results.latency import Latency, Method, Timed, Window
+from harness.wire.results.latency import Latency, Timed, TimingMethod, Window
 
 
 def latency_notes(
@@ -64,7 +64,7 @@ def _on_precision(baseline: Timed, candidate: Timed) -> Iterator[str]:
 
 def _on_host(latency: Latency, processes: Sequence[ProcessTimes]) -> Iterator[str]:
     host_ms = max(process.host_ms for process in processes)
-    if latency.method in (Method.EVENTS, Method.BATCH) and host_ms > MOST_LEAD_MS / LEAD:
+    if latency.method in (TimingMethod.EVENTS, TimingMethod.BATCH) and host_ms > MOST_LEAD_MS / LEAD:
         yield (
             f"the host needs {host_ms:.1f} ms for a call and gets at most {MOST_LEAD_MS:g} ms ahead of the device: "
             "times may contain host time"

@@ -46,12 +46,12 @@ from harness.wire.messages.clock import (
 )
 from harness.wire.messages.guest import Alive
 from harness.wire.messages.judge import Proceed, TurnWanted
-from harness.wire.results.latency import DeviceState, Window
+from harness.wire.results.latency import DeviceReading, Window
 from suites.errors import SuiteError
 from suites.task import Task
 
 from .baselines import Against, timing_baseline
-from .conclusions import Timing, conclude_timing, tape_facts
+from .conclusions import Timing, conclude_timing, not_timed, tape_facts
 from .efficiency import flush_bytes, matmul_dtype
 from .larger_sizes import Larger, enlarge_case, judge_suspects
 from .rough_estimates import conclude_roughly
@@ -77,7 +77,7 @@ class Performance:
     """An exam gets players that served no other timing."""
     _children: list[tuple[str, Child]] = field(default_factory=list)
     """Timers, each with its side."""
-    _before: DeviceState | None = None
+    _before: DeviceReading | None = None
     _watching: bool = False
     _players: list[Child] = field(default_factory=list)
     """The pool's players of this GPU, while the clock uses them."""
@@ -110,7 +110,7 @@ class Performance:
             if baseline is None:
                 baseline = await asyncio.to_thread(timing_baseline, self.task)
         except HarnessError as error:
-            return Timing((), f"not timed: {error}")
+            return not_timed(str(error))
         measure = Measure(
             task=self.task,
             sources={BASELINE: with_calls(self.task, baseline.source), CANDIDATE: source},
@@ -216,7 +216,7 @@ class Performance:
             return measured, ""
         if measured.ended == BASELINE or measured.error is None:
             return measured, doubt_end(ended, "a timer of the baseline")
-        blame = error_of_end(ended, measured.error.message.removeprefix("the process ended "))
+        blame = error_of_end(ended, measured.error.place)
         return msgspec.structs.replace(measured, error=blame.error), blame.doubt
 
     def _conclude(
@@ -224,7 +224,7 @@ class Performance:
         measure: Measure,
         measured: Measured,
         watched: Watched,
-        after: DeviceState | None,
+        after: DeviceReading | None,
         compiled: Collection[str],
     ) -> Timing:
         device = self.slot.device
@@ -250,7 +250,7 @@ class Performance:
             await self._telemetry.begin(own)
             self._watching = True
 
-    async def _end_watch(self, *, look: bool = True) -> tuple[Watched, DeviceState | None]:
+    async def _end_watch(self, *, look: bool = True) -> tuple[Watched, DeviceReading | None]:
         """The device's samples and, with `look`, its state now; empty if it is not watched."""
         if self._telemetry is None or not self._watching:
             return Watched(Window(source="", seconds=0.0)), None

@@ -13,7 +13,7 @@ from harness.wire.channels.channel import text_to_path
 from harness.wire.limits import TimeLimits
 from harness.wire.results import ratios
 from harness.wire.results.evaluation import ErrorReport
-from harness.wire.results.latency import Method
+from harness.wire.results.latency import TimingMethod
 from harness.wire.results.served_calls import ServedCall
 from suites.task import Task
 
@@ -128,7 +128,7 @@ class ProcessTimes(msgspec.Struct, frozen=True):
     plain_ms: float | None
     peak_bytes: int
     configs: dict[str, str]
-    method: Method = Method.EVENTS
+    method: TimingMethod = TimingMethod.EVENTS
     launches: int = 0
     """Calls in the series that was timed together; 0: calls were timed between events."""
     cold: bool = True
@@ -157,14 +157,16 @@ class Floor(msgspec.Struct, frozen=True):
     matmul_flops_per_s: float | None = None
     """FLOP/s of a large matrix product by torch in `Measure.matmul_dtype`."""
 
-    def empty_by(self, method: Method) -> float:
+    def empty_by(self, method: TimingMethod) -> float:
         """An empty kernel's time, by this method, in milliseconds; by events, which take longest, if it is not known."""
-        return {Method.GRAPH: self.graph_ms, Method.BATCH: self.batch_ms}.get(method) or self.empty_ms
+        return {TimingMethod.GRAPH: self.graph_ms, TimingMethod.BATCH: self.batch_ms}.get(
+            method
+        ) or self.empty_ms
 
 
-def method_of(times: Iterable[ProcessTimes]) -> Method:
+def method_of(times: Iterable[ProcessTimes]) -> TimingMethod:
     """How these processes were timed, which is the same for all of a case."""
-    return next((process.method for process in times), Method.EVENTS)
+    return next((process.method for process in times), TimingMethod.EVENTS)
 
 
 class Taped(msgspec.Struct, frozen=True):

@@ -8,8 +8,6 @@ from harness.wire.results.evaluation import KernelResources
 
 KEPT_BYTES = 300_000
 """Compressed bytes of compiler texts that a session keeps of one candidate."""
-HOST_RAISED = "the entry point raised"
-"""Start of the error message if a candidate's host code raises while its kernels are compiled."""
 MOST_IR = 4 << 20
 """Characters of a kernel's Triton IR; a longer one is compiled in the candidate's process."""
 
@@ -96,6 +94,8 @@ class CompileReport(msgspec.Struct, frozen=True, tag="compiled"):
     line: int | None = None
     timed_out: bool = False
     """Whether `error` says that a time limit passed."""
+    in_host: bool = False
+    """Host code failed, or the process: the error of a call says more than `error`."""
     unsupported: str | None = None
     """Why there is no result for this target; not the candidate's fault."""
     notes: tuple[str, ...] = ()
@@ -125,6 +125,8 @@ class RanAtFullSizes(msgspec.Struct, frozen=True, tag="ran_at_full_sizes"):
     case: str
     why: str = ""
     """Why nothing is known of this case; empty if the fields below hold."""
+    raised: bool = False
+    """Whether `why` is an exception of the host code."""
     missed_stores: tuple[str, ...] = ()
     missed_loads: tuple[str, ...] = ()
     """Accesses outside their tensor, one line each; none at addresses that depend on loaded values."""

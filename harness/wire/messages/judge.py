@@ -90,6 +90,8 @@ class AtStage(msgspec.Struct, frozen=True, tag="at_stage"):
     ok: bool | None = None
     """Result of a stage that ended. `None`: not applicable on this device."""
     detail: str = ""
+    cases: tuple[int, int] | None = None
+    """The cases that passed, and all cases, of a stage that counts them."""
 
 
 class TurnWanted(msgspec.Struct, frozen=True, tag="turn_wanted"):
@@ -114,6 +116,8 @@ class Judged(msgspec.Struct, frozen=True, tag="judged"):
     traffic: tuple[Traffic, ...] = ()
     sandbox: tuple[Layer, ...] = ()
     facts: tuple[Fact, ...] = ()
+    weak_oracle: str = ""
+    """See `Evaluation`."""
     margins: tuple[Margin, ...] = ()
     findings: tuple[Finding, ...] = ()
     kernels: tuple[str, ...] = ()

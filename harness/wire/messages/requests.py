@@ -33,7 +33,7 @@ from .timer import (
     Prepared,
     Renew,
     Rung,
-    Sample,
+    TakeSample,
     TapedCall,
 )
 
@@ -46,7 +46,7 @@ WorkerRequest = (
     | RunAtFullSizes
     | SharedAt
     | Prepare
-    | Sample
+    | TakeSample
     | Rung
     | Batch
     | Renew

@@ -15,7 +15,7 @@ import msgspec
 
 from harness.wire.calls.launch_tape import Tape
 from harness.wire.calls.tensors import Arguments
-from harness.wire.results.latency import Method
+from harness.wire.results.latency import TimingMethod
 from harness.wire.results.served_calls import ServedCall
 
 LEAST_IN_BLOCK = 5
@@ -37,10 +37,10 @@ MOST_LEAD_MS = 5.0
 SMALLER = 8
 """The second graph has so many times fewer nodes than the first."""
 METHOD_WORDS = {
-    Method.GRAPH: "in graphs",
-    Method.BATCH: "back to back between two events, where host time may count",
-    Method.PROFILER: "by the profiler, which leaves out the time between launches",
-    Method.EVENTS: "between events",
+    TimingMethod.GRAPH: "in graphs",
+    TimingMethod.BATCH: "back to back between two events, where host time may count",
+    TimingMethod.PROFILER: "by the profiler, which leaves out the time between launches",
+    TimingMethod.EVENTS: "between events",
 }
 """Every method in the order of the ladder, in the words of a note."""
 UNTRUSTED_GRAPHS = "`wavedeck doctor --verify-gpu` found no graph with times to trust on this GPU"
@@ -104,7 +104,7 @@ class Prepared(msgspec.Struct, frozen=True, tag="prepared"):
     configs: dict[str, str]
 
 
-class Sample(msgspec.Struct, frozen=True, tag="sample"):
+class TakeSample(msgspec.Struct, frozen=True, tag="sample"):
     """Time calls one by one, or replays of the captured series."""
 
     count: int
@@ -115,7 +115,7 @@ class Sample(msgspec.Struct, frozen=True, tag="sample"):
 class Rung(msgspec.Struct, frozen=True, tag="rung"):
     """One clock of the ladder; as a request: make a series of calls of the prepared case, to be timed together by this clock."""
 
-    method: Method
+    method: TimingMethod
     nodes: int = 0
     """Calls in one graph at most. A series of more calls takes several graphs, so the copies of the inputs stay as many."""
     launches: int = 0
@@ -136,7 +136,7 @@ class Done(msgspec.Struct, frozen=True, tag="done"):
 
     problem: str = ""
     samples_ms: tuple[float, ...] = ()
-    """Answer to `Sample`: each call by two device events, as the timer reports it; of a replay the mean of its calls."""
+    """Answer to `TakeSample`: each call by two device events, as the timer reports it; of a replay the mean of its calls."""
 
 
 class Renew(msgspec.Struct, frozen=True, tag="renew"):
@@ -188,7 +188,7 @@ class TapedCall(msgspec.Struct, frozen=True, tag="taped_call"):
     """Facts that serving needs, of a candidate; `None` for a baseline."""
 
 
-EVENTS = Rung(Method.EVENTS)
+EVENTS = Rung(TimingMethod.EVENTS)
 
 
 def list_rungs(trusted_nodes: int | None, *, taped: bool) -> tuple[Rung, ...]:
@@ -199,5 +199,9 @@ def list_rungs(trusted_nodes: int | None, *, taped: bool) -> tuple[Rung, ...]:
     """
     nodes = MOST_LAUNCHES if trusted_nodes is None else min(trusted_nodes, MOST_LAUNCHES)
     sizes = dict.fromkeys((nodes, nodes // SMALLER)) if taped else (nodes,)
-    graphs = tuple(Rung(Method.GRAPH, size) for size in sizes if size)
-    return (*graphs, Rung(Method.BATCH), Rung(Method.PROFILER), EVENTS) if taped else (*graphs, EVENTS)
+    graphs = tuple(Rung(TimingMethod.GRAPH, size) for size in sizes if size)
+    return (
+        (*graphs, Rung(TimingMethod.BATCH), Rung(TimingMethod.PROFILER), EVENTS)
+        if taped
+        else (*graphs, EVENTS)
+    )

@@ -9,14 +9,12 @@ import msgspec
 from suites.task import TextEnum
 
 from .kernel_counts import CodeCounts
-from .latency import DeviceState, Latency, RoughTime
+from .latency import DeviceReading, Latency, RoughTime
 from .provenance import Provenance
 from .served_calls import BatchRows, ServedCall
 
 SCHEMA = 1
 STAGES = ("static", "call", "compile", "execution", "integrity", "performance")
-NOT_WHOLE = "timing was not whole: "
-"""Begins the note that says how many cases have no time, then why."""
 _MOST_CHARACTERS = 400
 """Length of an error in one line."""
 _MANY_TIMES = 1e6
@@ -57,6 +55,8 @@ class Stage(msgspec.Struct, frozen=True):
     """`None`: not reached, or not applicable on this device."""
     seconds: float
     detail: str = ""
+    cases: tuple[int, int] | None = None
+    """The cases that passed, and all cases; `None` if the stage counts no cases."""
 
 
 class StageEvent(msgspec.Struct, frozen=True):
@@ -96,12 +96,8 @@ class Mismatch(msgspec.Struct, frozen=True):
     """How far the output is off, and how far careful arithmetic is; empty if the task states its tolerances."""
     pattern: tuple[str, ...] = ()
     """Sentences about the wrong elements: their common property, their places, and an example with its neighbours and inputs."""
-
-    @property
-    def common(self) -> str:
-        """The common property of the wrong elements: the first sentence of the pattern; empty if it shows an element."""
-        first = self.pattern[0] if self.pattern else ""
-        return "" if first.startswith("at [") else first
+    common: str = ""
+    """The common property of the wrong elements, if it is known: the first sentence of the pattern."""
 
     @property
     def largest_error(self) -> str:
@@ -133,6 +129,10 @@ class ErrorReport(msgspec.Struct, frozen=True):
     """A line for each other output and case that fails; similar ones are grouped if there are many."""
     cases: str = ""
     """Which cases fail and which pass, and what only the failing ones have in common; empty if unknown."""
+    target: str = ""
+    """The target that kernels were not compiled for; empty for other errors, and if host code failed or values are wrong too."""
+    place: str = ""
+    """Where the candidate's process ended or was too slow: `case fp32`, `the import`; empty for other errors."""
 
     @property
     def first_line(self) -> str:
@@ -247,6 +247,8 @@ class KernelResources(msgspec.Struct, frozen=True):
     """SHA-256 of each compiler text that a session keeps, compressed, by its name: `ttgir`, `llir`, `amdgcn`, `ptx`, `sass`."""
     texts_left_out: dict[str, str] = {}
     """Why a text is not kept, by its name."""
+    autotune_config: str = ""
+    """The config of an autotuned kernel as Triton prints it, which `Latency.configs` names; empty in older evaluations."""
 
     @property
     def cases(self) -> list[str]:
@@ -370,9 +372,13 @@ class Evaluation(msgspec.Struct, frozen=True):
     case_weights: dict[str, float] = {}
     """Weight of each open case, if the task has weights."""
     not_timed: tuple[str, ...] = ()
-    """Open cases without a latency if others have one; with several GPUs, each with its GPU."""
-    device_before: DeviceState | None = None
-    device_after: DeviceState | None = None
+    """Open cases without a latency if others have one; with several GPUs, a case for each GPU."""
+    not_timed_on: tuple[str, ...] = ()
+    """The GPU of each case in `not_timed`; empty if one GPU timed."""
+    why_not_timed: str = ""
+    """Why the cases in `not_timed` have no latency, or why nothing was timed; empty if unknown, as in older evaluations."""
+    device_before: DeviceReading | None = None
+    device_after: DeviceReading | None = None
     resources: dict[str, tuple[KernelResources, ...]] = {}
     compile_errors: dict[str, str] = {}
     traffic: tuple[Traffic, ...] = ()
@@ -380,12 +386,18 @@ class Evaluation(msgspec.Struct, frozen=True):
     """One for each entry of `traffic`. The key is that of older evaluations, which had other figures beside the sizes."""
     not_sampled: dict[str, str] = {}
     """Why no program of a case was run at its `gpu` sizes, by case."""
+    raised_at_full_sizes: tuple[str, ...] = ()
+    """The cases in `not_sampled` whose host code raised an exception."""
     sandbox: tuple[Layer, ...] = ()
     provenance: Provenance | None = None
     """`None` in evaluations of older versions, and if no device was chosen."""
     findings: tuple[Finding, ...] = ()
     notes: tuple[str, ...] = ()
+    judged_again: bool = False
+    """The judge judged twice by itself: the first time a process or a node was lost."""
     facts: tuple[Fact, ...] = ()
+    weak_oracle: str = ""
+    """The first wrong answers that the task's oracle accepts, in words; empty if it accepts none, and in older evaluations."""
     margins: tuple[Margin, ...] = ()
     serving: tuple[ServedCall, ...] = ()
     """Facts that serving needs, one entry for each open case; empty without a timing on a GPU."""
@@ -404,10 +416,12 @@ class Evaluation(msgspec.Struct, frozen=True):
         return f"{self.speedup_cases} of {count} cases" if self.speedup_cases < count else ""
 
     @property
-    def why_not_timed(self) -> str:
-        """Why the cases in `not_timed` have no latency, as its note says it; empty if no note does."""
-        note = next((note for note in self.notes if note.startswith(NOT_WHOLE)), "")
-        return note.removeprefix(NOT_WHOLE).partition(": ")[2]
+    def untimed_places(self) -> list[str]:
+        """The cases in `not_timed`, each with its GPU if there are several: `fp16 on GPU 0`."""
+        if not self.not_timed_on:
+            return list(self.not_timed)
+        places = zip(self.not_timed, self.not_timed_on, strict=True)
+        return [f"{case} on GPU {device}" for case, device in places]
 
     @property
     def speedup_cases(self) -> int:

@@ -20,7 +20,7 @@ class Outcome(TextEnum):
     """Both sides are near an empty kernel's time on this device; there is no ratio."""
 
 
-class Method(TextEnum):
+class TimingMethod(TextEnum):
     """How the calls of both sides were timed."""
 
     GRAPH = "graph"
@@ -128,7 +128,7 @@ class Window(msgspec.Struct, frozen=True):
     """The highest number of other processes on the device, busy or not."""
 
 
-class DeviceState(msgspec.Struct, frozen=True):
+class DeviceReading(msgspec.Struct, frozen=True):
     """A device before or after timing; `None` for a value that it does not report."""
 
     busy_percent: float | None = None
@@ -160,7 +160,7 @@ class Latency(msgspec.Struct, frozen=True):
     outcome: Outcome = Outcome.NOT_RESOLVED
     against: str = ""
     cache: str = "cold"
-    method: Method = Method.EVENTS
+    method: TimingMethod = TimingMethod.EVENTS
     pairs: int = 0
     floor_ms: float | None = None
     """An empty kernel's time by the same method on this device, in this session."""

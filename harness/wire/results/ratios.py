@@ -15,7 +15,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from .latency import Bound, Method, Outcome
+from .latency import Bound, Outcome, TimingMethod
 
 if TYPE_CHECKING:
     import numpy as np
@@ -29,7 +29,12 @@ RESOLVED = 0.02
 """Relative half width of an interval at which no more pairs are sampled."""
 TIE = 0.01
 """Speedups that differ by less rank as equal: the bias of processes that remains after a few pairs."""
-FLOORS = {Method.EVENTS: 5.0, Method.GRAPH: 2.5, Method.BATCH: 2.5, Method.PROFILER: 2.5}
+FLOORS = {
+    TimingMethod.EVENTS: 5.0,
+    TimingMethod.GRAPH: 2.5,
+    TimingMethod.BATCH: 2.5,
+    TimingMethod.PROFILER: 2.5,
+}
 """A kernel that takes less than this many times an empty kernel's time is too short to be timed exactly."""
 CLEAR = 0.05
 """The same for an interval that does not contain 1: more pairs would not change the outcome."""
@@ -83,7 +88,10 @@ class CaseRatios:
 
 
 def find_bound(
-    baseline_ms: float, candidate_ms: float, floor_ms: float | None, method: Method = Method.EVENTS
+    baseline_ms: float,
+    candidate_ms: float,
+    floor_ms: float | None,
+    method: TimingMethod = TimingMethod.EVENTS,
 ) -> Bound | None:
     """Return how the ratio of two times relates to the true speedup; `None` if both are too short for a ratio.
 

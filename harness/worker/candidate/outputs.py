@@ -68,7 +68,7 @@ class Kept:
     """Outputs of earlier calls, kept alive so that no honest allocation gets their memory again."""
 
     def __init__(self) -> None:
-        self._held: deque[tuple[torch.Tensor, arena.Span]] = deque()
+        self._held: deque[tuple[torch.Tensor, arena.AddressSpan]] = deque()
         self._bytes = 0
         self._last: list[tuple[torch.Tensor, torch.Tensor]] = []
         """Each output of the last call, with a copy of its bytes."""

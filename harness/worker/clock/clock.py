@@ -43,11 +43,11 @@ from harness.wire.messages.timer import (
 )
 from harness.wire.results import ratios
 from harness.wire.results.evaluation import ErrorReport
-from harness.wire.results.latency import Method
+from harness.wire.results.latency import TimingMethod
 from harness.worker.kit import place
 from harness.worker.kit.device_memory import NotShared
 from harness.worker.oracle import integrity
-from harness.worker.oracle.blame import Stop, blame, in_one_line, is_memory
+from harness.worker.oracle.blame import CandidateStopped, blame, in_one_line, is_memory
 from harness.worker.oracle.lines import CandidateRaised, GuestBroken, GuestGone, GuestSlow, NoAnswer
 from harness.worker.oracle.problem import BadProblem, Problem
 from harness.worker.oracle.vault import Given, Vault
@@ -55,7 +55,7 @@ from suites.task import Case
 
 from . import short_calls
 from .case_inputs import CaseInputs
-from .lines import Engine, TimerLine
+from .lines import TimerLine, TimingEngine
 from .players import Players
 from .source_timers import SourceTimers
 from .spot_check import SpotCheck
@@ -77,7 +77,7 @@ class Clock:
 
     def __init__(
         self,
-        engine: Engine,
+        engine: TimingEngine,
         measure: Measure,
         problem: Problem,
         vault: Vault,
@@ -129,7 +129,7 @@ class Clock:
                 error = blame(failure, self._case, f"while it was timed, {at}: ", gpu=True)
             else:
                 problem = f"{at}: the {failure.side} could not be timed: {in_one_line(str(failure))}"
-        except Stop as stop:
+        except CandidateStopped as stop:
             error = stop.error
         except (BadProblem, GuestBroken, NotShared, OSError, torch.OutOfMemoryError) as failure:
             at = f"case {self._case}: " if self._case else ""
@@ -284,7 +284,7 @@ class Clock:
     def _rung_of(self, case: Case) -> Rung:
         """The best clock that did not fail; no graph for a case that graphs corrupted."""
         without_graph = self._corrupted[case.name] >= MOST_CORRUPTED
-        return next(rung for rung in self._rungs if not (without_graph and rung.method is Method.GRAPH))
+        return next(rung for rung in self._rungs if not (without_graph and rung.method is TimingMethod.GRAPH))
 
     def _step_down(self, case: Case, rung: Rung, failure: ClockFailed) -> None:
         """Forget what was sampled of a case, and leave out the clock that failed; after the time for timing all but events."""
@@ -333,17 +333,17 @@ class Clock:
         `earlier`: the seats of an earlier look; their method stays.
         """
         is_short = (
-            earlier[0].method is not Method.EVENTS
+            earlier[0].method is not TimingMethod.EVENTS
             if earlier
             else self._measure.cold and short_calls.are_short(seats)
         )
         why = self._why_rung if is_short and not earlier else ""
-        if is_short and seats[0].rung.method is not Method.EVENTS:
+        if is_short and seats[0].rung.method is not TimingMethod.EVENTS:
             why = short_calls.capture(case, seats, self._inputs, self._measure, self._engine.alive) or why
         if why:
             self._why_method[case.name] = why
         method = seats[0].method
-        in_series = method is not Method.EVENTS
+        in_series = method is not TimingMethod.EVENTS
         trials = [(seat.link.side, seat.trial.samples_ms) for seat in seats]
         if not in_series and self._is_short(trials, method, of=CLEARLY_SHORT):
             for seat in seats:
@@ -407,11 +407,11 @@ class Clock:
             raise ClockFailed(f"a graph changed the input `{changed[0]}`, as {ROCM}", corrupted=True)
         if changed:
             where = f"case {case.name}, in calls that were timed: "
-            raise Stop(integrity.changed_input(where, changed[0]))
+            raise CandidateStopped(integrity.changed_input(where, changed[0]))
 
     def _may_corrupt(self, seat: TimedSeat) -> bool:
         """Whether the graph itself may have corrupted what a right tape did."""
-        return self._is_amd and seat.taped and seat.method is Method.GRAPH
+        return self._is_amd and seat.taped and seat.method is TimingMethod.GRAPH
 
     def _check_outputs(self, case: Case, seat: TimedSeat) -> None:
         """Refuse the candidate if timed calls on unseen values are wrong."""
@@ -431,7 +431,7 @@ class Clock:
                 f"other outputs: {error.message}; what a call returns has to come from its kernels, whatever the values"
             )
             error = msgspec.structs.replace(error, kind="not_replayed", message=message)
-        raise Stop(error)
+        raise CandidateStopped(error)
 
     def _is_resolved(self, seats: Sequence[TimedSeat]) -> bool:
         """Whether more pairs would change nothing."""
@@ -445,7 +445,7 @@ class Clock:
         return self._is_short(samples, seats[0].method)
 
     def _is_short(
-        self, by_seat: Sequence[tuple[str, Sequence[float]]], method: Method, *, of: float = 1.0
+        self, by_seat: Sequence[tuple[str, Sequence[float]]], method: TimingMethod, *, of: float = 1.0
     ) -> bool:
         """Whether baseline and candidate are both so short that the case gets no ratio.
 

@@ -19,7 +19,7 @@ from harness.worker.oracle.lines import EngineLine, WorkerLine
 GAVE_UP = "the engine gave up timing"
 
 
-class Engine(Protocol):
+class TimingEngine(Protocol):
     """Starts timers for the clock and leases the device to it."""
 
     def timers(self, sides: Sequence[str], count: int) -> list[TimerLine]:
@@ -39,24 +39,24 @@ class Engine(Protocol):
 
 
 class ClockLine(EngineLine):
-    """Implements `Engine`. Raises `ChannelClosed` if the engine is gone or has given up timing."""
+    """Implements `TimingEngine`. Raises `ChannelClosed` if the engine is gone or has given up timing."""
 
     def timers(self, sides: Sequence[str], count: int) -> list[TimerLine]:
-        """See `Engine`."""
+        """See `TimingEngine`."""
         return self._receive(NeedTimers(tuple(sides), count), count * len(sides))
 
     def players(self, count: int) -> list[TimerLine]:
-        """See `Engine`."""
+        """See `TimingEngine`."""
         return self._receive(NeedTimers((), count), count)
 
     def keep(self, baseline: dict[str, TapedCall]) -> None:
-        """See `Engine`."""
+        """See `TimingEngine`."""
         self.tell(BaselineRecorded(baseline))
         if not self.wait_for_go():
             raise ChannelClosed(GAVE_UP)
 
     def lease(self) -> None:
-        """See `Engine`."""
+        """See `TimingEngine`."""
         if not self.take_turn(alone=True):
             raise ChannelClosed(GAVE_UP)
 

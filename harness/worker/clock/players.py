@@ -14,14 +14,14 @@ from harness.worker.oracle.lines import GuestBroken
 from suites.task import Case
 
 from .case_inputs import CaseInputs, LaidOut
-from .lines import Engine, TimerLine
+from .lines import TimerLine, TimingEngine
 from .timed_seat import STEP_S
 
 
 class Players:
     """The seats of one timing."""
 
-    def __init__(self, engine: Engine, measure: Measure, inputs: CaseInputs) -> None:
+    def __init__(self, engine: TimingEngine, measure: Measure, inputs: CaseInputs) -> None:
         self._engine = engine
         self._measure = measure
         self._inputs = inputs

@@ -25,13 +25,13 @@ from harness.wire.results.served_calls import ServedCall
 from harness.worker.kit.arena import lay_out
 from harness.worker.kit.binaries import BinaryUnreadable, code_digest
 from harness.worker.oracle import integrity
-from harness.worker.oracle.blame import Stop
+from harness.worker.oracle.blame import CandidateStopped
 from harness.worker.oracle.lines import CandidateRaised
 from harness.worker.oracle.vault import Given
 from suites.task import Case
 
 from .case_inputs import CaseInputs, LaidOut
-from .lines import Engine, TimerLine
+from .lines import TimerLine, TimingEngine
 from .timed_seat import MOST_WORDS, STEP_S
 
 MOST_CONFIGS = 1 << 16
@@ -42,7 +42,7 @@ PLAIN_BATCHES = 2
 class SourceTimers:
     """The timers with a source of one timing."""
 
-    def __init__(self, engine: Engine, measure: Measure, inputs: CaseInputs) -> None:
+    def __init__(self, engine: TimingEngine, measure: Measure, inputs: CaseInputs) -> None:
         self._engine = engine
         self._measure = measure
         self._inputs = inputs
@@ -140,7 +140,7 @@ class SourceTimers:
             left_behind = link.ask(Ask.FAREWELL, LeftBehind, wall_s=STEP_S)
             finding = integrity.of_farewell(left_behind) if link.side == CANDIDATE else None
             if finding is not None:
-                raise Stop(finding)
+                raise CandidateStopped(finding)
             self.links.remove(link)
             link.close()
 

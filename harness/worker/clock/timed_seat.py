@@ -9,8 +9,17 @@ from dataclasses import dataclass, field
 from msgspec.structs import replace
 
 from harness.wire.messages.clock import Block, ProcessTimes
-from harness.wire.messages.timer import EVENTS, LEAST_IN_BLOCK, Batch, Done, Prepared, Rung, Sample, TapedCall
-from harness.wire.results.latency import Method
+from harness.wire.messages.timer import (
+    EVENTS,
+    LEAST_IN_BLOCK,
+    Batch,
+    Done,
+    Prepared,
+    Rung,
+    TakeSample,
+    TapedCall,
+)
+from harness.wire.results.latency import TimingMethod
 
 from .lines import TimerLine
 
@@ -59,7 +68,7 @@ class TimedSeat:
     """The seat plays the tape of the call; otherwise it calls the source."""
     rung: Rung = EVENTS
     """The clock for series of calls."""
-    method: Method = Method.EVENTS
+    method: TimingMethod = TimingMethod.EVENTS
     """How the blocks were timed."""
     has_series: bool = False
     """A series was asked for."""
@@ -78,7 +87,7 @@ class TimedSeat:
 
     def block(self, count: int) -> Block:
         """Take samples in a row: replays of the series, if there is one. They count once they are in `blocks`."""
-        request = Sample(count=count, cold=self.cold, replays=self.launches > 0)
+        request = TakeSample(count=count, cold=self.cold, replays=self.launches > 0)
         began = time.monotonic()
         sampled = self.link.ask(request, Done, wall_s=STEP_S)
         ended = time.monotonic()

@@ -40,6 +40,8 @@ class CompiledLaunch:
     line: int
     """Line of the kernel's first decorator, or of its `def`."""
     autotune_index: int | None = None
+    autotune_config: str = ""
+    """The config that the autotuner launched, as Triton prints it."""
     grid: tuple[int, int, int] | None = None
     config: dict[str, str] = dataclasses.field(default_factory=dict)
     """Compile-time constants and launch options, printed."""
@@ -104,6 +106,7 @@ def _compile_instead(launch: Launch, target: Target) -> Any:
         launch.kernel.fn.__name__,
         int(launch.kernel.fn.__code__.co_firstlineno),
         autotune_index=policy.index,
+        autotune_config=policy.config,
         function=launch.kernel,
     )
     if launch.warmup or _recording is None:

@@ -103,6 +103,7 @@ def compile_candidate(
     wording = FailureWording(module, target)
     launches: list[tuple[str, CompiledLaunch]] = []
     error: tuple[str, int | None] | None = None
+    in_host = False
     unsupported = None
     slow_line: int | None = None
     host_work: HostWorkFound | None = None
@@ -150,6 +151,7 @@ def compile_candidate(
                     )
                 else:
                     error = wording.explain(reason, made, case)
+                    in_host = all(launch.failure is not reason for launch in made)
         launches.extend((case, launch) for launch in made)
         if error or unsupported:
             break
@@ -180,6 +182,7 @@ def compile_candidate(
         error=error[0] if error else None,
         line=error[1] if error else slow_line,
         timed_out=error is not None and slow_line is not None,
+        in_host=in_host,
         unsupported=unsupported,
         patched=next(iter(capture.patched), ""),
         notes=(*partial_cases, *wording.notes(launches, error[0] if error else "")),

@@ -13,7 +13,6 @@ from typing import NamedTuple
 from triton import CompilationError, OutOfResources
 
 from harness.wire.device import Target
-from harness.wire.messages.compiler import HOST_RAISED
 from harness.worker.kit.candidate_trace import file_of
 from harness.worker.triton_hooks.autotuning import is_static
 from harness.worker.triton_hooks.launches import jit_function
@@ -40,7 +39,7 @@ class FailureWording(NamedTuple):
         """Message and line for an exception that left the entry point."""
         launch = next((launch for launch in launches if launch.failure is error), None)
         if launch is None:
-            message = f"{HOST_RAISED} {_with_type(error)} at the gpu sizes of case {case}"
+            message = f"the entry point raised {_with_type(error)} at the gpu sizes of case {case}"
             return message, self._traceback_line(error)
         message, line = self._message(error, launch)
         return _describe(launch, case, message), self._traceback_line(error) if line is None else line

@@ -50,6 +50,7 @@ def _row(case: str, launch: CompiledLaunch, flags: tuple[str, ...], why: str) ->
         case=case,
         config=launch.config,
         autotune_index=launch.autotune_index,
+        autotune_config=launch.autotune_config,
         binary="",
         binary_sha256="",
         grid=launch.grid,

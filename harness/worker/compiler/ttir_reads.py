@@ -40,7 +40,7 @@ def arguments_read(ttir: str) -> Mapping[str, bool] | None:
     an index or a length, so the kernel may read only a part of the argument.
     """
     try:
-        return _Kernel(ttir).arguments_read()
+        return _KernelReads(ttir).arguments_read()
     except (_Unclear, IndexError, ValueError):
         return None
 
@@ -67,7 +67,7 @@ class _Region:
     """Unique names of the values that the region defines: other regions may use the same names in the text."""
 
 
-class _Kernel:
+class _KernelReads:
     """A kernel's values, each with the values that it is computed from."""
 
     def __init__(self, ttir: str) -> None:

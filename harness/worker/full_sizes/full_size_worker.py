@@ -64,7 +64,7 @@ def run_case(
     """Run one case; returns a report whatever the candidate raises."""
     observation = FullSizeObservation(request.seed)
     host = _HostReads()
-    why = ""
+    why, raised = "", False
     try:
         arguments = zero_arguments(specified)
         observation.admit(arguments)
@@ -73,15 +73,18 @@ def run_case(
     except SystemExit:
         why = "the candidate ended its process"
     except BaseException as error:  # noqa: BLE001 (foreign code may raise anything)
-        why = f"with made-up values it raised {type(error).__name__}: {error}".partition("\n")[0]
+        why, raised = (
+            f"with made-up values it raised {type(error).__name__}: {error}".partition("\n")[0],
+            True,
+        )
     if observation.unsupported is not None:
-        why = observation.unsupported
+        why, raised = observation.unsupported, False
     elif host.reader:
-        why = f"host code reads values of tensors (`{host.reader}`)"
+        why, raised = f"host code reads values of tensors (`{host.reader}`)", False
     elif not why and not observation.launches:
         why = "no kernel was launched"
     if why:
-        return RanAtFullSizes(case=case, why=why)
+        return RanAtFullSizes(case=case, why=why, raised=raised)
     return RanAtFullSizes(
         case=case,
         missed_stores=observation.certain(observation.missed_stores),

@@ -17,10 +17,10 @@ from numpy.typing import NDArray
 
 from harness.wire.results.evaluation import line_in
 from harness.worker.interpreter import interpreted_launches
-from harness.worker.interpreter.places import Addresses, Allocation, Origin, candidate_line
+from harness.worker.interpreter.places import Addresses, Allocation, PointerOrigin, candidate_line
 from harness.worker.interpreter.tapes.programs import Programs
 from harness.worker.interpreter.traffic import Mask, Observation, cannot, current
-from harness.worker.kit.arena import Span
+from harness.worker.kit.arena import AddressSpan
 
 STEP, LOADS = 7, 16
 """Made-up values grow by STEP from load to load and restart after LOADS loads, so they fit into 8 bits."""
@@ -58,7 +58,12 @@ class FullSizeObservation(Observation):
         """Lines with addresses that depend on loaded values."""
 
     def touch(
-        self, kind: str, addresses: Addresses, mask: Mask | None, item_bytes: int, origin: Origin | None
+        self,
+        kind: str,
+        addresses: Addresses,
+        mask: Mask | None,
+        item_bytes: int,
+        origin: PointerOrigin | None,
     ) -> Mask | None:
         """Note an access, and the lanes that miss their tensor."""
         active = np.ones(1, dtype=bool) if mask is None else np.asarray(mask, dtype=bool)
@@ -130,7 +135,7 @@ class FullSizeObservation(Observation):
         return tuple(miss for miss in misses if line_in(miss) not in self._moved)
 
     def _inside(
-        self, kind: str, home: Allocation, live: Addresses, item_bytes: int, origin: Origin | None
+        self, kind: str, home: Allocation, live: Addresses, item_bytes: int, origin: PointerOrigin | None
     ) -> None:
         """Note the bytes of an access in one allocation."""
         lanes = live.view(np.int64)
@@ -139,7 +144,7 @@ class FullSizeObservation(Observation):
         ends = lanes[np.concatenate([breaks, [lanes.size - 1]])] + item_bytes
         self._parts.setdefault(home.holder.data_ptr(), []).append(np.stack([starts, ends]))
 
-    def _add(self, address: int, span: Span, holder: torch.UntypedStorage) -> None:
+    def _add(self, address: int, span: AddressSpan, holder: torch.UntypedStorage) -> None:
         """Add an allocation without its byte maps, which would be as large as the tensor."""
         empty = np.empty(0, dtype=np.uint8)
         self.allocations[address] = Allocation(span, holder, empty, empty)

@@ -12,7 +12,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from harness.worker.kit.arena import Span
+from harness.worker.kit.arena import AddressSpan
 
 Addresses = NDArray[np.uint64]
 Places = slice | NDArray[np.int64]
@@ -31,7 +31,7 @@ replayed: Any = SimpleNamespace(line=None)
 class Allocation:
     """Memory that kernels may touch: an input, or a storage that the candidate made. Notes have an entry for each byte."""
 
-    span: Span
+    span: AddressSpan
     holder: torch.UntypedStorage
     """Keeps the memory alive, so that two tensors never have the same address."""
     reads: NDArray[np.uint8]
@@ -47,7 +47,7 @@ class Allocation:
 
 
 @dataclass(slots=True)
-class Origin:
+class PointerOrigin:
     """The tensor that a pointer was made from."""
 
     allocation: Allocation

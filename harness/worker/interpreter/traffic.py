@@ -13,7 +13,7 @@ import torch
 from numpy.typing import NDArray
 
 from harness.wire.results.evaluation import Finding, Traffic, line_in
-from harness.worker.kit.arena import Span, extent, span_in_storage
+from harness.worker.kit.arena import AddressSpan, extent, span_in_storage
 from harness.worker.kit.poison import Poison
 from harness.worker.triton_hooks.autotuning import is_static
 
@@ -21,8 +21,8 @@ from .known_memory import KnownMemory
 from .places import (
     Addresses,
     Allocation,
-    Origin,
     Places,
+    PointerOrigin,
     candidate_line,
     elements_text,
     indices_text,
@@ -43,7 +43,7 @@ class UnsupportedHere(Exception):
     """The interpreter cannot run this kernel correctly. Says nothing about the kernel."""
 
 
-class Waits(Exception):
+class WaitsForLater(Exception):
     """A program waits for a program that runs later, because programs run from the last to the first."""
 
 
@@ -81,7 +81,7 @@ class Observation:
     order: int = 0
     """Order in which the programs of each launch run: 0 from the first, 1 from the last, else a shuffled one of this number."""
     waits: bool = False
-    """A program waited for a program that runs later (`Waits`)."""
+    """A program waited for a program that runs later (`WaitsForLater`)."""
     false_promises: list[str] = field(default_factory=list)
     """The first divisor in a kernel's hint that does not hold, in one line."""
     undefined_lanes: dict[int, None] = field(default_factory=dict)
@@ -214,7 +214,7 @@ class Observation:
 
     def admit(self, inputs: Mapping[str, Any]) -> None:
         """Let kernels touch these tensors and nothing else of their storages, which may hold guard zones."""
-        spans: dict[int, list[Span]] = {}
+        spans: dict[int, list[AddressSpan]] = {}
         storages: dict[int, torch.UntypedStorage] = {}
         for tensor in inputs.values():
             if not isinstance(tensor, torch.Tensor):
@@ -223,7 +223,7 @@ class Observation:
             spans.setdefault(storage.data_ptr(), []).append(extent(tensor))
             storages[storage.data_ptr()] = storage
         for address, parts in spans.items():
-            whole = Span(min(part.start for part in parts), max(part.end for part in parts))
+            whole = AddressSpan(min(part.start for part in parts), max(part.end for part in parts))
             self._add(address, whole, storages[address])
             self._remember(storages[address])
 
@@ -242,13 +242,13 @@ class Observation:
         if fresh is not None and not self.launching:
             fresh[1][span] = 1
 
-    def origin(self, tensor: torch.Tensor, names: Iterable[str] = ()) -> Origin:
+    def origin(self, tensor: torch.Tensor, names: Iterable[str] = ()) -> PointerOrigin:
         """The origin of a pointer to this tensor; kernels may touch its storage from now on."""
         storage = tensor.untyped_storage()
         address = storage.data_ptr()
         if address not in self.allocations:
-            self._add(address, Span(address, address + storage.nbytes()), storage)
-        return Origin(self.allocations[address], tensor.data_ptr(), tuple(names))
+            self._add(address, AddressSpan(address, address + storage.nbytes()), storage)
+        return PointerOrigin(self.allocations[address], tensor.data_ptr(), tuple(names))
 
     @contextmanager
     def following_stores(self) -> Iterator[None]:
@@ -282,7 +282,12 @@ class Observation:
         raise NotImplementedError
 
     def touch(
-        self, kind: str, addresses: Addresses, mask: Mask | None, item_bytes: int, origin: Origin | None
+        self,
+        kind: str,
+        addresses: Addresses,
+        mask: Mask | None,
+        item_bytes: int,
+        origin: PointerOrigin | None,
     ) -> Mask | None:
         """Count an access of `kind`, one address a lane. Returns the mask without lanes that miss; `None` if no lane misses."""
         flat = addresses.ravel()
@@ -309,14 +314,14 @@ class Observation:
         return self._split(kind, addresses, active, item_bytes, origin).reshape(addresses.shape)
 
     def _look_for_waiting(self, kind: str, lanes: int) -> None:
-        """Raise `Waits` if a program waits for a program before it, while programs do not run in order."""
+        """Raise `WaitsForLater` if a program waits for a program before it, while programs do not run in order."""
         self._looks = self._looks + 1 if kind != "store" and lanes == 1 else 0
         if self.order and self._looks > MOST_LOOKS:
             self.waits = True
-            raise Waits
+            raise WaitsForLater
 
     def _inside(
-        self, kind: str, home: Allocation, live: Addresses, item_bytes: int, origin: Origin | None
+        self, kind: str, home: Allocation, live: Addresses, item_bytes: int, origin: PointerOrigin | None
     ) -> None:
         """Note an access with all active lanes, at addresses `live`, in one allocation."""
         places = places_of(home.span.start, live, item_bytes)
@@ -338,7 +343,7 @@ class Observation:
                 mark(home.watched, places_of(home.holder.data_ptr(), live, item_bytes), item_bytes)
 
     def _look_for_race(
-        self, home: Allocation, places: Places, item_bytes: int, origin: Origin | None
+        self, home: Allocation, places: Places, item_bytes: int, origin: PointerOrigin | None
     ) -> None:
         """Note in `race` that a load reads an element that another program of the launch stored before."""
         if home.storers is None or self.race or self.synchronizes:
@@ -352,7 +357,7 @@ class Observation:
             )
 
     def _look_for_unwatched(
-        self, kind: str, home: Allocation, live: Addresses, item_bytes: int, origin: Origin | None
+        self, kind: str, home: Allocation, live: Addresses, item_bytes: int, origin: PointerOrigin | None
     ) -> None:
         """Note in `unwatched` that an access reads bytes that no watched work wrote."""
         if home.watched is None or self.unwatched:
@@ -361,7 +366,7 @@ class Observation:
         if not all(home.watched[first + byte].all() for byte in range(item_bytes)):
             self.unwatched = self._located(f"a {kind} of {_name(origin)} reads bytes")
 
-    def _add(self, address: int, span: Span, holder: torch.UntypedStorage) -> None:
+    def _add(self, address: int, span: AddressSpan, holder: torch.UntypedStorage) -> None:
         size = span.end - span.start
         fresh = self._fresh.get(address)
         filled = fresh[1] if fresh is not None and fresh[1].size == size else None
@@ -375,7 +380,7 @@ class Observation:
             if issubclass(type(thing), torch.Tensor) and thing.layout is torch.strided and thing.numel() > 0:
                 self.origin(thing)
 
-    def _home(self, low: int, high: int, origin: Origin | None) -> Allocation | None:
+    def _home(self, low: int, high: int, origin: PointerOrigin | None) -> Allocation | None:
         """The allocation that contains all addresses from `low` to `high`."""
         for allocation in self.allocations.values() if origin is None else (origin.allocation,):
             if allocation.span.start <= low and high <= allocation.span.end:
@@ -383,7 +388,12 @@ class Observation:
         return None
 
     def _split(
-        self, kind: str, addresses: Addresses, active: Mask | None, item_bytes: int, origin: Origin | None
+        self,
+        kind: str,
+        addresses: Addresses,
+        active: Mask | None,
+        item_bytes: int,
+        origin: PointerOrigin | None,
     ) -> Mask:
         """Note an access that no allocation contains, one allocation after the other. Returns the mask of the lanes that hit."""
         flat = addresses.ravel()
@@ -401,7 +411,7 @@ class Observation:
         return good
 
     def _look_for_unwritten(
-        self, kind: str, home: Allocation, places: Places, item_bytes: int, origin: Origin | None
+        self, kind: str, home: Allocation, places: Places, item_bytes: int, origin: PointerOrigin | None
     ) -> None:
         """Note lanes that read bytes that neither the host nor a kernel wrote."""
         if home.filled is None or len(self.uninitialised) >= MAX_REPORTS:
@@ -421,7 +431,7 @@ class Observation:
                 f"({_indices(home, missing, item_bytes, origin)}) in program {self.position}"
             )
 
-    def _report(self, kind: str, missed: Addresses, item_bytes: int, origin: Origin | None) -> None:
+    def _report(self, kind: str, missed: Addresses, item_bytes: int, origin: PointerOrigin | None) -> None:
         reports = self.missed_loads if kind == "load" else self.missed_stores
         name = _name(origin)
         line = self._new_line(f"{kind} {name}") if len(reports) < MAX_REPORTS else ""
@@ -454,13 +464,15 @@ def _bytes_at(places: Places) -> NDArray[np.int64]:
     return np.arange(places.start, places.stop, places.step) if isinstance(places, slice) else places
 
 
-def _indices(home: Allocation, first: NDArray[np.int64], item_bytes: int, origin: Origin | None) -> str:
+def _indices(
+    home: Allocation, first: NDArray[np.int64], item_bytes: int, origin: PointerOrigin | None
+) -> str:
     """The indices of elements, counted from the tensor's first, by their first bytes in an allocation; in words."""
     start = origin.pointer if origin is not None else home.span.start
     return indices_text((first + home.span.start - start) // item_bytes)
 
 
-def _name(origin: Origin | None) -> str:
+def _name(origin: PointerOrigin | None) -> str:
     """The parameters that hold the tensor."""
     names = origin.names if origin is not None else ()
     return " or ".join(f"`{name}`" for name in names) or "its tensor"

@@ -28,7 +28,7 @@ from harness.wire.results.served_calls import BatchRows
 from harness.worker.kit import place
 from harness.worker.oracle import integrity
 from harness.worker.oracle.answers import Answers
-from harness.worker.oracle.blame import Stop, blame
+from harness.worker.oracle.blame import CandidateStopped, blame
 from harness.worker.oracle.caller import Caller, Run
 from harness.worker.oracle.comparison import mismatch_wording
 from harness.worker.oracle.comparison.mismatch_wording import CaseError
@@ -100,7 +100,7 @@ class CandidateCalls:
             self._execute(self._call())
             self._check_integrity()
             return self._judged(None)
-        except Stop as stop:
+        except CandidateStopped as stop:
             error, self._further_failures = stop.error, (*stop.further_failures, *self._further_failures)
         except GuestFailed as failed:
             error, failure = ErrorReport(kind="limit", message=str(failed)), Failure.GUEST_FAILED
@@ -138,7 +138,7 @@ class CandidateCalls:
             got = loaded.parameters.get(entry.name, ())
             wrong = signatures.signature_error(entry.signature, got) if got else ""
             if wrong:
-                raise Stop(mismatch_wording.wrong_signature(entry, wrong))
+                raise CandidateStopped(mismatch_wording.wrong_signature(entry, wrong))
         step = self._plan.execution[0]
         try:
             run = self._run(step, first=True)
@@ -161,10 +161,10 @@ class CandidateCalls:
             try:
                 run = first if step is first.step else self._run(step)
                 run = self._compare(run)
-            except (CandidateRaised, Stop) as failure:
+            except (CandidateRaised, CandidateStopped) as failure:
                 for earlier in self._runs:  # work outside kernels says more than a later wrong value
                     self._refuse(integrity.of_call(earlier, self._task))
-                error = failure.error if isinstance(failure, Stop) else failure.failure
+                error = failure.error if isinstance(failure, CandidateStopped) else failure.failure
                 self._judge_the_rest(step, error.kind)
                 raise
             self._runs.append(run)
@@ -173,7 +173,7 @@ class CandidateCalls:
             raise BadProblem(f"no case of {self._task.id} has an output with an element to compare")
         count, hidden = len(self._runs), sum(run.step.case.hidden for run in self._runs)
         detail = f"{count} of {count} cases match the oracle, {hidden} of them hidden"
-        self._line.leave("execution", detail, ok=True)
+        self._line.leave("execution", detail, ok=True, cases=(count, count))
 
     def _judge_the_rest(self, failed: Step, kind: str) -> None:
         """Note which other cases fail, and how; `kind` is the kind of the first error."""
@@ -222,7 +222,7 @@ class CandidateCalls:
             # Without a comparison, a candidate that returns zeros in these calls would have the same bits.
             errors = self._answers.errors(run, run.step.case.sizes)
             if errors:
-                raise Stop(errors[0].error, errors[1:])
+                raise CandidateStopped(errors[0].error, errors[1:])
             return run
 
         steps = [run.step for run in self._runs if not run.step.case.hidden]
@@ -233,7 +233,7 @@ class CandidateCalls:
     def _run(
         self, step: Step, *, first: bool = False, wall_s: float | None = None, values: Given | None = None
     ) -> Run:
-        """Make one call in the guest; `Stop` with `unsupported` if this device cannot judge it."""
+        """Make one call in the guest; `CandidateStopped` with `unsupported` if this device cannot judge it."""
         self._line.alive()
         place.give_back()
         if not first:
@@ -248,7 +248,7 @@ class CandidateCalls:
             self._caller.in_order = True
             run = self._caller.call(step, first=first, wall_s=wall_s, values=values)
         if run.returned.unsupported:
-            raise Stop(ErrorReport(kind="unsupported", message=run.returned.unsupported))
+            raise CandidateStopped(ErrorReport(kind="unsupported", message=run.returned.unsupported))
         return run
 
     def _take_turn(self) -> None:
@@ -257,7 +257,7 @@ class CandidateCalls:
             return
         place.settle()
         if not self._line.take_turn():
-            raise Stop(CALLED_OFF)
+            raise CandidateStopped(CALLED_OFF)
 
     def _given(self, step: Step) -> Given:
         return self._vault.given(self._problem, step.case, self._begin.seed, step.place)
@@ -305,14 +305,14 @@ class CandidateCalls:
         return step.case.name not in self._left_out and (step.case.name, step.place) not in self._unfit
 
     def _compare(self, run: Run) -> Run:
-        """Return the call, or its repeat with other undefined lanes, if it is right. Raises `Stop` if it is wrong."""
+        """Return the call, or its repeat with other undefined lanes, if it is right. Raises `CandidateStopped` if it is wrong."""
         errors = self._answers.errors(run, ", ".join(filter(None, (run.step.case.sizes, self._config(run)))))
         if errors and errors[0].error.mismatch and (repeat := self._right_with_zeros(run)):
             return repeat
         if errors and errors[0].error.mismatch and self._is_right_in_order(run):
-            raise Stop(findings.race(f"case {run.case.name}: ", errors[0].error))
+            raise CandidateStopped(findings.race(f"case {run.case.name}: ", errors[0].error))
         if errors:
-            raise Stop(errors[0].error, errors[1:])
+            raise CandidateStopped(errors[0].error, errors[1:])
         return run
 
     def _is_right_in_order(self, run: Run) -> bool:
@@ -347,7 +347,7 @@ class CandidateCalls:
         return not self._answers.errors(run)
 
     def _repeated(self, run: Run) -> None:
-        """Raise `Stop` if a repeated call is wrong."""
+        """Raise `CandidateStopped` if a repeated call is wrong."""
         before, stale, tuned = self._answers.was_right(run), self._answers.is_stale(run), self._tuned(run)
         config = "" if run.returned.undefined_lanes else self._config(run)
         errors = self._answers.errors(run, config if tuned else "with other values of the same shapes")
@@ -359,10 +359,10 @@ class CandidateCalls:
             if self._right_with_zeros(run):
                 return
             if stale:
-                raise Stop(mismatch_wording.stale(run.case.name))
+                raise CandidateStopped(mismatch_wording.stale(run.case.name))
             if before and not tuned:
-                raise Stop(mismatch_wording.not_repeatable(run.case.name))
-        raise Stop(errors[0].error, errors[1:])
+                raise CandidateStopped(mismatch_wording.not_repeatable(run.case.name))
+        raise CandidateStopped(errors[0].error, errors[1:])
 
     def _tuned(self, run: Run) -> bool:
         """True if the source autotunes and this call runs with a later config than declared cases do."""
@@ -375,7 +375,7 @@ class CandidateCalls:
 
     def _refuse(self, finding: ErrorReport | None) -> None:
         if finding is not None:
-            raise Stop(finding)
+            raise CandidateStopped(finding)
 
     def _findings(self) -> tuple[Finding, ...]:
         of_calls = (finding for run in self._runs for finding in run.returned.findings)

@@ -12,7 +12,7 @@ from harness.cases.call_plan import Step
 from harness.wire.messages.guest import GPU_FAULT, OUT_OF_MEMORY
 from harness.worker.kit import place
 from harness.worker.oracle.answers import Answers
-from harness.worker.oracle.blame import Stop, blame
+from harness.worker.oracle.blame import CandidateStopped, blame
 from harness.worker.oracle.caller import Run
 from harness.worker.oracle.comparison.case_pattern import CaseOutcome, describe_cases, number_defaults
 from harness.worker.oracle.comparison.mismatch_wording import CaseError
@@ -69,7 +69,7 @@ def judge_the_rest(
             if raised.failure.kind in (GPU_FAULT, OUT_OF_MEMORY):
                 break
             of_case = (CaseError(name, blame(raised, name, f"case {name}: ", gpu=place.is_gpu())),)
-        except (NoAnswer, GuestBroken, BadProblem, RuntimeError, Stop):
+        except (NoAnswer, GuestBroken, BadProblem, RuntimeError, CandidateStopped):
             break  # RuntimeError: the judge's device is full
         failures += of_case
         outcomes.append(outcome(step, is_right=not of_case))

@@ -37,7 +37,7 @@ def main(channel: Channel, spawn: Spawn) -> None:
     syscalls.prctl(syscalls.PR_SET_DUMPABLE, 0)
     torch.set_num_threads(1)
     place.take(spawn.device, spawn.sharers)
-    judge = Judge(channel)
+    judge = JudgeWorker(channel)
     loaded = 0
     while True:
         try:
@@ -72,7 +72,7 @@ _Key = tuple[Path, int, tuple[tuple[str, str], ...]]
 """Path and date of a task's `problem.py`, and the dtypes of its cases, which differ by target."""
 
 
-class Judge:
+class JudgeWorker:
     """Serves the engine's requests, and keeps loaded problems and their inputs."""
 
     def __init__(self, channel: Channel) -> None:
@@ -80,7 +80,7 @@ class Judge:
         self._line = EngineLine(channel)
         self.vault = Vault()
         self._problems: dict[_Key, Problem] = {}
-        self._strengths: dict[_Key, Fact] = {}
+        self._strengths: dict[_Key, tuple[Fact, str]] = {}
         self.runs = ScriptRuns(self._line.alive)
         self._clock: Clock | None = None
         """The clock that timed last, with its timers."""
@@ -98,9 +98,8 @@ class Judge:
             # Tested at the interpreter's sizes, where it is cheap.
             if judged.error is None and not place.is_gpu():
                 with suppress(CannotJudge):  # the result stays without this fact
-                    judged = msgspec.structs.replace(
-                        judged, facts=(*judged.facts, self._strength(begin.task))
-                    )
+                    fact, weak = self._strength(begin.task)
+                    judged = msgspec.structs.replace(judged, facts=(*judged.facts, fact), weak_oracle=weak)
             self._line.tell(judged)
         except CannotJudge as reason:
             self._line.tell(Judged(ErrorReport(kind="unsupported", message=str(reason))))
@@ -151,17 +150,16 @@ class Judge:
         except BadProblem as error:
             self._line.tell(Specified(cases=msgspec.Raw(msgspec.msgpack.encode({})), problem=str(error)))
 
-    def _strength(self, task: Task) -> Fact:
-        """Return how strong the task's oracle is on its open cases; computed once."""
+    def _strength(self, task: Task) -> tuple[Fact, str]:
+        """Return how strong the task's oracle is on its open cases, and its weaknesses in words; computed once."""
         key = _key(task)
         if key not in self._strengths:
             strength = Strength(self._problem(task), task, seed=0)
             found = strength.weaknesses(task.open_cases)
-            words = f"{strength.tried} wrong answers tried on it, all told"
-            if found:
-                problems = "; ".join(f"case {one.case}: {one.problem}" for one in found[:3])
-                words = f"weak: {problems}" + (f" (and {len(found) - 3} more)" if len(found) > 3 else "")
-            self._strengths[key] = Fact("oracle", words, Basis.PROOF)
+            weak = "; ".join(f"case {weakness.case}: {weakness.problem}" for weakness in found[:3])
+            weak += f" (and {len(found) - 3} more)" if len(found) > 3 else ""
+            words = f"weak: {weak}" if weak else f"{strength.tried} wrong answers tried on it, all told"
+            self._strengths[key] = Fact("oracle", words, Basis.PROOF), weak
         return self._strengths[key]
 
     def _problem(self, task: Task) -> Problem:

@@ -29,13 +29,13 @@ _SEAL_FUTURE_WRITE = 0x10
 Value = torch.Tensor | int | float | bool | str | None
 
 
-class Span(NamedTuple):
+class AddressSpan(NamedTuple):
     """Addresses from `start` up to, not including, `end`."""
 
     start: int
     end: int
 
-    def meets(self, other: Span) -> bool:
+    def meets(self, other: AddressSpan) -> bool:
         """Whether the spans have an address in common."""
         return self.start < other.end and other.start < self.end
 
@@ -233,10 +233,10 @@ def span_in_storage(tensor: torch.Tensor) -> slice:
     return slice(first, first + span_bytes(tensor))
 
 
-def extent(tensor: torch.Tensor) -> Span:
+def extent(tensor: torch.Tensor) -> AddressSpan:
     """The addresses from a tensor's first element to its last, whatever its strides."""
     start = tensor.data_ptr()
-    return Span(start, start + span_bytes(tensor))
+    return AddressSpan(start, start + span_bytes(tensor))
 
 
 def memory_of(tensor: torch.Tensor) -> torch.Tensor:

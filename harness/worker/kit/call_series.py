@@ -9,7 +9,7 @@ import torch
 from torch.profiler import ProfilerActivity, profile
 
 from harness.wire.messages.timer import LEAD, MOST_LEAD_MS
-from harness.wire.results.latency import Method
+from harness.wire.results.latency import TimingMethod
 
 from .call_graph import CallGraph, NotCaptured
 from .stopwatch import Stopwatch, host_ms
@@ -78,8 +78,8 @@ class CallProfile(CallBatch):
 CallSeries = CallGraph | CallBatch
 
 
-def make_series(method: Method, call: Callable[[int], Any], launches: int, nodes: int) -> CallSeries:
+def make_series(method: TimingMethod, call: Callable[[int], Any], launches: int, nodes: int) -> CallSeries:
     """Return a series of calls that this method times. Raises `NotCaptured`."""
-    if method is Method.GRAPH:
+    if method is TimingMethod.GRAPH:
         return CallGraph(call, launches, nodes)
-    return (CallProfile if method is Method.PROFILER else CallBatch)(call, launches)
+    return (CallProfile if method is TimingMethod.PROFILER else CallBatch)(call, launches)

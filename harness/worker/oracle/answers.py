@@ -16,13 +16,13 @@ from harness.worker.oracle import integrity
 from harness.worker.oracle.arithmetic import TF32_EPS
 from harness.worker.oracle.comparison import bounds, mismatch_wording
 from harness.worker.oracle.comparison.bounds import scale_factor, scale_pairs
-from harness.worker.oracle.comparison.compare import Comparison, compare
+from harness.worker.oracle.comparison.compare import OutputComparison, compare
 from harness.worker.oracle.comparison.measure import (
     CALLS,
     CALLS_FOR_LEVELS,
     LEVEL_EPS,
     MORE_CALLS,
-    Measure,
+    ErrorMeasure,
 )
 from harness.worker.oracle.comparison.mismatch_wording import CaseError
 from suites.task import Output, QuantizationTolerance, Task, Tolerance
@@ -114,7 +114,7 @@ class Answers:
 
 def compare_outputs(
     task: Task, given: Given, outputs: Sequence[torch.Tensor], *, tf32: bool = False
-) -> list[Comparison]:
+) -> list[OutputComparison]:
     """Compare all outputs of a call; a measured task lets a kernel choose the scales of 8-bit floats."""
     compare_with = partial(compare_call, task, given, tf32=tf32)
     compared = [compare_with(number, output) for number, output in enumerate(outputs)]
@@ -140,13 +140,13 @@ def compare_call(
     *,
     tf32: bool = False,
     factor: torch.Tensor | None = None,
-) -> Comparison:
+) -> OutputComparison:
     """Compare output `number` of a call on these inputs with the oracle's, without elements that the oracle leaves open.
 
     `factor`: the kernel's scale of each element divided by the oracle's.
     """
     expected = given.expected[number]
-    measure: Callable[..., Measure] = partial(given.measure, number)
+    measure: Callable[..., ErrorMeasure] = partial(given.measure, number)
     if factor is not None:
         expected, measure = expected / factor, partial(_measure_rescaled, measure, factor)
     return compare_output(
@@ -163,9 +163,11 @@ def compare_call(
     )
 
 
-def _measure_rescaled(measure: Callable[..., Measure], factor: torch.Tensor, **options: Any) -> Measure:
+def _measure_rescaled(
+    measure: Callable[..., ErrorMeasure], factor: torch.Tensor, **options: Any
+) -> ErrorMeasure:
     own = measure(**options)
-    return replace(own, spread=own.spread / factor)
+    return replace(own, careful_error=own.careful_error / factor)
 
 
 def compare_output(
@@ -178,9 +180,9 @@ def compare_output(
     sizes: dict[str, int],
     tf32: bool = False,
     noise: Callable[[], torch.Tensor | None],
-    measure: Callable[..., Measure] | None = None,
+    measure: Callable[..., ErrorMeasure] | None = None,
     inputs: Mapping[str, Value] | None = None,
-) -> Comparison:
+) -> OutputComparison:
     """Compare one output of a case with the oracle's. `noise` measures the oracle's own rounding, if that may decide.
 
     `measure` measures the errors of careful arithmetic (`Given.measure`).
@@ -212,13 +214,13 @@ def compare_output(
 
 
 def _compare_by_measure(
-    compare_here: Callable[..., Comparison],
-    measure: Callable[..., Measure],
+    compare_here: Callable[..., OutputComparison],
+    measure: Callable[..., ErrorMeasure],
     calls: Sequence[int],
     tolerance: Tolerance,
     *,
     tf32: bool,
-) -> Comparison:
+) -> OutputComparison:
     """Compare with the measure alone; with TF32 or the task's allowance, what is right then is weak.
 
     `calls`: numbers of careful calls; the next number is taken if the output is wrong by the measure of the one before.

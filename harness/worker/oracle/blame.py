@@ -18,7 +18,7 @@ The rest names processes and settings.
 """
 
 
-class Stop(Exception):
+class CandidateStopped(Exception):
     """Ends a trial or a timing with this error of the candidate."""
 
     def __init__(self, error: ErrorReport, further_failures: tuple[CaseError, ...] = ()) -> None:
@@ -42,7 +42,8 @@ def blame(failure: NoAnswer, case: str, lead: str, *, gpu: bool) -> ErrorReport:
             message = f"the candidate interfered with the judge's channel: {failure}"
             return ErrorReport(kind="tampering", message=message)
         case _:  # the process is gone; the parent adds how
-            return ErrorReport(kind="exit", message=f"the process ended in {_place(case)}")
+            place = _place(case)
+            return ErrorReport(kind="exit", message=f"the process ended in {place}", place=place)
 
 
 def is_memory(failure: NoAnswer) -> bool:
@@ -60,16 +61,16 @@ def _place(case: str) -> str:
     return f"case {case}" if case else "the import"
 
 
-def _too_slow(slow: GuestSlow, where: str, *, gpu: bool) -> ErrorReport:
+def _too_slow(slow: GuestSlow, place: str, *, gpu: bool) -> ErrorReport:
     limit = f"{slow.seconds:g} s of {'CPU' if slow.cpu else 'wall'} time"
     if gpu:
         message = (
-            f"{where} did not finish within {limit} on the GPU, compilation included; "
+            f"{place} did not finish within {limit} on the GPU, compilation included; "
             "a loop in a kernel or around it may never end: check loop bounds, or try fewer autotune configs"
         )
     else:
         message = (
-            f"{where} did not finish within {limit} in the interpreter; a loop may never end, or "
+            f"{place} did not finish within {limit} in the interpreter; a loop may never end, or "
             "there are very many small programs (about 1 ms each): check loop bounds, or use larger blocks"
         )
-    return ErrorReport(kind="timeout", message=message)
+    return ErrorReport(kind="timeout", message=message, place=place)

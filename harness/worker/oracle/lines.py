@@ -216,9 +216,11 @@ class EngineLine:
         """Report that a stage begins."""
         self.tell(AtStage(stage=stage, at_s=time.monotonic()))
 
-    def leave(self, stage: str, detail: str, *, ok: bool | None) -> None:
-        """Report that a stage is over."""
-        self.tell(AtStage(stage=stage, at_s=time.monotonic(), ended=True, ok=ok, detail=detail))
+    def leave(
+        self, stage: str, detail: str, *, ok: bool | None, cases: tuple[int, int] | None = None
+    ) -> None:
+        """Report that a stage is over; `cases` are those that passed, and all."""
+        self.tell(AtStage(stage=stage, at_s=time.monotonic(), ended=True, ok=ok, detail=detail, cases=cases))
 
     def alive(self) -> None:
         """Report that work continues, unless a report was sent within `ALIVE_S`."""

@@ -22,7 +22,7 @@ from harness.worker.kit.arena import Value
 from harness.worker.kit.in_place import with_changed_inputs, without_plain
 from harness.worker.oracle.arithmetic import EPS, Careful, exactly
 from harness.worker.oracle.comparison.bounds import overflow
-from harness.worker.oracle.comparison.measure import Measure, measure_output
+from harness.worker.oracle.comparison.measure import ErrorMeasure, measure_output
 from harness.worker.oracle.inputs.distributions import (
     inject_degenerate,
     inject_extremes,
@@ -214,7 +214,7 @@ class Problem:
         truths: Sequence[torch.Tensor],
         calls: int,
         least_eps: float,
-    ) -> tuple[Measure, ...]:
+    ) -> tuple[ErrorMeasure, ...]:
         """Return the measure of each output, from so many calls of the oracle in the dtypes of its inputs."""
         floats = [value.dtype for value in inputs.values() if isinstance(value, torch.Tensor)]
         eps = [torch.finfo(dtype).eps for dtype in floats if dtype.is_floating_point and dtype.itemsize > 1]

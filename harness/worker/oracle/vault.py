@@ -13,7 +13,7 @@ from harness.wire.messages.guest import Plain
 from harness.worker.kit import place
 from harness.worker.kit.arena import Value
 
-from .comparison.measure import Measure
+from .comparison.measure import ErrorMeasure
 from .problem import Inputs, Problem
 
 
@@ -26,7 +26,7 @@ class Given:
     inputs: Inputs
     _expected: tuple[torch.Tensor, ...] | None = field(default=None)
     _plain: tuple[Plain, ...] = ()
-    _measures: dict[tuple[int, float], tuple[Measure, ...]] = field(default_factory=dict)
+    _measures: dict[tuple[int, float], tuple[ErrorMeasure, ...]] = field(default_factory=dict)
     size_bytes: int = field(init=False)
     """Bytes of the inputs, and of the outputs once they are computed."""
 
@@ -73,7 +73,7 @@ class Given:
         changes = self.problem.noise(self.case.case, self.inputs)
         return changes[number] if changes else None
 
-    def measure(self, number: int, *, calls: int, least_eps: float = 0.0) -> Measure:
+    def measure(self, number: int, *, calls: int, least_eps: float = 0.0) -> ErrorMeasure:
         """Return the measure of an output's right errors, from so many calls of the oracle; computed once.
 
         Operands move by `least_eps` at least.
@@ -82,7 +82,7 @@ class Given:
         if key not in self._measures:
             measures = self.problem.measures(self.case.case, self.inputs, self.expected, *key)
             self._measures[key] = measures
-            self.size_bytes += _bytes(measure.spread for measure in measures)
+            self.size_bytes += _bytes(measure.careful_error for measure in measures)
         return self._measures[key][number]
 
     @property

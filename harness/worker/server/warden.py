@@ -30,7 +30,7 @@ _REAP_S = 0.001
 """Wait for killed processes to become reapable."""
 
 
-class End(NamedTuple):
+class ChildEnd(NamedTuple):
     """How a worker ended."""
 
     status: int
@@ -44,7 +44,7 @@ class End(NamedTuple):
 def run(
     worker: Callable[[], NoReturn],
     started: Callable[[int], None],
-    ended: Callable[[End], None],
+    ended: Callable[[ChildEnd], None],
     folder: Callable[[], Path | None],
     *,
     most_processes: int = limits.PROCESSES,
@@ -67,7 +67,7 @@ def run(
     status, killed, why = _wait(pid, folder, most_processes)
     leftover = len(syscalls.children(warden))
     kill_tree()
-    ended(End(status, leftover, killed, why))
+    ended(ChildEnd(status, leftover, killed, why))
     os._exit(0)
 
 
@@ -173,7 +173,7 @@ def _become(command: list[str]) -> NoReturn:
         os._exit(127)
 
 
-def _exit(end: End) -> NoReturn:
+def _exit(end: ChildEnd) -> NoReturn:
     if end.why:
         os.write(2, f"error: it was ended: {end.why}\n".encode())
     status = os.waitstatus_to_exitcode(end.status)

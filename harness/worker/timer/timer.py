@@ -47,7 +47,7 @@ from harness.wire.messages.timer import (
     Prepared,
     Renew,
     Rung,
-    Sample,
+    TakeSample,
     TapedCall,
     count_copies,
 )
@@ -164,9 +164,9 @@ class Seat:
                     return _reach(request)
                 case Prepare():
                     return self._prepare(request, descriptors)
-                case Sample(replays=True):
+                case TakeSample(replays=True):
                     return self._replay(request)
-                case Sample():
+                case TakeSample():
                     samples = self._sample(request)
                     self._count_threads()
                     return Done(samples_ms=samples)
@@ -295,7 +295,7 @@ class Seat:
             self._run(0)
         self._inputs = None
 
-    def _sample(self, request: Sample) -> tuple[float, ...]:
+    def _sample(self, request: TakeSample) -> tuple[float, ...]:
         self._drop_series()
         ready = self._tape.ready if self._tape is not None else self._stir
         samples = self._watch.sample(self._call, request.count, cold=request.cold, ready=ready)
@@ -336,7 +336,7 @@ class Seat:
             return Done(problem=str(why))
         return Done()
 
-    def _replay(self, request: Sample) -> Done:
+    def _replay(self, request: TakeSample) -> Done:
         series = self._captured
         rows = self._copies.fractional_rows() if self._stirs else []
         samples = series.sample(self._watch, request.count, lambda: self._stirrer.stir(rows))

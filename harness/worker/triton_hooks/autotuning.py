@@ -69,6 +69,8 @@ class Policy:
     """The current launch is a trial: its work is done again for the call itself."""
     index: int | None = None
     """Place of the config that is launched now; `None` for a config that pruning made."""
+    config: str = ""
+    """The config that is launched now, as Triton prints it."""
     launching: bool = False
     """A config of an autotuned kernel is launched now, in mode `FIRST` or `ALL`."""
     _used: dict[str, set[str]] = field(default_factory=dict)
@@ -247,10 +249,11 @@ class _TunedCall:
         policy = self.policy
         policy.launching = True
         policy.index = next((at for at, listed in enumerate(self.tuner.configs) if listed == config), None)
+        policy.config = str(config)
         try:
             return self.tuner.fn.run(*self.args, **self.named, **config.all_kwargs())
         finally:
-            policy.launching, policy.index = False, None
+            policy.launching, policy.index, policy.config = False, None, ""
 
     def _arguments(self, config: Any) -> dict[str, Any]:
         return {**self.tuner.nargs, **self.named, **config.all_kwargs()}

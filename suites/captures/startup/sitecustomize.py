@@ -18,7 +18,7 @@ INTERNAL = "<frozen importlib._bootstrap: wavedeck capture>"
 """`warnings`, `logging` and torch.compile skip the frames of files with such a name."""
 
 
-class Loader(SourceFileLoader):
+class StartupLoader(SourceFileLoader):
     """Loads a module of the hook, with `INTERNAL` as the name of its file in all frames."""
 
     def get_code(self, fullname: str) -> Any:
@@ -41,7 +41,7 @@ def run_module(name: str, spec: Any) -> None:
 with suppress(Exception):  # the program must run without the hook, too; the capture says that it has no calls
     for name in ("wavedeck_capture_signatures", "wavedeck_capture_proxy", "wavedeck_capture_hook"):
         path = os.path.join(FOLDER, f"{name}.py")
-        run_module(name, spec_from_file_location(name, path, loader=Loader(name, path)))
+        run_module(name, spec_from_file_location(name, path, loader=StartupLoader(name, path)))
     sys.modules["wavedeck_capture_hook"].start(os.environ)
 
 sys.path[:] = [folder for folder in sys.path if os.path.abspath(folder) != FOLDER]

@@ -65,7 +65,7 @@ def start(environ: Mapping[str, str]) -> None:
     module, function, folder = environ[ENVIRONMENT].split("\n")
     # Without this file, the capture knows that Python's startup file did not reach the program.
     os.close(os.open(os.path.join(folder, "followed"), os.O_CREAT | os.O_WRONLY))
-    recorder = Recorder(module, function, folder)
+    recorder = CallRecorder(module, function, folder)
     if module == OPERATORS:
         sys.meta_path.insert(0, Finder("torch._ops", recorder.wrap))
     elif module in sys.modules:
@@ -98,7 +98,7 @@ class Inside(threading.local):
     is_inside = False
 
 
-class Row:
+class CallRow:
     """The calls of one signature."""
 
     def __init__(self, description: dict[str, Any], clock: str) -> None:
@@ -126,7 +126,7 @@ class Row:
         return {**self.description, "clock": self.clock, **numbers, "indices": self.indices}
 
 
-class Recorder:
+class CallRecorder:
     """Wraps the function, and keeps what its calls were in this process."""
 
     def __init__(self, module: str, function: str, folder: str) -> None:
@@ -143,7 +143,7 @@ class Recorder:
     def reset(self) -> None:
         """Begin anew, as a process that has recorded nothing."""
         self.lock = threading.RLock()
-        self.rows: dict[Hashable, Row] = {}
+        self.rows: dict[Hashable, CallRow] = {}
         self.pending: deque[tuple[Any, Callable[[], None]]] = deque()
         self.spare_events: defaultdict[int, list[Any]] = defaultdict(list)
         self.others = self.missed = self.compiled = 0
@@ -330,7 +330,7 @@ class Recorder:
                 if len(self.rows) >= MOST_SIGNATURES:
                     self.others += 1
                     return None
-                row = self.rows[key] = Row(described(key), "wall" if device is None else "gpu")
+                row = self.rows[key] = CallRow(described(key), "wall" if device is None else "gpu")
             if is_capturing:
                 row.graph_calls += 1
                 return None
@@ -377,7 +377,7 @@ class Recorder:
             ended = perf_counter()
             self.guarded(self._end, ended, *call)
 
-    def _end(self, ended: float, row: Row, opened: Any, stream: Any) -> None:
+    def _end(self, ended: float, row: CallRow, opened: Any, stream: Any) -> None:
         if stream is None:
             with self.lock:
                 row.add_time((ended - opened) * 1e6)
@@ -405,7 +405,7 @@ class Recorder:
             while self.pending and self.pending[0][0].query():
                 self.pending.popleft()[1]()
 
-    def _read_indices(self, row: Row, tensors: list[tuple[str, Any]], torch: Any) -> None:
+    def _read_indices(self, row: CallRow, tensors: list[tuple[str, Any]], torch: Any) -> None:
         """Read the range of integer tensors, and few values of those that index. A GPU copies them on its own."""
         if getattr(getattr(torch, "_C", None), "_len_torch_dispatch_stack", int)():
             return  # a mode of the program would see the reading
@@ -508,7 +508,7 @@ class Recorder:
         }
 
 
-class Replacement:
+class RecordedCallable:
     """Replaces a callable object: records its calls, and has its attributes."""
 
     def __init__(self, replaced: Callable[..., Any], recorded: Callable[..., Any]) -> None:

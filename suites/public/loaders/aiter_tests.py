@@ -19,8 +19,8 @@ from suites.public.known import HUNDREDTH, issues_of
 from suites.public.loaders.separated import task_name, unsupported
 from suites.public.loading import Loading
 from suites.public.syntax.calls import test_calls
-from suites.public.syntax.flattened import NotFlat, Package
-from suites.public.task import EntryKind, EntryPoint, Part, PublicTask, TestForm
+from suites.public.syntax.flattened import NotFlat, PlainPackage
+from suites.public.task import EntryKind, Part, PublicEntryPoint, PublicTask, TestForm
 from suites.source.python_source import parse_python
 
 _IMPORT = re.compile(
@@ -33,12 +33,12 @@ _TESTS = "op_tests.triton_tests"
 def load_aiter(loading: Loading) -> Iterable[PublicTask]:
     """Yield one task for each test file, by folder."""
     root = loading.clone.folder / MARKERS[loading.clone.kind]
-    package = Package(loading.clone.folder, (_OPERATORS, _TESTS))
+    package = PlainPackage(loading.clone.folder, (_OPERATORS, _TESTS))
     for path in sorted(root.rglob("test_*.py")):
         yield _task(loading, package, root, path)
 
 
-def _task(loading: Loading, package: Package, root: Path, path: Path) -> PublicTask:
+def _task(loading: Loading, package: PlainPackage, root: Path, path: Path) -> PublicTask:
     clone = loading.clone
     parts = path.relative_to(root).with_suffix("").parts
     task = PublicTask(
@@ -59,7 +59,9 @@ def _task(loading: Loading, package: Package, root: Path, path: Path) -> PublicT
         operators = [name for module, name in imports if module.startswith(_OPERATORS) and name]
         task = msgspec.structs.replace(
             task,
-            entry_points=tuple(EntryPoint(name, EntryKind.FUNCTION) for name in dict.fromkeys(operators)),
+            entry_points=tuple(
+                PublicEntryPoint(name, EntryKind.FUNCTION) for name in dict.fromkeys(operators)
+            ),
         )
         return _with_reference(task, package, path, test, imports)
     except NotFlat as reason:
@@ -89,7 +91,7 @@ def _imports(test: str, module: str) -> Iterator[tuple[str, str]]:
 
 
 def _with_reference(
-    task: PublicTask, package: Package, path: Path, test: str, imports: list[tuple[str, str]]
+    task: PublicTask, package: PlainPackage, path: Path, test: str, imports: list[tuple[str, str]]
 ) -> PublicTask:
     for module, name in imports:
         if not name:

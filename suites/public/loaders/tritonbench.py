@@ -10,7 +10,7 @@ import msgspec
 
 from suites.public.clone import MARKERS, Clone
 from suites.public.config import read_config
-from suites.public.instructions import Instruction, reference_instruction
+from suites.public.instructions import InstructionChoice, reference_instruction
 from suites.public.known import HUNDREDTH, LOOSE
 from suites.public.loaders.separated import separated_task
 from suites.public.loading import Loading, described, first_sentence, read_rows
@@ -108,7 +108,7 @@ def _task_g(loading: Loading, file: str, row: _RowG | None) -> PublicTask:
         tolerances=LOOSE,
     )
     if row is not None:
-        text = row.comp_instru if loading.instruction is Instruction.COMPLEX else row.simp_instru
+        text = row.comp_instru if loading.instruction is InstructionChoice.COMPLEX else row.simp_instru
         task = msgspec.structs.replace(
             task,
             instruction=cleandoc(text).strip(),
@@ -117,9 +117,9 @@ def _task_g(loading: Loading, file: str, row: _RowG | None) -> PublicTask:
     return _finished(task)
 
 
-def _described(row: _RowT, instruction: Instruction) -> str:
+def _described(row: _RowT, instruction: InstructionChoice) -> str:
     parts = {"Functional description": row.description, "Wrapper entry information": row.func_inputs}
-    if instruction is Instruction.COMPLEX:
+    if instruction is InstructionChoice.COMPLEX:
         parts |= {"Math": row.math, "Other": row.other}
     return described(parts)
 

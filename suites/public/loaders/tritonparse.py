@@ -12,7 +12,7 @@ from suites.public.instructions import reference_instruction
 from suites.public.known import issues_of, vendor_of
 from suites.public.loaders.separated import task_name, unsupported
 from suites.public.loading import Loading
-from suites.public.syntax.launch_text import Launch, launch_test
+from suites.public.syntax.launch_text import LaunchText, launch_test
 from suites.public.syntax.outline import Outline, entry_point
 from suites.public.syntax.repro_kernel import kernel_module
 from suites.public.task import Part, PublicTask, TestForm
@@ -47,7 +47,7 @@ def _task(loading: Loading, name: str, path: Path) -> PublicTask:
     )
     try:
         script = path.read_text(encoding="utf-8")
-        launch = msgspec.json.decode(_context(path, script), type=Launch)
+        launch = msgspec.json.decode(_context(path, script), type=LaunchText)
         kernel, text = kernel_module(script)
         test = launch_test(kernel, launch)
     except _FAILURES as error:

@@ -9,8 +9,8 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
 from suites.public.syntax.outline import Assignment, Outline, definitions, entry_point
-from suites.public.syntax.script import Script
-from suites.public.task import EntryPoint, TestForm
+from suites.public.syntax.script import ScriptText
+from suites.public.task import PublicEntryPoint, TestForm
 from suites.source.python_source import parse_python
 
 _RESULTS = ("result_gold", "test_results")
@@ -26,7 +26,7 @@ class TestCalls:
 
     __test__ = False
 
-    entry_points: tuple[EntryPoint, ...]
+    entry_points: tuple[PublicEntryPoint, ...]
     oracles: tuple[str, ...]
     result_name: str
     modules: tuple[str, ...]
@@ -62,7 +62,7 @@ def test_calls(reference: str, test: str, form: TestForm, module: str) -> TestCa
     """
     outline = Outline(reference)
     test, has_copies = _without_copies(outline, test) if form is TestForm.SCRIPT else (test, False)
-    tree = Script(test)
+    tree = ScriptText(test)
     if form is TestForm.SCRIPT and not tree.runs_at_import:
         form = TestForm.PYTEST
     reached = tree.reached(form)
@@ -115,7 +115,9 @@ def _without_copies(outline: Outline, test: str) -> tuple[str, bool]:
     return "\n".join(lines), True
 
 
-def _uses(tree: Script, reached: Iterable[ast.stmt], outline: Outline, form: TestForm, module: str) -> _Uses:
+def _uses(
+    tree: ScriptText, reached: Iterable[ast.stmt], outline: Outline, form: TestForm, module: str
+) -> _Uses:
     own = _own_modules(tree, outline, module)
     aliases = {local: name for local, (path, name) in tree.imports.items() if path in own and name}
     modules = {local for local, (path, name) in tree.imports.items() if path in own and not name}
@@ -158,7 +160,7 @@ _LOADED = frozenset({"mod", "module", "kernel_module"})
 """Names that scripts give to a module that they load by path."""
 
 
-def _own_modules(tree: Script, outline: Outline, module: str) -> set[str]:
+def _own_modules(tree: ScriptText, outline: Outline, module: str) -> set[str]:
     """Modules of the test's imports that mean the reference: its file, or a module that is not provided with its names."""
     return {
         path
@@ -168,7 +170,7 @@ def _own_modules(tree: Script, outline: Outline, module: str) -> set[str]:
     }
 
 
-def _packages(reference: str, tree: Script) -> set[str]:
+def _packages(reference: str, tree: ScriptText) -> set[str]:
     pattern = r"^(?:from|import)[ ]+(\w+)"
     names = {path.partition(".")[0] for path, _ in tree.imports.values()} | set(
         re.findall(pattern, reference, re.MULTILINE)
@@ -184,7 +186,7 @@ def _is_value(outline: Outline, name: str) -> bool:
     return isinstance(outline.definition(name), Assignment)
 
 
-def _oracles_of_test(tree: Script, reached: Iterable[ast.stmt], entries: set[str]) -> Iterator[str]:
+def _oracles_of_test(tree: ScriptText, reached: Iterable[ast.stmt], entries: set[str]) -> Iterator[str]:
     for statement in reached:
         if not isinstance(statement, ast.FunctionDef) or not _ORACLE.fullmatch(statement.name):
             continue
@@ -192,7 +194,7 @@ def _oracles_of_test(tree: Script, reached: Iterable[ast.stmt], entries: set[str
             yield statement.name
 
 
-def _result_name(tree: Script) -> str:
+def _result_name(tree: ScriptText) -> str:
     """Return the global that holds the test's results: one of the suites' names, or the last result of a test function."""
     for name in _RESULTS:
         if name in tree.assigned:

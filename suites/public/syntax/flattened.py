@@ -110,7 +110,7 @@ class Module:
 
 
 @dataclass
-class Package:
+class PlainPackage:
     """The modules of a package that are plain Python, below `root`."""
 
     root: Path
@@ -149,7 +149,7 @@ class Package:
 class _Flat:
     """One module, to which definitions are added."""
 
-    def __init__(self, package: Package) -> None:
+    def __init__(self, package: PlainPackage) -> None:
         self._package = package
         self._origins: dict[str, tuple[str, str]] = {}
         self.imports: dict[str, None] = {}

@@ -64,7 +64,7 @@ class Argument(msgspec.Struct, frozen=True):
     max: float | None = None
 
 
-class Launch(msgspec.Struct, frozen=True):
+class LaunchText(msgspec.Struct, frozen=True):
     """The parts of a context file of tritonparse that a test needs."""
 
     grid: tuple[int, ...] = ()
@@ -72,7 +72,7 @@ class Launch(msgspec.Struct, frozen=True):
     compilation_metadata: dict[str, object] = {}
 
 
-def launch_test(kernel: str, launch: Launch) -> str:
+def launch_test(kernel: str, launch: LaunchText) -> str:
     """Return a module that draws the arguments and launches the kernel. Raises `ValueError` if an argument cannot be made."""
     if not launch.grid or not launch.extracted_args:
         raise ValueError("the launch has no grid or no arguments")
@@ -82,7 +82,7 @@ def launch_test(kernel: str, launch: Launch) -> str:
     return "\n".join([_DRAW, f"{kernel}[{grid}](", *lines, ")", ""])
 
 
-def _options(launch: Launch) -> Iterator[tuple[str, int]]:
+def _options(launch: LaunchText) -> Iterator[tuple[str, int]]:
     for name in _OPTIONS:
         value = launch.compilation_metadata.get(name)
         if isinstance(value, int) and name not in launch.extracted_args:

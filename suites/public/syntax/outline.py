@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterator
 from functools import cached_property
 
-from suites.public.task import EntryKind, EntryPoint
+from suites.public.task import EntryKind, PublicEntryPoint
 from suites.source.python_source import parse_python
 
 _BEGIN = re.compile(
@@ -119,22 +119,22 @@ def definitions(body: list[ast.stmt]) -> Iterator[tuple[str, Definition]]:
             yield from definitions([*statement.body, *statement.orelse, *statement.finalbody])
 
 
-def entry_point(outline: Outline, name: str) -> EntryPoint:
+def entry_point(outline: Outline, name: str) -> PublicEntryPoint:
     """Return the entry point `name` of a module, with its signature."""
     definition = outline.definition(name)
     if isinstance(definition, ast.FunctionDef | ast.AsyncFunctionDef):
         kind = EntryKind.KERNEL if outline.is_kernel(name) else EntryKind.FUNCTION
-        return EntryPoint(name, kind, f"{name}({ast.unparse(definition.args)})")
+        return PublicEntryPoint(name, kind, f"{name}({ast.unparse(definition.args)})")
     if isinstance(definition, ast.ClassDef):
-        return EntryPoint(name, EntryKind.CLASS, _class_signature(definition, name))
+        return PublicEntryPoint(name, EntryKind.CLASS, _class_signature(definition, name))
     value = definition.value if definition is not None else None
     if isinstance(value, ast.Attribute) and value.attr == "apply" and isinstance(value.value, ast.Name):
         of = outline.definition(value.value.id)
         if isinstance(of, ast.ClassDef):
-            return EntryPoint(
+            return PublicEntryPoint(
                 name, EntryKind.VALUE, _class_signature(of, name).replace(f"{name}.apply", name)
             )
-    return EntryPoint(name, EntryKind.VALUE)
+    return PublicEntryPoint(name, EntryKind.VALUE)
 
 
 def _class_signature(definition: ast.ClassDef, name: str) -> str:

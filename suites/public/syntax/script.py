@@ -15,7 +15,7 @@ NO_TEST = re.compile(
 """Functions of a test that do not test correctness."""
 
 
-class Script:
+class ScriptText:
     """The syntax tree of a test, with its top-level functions."""
 
     def __init__(self, text: str) -> None:

@@ -17,7 +17,7 @@ from engine.models.clients.faults import TRANSPORT_ERRORS, from_status, from_tra
 
 REQUEST = httpx2.Request("POST", "http://model.test/v1")
 KEY = "sk-secret-0123456789"
-CLIENTS = {"anthropic": "anthropic_client", "openai": "openai_wire"}
+CLIENTS = {"anthropic": "anthropic_client", "openai": "openai_client"}
 """Our module by SDK. SDKs are imported in the tests: every worker collects this file, but few of them run it."""
 
 

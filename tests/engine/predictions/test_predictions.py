@@ -14,10 +14,9 @@ from engine.errors import UsageProblem
 from engine.methods import ReadyCandidate
 from engine.plan.job import session_started
 from engine.plan.plan import SessionPlan
-from engine.predictions.matching import Sample, match
+from engine.predictions.matching import ReadPredictions, Sample, match, read_predictions
 from engine.predictions.original import judge_originals
 from engine.predictions.plans import earlier_session, plan_predictions
-from engine.predictions.reading import Reading, read_predictions
 from engine.predictions.results import WAVEDECK, original_results
 from harness import Verdict, WorkerDied
 from harness.node.discovery import CPU
@@ -63,7 +62,7 @@ def tasks(home: Home, tmp_path: Path) -> tuple[PublicTask, ...]:
     return tasks_of(home, clones.geak_eval, tmp_path / "clone", SuiteKind.TRITONBENCH_REVISED)
 
 
-def read(folder: Path, *lines: object) -> Reading:
+def read(folder: Path, *lines: object) -> ReadPredictions:
     file = folder / "predictions.jsonl"
     file.write_text("\n".join(line if isinstance(line, str) else json.dumps(line) for line in lines))
     return read_predictions(file)

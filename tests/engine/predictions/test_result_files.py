@@ -17,7 +17,7 @@ import pytest
 from engine.predictions.formats import write_results
 from engine.predictions.results import WAVEDECK, PredictionResult
 from harness import Evaluation, Latency, Verdict
-from harness.wire.results.latency import Efficiency, Method
+from harness.wire.results.latency import Efficiency, TimingMethod
 from harness.wire.results.provenance import Provenance
 from suites.public.task import SuiteKind
 from tests.support.judge.evaluations import correct, failed
@@ -38,7 +38,7 @@ def timed(*times: tuple[float, float]) -> Evaluation:
     """Return a correct evaluation with these times of baseline and candidate, in milliseconds."""
     latencies = tuple(
         Latency(
-            "0", f"call-{number}", before, after, before / after, None, "tape", method=Method.GRAPH,
+            "0", f"call-{number}", before, after, before / after, None, "tape", method=TimingMethod.GRAPH,
             efficiency=Efficiency("MI300X", 1 << 20, 1 << 21, "fp32", 1e9, 1e9, 0.25 * number, 0.125),
         )
         for number, (before, after) in enumerate(times, 1)

@@ -20,7 +20,6 @@ from engine.prompting.prompting import (
     refine_prompt,
     repair_prompt,
 )
-from engine.prompting.shown_example import shown_example
 from engine.prompting.standouts import standouts
 from harness import ErrorReport, Verdict, target
 from harness.hardware.product_tables import find_product
@@ -30,6 +29,7 @@ from sessions.events import Message
 from suites import CATEGORIES, load_task
 from tests.support.judge.assemblies import AMD, with_assembly
 from tests.support.judge.judged_candidates import failing, passing
+from tui.facts.report.tables.contamination import shown_example
 
 SETTING = Setting(load_task("softmax"), (target("gfx942"),))
 SIZES = {"rows": 8192, "columns": 8192}
@@ -126,9 +126,16 @@ def test_timed_row_tells_roof_and_clock() -> None:
 def test_autotuned_kernel_is_shown_with_its_configs_and_the_chosen_ones() -> None:
     judged = passing(speedup=1.25, width=128)
     (row,), (kernel,) = judged.evaluation.latency, judged.evaluation.resources["gfx942"]
+    rest = "num_ctas: 1, num_stages: 2, maxnreg: None"
     tuned = [
         msgspec.structs.replace(
-            kernel, config={"N": case, "BLOCK": block}, autotune_index=index, case=case, vgprs=vgprs, fits=()
+            kernel,
+            config={"N": case, "BLOCK": block},
+            autotune_index=index,
+            autotune_config=f"BLOCK: {block}, {rest}",
+            case=case,
+            vgprs=vgprs,
+            fits=(),
         )
         for case, index, block, vgprs in (
             ("fp32", 0, "64", 40),
@@ -136,10 +143,8 @@ def test_autotuned_kernel_is_shown_with_its_configs_and_the_chosen_ones() -> Non
             ("fp16", 0, "64", 50),
         )
     ]
-    chosen = "BLOCK: 128, num_ctas: 1, num_stages: 2, maxnreg: None"
-    timed = [
-        msgspec.structs.replace(row, case=case, configs={kernel.kernel: chosen}) for case in ("fp32", "fp16")
-    ]
+    chosen = {kernel.kernel: f"BLOCK: 128, {rest}"}
+    timed = [msgspec.structs.replace(row, case=case, configs=chosen) for case in ("fp32", "fp16")]
     judged = changed(judged, resources={"gfx942": tuple(tuned)}, latency=tuple(timed))
     prompt = text(optimize_prompt(SETTING, history=[judged]))
     assert "- `softmax_kernel` (BLOCK=64) in fp32: 40 registers" not in prompt
@@ -172,6 +177,7 @@ def test_fault_of_a_gpu_is_told_with_what_its_line_hides() -> None:
             "ragged": "with made-up values it raised AssertionError: block offset must be aligned",
             "fp32": "the sample took 1 s: programs are long",
         },
+        raised_at_full_sizes=("ragged",),
     )
     prompt = text(repair_prompt(SETTING, failed=failed, failures=1, trap=5))
     assert (

@@ -46,7 +46,13 @@ def with_latency(*rows: Latency, **fields: object) -> JudgedCandidate:
 def tuned(case: str, block: str, **fields: object) -> KernelResources:
     """Return the binary of one config of an autotuned kernel."""
     (kernel,) = passing().evaluation.resources["gfx942"]
-    changes = {"case": case, "config": {"BLOCK": block}, "autotune_index": 0} | fields
+    config = CHOSEN.replace("128", block)
+    changes = {
+        "case": case,
+        "config": {"BLOCK": block},
+        "autotune_index": 0,
+        "autotune_config": config,
+    } | fields
     return msgspec.structs.replace(kernel, **changes)
 
 

@@ -13,7 +13,6 @@ from engine.errors import TryAgain, UselessToRetry
 from engine.models import Pace, Piece, Reply, Request, ScriptedClient
 from engine.models.clients.recorded import RecordedClient
 from harness import Device, Evaluation, Verdict
-from harness.stages.retries import AGAIN
 from harness.wire.device import Identity
 from harness.wire.errors import NoDeviceLeft
 from sessions import Home, Recorder, fold, load_recording, write_recording
@@ -153,8 +152,7 @@ async def test_judge_that_judged_twice_by_itself_is_not_asked_again(home: Home) 
     class JudgesTwice(ScriptedJudge):
         async def evaluate(self, *arguments: Any, **named: Any) -> Evaluation:
             evaluation = await super().evaluate(*arguments, **named)
-            note = AGAIN.format(why="the candidate's process was killed by SIGKILL")
-            return msgspec.structs.replace(evaluation, notes=(note,))
+            return msgspec.structs.replace(evaluation, judged_again=True)
 
     judge = JudgesTwice()
     judge.failing = 1

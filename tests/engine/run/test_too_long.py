@@ -6,7 +6,7 @@ from pathlib import Path
 
 from engine.errors import ContextTooLong, ModelError
 from engine.models import RecordedClient, Reply, Request
-from engine.models.clients.scripted import ScriptedClient
+from engine.models.clients.recorded import ScriptedClient
 from engine.plan.plan import SessionPlan
 from sessions import Home, fold
 from sessions.events import CallFailed, CallStarted, InstanceFinished

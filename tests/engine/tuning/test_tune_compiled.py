@@ -14,7 +14,7 @@ from engine.models import NoModel
 from engine.tuning.edits import apply_edits
 from engine.tuning.knobs import knobs_of
 from engine.tuning.legal import launch_options
-from engine.tuning.prospect import SPILLS, TOO_LARGE, code, fault
+from engine.tuning.sweep import SPILLS, TOO_LARGE, code, fault
 from harness import DevicePool, Target, Verdict, target, targets
 from harness.stages.evaluator import LocalEvaluator
 from harness.stages.survey import Survey

@@ -26,7 +26,7 @@ from harness.wire.messages.timer import (
     Prepared,
     Renew,
     Rung,
-    Sample,
+    TakeSample,
     count_launches,
 )
 from harness.wire.messages.timer import Done as DoneReport
@@ -71,7 +71,7 @@ def test_nothing_is_sampled_before_the_lease() -> None:
     on_bench.measure()
     assert seen.count("Load") == 6
     assert seen.count("record") == 2
-    assert not {"Sample", "Rung"} & set(seen)
+    assert not {"TakeSample", "Rung"} & set(seen)
 
 
 class CountedProblem(Problem):
@@ -111,11 +111,11 @@ def test_only_one_timer_is_sampled_at_a_time() -> None:
 def test_order_of_timers_is_drawn_in_each_round() -> None:
     on_bench = bench("fp32", "fp32-ragged", "fp16-ragged", noise=0.05, bias=0.0)
     on_bench.measure()
-    counted = [event for event in on_bench.events if isinstance(event.request, Sample | Batch | Prepare)]
+    counted = [event for event in on_bench.events if isinstance(event.request, TakeSample | Batch | Prepare)]
     rounds: list[tuple[str, ...]] = []
     blocks: list[str] = []
     for event in counted:
-        if isinstance(event.request, Sample):
+        if isinstance(event.request, TakeSample):
             blocks.append(event.seat.name)
         elif blocks:
             rounds += [
@@ -207,7 +207,7 @@ def test_call_that_cannot_be_captured_is_timed_between_events_like_the_other_sid
     measured = on_bench.measure()
     assert {process.launches for process in measured.times} == {0}
     assert measured.why_method == {"fp32": f"the {side} cannot be captured: a size is read"}
-    samples = [*on_bench.requests(BASELINE, Sample), *on_bench.requests(CANDIDATE, Sample)]
+    samples = [*on_bench.requests(BASELINE, TakeSample), *on_bench.requests(CANDIDATE, TakeSample)]
     assert not any(sample.replays for sample in samples)
 
 
@@ -330,16 +330,16 @@ def test_wrong_number_of_outputs_is_wrong(count: int) -> None:
 def test_input_changed_in_timed_calls_is_refused() -> None:
     """The candidate zeroes each copy in its first timed call; later calls could skip the zeros."""
 
-    def zeroes(timer: FakeSeat, _request: Sample) -> None:
+    def zeroes(timer: FakeSeat, _request: TakeSample) -> None:
         start = list(timer.arguments.values())[1].offset_bytes
         timer.input_sets = [arena[:start] + bytes(4) + arena[start + 4 :] for arena in timer.input_sets]
 
-    measured = bench(behaviours={CANDIDATE: on(Sample, zeroes)}).measure()
+    measured = bench(behaviours={CANDIDATE: on(TakeSample, zeroes)}).measure()
     assert conclude(measured.error) is Verdict.REJECTED
     assert measured.error is not None
     assert (measured.error.kind, "input `y`" in measured.error.message) == ("input_changed", True)
     assert "in calls that were timed" in measured.error.message
-    assert bench(behaviours={BASELINE: on(Sample, zeroes)}).measure().error is None
+    assert bench(behaviours={BASELINE: on(TakeSample, zeroes)}).measure().error is None
 
 
 def test_inputs_of_in_place_task_are_not_compared() -> None:
@@ -366,13 +366,13 @@ def test_inputs_of_in_place_task_are_not_compared() -> None:
     ids=["few", "many", "negative", "zero", "nan", "infinite", "huge", "none"],
 )
 def test_impossible_times_are_refused(times: Callable[[int], tuple[float, ...]]) -> None:
-    def lies(_timer: FakeSeat, request: Sample) -> WorkerAnswer:
+    def lies(_timer: FakeSeat, request: TakeSample) -> WorkerAnswer:
         return DoneReport(samples_ms=times(request.count))
 
-    measured = bench(behaviours={CANDIDATE: on(Sample, lies)}).measure()
+    measured = bench(behaviours={CANDIDATE: on(TakeSample, lies)}).measure()
     assert conclude(measured.error) is Verdict.REJECTED
     assert measured.times == ()
-    baseline = bench(behaviours={BASELINE: on(Sample, lies)}).measure()
+    baseline = bench(behaviours={BASELINE: on(TakeSample, lies)}).measure()
     assert (baseline.error, "baseline" in baseline.problem) == (None, True)
 
 
@@ -382,7 +382,7 @@ def test_answer_of_wrong_kind_or_nonce_is_tampering() -> None:
         lambda _timer, _request: DoneReport(),
         lambda _timer, _request: Loaded(parameters={}),
     ):
-        measured = bench(behaviours={CANDIDATE: on(Sample, answer)}).measure()
+        measured = bench(behaviours={CANDIDATE: on(TakeSample, answer)}).measure()
         assert conclude(measured.error) is Verdict.REJECTED
         assert measured.error is not None
         assert measured.error.kind == "tampering"

@@ -12,7 +12,7 @@ from harness.wire.channels.channel import ChannelClosed
 from harness.wire.messages.clock import BASELINE, CANDIDATE
 from harness.wire.messages.guest import GPU_FAULT, OUT_OF_MEMORY, Ask, LeftBehind, Load, Loaded
 from harness.wire.messages.requests import WorkerAnswer
-from harness.wire.messages.timer import Batch, Done, Fetch, Prepare, Prepared, Renew, Sample
+from harness.wire.messages.timer import Batch, Done, Fetch, Prepare, Prepared, Renew, TakeSample
 from harness.wire.results.evaluation import Verdict
 from harness.worker.clock.case_inputs import CaseInputs
 from tests.support.timing.fake_timers import (
@@ -29,7 +29,7 @@ from tests.support.timing.fake_timers import (
 __all__ = ["no_descriptor_is_left"]
 
 
-@pytest.mark.parametrize("when", [Load, Prepare, Sample, Batch, Renew, Fetch, Ask.RECORD, Ask.FAREWELL])
+@pytest.mark.parametrize("when", [Load, Prepare, TakeSample, Batch, Renew, Fetch, Ask.RECORD, Ask.FAREWELL])
 def test_dead_candidate_timer_is_a_crash(when: type[Any] | Ask) -> None:
     measured = bench(behaviours={CANDIDATE: on(when, dies)}).measure()
     assert (conclude(measured.error), measured.ended) == (Verdict.CRASH, CANDIDATE)
@@ -37,7 +37,7 @@ def test_dead_candidate_timer_is_a_crash(when: type[Any] | Ask) -> None:
     assert ("the import" if when is Load else "fp32") in measured.error.message
 
 
-@pytest.mark.parametrize("when", [Load, Prepare, Sample, Batch, Renew, Fetch, Ask.RECORD])
+@pytest.mark.parametrize("when", [Load, Prepare, TakeSample, Batch, Renew, Fetch, Ask.RECORD])
 def test_exception_while_timed_is_a_call_error_with_line(when: type[Any] | Ask) -> None:
     measured = bench(behaviours={CANDIDATE: on(when, raises())}).measure()
     assert measured.error is not None
@@ -57,7 +57,7 @@ def test_exception_while_timed_is_a_call_error_with_line(when: type[Any] | Ask) 
     ],
 )
 def test_verdict_follows_from_the_kind_of_failure(kind: str, verdict: Verdict) -> None:
-    assert conclude(bench(behaviours={CANDIDATE: on(Sample, raises(kind))}).measure().error) is verdict
+    assert conclude(bench(behaviours={CANDIDATE: on(TakeSample, raises(kind))}).measure().error) is verdict
 
 
 def test_full_device_does_not_blame_candidate() -> None:
@@ -67,7 +67,7 @@ def test_full_device_does_not_blame_candidate() -> None:
 
 
 @pytest.mark.parametrize(
-    ("request_kind", "answer_kind"), [(Load, Loaded), (Prepare, Prepared), (Sample, Done)]
+    ("request_kind", "answer_kind"), [(Load, Loaded), (Prepare, Prepared), (TakeSample, Done)]
 )
 def test_silent_candidate_is_a_timeout(request_kind: type[Any], answer_kind: type[Any]) -> None:
     measured = bench(
@@ -76,7 +76,7 @@ def test_silent_candidate_is_a_timeout(request_kind: type[Any], answer_kind: typ
     assert conclude(measured.error) is Verdict.TIMEOUT
 
 
-@pytest.mark.parametrize("when", [Load, Prepare, Sample])
+@pytest.mark.parametrize("when", [Load, Prepare, TakeSample])
 @pytest.mark.parametrize("failure", [dies, raises()], ids=["dies", "raises"])
 def test_failure_of_baseline_never_blames_candidate(when: type[Any] | Ask, failure: Any) -> None:
     measured = bench(behaviours={BASELINE: on(when, failure)}).measure()
@@ -113,12 +113,14 @@ def test_patch_or_foreign_kernel_rejects_candidate_but_not_baseline(traces: Left
 
 
 def test_times_before_a_problem_are_kept() -> None:
-    def dies_in_second_case(timer: FakeSeat, _request: Sample) -> WorkerAnswer | None:
+    def dies_in_second_case(timer: FakeSeat, _request: TakeSample) -> WorkerAnswer | None:
         if timer.case == "fp32-ragged":
             raise Dies
         return None
 
-    measured = bench("fp32", "fp32-ragged", behaviours={BASELINE: on(Sample, dies_in_second_case)}).measure()
+    measured = bench(
+        "fp32", "fp32-ragged", behaviours={BASELINE: on(TakeSample, dies_in_second_case)}
+    ).measure()
     assert {process.case for process in measured.times} == {"fp32"}
     assert "fp32-ragged" in measured.problem
 

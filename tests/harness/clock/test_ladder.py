@@ -17,12 +17,12 @@ from harness.wire.messages.timer import (
     NO_GRAPH_OF_A_SOURCE,
     UNTRUSTED_GRAPHS,
     Fetch,
-    Sample,
+    TakeSample,
     TapedCall,
     list_rungs,
 )
 from harness.wire.results.evaluation import Verdict
-from harness.wire.results.latency import Method
+from harness.wire.results.latency import TimingMethod
 from harness.worker.clock.lines import TimerLine
 from harness.worker.oracle.lines import GuestSlow
 from tests.support.timing.fake_timers import (
@@ -43,7 +43,7 @@ __all__ = ["no_descriptor_is_left"]
 
 FEW = Effort(pairs=2, looks=1, most_rounds=3)
 AMD, NVIDIA = "gfx942", "sm_90"
-SERIES = (Method.GRAPH, Method.BATCH, Method.PROFILER)
+SERIES = (TimingMethod.GRAPH, TimingMethod.BATCH, TimingMethod.PROFILER)
 
 
 @functools.cache
@@ -65,7 +65,7 @@ def time_with(players: SimulatedPlayers, *, target: str, effort: Effort = FEW, *
     return on_bench.measure(effort=effort, target=target, baseline_calls=baseline_calls())
 
 
-def methods_of(measured: Measured) -> set[Method]:
+def methods_of(measured: Measured) -> set[TimingMethod]:
     return {process.method for process in measured.times}
 
 
@@ -81,12 +81,12 @@ def test_players_that_fail_in_graphs_change_no_verdict(fault: Fault) -> None:
     is_random = fault is Fault.CORRUPT_ONE_IN_FIVE
     effort = Effort(pairs=2, looks=1, least_rounds=15) if "hundredth" in fault else FEW
     runs = [
-        time_with(SimulatedPlayers(fault, Method.GRAPH, seed=seed), target=AMD, effort=effort)
+        time_with(SimulatedPlayers(fault, TimingMethod.GRAPH, seed=seed), target=AMD, effort=effort)
         for seed in range(20 if is_random else 2)
     ]
     assert all(is_right_and_timed(measured) for measured in runs)
     methods = {method for measured in runs for method in methods_of(measured)}
-    assert (Method.GRAPH in methods) if is_random else (methods == {Method.BATCH})
+    assert (TimingMethod.GRAPH in methods) if is_random else (methods == {TimingMethod.BATCH})
     assert any(measured.why_method for measured in runs)
 
 
@@ -98,7 +98,12 @@ def test_clock_steps_down_until_one_works(failing: int, target: str) -> None:
     assert is_right_and_timed(measured)
     assert methods_of(measured) == {tuple(METHOD_WORDS)[failing]}
     assert measured.players_reusable
-    tried = [(Method.GRAPH, 256), (Method.GRAPH, 32), (Method.BATCH, 0), (Method.PROFILER, 0)]
+    tried = [
+        (TimingMethod.GRAPH, 256),
+        (TimingMethod.GRAPH, 32),
+        (TimingMethod.BATCH, 0),
+        (TimingMethod.PROFILER, 0),
+    ]
     captured = list(dict.fromkeys((capture.method, capture.nodes) for capture in players.captures))
     assert captured == tried[: (1, 3, 4, 4)[failing]]
     assert len({capture.launches for capture in players.captures}) == 1, "inputs rotate over as many copies"
@@ -114,11 +119,11 @@ def test_clock_steps_down_until_one_works(failing: int, target: str) -> None:
 )
 def test_kernel_that_is_right_only_without_a_graph_wins_nothing_on_amd(fault: Fault, words: str) -> None:
     """It is timed by the clock that plays its right calls; two pairs of players tried graphs before."""
-    players = SimulatedPlayers(fault, Method.GRAPH)
+    players = SimulatedPlayers(fault, TimingMethod.GRAPH)
     on_bench = short_bench(players)
     measured = on_bench.measure(effort=FEW, target=AMD, baseline_calls=baseline_calls())
     assert is_right_and_timed(measured)
-    assert methods_of(measured) == {Method.BATCH}
+    assert methods_of(measured) == {TimingMethod.BATCH}
     assert on_bench.engine_calls.count("players x2") == 3
     assert words in measured.why_method["fp32"]
 
@@ -127,10 +132,10 @@ def test_kernel_that_is_right_only_without_a_graph_wins_nothing_on_amd(fault: Fa
     ("fault", "kind"), [(Fault.CORRUPT_ALL, "not_replayed"), (Fault.CHANGE_INPUTS, "input_changed")]
 )
 @pytest.mark.parametrize(
-    ("target", "failing"), [(NVIDIA, [Method.GRAPH]), (AMD, [Method.GRAPH, Method.BATCH])]
+    ("target", "failing"), [(NVIDIA, [TimingMethod.GRAPH]), (AMD, [TimingMethod.GRAPH, TimingMethod.BATCH])]
 )
 def test_wrong_memory_is_refused_where_no_fault_of_the_clock_explains_it(
-    target: str, failing: list[Method], fault: Fault, kind: str
+    target: str, failing: list[TimingMethod], fault: Fault, kind: str
 ) -> None:
     measured = time_with(SimulatedPlayers(fault, *failing), target=target)
     assert measured.error is not None
@@ -150,10 +155,10 @@ def test_source_is_timed_without_graphs_on_amd(side: str) -> None:
     (other,) = set(SIDES) - {side}
     on_bench = bench(baseline=0.1, candidate=0.05, captures=True, tapes=[other])
     measured = on_bench.measure(target=AMD)
-    assert (measured.error, methods_of(measured)) == (None, {Method.EVENTS})
+    assert (measured.error, methods_of(measured)) == (None, {TimingMethod.EVENTS})
     assert measured.why_method == {"fp32": NO_GRAPH_OF_A_SOURCE}
     on_nvidia = bench(baseline=0.1, candidate=0.05, captures=True, tapes=[other]).measure(target=NVIDIA)
-    assert methods_of(on_nvidia) == {Method.GRAPH}
+    assert methods_of(on_nvidia) == {TimingMethod.GRAPH}
 
 
 def test_player_that_hangs_in_a_replay_is_followed_by_the_next_clock(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -161,14 +166,18 @@ def test_player_that_hangs_in_a_replay_is_followed_by_the_next_clock(monkeypatch
     ask = TimerLine.ask
 
     def hang(line: TimerLine, request: Any, *more: Any, **limits: Any) -> Any:
-        if isinstance(request, Sample) and request.replays and players.captures[-1].method is Method.GRAPH:
+        if (
+            isinstance(request, TakeSample)
+            and request.replays
+            and players.captures[-1].method is TimingMethod.GRAPH
+        ):
             raise GuestSlow(60.0, cpu=False)
         return ask(line, request, *more, **limits)
 
     monkeypatch.setattr(TimerLine, "ask", hang)
     measured = time_with(players, target=NVIDIA)
     assert is_right_and_timed(measured)
-    assert methods_of(measured) == {Method.BATCH}
+    assert methods_of(measured) == {TimingMethod.BATCH}
     assert measured.why_method == {
         "fp32": "in graphs of at most 32 calls: a player failed: 60 s of wall time passed",
     }
@@ -180,7 +189,7 @@ def test_fault_of_the_gpu_in_a_graph_is_the_kernels_on_nvidia_alone(target: str,
 
     def fault(seat: FakeSeat, request: Any) -> WorkerAnswer | None:
         usual = players.behaviours[seat.side](seat, request)
-        in_graph = isinstance(request, Sample) and request.replays
+        in_graph = isinstance(request, TakeSample) and request.replays
         return raises(GPU_FAULT)(seat, request) if in_graph and players.captures[-1].nodes else usual
 
     measured = time_with(players, target=target, behaviours={played(CANDIDATE): fault})
@@ -192,7 +201,7 @@ def test_long_kernel_that_ends_its_player_is_blamed_at_once() -> None:
     samples = iter(range(1, 1000))
 
     def end_late(_seat: FakeSeat, request: Any) -> None:
-        if isinstance(request, Sample) and next(samples) > 4:
+        if isinstance(request, TakeSample) and next(samples) > 4:
             raise Dies
 
     on_bench = bench(tapes=SIDES, captures=True, behaviours={played(CANDIDATE): end_late})
@@ -208,12 +217,12 @@ def test_graphs_are_no_larger_than_the_device_was_verified_for() -> None:
     assert {(capture.nodes, capture.launches > 4) for capture in players.captures} == {(4, True)}
     on_bench = short_bench(SimulatedPlayers(None))
     measured = on_bench.measure(effort=FEW, graph_nodes=0, baseline_calls=baseline_calls())
-    assert methods_of(measured) == {Method.BATCH}
+    assert methods_of(measured) == {TimingMethod.BATCH}
     assert measured.why_method == {"fp32": UNTRUSTED_GRAPHS}
 
 
 def test_clock_that_failed_is_not_tried_again_in_later_cases() -> None:
-    players = SimulatedPlayers(Fault.ABORT_AT_CAPTURE, Method.GRAPH)
+    players = SimulatedPlayers(Fault.ABORT_AT_CAPTURE, TimingMethod.GRAPH)
     on_bench = Bench(
         small("fp32", "fp32-ragged"),
         {BASELINE: 0.1, CANDIDATE: 0.05},
@@ -222,7 +231,7 @@ def test_clock_that_failed_is_not_tried_again_in_later_cases() -> None:
         behaviours=players.behaviours,
     )
     measured = on_bench.measure(effort=FEW)
-    assert methods_of(measured) == {Method.BATCH}
+    assert methods_of(measured) == {TimingMethod.BATCH}
     assert on_bench.engine_calls.count("players x2") == 3
     assert set(measured.why_method) == {"fp32", "fp32-ragged"}
 
@@ -231,7 +240,7 @@ def test_exam_times_each_case_in_six_processes() -> None:
     on_bench = short_bench(SimulatedPlayers(None))
     measured = on_bench.measure(effort=EXAM, baseline_calls=baseline_calls())
     assert on_bench.engine_calls.count("players x3") == 2
-    by_pair = {event.seat.number for event in on_bench.events if isinstance(event.request, Sample)}
+    by_pair = {event.seat.number for event in on_bench.events if isinstance(event.request, TakeSample)}
     assert (len(by_pair), len(measured.times)) == (6, 12)
 
 
@@ -240,4 +249,4 @@ def test_page_about_timing_has_the_ladder_in_its_order() -> None:
     table = page.partition("## The ladder of clocks")[2].partition("\n## ")[0]
     places = [table.index(f"| *{method.value}") for method in METHOD_WORDS]
     assert places == sorted(places)
-    assert [rung.method for rung in list_rungs(None, taped=True)] == [Method.GRAPH, *METHOD_WORDS]
+    assert [rung.method for rung in list_rungs(None, taped=True)] == [TimingMethod.GRAPH, *METHOD_WORDS]

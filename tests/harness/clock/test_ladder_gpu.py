@@ -27,7 +27,7 @@ from harness.wire.messages.timer import (
     TapedCall,
     count_copies,
 )
-from harness.wire.results.latency import Method
+from harness.wire.results.latency import TimingMethod
 from harness.worker.clock.lines import TimerLine
 from harness.worker.clock.timed_seat import TimedSeat
 from harness.worker.kit.arena import Arena
@@ -60,14 +60,19 @@ def wait(x, rounds):
 ROUNDS = {5: 500, 50: 5_000, 500: 50_000}
 """Rounds of the kernel by about its time in microseconds."""
 RUNGS = (
-    Rung(Method.GRAPH, 256),
-    Rung(Method.GRAPH, 32),
-    Rung(Method.BATCH),
-    Rung(Method.PROFILER),
-    Rung(Method.EVENTS),
+    Rung(TimingMethod.GRAPH, 256),
+    Rung(TimingMethod.GRAPH, 32),
+    Rung(TimingMethod.BATCH),
+    Rung(TimingMethod.PROFILER),
+    Rung(TimingMethod.EVENTS),
 )
 SHARE = 0.02
-GAP_US = {Method.GRAPH: 1.0, Method.BATCH: 2.5, Method.PROFILER: 0.2, Method.EVENTS: 5.0}
+GAP_US = {
+    TimingMethod.GRAPH: 1.0,
+    TimingMethod.BATCH: 2.5,
+    TimingMethod.PROFILER: 0.2,
+    TimingMethod.EVENTS: 5.0,
+}
 """Largest time that a clock adds to each call, whatever the kernel's length."""
 """Difference from the time in a graph of 256 calls that is allowed. Events add a constant, which is shown."""
 LAUNCHES, BLOCKS, REPLAYS = 256, 5, 3
@@ -138,7 +143,7 @@ def time_by(player: Seat, rounds: int, call: TapedCall, rung: Rung) -> float:
     prepared = player.prepare(rounds)
     seat = TimedSeat(player.link, prepared, cold=True, copies=player.copies, call=call, taped=True)
     seat.rung = rung
-    if rung.method is not Method.EVENTS:
+    if rung.method is not TimingMethod.EVENTS:
         seat.begin_capture(LAUNCHES)
         assert seat.end_capture(LAUNCHES, cold=True) == ""
     samples = [ms for _ in range(BLOCKS) for ms in seat.block(REPLAYS).samples_ms]
@@ -167,8 +172,8 @@ async def test_clocks_of_the_ladder_agree(gpu_pool: DevicePool, capsys: Any) -> 
     assert not far
 
 
-@pytest.mark.parametrize(("nodes", "method"), [(0, Method.BATCH), (4, Method.GRAPH)])
-async def test_candidate_is_timed_by_what_works_on_its_gpu(nodes: int, method: Method) -> None:
+@pytest.mark.parametrize(("nodes", "method"), [(0, TimingMethod.BATCH), (4, TimingMethod.GRAPH)])
+async def test_candidate_is_timed_by_what_works_on_its_gpu(nodes: int, method: TimingMethod) -> None:
     task = load_task("vector_add")
     async with DevicePool((DEVICE,), tasks=[task], trusted_graphs=lambda _: nodes) as pool:
         own = target(pool.devices[0].target or "")

@@ -17,7 +17,7 @@ from harness.wire.messages.timer import (
     LEAST_IN_BLOCK,
     Fetch,
     Prepare,
-    Sample,
+    TakeSample,
 )
 from harness.wire.messages.timer import Done as DoneReport
 from harness.wire.results.evaluation import Verdict
@@ -58,7 +58,7 @@ def test_taped_calls_are_timed_and_checked_in_players_alone() -> None:
     assert sides_and_pairs(measured) == sorted(
         (case, side, pair) for case in ("fp32", "fp32-ragged") for side in SIDES for pair in range(3)
     )
-    assert not on_bench.requests(CANDIDATE, Sample)
+    assert not on_bench.requests(CANDIDATE, TakeSample)
     assert not on_bench.requests(CANDIDATE, Fetch)
     assert len(seen[played(CANDIDATE)]) == 2
     assert not seen[played(CANDIDATE)] & seen[CANDIDATE], "the checked values are new to the candidate"
@@ -136,7 +136,7 @@ def biased(bias: float) -> dict[str, Behaviour]:
         (Tape, dies),
         (Tape, lambda _seat, _request: DoneReport(problem="no such kernel")),
         (Prepare, raises(GPU_FAULT)),
-        (Sample, dies),
+        (TakeSample, dies),
     ],
     ids=["dies", "refuses", "faults", "dies in a sample"],
 )
@@ -176,7 +176,7 @@ def test_tape_with_different_outputs_is_refused() -> None:
 
 
 def test_candidate_whose_tape_hangs_is_too_slow() -> None:
-    hangs = {played(CANDIDATE): on(Sample, silent)}
+    hangs = {played(CANDIDATE): on(TakeSample, silent)}
     measured = bench("fp32", tapes=SIDES, behaviours=hangs, answer_limits_s={"Done": 0.3}).measure()
     assert conclude(measured.error) is Verdict.TIMEOUT
     assert not measured.players_reusable

@@ -14,7 +14,7 @@ import torch
 
 from harness.wire.device import Device
 from harness.wire.messages.guest import Ask
-from harness.wire.messages.timer import LEAST_IN_BLOCK, BringBack, Done, Fetch, Renew, Sample
+from harness.wire.messages.timer import LEAST_IN_BLOCK, BringBack, Done, Fetch, Renew, TakeSample
 from harness.worker.kit import gpu
 from harness.worker.kit.arena import Arena
 from harness.worker.oracle import integrity
@@ -74,7 +74,7 @@ def test_thread_that_outlives_its_call_is_reported(timer: Seat, *, stays: bool) 
     thread = threading.Thread(target=over.wait)
     earlier_threads = gpu.running_threads()
     try:
-        calling(timer, lambda _: thread.start()).answer(Sample(count=1, cold=True), ())
+        calling(timer, lambda _: thread.start()).answer(TakeSample(count=1, cold=True), ())
         if not stays:
             over.set()
             thread.join()
@@ -108,6 +108,6 @@ def test_output_in_memory_of_earlier_call_is_reported(
     reused = torch.zeros(8), torch.zeros(8)
     numbers = itertools.count()
     calling(timer, lambda _: returned(next(numbers), reused)).answer(Renew(handle=b""), ())
-    timer.answer(Sample(count=LEAST_IN_BLOCK, cold=True), ())
+    timer.answer(TakeSample(count=LEAST_IN_BLOCK, cold=True), ())
     fetched = timer.answer(Fetch(calls=(LEAST_IN_BLOCK - 1,), parts=((0, 4),)), ())
     assert fetched.outputs[0].aliases == words

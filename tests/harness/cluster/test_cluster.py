@@ -16,12 +16,11 @@ from harness import Device, Evaluation, Verdict, target
 from harness.cluster import cluster_pool, node_judge, ray_cluster
 from harness.cluster.choice import Look, choose
 from harness.cluster.cluster_pool import ClusterPool
-from harness.cluster.node_facts import Node, NodeFacts, judge_digest, name_nodes
+from harness.cluster.node_facts import ClusterNodeFacts, Node, judge_digest, name_nodes
 from harness.cluster.parcels import Parcel, keep_parcel, pack_folder
 from harness.cluster.ray_cluster import ClusterUnavailable, connect
 from harness.processes.gpus.quarantine import DeviceEvent, Quarantined
 from harness.stages.modes import Attempt
-from harness.stages.retries import was_judged_again
 from harness.wire.channels.channel import ENCODER
 from harness.wire.errors import HarnessError, NoDeviceLeft, UnknownDevice
 from suites import load_task
@@ -85,7 +84,7 @@ async def test_candidate_that_loses_every_node_is_our_failure() -> None:
             watched.cluster.kill(next(j.name for j in judges if j.judged and not j.is_dead))
         evaluation = await judging
     assert evaluation.verdict is Verdict.INFRA_ERROR
-    assert was_judged_again(evaluation), "the engine does not ask again"
+    assert evaluation.judged_again, "the engine does not ask again"
     assert sum(bool(judge.judged) for judge in judges) == 3
 
 
@@ -194,10 +193,10 @@ async def test_versions_are_compared_before_the_first_candidate() -> None:
         assert "triton (3.6.0 on node1; 3.7.0 on node2): their figures are kept apart" in mixed.warnings[0]
 
 
-def facts(name: str, *gpus: str, problem: str = "", labels: dict[str, str] | None = None) -> NodeFacts:
+def facts(name: str, *gpus: str, problem: str = "", labels: dict[str, str] | None = None) -> ClusterNodeFacts:
     cpu = Device(name="cpu", kind="cpu")
     devices = [Device(name=str(number), kind="hip", target=gpu) for number, gpu in enumerate(gpus)]
-    return NodeFacts(
+    return ClusterNodeFacts(
         node=Node(name=name, id=name, cores=8, labels=labels or {}),
         devices=(cpu, *devices),
         cores=8,

@@ -46,7 +46,7 @@ def counting(owner, name: str, key: str) -> None:
     setattr(owner, name, counted)
 
 
-counting(programs.Tape, "run", "by_tape")
+counting(programs.OperationTape, "run", "by_tape")
 counting(tracing.Resume, "run", "resumed")
 counting(tracing.Trace, "run", "traced")
 

@@ -12,7 +12,7 @@ import pytest
 from harness import Identity, UnknownDevice, discover_devices, product_of
 from harness.node import discovery as module
 from harness.node import drivers
-from harness.node.drivers import FOUND, Found
+from harness.node.drivers import FOUND, DriverGpu
 from tests.support.judge.fake_nodes import DriversAnswer, drivers_answer
 
 __all__ = ["drivers_answer"]
@@ -47,7 +47,7 @@ def test_gpu_without_runtime_is_refused(node: Path) -> None:
         module.choose_devices(("0",))
 
 
-H200 = Found(
+H200 = DriverGpu(
     kind="cuda",
     model="NVIDIA H200",
     address="0000:0a:00.0",
@@ -55,7 +55,7 @@ H200 = Found(
     target="sm_90",
     memory_bytes=140 << 30,
 )
-MI300X = Found(kind="hip", model="AMD Instinct MI300X", address="0000:c1:00.0", memory_bytes=192 << 30)
+MI300X = DriverGpu(kind="hip", model="AMD Instinct MI300X", address="0000:c1:00.0", memory_bytes=192 << 30)
 
 
 def test_nvidia_gpu_is_selected_by_uuid(drivers_answer: DriversAnswer) -> None:
@@ -140,7 +140,7 @@ def test_gpu_of_unsupported_target_is_refused(drivers_answer: DriversAnswer) -> 
     ],
 )
 def test_visibility_picks_one_gpu_from_caller_lists(
-    gpu: Found, number: int, environ: dict[str, str], expected: str
+    gpu: DriverGpu, number: int, environ: dict[str, str], expected: str
 ) -> None:
     assert module.visibility(gpu, number, environ) == expected
 

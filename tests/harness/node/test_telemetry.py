@@ -14,7 +14,7 @@ from harness.node.telemetry.amd import AmdSmi
 from harness.node.telemetry.nvml import Nvml
 from harness.node.telemetry.other_processes import Family, count_others, is_hidden, is_judge
 from harness.node.telemetry.reading import Occupant, Reading, SourceUnavailable
-from harness.node.telemetry.samples import Point
+from harness.node.telemetry.samples import DevicePoint
 from harness.node.telemetry.sysfs import Sysfs, marked_level
 from harness.node.telemetry.watcher import Telemetry
 from harness.node.telemetry.window_summary import SpanState, is_same_clock, span_states, summarize_window
@@ -24,17 +24,19 @@ from tests.support.waiting import wait_until
 ADDRESS = "0000:c1:00.0"
 
 
-def series(*clocks: int, others: int | None = 0) -> list[Point]:
-    return [Point(at_s=0.02 * number, clock_mhz=clock, others=others) for number, clock in enumerate(clocks)]
+def series(*clocks: int, others: int | None = 0) -> list[DevicePoint]:
+    return [
+        DevicePoint(at_s=0.02 * number, clock_mhz=clock, others=others) for number, clock in enumerate(clocks)
+    ]
 
 
-def disturbed(points: list[Point], *spans: tuple[float, float]) -> list[bool]:
+def disturbed(points: list[DevicePoint], *spans: tuple[float, float]) -> list[bool]:
     return [state.disturbed for state in span_states(points, spans)]
 
 
 def test_span_has_the_lowest_busy_clock_near_it() -> None:
     points = series(1980, 1980, 1965, 1980, 1200, 1980, 1980, 1950)
-    points[1] = Point(at_s=0.02, clock_mhz=345, idle=True)
+    points[1] = DevicePoint(at_s=0.02, clock_mhz=345, idle=True)
     spans = [(0.0, 0.03), (0.075, 0.085), (0.13, 0.14)]
     assert [state.clock_mhz for state in span_states(points, spans)] == [1965, 1200, 1950]
 
@@ -45,19 +47,23 @@ def test_boost_varies_within_one_clock() -> None:
 
 
 def test_sample_beside_a_new_process_is_disturbed() -> None:
-    points = [*series(1980, 1980), Point(0.04, 1980, 2), *(Point(at, 1980, 0) for at in (0.06, 0.08))]
+    points = [
+        *series(1980, 1980),
+        DevicePoint(0.04, 1980, 2),
+        *(DevicePoint(at, 1980, 0) for at in (0.06, 0.08)),
+    ]
     assert disturbed(points, (0.001, 0.01), (0.03, 0.05), (0.07, 0.08)) == [False, True, False]
 
 
 def test_process_that_only_waits_disturbs_nothing() -> None:
     waiting = series(*[1980] * 6, others=2)
     assert disturbed(waiting, (0.001, 0.01), (0.03, 0.05)) == [False, False]
-    third = [*waiting, Point(at_s=0.12, clock_mhz=1980, others=3)]
+    third = [*waiting, DevicePoint(at_s=0.12, clock_mhz=1980, others=3)]
     assert disturbed(third, (0.001, 0.01), (0.11, 0.13)) == [False, True]
 
 
 def test_span_without_a_near_point_has_an_unknown_state() -> None:
-    unseen = [Point(0.0), Point(0.02)]
+    unseen = [DevicePoint(0.0), DevicePoint(0.02)]
     assert span_states(unseen, [(0.0, 0.02)]) == span_states([], [(0.0, 0.02)]) == (SpanState(),)
     assert span_states(series(1980, 900), [(5.0, 6.0)]) == (SpanState(),)
 
@@ -69,7 +75,7 @@ def test_window_has_lowest_busy_clock_and_highest_heat() -> None:
         Reading(2.0, clock_mhz=1755, hotspot_c=58.0, power_w=700.0, reasons=("power cap",)),
     ]
     window = summarize_window(
-        "nvml", readings, [Point(reading.at_s, reading.clock_mhz, None) for reading in readings]
+        "nvml", readings, [DevicePoint(reading.at_s, reading.clock_mhz, None) for reading in readings]
     )
     assert (window.clock_mhz, window.clock_usual_mhz) == (1755, 1868)
     assert (window.seconds, window.hotspot_c, window.power_w) == (2.0, 61.0, 430.0)

@@ -11,7 +11,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from harness.worker.oracle.comparison import bounds
-from harness.worker.oracle.comparison.compare import Comparison, compare
+from harness.worker.oracle.comparison.compare import OutputComparison, compare
 from suites import QuantizationTolerance, Tolerance
 
 pytestmark = pytest.mark.judge
@@ -35,7 +35,7 @@ def compare_out(
     quantization: QuantizationTolerance | None = None,
     terms: int = 1,
     tf32: bool = False,
-) -> Comparison:
+) -> OutputComparison:
     return compare(
         got,
         expected,

@@ -13,8 +13,8 @@ from torch.nn import functional
 from harness.cases.judged_case import JudgedCase
 from harness.worker.oracle.answers import compare_output
 from harness.worker.oracle.arithmetic import EPS, TF32_EPS, Careful, DrawsNumbers, exactly, widened
-from harness.worker.oracle.comparison.compare import Comparison, compare
-from harness.worker.oracle.comparison.measure import CALLS, LEVEL_EPS, Measure, measure_output
+from harness.worker.oracle.comparison.compare import OutputComparison, compare
+from harness.worker.oracle.comparison.measure import CALLS, LEVEL_EPS, ErrorMeasure, measure_output
 from suites import load_suite
 from suites.task import Tolerance
 
@@ -24,7 +24,7 @@ MEASURED = Tolerance(measured=True)
 
 def measured(
     reference: Function, *inputs: torch.Tensor, dtype: torch.dtype | None = None
-) -> tuple[torch.Tensor, Measure]:
+) -> tuple[torch.Tensor, ErrorMeasure]:
     """Return the exact values, and their measure for an output of `dtype`, which is that of the inputs by default."""
     with exactly():
         truth = reference(*map(widened, inputs))
@@ -33,7 +33,7 @@ def measured(
     return truth, measure_output(truth, calls, dtype or inputs[0].dtype)
 
 
-def judged(reference: Function, answer: Function, *inputs: torch.Tensor) -> Comparison:
+def judged(reference: Function, answer: Function, *inputs: torch.Tensor) -> OutputComparison:
     """Compare an answer, computed in float32 and rounded once, with a reference."""
     truth, measure = measured(reference, *inputs)
     dtype = inputs[0].dtype
@@ -213,7 +213,7 @@ def test_a_level_three_roundings_from_a_tie_may_differ_by_one_and_no_other() -> 
     assert (answer - truth).tolist() == [0, -1, 0, 0]
     moved_by: list[float] = []
 
-    def measure(*, calls: int, least_eps: float = 0.0) -> Measure:
+    def measure(*, calls: int, least_eps: float = 0.0) -> ErrorMeasure:
         moved_by.append(least_eps)
         careful = Careful(torch.Generator().manual_seed(0), EPS, max(least_eps, EPS))
         return measure_output(truth, [careful.call(partial(levels, x)) for _ in range(calls)], torch.int8)
@@ -239,7 +239,7 @@ def test_an_allowance_makes_a_wrong_answer_weak() -> None:
     truth, measure = measured(softmax, rows)
     answer = (0.99 * softmax(rows.float())).half()
 
-    def judge(tolerance: Tolerance) -> Comparison:
+    def judge(tolerance: Tolerance) -> OutputComparison:
         task = msgspec.structs.replace(softmax_task, tolerances={"float16": tolerance})
         return compare_output(
             task,

@@ -14,7 +14,15 @@ from harness.wire.calls.tensors import TensorSpec
 from harness.wire.errors import NotRecorded
 from harness.wire.messages.script import RanScript, RecordedCall, RecordedOutput, Script
 from harness.worker.recording.performance_inputs import call_with_largest
-from suites.public.task import EntryKind, EntryPoint, Part, PublicTask, ReferenceKind, SuiteKind, TestForm
+from suites.public.task import (
+    EntryKind,
+    Part,
+    PublicEntryPoint,
+    PublicTask,
+    ReferenceKind,
+    SuiteKind,
+    TestForm,
+)
 
 MIB = 1 << 20
 TEXT = """\
@@ -36,7 +44,7 @@ PUBLIC = PublicTask(
     file="copy.py",
     title="copy",
     folder=Path(),
-    entry_points=(EntryPoint("ModelNew", EntryKind.CLASS, "ModelNew()"),),
+    entry_points=(PublicEntryPoint("ModelNew", EntryKind.CLASS, "ModelNew()"),),
     reference=Part(Path("copy.py"), TEXT),
     reference_kind=ReferenceKind.MODULE,
     test_form=TestForm.MODEL,

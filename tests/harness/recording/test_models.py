@@ -7,7 +7,15 @@ import pytest_asyncio
 
 from harness import DevicePool, Verdict
 from suites import Task
-from suites.public.task import EntryKind, EntryPoint, Part, PublicTask, ReferenceKind, SuiteKind, TestForm
+from suites.public.task import (
+    EntryKind,
+    Part,
+    PublicEntryPoint,
+    PublicTask,
+    ReferenceKind,
+    SuiteKind,
+    TestForm,
+)
 from tests.support.draws import drawn
 from tests.support.judge.judging import judge_task
 from tests.support.tasks.scripts import record
@@ -90,7 +98,7 @@ async def affine(pool: DevicePool, tmp_path_factory: pytest.TempPathFactory) -> 
         title="affine",
         folder=folder,
         instruction="Scale and shift.",
-        entry_points=(EntryPoint("ModelNew", EntryKind.CLASS, "ModelNew(width, factor)"),),
+        entry_points=(PublicEntryPoint("ModelNew", EntryKind.CLASS, "ModelNew(width, factor)"),),
         reference=Part(folder / "affine.py", REFERENCE),
         reference_kind=ReferenceKind.MODULE,
         test_form=TestForm.MODEL,

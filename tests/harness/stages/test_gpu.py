@@ -13,7 +13,6 @@ import pytest_asyncio
 from harness import Basis, DevicePool, Evaluation, Outcome, TimeLimits, Verdict, discover_devices
 from harness.node.leases import take
 from harness.processes.gpus.quarantine import ServerProbe
-from harness.stages.retries import was_judged_again
 from suites import baseline_source, load_suite, load_task
 from tests.support.judge.gpu import DEVICE, gpu_pool, judge_small, needs_gpu
 from tests.support.judge.judging import judge
@@ -277,6 +276,6 @@ async def test_device_has_target_address_and_visibility() -> None:
 async def test_starved_compiler_in_a_call_is_judged_again_once(gpu_pool: DevicePool) -> None:
     evaluation = await judge_small(gpu_pool, adding("raise OSError(28, 'No space left on device')"))
     assert evaluation.verdict is Verdict.CALL_ERROR
-    assert was_judged_again(evaluation)
+    assert evaluation.judged_again
     evaluation = await judge_small(gpu_pool, adding("raise OSError(2, 'No such file')"))
-    assert not was_judged_again(evaluation)
+    assert not evaluation.judged_again

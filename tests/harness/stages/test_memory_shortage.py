@@ -18,7 +18,7 @@ from harness.processes.slot import Slot
 from harness.stages.retries import judge_with_memory, met_full_gpu
 from harness.wire.errors import DeviceFull
 from harness.wire.messages.guest import OUT_OF_MEMORY
-from harness.wire.results.latency import DeviceState
+from harness.wire.results.latency import DeviceReading
 from harness.wire.results.provenance import Provenance
 from harness.worker.oracle.problem import Problem
 from tests.support.judge.evaluations import correct, failed
@@ -145,8 +145,8 @@ async def test_memory_of_idle_judges_of_another_engine_is_not_blamed_on_a_candid
     class Idle:
         provenance = Provenance()
 
-        async def state(self) -> DeviceState:
-            return DeviceState(memory_used_bytes=41 << 30)
+        async def state(self) -> DeviceReading:
+            return DeviceReading(memory_used_bytes=41 << 30)
 
         async def close(self) -> None:
             pass

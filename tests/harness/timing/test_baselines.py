@@ -108,7 +108,7 @@ def test_merge_keeps_all_latencies_and_first_failure_decides() -> None:
         ([correct[0], evaluation("2", Verdict.CORRECT, None)], 1.5),
     ):
         assert merge_evaluations(evaluations).speedup == pytest.approx(speedup)
-    assert merge_evaluations([partial, correct[1]]).not_timed == ("fp16 on GPU 0", "fp16 on GPU 1")
+    assert merge_evaluations([partial, correct[1]]).untimed_places == ["fp16 on GPU 0", "fp16 on GPU 1"]
     assert merge_evaluations([correct[0], evaluation("2", Verdict.CORRECT, None)]).in_part == "1 of 2 cases"
     failed = merge_evaluations([*correct, evaluation("2", Verdict.WRONG, None)])
     assert (failed.verdict, failed.device) == (Verdict.WRONG, "2")

@@ -14,7 +14,7 @@ import msgspec
 import pytest
 
 from harness.hardware.targets import target
-from harness.node.telemetry.samples import Point, Watched
+from harness.node.telemetry.samples import DevicePoint, Watched
 from harness.stages.timing.baselines import Against, Baseline
 from harness.stages.timing.performance import Crowded, Performance
 from harness.stages.verdicts import conclude
@@ -38,7 +38,7 @@ from harness.wire.messages.guest import Alive
 from harness.wire.messages.judge import Proceed
 from harness.wire.messages.timer import TapedCall
 from harness.wire.results.evaluation import ErrorReport, Verdict
-from harness.wire.results.latency import DeviceState
+from harness.wire.results.latency import DeviceReading
 from harness.worker.clock import floor
 from tests.support.timing.process_times import GPU, QUIET, TASK, times
 from tests.support.timing.process_times import process as process_times
@@ -77,7 +77,7 @@ async def test_no_timer_and_no_window_outlives_the_lease(
     with contextlib.nullcontext() if error is None else pytest.raises(error):
         timing = await measure_with(script, pool, cancel=is_cancelled)
         assert [latency.speedup for latency in timing.latency] == [pytest.approx(2.0)]
-        assert timing.before == timing.after == DeviceState(clock_mhz=1980)
+        assert timing.before == timing.after == DeviceReading(clock_mhz=1980)
     assert (pool.at_release, len(pool.server.processes)) == ([], 2)
     assert (pool.watch.windows, pool.watching_at_release) == (1, False)
 
@@ -85,13 +85,13 @@ async def test_no_timer_and_no_window_outlives_the_lease(
 def crowded(samples: Sequence[ProcessTimes], *, without: str = "") -> Watched:
     """Another process is there in all blocks, but not in those of the case `without`; it is gone a second later."""
     points = [
-        Point(at_s, 1980, others=int(process.case != without))
+        DevicePoint(at_s, 1980, others=int(process.case != without))
         for process in samples
         for block in process.blocks
         for at_s in (block.began_s, block.ended_s)
     ]
     points.sort(key=lambda point: point.at_s)
-    return Watched(QUIET, (*points, Point(points[-1].at_s + 1, 1980, 0)))
+    return Watched(QUIET, (*points, DevicePoint(points[-1].at_s + 1, 1980, 0)))
 
 
 def at_different_clocks(samples: Sequence[ProcessTimes]) -> Watched:
@@ -99,7 +99,7 @@ def at_different_clocks(samples: Sequence[ProcessTimes]) -> Watched:
     return Watched(
         QUIET,
         tuple(
-            Point(at_s, 1600 if process.side == CANDIDATE else 1980)
+            DevicePoint(at_s, 1600 if process.side == CANDIDATE else 1980)
             for process in samples
             for block in process.blocks
             for at_s in (block.began_s, block.ended_s)

@@ -8,7 +8,7 @@ from collections.abc import Iterable
 import msgspec
 import pytest
 
-from harness.node.telemetry.samples import Point, Watched
+from harness.node.telemetry.samples import DevicePoint, Watched
 from harness.stages.timing.steady_blocks import drop_disturbed_blocks
 from harness.wire.messages.clock import BASELINE, CANDIDATE
 from tests.support.timing.process_times import QUIET, process
@@ -16,8 +16,8 @@ from tests.support.timing.process_times import QUIET, process
 
 def clocks(*spans: tuple[float, float, int]) -> Watched:
     """A point every 10 ms, with the clock of the span (from, to) that it is in."""
-    points: Iterable[Point] = (
-        Point(at_s=began_s + step / 100, clock_mhz=mhz)
+    points: Iterable[DevicePoint] = (
+        DevicePoint(at_s=began_s + step / 100, clock_mhz=mhz)
         for began_s, ended_s, mhz in spans
         for step in range(int((ended_s - began_s) * 100))
     )
@@ -28,7 +28,8 @@ def test_blocks_beside_others_are_dropped_and_counted() -> None:
     candidate = process(CANDIDATE, 0, 1.0, began_s=10.0)
     baseline = process(BASELINE, 0, 1.0, began_s=20.0)
     points = tuple(
-        Point(at_s=at / 10, clock_mhz=1900, others=1 if 100 <= at <= 105 else 0) for at in range(90, 230)
+        DevicePoint(at_s=at / 10, clock_mhz=1900, others=1 if 100 <= at <= 105 else 0)
+        for at in range(90, 230)
     )
     kept, left_out = drop_disturbed_blocks((candidate, baseline), Watched(QUIET, points))
     assert [(len(process.blocks), process.clock_mhz) for process in kept] == [(1, 1900), (2, 1900)]

@@ -22,7 +22,7 @@ from harness.stages.timing.conclusions import (
     mean_speedups,
     tape_facts,
 )
-from harness.stages.trial import Request
+from harness.stages.trial import TrialRequest
 from harness.wire.messages.clock import (
     BASELINE,
     CANDIDATE,
@@ -33,7 +33,7 @@ from harness.wire.messages.clock import (
     Taped,
 )
 from harness.wire.results.evaluation import ErrorReport, Verdict
-from harness.wire.results.latency import Bound, Latency, Method, Outcome
+from harness.wire.results.latency import Bound, Latency, Outcome, TimingMethod
 from sessions.state.speed import speed_of
 from suites import Task
 from tests.support.timing.process_times import GPU, MEASURE, QUIET, TASK, process, times
@@ -130,12 +130,13 @@ def test_note_says_how_much_events_add_to_a_call() -> None:
 
 def test_case_by_another_clock_has_that_method_and_a_note() -> None:
     sides = [
-        msgspec.structs.replace(side, method=Method.PROFILER) for side in times(baseline=1.0, candidate=0.5)
+        msgspec.structs.replace(side, method=TimingMethod.PROFILER)
+        for side in times(baseline=1.0, candidate=0.5)
     ]
     why = {sides[0].case: "in graphs of at most 32 calls: a player failed: it ended"}
     timing = conclude(*sides, floor=Floor(empty_ms=0.002, copies=()), why_method=why)
     (latency,) = timing.latency
-    assert (latency.method, latency.floor_ms, latency.without_floor) == (Method.PROFILER, 0.002, None)
+    assert (latency.method, latency.floor_ms, latency.without_floor) == (TimingMethod.PROFILER, 0.002, None)
     assert timing.notes[-1] == (
         f"{latency.case}: timed by the profiler, which leaves out the time between launches: "
         "in graphs of at most 32 calls: a player failed: it ended"
@@ -144,7 +145,7 @@ def test_case_by_another_clock_has_that_method_and_a_note() -> None:
 
 def test_note_names_the_ratio_without_the_floor() -> None:
     sides = times(baseline=0.0050, candidate=0.0025)
-    graphs = [msgspec.structs.replace(side, method=Method.GRAPH) for side in sides]
+    graphs = [msgspec.structs.replace(side, method=TimingMethod.GRAPH) for side in sides]
     timing = conclude(*graphs, floor=Floor(empty_ms=0.004, copies=(), graph_ms=0.001))
     (latency,) = timing.latency
     assert latency.without_floor == pytest.approx(4 / 1.5)
@@ -168,14 +169,14 @@ def test_note_says_that_the_medians_stayed_imprecise() -> None:
 @pytest.mark.parametrize(
     ("host_ms", "method", "is_noted"),
     [
-        (8.0, Method.EVENTS, True),
-        (8.0, Method.BATCH, True),
-        (3.0, Method.EVENTS, False),
-        (8.0, Method.GRAPH, False),
+        (8.0, TimingMethod.EVENTS, True),
+        (8.0, TimingMethod.BATCH, True),
+        (3.0, TimingMethod.EVENTS, False),
+        (8.0, TimingMethod.GRAPH, False),
     ],
 )
 def test_note_says_that_the_host_may_be_in_the_time(
-    host_ms: float, method: Method, *, is_noted: bool
+    host_ms: float, method: TimingMethod, *, is_noted: bool
 ) -> None:
     sides = times(baseline=9.0, candidate=9.0)
     notes = noted(*(msgspec.structs.replace(side, host_ms=host_ms, method=method) for side in sides))
@@ -344,7 +345,7 @@ def test_tape_is_proof_only_with_binaries_of_the_source(
 
 def test_exam_is_timed_with_different_values() -> None:
     def seed(*, exam: bool) -> int:
-        request = Request(TASK, "", (), None, 5, (), Exam() if exam else Attempt(), USUAL)
+        request = TrialRequest(TASK, "", (), None, 5, (), Exam() if exam else Attempt(), USUAL)
         return request.timing_seed
 
     assert seed(exam=False) == 5

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from harness.wire.results.latency import Bound, Method, Outcome
+from harness.wire.results.latency import Bound, Outcome, TimingMethod
 from harness.wire.results.ratios import (
     FLOORS,
     PAIRS_A_LOOK,
@@ -296,5 +296,5 @@ def test_floor_in_both_sides_gives_a_true_lower_bound(true_ms: float, times: flo
     slow_ms, fast_ms = times * true_ms + floor_ms, true_ms + floor_ms
     assert 1 < slow_ms / fast_ms < times
     assert (find_bound(slow_ms, fast_ms, floor_ms) is Bound.AT_LEAST) == (
-        fast_ms < FLOORS[Method.EVENTS] * floor_ms <= slow_ms
+        fast_ms < FLOORS[TimingMethod.EVENTS] * floor_ms <= slow_ms
     )

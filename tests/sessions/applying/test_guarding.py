@@ -9,7 +9,7 @@ import pytest
 
 from sessions.applying.guarding import Guard, faster_condition, find_dimension, guarded
 from sessions.applying.merging import merge
-from sessions.applying.placing import Home, merge_files
+from sessions.applying.placing import HomeFile, merge_files
 from sessions.errors import NotApplicable
 
 ORIGINAL = '''\
@@ -104,7 +104,7 @@ def test_size_is_a_dimension_only_if_one_alone_has_it_in_each_case() -> None:
 
 
 def test_kernel_runs_in_the_ranges_and_on_the_device_where_it_was_faster() -> None:
-    text = merge(ORIGINAL, guarded([Home("ops.py", ORIGINAL)], KERNEL, "double", GUARD), ["double"])
+    text = merge(ORIGINAL, guarded([HomeFile("ops.py", ORIGINAL)], KERNEL, "double", GUARD), ["double"])
     double = module(text)["double"]
     for rows in (16, 17, 512, 4096):
         assert double(Tensor(rows, 8192)) == ("new", 128)
@@ -122,7 +122,7 @@ def test_kernel_runs_in_the_ranges_and_on_the_device_where_it_was_faster() -> No
 
 
 def test_only_what_the_entry_point_reaches_goes_into_the_file() -> None:
-    home = Home("ops.py", ORIGINAL)
+    home = HomeFile("ops.py", ORIGINAL)
     for kernel in (KERNEL, guarded([home], KERNEL, "double", GUARD)):
         text = merge_files([home], kernel, ["double"])["ops.py"]
         assert text.endswith("\n\n\ndef reference(x):\n    return 2 * x\n")
@@ -139,7 +139,7 @@ def test_only_what_the_entry_point_reaches_goes_into_the_file() -> None:
 def test_guard_that_is_no_simple_change_is_left_to_a_person() -> None:
     shadowed = KERNEL.replace("def double(x, scale=3.0):\n", "def double(x, scale=3.0):\n    BLOCK = 1\n")
     with pytest.raises(NotApplicable, match="uses `BLOCK` for something inside of a function"):
-        guarded([Home("ops.py", ORIGINAL)], shadowed, "double", GUARD)
+        guarded([HomeFile("ops.py", ORIGINAL)], shadowed, "double", GUARD)
     decorated = ORIGINAL.replace("# Doubles.\n", "@register\n")
     with pytest.raises(NotApplicable, match="no plain function without decorators"):
-        guarded([Home("ops.py", decorated)], KERNEL, "double", GUARD)
+        guarded([HomeFile("ops.py", decorated)], KERNEL, "double", GUARD)

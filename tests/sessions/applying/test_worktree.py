@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from sessions.applying import shell
-from sessions.applying.worktree import Repository
+from sessions.applying import worktree
+from sessions.applying.worktree import PersonRepository
 from sessions.errors import NotApplicable
 from tests.support.sessions.story import git
 from tests.support.waiting import wait_until
@@ -40,7 +40,9 @@ def root(tmp_path: Path) -> Path:
 def apply(root: Path, test: str = "", files: dict[str, bytes] | None = None) -> str:
     folder = root.parent / "place" / "tree"
     files = {PATH: NEW} if files is None else files
-    return Repository(root).apply(files, branch="fast", folder=folder, message="Run fast\n\nÜber", test=test)
+    return PersonRepository(root).apply(
+        files, branch="fast", folder=folder, message="Run fast\n\nÜber", test=test
+    )
 
 
 def test_commit_has_exactly_the_new_bytes_in_a_messy_repository(root: Path) -> None:
@@ -112,14 +114,14 @@ def test_command_that_tests_another_tree_leaves_nothing_behind(root: Path, test:
 
 def test_command_ends_with_all_that_it_started(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     began = time.monotonic()
-    shell.run_shell("(sleep 60; touch late) & echo $! > pid", root, "fails")
+    worktree.run_shell("(sleep 60; touch late) & echo $! > pid", root, "fails")
     assert time.monotonic() - began < 30
     stat = Path(f"/proc/{(root / 'pid').read_text().strip()}/stat")
     wait_until(lambda: not stat.exists() or ") Z" in stat.read_text(), "the process ends")
-    output = shell.run_shell("head -c 3000000 /dev/zero | tr '\\0' x; echo; echo acc=1", root, "fails")
-    assert (len(output), output.splitlines()[-1]) == (shell.KEPT_BYTES, "acc=1")
-    monkeypatch.setattr(shell, "LIMIT_S", 0.2)
+    output = worktree.run_shell("head -c 3000000 /dev/zero | tr '\\0' x; echo; echo acc=1", root, "fails")
+    assert (len(output), output.splitlines()[-1]) == (worktree.KEPT_BYTES, "acc=1")
+    monkeypatch.setattr(worktree, "LIMIT_S", 0.2)
     with pytest.raises(
         NotApplicable, match=r"fails \(it runs for more than 0 s\); nothing is left behind, it prints: on"
     ):
-        shell.run_shell("echo on; sleep 60", root, "fails")
+        worktree.run_shell("echo on; sleep 60", root, "fails")

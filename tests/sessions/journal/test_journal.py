@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from sessions import events as ev
 from sessions.errors import JournalDamaged, JournalNotWritable
 from sessions.journal.codec import BadLine, UnknownEvent, encode
-from sessions.journal.journal import Clock, JournalTail, open_journal, read_journal
+from sessions.journal.journal import EventClock, JournalTail, open_journal, read_journal
 from tests.support.sessions.story import Ticking, started
 
 
@@ -27,7 +27,7 @@ def path(tmp_path: Path) -> Path:
 
 
 def write(path: Path, *events: ev.Event) -> list[ev.Event]:
-    writer = open_journal(path, clock=Clock(Ticking(), Ticking(50.0))).writer
+    writer = open_journal(path, clock=EventClock(Ticking(), Ticking(50.0))).writer
     written = [writer.append(event) for event in events]
     writer.close()
     return written

@@ -6,7 +6,6 @@ import msgspec
 import pytest
 
 from harness import Verdict
-from harness.wire.results.evaluation import Basis, Fact
 from harness.wire.results.provenance import Provenance
 from sessions import events as ev
 from sessions.metrics.attempt_row import AttemptRow, attempt_rows
@@ -54,7 +53,7 @@ def test_weak_oracle_and_provenance_of_an_evaluation_are_in_its_row() -> None:
     judged = msgspec.structs.replace(
         story.evaluation(Verdict.CORRECT, speedup=2.0),
         provenance=Provenance(product="MI300X", driver="6.4"),
-        facts=(Fact("oracle", "weak: case small: accepts zeros", Basis.PROOF),),
+        weak_oracle="case small: accepts zeros",
     )
     state = fold(
         [

@@ -10,7 +10,7 @@ import pytest
 from harness import Verdict
 from sessions.metrics.attempt_row import AttemptRow
 from sessions.metrics.attribution import explained_deviance
-from sessions.metrics.maintainability import maintainability_of
+from sessions.metrics.training_rows import maintainability_of
 from tests.support.sessions.rows import row
 
 FACTORS = {"category": lambda attempt: attempt.suite, "method": lambda attempt: attempt.method}

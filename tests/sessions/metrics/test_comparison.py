@@ -11,7 +11,7 @@ import pytest
 from harness import Verdict
 from sessions.metrics.attempt_row import AttemptRow
 from sessions.metrics.comparison import compare, discordant_interval, exact_mcnemar, holm, sign_flips
-from sessions.metrics.equal_budget import Budget, pair_tasks
+from sessions.metrics.equal_budget import EqualCost, pair_tasks
 from sessions.state.state import Confirmation
 from tests.support.sessions.rows import row
 
@@ -95,7 +95,7 @@ def test_holm_keeps_the_order_of_the_tests() -> None:
 
 def test_longer_chain_is_cut_where_the_shorter_ends() -> None:
     long = [wrong("t", 1), wrong("t", 2), wrong("t", 3), row("t", number=4, speedup=2.0)]
-    (pair,) = pair_tasks(long, [wrong("t", 1), wrong("t", 2)], Budget.ATTEMPTS).pairs
+    (pair,) = pair_tasks(long, [wrong("t", 1), wrong("t", 2)], EqualCost.ATTEMPTS).pairs
     assert (pair.solved, pair.budget) == ((False, False), (2, 2))
 
 
@@ -103,7 +103,7 @@ def test_chain_that_stops_when_it_is_done_stays_solved() -> None:
     unsolved = [wrong("u", number) for number in range(1, 6)]
     quick = [row("t", speedup=1.2), *unsolved]
     slow = [wrong("t", 1), wrong("t", 2), row("t", number=3, speedup=2.0), *unsolved]
-    pair, _ = pair_tasks(quick, slow, Budget.ATTEMPTS).pairs
+    pair, _ = pair_tasks(quick, slow, EqualCost.ATTEMPTS).pairs
     assert pair.solved == (True, True)
     assert pair.best[1] is None, "the kernel of attempt 3 was not made within one attempt"
 
@@ -114,9 +114,9 @@ def test_budget_in_tokens_counts_input_and_output() -> None:
         wrong("t", 1, input_tokens=100, output_tokens=90),
         row("t", number=2, input_tokens=100, output_tokens=90),
     ]
-    (pair,) = pair_tasks(cheap, costly, Budget.TOKENS).pairs
+    (pair,) = pair_tasks(cheap, costly, EqualCost.TOKENS).pairs
     assert (pair.budget, pair.solved) == ((200, 200), (False, False))
-    assert pair_tasks(cheap, [wrong()], Budget.TOKENS).left_out == {
+    assert pair_tasks(cheap, [wrong()], EqualCost.TOKENS).left_out == {
         "instance with an unknown number of tokens": 1,
         "instance that only one side has": 1,
     }
@@ -128,7 +128,7 @@ def test_rows_that_say_nothing_of_the_method_are_left_out() -> None:
         wrong("t", 2),
         row("t", number=3, independent=False),
     ]
-    paired = pair_tasks(rows, [wrong("t", 1), wrong("t", 2)], Budget.ATTEMPTS)
+    paired = pair_tasks(rows, [wrong("t", 1), wrong("t", 2)], EqualCost.ATTEMPTS)
     assert paired.pairs[0].solved == (False, False)
     assert paired.left_out == {"our failure": 1, "instance that a person added": 1}
 
@@ -136,7 +136,7 @@ def test_rows_that_say_nothing_of_the_method_are_left_out() -> None:
 def test_kernel_that_failed_its_exam_gives_no_speedup() -> None:
     failed = row("t", speedup=9.0, confirmation=Confirmation.NOT_CONFIRMED)
     (pair,) = pair_tasks(
-        [failed, row("t", number=2, speedup=2.0)], [wrong(), wrong(number=2)], Budget.ATTEMPTS
+        [failed, row("t", number=2, speedup=2.0)], [wrong(), wrong(number=2)], EqualCost.ATTEMPTS
     ).pairs
     assert pair.best[0].speedup == 2.0
 
@@ -149,6 +149,6 @@ def test_kernel_that_failed_its_exam_gives_no_speedup() -> None:
     ],
 )
 def test_speedups_of_different_origin_are_not_compared(change: dict[str, object], reason: str) -> None:
-    (pair,) = pair_tasks([row(speedup=2.0)], [row(speedup=3.0, **change)], Budget.ATTEMPTS).pairs
+    (pair,) = pair_tasks([row(speedup=2.0)], [row(speedup=3.0, **change)], EqualCost.ATTEMPTS).pairs
     assert (pair.apart, pair.log_ratio, pair.solved) == (reason, None, (True, True))
     assert compare([row(speedup=2.0)], [row(speedup=3.0, **change)]).speed is None

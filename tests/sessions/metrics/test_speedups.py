@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from harness import Verdict
 from sessions.metrics.speedup import (
-    Definition,
+    SpeedupDefinition,
     expected_best,
     fast_p,
     share_slower,
@@ -33,10 +33,10 @@ def test_each_definition_reads_its_own_figure() -> None:
         row(speed=Speed(8.0, weighted=True), geak=5.0, sum_ratio=None),
         WRONG,
     ]
-    assert speedup_mean(rows) == speedup_mean(rows, Definition.GEAK) == 4.0
+    assert speedup_mean(rows) == speedup_mean(rows, SpeedupDefinition.GEAK) == 4.0
     assert speedup_geomean(rows) == pytest.approx(4.0)
-    assert speedup_mean(rows, Definition.SUMS) == 4.0
-    assert speedup_mean(rows, Definition.TIME_WEIGHTED) == 8.0
+    assert speedup_mean(rows, SpeedupDefinition.SUMS) == 4.0
+    assert speedup_mean(rows, SpeedupDefinition.TIME_WEIGHTED) == 8.0
     assert speedup_mean([WRONG]) is speedup_geomean([]) is None
 
 

@@ -6,7 +6,7 @@ import msgspec
 import pytest
 
 from harness import Evaluation, Latency
-from sessions import Clock, Home, Recorder
+from sessions import EventClock, Home, Recorder
 from sessions.state.code_facts import code_difference
 from sessions.store import compiler_texts
 from sessions.store.compiler_texts import read_text
@@ -18,7 +18,7 @@ from tests.support.sessions.story import SESSION, git
 
 async def test_texts_are_in_the_live_folder_and_then_in_the_store(home: Home) -> None:
     digest, data = packed(AMD)
-    recorder = Recorder.begin(home, story.started(), clock=Clock(story.Ticking(), story.Ticking(0.0)))
+    recorder = Recorder.begin(home, story.started(), clock=EventClock(story.Ticking(), story.Ticking(0.0)))
     recorder.live.keep_texts({digest: data})
     assert read_text(home, SESSION, digest) == AMD
     await recorder.finish()
@@ -71,8 +71,10 @@ def test_difference_is_that_of_the_code_that_runs() -> None:
     before = after = with_assembly(correct(), AMD)
     (row,) = after.resources["gfx942"]
     configs = [
-        msgspec.structs.replace(row, autotune_index=0, config={"BLOCK": block}, vgprs=vgprs, lds_bytes=lds)
-        for block, vgprs, lds in (("64", 32, 0), ("128", 200, 8192))
+        msgspec.structs.replace(
+            row, autotune_index=0, autotune_config=f"BLOCK: {block}, num_ctas: 1", vgprs=vgprs, lds_bytes=lds
+        )
+        for block, vgprs, lds in ((64, 32, 0), (128, 200, 8192))
     ]
     config = {"kernel": "BLOCK: 128, num_ctas: 1"}
     timed = Latency("0", "fp32", 0.2, 0.2, 1.0, None, "tape", configs=config)

@@ -7,7 +7,7 @@ import shutil
 
 import pytest
 
-from sessions import Clock, Home, Recorder, fold, journal_of, list_sessions, resume
+from sessions import EventClock, Home, Recorder, fold, journal_of, list_sessions, resume
 from sessions import events as ev
 from sessions.errors import NothingToResume, StoreBroken
 from sessions.store.store import Store
@@ -21,7 +21,9 @@ FIRST_ATTEMPT = f"{SESSION}/starter/softmax/1~2"
 @pytest.fixture
 async def stopped(home: Home) -> Home:
     """Home with a session that was stopped after the first instance."""
-    with Recorder.begin(home, story.started(), clock=Clock(story.Ticking(), story.Ticking(0.0))) as recorder:
+    with Recorder.begin(
+        home, story.started(), clock=EventClock(story.Ticking(), story.Ticking(0.0))
+    ) as recorder:
         await story.play(recorder, story.instance(1))
         recorder.record(ev.EngineStopped(reason="asked"))
         await recorder.flush()
@@ -86,7 +88,9 @@ async def test_running_session_writes_again_what_another_program_removed(stopped
 
 async def test_lost_prompt_that_the_recorder_no_longer_holds_is_written_again(home: Home) -> None:
     branch = f"{SESSION}/starter/softmax/1"
-    with Recorder.begin(home, story.started(), clock=Clock(story.Ticking(), story.Ticking(0.0))) as recorder:
+    with Recorder.begin(
+        home, story.started(), clock=EventClock(story.Ticking(), story.Ticking(0.0))
+    ) as recorder:
         await story.play(recorder, story.instance(1))
         assert [bool(attempt.calls[0].messages) for attempt in recorder.state.attempts()] == [
             False,

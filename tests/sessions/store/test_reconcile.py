@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from harness import Verdict
-from sessions import Clock, Home, Recorder, Store, fold, journal_of, read_journal, resume
+from sessions import EventClock, Home, Recorder, Store, fold, journal_of, read_journal, resume
 from sessions import events as ev
 from sessions.errors import JournalDamaged, NoSuchSession, StoreBroken
 from sessions.store.reconcile import record_at_rest, take_up
@@ -25,7 +25,9 @@ JOURNAL_BRANCH = f"refs/heads/{SESSION}/_journal"
 @pytest.fixture
 async def crashed(home: Home) -> Home:
     """Home of an engine that crashed after the first instance: all attempts are committed, the session is open."""
-    with Recorder.begin(home, story.started(), clock=Clock(story.Ticking(), story.Ticking(0.0))) as recorder:
+    with Recorder.begin(
+        home, story.started(), clock=EventClock(story.Ticking(), story.Ticking(0.0))
+    ) as recorder:
         await story.play(recorder, story.instance(1))
         await recorder.flush()
     return home

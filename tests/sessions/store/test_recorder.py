@@ -7,7 +7,7 @@ import asyncio
 import pytest
 
 from harness import Verdict
-from sessions import Clock, Home, Recorder, Store, fold, journal_of, resume
+from sessions import EventClock, Home, Recorder, Store, fold, journal_of, resume
 from sessions import events as ev
 from sessions.errors import CommandRefused, JournalNotWritable, SessionBusy, SessionExists
 from tests.support.sessions import story
@@ -15,7 +15,7 @@ from tests.support.sessions.story import SESSION, assert_sound, git
 
 
 def begin(home: Home) -> Recorder:
-    return Recorder.begin(home, story.started(), clock=Clock(story.Ticking(), story.Ticking(0.0)))
+    return Recorder.begin(home, story.started(), clock=EventClock(story.Ticking(), story.Ticking(0.0)))
 
 
 async def test_state_equals_the_fold_of_the_journal(home: Home) -> None:

@@ -9,8 +9,8 @@ import msgspec
 import pytest
 
 from sessions.applying.guarding import Guard, guarded
-from sessions.applying.placing import Home, merge_files
-from sessions.applying.worktree import Repository
+from sessions.applying.placing import HomeFile, merge_files
+from sessions.applying.worktree import PersonRepository
 from sessions.errors import NotApplicable
 from suites import Package, find_package
 from suites.errors import BadKernelFile
@@ -35,10 +35,10 @@ def joined(root: Path) -> tuple[str, Package]:
     return text.text, package
 
 
-def homes(root: Path, package: Package) -> list[Home]:
+def homes(root: Path, package: Package) -> list[HomeFile]:
     return [
-        Home(WRAPPER, (root / WRAPPER).read_text(), package),
-        Home(KERNELS, (root / KERNELS).read_text(), Package(package.root, package.kernels[0])),
+        HomeFile(WRAPPER, (root / WRAPPER).read_text(), package),
+        HomeFile(KERNELS, (root / KERNELS).read_text(), Package(package.root, package.kernels[0])),
     ]
 
 
@@ -186,7 +186,7 @@ def test_branch_has_both_files_and_a_third_use_of_the_kernel_is_refused(root: Pa
         git(root, "-c", "user.name=Ada", "-c", "user.email=ada@example.org", *command)
     git(root, "config", "user.name", "Ada")
     git(root, "config", "user.email", "ada@example.org")
-    repository = Repository(root)
+    repository = PersonRepository(root)
     files = repository.find_files(task, text)
     assert [home.path for home in files] == [WRAPPER, KERNELS]
     faster = text.replace("num_warps=warps()", "num_warps=8").replace("* LANES", "* LANES + 0")
@@ -203,7 +203,7 @@ def test_branch_has_both_files_and_a_third_use_of_the_kernel_is_refused(root: Pa
     git(root, "add", "bench.py")
     git(root, "commit", "-q", "-m", "second")
     with pytest.raises(NotApplicable, match=r"`split_kernel` of .* changes, and bench.py uses it too"):
-        Repository(root).merged(files, faster, task)
+        PersonRepository(root).merged(files, faster, task)
     (root / KERNELS).write_text(SPLIT_KERNEL + "# edited\n")
     with pytest.raises(NotApplicable, match="has changes that are not committed"):
         repository.find_files(task, text)

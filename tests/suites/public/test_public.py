@@ -20,11 +20,11 @@ from suites import (
     load_task,
     suite_names,
 )
-from suites.public.instructions import Instruction
+from suites.public.instructions import InstructionChoice
 from suites.public.task import (
     EntryKind,
-    EntryPoint,
     Issue,
+    PublicEntryPoint,
     PublicTask,
     ReferenceKind,
     SuiteKind,
@@ -49,8 +49,8 @@ def loaded(registry: Path, name: str, folder: Path, kind: SuiteKind | None = Non
 def test_triton_script_has_its_entry_points(tmp_path: Path, registry: Path) -> None:
     task = loaded(registry, "tritonbench-g", clones.tritonbench(tmp_path / "TritonBench"))["scale"]
     assert task.entry_points == (
-        EntryPoint("scale", EntryKind.FUNCTION, "scale(x: torch.Tensor, factor: float=2.0)"),
-        EntryPoint("scale_with_gradients", EntryKind.VALUE, "scale_with_gradients(x, factor=3.0)"),
+        PublicEntryPoint("scale", EntryKind.FUNCTION, "scale(x: torch.Tensor, factor: float=2.0)"),
+        PublicEntryPoint("scale_with_gradients", EntryKind.VALUE, "scale_with_gradients(x, factor=3.0)"),
     ), "`pack` reaches no kernel: it prepares inputs"
     assert (task.reference_kind, task.test_form, task.result_name) == (
         ReferenceKind.TRITON,
@@ -66,7 +66,7 @@ def test_triton_script_has_its_entry_points(tmp_path: Path, registry: Path) -> N
 def test_each_suite_can_have_two_instructions(tmp_path: Path, registry: Path) -> None:
     add_suite("tritonbench-g", clones.tritonbench(tmp_path / "TritonBench"), registry)
     complex_one = load_public_task("tritonbench-g/scale", registry=registry)
-    simple = load_public_task("tritonbench-g/scale", registry=registry, instruction=Instruction.SIMPLE)
+    simple = load_public_task("tritonbench-g/scale", registry=registry, instruction=InstructionChoice.SIMPLE)
     assert complex_one.instruction == "Scale a vector by a factor.\n  Use blocks."
     assert simple.instruction == "Scale a vector."
 
@@ -126,7 +126,7 @@ def test_kernelbench_has_modules(tmp_path: Path, registry: Path) -> None:
     tasks = loaded(registry, "kernelbench", clones.kernelbench(tmp_path / "KernelBench"))
     assert list(tasks) == ["level1_2", "level1_10", "level2_1", "level4_1"]
     task = tasks["level1_2"]
-    assert task.entry_points == (EntryPoint("ModelNew", EntryKind.CLASS, "ModelNew(width, bias=True)"),)
+    assert task.entry_points == (PublicEntryPoint("ModelNew", EntryKind.CLASS, "ModelNew(width, bias=True)"),)
     assert (task.reference_kind, task.test_form, task.test) == (ReferenceKind.MODULE, TestForm.MODEL, None)
     assert Issue.RANDOM not in task.issues, "initial parameters have a seed"
     assert "does not define get_inputs, get_init_inputs" in tasks["level2_1"].unsupported
@@ -221,7 +221,7 @@ def test_atrex_judges_the_shapes_with_the_most_gpu_time(tmp_path: Path, registry
     assert "num_seqs = len(lengths)" in task.test.text, (
         "a count of items must not become smaller than the list"
     )
-    assert task.entry_points == (EntryPoint("ModelNew", EntryKind.CLASS, "ModelNew(block: int=32)"),)
+    assert task.entry_points == (PublicEntryPoint("ModelNew", EntryKind.CLASS, "ModelNew(block: int=32)"),)
     assert "def _make_inputs" in task.instruction
     assert "float32" in task.tolerances, "production kernels round to bfloat16 before the last cast"
     assert (tasks["stripped"].weight, tasks["stripped"].unsupported) == (None, "")

@@ -8,12 +8,12 @@ from collections.abc import Sequence
 import msgspec
 
 from harness import Device, StageEvent, Verdict
-from harness.cluster.member import Gone, Remote, Unreachable
+from harness.cluster.member import Gone, RemoteJudge, Unreachable
 from harness.cluster.messages import (
     CompileSources,
     Finished,
     JudgeCandidate,
-    Opened,
+    JudgeOpened,
     Setup,
     StageReported,
 )
@@ -55,7 +55,7 @@ class ScriptedNode(NodeJudge):
 
     async def _open(self) -> bytes:
         return ENCODER.encode(
-            Opened(
+            JudgeOpened(
                 device=Device(name=self.name, kind="cpu"),
                 slots=1,
                 language=None,
@@ -80,14 +80,14 @@ class ScriptedNode(NodeJudge):
 
 
 class InProcess:
-    """See `Remote`. `cut` breaks the connection, as the end of the engine does."""
+    """See `RemoteJudge`. `cut` breaks the connection, as the end of the engine does."""
 
     def __init__(self, node: ScriptedNode) -> None:
         self._node = node
         self.cut = False
 
     async def call(self, method: str, *arguments: object, limit_s: float) -> bytes:
-        """See `Remote`."""
+        """See `RemoteJudge`."""
         if self.cut:
             raise Unreachable("cut")
         if self._node.is_dead:
@@ -98,7 +98,7 @@ class InProcess:
         return answer or b""
 
     def kill(self) -> None:
-        """See `Remote`."""
+        """See `RemoteJudge`."""
 
 
 class LocalCluster:
@@ -115,7 +115,7 @@ class LocalCluster:
             for name, judge in self.judges.items()
         ]
 
-    async def judge(self, node: Node, device: str, setup: Setup) -> Remote:
+    async def judge(self, node: Node, device: str, setup: Setup) -> RemoteJudge:
         """See `Cluster`."""
         self.remotes.append(InProcess(self.judges[device]))
         return self.remotes[-1]

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from harness.node import discovery
-from harness.node.drivers import Found
+from harness.node.drivers import DriverGpu
 from harness.node.leases import VARIABLE
 from harness.processes.starting.servers import ForkServer
 from harness.wire.device import Device
@@ -45,8 +45,8 @@ def idle_node(own_leases: Path, monkeypatch: pytest.MonkeyPatch) -> IdleNode:
 def drivers_answer(monkeypatch: pytest.MonkeyPatch) -> DriversAnswer:
     """Returns a function that lets the drivers report these GPUs, and the `reachable` ones if no variable hides any."""
 
-    def answer(*visible: Found, reachable: Sequence[Found] | None = None) -> None:
-        def ask(*, limited: bool = True) -> tuple[Found, ...]:
+    def answer(*visible: DriverGpu, reachable: Sequence[DriverGpu] | None = None) -> None:
+        def ask(*, limited: bool = True) -> tuple[DriverGpu, ...]:
             return visible if limited or reachable is None else tuple(reachable)
 
         monkeypatch.setattr(discovery, "_DRIVER_NODES", (Path("/"),))

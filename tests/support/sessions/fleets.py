@@ -103,6 +103,6 @@ def busy(*, gpus: int = 8) -> EventLog:
         log.device("7", "rope#1/1", "rope#2/1", share=0.5)
         log.add(ev.DeviceQuarantined(device="7", why="the probe hung"))
         holder = "a process of kim (pid 4242 on node17) runs on it since 12:00:00"
-        log.add(ev.DeviceAwaited(device="6", holders=(holder,)))
+        log.add(ev.DeviceAwaited(device="6", holders=(holder,), users=(ev.DeviceUser("kim", 4242),)))
         log.add(ev.DeviceLent(device="5", by="ada"))
     return log

@@ -11,7 +11,7 @@ import msgspec
 from harness import ErrorReport, Evaluation, Latency, Verdict
 from sessions import Home
 from sessions import events as ev
-from sessions.journal.journal import Clock
+from sessions.journal.journal import EventClock
 from sessions.names import short_task
 from sessions.recording import write_recording
 from sessions.settings import MethodOptions
@@ -27,10 +27,10 @@ SLOW = "import triton\n\n@triton.jit\ndef kernel(x):\n    pass\n"
 FAST = SLOW + "\n\ndef softmax(x):\n    return x\n"
 
 
-def ticking() -> Clock:
+def ticking() -> EventClock:
     """Return a clock that advances one second at each call."""
     ticks: Iterator[int] = count(1_767_323_045)
-    return Clock(wall=lambda: float(next(ticks)), mono=lambda: 0.0)
+    return EventClock(wall=lambda: float(next(ticks)), mono=lambda: 0.0)
 
 
 def evaluation(verdict: Verdict, *, speedup: float | None = None, message: str = "") -> Evaluation:

@@ -46,7 +46,7 @@ from harness.wire.messages.timer import (
     Prepared,
     Renew,
     Rung,
-    Sample,
+    TakeSample,
     TapedCall,
 )
 from harness.wire.results.evaluation import Traffic
@@ -291,7 +291,7 @@ class FakeTimer(threading.Thread):
         seat.take(request, descriptors)
         self.bench.events.append(Event(seat, request))
         report = self.bench.behaviours.get(seat.side, _usual)(seat, request)
-        if isinstance(request, Sample | Batch):
+        if isinstance(request, TakeSample | Batch):
             with self.bench.active():
                 report = report or seat.usual(request)
         return report or seat.usual(request)
@@ -320,7 +320,7 @@ class FakeSeat:
                 return Loaded(parameters={})
             case Prepare():
                 return Prepared(call_ms=0.01, peak_bytes=4096, configs={})
-            case Sample(count=count):
+            case TakeSample(count=count):
                 noise = self.bench.noise
                 samples = tuple(self.ms * (1 + noise * self._random.gauss(0, 1)) for _ in range(count))
                 return Done(samples_ms=samples)

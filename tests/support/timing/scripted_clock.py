@@ -29,7 +29,7 @@ from harness.wire.limits import TimeLimits
 from harness.wire.messages.clock import JUDGE_REQUESTS, PLAYERS, SIDES, Measure, NeedTimers, Timer
 from harness.wire.messages.judge import Proceed, TurnWanted
 from harness.wire.messages.server import Ended
-from harness.wire.results.latency import DeviceState
+from harness.wire.results.latency import DeviceReading
 
 from .process_times import GPU, QUIET, TASK
 
@@ -91,8 +91,8 @@ class Watch:
         self.watched: list[Watched] = []
         """The samples of the next windows. A window without any is quiet."""
 
-    async def state(self, _own: object = None) -> DeviceState:
-        return DeviceState(clock_mhz=1980)
+    async def state(self, _own: object = None) -> DeviceReading:
+        return DeviceReading(clock_mhz=1980)
 
     async def begin(self, _own: object = ()) -> None:
         self.windows += 1

@@ -9,8 +9,8 @@ import msgspec
 
 from harness.wire.messages.clock import SIDES
 from harness.wire.messages.requests import WorkerAnswer, WorkerRequest
-from harness.wire.messages.timer import Done, Fetch, Rung, Sample
-from harness.wire.results.latency import Method
+from harness.wire.messages.timer import Done, Fetch, Rung, TakeSample
+from harness.wire.results.latency import TimingMethod
 
 from .fake_timers import Behaviour, Dies, FakeSeat, played
 
@@ -35,11 +35,11 @@ _TIMES = {Fault.ZERO_TIMES: 0.0, Fault.NEGATIVE_TIMES: -0.001, Fault.NAN_TIMES: 
 class SimulatedPlayers:
     """All players of a bench. They fail with series of the `failing` methods, and play single calls right."""
 
-    def __init__(self, fault: Fault | None, *failing: Method, seed: int = 0) -> None:
+    def __init__(self, fault: Fault | None, *failing: TimingMethod, seed: int = 0) -> None:
         self._fault = fault
         self._failing = failing
         self._random = random.Random(seed)
-        self._methods: dict[FakeSeat, Method] = {}
+        self._methods: dict[FakeSeat, TimingMethod] = {}
         """The method of the series on each seat."""
         self._corrupted: set[FakeSeat] = set()
         self._replays = 0
@@ -57,9 +57,9 @@ class SimulatedPlayers:
                 self._methods[seat] = request.method
                 if self._fault is Fault.ABORT_AT_CAPTURE and request.method in self._failing:
                     raise Dies
-            case Sample(replays=True) if self._methods[seat] in self._failing:
+            case TakeSample(replays=True) if self._methods[seat] in self._failing:
                 return self._replay(seat, request)
-            case Sample():
+            case TakeSample():
                 self._corrupted.discard(seat)
             case Fetch() if seat in self._corrupted:
                 returned = seat.returned(request)
@@ -69,7 +69,7 @@ class SimulatedPlayers:
                 return msgspec.structs.replace(returned, outputs=(zeros,))
         return None
 
-    def _replay(self, seat: FakeSeat, request: Sample) -> WorkerAnswer | None:
+    def _replay(self, seat: FakeSeat, request: TakeSample) -> WorkerAnswer | None:
         self._replays += request.count
         if self._fault is Fault.ABORT_AT_REPLAY:
             raise Dies

@@ -30,7 +30,7 @@ from sessions.store.reconcile import record_at_rest
 from tests.support.command_line import Shell, one_line
 from tests.support.sessions import stored_sessions as stored
 from tui.actions.catalogue import ACTIONS
-from tui.actions.line import Subject, parse
+from tui.actions.line import LineSubject, parse
 from tui.cockpit.screens.acting import ActingScreen
 
 TOKEN = "secret"
@@ -92,7 +92,7 @@ def test_refusal_has_the_same_words_on_every_surface(
     for command in before if isinstance(before, tuple) else ():
         record_at_rest(home, stored.FIRST, command)
     state = fold(journal_of(home, stored.FIRST).events)
-    order = parse(line, Subject(), state)
+    order = parse(line, LineSubject(), state)
     refusal = order.refusal(state)
     assert part in refusal
     name, *arguments = words or line.split()

@@ -10,10 +10,10 @@ from sessions.state.folding import fold
 from tests.support.command_line import ROOT
 from tests.support.sessions.journals import EventLog, finished, running
 from tui.actions.catalogue import ACTIONS, GPU_EVENTS
-from tui.actions.line import VERBS, NotUnderstood, Order, Subject, completions, parse, possible_orders
+from tui.actions.line import VERBS, LineSubject, NotUnderstood, Order, completions, parse, possible_orders
 
 STATE = fold(running())
-HERE = Subject(("softmax#1", "softmax#2"), "softmax#1/2")
+HERE = LineSubject(("softmax#1", "softmax#2"), "softmax#1/2")
 
 
 @pytest.mark.parametrize(
@@ -59,15 +59,15 @@ def test_wrong_line_says_what_would_be_right(text: str, words: str) -> None:
 
 def test_line_without_a_subject_needs_a_name() -> None:
     with pytest.raises(NotUnderstood, match="no instance is under the cursor"):
-        parse("pause", Subject(), STATE)
+        parse("pause", LineSubject(), STATE)
     with pytest.raises(NotUnderstood, match="needs an open session"):
-        parse("pause", Subject(), None)
+        parse("pause", LineSubject(), None)
 
 
 def test_gpu_of_the_session_can_be_lent() -> None:
     log = EventLog()
     log.open(devices=("0", "1"))
-    assert parse("gpu 1 lend", Subject(), fold(log.events)) == Order("gpu", gpu="1", text="lend")
+    assert parse("gpu 1 lend", LineSubject(), fold(log.events)) == Order("gpu", gpu="1", text="lend")
     assert completions("gpu 1 r", fold(log.events)) == ["return"]
 
 

@@ -21,7 +21,7 @@ from msgspec.structs import replace
 
 from engine.agents import desk as desks
 from engine.agents.answers import verdict_answer
-from engine.agents.desk import Desk, DeskRules
+from engine.agents.desk import AgentDesk, DeskRules
 from engine.errors import AgentRefused
 from engine.judge.evaluating import cancelled_evaluation
 from engine.plan.job import session_started
@@ -86,15 +86,15 @@ async def call(client: Client, tool: str, **arguments: Any) -> dict[str, Any]:
 async def ignore(_: str) -> None: ...
 
 
-def desk_of(home: Home, **plan: Any) -> Desk:
+def desk_of(home: Home, **plan: Any) -> AgentDesk:
     home.ensure()
-    return Desk(
+    return AgentDesk(
         home, DeskRules(plan=RunPlan(**{"method": "agent", "devices": ("cpu",), "iterations": 9, **plan}))
     )
 
 
 @asynccontextmanager
-async def connected(home: Home, **plan: Any) -> AsyncIterator[tuple[Client, Desk]]:
+async def connected(home: Home, **plan: Any) -> AsyncIterator[tuple[Client, AgentDesk]]:
     """A client of a server in this process."""
     desk = desk_of(home, **plan)
     async with Client(make_server(desk)) as client:

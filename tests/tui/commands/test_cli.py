@@ -24,7 +24,7 @@ from tui.cli import COMMANDS, wavedeck
 from tui.commands.options import complete_sessions
 from tui.commands.watch.show import complete_words
 from tui.diagnostics import ExitCode
-from tui.doctor import store_checks
+from tui.doctor import examination
 from tui.doctor.doctor_findings import State
 
 
@@ -424,7 +424,7 @@ def test_run_refuses_a_home_that_others_can_write_and_doctor_shows_it(shell: She
     assert f"run: chmod go-rwx {home.root}" in one_line(done)
     [finding] = [
         finding
-        for finding in store_checks.store({"WAVEDECK_HOME": str(home.root)})
+        for finding in examination.store({"WAVEDECK_HOME": str(home.root)})
         if finding.subject == "privacy"
     ]
     assert (finding.state, finding.follows) == (State.WARNING, "run and resume refuse this home")

@@ -45,7 +45,7 @@ def test_flag_overrides_variable_overrides_project_overrides_user_file(place: Pl
     configured = place.load(instances=4, iterations=None)
     settings = configured.settings
     assert (settings.instances, settings.iterations, settings.method, settings.seed) == (4, 3, "project", 1)
-    assert configured.origins == {
+    assert {key: source.name for key, source in configured.origins.items()} == {
         "instances": "--instances",
         "iterations": "WAVEDECK_ITERATIONS",
         "method": "./wavedeck.toml",

@@ -20,7 +20,7 @@ from tests.support.sessions.story import lose
 from tests.support.waiting import wait_until
 from tui.cockpit.screens.home.home_view import about_line, session_row
 from tui.diagnostics import ExitCode
-from tui.doctor import store_checks
+from tui.doctor import examination
 from tui.doctor.doctor_findings import State
 
 __all__ = ["scripted_judge"]
@@ -133,7 +133,7 @@ def test_doctor_names_the_damage_and_repairs_it_step_by_step(shell: Shell, home:
     stored.stopped(home, stored.SECOND)
     stored_only(home)
     lose(home, f"{stored.FIRST}/_journal:summary.json")
-    [finding] = [f for f in store_checks.store(os.environ) if f.subject == "sessions"]
+    [finding] = [f for f in examination.store(os.environ) if f.subject == "sessions"]
     assert finding.state is State.WARNING
     assert f"{stored.FIRST} is damaged" in finding.found
     assert "wavedeck doctor --repair" in finding.follows

@@ -5,7 +5,7 @@ from __future__ import annotations
 from sessions import Home
 from sessions.state.folding import fold
 from tests.support.sessions.journals import SESSION, running, write_live
-from tui.cockpit.data.away import away_words, last_watched, remember
+from tui.cockpit.viewer import away_words, last_watched, remember
 
 
 def test_person_hears_what_happened_since_the_last_visit(home: Home) -> None:

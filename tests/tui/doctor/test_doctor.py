@@ -16,7 +16,7 @@ from harness.sandbox.layers import COMPILING
 from sessions import Home
 from tests.support.command_line import Shell
 from tests.support.sessions import stored_sessions as stored
-from tui.doctor import examination, machine, model_checks, store_checks, terminal_checks
+from tui.doctor import examination, machine, model_checks
 from tui.doctor.doctor_findings import DoctorFinding, DoctorSection, State, page, tally
 from tui.doctor.examination import section
 
@@ -105,10 +105,10 @@ def test_unwritable_home_is_a_warning(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     home = Home(tmp_path / "file" / "home")
     assert (
-        finding_of(store_checks.writable(home), "home").state is State.OK
+        finding_of(examination.writable(home), "home").state is State.OK
     )  # the folder that contains the file is writable
     nowhere = Home(Path("/proc/wavedeck"))
-    warned = finding_of(store_checks.writable(nowhere), "home")
+    warned = finding_of(examination.writable(nowhere), "home")
     assert warned.state is State.WARNING
     assert "set WAVEDECK_HOME" in warned.follows
 
@@ -116,7 +116,7 @@ def test_unwritable_home_is_a_warning(tmp_path: Path) -> None:
 def test_store_section_counts_sessions_by_state(home: Home) -> None:
     stored.finished(home, stored.FIRST)
     stored.stopped(home, stored.SECOND)
-    finding = finding_of(store_checks.store(os.environ), "sessions")
+    finding = finding_of(examination.store(os.environ), "sessions")
     assert finding.found == "1 stopped, 1 finished"
 
 
@@ -222,7 +222,7 @@ def test_keys_and_proxies_are_named_without_values() -> None:
 
 def test_missing_terminal_names_the_consequence() -> None:
     (finding,) = [
-        finding for finding in terminal_checks.terminal({"TERM": "xterm"}) if finding.subject == "cockpit"
+        finding for finding in examination.terminal({"TERM": "xterm"}) if finding.subject == "cockpit"
     ]
     assert finding.follows == "runs are headless, replay and attach print plain text"
 

@@ -14,7 +14,7 @@ from engine.process.process import note_verification
 from harness import (
     Device,
     DevicePool,
-    DeviceState,
+    DeviceReading,
     Evaluation,
     HarnessError,
     Latency,
@@ -35,6 +35,7 @@ from sessions.verifications import (
     CheckResult,
     VerificationFile,
     graph_nodes_of,
+    newest_verification,
     read_verifications,
     standing_of,
 )
@@ -45,13 +46,12 @@ from tests.support.sessions import story
 from tui.cockpit.screens.header import header_line
 from tui.doctor.machine import verification_finding
 from tui.doctor.verify_gpu.checks import CHECKS, load_cheats
-from tui.doctor.verify_gpu.command import outcome_line, result_lines
-from tui.doctor.verify_gpu.verifying import verify
+from tui.doctor.verify_gpu.command import outcome_line, result_lines, verify
 from tui.facts.report import facts_of, report_of
 
 MI300X = Device("0", "hip", "gfx942", "AMD Instinct MI300X", address="0000:c1:00.0")
 KNOWN = Provenance(product="MI300X", driver="6.12.12", firmware="022", max_clock_mhz=2100, power_cap_w=750.0)
-STATE = DeviceState(clock_mhz=2100, power_w=140.0, hotspot_c=41.0, memory_total_bytes=1 << 37)
+STATE = DeviceReading(clock_mhz=2100, power_w=140.0, hotspot_c=41.0, memory_total_bytes=1 << 37)
 WINDOW = Window("amdsmi", 0.1, clock_mhz=2050, power_w=500.0, hotspot_c=55.0)
 HOST = socket.gethostname()
 CLOCKS = ClockTrial(
@@ -125,7 +125,7 @@ async def verified(subject: ScriptedSubject, home: Home) -> tuple[VerificationFi
 
 
 def standing(home: Home, kind: str = "hip", provenance: Provenance = KNOWN) -> str:
-    return standing_of(home, host=HOST, kind=kind, provenance=provenance)
+    return standing_of(newest_verification(home, host=HOST, provenance=provenance), kind)
 
 
 async def test_gpu_on_which_all_checks_pass_is_verified_on_this_node(home: Home) -> None:
@@ -154,7 +154,8 @@ async def test_outcome_holds_for_one_product_driver_and_host(home: Home) -> None
     await verified(ScriptedSubject(), home)
     newer = msgspec.structs.replace(KNOWN, driver="6.14.0")
     assert standing(home, provenance=newer) == "unverified on AMD"
-    assert standing_of(home, host="elsewhere", kind="hip", provenance=KNOWN) == "unverified on AMD"
+    elsewhere = newest_verification(home, host="elsewhere", provenance=KNOWN)
+    assert standing_of(elsewhere, "hip") == "unverified on AMD"
     assert standing(home, "cuda", Provenance(product="H100")) == "not verified on this node"
 
 
@@ -184,7 +185,7 @@ async def test_profiler_decides_between_graph_and_events(home: Home) -> None:
 
 async def test_failing_checks_do_not_end_the_others(home: Home) -> None:
     subject = ScriptedSubject()
-    subject.state_now = DeviceState(clock_mhz=2100)
+    subject.state_now = DeviceReading(clock_mhz=2100)
     subject.ratio = 1.2
     subject.cheat = correct(speedup=3.0)
     verification, results = await verified(subject, home)

@@ -16,7 +16,7 @@ TIMES = [
 
 def test_a_share_bar_puts_the_roof_at_100_percent_and_a_higher_share_behind_it() -> None:
     below, above = (plain(bar) for bar in plots.share_bars(
-        [plots.Bar("A", 0.5, 0.99), plots.Bar("B", 0.5, 1.2)], 60, ascii=True
+        [plots.ShareBar("A", 0.5, 0.99), plots.ShareBar("B", 0.5, 1.2)], 60, ascii=True
     ))  # fmt: skip
     assert below.index("|") == above.index("|")
     assert below.index("#") < below.index("|")

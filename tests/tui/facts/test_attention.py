@@ -12,7 +12,7 @@ from tests.support.sessions import story
 from tests.support.sessions.fleets import measured
 from tests.support.sessions.journals import EventLog, call_error, correct, latencies, wrong
 from tui.cockpit.data.sources import TailHealth
-from tui.facts.attention import Concern, Kind, attention, model_trouble, summary
+from tui.facts.attention import Concern, ConcernKind, attention, model_trouble, summary
 
 RUNNING = TailHealth(running=True)
 
@@ -33,7 +33,7 @@ def concerns(log: EventLog, *, after_s: float = 0.0, health: TailHealth | None =
     return attention(fold(log.events), now_wall=log.wall + after_s, health=health)
 
 
-def kinds(log: EventLog, **options: object) -> list[Kind]:
+def kinds(log: EventLog, **options: object) -> list[ConcernKind]:
     return [concern.kind for concern in concerns(log, **options)]
 
 
@@ -81,7 +81,7 @@ def test_other_errors_and_a_success_are_not_the_same_error() -> None:
         judged(log, f"softmax#1/{number}", evaluation)
     assert kinds(log) == []
     judged(log, "softmax#1/5", call_error())
-    assert kinds(log) == [Kind.STUCK]
+    assert kinds(log) == [ConcernKind.STUCK]
     judged(log, "softmax#1/6", correct())
     assert kinds(log) == []
 
@@ -110,7 +110,7 @@ def test_lost_throttled_and_foreign_gpus() -> None:
     log.device("1", share=0.0)
     log.add(ev.DeviceQuarantined(device="0", why="the probe hung"))
     holder = "a process of kim (pid 77 on node17) runs on it since 12:00:00"
-    log.add(ev.DeviceAwaited(device="1", holders=(holder,)))
+    log.add(ev.DeviceAwaited(device="1", holders=(holder,), users=(ev.DeviceUser("kim", 77),)))
     lost, used = concerns(log, after_s=40.0)
     assert lost.words == "lost 0:40 ago: the probe hung; 1 attempt queued again"
     assert (used.subject, used.words) == ("1", "used by kim: pid 77")
@@ -124,7 +124,8 @@ def test_session_never_waits_for_itself() -> None:
     log.device("0", share=0.0)
     session = log.events[0].session
     holder = f"session {session} of ada (pid 77 on node17) times on it since 12:00:00"
-    log.add(ev.DeviceAwaited(device="0", holders=(holder,)))
+    user = ev.DeviceUser("ada", 77, session)
+    log.add(ev.DeviceAwaited(device="0", holders=(holder,), users=(user,)))
     assert concerns(log) == []
 
 
@@ -145,7 +146,7 @@ def test_busy_instance_without_events_is_idle() -> None:
     log.add(ev.InstanceStarted(task="starter/softmax", instance=1))
     log.add(ev.AttemptStarted(attempt="softmax#1/1", origin=ev.Origin.FRESH))
     assert kinds(log, after_s=599.0) == []
-    assert kinds(log, after_s=700.0) == [Kind.IDLE]
+    assert kinds(log, after_s=700.0) == [ConcernKind.IDLE]
     log.add(ev.Paused(instance="softmax#1", by="ada"))
     assert kinds(log, after_s=700.0) == [], "a person asked for it"
 

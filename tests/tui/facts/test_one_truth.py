@@ -33,10 +33,10 @@ from tests.support.sessions import story
 from tests.support.sessions.journals import FAST_SOURCE, RIGHT_SOURCE, EventLog, examined, timed_again
 from tests.support.sessions.measured_sessions import softmax_cases, timed
 from tui.cockpit.draw.lines import plain
+from tui.cockpit.draw.verdict_lines import head_lines
 from tui.cockpit.screens.agent.agent_head import head_line, strip_line
 from tui.cockpit.screens.agent.page import PageSubject
 from tui.cockpit.screens.agent.tabs import page_of
-from tui.cockpit.screens.agent.verdict import head_lines
 from tui.cockpit.screens.fleet import fleet_view
 from tui.cockpit.screens.header import header_line
 from tui.cockpit.screens.latency.captions import title_lines
@@ -44,7 +44,7 @@ from tui.cockpit.screens.latency.time_table import Shown, time_table
 from tui.cockpit.screens.latency.timings import timings_of
 from tui.cockpit.screens.report import report_view
 from tui.cockpit.screens.review.evidence import evidence, evidence_title
-from tui.commands.keep.sessions import attempt_row
+from tui.commands.keep.sessions import USAGE, attempt_row, model_usage
 from tui.commands.watch.best import FIELDS as BEST_FIELDS
 from tui.commands.watch.show import verdict_lines
 from tui.commands.watch.status import FIELDS as STATUS_FIELDS
@@ -60,14 +60,13 @@ from tui.facts.report import PANES, facts_of, report_of
 from tui.facts.report.attempt_sections import attempt_sections, changes_of, decision_sections
 from tui.facts.report.count_sections import task_costs
 from tui.facts.report.document import Document
-from tui.facts.report.metric_sections import metric_sections
+from tui.facts.report.panes import metric_sections
 from tui.facts.report.reading import ReportReader
 from tui.facts.report.tables import CONTAMINATION
 from tui.facts.report.winner_sections import winner_sections
 from tui.facts.session_fields import session_fields
 from tui.facts.text_diff import compare_lines
 from tui.facts.vocabulary import speed_style
-from tui.print.model_usage import USAGE, model_usage
 from tui.print.plain import json_document, listing, tables_text
 from tui.print.report import as_html, as_latex, as_markdown, as_text
 from tui.print.summary import outcomes, summary

@@ -16,7 +16,7 @@ from harness.wire.results.evaluation import Basis, Fact
 from harness.wire.results.provenance import Provenance
 from sessions import events as ev
 from sessions.events import AnyEvent
-from sessions.metrics.attempt_row import WEAK
+from sessions.metrics.attempt_row import OLD_WEAK
 from sessions.state.folding import fold
 from sessions.state.speed import found_speed
 from tests.support.sessions.journals import RIGHT_SOURCE, EventLog, finished, timed_again
@@ -251,7 +251,7 @@ def test_sessions_are_merged_fastest_first_with_a_caution_for_other_baselines() 
 
 
 def test_metrics_of_one_session_say_that_they_count_weak_oracles() -> None:
-    weak = Fact("oracle", f"{WEAK}accepts zeros", Basis.EVIDENCE)
+    weak = Fact("oracle", f"{OLD_WEAK}accepts zeros", Basis.EVIDENCE)
     events = [
         msgspec.structs.replace(event, evaluation=msgspec.structs.replace(event.evaluation, facts=(weak,)))
         if isinstance(event, ev.AttemptJudged)

@@ -17,7 +17,7 @@ from tui.cockpit.data.sources import EventBatch, LiveTail, TailHealth
 from tui.cockpit.draw.lines import EMPTY, Line, Span, cells, plain
 from tui.cockpit.screens.agent.agent_head import head_line, head_tail
 from tui.cockpit.screens.header import header_line, status_line
-from tui.facts.attention import Kind, attention
+from tui.facts.attention import ConcernKind, attention
 from tui.facts.instance import FactsCache
 
 
@@ -72,7 +72,7 @@ def test_all_screens_count_the_same_that_needs_a_person() -> None:
     log = EventLog(events=session())
     log.wall = log.events[-1].wall
     concerns = attention(fold(log.events), now_wall=log.wall, health=None)
-    assert {Kind.MODEL, Kind.REVIEW} <= {concern.kind for concern in concerns}
+    assert {ConcernKind.MODEL, ConcernKind.REVIEW} <= {concern.kind for concern in concerns}
     assert "20/20 solved" in header(log, 78)
     assert header(log, 78).endswith(f"! {len(concerns)}")
     assert plain(head_tail(EMPTY, concerns, 20)) == f"! {len(concerns)}"

@@ -119,10 +119,10 @@ def test_each_cell_says_what_is_known_of_its_gpu() -> None:
     assert (fp32["roof"], fp32["limit"]) == ("110 %", "memory")
 
 
-def test_the_spread_leaves_out_throttled_gpus() -> None:
+def test_the_range_leaves_out_throttled_gpus() -> None:
     timings = of(eight_gpus())[1]
-    assert table(timings)["fp32"]["spread"] == "1.0%"
-    assert timings.spread(timings.cases[1]) is None, "the launch hides these times"
+    assert table(timings)["fp32"]["range"] == "1.0%"
+    assert timings.gpu_range(timings.cases[1]) is None, "the launch hides these times"
 
 
 def test_times_that_the_launch_hides_are_bounds_and_no_figures() -> None:
@@ -139,7 +139,7 @@ def test_footnotes_explain_the_marks_that_are_present_and_no_others() -> None:
     marks = [cell for row in table(timings).values() for cell in row.values()]
     notes = text(footnotes(timings, 200, marks, can_measure=True))
     for words in (
-        "! GPU3 power cap 42 %, 1.61 GHz: not in spread",
+        "! GPU3 power cap 42 %, 1.61 GHz: not in range",
         "- GPU6 in use: kim: python, 141 GiB",
         "- GPU1 not timed",
         "lost GPU7 hang: no reply for 30 s",
@@ -162,7 +162,7 @@ def test_the_title_gives_the_bound_and_the_measured_part_beside_each_other() -> 
     assert ">= 4.68x; 1.93x [1.89, 1.97] exact, 1 of 3" in title
     assert "against triton" in title
     assert "not examined" in title
-    caption = text(caption_lines(timings, Shown.TIME, 200, ["spread", *(f"GPU{n}" for n in range(8))]))
+    caption = text(caption_lines(timings, Shown.TIME, 200, ["range", *(f"GPU{n}" for n in range(8))]))
     assert "cold cache" in caption
     assert "speedup: GPU2" in caption
     assert "copy measured here 7.00 TB/s = 88 % of the vendor's peak" in caption
@@ -182,9 +182,9 @@ def test_times_are_those_of_the_exam_where_the_speedup_is_the_exams() -> None:
 
 
 def test_caption_says_why_cases_have_no_time() -> None:
-    note = "timing was not whole: 5 of 7 cases have no time: 603 samples were disturbed"
     log = opened("2")
-    log.attempt(ATTEMPT, RIGHT_SOURCE, msgspec.structs.replace(evaluated(), notes=(note,)))
+    why = msgspec.structs.replace(evaluated(), why_not_timed="603 samples were disturbed")
+    log.attempt(ATTEMPT, RIGHT_SOURCE, why)
     caption = text(caption_lines(of(log.events)[1], Shown.TIME, 200, ()))
     assert "not timed: 603 samples were disturbed" in caption
 

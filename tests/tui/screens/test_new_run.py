@@ -22,7 +22,7 @@ from sessions.catalog import SessionInfo, Standing
 from tests.support.cockpit.cockpits import NARROW, NODE, USUAL, WIDE, at_home, listed, until
 from tests.support.cockpit.pictures import picture, screen_text
 from tests.tui.commands.run.test_own_kernels import KERNEL, REFERENCE, RETURNS
-from tui.actions.run_estimates import Spread, estimate
+from tui.actions.run_estimates import EstimatedRange, estimate
 from tui.actions.run_form import check, command_line
 from tui.cli import main
 from tui.cockpit.app import Cockpit
@@ -64,9 +64,9 @@ def test_estimates_are_median_and_range_of_past_sessions(home: Home) -> None:
     plan = checked(home, tasks="softmax", model=MODEL, instances="2", iterations="5", devices="cpu").plan
     figures = estimate(plan, PAST)
     assert (figures.attempts, figures.sessions) == (10, 3)
-    assert figures.cost_usd == Spread(2.0, 1.0, 4.0)
-    assert figures.calls == Spread(20.0, 10.0, 30.0)
-    assert figures.wall_s == Spread(200.0, 100.0, 400.0)
+    assert figures.cost_usd == EstimatedRange(2.0, 1.0, 4.0)
+    assert figures.calls == EstimatedRange(20.0, 10.0, 30.0)
+    assert figures.wall_s == EstimatedRange(200.0, 100.0, 400.0)
 
 
 def test_nothing_is_invented_without_a_past_session(home: Home) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tui.cockpit.terminal.frame_pace import SLOWEST_S, Governor
+from tui.cockpit.terminal.terminal import SLOWEST_S, Governor
 
 
 def test_queued_writes_slow_down_frames_until_the_queue_is_empty() -> None:

@@ -5,8 +5,7 @@ from __future__ import annotations
 from rich.segment import Segment
 from textual.color import Color
 
-from tui.cockpit.terminal.ascii_drawing import AsciiOnly, to_ascii
-from tui.cockpit.terminal.terminal import RESTORE_TITLE, Outside
+from tui.cockpit.terminal.terminal import RESTORE_TITLE, AsciiOnly, Outside, to_ascii
 
 
 def test_title_counts_what_waits_and_the_bell_rings_once_for_each() -> None:

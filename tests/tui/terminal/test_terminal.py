@@ -19,7 +19,7 @@ from tests.support.draws import drawn
 from tests.support.sessions.journals import SESSION, EventLog, append, finished, running, write_live
 from tests.support.waiting import LIMIT_S, check_time
 from tests.tui.terminal.terminals import Terminal, terminal
-from tui.cockpit.terminal.signals import GRACE_S
+from tui.cockpit.running import GRACE_S
 from tui.cockpit.terminal.terminal import CLIPBOARD_BYTES, copy
 
 RUN = """
@@ -29,7 +29,7 @@ from tui.config import Preferences
 note = run_cockpit(home=Path({home!r}), session={session!r}, mode="live", preferences=Preferences(theme={theme!r}))
 print("SAID:", *note.lines, note.failed)
 """
-PATIENT = f"import tui.cockpit.terminal.signals\ntui.cockpit.terminal.signals.GRACE_S = {LIMIT_S}\n"
+PATIENT = f"import tui.cockpit.running\ntui.cockpit.running.GRACE_S = {LIMIT_S}\n"
 """A busy machine may need longer than `GRACE_S` for the way out."""
 STREAMED = 99
 """Number of the attempt that each instance streams."""

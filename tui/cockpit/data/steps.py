@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from functools import lru_cache
 from typing import NamedTuple
 
-from engine.reply.candidate import LANGUAGES, LINE_END, Block, fenced_blocks
+from engine.reply.candidate import LANGUAGES, LINE_END, FencedBlock, fenced_blocks
 from harness import Evaluation, Verdict
 from sessions.events import Role
 from sessions.names import stage_word
@@ -172,17 +172,17 @@ def _verdict_words(attempt: AttemptState, evaluation: Evaluation) -> tuple[str, 
     return words, speed_style(speed)
 
 
-def _code_blocks(call: CallState) -> tuple[Block, ...]:
+def _code_blocks(call: CallState) -> tuple[FencedBlock, ...]:
     """The Python blocks of a reply that should hold a candidate."""
     return _python_blocks(call.text) if call.role is not Role.REFLECTOR else ()
 
 
 @lru_cache(maxsize=16)
-def _python_blocks(text: str) -> tuple[Block, ...]:
+def _python_blocks(text: str) -> tuple[FencedBlock, ...]:
     return tuple(block for block in fenced_blocks(text) if block.language in LANGUAGES)
 
 
-def _is_shown(block: Block, code: str) -> bool:
+def _is_shown(block: FencedBlock, code: str) -> bool:
     """True if the code pane shows the block. A short quotation of the code stays in the reply."""
     source = block.source.strip()
     if not source or source not in code:

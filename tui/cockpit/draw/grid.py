@@ -1,13 +1,15 @@
-"""Tables as lines of the cockpit: one row is one line, and what does not fit is cut."""
+"""Tables and texts as lines: in a grid a row is one line, and what does not fit is cut; on a page it is folded."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from dataclasses import replace
+from itertools import zip_longest
 
 from rich.cells import cell_len
 
-from tui.cockpit.draw.lines import Line, Span, fit, shorten
-from tui.facts.tables import Cell, Column, PlacedColumn, Row, lay_out
+from tui.cockpit.draw.lines import EMPTY, Line, Span, clean, fit, line, shorten, wrap
+from tui.facts.tables import Cell, Column, PlacedColumn, Row, Table, lay_out
 
 
 def places(
@@ -55,3 +57,44 @@ def row_line(columns: Sequence[Column], placed: Sequence[PlacedColumn], row: Row
             spans.append(Span(text, f"{row.style} {cell.style}".strip()))
         x = place.x + place.width
     return tuple(spans)
+
+
+def spaced(blocks: Iterable[Sequence[Line]]) -> list[Line]:
+    """Return blocks of lines with an empty line between two; empty blocks are left out."""
+    lines: list[Line] = []
+    for block in blocks:
+        if block:
+            lines += [EMPTY, *block] if lines else block
+    return lines
+
+
+def tables_lines(tables: Iterable[Table], width: int) -> list[Line]:
+    """Return tables with titles and sentences, an empty line between two; those without content are left out."""
+    return spaced(table_lines(shown, width) for shown in tables if shown.has_content)
+
+
+def table_lines(shown: Table, width: int) -> list[Line]:
+    """Return a table with its title and sentences. Words that do not fit into their column are folded."""
+    lines = paragraph(shown.title, width, "head")
+    if shown.rows:
+        placed = places(shown.columns, shown.rows, width)
+        if any(column.title for column in shown.columns):
+            lines.append(heading(shown.columns, placed))
+        lines += [line for row in shown.rows for line in _row_lines(shown.columns, placed, row)]
+    return lines + [line for text, style, *_ in shown.sentences for line in paragraph(text, width, style)]
+
+
+def _row_lines(columns: Sequence[Column], placed: Sequence[PlacedColumn], row: Row) -> Iterator[Line]:
+    folded = [wrap(clean(row.cells[place.column].text), place.width) for place in placed]
+    for texts in zip_longest(*folded, fillvalue=""):
+        cells = list(row.cells)
+        for place, text in zip(placed, texts, strict=True):
+            cells[place.column] = cells[place.column]._replace(text=text)
+        yield row_line(columns, placed, replace(row, cells=tuple(cells)))
+
+
+def paragraph(text: str, width: int, style: str = "") -> list[Line]:
+    """Return text from outside as wrapped lines, safe to draw; nothing for an empty text."""
+    if not text:
+        return []
+    return [line(row, style) for row in wrap(clean(text), width)]

@@ -13,7 +13,7 @@ BASELINE, ATTEMPT, BOTH = "o", "#", "@"
 """Marks of the two sides of a share bar; `BOTH` if they fall on one cell."""
 
 
-class Bar(NamedTuple):
+class ShareBar(NamedTuple):
     """One case of `share_bars`: shares of 1, `None` if unknown."""
 
     label: str
@@ -25,7 +25,7 @@ class Bar(NamedTuple):
     """Why there is no share; drawn in place of the bar."""
 
 
-def share_bars(bars: Sequence[Bar], width: int, *, ascii: bool) -> list[Line]:
+def share_bars(bars: Sequence[ShareBar], width: int, *, ascii: bool) -> list[Line]:
     """
     Return one line a case: both shares between 0 and the roof, which is at 100 %.
 
@@ -43,7 +43,9 @@ def share_bars(bars: Sequence[Bar], width: int, *, ascii: bool) -> list[Line]:
 FIGURES = len("  this 100 %  baseline 100 %")
 
 
-def _share_bar(bar: Bar, label_width: int, room: int, most: float, *, ascii: bool, figures: bool) -> Line:
+def _share_bar(
+    bar: ShareBar, label_width: int, room: int, most: float, *, ascii: bool, figures: bool
+) -> Line:
     head = Span(f"  {bar.label:<{label_width}}  ")
     if bar.attempt is None and bar.baseline is None:
         return head, Span(bar.words or "not known", "dim")

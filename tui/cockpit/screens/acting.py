@@ -13,7 +13,7 @@ from sessions.names import short_task
 from sessions.state.state import AttemptState, InstanceState
 from suites import SuiteError, load_task
 from tui.actions.catalogue import ACTIONS
-from tui.actions.line import INSTANCES, Order, Subject
+from tui.actions.line import INSTANCES, LineSubject, Order
 from tui.actions.reproducers import reproducer
 from tui.cockpit.desk.messages import OpenInstance, OpenLatency
 from tui.cockpit.desk.writing import write_export
@@ -114,11 +114,11 @@ class ActingScreen(SessionScreen):
         return self.desk.feed is not None and self.desk.commander.can_act
 
     @property
-    def subject(self) -> Subject:
+    def subject(self) -> LineSubject:
         """What the keys and a `:` line without names are about."""
         instance, attempt = self.steered_instance, self.steered_attempt
         instances = (instance.key,) if instance is not None else ()
-        return Subject(instances, attempt.attempt if attempt is not None else None)
+        return LineSubject(instances, attempt.attempt if attempt is not None else None)
 
     def action_pause(self) -> None:
         """Pause the instances, or let them go on; in a replay play it, or pause it."""

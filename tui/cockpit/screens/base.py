@@ -11,7 +11,7 @@ from textual.binding import Binding, BindingType
 from textual.message import Message
 from textual.widget import Widget
 
-from tui.actions.line import Subject
+from tui.actions.line import LineSubject
 from tui.cockpit.data.feed import EVERYTHING, Feed
 from tui.cockpit.data.replays import Replay
 from tui.cockpit.data.timeline import TIMELINE, timeline_line
@@ -26,7 +26,7 @@ from tui.cockpit.widgets.key_bar import KeyBar
 from tui.cockpit.widgets.line_view import LineView
 from tui.cockpit.widgets.screens_bar import PLACES, ScreensBar
 from tui.cockpit.widgets.table import LineTable
-from tui.facts.attention import Concern, Kind, attention
+from tui.facts.attention import Concern, ConcernKind, attention
 
 REPLAYING: list[BindingType] = [
     Binding("right_parenthesis", "replay('attempt', 1)", "attempts", id="replay.attempt", key_display="()"),
@@ -112,9 +112,9 @@ class SessionScreen(ClosesOnce, LayeredScreen[None]):
         return feed
 
     @property
-    def subject(self) -> Subject:
+    def subject(self) -> LineSubject:
         """What a `:` line without names is about; nothing where there is no cursor."""
-        return Subject()
+        return LineSubject()
 
     @property
     def tabbed(self) -> bool:
@@ -192,7 +192,7 @@ class SessionScreen(ClosesOnce, LayeredScreen[None]):
             self.NAME,
             [name for name in PLACES if self.destination(name) is not None],
             keys=self.desk.preferences.keys,
-            waiting=sum(concern.kind is Kind.REVIEW for concern in self.concerns),
+            waiting=sum(concern.kind is ConcernKind.REVIEW for concern in self.concerns),
             tail=self.screens_tail(),
         )
 
@@ -294,7 +294,7 @@ class SessionScreen(ClosesOnce, LayeredScreen[None]):
 
     def _go_to_waiting(self, direction: int) -> bool:
         """Open the next attempt of the session that waits, from the last one on the first; `False` if none waits."""
-        waiting = [concern for concern in self.concerns if concern.kind is Kind.REVIEW]
+        waiting = [concern for concern in self.concerns if concern.kind is ConcernKind.REVIEW]
         names = [concern.subject for concern in waiting]
         if not names:
             return False

@@ -11,7 +11,7 @@ from sessions.state.winners import confirmed_tasks
 from tui.cockpit.data.feed import Feed
 from tui.cockpit.draw.lines import GAP, Line, Span, cells, clean, joined, plain
 from tui.facts import vocabulary
-from tui.facts.attention import Concern, Kind, ended_words, model_trouble, summary
+from tui.facts.attention import Concern, ConcernKind, ended_words, model_trouble, summary
 from tui.facts.instance import InstanceFacts
 from tui.facts.settings_words import method_words
 
@@ -180,7 +180,7 @@ def _waits(concerns: Sequence[Concern]) -> Forms:
     """`! 2 reviews  1 stuck`, or `! 3`: as many as Fleet's Next lists."""
     if not concerns:
         return [()]
-    style = "warn" if any(concern.kind is Kind.REVIEW for concern in concerns) else concerns[0].style
+    style = "warn" if any(concern.kind is ConcernKind.REVIEW for concern in concerns) else concerns[0].style
     return [(Span(f"! {summary(concerns)}", style),), (Span(f"! {len(concerns)}", style),)]
 
 

@@ -1,4 +1,4 @@
-"""The terminal beside drawing: clipboard, mouse, title, notifications.
+"""The terminal beside drawing: clipboard, mouse, title, notifications, pace of frames, and drawing in ASCII.
 
 Reaches into Textual 8.2.8's driver, in this file alone.
 """
@@ -14,8 +14,12 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, Literal, TextIO
 
+from rich.cells import cell_len
+from rich.segment import Segment
+from textual.color import Color
 from textual.driver import Driver
 from textual.drivers.linux_driver import LinuxDriver
+from textual.filter import LineFilter
 
 from harness.wire.limits import memory_words
 
@@ -155,3 +159,87 @@ class Outside:
         if self._title:
             self._write(RESTORE_TITLE)
             self._title = ""
+
+
+SLOWEST_S = 1.0
+LATE_S = 0.05
+"""A frame this late means that something holds the loop: mostly a terminal that cannot take more."""
+QUEUED = 2
+"""Writes that wait for the terminal; a few more and Textual's writer blocks the loop (measured with 8.2.8)."""
+RECOVER = 0.9
+
+
+class Governor:
+    """Doubles the time between frames when they pile up, and comes back slowly."""
+
+    def __init__(self, period_s: float) -> None:
+        self._wanted_s = period_s
+        self.period_s = period_s
+        self._due: float | None = None
+
+    def want(self, period_s: float) -> None:
+        """Another screen wants another pace; being held back lasts."""
+        held_back = self.period_s / self._wanted_s
+        self._wanted_s = period_s
+        self.period_s = min(SLOWEST_S, period_s * held_back)
+
+    def due(self, now: float) -> bool:
+        """Whether it is time for a frame."""
+        return self._due is None or now >= self._due
+
+    def drew(self, now: float, *, queued: int) -> None:
+        """A frame was made; `queued` writes wait for the terminal."""
+        late = 0.0 if self._due is None else now - self._due
+        if queued > QUEUED or late > LATE_S + self.period_s:
+            self.period_s = min(SLOWEST_S, self.period_s * 2)
+        else:
+            self.period_s = max(self._wanted_s, self.period_s * RECOVER)
+        self._due = now + self.period_s
+
+
+SIGNS = str.maketrans(
+    {
+        **dict.fromkeys("─━╌┄╴╶▔▁", "-"),
+        **dict.fromkeys("│┃▏▎▍▌▐▕▊▋", "|"),
+        **dict.fromkeys("┌┐└┘├┤┬┴┼╭╮╯╰┏┓┗┛", "+"),
+        **dict.fromkeys("▂▃", "."),
+        **dict.fromkeys("▄▅", "="),
+        **dict.fromkeys("▆▇█▀", "#"),
+        "…": "~",
+        "·": "-",
+        "•": "*",
+        "▴": "^",
+        "▾": "v",
+        "→": ">",
+        "←": "<",
+        "⏎": "E",
+        "\u2013": "-",
+        "\u00d7": "x",
+        "≤": "<",
+        "≥": ">",
+        "\u2019": "'",
+        "“": '"',
+        "”": '"',
+    }
+)
+
+
+class AsciiOnly(LineFilter):
+    """Replaces each character, cell by cell, so that nothing moves."""
+
+    def apply(self, segments: list[Segment], background: Color) -> list[Segment]:
+        """Return the same line in ASCII."""
+        return [
+            segment
+            if segment.control or segment.text.isascii()
+            else segment._replace(text=to_ascii(segment.text))
+            for segment in segments
+        ]
+
+
+def to_ascii(text: str) -> str:
+    """Return text in ASCII, in as many cells as before; `?` for a character without a likeness."""
+    drawn = text.translate(SIGNS)
+    if drawn.isascii():
+        return drawn
+    return "".join(letter if letter.isascii() else "?" * cell_len(letter) for letter in drawn)

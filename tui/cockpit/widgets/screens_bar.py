@@ -12,7 +12,7 @@ from tui.cockpit.draw.lines import EMPTY, Line, Span, cells
 from tui.cockpit.widgets.bar import Bar
 
 
-class Place(NamedTuple):
+class ScreenPlace(NamedTuple):
     """One screen of a session."""
 
     key: str
@@ -21,11 +21,13 @@ class Place(NamedTuple):
 
 
 PLACES = {
-    "fleet": Place("F", "Fleet", "what every instance does, and what needs you"),
-    "agent": Place("A", "Agent", "what the instance under the cursor thinks, changed, and why it failed"),
-    "latency": Place("L", "Latency", "times of the attempt under the cursor by case and GPU"),
-    "review": Place("V", "Review", "attempts that wait for your decision"),
-    "report": Place("R", "Report", "what is faster, by how much, and what it cost"),
+    "fleet": ScreenPlace("F", "Fleet", "what every instance does, and what needs you"),
+    "agent": ScreenPlace(
+        "A", "Agent", "what the instance under the cursor thinks, changed, and why it failed"
+    ),
+    "latency": ScreenPlace("L", "Latency", "times of the attempt under the cursor by case and GPU"),
+    "review": ScreenPlace("V", "Review", "attempts that wait for your decision"),
+    "report": ScreenPlace("R", "Report", "what is faster, by how much, and what it cost"),
 }
 """Screens by the names that the action `go` and `[keys]` (`go.fleet`) use."""
 

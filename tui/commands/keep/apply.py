@@ -1,7 +1,8 @@
-"""`wavedeck apply`: a kernel on a new branch of the repository that it came from."""
+"""`wavedeck apply`: a kernel, or the rows of a configuration, on a new branch of the repository that it came from."""
 
 from __future__ import annotations
 
+import asyncio
 import os
 import re
 from collections.abc import Sequence
@@ -9,23 +10,31 @@ from pathlib import Path
 
 import click
 
-from harness import Verdict
-from sessions.applying.before_after import Comparison, compare_end_to_end
-from sessions.applying.guarding import guarded
-from sessions.applying.worktree import Repository
+from engine.tuning.best_by_case import best_by_case
+from engine.tuning.config_files import TunedRow, config_file, rows_by_size, with_rows
+from engine.tuning.launch_config import launch_config
+from harness import DevicePool, Evaluation, Outcome, Target, Verdict, evaluate
+from harness.hardware.product_tables import find_product
+from harness.hardware.targets import target
+from harness.stages.judged_task import resolve_task, specify_cases
+from harness.wire.calls.tensors import CASE_SPECS, TensorSpec
+from harness.wire.results.provenance import Provenance
+from sessions.applying.before_after import BenchmarkComparison, compare_end_to_end
+from sessions.applying.guarding import Guard, Shapes, faster_condition, find_dimension, guarded
+from sessions.applying.worktree import PersonRepository
 from sessions.files import write_whole
 from sessions.home import home_from
 from sessions.kept_kernels import KeptKernel
 from sessions.names import short_task, split_attempt, split_instance
+from sessions.state.speed import missing_speed
 from sessions.state.state import Confirmation
-from suites import baseline_source, load_task
-from tui.actions.holding import check_holds, measured_guard
-from tui.actions.tuned_config import tuned_change
+from suites import Task, baseline_source, load_task
 from tui.commands.opening import complete_words, open_kernel
 from tui.diagnostics import Complaint, ExitCode, say
+from tui.facts.evaluation.verdict import headline
 from tui.print.export_files import standalone_or_none
 from tui.print.plain import emit
-from tui.print.pull_request import commit_message, comparison_words, pull_request
+from tui.print.pull_request import TunedChange, commit_message, comparison_words, pull_request
 
 
 @click.command(name="apply")
@@ -102,7 +111,7 @@ def apply_command(  # an option each
     home = home_from(os.environ)
     home.ensure()
     task = load_task(short_task(kernel.task), registry=home.suites)
-    repo = Repository(repository)
+    repo = PersonRepository(repository)
     if gate and not e2e:
         raise Complaint("--gate names a number that the command of --e2e prints; add --e2e CMD")
     if config and (guard or must_hold or file):
@@ -124,7 +133,7 @@ def apply_command(  # an option each
     place, branch = home.root / "applied" / name, f"wavedeck/{name}"
     message = commit_message(kernel, task, tuned)
     paths = [*files]
-    comparisons: list[Comparison] = []
+    comparisons: list[BenchmarkComparison] = []
 
     def compare(trees: tuple[Path, Path]) -> None:
         comparisons.extend(compare_end_to_end(e2e, trees, paths[0], lambda step: say(f"end to end: {step}")))
@@ -174,7 +183,7 @@ def _check_correct(kernel: KeptKernel) -> None:
         raise Complaint(f"{kernel.attempt} failed its exam; apply another attempt")
 
 
-def _check_gate(comparisons: Sequence[Comparison], key: str) -> None:
+def _check_gate(comparisons: Sequence[BenchmarkComparison], key: str) -> None:
     """Raise `Complaint` if the number of this key is missing, or if its whole interval is a drop."""
     gated = next((comparison for comparison in comparisons if comparison.number == key), None)
     if gated is None:
@@ -192,3 +201,122 @@ def _name(kernel: KeptKernel) -> str:
     instance, number = split_attempt(kernel.attempt)
     task, place = split_instance(instance)
     return f"{task.rpartition('/')[2]}-{place}-{number}-{kernel.session.rpartition('-')[2]}"
+
+
+def tuned_change(kernel: KeptKernel, task: Task, path: str, repository: PersonRepository) -> TunedChange:
+    """Return the new text of a configuration file.
+
+    Raises `Complaint`, `UsageProblem` or `NotApplicable` if the session measured no configuration for it.
+    """
+    state = kernel.state
+    bests = best_by_case(state, kernel.task) if state is not None else []
+    if state is None or not bests:
+        raise Complaint(
+            f"the session of {kernel.attempt} timed no launch parameters; run it on a GPU with --method tune --by case"
+        )
+    baseline = baseline_source(task)
+    prefix = f"{short_task(kernel.task)}#"
+    swept = next(attempt.source for attempt in state.attempts() if attempt.attempt.startswith(prefix))
+    if swept != baseline:
+        raise Complaint(
+            f"{kernel.session} swept another kernel than the baseline of {task.id}, so its gains are not the file's"
+        )
+    file = config_file(path)
+    provenance = bests[0].provenance
+    timed_on = timed_target(provenance)
+    file.check(provenance, timed_on)
+    sizes = {case.name: {name.upper(): size for name, size in case.gpu.items()} for case in task.open_cases}
+    rows = rows_by_size(
+        file,
+        [
+            TunedRow(best.row.case, sizes[best.row.case], best.config, best.is_faster)
+            for best in bests
+            if best.row.case in sizes
+        ],
+    )
+    present = repository.read_if_there(path)
+    default = repository.read_if_there(file.default) if file.default and present is None else None
+    start = launch_config(baseline)
+    text, written = with_rows(file, present, rows, start=start, target=timed_on, default=default)
+    if not written:
+        raise Complaint(f"no configuration was measured as faster than those that {path} has")
+    cases = {row.case for row in rows.values()}
+    shown = tuple(best for best in bests if best.row.case in cases)
+    return TunedChange(path, text, file.home, tuple(written), shown, file.default if default else "")
+
+
+def timed_target(provenance: Provenance | None) -> Target:
+    """Return the architecture of the GPU that took the times."""
+    product = provenance.product if provenance is not None else ""
+    try:
+        return target(find_product(product).target)
+    except KeyError as error:
+        raise Complaint(
+            f"no times of a known GPU: {product or 'the GPU'} is not in the table of products"
+        ) from error
+
+
+def check_holds(kernel: KeptKernel, task: Task, names: Sequence[str]) -> None:
+    """Judge the kernel on `cpu` for each architecture. Raises `Complaint` with the first for which it is not correct."""
+    targets = [target(name) for name in names]
+    seed = kernel.state.started.seed if kernel.state is not None and kernel.state.started is not None else 1
+
+    async def judge() -> list[Evaluation]:
+        async with DevicePool(("cpu",)) as pool:
+            return [
+                await evaluate(kernel.source, task, pool, targets=(compiled_for,), seed=seed, against=None)
+                for compiled_for in targets
+            ]
+
+    if targets:
+        say(f"judging {kernel.attempt} for {', '.join(names)}")
+    for name, evaluation in zip(names, asyncio.run(judge()) if targets else (), strict=True):
+        if evaluation.verdict is not Verdict.CORRECT:
+            raise Complaint(
+                f"{kernel.attempt} does not hold for {name}: {headline(evaluation)}", code=ExitCode.NO
+            )
+
+
+def measured_guard(kernel: KeptKernel, task: Task, size: str) -> Guard:
+    """Return the ranges of a size in which the kernel was measured as faster than the original. `Complaint` if there is none."""
+    timed, started = kernel.judged, kernel.state.started if kernel.state is not None else None
+    if timed is None or started is None or not timed.latency:
+        reason = f" ({missing_speed(timed)})" if timed is not None else ""
+        raise Complaint(f"--guard needs times, but {kernel.attempt} has none{reason}; judge it on a GPU")
+    if started.against:
+        raise Complaint(
+            f"--guard needs times against the original; {kernel.attempt} has some against {started.against}"
+        )
+    if len(task.entry_points) > 1:
+        raise Complaint(f"{task.id} has several entry points; write its guard by hand")
+    sizes = {case.name: case.gpu.get(size) for case in task.cases}
+    measured = [
+        (length, latency.outcome is Outcome.FASTER)
+        for latency in timed.latency
+        if (length := sizes.get(latency.case)) is not None
+    ]
+    if not measured:
+        raise Complaint(
+            f"--guard {size}: {task.id} has the sizes {', '.join(task.cases[0].gpu) or 'of no name'}"
+        )
+    timed_on = timed_target(timed.provenance)
+    shapes = asyncio.run(_shapes(task, timed_on))
+    tensor, index, dimensions = find_dimension([(shapes[case], sizes[case]) for case in shapes])
+    condition = faster_condition(f"{tensor}.shape[{index}]", measured)
+    if not tensor:
+        raise Complaint(
+            f"{size} is not exactly one dimension of a tensor of {task.id}; write the guard by hand"
+        )
+    if not condition:
+        raise Complaint(f"{kernel.attempt} is faster at no {size}, so there is nothing to guard")
+    return Guard(tensor, f"{tensor}.ndim == {dimensions} and ({condition})", timed_on.name)
+
+
+async def _shapes(task: Task, timed_on: Target) -> dict[str, Shapes]:
+    """Return the shape of each tensor at `gpu` sizes, by case."""
+    async with DevicePool(("cpu",)) as pool:
+        specs = await specify_cases(pool, resolve_task(task, timed_on.name, on_gpu=False), timed_on.name)
+    return {
+        case: {name: value.shape for name, value in arguments.items() if isinstance(value, TensorSpec)}
+        for case, arguments in CASE_SPECS.decode(specs.cases).items()
+    }

@@ -28,7 +28,7 @@ def weigh(tasks: Sequence[Task], targets: str | None, python: JudgePython = OUR_
     except JudgeExtraMissing as missing:
         say(f"the files have no problem; baselines and oracles were not judged: {missing}")
         return []
-    say_default_target((report.baseline_error for report in reports), configured.settings.targets)
+    say_default_target((report.refusing_target for report in reports), configured.settings.targets)
     return reports
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from suites import load_public_suite, load_public_task
 from suites.public.clone import Clone
-from suites.public.instructions import Instruction
+from suites.public.instructions import InstructionChoice
 from suites.public.loader import PublicSuite
 from suites.public.task import ISSUES, EntryKind, PublicTask, ReferenceKind, Shape, WeightedTask
 from tui.diagnostics import say
@@ -21,7 +21,9 @@ REFERENCES = {
 VENDORS = {"amd": "AMD", "nvidia": "NVIDIA"}
 
 
-def public_suite(name: str, registry: Path, instruction: Instruction = Instruction.COMPLEX) -> PublicSuite:
+def public_suite(
+    name: str, registry: Path, instruction: InstructionChoice = InstructionChoice.COMPLEX
+) -> PublicSuite:
     """Return the tasks of a clone; what is wrong with the clone goes to standard error, one line each."""
     suite = load_public_suite(name, registry=registry, instruction=instruction)
     for note in suite.notes:
@@ -29,7 +31,7 @@ def public_suite(name: str, registry: Path, instruction: Instruction = Instructi
     return suite
 
 
-def list_public(name: str, registry: Path, instruction: Instruction, *, as_json: bool) -> None:
+def list_public(name: str, registry: Path, instruction: InstructionChoice, *, as_json: bool) -> None:
     """Print the tasks of a clone, as JSON or a table."""
     tasks = public_suite(name, registry, instruction).tasks
     if as_json:
@@ -89,7 +91,7 @@ def public_entry(task: PublicTask) -> dict[str, object]:
     }
 
 
-def show_public(name: str, registry: Path, instruction: Instruction, *, as_json: bool) -> None:
+def show_public(name: str, registry: Path, instruction: InstructionChoice, *, as_json: bool) -> None:
     """Print one task: where it is, instruction, entry points, notes."""
     task = load_public_task(name, registry=registry, instruction=instruction)
     if as_json:

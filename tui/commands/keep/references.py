@@ -72,7 +72,8 @@ async def judge_all(
     judged = (lost.get(task.id) or results.find(keys[task.id]) for task in tasks)
     all_results = [result for result in judged if result is not None]
     if kind == "cpu":
-        say_default_target((result.why for result in all_results), targets)
+        refused = (result.target for result in all_results if result.result is Result.NOT_COMPILED)
+        say_default_target(refused, targets)
     return all_results
 
 

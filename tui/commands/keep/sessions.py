@@ -1,22 +1,24 @@
-"""`wavedeck sessions`: list, show, title and delete sessions; `push` and `fetch` are in `sharing`."""
+"""`wavedeck sessions`: list, show, title, delete, push and fetch sessions."""
 
 from __future__ import annotations
 
 import asyncio
 import os
+import time
 from collections.abc import Iterator, Sequence
 
 import click
+import msgspec
 
 from harness import Verdict
-from sessions.catalog import SessionInfo, Standing, delete_session, list_sessions, session_info
+from sessions.catalog import SessionInfo, Standing, delete_session, find_session, list_sessions, session_info
 from sessions.events import SessionTitled
 from sessions.home import home_from
-from sessions.state.state import AttemptState, InstanceState, SessionState
+from sessions.state.state import AttemptState, CallState, InstanceState, SessionState, known_sum
+from sessions.store.sharing import SharedSessions, fetch_sessions, push_sessions
 from tui.actions.send import give
-from tui.commands.keep.sharing import fetch_command, push_command
 from tui.commands.opening import open_session
-from tui.commands.options import json_option, session_argument
+from tui.commands.options import complete_sessions, json_option, session_argument
 from tui.diagnostics import Complaint, one_line, say
 from tui.facts.evaluation.certainty import confirmed_words, exam_sentence, exam_word
 from tui.facts.evaluation.spread import spread_lines
@@ -26,9 +28,65 @@ from tui.facts.settings_words import method_words, option_words, timing_words
 from tui.facts.spending import spending_of
 from tui.facts.tables import Column, Field, Number
 from tui.facts.vocabulary import UNKNOWN, counted, duration, grouped, moment, money, next_command
-from tui.print.model_usage import USAGE, model_usage
 from tui.print.plain import emit, emit_json, interactive, listing
 from tui.print.summary import next_line, outcomes, summary
+
+QUIET_S = 1.0
+"""Seconds before the first line of progress, and between two lines."""
+
+
+class GitProgress:
+    """Prints git's progress on standard error, at most one line a second; nothing for what is done at once."""
+
+    def __init__(self, action: str) -> None:
+        self._action = action
+        self._shown = time.monotonic()
+        self._hint = "; Ctrl-C stops it, and the same command goes on"
+
+    def __call__(self, line: str) -> None:
+        """Print the line if the last one is old enough."""
+        now = time.monotonic()
+        if now - self._shown >= QUIET_S:
+            say(f"{self._action}: {line}{self._hint}")
+            self._shown, self._hint = now, ""
+
+
+@click.command("push")
+@click.argument("remote")
+@click.argument("sessions", nargs=-1, metavar="[SESSION]...", shell_complete=complete_sessions)
+def push_command(remote: str, sessions: tuple[str, ...]) -> None:
+    """Push SESSIONs (by default all) to REMOTE, the path or URL of a git repository.
+
+    Of a running session, the part that is in the store. A branch that REMOTE has with other commits is refused.
+    """
+    home = home_from(os.environ)
+    names = [find_session(home, session) for session in sessions]
+    shared = push_sessions(home, remote, names, on_progress=GitProgress(f"push to {remote}"))
+    say(result_words("pushed", shared, f"{remote} has"))
+
+
+@click.command("fetch")
+@click.argument("remote")
+@click.argument("sessions", nargs=-1, metavar="[SESSION]...")
+def fetch_command(remote: str, sessions: tuple[str, ...]) -> None:
+    """Fetch SESSIONs (by default all) from REMOTE, the path or URL of a git repository with sessions.
+
+    A branch that the store has with other commits is refused. Fetched sessions are listed, replayed and reported.
+    """
+    home = home_from(os.environ)
+    shared = fetch_sessions(home, remote, sessions, on_progress=GitProgress(f"fetch from {remote}"))
+    say(result_words("fetched", shared, "the store has"))
+
+
+def result_words(verb: str, shared: SharedSessions, owner: str) -> str:
+    """Return `pushed 2 sessions: A, B; node:store has 3 sessions already`."""
+    parts = [
+        f"{verb} {counted(len(shared.sessions), 'session')}: {', '.join(shared.sessions)}"
+        if shared.sessions
+        else f"{verb} nothing",
+        f"{owner} {counted(len(shared.unchanged), 'session')} already" if shared.unchanged else "",
+    ]
+    return "; ".join(filter(None, parts))
 
 
 @click.group(name="sessions", invoke_without_command=True)
@@ -254,3 +312,75 @@ def delete_command(session: str, *, yes: bool) -> None:
         return
     delete_session(home, name)
     say(f"{name} deleted; accepted kernels stay")
+
+
+class ModelUsage(msgspec.Struct, frozen=True):
+    """Calls of one model in one role. Counts cover finished calls only."""
+
+    role: str
+    model: str
+    calls: int
+    """Finished calls."""
+    failed: int
+    input_tokens: int | None
+    """`None` if no call says how many it read; so for the other counts."""
+    cached_tokens: int | None
+    cache_write_tokens: int | None
+    output_tokens: int | None
+    cost_usd: float | None
+    """Sum over the calls with a known price; `None` if no price is known."""
+    unpriced_calls: int
+    own_temperature: bool
+    """True if a call set no temperature because the model refuses one."""
+    served: tuple[str, ...]
+    """The ids that the server gave for the model."""
+
+
+def model_usage(state: SessionState) -> list[ModelUsage]:
+    """Return one entry for each role and model, in the order of their first calls."""
+    calls: dict[tuple[str, str], list[CallState]] = {}
+    for attempt in state.attempts():
+        for call in attempt.calls:
+            calls.setdefault((call.role.value, call.model), []).append(call)
+    return [_sum_calls(role, model, group) for (role, model), group in calls.items()]
+
+
+def _sum_calls(role: str, model: str, calls: Sequence[CallState]) -> ModelUsage:
+    finished = [call for call in calls if call.finished]
+    costs = [call.cost_usd for call in finished if call.cost_usd is not None]
+    return ModelUsage(
+        role=role,
+        model=model,
+        calls=len(finished),
+        failed=sum(bool(call.failed) for call in calls),
+        input_tokens=known_sum([call.usage.input_tokens for call in finished]),
+        cached_tokens=known_sum([call.usage.cached_tokens for call in finished]),
+        cache_write_tokens=known_sum([call.usage.cache_write_tokens for call in finished]),
+        output_tokens=known_sum([call.usage.output_tokens for call in finished]),
+        cost_usd=sum(costs) if costs else None,
+        unpriced_calls=sum(call.cost_usd is None and not call.is_of_agent for call in finished),
+        own_temperature=any(call.own_temperature for call in finished),
+        served=tuple(sorted({call.served.model for call in finished if call.served} - {""})),
+    )
+
+
+USAGE: tuple[Field[ModelUsage], ...] = (
+    Field(Column("role", keep=True), lambda usage: usage.role),
+    Field(Column("model", keep=True), lambda usage: usage.model),
+    Field(Column("served as", if_known=True, drop=3), lambda usage: ", ".join(usage.served)),
+    Field(Number("calls"), lambda usage: str(usage.calls)),
+    Field(Number("tokens in"), lambda usage: grouped(usage.input_tokens)),
+    Field(Number("cached", if_known=True, drop=1), lambda usage: grouped(usage.cached_tokens)),
+    Field(Number("out"), lambda usage: grouped(usage.output_tokens)),
+    Field(Number("cost", if_known=True), lambda usage: _cost(usage)),
+    Field(
+        Column("temperature", if_known=True, drop=2),
+        lambda usage: "the model's own" if usage.own_temperature else "",
+    ),
+)
+
+
+def _cost(usage: ModelUsage) -> str:
+    if usage.cost_usd is None:
+        return UNKNOWN
+    return money(usage.cost_usd) + (f" + {usage.unpriced_calls} unpriced" if usage.unpriced_calls else "")

@@ -11,7 +11,7 @@ import click
 
 from sessions.home import home_from
 from suites import Task, add_suite, find_public_task, load_suite, public_suite_names, suite_names
-from suites.public.instructions import Instruction
+from suites.public.instructions import InstructionChoice
 from suites.public.task import SuiteKind
 from suites.registry import clones_of
 from tui.commands.options import device_option, json_option, targets_option
@@ -42,8 +42,8 @@ def instruction_option(function: F) -> F:
     """Add the option `--instruction`."""
     return click.option(
         "--instruction",
-        type=click.Choice([choice.value for choice in Instruction]),
-        default=Instruction.COMPLEX.value,
+        type=click.Choice([choice.value for choice in InstructionChoice]),
+        default=InstructionChoice.COMPLEX.value,
         show_default=True,
         help="TritonBench has two instructions for each task.",
     )(function)
@@ -58,7 +58,7 @@ def list_command(name: str | None, *, instruction: str, as_json: bool) -> None:
     if name is None:
         list_all(as_json=as_json)
     elif name in public_suite_names(registry=registry()):
-        list_public(name, registry(), Instruction(instruction), as_json=as_json)
+        list_public(name, registry(), InstructionChoice(instruction), as_json=as_json)
     else:
         list_tasks(load_suite(name, registry=registry()), as_json=as_json)
 

@@ -21,7 +21,7 @@ from suites import (
     suite_names,
 )
 from suites.folder import TASK_FILE
-from suites.public.instructions import Instruction
+from suites.public.instructions import InstructionChoice
 from tui.commands.options import (
     OwnOptions,
     complete_files,
@@ -100,7 +100,7 @@ def new_command(
 def show_command(task: str, *, instruction: str, as_json: bool) -> None:
     """Show one task, by name or folder: instruction, cases and tolerances."""
     if task.partition("/")[0] in public_suite_names(registry=registry()):
-        show_public(task, registry(), Instruction(instruction), as_json=as_json)
+        show_public(task, registry(), InstructionChoice(instruction), as_json=as_json)
         return
     shown = find_task(task, registry=registry())
     if as_json:

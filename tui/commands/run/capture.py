@@ -13,8 +13,8 @@ from pathlib import Path
 import click
 
 from sessions.state.figure_words import us_words
-from suites.captures.capture import Capture, Signature, read_capture, signature_text
-from suites.captures.program import Recording
+from suites.captures.capture import CallSignature, Capture, read_capture, signature_text
+from suites.captures.program import OpenCapture
 from suites.errors import BadCapture
 from tui.diagnostics import Complaint, ExitCode, say, write_error
 from tui.facts.tables import Column, Field, Number
@@ -44,7 +44,7 @@ def capture_command(target: str, command: tuple[str, ...], *, out: Path | None, 
         return ExitCode.DONE
     if not target or not command or out is None:
         raise Complaint("usage: wavedeck capture PKG.MOD:FN -o FILE -- CMD, or wavedeck capture --show FILE")
-    recording = Recording(target, out)
+    recording = OpenCapture(target, out)
     started = time.time()
     try:
         code, said = run_program(command, recording)
@@ -62,7 +62,7 @@ def capture_command(target: str, command: tuple[str, ...], *, out: Path | None, 
     return code
 
 
-def run_program(command: Sequence[str], recording: Recording) -> tuple[int, str]:
+def run_program(command: Sequence[str], recording: OpenCapture) -> tuple[int, str]:
     """Run a program in the foreground; return its exit code, as a shell does for a program that a signal ended.
 
     Prints and returns why its function cannot be recorded, at once, so that a person can stop a long program.
@@ -106,11 +106,11 @@ def page(capture: Capture) -> str:
     )
 
 
-def fields(capture: Capture) -> tuple[Field[Signature], ...]:
+def fields(capture: Capture) -> tuple[Field[CallSignature], ...]:
     """Return the columns of the table."""
     whole = capture.weight_us
 
-    def share(signature: Signature) -> str:
+    def share(signature: CallSignature) -> str:
         return percent(signature.weight_us / whole if whole and signature.weight_us is not None else None)
 
     return (
@@ -122,12 +122,12 @@ def fields(capture: Capture) -> tuple[Field[Signature], ...]:
     )
 
 
-def calls(signature: Signature) -> str:
+def calls(signature: CallSignature) -> str:
     """Return how often a signature was called."""
     return grouped(signature.calls) if signature.is_frequency_known else "unknown"
 
 
-def aliases(signature: Signature) -> str:
+def aliases(signature: CallSignature) -> str:
     """Return the arguments that are one tensor, or that share storage: `x is out; k, v share storage`."""
     words = [" is ".join(group) for group in signature.same]
     return "; ".join([*words, *(f"{', '.join(group)} share storage" for group in signature.shared)])

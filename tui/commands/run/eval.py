@@ -204,7 +204,7 @@ def eval_command(
                 "if such errors are right for you, allow them: --tolerance 1e-2 (of a value), 1ulp or cosine:0.999"
             )
         if evaluation.device == "cpu" and evaluation.error is not None:
-            say_default_target([evaluation.error.message], settings.targets)
+            say_default_target([evaluation.error.target], settings.targets)
     return EXIT_CODES.get(evaluation.verdict, ExitCode.NO)
 
 

@@ -11,7 +11,7 @@ from typing import Any
 import click
 
 from engine.agent_programs.presets import TOKEN
-from engine.agents.desk import Desk, DeskRules
+from engine.agents.desk import AgentDesk, DeskRules
 from engine.plan.request import RunPlan
 from sessions.files import write_whole
 from sessions.home import Home, home_from
@@ -75,7 +75,7 @@ def mcp_command(
     if flags["iterations"] is None:
         values["iterations"] = EVALUATIONS
     plan = RunPlan(method=AGENT, **values)
-    desk = Desk(home, DeskRules(tasks=tuple(map(full_task, tasks)), plan=plan))
+    desk = AgentDesk(home, DeskRules(tasks=tuple(map(full_task, tasks)), plan=plan))
     # Imported here: only this command needs the SDK.
     from tui.agents.server import serve_http, serve_stdio
 
@@ -98,7 +98,7 @@ async def serve_instance(home: Home, session: str, instance: str, engine: int, p
     from tui.agents.server import serve_http
 
     name = split_instance(instance)
-    desk = Desk(home, DeskRules(tasks=(name.task,), plan=RunPlan()))
+    desk = AgentDesk(home, DeskRules(tasks=(name.task,), plan=RunPlan()))
     desk.join(session, name.task, name.number)
     serving = asyncio.create_task(serve_http(desk, port, token, emit))
     # Not for as long as the session runs: after a crash, another engine may resume it at once with a server of its own.

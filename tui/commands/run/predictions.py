@@ -15,11 +15,10 @@ import msgspec
 from engine.judge.evaluating import evaluation_without_stages
 from engine.plan.request import RunPlan
 from engine.predictions.formats import write_results
-from engine.predictions.matching import Sample, match
+from engine.predictions.matching import Sample, match, read_predictions
 from engine.predictions.original import judge_by_definition, judge_originals
 from engine.predictions.original_verdicts import ORIGINAL
 from engine.predictions.plans import earlier_session, plan_predictions
-from engine.predictions.reading import read_predictions
 from engine.predictions.results import (
     WAVEDECK,
     PredictionResult,
@@ -127,8 +126,9 @@ def judge_predictions(request: PredictionsOptions, settings: RunPlan, *, as_json
         )
     else:
         _print(judged, tasks, problems, written)
-    on_cpu = (result.why for result in judged.results if result.device == "cpu")
-    say_default_target(on_cpu, settings.targets)
+    on_cpu = (result.evaluation for result in judged.results if result.device == "cpu")
+    errors = (evaluation.error for evaluation in on_cpu if evaluation is not None)
+    say_default_target((error.target for error in errors if error is not None), settings.targets)
     if judged.lost:
         say(f"{len(judged.lost)} have no verdict; give the same command again to judge them")
         return ExitCode.FAILED if judged.code is ExitCode.DONE else judged.code

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import click
 
-from engine.judge.rechecking import SLOWER, Rechecked, Result, recheck
+from engine.judge.rechecking import SLOWER, Rechecked, RecheckResult, recheck
 from engine.plan.request import RunPlan
 from harness import DevicePool
 from harness.node.selection import wait_for_devices
@@ -90,9 +90,9 @@ def recheck_command(
     else:
         emit(recheck_text(rechecked))
     results = {done.result for done in rechecked}
-    if Result.BROKE in results or (fail_on is not None and Result.SLOWER in results):
+    if RecheckResult.BROKE in results or (fail_on is not None and RecheckResult.SLOWER in results):
         return ExitCode.NO
-    return ExitCode.FAILED if Result.NOT_JUDGED in results else ExitCode.DONE
+    return ExitCode.FAILED if RecheckResult.NOT_JUDGED in results else ExitCode.DONE
 
 
 def _limit(fail_on: str) -> float:

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 import click
 
-from engine.judge.rechecking import compare_sessions
+from engine.judge.rechecking import Rechecked, compare_sessions
 from engine.plan.request import RunPlan
 from engine.predictions.matching import Sample
 from engine.predictions.original_verdicts import ORIGINAL
@@ -31,11 +31,10 @@ from tui.commands.keep.recording import judged_tasks
 from tui.commands.options import complete_sessions, json_option, setting_options
 from tui.config import load
 from tui.diagnostics import Complaint, ExitCode, say
-from tui.facts.tables import Column, Field
-from tui.facts.vocabulary import counted
-from tui.print.plain import emit, emit_json, listing
-from tui.print.recheck_pages import verdict_words
-from tui.print.rejudge_pages import matrix_rows, matrix_text, rejudge_document, rejudge_text
+from tui.facts.tables import Column, Field, Number
+from tui.facts.vocabulary import counted, words
+from tui.print.plain import emit, emit_json, listing, table
+from tui.print.recheck_pages import KERNELS, VERSIONS, in_order, recheck_rows, verdict_words, versions
 
 from .eval import say_busy
 from .predictions import judge_by_original
@@ -258,3 +257,57 @@ def _defined_tasks(home: Home, names: Iterable[str]) -> dict[str, PublicTask]:
 def _sample(task: PublicTask, attempt: AttemptState) -> Sample:
     missing = "" if attempt.source else "the reply has no code"
     return Sample(task, attempt.number, attempt.attempt, attempt.source or "", missing, missing)
+
+
+VERDICTS = [words(verdict) for verdict in Verdict]
+
+
+def verdict_counts(rechecked: Iterable[Rechecked]) -> Counter[tuple[str, str]]:
+    """Return the number of attempts by verdict then and verdict now."""
+    return Counter((verdict_words(entry.kernel.judged), verdict_words(entry.now)) for entry in rechecked)
+
+
+def rejudge_text(rechecked: Sequence[Rechecked]) -> str:
+    """Return the versions then and now, the verdicts then by now, and the attempts that differ."""
+    parts = versions(rechecked)
+    different = [entry for entry in in_order(rechecked) if entry.changed]
+    summary = [f"{len(rechecked) - len(different)} unchanged"]
+    summary += [
+        f"{count} with another {part}"
+        for part, count in Counter(entry.changed for entry in different).items()
+    ]
+    blocks = (
+        listing(VERSIONS, parts) if parts else "",
+        matrix_text(verdict_counts(rechecked)),
+        f"{counted(len(rechecked), 'attempt')} judged again: {', '.join(summary)}",
+        listing(KERNELS[:-1], different) if different else "",  # without the column of the session
+    )
+    return "\n\n".join(filter(None, blocks))
+
+
+def matrix_text(counts: Counter[tuple[str, str]]) -> str:
+    """Return the number of attempts by verdict then (a row each) and verdict now (a column each)."""
+    rows, columns = (sorted({verdicts[side] for verdicts in counts}, key=_place) for side in (0, 1))
+    return table(
+        [Column("then \\ now", keep=True), *(Number(name, keep=True) for name in columns)],
+        [[then, *(str(counts[then, now] or "") for now in columns)] for then in rows],
+    )
+
+
+def _place(verdict: str) -> tuple[int, str]:
+    return (VERDICTS.index(verdict) if verdict in VERDICTS else len(VERDICTS)), verdict
+
+
+def rejudge_document(session: str, source: str, rechecked: Sequence[Rechecked]) -> dict[str, object]:
+    """Return both sessions, the matrix, and a record for each attempt with both evaluations."""
+    return {
+        "session": session,
+        "rejudges": source,
+        "matrix": matrix_rows(verdict_counts(rechecked)),
+        "attempts": recheck_rows(rechecked),
+    }
+
+
+def matrix_rows(counts: Counter[tuple[str, str]]) -> list[dict[str, object]]:
+    """Return the matrix for programs: a record for each pair of verdicts."""
+    return [{"then": then, "now": now, "attempts": count} for (then, now), count in counts.items()]

@@ -26,7 +26,7 @@ from sessions.events import AnyEvent, CallFailed, EngineStopped, InstanceFinishe
 from sessions.files import locked
 from sessions.home import Home, home_from
 from suites import SuiteError, public_suite_names
-from tui.actions.run_estimates import Spread, estimate_cell, total
+from tui.actions.run_estimates import EstimatedRange, estimate_cell, total
 from tui.actions.study_plan import Study, read_study, shipped_plans
 from tui.commands.options import complete_tasks, json_option, setting_options
 from tui.commands.watch.home import prepare_home
@@ -254,8 +254,8 @@ def estimate_lines(
     return lines
 
 
-def _estimate_line(name: str, spreads: Sequence[Spread | None], words: Any) -> str:
-    whole, unknown = total(spreads), spreads.count(None)
+def _estimate_line(name: str, ranges: Sequence[EstimatedRange | None], words: Any) -> str:
+    whole, unknown = total(ranges), ranges.count(None)
     if whole is None:
         return f"{name}: unknown, because no past session of this home shows it"
     if name == "cost" and not (whole.high or unknown):

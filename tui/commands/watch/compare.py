@@ -8,7 +8,7 @@ import click
 import msgspec
 
 from sessions.home import home_from
-from sessions.metrics.equal_budget import Budget
+from sessions.metrics.equal_budget import EqualCost
 from sessions.metrics.row_cache import rows_of_session
 from tui.commands.opening import open_sessions
 from tui.commands.options import complete_sessions
@@ -31,8 +31,8 @@ from tui.print.report import PAGES
 @click.option(
     "--at",
     "budget",
-    type=click.Choice([budget.value for budget in Budget]),
-    default=Budget.ATTEMPTS.value,
+    type=click.Choice([budget.value for budget in EqualCost]),
+    default=EqualCost.ATTEMPTS.value,
     help="What is equal on both sides. [attempts]",
 )
 @click.option(
@@ -56,7 +56,7 @@ def compare_command(first: str, second: str, *, budget: str, form: str) -> None:
     for wanted, side in zip((first, second), rows, strict=True):
         if not side:
             raise Complaint(f"no attempt of {wanted} was judged yet, so there is nothing to compare")
-    compared = compare_sides(rows[0], rows[1], Budget(budget))
+    compared = compare_sides(rows[0], rows[1], EqualCost(budget))
     if why := why_not_compared(compared.comparison):
         raise Complaint(why)
     if form == "json":

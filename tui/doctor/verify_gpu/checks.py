@@ -17,11 +17,12 @@ import msgspec
 from harness import Evaluation, Latency, Verdict
 from harness.failures import first_failure
 from harness.profiling.clock_comparison import LENGTHS_US, agrees, line
+from harness.stages.timing.conclusions import tape_fact_name
 from harness.wire.results.latency import Bound
 from sessions.state.speed import speed_of
 from suites import Task, baseline_source
 
-from .subject import SEED, Subject
+from .subject import SEED, GpusUnderTest
 
 T = TypeVar("T")
 CHEATS = Path(__file__).parent / "cheats"
@@ -40,7 +41,7 @@ WITHOUT_GAIN = 1.02
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class CheckOutcome:
     """The result of a check."""
 
     passed: bool
@@ -54,7 +55,7 @@ class Check(NamedTuple):
     name: str
     description: str
     """The work of the check, in one line."""
-    run: Callable[[Subject], Awaitable[Found]]
+    run: Callable[[GpusUnderTest], Awaitable[CheckOutcome]]
 
 
 class Cheat(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -79,7 +80,7 @@ async def side_by_side(work: Iterable[Coroutine[Any, Any, T]]) -> list[T]:
     return [task.result() for task in tasks]
 
 
-async def ask_driver(subject: Subject) -> Found:
+async def ask_driver(subject: GpusUnderTest) -> CheckOutcome:
     """The facts that provenance needs, for each GPU."""
     missing: dict[str, None] = {}
     figures: dict[str, float | str | None] = {}
@@ -100,18 +101,18 @@ async def ask_driver(subject: Subject) -> Found:
         figures[f"GPU {device.name} source"] = answer.source or answer.note
         missing |= dict.fromkeys(name for name, value in facts.items() if value in (None, ""))
     if missing:
-        return Found(False, f"not reported: {', '.join(missing)}", figures)
-    return Found(True, f"driver {subject.provenance.driver}, all values reported", figures)
+        return CheckOutcome(False, f"not reported: {', '.join(missing)}", figures)
+    return CheckOutcome(True, f"driver {subject.provenance.driver}, all values reported", figures)
 
 
-async def start(subject: Subject) -> Found:
+async def start(subject: GpusUnderTest) -> CheckOutcome:
     """The judge itself."""
     await subject.start()
     provenance = subject.provenance
-    return Found(True, f"torch {provenance.torch}, triton {provenance.triton}")
+    return CheckOutcome(True, f"torch {provenance.torch}, triton {provenance.triton}")
 
 
-async def make_contexts(subject: Subject) -> Found:
+async def make_contexts(subject: GpusUnderTest) -> CheckOutcome:
     """Contexts alone and side by side, on each GPU."""
     wrong: list[str] = []
     figures: dict[str, float | str | None] = {}
@@ -129,13 +130,13 @@ async def make_contexts(subject: Subject) -> Found:
     alone = [seconds for name, seconds in figures.items() if "at once" not in name]
     slowest = max(float(seconds or 0) for seconds in alone)
     words = f"{slowest:.1f} s alone, {at_once:.1f} s with {AT_ONCE} at once"
-    return Found(not wrong, "; ".join(dict.fromkeys(wrong)) or words, figures)
+    return CheckOutcome(not wrong, "; ".join(dict.fromkeys(wrong)) or words, figures)
 
 
-async def judge_baselines(subject: Subject) -> Found:
+async def judge_baselines(subject: GpusUnderTest) -> CheckOutcome:
     """Each baseline of the starter suite as a candidate, against itself."""
     evaluations = await side_by_side(
-        subject.judge(f"honest/{task.name}", baseline_source(task), task) for task in subject.tasks
+        subject.judge(_baseline_name(task), baseline_source(task), task) for task in subject.tasks
     )
     wrong = [
         f"{task.name} {why_not(evaluation)}"
@@ -147,7 +148,17 @@ async def judge_baselines(subject: Subject) -> Found:
         for task, evaluation in zip(subject.tasks, evaluations, strict=True)
     }
     right = f"{len(evaluations) - len(wrong)} of {len(evaluations)} correct"
-    return Found(not wrong, "; ".join((right, *wrong)), figures)
+    return CheckOutcome(not wrong, "; ".join((right, *wrong)), figures)
+
+
+def _baseline_name(task: Task) -> str:
+    return f"honest/{task.name}"
+
+
+def _judged_baselines(subject: GpusUnderTest) -> list[tuple[Task, Evaluation]]:
+    """The tasks whose baselines were judged, with the evaluations."""
+    evaluations = ((task, subject.evaluations.get(_baseline_name(task))) for task in subject.tasks)
+    return [(task, evaluation) for task, evaluation in evaluations if evaluation is not None]
 
 
 def why_not(evaluation: Evaluation) -> str:
@@ -155,12 +166,11 @@ def why_not(evaluation: Evaluation) -> str:
     return f"{evaluation.verdict}: {evaluation.error.first_line}" if evaluation.error else evaluation.verdict
 
 
-def honest_times(subject: Subject) -> list[tuple[str, Latency]]:
+def honest_times(subject: GpusUnderTest) -> list[tuple[str, Latency]]:
     """Return the timed cases of the baselines, by `task/case`. Raises `NothingTimed` if there are none."""
     times = [
-        (f"{name.removeprefix('honest/')}/{latency.case}", latency)
-        for name, evaluation in subject.evaluations.items()
-        if name.startswith("honest/")
+        (f"{task.name}/{latency.case}", latency)
+        for task, evaluation in _judged_baselines(subject)
         for latency in evaluation.latency
     ]
     if not times:
@@ -168,11 +178,11 @@ def honest_times(subject: Subject) -> list[tuple[str, Latency]]:
     return times
 
 
-async def compare_with_itself(subject: Subject) -> Found:
+async def compare_with_itself(subject: GpusUnderTest) -> CheckOutcome:
     """The ratio of each baseline to itself."""
     compared = [(name, row) for name, row in honest_times(subject) if row.speedup and row.bound is Bound.NONE]
     if not compared:
-        return Found(False, "all cases are too short for a ratio")
+        return CheckOutcome(False, "all cases are too short for a ratio")
     apart = [name for name, row in compared if not is_near_one(row)]
     ratios = [row.speedup or 1.0 for _, row in compared]
     geomean = math.exp(statistics.fmean(map(math.log, ratios)))
@@ -180,7 +190,7 @@ async def compare_with_itself(subject: Subject) -> Found:
     figures: dict[str, float | str | None] = {name: row.speedup for name, row in compared}
     allowed = max(1, math.floor(APART_SHARE * len(compared)))
     words = f"{ends}; not 1 within its interval: {', '.join(apart)}" if apart else ends
-    return Found(len(apart) <= allowed, words, figures)
+    return CheckOutcome(len(apart) <= allowed, words, figures)
 
 
 def is_near_one(latency: Latency) -> bool:
@@ -189,23 +199,25 @@ def is_near_one(latency: Latency) -> bool:
     return low <= 1.0 <= high or abs((latency.speedup or 1.0) - 1) <= NEAR_ONE
 
 
-async def play_tapes(subject: Subject) -> Found:
+async def play_tapes(subject: GpusUnderTest) -> CheckOutcome:
     """The share of the times that a process took which never saw the source."""
     times = honest_times(subject)
     without = [name for name, row in times if row.confirmed != "tape"]
     figures: dict[str, float | str | None] = {name: row.confirmed for name, row in times}
     figures |= {f"{name} floor us": row.floor_ms and row.floor_ms * 1e3 for name, row in times}
     figures |= {
-        f"{name.removeprefix('honest/')}/{fact.name}": fact.value
-        for name, evaluation in subject.evaluations.items()
+        f"{task.name}/{fact.name}": fact.value
+        for task, evaluation in _judged_baselines(subject)
         for fact in evaluation.facts
-        if name.startswith("honest/") and fact.name.endswith("launch tape")
+        if fact.name in map(tape_fact_name, (case.name for case in task.open_cases))
     }
     words = f"{len(times) - len(without)} of {len(times)} cases"
-    return Found(not without, f"{words}; without a tape: {', '.join(without)}" if without else words, figures)
+    return CheckOutcome(
+        not without, f"{words}; without a tape: {', '.join(without)}" if without else words, figures
+    )
 
 
-async def read_counters(subject: Subject) -> Found:
+async def read_counters(subject: GpusUnderTest) -> CheckOutcome:
     """Clock, power and heat during the timings."""
     windows = [(name, row.window) for name, row in honest_times(subject)]
     figures: dict[str, float | str | None] = {}
@@ -221,14 +233,14 @@ async def read_counters(subject: Subject) -> Found:
     sampled = [
         f"{name} {min(values):.0f} to {max(values):.0f} {unit}" for name, values, unit in ends if values
     ]
-    return Found(
+    return CheckOutcome(
         not lacking,
         "; ".join((*sampled, f"not sampled: {', '.join(lacking)}") if lacking else sampled),
         figures,
     )
 
 
-async def compare_clocks(subject: Subject) -> Found:
+async def compare_clocks(subject: GpusUnderTest) -> CheckOutcome:
     """The clocks of the first GPU, and how far processes differ."""
     trial = await subject.compare_clocks(subject.devices[0])
     subject.graph_nodes = trial.graph_nodes
@@ -253,21 +265,16 @@ async def compare_clocks(subject: Subject) -> Found:
             slope, constant_us = fitted
             words.append(f"{name}: slope {slope:.3f}, constant {constant_us:+.1f} us")
     if len(trial.processes_us) > 1:
-        spread = statistics.stdev(trial.processes_us) / statistics.fmean(trial.processes_us)
-        figures["processes differ"] = spread
-        words.append(f"{len(trial.processes_us)} processes differ by {spread:.2%} (standard deviation)")
+        deviation = statistics.stdev(trial.processes_us) / statistics.fmean(trial.processes_us)
+        figures["processes differ"] = deviation
+        words.append(f"{len(trial.processes_us)} processes differ by {deviation:.2%} (standard deviation)")
     passed = trial.graph_nodes > 0 or agrees(trial.profiler_us, trial.events_us)
-    return Found(passed, "; ".join((*words, *trial.notes)), figures)
+    return CheckOutcome(passed, "; ".join((*words, *trial.notes)), figures)
 
 
-async def look_at_sandbox(subject: Subject) -> Found:
+async def look_at_sandbox(subject: GpusUnderTest) -> CheckOutcome:
     """The layers around a process that has a GPU. `doctor` warns of layers that this system lacks; they do not count here."""
-    layers = [
-        layer
-        for name, evaluation in subject.evaluations.items()
-        if name.startswith("honest/")
-        for layer in evaluation.sandbox
-    ]
+    layers = [layer for _, evaluation in _judged_baselines(subject) for layer in evaluation.sandbox]
     if not layers:
         raise NothingTimed("no candidate ran, so no layer was seen")
     inactive = {
@@ -278,14 +285,14 @@ async def look_at_sandbox(subject: Subject) -> Found:
     has_failed = any(layer.state == "failed" for layer in layers)
     figures: dict[str, float | str | None] = {layer.name: layer.state for layer in layers}
     words = f"not active: {', '.join(inactive.values())}" if inactive else "all layers are active"
-    return Found(not has_failed, words, figures)
+    return CheckOutcome(not has_failed, words, figures)
 
 
-async def repeat(subject: Subject) -> Found:
+async def repeat(subject: GpusUnderTest) -> CheckOutcome:
     """Times of one kernel in several evaluations, on each GPU."""
     task = next(task for task in subject.tasks if task.name == REPEATED)
     source = baseline_source(task)
-    spreads: list[float] = []
+    ranges: list[float] = []
     figures: dict[str, float | str | None] = {}
     by_device = await side_by_side(
         _judge_repeatedly(subject, source, task, device.name) for device in subject.devices
@@ -297,17 +304,17 @@ async def repeat(subject: Subject) -> Found:
                 by_case.setdefault(row.case, []).append(row.candidate_ms)
         for case, times in by_case.items():
             if len(times) == REPEATS:
-                spread = (max(times) - min(times)) / statistics.median(times)
-                spreads.append(spread)
-                figures[f"GPU {device.name} {case} spread"] = spread
-    if not spreads:
+                gpu_range = (max(times) - min(times)) / statistics.median(times)
+                ranges.append(gpu_range)
+                figures[f"GPU {device.name} {case} spread"] = gpu_range
+    if not ranges:
         raise NothingTimed("no kernel was timed, so there is nothing to check")
-    usual, largest = statistics.median(spreads), max(spreads)
+    usual, largest = statistics.median(ranges), max(ranges)
     words = f"{usual:.1%} in the median case, {largest:.1%} in the worst"
-    return Found(usual <= USUAL_SPREAD and largest <= LARGEST_SPREAD, words, figures)
+    return CheckOutcome(usual <= USUAL_SPREAD and largest <= LARGEST_SPREAD, words, figures)
 
 
-async def _judge_repeatedly(subject: Subject, source: str, task: Task, device: str) -> list[Evaluation]:
+async def _judge_repeatedly(subject: GpusUnderTest, source: str, task: Task, device: str) -> list[Evaluation]:
     return [
         await subject.judge(f"repeats/{task.name}/{device}/{number}", source, task, seed=SEED, on=device)
         for number in range(1, REPEATS + 1)
@@ -322,7 +329,7 @@ def load_cheats() -> dict[str, Cheat]:
     }
 
 
-async def refuse_cheats(subject: Subject) -> Found:
+async def refuse_cheats(subject: GpusUnderTest) -> CheckOutcome:
     """Each cheat is refused, or right without a gain."""
     tasks = {task.name: task for task in subject.tasks}
     cheats = load_cheats()
@@ -336,7 +343,7 @@ async def refuse_cheats(subject: Subject) -> Found:
     words = f"{refused} of {len(cheats)} refused"
     if refused + len(accepted) < len(cheats):
         words += f", {len(cheats) - refused - len(accepted)} right without a gain"
-    return Found(not accepted, "; ".join((words, *accepted)), figures)
+    return CheckOutcome(not accepted, "; ".join((words, *accepted)), figures)
 
 
 def _gains(judged: Iterable[tuple[str, Evaluation]]) -> Iterable[str]:

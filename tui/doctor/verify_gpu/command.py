@@ -1,23 +1,27 @@
-"""Prints a verification as it goes: what each check does, what it found, the file to send, and one line of outcome."""
+"""Runs the checks within ten minutes and prints them: what each does and found, the file to send, and one line of outcome."""
 
 from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import Sequence
+import socket
+import time
+from collections.abc import Callable, Sequence
 
-from harness import Device
+import msgspec
+
+from harness import Device, HarnessError
+from harness.linux.installed import installed_version
 from harness.node.selection import select_devices
 from harness.processes.starting.judge_python import JudgePython
-from sessions.home import home_from
-from sessions.verifications import CheckResult, VerificationFile, verification_path
-from tui.diagnostics import Complaint, ExitCode
+from sessions.home import Home, home_from
+from sessions.verifications import CheckResult, VerificationFile, verification_path, write_verification
+from tui.diagnostics import Complaint, ExitCode, one_line
 from tui.print.plain import emit, emit_json
 from tui.print.waiting_line import WaitingLine
 
-from .checks import CHECKS
-from .subject import Subject, by_product
-from .verifying import BUDGET_S, INTERRUPTED, verify_pool
+from .checks import CHECKS, Check, NothingTimed
+from .subject import GpusUnderTest, by_product
 
 WORDS = {True: "ok", False: "FAILED", None: "-"}
 NAME_CELLS = max(len(check.name) for check in CHECKS)
@@ -61,7 +65,7 @@ def gpus_of(named: str) -> Sequence[Device]:
 
 
 async def _verify(
-    subject: Subject, budget_s: float, status: WaitingLine, *, as_json: bool
+    subject: GpusUnderTest, budget_s: float, status: WaitingLine, *, as_json: bool
 ) -> VerificationFile:
     names = [check.name for check in CHECKS]
 
@@ -90,3 +94,104 @@ def outcome_line(verification: VerificationFile) -> str:
     provenance = verification.provenance
     driver = f", driver {provenance.driver}" if provenance.driver else ""
     return f"{provenance.product}{driver}: {verification.outcome}"
+
+
+BUDGET_S = 570.0
+"""For all checks; ending the processes takes some seconds more."""
+INTERRUPTED = "interrupted"
+OnResult = Callable[[CheckResult], None]
+
+
+async def verify_pool(
+    subject: GpusUnderTest, home: Home, *, budget_s: float, on_result: OnResult
+) -> VerificationFile:
+    """Run the checks on a subject of real GPUs, and end its processes."""
+    try:
+        return await verify(subject, home, budget_s=budget_s, on_result=on_result)
+    finally:
+        await subject.close()
+
+
+async def verify(
+    subject: GpusUnderTest, home: Home, *, on_result: OnResult, budget_s: float = BUDGET_S
+) -> VerificationFile:
+    """Run the checks in order and return the verification, which is in the home after each check.
+
+    A check that fails does not end the others, except that without the check `start` nothing can be judged. `on_result` gets each
+    result as soon as it is known. If the task is cancelled (Ctrl-C) or `budget_s` is over, the checks that are left do not
+    run, and all that was measured is kept.
+    """
+    verification = VerificationFile(
+        host=socket.gethostname(),
+        wavedeck=installed_version("wavedeck") or "not installed",
+        kind=subject.devices[0].kind,
+        provenance=subject.provenance,
+        devices=tuple(
+            f"{device.name}: {device.description} {device.address}".rstrip() for device in subject.devices
+        ),
+        begun=time.time(),
+    )
+    path = verification_path(home, verification)
+    ends = asyncio.get_running_loop().time() + budget_s
+    results: list[CheckResult] = []
+    why_not = ""
+    for check in CHECKS:
+        if why_not:
+            result = CheckResult(
+                name=check.name, description=check.description, passed=None, words=f"not run: {why_not}"
+            )
+        else:
+            result, why_not = await run_check(check, subject, ends)
+        results.append(result)
+        on_result(result)
+        verification = msgspec.structs.replace(
+            verification,
+            provenance=subject.provenance,
+            checks=tuple(results),
+            whole=len(results) == len(CHECKS) and all(done.passed is not None for done in results),
+            evaluations=subject.evaluations,
+            graph_nodes=subject.graph_nodes,
+        )
+        await asyncio.to_thread(write_verification, path, verification)
+    return verification
+
+
+async def run_check(check: Check, subject: GpusUnderTest, ends: float) -> tuple[CheckResult, str]:
+    """Return the result of a check, and why the checks after it cannot run; empty if they can."""
+    began = time.monotonic()
+    passed: bool | None = False
+    figures: dict[str, float | str | None] = {}
+    why_not = ""
+    try:
+        async with asyncio.timeout_at(ends):
+            finding = await check.run(subject)
+            passed, words, figures = finding.passed, finding.words, finding.figures
+    except TimeoutError:
+        if asyncio.get_running_loop().time() >= ends:
+            passed, words = None, "not finished: the time for all checks is over"
+            why_not = "the time is over"
+        else:
+            words = "a process did not answer in time"
+    except asyncio.CancelledError:
+        task = asyncio.current_task()
+        assert task is not None
+        task.uncancel()
+        passed, words, why_not = None, INTERRUPTED, INTERRUPTED
+    except NothingTimed as error:
+        words = str(error)
+    except HarnessError as error:
+        words = one_line(str(error))
+    except Exception as error:  # noqa: BLE001  # the checks after it still run on untried hardware
+        words = one_line(f"{type(error).__name__}: {error}")
+    if check.name == "start" and passed is False:
+        why_not = "the judge did not start"
+    seconds = time.monotonic() - began
+    result = CheckResult(
+        name=check.name,
+        description=check.description,
+        passed=passed,
+        words=words,
+        seconds=seconds,
+        figures=figures,
+    )
+    return result, why_not

@@ -20,7 +20,7 @@ from suites import Task, load_suite
 SEED = 1
 
 
-class Subject:
+class GpusUnderTest:
     """The devices under test, on a pool of their own, which `start` opens and `close` ends.
 
     Every method may raise `HarnessError`.
@@ -83,7 +83,7 @@ class Subject:
         await self._stack.aclose()
 
 
-def by_product(devices: Iterable[Device], python: JudgePython) -> list[Subject]:
+def by_product(devices: Iterable[Device], python: JudgePython) -> list[GpusUnderTest]:
     """Return a subject for each product and driver. Asks the driver about each GPU."""
     groups: dict[tuple[str, str, str], list[Device]] = {}
     provenances: dict[tuple[str, str, str], Provenance] = {}
@@ -93,4 +93,4 @@ def by_product(devices: Iterable[Device], python: JudgePython) -> list[Subject]:
         key = provenance.product, provenance.partition, provenance.driver
         groups.setdefault(key, []).append(device)
         provenances.setdefault(key, provenance)
-    return [Subject(group, provenances[key], python) for key, group in groups.items()]
+    return [GpusUnderTest(group, provenances[key], python) for key, group in groups.items()]

@@ -36,14 +36,14 @@ def worst_first(evaluation: Evaluation) -> list[Margin]:
     return sorted(evaluation.margins, key=lambda margin: margin.used, reverse=True)
 
 
-def tolerance_words(evaluation: Evaluation) -> str:
+def tolerance_words(evaluation: Evaluation, subject: str = "tolerance ") -> str:
     """Return `tolerance used 80 % (case fp32-outlier)`, of the worst element; empty if no margin is known."""
     margins = worst_first(evaluation)
     if not margins:
         return ""
     if all(margin.measure == "exact" for margin in margins):
         return "all outputs exact"
-    return f"tolerance used {used_share(margins[0].used)} (case {margins[0].case})"
+    return f"{subject}used {used_share(margins[0].used)} (case {margins[0].case})"
 
 
 def tolerance_table(evaluation: Evaluation | None) -> Table:
@@ -54,43 +54,48 @@ def tolerance_table(evaluation: Evaluation | None) -> Table:
     return table_of(title, MARGINS, worst_first(evaluation))
 
 
-class Exam(NamedTuple):
+class ExamWords(NamedTuple):
     """The result of the exam of an attempt, or why there is none."""
 
     word: str
     """`confirmed`, `failed exam` or `not examined`, for columns."""
-    sentence: str
+    state: str
+    """`confirmed by exam`, `not examined yet`."""
+    explanation: str
     style: str
 
     @property
+    def sentence(self) -> str:
+        """The state and its explanation, if there is one."""
+        return ": ".join(filter(None, (self.state, self.explanation)))
+
+    @property
     def brief(self) -> str:
-        """The sentence; in a quiet state without its explanation: `confirmed by exam`, `not examined yet`."""
-        return self.sentence if self.style in ("bad", "busy", "warn") else self.sentence.partition(": ")[0]
+        """The sentence; in a quiet state without its explanation."""
+        return self.sentence if self.style in ("bad", "busy", "warn") else self.state
 
 
-def exam_of(attempt: AttemptState, instance: InstanceState | None) -> Exam | None:
+def exam_of(attempt: AttemptState, instance: InstanceState | None) -> ExamWords | None:
     """Return the result or the state of an attempt's exam; `None` if the attempt is not correct."""
     if attempt.verdict is not Verdict.CORRECT:
         return None
     word, exam = str(attempt.confirmation), attempt.exam
     if attempt.examining is not None:
-        return Exam(word, f"exam runs: {stage_word(attempt.examining)}", "busy")
+        return ExamWords(word, "exam runs", stage_word(attempt.examining), "busy")
     if exam is not None and attempt.confirmation is Confirmation.CONFIRMED:
         figures = (tolerance_words(exam), speed_words(attempt) if is_timed_again(attempt) else "")
-        return Exam(
-            word, ": ".join(filter(None, ("confirmed by exam", "; ".join(filter(None, figures))))), ""
-        )
+        return ExamWords(word, "confirmed by exam", "; ".join(filter(None, figures)), "")
     if exam is not None and attempt.confirmation is Confirmation.NOT_CONFIRMED:
         why = exam.error.first_line if exam.error is not None else "it failed"
-        return Exam(word, f"failed exam: {words(exam.verdict)} on the exam cases: {why}", "bad")
+        return ExamWords(word, "failed exam", f"{words(exam.verdict)} on the exam cases: {why}", "bad")
     if attempt.unexamined_because:
-        return Exam(word, f"not examined: {attempt.unexamined_because}", "warn")
+        return ExamWords(word, "not examined", attempt.unexamined_because, "warn")
     if instance is not None and instance.finished is None:
         when = f"the best attempt is examined when {instance.key} ends"
-        return Exam(word, f"not examined yet: {when}", "dim")
+        return ExamWords(word, "not examined yet", when, "dim")
     if instance is None or is_winner(attempt, instance):
-        return Exam(word, "not examined", "dim")
-    return Exam(word, "not examined: only the best attempt of an instance is examined", "dim")
+        return ExamWords(word, "not examined", "", "dim")
+    return ExamWords(word, "not examined", "only the best attempt of an instance is examined", "dim")
 
 
 def exam_word(attempt: AttemptState | None, instance: InstanceState | None) -> str:

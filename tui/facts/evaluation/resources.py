@@ -23,7 +23,7 @@ LEGEND = (
 )
 
 
-class Binary(NamedTuple):
+class BinaryConfigs(NamedTuple):
     """Launches that were compiled to the same code: one row instead of one a case."""
 
     kernel: KernelResources
@@ -38,7 +38,7 @@ class Binary(NamedTuple):
         return named_kernel(self.kernel)
 
 
-def binaries(kernels: Iterable[KernelResources]) -> list[Binary]:
+def binaries(kernels: Iterable[KernelResources]) -> list[BinaryConfigs]:
     """Return the launches of one target in their order; those that differ in their case only become one."""
     groups: dict[str, list[KernelResources]] = {}
     for kernel in kernels:
@@ -47,7 +47,7 @@ def binaries(kernels: Iterable[KernelResources]) -> list[Binary]:
         )
         groups.setdefault(repr(alike), []).append(kernel)
     return [
-        Binary(
+        BinaryConfigs(
             group[0],
             tuple(dict.fromkeys(kernel.case for kernel in group)),
             tuple(dict.fromkeys("x".join(map(str, kernel.grid)) for kernel in group if kernel.grid)),
@@ -111,7 +111,7 @@ def _target_table(evaluation: Evaluation, target: str) -> Table:
     )
 
 
-def _kernel_row(binary: Binary, *, amd: bool) -> Row:
+def _kernel_row(binary: BinaryConfigs, *, amd: bool) -> Row:
     kernel, spilled = binary.kernel, spills(binary.kernel)
     unfit = kernel.occupancy == 0
     fit = kernel.fits[0] if kernel.fits else None
@@ -161,7 +161,7 @@ def loads(kernel: KernelResources) -> str:
     return " ".join(f"{times}x{bits}b" for bits, times in widths)
 
 
-def launch_words(binary: Binary) -> str:
+def launch_words(binary: BinaryConfigs) -> str:
     """Return configuration, cases and grid of a kernel, and what its row may have no room for."""
     kernel = binary.kernel
     facts = [
@@ -177,7 +177,7 @@ def launch_words(binary: Binary) -> str:
     return f"{binary.name} for {', '.join(binary.cases)}: {'; '.join(filter(None, facts)) or UNKNOWN}"
 
 
-def loop_lines(binary: Binary) -> list[str]:
+def loop_lines(binary: BinaryConfigs) -> list[str]:
     """Return a line for each loop of a kernel: `matmul_kernel, loop at line 17: 83 instructions, 16 MFMA, 6 waits`."""
     amd = binary.kernel.vgprs is not None
     return [f"{binary.name}, {loop_title(loop)}: {code_words(loop, amd=amd)}" for loop in binary.kernel.loops]
@@ -193,7 +193,7 @@ def fit_words(grid: GridFit) -> str:
     return words + (f", {least}{grid.die_most} a die" if grid.dies > 1 else "")
 
 
-class Usage(NamedTuple):
+class ResourceUse(NamedTuple):
     """Resources that all kernels of an attempt use on the first target; `None` for a count that the target does not have."""
 
     registers: int | None
@@ -206,7 +206,7 @@ class Usage(NamedTuple):
     """The lowest occupancy."""
 
 
-def usage_of(evaluation: Evaluation) -> Usage:
+def usage_of(evaluation: Evaluation) -> ResourceUse:
     """Return the resources of an attempt on its first target; kernels without a binary do not count."""
     kernels = [kernel for kernel in next(iter(evaluation.resources.values()), ()) if not kernel.failure]
 
@@ -214,7 +214,7 @@ def usage_of(evaluation: Evaluation) -> Usage:
         return [value for kernel in kernels if (value := fact(kernel)) is not None]
 
     spilled = counts(spills)
-    return Usage(
+    return ResourceUse(
         max(counts(registers), default=None),
         sum(spilled) if spilled else None,
         max(counts(lambda kernel: kernel.lds_bytes), default=None),

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from harness import Evaluation, Latency, Outcome
 from harness.wire.limits import memory_words
-from harness.wire.results.latency import DeviceState, Efficiency, Timed, Window
+from harness.wire.results.latency import DeviceReading, Efficiency, Timed, Window
 from harness.wire.results.serving_facts import serving_facts
 from sessions.state.cases import CaseRow, case_rows
 from sessions.state.figure_words import us_words
@@ -139,7 +139,7 @@ def missing_cases(evaluation: Evaluation) -> list[str]:
     """Return the names of the cases without a ratio, for each reason: `too short on both sides: one-row`."""
     short = [timing.case for timing in evaluation.latency if timing.speedup is None]
     why = f" ({evaluation.why_not_timed})" if evaluation.why_not_timed else ""
-    reasons = (("too short on both sides", short), (f"without a latency{why}", evaluation.not_timed))
+    reasons = (("too short on both sides", short), (f"without a latency{why}", evaluation.untimed_places))
     return [f"{reason}: {', '.join(cases)}" for reason, cases in reasons if cases]
 
 
@@ -264,7 +264,7 @@ def throttle_words(window: Window) -> str:
     )
 
 
-def state_words(state: DeviceState) -> str:
+def state_words(state: DeviceReading) -> str:
     """Return the known facts about a device before or after timing, on one line."""
     facts = (
         "" if state.clock_mhz is None else f"{state.clock_mhz} MHz",

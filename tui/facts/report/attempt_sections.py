@@ -29,7 +29,7 @@ COUNTED = 4096
 """Pairs of texts with remembered counts: a live report asks for them again with each verdict."""
 
 
-class Change(NamedTuple):
+class BaseChange(NamedTuple):
     """One attempt of an instance, compared with its base."""
 
     attempt: AttemptState
@@ -56,14 +56,14 @@ class Change(NamedTuple):
         return _changed_lines(self.base.source, self.attempt.source)
 
 
-def changes_of(state: SessionState) -> Iterator[Change]:
+def changes_of(state: SessionState) -> Iterator[BaseChange]:
     """Yield every attempt, by instance in order of appearance, then by number."""
     attempts = {attempt.attempt: attempt for attempt in state.attempts()}
     for instance in state.instances.values():
         best = instance.best_correct
         for attempt in instance.attempts:
             base = attempts.get(attempt.base or "")
-            yield Change(attempt, base, attempt is best, attempt_speed(attempt))
+            yield BaseChange(attempt, base, attempt is best, attempt_speed(attempt))
 
 
 @lru_cache(COUNTED)
@@ -71,7 +71,7 @@ def _changed_lines(before: str, after: str) -> tuple[int, int]:
     return count_changes(source_lines(before), source_lines(after))
 
 
-def _has_tie(changes: Sequence[Change]) -> bool:
+def _has_tie(changes: Sequence[BaseChange]) -> bool:
     """Return whether an attempt is faster than the best of its instance by so little that they tie."""
     best = {
         split_attempt(change.attempt.attempt).instance: change.speed for change in changes if change.is_best
@@ -92,7 +92,7 @@ def report_style(verdict: Verdict | None) -> str:
     return "" if verdict is Verdict.CORRECT else verdict_style(verdict)
 
 
-def _verdict(change: Change) -> Cell:
+def _verdict(change: BaseChange) -> Cell:
     """Return `C correct`, `C correct !` with findings, or `- in progress`."""
     verdict = change.attempt.verdict
     text = "in progress" if verdict is None else words(verdict)
@@ -101,26 +101,26 @@ def _verdict(change: Change) -> Cell:
     return Cell(f"{letter(verdict)} {text}{mark}", "warn" if findings else report_style(verdict))
 
 
-def _traffic(change: Change) -> str:
+def _traffic(change: BaseChange) -> str:
     evaluation = change.attempt.evaluation
     if evaluation is None or evaluation.verdict is not Verdict.CORRECT or change.speed is not None:
         return ""
     return traffic_words(evaluation)
 
 
-def _cases_in_part(change: Change) -> str:
+def _cases_in_part(change: BaseChange) -> str:
     """Return `2 of 7` if some cases have no ratio, so that they count as 1.00 in the speedup."""
     speed = change.speed
     return "" if speed is None or speed.cases == speed.all_cases else cases_words(speed)
 
 
-def _lines(change: Change) -> str:
+def _lines(change: BaseChange) -> str:
     """Return the changed lines: `+14 -9`."""
     lines = change.lines
     return "" if lines is None else diff_words(*lines)
 
 
-def _reason(change: Change) -> Cell:
+def _reason(change: BaseChange) -> Cell:
     """Return the error, else the findings, else the strategy."""
     attempt = change.attempt
     error = attempt.evaluation.error if attempt.evaluation is not None else None
@@ -129,7 +129,7 @@ def _reason(change: Change) -> Cell:
     return Cell(finding_words(findings_of(attempt)) or " ".join(attempt.strategy.split()), "dim")
 
 
-CHANGES: tuple[Field[Change], ...] = (
+CHANGES: tuple[Field[BaseChange], ...] = (
     Field(Column("attempt", most=26, keep=True), lambda change: change.attempt.attempt),
     Field(Column("", 1, 1, if_known=True), lambda change: "*" if change.is_best else "", "key"),
     Field(Column("verdict", 2, 15, keep=True), _verdict),

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from sessions.names import short_task
 
-from .section import Timed
+from .section import TimedWinner
 
 NAME_CELLS = 24
 SHARE_CELLS = 24
@@ -38,7 +38,7 @@ PLAIN = Glyphs("#", ">", "[", "-", "]", "|", "//")
 
 
 @dataclass(frozen=True, slots=True)
-class Bar:
+class FigureBar:
     """One line: a name, a bar, and the figure in words."""
 
     name: str
@@ -46,7 +46,7 @@ class Bar:
     figure: str
 
 
-def bars_of(winners: Sequence[Timed], cells: int, glyphs: Glyphs = PLAIN) -> list[Bar]:
+def bars_of(winners: Sequence[TimedWinner], cells: int, glyphs: Glyphs = PLAIN) -> list[FigureBar]:
     """
     Return a bar for each winner with a speedup, in the order of the winners. `cells` is the width of the drawing.
 
@@ -56,7 +56,7 @@ def bars_of(winners: Sequence[Timed], cells: int, glyphs: Glyphs = PLAIN) -> lis
     timed = [winner for winner in winners if winner.speed is not None]
     most = scale_end(timed)
     return [
-        Bar(
+        FigureBar(
             short_task(winner.task),
             _drawing(winner, most, max(cells, LEAST_CELLS), glyphs),
             winner.speed.words if winner.speed is not None else "",
@@ -65,7 +65,7 @@ def bars_of(winners: Sequence[Timed], cells: int, glyphs: Glyphs = PLAIN) -> lis
     ]
 
 
-def scale_end(winners: Sequence[Timed]) -> float:
+def scale_end(winners: Sequence[TimedWinner]) -> float:
     """Return the speedup at the right end of the scale: a round number beyond each bar but outliers, at least 1.25."""
     ends = [
         max(winner.speed.value, winner.speed.interval[1] if winner.speed.interval else 0.0)
@@ -78,7 +78,7 @@ def scale_end(winners: Sequence[Timed]) -> float:
     return max(1.25, math.ceil(most / step) * step)
 
 
-def _drawing(winner: Timed, most: float, cells: int, glyphs: Glyphs) -> str:
+def _drawing(winner: TimedWinner, most: float, cells: int, glyphs: Glyphs) -> str:
     speed = winner.speed
     assert speed is not None, "only winners with a speed have a bar"
 
@@ -107,7 +107,7 @@ def share_bar(share: float) -> str:
     return PLAIN.bar * round(share * SHARE_CELLS)
 
 
-def axis(winners: Sequence[Timed], cells: int) -> str:
+def axis(winners: Sequence[TimedWinner], cells: int) -> str:
     """Return the scale under the bars: `0`, the baseline at `1x`, and the end."""
     most = scale_end([winner for winner in winners if winner.speed is not None])
     cells = max(cells, LEAST_CELLS)
@@ -120,7 +120,7 @@ def axis(winners: Sequence[Timed], cells: int) -> str:
     return "".join(line)
 
 
-def bar_lines(winners: Sequence[Timed], cells: int, glyphs: Glyphs = PLAIN) -> list[str]:
+def bar_lines(winners: Sequence[TimedWinner], cells: int, glyphs: Glyphs = PLAIN) -> list[str]:
     """Return the bars with names and figures, and the scale below; empty if no winner was timed."""
     bars = bars_of(winners, cells, glyphs)
     if not bars:

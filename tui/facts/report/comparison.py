@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from sessions.metrics.attempt_row import AttemptRow
 from sessions.metrics.comparison import LEAST_TASKS, LEVEL, Comparison, Difference, compare
-from sessions.metrics.equal_budget import Budget, TaskPair
+from sessions.metrics.equal_budget import EqualCost, TaskPair
 from sessions.names import short_task, split_series
 from sessions.settings import MethodOptions
 from sessions.state.figure_words import ratio_words
@@ -32,7 +32,9 @@ class ComparedSides:
     comparison: Comparison
 
 
-def compare_sides(first: Sequence[AttemptRow], second: Sequence[AttemptRow], budget: Budget) -> ComparedSides:
+def compare_sides(
+    first: Sequence[AttemptRow], second: Sequence[AttemptRow], budget: EqualCost
+) -> ComparedSides:
     """Return the comparison of two sides, each the rows of a session or of several."""
     sides = {letter: _side_words(rows) for letter, rows in zip(SIDES, (first, second), strict=True)}
     return ComparedSides(sides, compare(first, second, budget))
@@ -62,7 +64,7 @@ def comparison_facts(compared: ComparedSides) -> dict[str, str]:
     span = grouped_number(low) if low == high else f"{grouped_number(low)} to {grouped_number(high)}"
     instances = counted(sum(pair.instances for pair in pairs), "pair")
     unit = compared.comparison.budget.unit
-    if unit == Budget.ATTEMPTS and span == "1":
+    if unit == EqualCost.ATTEMPTS and span == "1":
         unit = "attempt"
     return compared.sides | {
         "equal budget": f"{span} {unit} an instance; {instances} of instances of {counted(len(pairs), 'task')}"
@@ -79,7 +81,9 @@ def why_not_compared(comparison: Comparison) -> str:
     if comparison.pairs:
         return ""
     reasons = "; ".join(_left_out(comparison))
-    next_step = "" if comparison.budget is Budget.ATTEMPTS else f"; compare at equal {Budget.ATTEMPTS.unit}"
+    next_step = (
+        "" if comparison.budget is EqualCost.ATTEMPTS else f"; compare at equal {EqualCost.ATTEMPTS.unit}"
+    )
     return f"no task of A and B can be compared: {reasons or 'nothing was judged'}{next_step}"
 
 

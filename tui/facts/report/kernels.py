@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from sessions.settings import RunSettings
 from suites import SuiteError, Task
-from tui.facts.evaluation.baselines import Baseline, baseline_of
+from tui.facts.evaluation.baselines import BaselineSource, baseline_of
 
 from .model import SessionReport
 
@@ -42,14 +42,14 @@ def winner_kernels(report: SessionReport, find_task: Callable[[str], Task | None
     return kernels
 
 
-def _baseline(started: RunSettings, task: Task | None) -> Baseline | None:
+def _baseline(started: RunSettings, task: Task | None) -> BaselineSource | None:
     try:
         return baseline_of(started, task)
     except SuiteError:
         return None
 
 
-def _diff(baseline: Baseline, attempt: str, source: str) -> str:
+def _diff(baseline: BaselineSource, attempt: str, source: str) -> str:
     lines = difflib.unified_diff(
         baseline.source.splitlines(), source.splitlines(), baseline.name, attempt, lineterm=""
     )

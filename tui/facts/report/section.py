@@ -28,7 +28,7 @@ class Curve(NamedTuple):
     points: tuple[Point, ...]
 
 
-class Timed(Protocol):
+class TimedWinner(Protocol):
     """A task's winner that may have a speedup."""
 
     @property
@@ -43,7 +43,7 @@ class Timed(Protocol):
 class Bars(NamedTuple):
     """A bar for the speedup of each winner."""
 
-    winners: tuple[Timed, ...]
+    winners: tuple[TimedWinner, ...]
 
 
 class Plot(NamedTuple):
@@ -67,7 +67,7 @@ class Section:
     The key of a row about an attempt begins with the attempt, sometimes with `|` and more behind it. Other keys begin
     with `task:`, `stage:` or `metric:`.
     """
-    bars: tuple[Timed, ...] = ()
+    bars: tuple[TimedWinner, ...] = ()
     """Winners, to draw their speedups as bars."""
     name: str = ""
     """Short name of a table over rows, as `--table` takes it."""

@@ -9,8 +9,7 @@ from tui.facts.report.document import Document
 from .data import document_data, metrics_csv, table_csv, table_data
 from .html import as_html
 from .latex import as_latex
-from .markdown import as_markdown
-from .text import as_text
+from .markdown import as_markdown, as_text
 
 PAGES: dict[str, Callable[[Document], str]] = {
     "table": as_text,

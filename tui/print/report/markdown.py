@@ -1,4 +1,4 @@
-"""A report in GitHub's Markdown."""
+"""A report as plain text, and in GitHub's Markdown."""
 
 from __future__ import annotations
 
@@ -6,8 +6,7 @@ from tui.facts.report import Section
 from tui.facts.report.bars import bar_lines
 from tui.facts.report.document import Document
 from tui.print.markdown_text import facts_list, inline, markdown_table, paragraph
-
-from .text import BAR_CELLS
+from tui.print.plain import indented, table, wrapped
 
 
 def as_markdown(document: Document) -> str:
@@ -25,3 +24,25 @@ def section_markdown(section: Section) -> str:
     if section.rows:
         parts.append(markdown_table(*section.printed()))
     return "\n\n".join(parts)
+
+
+BAR_CELLS = 24
+
+
+def as_text(document: Document) -> str:
+    """Return a report as plain text."""
+    width = max(map(len, document.facts), default=0)
+    head = "\n".join(f"{name:<{width}}  {value}" for name, value in document.facts.items())
+    blocks = [wrapped(head)] if head else []
+    return "\n\n".join([*blocks, *map(section_text, document.sections)])
+
+
+def section_text(section: Section) -> str:
+    """Return a section as plain text for a terminal."""
+    parts = [
+        section.title,
+        *(wrapped(indented(sentence)) for sentence in section.sentences),
+        *(f"  {line}" for line in bar_lines(section.bars, BAR_CELLS)),
+        *([table(*section.printed(), indent=2)] if section.rows else []),
+    ]
+    return "\n".join(parts)

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 
 from sessions.names import short_task
 from tui.facts.report.bars import scale_end
-from tui.facts.report.section import Curve, Plot, Timed
+from tui.facts.report.section import Curve, Plot, TimedWinner
 from tui.facts.vocabulary import count, speed_style
 
 WIDTH, HEIGHT = 640, 280
@@ -18,7 +18,7 @@ COLOURS = 6
 DASHES = ("", "6 3", "2 3", "8 3 2 3")
 
 
-def bars_html(winners: Sequence[Timed]) -> str:
+def bars_html(winners: Sequence[TimedWinner]) -> str:
     """Return a row for each winner with a speedup: its name, a bar on a linear scale from 0, and the figure."""
     most = scale_end([winner for winner in winners if winner.speed is not None])
     rows = [
@@ -33,7 +33,7 @@ def bars_html(winners: Sequence[Timed]) -> str:
     return f'<div class="wide"><table class="bars">{"".join(rows)}{axis}</table></div>'
 
 
-def _bar(winner: Timed, most: float) -> str:
+def _bar(winner: TimedWinner, most: float) -> str:
     speed = winner.speed
     assert speed is not None, "only winners with a speed have a bar"
 

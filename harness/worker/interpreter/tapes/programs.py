@@ -24,7 +24,7 @@ _PLAIN = (int, float, bool, str, type(None), tl.dtype, tl.pointer_type)
 
 _Step = tuple[int, Callable[..., Any], tuple[int, ...], int | tuple[int, ...]]
 
-_tapes: OrderedDict[Any, Tape | None] = OrderedDict()
+_tapes: OrderedDict[Any, OperationTape | None] = OrderedDict()
 """Tapes by key; `None`: the key was seen, but not traced yet."""
 
 
@@ -32,7 +32,7 @@ class NotPlain(Exception):
     """A value that may change without notice."""
 
 
-class Tape:
+class OperationTape:
     """Runs other programs of a launch by the operations of a traced program."""
 
     def __init__(self, trace: Trace, unused: Mapping[str, tuple[int, ...]]) -> None:
@@ -99,12 +99,12 @@ class Programs:
         several: bool,
         unused: Mapping[str, tuple[int, ...]] | None = None,
     ) -> None:
-        """`several`: the launch has more than one program; `unused`: see `Tape`."""
+        """`several`: the launch has more than one program; `unused`: see `OperationTape`."""
         self._function = function
         self._arguments = arguments
         self._unused = unused or {}
         self._inputs: list[Any] = []
-        self._tape: Tape | None = None
+        self._tape: OperationTape | None = None
         self._values: list[Any] | None = None
         self._ran = self._resumed = 0
         try:
@@ -133,7 +133,7 @@ class Programs:
             self._remember(None)
             self._function(**self._arguments)
 
-    def _resume(self, tape: Tape, values: list[Any], done: int) -> None:
+    def _resume(self, tape: OperationTape, values: list[Any], done: int) -> None:
         self._resumed += 1
         if self._resumed > PATIENCE and 2 * self._resumed > self._ran:
             self._values = None
@@ -143,15 +143,15 @@ class Programs:
         trace = Trace(self._inputs, _handles(self._arguments.values()))
         trace.run(self._function, self._arguments)
         if trace.whole:
-            tape = Tape(trace, self._unused)
+            tape = OperationTape(trace, self._unused)
             self._remember(tape)
             self._take(tape)
 
-    def _take(self, tape: Tape | None) -> None:
+    def _take(self, tape: OperationTape | None) -> None:
         if tape is not None:
             self._tape, self._values = tape, tape.begin(self._inputs)
 
-    def _remember(self, tape: Tape | None) -> None:
+    def _remember(self, tape: OperationTape | None) -> None:
         if self._key is not None:
             _tapes[self._key] = tape
             while len(_tapes) > KEPT:

@@ -63,13 +63,13 @@ def allowed(
             sizes = torch.cat([sizes, *map(_sizes, floats)])
         if sizes.numel():
             bound = bound + tolerance.scale * sizes.median()
-    spread = tolerance.accumulation * FLOAT32_ROUNDING * terms**0.5
+    allowance = tolerance.accumulation * FLOAT32_ROUNDING * terms**0.5
     if tolerance.tf32 and tf32:
-        spread += TF32_ALLOWANCE
-    if spread:
+        allowance += TF32_ALLOWANCE
+    if allowance:
         finite = expected[expected.isfinite()]
         if finite.numel():
-            bound = bound + spread * finite.square().mean().sqrt()
+            bound = bound + allowance * finite.square().mean().sqrt()
     return bound
 
 

@@ -16,8 +16,8 @@ from harness.worker.kit.arena import Value, dtype_name
 from harness.worker.oracle.comparison import bounds
 from suites.task import QuantizationTolerance, Tolerance
 
-from .error_pattern import describe_pattern, digits_of, in_digits, inputs_at
-from .measure import MOST, Measure
+from .error_pattern import common_property, digits_of, in_digits, inputs_at, neighbours
+from .measure import MOST, ErrorMeasure
 from .reference_noise import FACTOR, QUANTIZED_REACH, noise_of, reach
 
 EXACT = Tolerance()
@@ -26,7 +26,7 @@ SLACK = 1.25
 
 
 @dataclass(frozen=True, slots=True)
-class Comparison:
+class OutputComparison:
     """The result for one output of one case."""
 
     mismatch: Mismatch | None
@@ -65,9 +65,9 @@ def compare(
     terms: int = 1,
     tf32: bool = False,
     changes: torch.Tensor | None = None,
-    measure: Measure | None = None,
+    measure: ErrorMeasure | None = None,
     inputs: Mapping[str, Value] | None = None,
-) -> Comparison:
+) -> OutputComparison:
     """Compare `got` with `expected`, and measure how much of the tolerance it uses.
 
     `expected` is the oracle's output (float64 or integer); `dtype` is the dtype that `got` must have. `terms` is the length
@@ -81,7 +81,7 @@ def compare(
     """
     subject = _Subject(case, output, inputs)
     if got.dtype != dtype or got.shape != expected.shape:
-        return Comparison(_unlike(got, expected, dtype, subject), (), 0)
+        return OutputComparison(_unlike(got, expected, dtype, subject), (), 0)
     if not dtype.is_floating_point:
         changes = measure.open[None] if measure is not None else changes
         return _compare_whole(got, expected, subject, changes, steps=tolerance.ulps)
@@ -129,18 +129,18 @@ def compare(
             Margin(case, output, name, share) for name, share in shares.items() if math.isfinite(share)
         )
     mismatch = _report(got, wide, reference, ~right, subject, used=used, metrics=metrics)
-    return Comparison(mismatch, margins, got.numel())
+    return OutputComparison(mismatch, margins, got.numel())
 
 
 def _compare_measured(
     got: torch.Tensor,
     truth: torch.Tensor,
-    measure: Measure,
+    measure: ErrorMeasure,
     allowed: torch.Tensor,
     subject: _Subject,
     *,
     least_cosine: float,
-) -> Comparison:
+) -> OutputComparison:
     """Compare errors beyond the allowed ones with the errors of careful arithmetic.
 
     With `least_cosine`, finite values with such a cosine are right whatever their errors.
@@ -148,7 +148,7 @@ def _compare_measured(
     wide, limit = got.double(), bounds.overflow(got.dtype)
     error = wide - truth
     excess = (error.abs() - allowed).clamp(min=0.0).copysign(error)
-    beyond = truth.isfinite() & (truth.abs() + MOST * measure.spread + allowed >= limit)
+    beyond = truth.isfinite() & (truth.abs() + MOST * measure.careful_error + allowed >= limit)
     finite = wide.isfinite() & truth.isfinite() & (truth.abs() < limit)
     shares = measure.shares(excess, truth, finite)
     if (
@@ -158,22 +158,22 @@ def _compare_measured(
         shares = {}
     right = (wide.isnan() & truth.isnan()) | (wide == truth)
     right |= (beyond | measure.open) & ~wide.isfinite()
-    right |= beyond & (excess.abs() <= MOST * measure.spread)
+    right |= beyond & (excess.abs() <= MOST * measure.careful_error)
     if all(share <= 1 for share in shares.values()):
         right |= finite
     else:
-        units = excess.abs() / measure.spread
+        units = excess.abs() / measure.careful_error
         right |= finite & (units < (MOST if shares["elementwise"] > 1 else float(units[finite].mean())))
     worst = max(shares, key=lambda name: shares[name], default="")
     used = shares[worst] if worst else 0.0
     margins = (Margin(subject.case, subject.output, worst, used),) * bool(worst)
     reference = torch.where(truth.abs() >= limit, truth.sign() * math.inf, truth)
-    units = torch.where(finite & ~right, excess.abs() / measure.spread, 0.0)
+    units = torch.where(finite & ~right, excess.abs() / measure.careful_error, 0.0)
     shown = _index(units, int(units.argmax())) if used > 1 else None
     mismatch = _report(got, wide, reference, ~right, subject, used=used, shown=shown)
     if mismatch is not None and used > 1:
         mismatch = msgspec.structs.replace(mismatch, off=measure.describe(excess, truth, finite))
-    return Comparison(mismatch, margins, got.numel())
+    return OutputComparison(mismatch, margins, got.numel())
 
 
 def quantization_metrics(got: torch.Tensor, expected: torch.Tensor, dtype: torch.dtype) -> dict[str, float]:
@@ -226,7 +226,7 @@ def _compare_whole(
     changes: torch.Tensor | None,
     *,
     steps: float,
-) -> Comparison:
+) -> OutputComparison:
     """Compare integers and booleans: equal, up to the allowed `steps` apart, or wrong.
 
     Where the oracle's own rounding decides, 1 more or less is right.
@@ -237,7 +237,7 @@ def _compare_whole(
         wrong &= ~(changes.any(dim=0) & ((wide - reference).abs() == 1))
     mismatch = _report(got, wide, reference, wrong, subject, used=math.inf)
     margins = () if mismatch else (Margin(subject.case, subject.output, "exact", 0.0),)
-    return Comparison(mismatch, margins, got.numel())
+    return OutputComparison(mismatch, margins, got.numel())
 
 
 def _elementwise(
@@ -302,7 +302,8 @@ def _report(
     error = (wide.double() - reference.double()).abs()[finite]
     expected_value, got_value = reference[shown].item(), wide[shown].item()
     digits = digits_of(expected_value, got_value, least=6)
-    pattern = describe_pattern(wide, reference, wrong, shown=shown, dtype=got.dtype)
+    common = common_property(wide, reference, wrong, got.dtype)
+    pattern = filter(None, (common, neighbours(wide, reference, shown)))
     return msgspec.structs.replace(
         _unlike(got, reference, got.dtype, subject),
         index=shown,
@@ -313,4 +314,5 @@ def _report(
         wrong_share=count / wrong.numel(),
         metrics=metrics or {},
         pattern=(*pattern, *inputs_at(shown, subject.inputs or {}, got.shape)),
+        common=common,
     )

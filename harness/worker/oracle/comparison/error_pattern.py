@@ -29,17 +29,12 @@ _MOST_INPUTS, _MOST_INDICES = 4, 6
 _MOST_DIGITS = 17
 
 
-def describe_pattern(
-    got: torch.Tensor,
-    expected: torch.Tensor,
-    wrong: torch.Tensor,
-    *,
-    shown: tuple[int, ...],
-    dtype: torch.dtype,
-) -> tuple[str, ...]:
-    """Return a few short sentences about the wrong elements; `got` and `expected` are float64 or int64.
+def common_property(
+    got: torch.Tensor, expected: torch.Tensor, wrong: torch.Tensor, dtype: torch.dtype
+) -> str:
+    """Return what the wrong elements have in common: places and values; empty if nothing is known.
 
-    `wrong` marks them, and `shown` is the index of one of them. `dtype` is the output's.
+    `got` and `expected` are float64 or int64, and `wrong` marks the elements. `dtype` is the output's.
     """
     step = max(1, wrong.numel() // _SAMPLED)
     got_sample, expected_sample, wrong_sample = (
@@ -47,8 +42,7 @@ def describe_pattern(
     )
     rounding = early_rounding(got_sample, expected_sample, wrong_sample, dtype)
     alike = "" if rounding else relation(got_sample[wrong_sample], expected_sample[wrong_sample])
-    kind = "; ".join(filter(None, (rounding or places(wrong), alike)))
-    return tuple(filter(None, (kind, neighbours(got, expected, shown))))
+    return "; ".join(filter(None, (rounding or places(wrong), alike)))
 
 
 def relation(got: torch.Tensor, expected: torch.Tensor) -> str:

@@ -1,7 +1,7 @@
 """How far a right output may be from the exact one: a measure that comes from the reference alone.
 
-`spread` is, for each element, the error of careful arithmetic: the rounding of the output, and the root mean square of a few
-calls of the reference with random rounding errors (`arithmetic.Careful`).
+`careful_error` is, for each element, the error of careful arithmetic: the rounding of the output, and the root mean square of
+a few calls of the reference with random rounding errors (`arithmetic.Careful`).
 """
 
 from __future__ import annotations
@@ -17,29 +17,29 @@ from .bounds import overflow, spacing
 
 CALLS = 8
 MORE_CALLS = 32
-"""With eight calls the spread of one element in a few thousand comes out at half its size."""
+"""With eight calls the error of one element in a few thousand comes out at half its size."""
 CALLS_FOR_LEVELS = 24
 """For outputs of integers: a value half-way between two levels rounds to either in half of the calls."""
 LEVEL_EPS = 8 * EPS
 """Operands move by this much in these calls: a quotient of rounded operands is three units off in one kernel of many."""
 MOST, MOST_RARE, RARE, FEWEST_RARE = 6.0, 24.0, 10_000, 100
-"""Largest right error in units of `spread`; that of one element in so many, and of one of fewer elements down to the last."""
+"""Largest right error in units of `careful_error`; of one element in so many, and of one of fewer elements down to the last."""
 MOST_MEAN, FEW = 2.5, 3.5
 """Largest right root mean square of these units; n elements may have FEW / sqrt(n) more."""
 MOST_BIAS, MOST_BIAS_SINGLE = 0.15, 8.0
 """Largest right bias, a common factor of all errors: in units of the output's dtype, and of float32, because all elements of
 a row have the rounding error of its mean or maximum in common. Twice the bias of the reference's own calls is added."""
 APPROXIMATE = 2.0
-"""Factor of the spread in float32: exponentials, roots and quotients of GPUs are off by a unit or two."""
+"""Factor of `careful_error` in float32: exponentials, roots and quotients of GPUs are off by a unit or two."""
 _ROUNDING = 12.0**-0.5
 """Root mean square of a rounding error, in units in the last place."""
 
 
 @dataclass(frozen=True, slots=True)
-class Measure:
+class ErrorMeasure:
     """The measure of one output of one call."""
 
-    spread: torch.Tensor
+    careful_error: torch.Tensor
     bias: float
     """Largest right bias."""
     open: torch.Tensor
@@ -50,7 +50,7 @@ class Measure:
         """Return the used shares of the measure; above 1 is wrong. `at`: elements where both tensors are finite."""
         if not bool(at.any()):
             return {}
-        errors, truths, units = error[at], truth[at], error[at].abs() / self.spread[at]
+        errors, truths, units = error[at], truth[at], error[at].abs() / self.careful_error[at]
         rare = max(units.numel() // RARE, int(units.numel() >= FEWEST_RARE))
         worst = units.topk(rare + 1).values
         return {
@@ -62,17 +62,22 @@ class Measure:
     def describe(self, error: torch.Tensor, truth: torch.Tensor, at: torch.Tensor) -> str:
         """Return how far the output is off, and how far careful arithmetic is: `0.98 % off; careful arithmetic is ...`."""
         shares = self.shares(error, truth, at)
-        errors, truths, spread = error[at], truth[at], self.spread[at]
+        errors, truths, careful_error = error[at], truth[at], self.careful_error[at]
         if max(shares["rms"], shares["elementwise"]) <= 1:
             bias = bias_of(errors, truths)
             words = f"the values are {_percent(bias)} too {'large' if bias > 0 else 'small'} on average"
             return f"{words}; careful arithmetic at most {_percent(self.bias)}"
         lead = ""
         if shares["rms"] <= 1:  # few elements are wrong: the worst one says more than the mean of all
-            worst = (errors.abs() / spread).topk(1).indices
-            lead, errors, truths, spread = "an element is ", errors[worst], truths[worst], spread[worst]
+            worst = (errors.abs() / careful_error).topk(1).indices
+            lead, errors, truths, careful_error = (
+                "an element is ",
+                errors[worst],
+                truths[worst],
+                careful_error[worst],
+            )
         size = float(truths.norm()) or 1.0
-        off, careful = float(errors.norm()) / size, float(spread.norm()) / size
+        off, careful = float(errors.norm()) / size, float(careful_error.norm()) / size
         return f"{lead}{_percent(off)} off; careful arithmetic is {_percent(careful)} off"
 
 
@@ -82,12 +87,12 @@ def bias_of(error: torch.Tensor, truth: torch.Tensor) -> float:
     return float((error * truth).sum()) / square if square else 0.0
 
 
-def measure_output(truth: torch.Tensor, calls: Sequence[torch.Tensor], dtype: torch.dtype) -> Measure:
+def measure_output(truth: torch.Tensor, calls: Sequence[torch.Tensor], dtype: torch.dtype) -> ErrorMeasure:
     """Return the measure of an output of `dtype` from its exact values and from careful calls."""
     if not dtype.is_floating_point:
         changed = [call.to(torch.int64) != truth.to(torch.int64) for call in calls]
         changes = torch.stack(changed).any(dim=0) if changed else torch.zeros_like(truth, dtype=torch.bool)
-        return Measure(changes, 0.0, changes)
+        return ErrorMeasure(changes, 0.0, changes)
     finite = truth.isfinite() & (truth.abs() < overflow(dtype))
     squares, counts = torch.zeros_like(truth), torch.zeros_like(truth)
     rounded = (truth.to(dtype).double() - truth)[finite]
@@ -99,11 +104,11 @@ def measure_output(truth: torch.Tensor, calls: Sequence[torch.Tensor], dtype: to
         counts += both
         biases.append(bias_of(error[both], truth[both]))
     rounding = _ROUNDING * spacing(truth, dtype)
-    spread = (rounding.square() + squares / counts.clamp(min=1)).sqrt()
-    spread = spread * APPROXIMATE if dtype.itemsize >= torch.float32.itemsize else spread
+    careful_error = (rounding.square() + squares / counts.clamp(min=1)).sqrt()
+    careful_error = careful_error * APPROXIMATE if dtype.itemsize >= torch.float32.itemsize else careful_error
     own = max(abs(biases[0]), (sum(bias**2 for bias in biases[1:]) / max(1, len(calls))) ** 0.5)
     bias = MOST_BIAS * torch.finfo(dtype).eps + MOST_BIAS_SINGLE * EPS + 2 * own
-    return Measure(spread, bias, finite & (counts < len(calls)))
+    return ErrorMeasure(careful_error, bias, finite & (counts < len(calls)))
 
 
 def _percent(share: float) -> str:

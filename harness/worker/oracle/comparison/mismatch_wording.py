@@ -54,7 +54,8 @@ def mismatch(wrong: Mismatch, when: str = "", undefined: Sequence[int] = ()) -> 
             f"the masked load in {_lines(undefined)} has no `other`: lanes that its mask leaves out may hold anything "
             f"({'NaN' if more_nan else 'a large integer'} here), so give it a value"
         )
-        wrong = msgspec.structs.replace(wrong, pattern=(*wrong.pattern, hint))
+        common = wrong.common if wrong.pattern else hint
+        wrong = msgspec.structs.replace(wrong, pattern=(*wrong.pattern, hint), common=common)
     return _mismatch("mismatch", "\n".join(["; ".join(parts), *wrong.pattern]), wrong)
 
 

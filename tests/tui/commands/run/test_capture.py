@@ -9,7 +9,14 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from suites.captures.capture import Capture, IndexValues, Signature, TensorValue, read_capture, signature_text
+from suites.captures.capture import (
+    CallSignature,
+    Capture,
+    IndexValues,
+    TensorValue,
+    read_capture,
+    signature_text,
+)
 from suites.captures.choice import choose_cases
 from tests.support.command_line import Shell
 from tests.support.judge.gpu import needs_gpu
@@ -418,7 +425,7 @@ def one_line_of(output: str) -> str:
 def capture_of(times_us: dict[tuple[int, int], float], **changes: object) -> Capture:
     """Return a capture of calls on x of these shapes, with the time of all calls on each."""
     rows = tuple(
-        Signature(
+        CallSignature(
             arguments={"x": TensorValue(shape, (shape[1], 1), "float16", "cuda")},
             same=(), shared=(), clock="gpu", calls=10, warm_up=0, timed=10, graph_calls=0, total_us=time_us, indices={},
         )

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from suites.captures.program import Recording
+from suites.captures.program import OpenCapture
 from suites.errors import BadCapture
 from tests.support.command_line import Shell
 from tests.support.draws import drawn
@@ -45,7 +45,7 @@ def compare(program: Mapping[str, str], folder: Path) -> None:
     environ = {**os.environ, "PYTHONHASHSEED": "0", "PYTHONDONTWRITEBYTECODE": "1"}
     environ.pop("PYTHONPATH", None)
     plain = run_program(program, folder / "plain", environ)
-    recording = Recording(program["target"], folder / "calls")
+    recording = OpenCapture(program["target"], folder / "calls")
     assert run_program(program, folder / "under", recording.environment(environ)) == plain
     try:
         calls = sum(process.calls for process in recording.finish([], plain[0], 0.0).processes)

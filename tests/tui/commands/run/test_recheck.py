@@ -8,7 +8,7 @@ from xml.etree import ElementTree
 import msgspec
 import pytest
 
-from engine.judge.rechecking import Rechecked, Result
+from engine.judge.rechecking import Rechecked, RecheckResult
 from harness import Evaluation, Latency, Verdict
 from harness.wire.results.latency import Bound
 from harness.wire.results.provenance import Provenance
@@ -55,14 +55,16 @@ def test_slower_needs_the_whole_interval_beyond_the_limit(home: Home) -> None:
         0.937,
         0.964,
     )
-    assert done.result is Result.SLOWER
-    assert Rechecked(done.kernel, now, limit=0.04).result is Result.UNCHANGED, "the interval ends at -3.6 %"
+    assert done.result is RecheckResult.SLOWER
+    assert Rechecked(done.kernel, now, limit=0.04).result is RecheckResult.UNCHANGED, (
+        "the interval ends at -3.6 %"
+    )
     assert "-5.0 % [-6.3, -3.6]" in recheck_text([done])
 
 
 def test_faster_is_a_mean_above_the_limit(home: Home) -> None:
     now = timed(latency("fp32", 260.0, 100.0, half=0.01))
-    assert rechecked(home, now, latency("fp32", 200.0, 100.0, half=0.01)).result is Result.FASTER
+    assert rechecked(home, now, latency("fp32", 200.0, 100.0, half=0.01)).result is RecheckResult.FASTER
 
 
 @pytest.mark.parametrize(
@@ -81,7 +83,7 @@ def test_times_of_other_hardware_or_meaning_are_not_divided(
 ) -> None:
     now = msgspec.structs.replace(timed(latency("fp32", 90.0, 100.0)), **change)
     done = rechecked(home, now, latency("fp32", 200.0, 100.0))
-    assert (done.result, done.changes) == (Result.STILL_CORRECT, ())
+    assert (done.result, done.changes) == (RecheckResult.STILL_CORRECT, ())
     assert why in done.why
 
 
@@ -108,7 +110,7 @@ def test_kernel_that_was_accepted_although_wrong_did_not_break(home: Home) -> No
     stored.stopped(home)
     state = fold(journal_of(home, stored.FIRST).events)
     kernel = KeptKernel(stored.FIRST, "starter/softmax", "softmax#1/1", "", state)
-    assert Rechecked(kernel, wrong).result is Result.STILL_WRONG
+    assert Rechecked(kernel, wrong).result is RecheckResult.STILL_WRONG
 
 
 def test_accepted_kernel_outlives_its_session(home: Home, shell: Shell) -> None:
@@ -118,7 +120,7 @@ def test_accepted_kernel_outlives_its_session(home: Home, shell: Shell) -> None:
     [kernel] = accepted_kernels(home)
     assert (kernel.source, kernel.state) == (VECTOR_ADD, None)
     done = Rechecked(kernel, judged(task="starter/vector_add"))
-    assert (done.result, done.why) == (Result.STILL_CORRECT, "times not compared: its session is gone")
+    assert (done.result, done.why) == (RecheckResult.STILL_CORRECT, "times not compared: its session is gone")
 
 
 @pytest.mark.judge

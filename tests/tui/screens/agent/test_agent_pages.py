@@ -30,9 +30,9 @@ from tests.support.sessions.journals import (
 )
 from tui.cockpit.data import attempts
 from tui.cockpit.draw.lines import plain
+from tui.cockpit.draw.verdict_lines import head_lines, pinned_lines
 from tui.cockpit.screens.agent.page import PageSubject
 from tui.cockpit.screens.agent.tabs import page_of
-from tui.cockpit.screens.agent.verdict import head_lines, pinned_lines
 from tui.facts.profiling.profile_tables import shown_profiles
 
 
@@ -87,6 +87,7 @@ def test_verdict_page_has_the_facts_of_a_mismatch_and_says_how_to_get_to_the_lin
                 device="0",
                 traffic=(),
                 stages=(Stage("performance", None, 0.0, "not timed: GPU 0 was lost"),),
+                why_not_timed="GPU 0 was lost",
             ),
             "no speedup: GPU 0 was lost",
         ),
@@ -182,7 +183,11 @@ def test_speed_page_says_why_nothing_or_not_all_was_measured() -> None:
     assert "Not measured: timing not reached, the judge stopped at stage execution" in page("speed", wrong())
     note = "timing was not whole: 2 of 3 cases: ragged: no memory for its inputs"
     part = msgspec.structs.replace(
-        correct(speed=latencies()), speedup=None, not_timed=("ragged",), notes=(note,)
+        correct(speed=latencies()),
+        speedup=None,
+        not_timed=("ragged",),
+        why_not_timed="ragged: no memory for its inputs",
+        notes=(note,),
     )
     shown = page("speed", part, 200)
     assert "without a latency (ragged: no memory for its inputs): ragged" in " ".join(shown.split())

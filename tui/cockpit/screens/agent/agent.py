@@ -16,12 +16,12 @@ from tui.cockpit.data import attempts
 from tui.cockpit.data.feed import EVERYTHING
 from tui.cockpit.data.steps import steps_of
 from tui.cockpit.draw.lines import EMPTY, Line, Span, cells, escaped, plain
+from tui.cockpit.draw.verdict_lines import pinned_lines
 from tui.cockpit.screens.acting import DECISIONS, STEERING, action_bindings
 from tui.cockpit.screens.agent import agent_head, tabs
 from tui.cockpit.screens.agent.assembly_view import AssemblyView
 from tui.cockpit.screens.agent.page import PageSubject, PageView
 from tui.cockpit.screens.agent.steps_view import StepsView
-from tui.cockpit.screens.agent.verdict import pinned_lines
 from tui.cockpit.screens.comparing import COMPARING, AttemptCode, ComparingScreen, set_title
 from tui.cockpit.widgets.bar import Bar
 from tui.facts.profiling.profile_tables import shown_profiles

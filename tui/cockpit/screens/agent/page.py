@@ -1,18 +1,13 @@
-"""Parts of a page: tables, wrapped text, and blocks with empty lines between them."""
+"""The page of the chosen tab, and the attempt that it shows."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
-from itertools import zip_longest
+from collections.abc import Mapping
 from typing import NamedTuple
 
 from harness.wire.results.kernel_counts import Profile
 from sessions.state.state import AttemptState, InstanceState
-from tui.cockpit.draw.grid import heading, places, row_line
-from tui.cockpit.draw.lines import EMPTY, Line, clean, line, wrap
 from tui.cockpit.widgets.line_view import LineView
-from tui.facts.tables import Column, PlacedColumn, Row, Table
 
 
 class PageView(LineView):
@@ -63,44 +58,3 @@ class PageSubject(NamedTuple):
     """True if no engine runs that waits for a decision."""
     chosen_error: int | None = None
     """The line of the candidate that a person went to last, of those that the error names."""
-
-
-def spaced(blocks: Iterable[Sequence[Line]]) -> list[Line]:
-    """Return blocks of lines with an empty line between two; empty blocks are left out."""
-    lines: list[Line] = []
-    for block in blocks:
-        if block:
-            lines += [EMPTY, *block] if lines else block
-    return lines
-
-
-def tables_lines(tables: Iterable[Table], width: int) -> list[Line]:
-    """Return tables with titles and sentences, an empty line between two; those without content are left out."""
-    return spaced(table_lines(shown, width) for shown in tables if shown.has_content)
-
-
-def table_lines(shown: Table, width: int) -> list[Line]:
-    """Return a table with its title and sentences. Words that do not fit into their column are folded."""
-    lines = paragraph(shown.title, width, "head")
-    if shown.rows:
-        placed = places(shown.columns, shown.rows, width)
-        if any(column.title for column in shown.columns):
-            lines.append(heading(shown.columns, placed))
-        lines += [line for row in shown.rows for line in _row_lines(shown.columns, placed, row)]
-    return lines + [line for text, style, *_ in shown.sentences for line in paragraph(text, width, style)]
-
-
-def _row_lines(columns: Sequence[Column], placed: Sequence[PlacedColumn], row: Row) -> Iterator[Line]:
-    folded = [wrap(clean(row.cells[place.column].text), place.width) for place in placed]
-    for texts in zip_longest(*folded, fillvalue=""):
-        cells = list(row.cells)
-        for place, text in zip(placed, texts, strict=True):
-            cells[place.column] = cells[place.column]._replace(text=text)
-        yield row_line(columns, placed, replace(row, cells=tuple(cells)))
-
-
-def paragraph(text: str, width: int, style: str = "") -> list[Line]:
-    """Return text from outside as wrapped lines, safe to draw; nothing for an empty text."""
-    if not text:
-        return []
-    return [line(row, style) for row in wrap(clean(text), width)]

@@ -9,8 +9,9 @@ from harness.assembly.code_texts import all_assembly
 from harness.wire.device import is_cpu
 from sessions.state.speed import missing_speed
 from sessions.state.state import AttemptState
+from tui.cockpit.draw.grid import paragraph, spaced, tables_lines
 from tui.cockpit.draw.lines import Line, line
-from tui.cockpit.screens.agent.page import PageSubject, paragraph, spaced, tables_lines
+from tui.cockpit.screens.agent.page import PageSubject
 from tui.cockpit.screens.agent.verdict import verdict_page
 from tui.facts.evaluation.counted import traffic_table
 from tui.facts.evaluation.resources import LEGEND, resource_tables

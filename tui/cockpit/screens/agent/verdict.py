@@ -1,14 +1,16 @@
-"""The verdict tab, and its first lines: what to do about an error, or how fast and how sure a correct attempt is."""
+"""The verdict tab: decision, verdict, and all that the judge knows about it."""
 
 from __future__ import annotations
 
 from harness import ErrorReport
 from sessions.state.cases import attempt_cases
 from sessions.state.speed import is_apart
-from sessions.state.state import AttemptState, InstanceState
+from sessions.state.state import AttemptState
 from tui.cockpit.data.attempts import short_name
-from tui.cockpit.draw.lines import Line, Span, cells, clean, fit, joined, line, plain, wrap, wrap_phrases
-from tui.cockpit.screens.agent.page import PageSubject, paragraph, spaced, table_lines, tables_lines
+from tui.cockpit.draw.grid import paragraph, spaced, table_lines, tables_lines
+from tui.cockpit.draw.lines import Line, Span, cells, clean, line, plain, wrap, wrap_phrases
+from tui.cockpit.draw.verdict_lines import DOT, head_lines, spans_of
+from tui.cockpit.screens.agent.page import PageSubject
 from tui.facts import vocabulary
 from tui.facts.attempt import dated_decision
 from tui.facts.evaluation.certainty import tolerance_table
@@ -17,7 +19,6 @@ from tui.facts.evaluation.stages import stages_table
 from tui.facts.evaluation.times import times_table
 from tui.facts.evaluation.verdict import (
     FILE,
-    Facts,
     compile_errors,
     error_lines,
     frame_line,
@@ -27,36 +28,6 @@ from tui.facts.evaluation.verdict import (
     verdict_facts,
 )
 from tui.facts.tables import Table
-
-DOT = Span(" · ", "dim")
-LEAST_CELLS = 16
-"""A fact that gets less room than this is left out."""
-
-
-def head_lines(attempt: AttemptState, instance: InstanceState | None) -> list[Line]:
-    """Return the verdict in two lines, of any length: first what to do about an error, else speed and certainty."""
-    return [joined([(span,) for span in spans_of(facts)], DOT) for facts in verdict_facts(attempt, instance)]
-
-
-def spans_of(facts: Facts) -> Line:
-    """Return facts as spans of one line."""
-    return tuple(span for text, style, *_ in facts for span in line(text, style))
-
-
-def pinned_lines(attempt: AttemptState, instance: InstanceState | None, width: int) -> list[Line]:
-    """Return `head_lines` in at most `width` cells each; facts that do not fit go, a single fact is shortened."""
-    return [_fitted(head, width) for head in head_lines(attempt, instance)]
-
-
-def _fitted(head: Line, width: int) -> Line:
-    """Cut the last fact that fits in part; facts after it go."""
-    while cells(head) > width:
-        *first, last = head
-        room = width - cells(first)
-        if room >= LEAST_CELLS or not first:
-            return (*first, Span(fit(last.text, max(room, 1)), last.style))
-        head = tuple(first[:-1] if first[-1] == DOT else first)
-    return head
 
 
 def verdict_page(subject: PageSubject, width: int) -> list[Line]:

@@ -12,7 +12,7 @@ from textual.message import Message
 from textual.widget import Widget
 
 from sessions.state.state import AttemptState, InstanceState
-from tui.actions.line import Subject
+from tui.actions.line import LineSubject
 from tui.cockpit.data.feed import EVERYTHING
 from tui.cockpit.desk.messages import LeaveSession, OpenInstance
 from tui.cockpit.draw.lines import Line, Span, cells, clean, line
@@ -164,11 +164,11 @@ class FleetScreen(ActingScreen):
         return facts.waiting[0] if facts.waiting else facts.best
 
     @property
-    def subject(self) -> Subject:
+    def subject(self) -> LineSubject:
         """The marked instances, else the one under the cursor."""
         one = super().subject
         marked = tuple(key for key in self.feed.state.instances if key in self.tasks.marked)
-        return Subject(marked or one.instances, one.attempt)
+        return LineSubject(marked or one.instances, one.attempt)
 
     def repaint(self, dirty: frozenset[str]) -> None:
         """Draw what changed, and once a second what depends on time."""

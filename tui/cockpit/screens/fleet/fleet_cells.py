@@ -74,7 +74,7 @@ def instance_cell(facts: InstanceFacts, form: Form, *, digits: int, change: str,
 
 def _short(facts: InstanceFacts) -> str:
     """The state in at most `WORD` cells; of the judge the stage alone: `timing`, `execution`, `REVIEW`."""
-    return "REVIEW" if facts.doing.letter == "?" else facts.doing.word.removeprefix("judge: ")
+    return "REVIEW" if facts.doing.letter == "?" else facts.doing.stage or facts.doing.state
 
 
 def _verdict(facts: InstanceFacts) -> tuple[str, str]:

@@ -7,9 +7,9 @@ from collections.abc import Sequence
 
 from harness import Verdict
 from sessions.state.state import InstanceState, SessionState
-from tui.cockpit.data.views import ordered_instances
+from tui.cockpit.data.attempts import ordered_instances
 from tui.cockpit.draw.lines import ELLIPSIS, EMPTY, Line, Span, beginning, cells, clean
-from tui.cockpit.screens.agent.verdict import pinned_lines
+from tui.cockpit.draw.verdict_lines import pinned_lines
 from tui.cockpit.screens.fleet.fleet_view import rule, state_words
 from tui.facts import vocabulary
 from tui.facts.instance import FactsCache, InstanceFacts

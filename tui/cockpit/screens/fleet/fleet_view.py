@@ -263,7 +263,7 @@ def state_words(facts: Iterable[InstanceFacts]) -> list[tuple[str, str, str, int
     states: dict[str, tuple[str, str, int]] = {}
     for instance in facts:
         now = instance.doing
-        word = now.word.partition(":")[0] if now.letter != "t" else "timing"
+        word = now.state if now.letter != "t" else "timing"
         letter, style, number = states.get(word, (now.letter, now.style, 0))
         states[word] = (letter, style, number + 1)
     order = "gjtr?mpq.x"

@@ -9,8 +9,8 @@ from sessions.names import stage_word
 from sessions.state.cases import case_rows, measured_roofs
 from sessions.state.speed import attempt_speed, missing_speed
 from sessions.state.state import AttemptState
+from tui.cockpit.draw.grid import paragraph, table_lines
 from tui.cockpit.draw.lines import EMPTY, Line, Span, clean, wrap_phrases
-from tui.cockpit.screens.agent.page import paragraph, table_lines
 from tui.facts.evaluation.certainty import against_words, exam_of
 from tui.facts.evaluation.counted import traffic_table
 from tui.facts.evaluation.roofs import has_peak_share
@@ -20,7 +20,7 @@ from tui.facts.vocabulary import percent, speed_style, verdict_style
 from tui.facts.vocabulary import words as verdict_words
 
 from .time_table import Shown
-from .timings import Timings, gpu_name
+from .timings import Missing, Timings, gpu_name
 
 GAP = "   "
 
@@ -57,8 +57,8 @@ def caption_lines(timings: Timings, shown: Shown, width: int, titles: Collection
     parts += roof_words(timings.evaluation)
     if timings.evaluation.why_not_timed:
         parts.append(f"not timed: {clean(timings.evaluation.why_not_timed)}")
-    if "spread" in titles:
-        parts.append("spread: (max - min) / median")
+    if "range" in titles:
+        parts.append("range: (max - min) / median")
     return in_lines([Span(part, "dim") for part in parts], width)
 
 
@@ -95,8 +95,9 @@ def footnotes(timings: Timings, width: int, shown: Iterable[str], *, can_measure
         for case in timings.cases
         if case.suspect
     ]
-    again = can_measure and any(note.text[:1] in "!-" for note in notes)
-    if again:
+    has_gap = any(mark == Missing.UNKNOWN for mark, _ in by_reason)
+    is_throttled = any(row.window is not None and row.window.throttled for row in timings.by_place.values())
+    if can_measure and (has_gap or is_throttled):
         notes.append(Span("t measures ! and - again", "dim"))
     return in_lines(notes, width)
 
@@ -108,7 +109,7 @@ def _throttle_notes(timings: Timings) -> list[Span]:
         if window is None or not window.throttled or device in notes:
             continue
         clock = "" if window.clock_mhz is None else f", {window.clock_mhz / 1000:.2f} GHz"
-        left_out = ": not in spread" if len(timings.devices) > 1 else ""
+        left_out = ": not in range" if len(timings.devices) > 1 else ""
         notes[device] = (
             f"! {gpu_name(device)} {clean(throttle_words(window)).replace('%', ' %')}{clock}{left_out}"
         )

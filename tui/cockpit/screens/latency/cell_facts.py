@@ -8,8 +8,8 @@ from harness.wire.limits import memory_words
 from harness.wire.results.latency import Timed, Window
 from sessions.state.cases import NOT_TIMED, CaseRow
 from sessions.state.figure_words import us_words
+from tui.cockpit.draw.grid import tables_lines
 from tui.cockpit.draw.lines import Line, Span, clean
-from tui.cockpit.screens.agent.page import tables_lines
 from tui.facts.evaluation.times import DEVICE, range_words, remarks, time_fields
 from tui.facts.tables import NOTHING, Cell, Column, Number, Table, named_values, row
 

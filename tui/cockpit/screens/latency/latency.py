@@ -54,12 +54,12 @@ GPU.
 base      the timing baseline, on the GPU that the line above names
 GPU0 ...  median of the attempt on that GPU
 <18       shorter than the launch of a kernel lets one time exactly
-!         the GPU held its clock back; it is not in the spread
+!         the GPU held its clock back; it is not in the range
 -         not measured; the line below says why
 t         asked for, not timed yet
 lost      the GPU failed its probe; nothing runs on it any more
 W, X, ... the verdict on that GPU, where it is not correct
-spread    (longest - shortest) / median of the GPUs that are comparable
+range     (longest - shortest) / median of the GPUs that are comparable
 speedup   baseline over attempt, with the 95 % interval; green only where the
           interval is above 1; `>= 12`: a lower bound, the launch hides the
           rest; `too short`: both sides are too short to compare

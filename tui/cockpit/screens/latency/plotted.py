@@ -66,12 +66,12 @@ def roof_plot(timings: Timings, width: int, *, ascii: bool) -> list[Line]:
     for own in timings.cases:
         name = timings.letter(own)
         if own.roof is None or not own.baseline.ms:
-            bars.append(plots.Bar(name, None, None, words=_no_share(own)))
+            bars.append(plots.ShareBar(name, None, None, words=_no_share(own)))
             continue
         of_candidate = own.roof.share * (own.candidate.ms or 0.0)
         baseline = None if own.baseline.is_hidden else of_candidate / own.baseline.ms
         style = "good" if own.outcome is Outcome.FASTER else ""
-        bars.append(plots.Bar(name, baseline, own.roof.share, style))
+        bars.append(plots.ShareBar(name, baseline, own.roof.share, style))
     return plots.share_bars(bars, width, ascii=ascii)
 
 

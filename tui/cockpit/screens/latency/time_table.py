@@ -42,7 +42,7 @@ def time_table(timings: Timings, shown: Shown) -> Table:
         Number("shape", drop=6, if_known=True),
         *((Number(BASELINE),) if shown is Shown.TIME else ()),
         *(Number(gpu_name(device), paged=True) for device in timings.devices),
-        Number("spread", drop=4, if_known=True),
+        Number("range", drop=4, if_known=True),
         Number("speedup"),
         Column("95 %", drop=3, if_known=True),
         Number("roof", drop=2, if_known=True),
@@ -53,7 +53,7 @@ def time_table(timings: Timings, shown: Shown) -> Table:
 
 
 def _row(timings: Timings, own: CaseRow, shown: Shown) -> Row:
-    spread = timings.spread(own)
+    gpu_range = timings.gpu_range(own)
     roof = "" if own.roof is None else vocabulary.percent(own.roof.share)
     interval = "" if own.interval is None else interval_words(*own.interval)
     cells = (
@@ -61,7 +61,7 @@ def _row(timings: Timings, own: CaseRow, shown: Shown) -> Row:
         Cell(own.shape, "dim"),
         *((Cell(str(own.baseline), key=BASELINE),) if shown is Shown.TIME else ()),
         *(gpu_cell(timings, own.case, device, shown) for device in timings.devices),
-        Cell("" if spread is None else f"{100 * spread:.1f}%", "dim"),
+        Cell("" if gpu_range is None else f"{100 * gpu_range:.1f}%", "dim"),
         Cell(own.reason or own.figure.removesuffix("x"), "dim" if own.reason else case_style(own)),
         Cell(interval, case_style(own)),
         Cell("suspect", "bad") if own.suspect else Cell(roof),

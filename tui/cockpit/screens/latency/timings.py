@@ -60,7 +60,7 @@ class Timings:
         rounds, rest = divmod([row.case for row in self.cases].index(case.case), len(ascii_uppercase))
         return ascii_uppercase[rest] if not rounds else f"{ascii_uppercase[rest].lower()}{rounds + 1}"
 
-    def spread(self, case: CaseRow) -> float | None:
+    def gpu_range(self, case: CaseRow) -> float | None:
         """Return (longest - shortest) / median over GPUs that are comparable; `None` for less than two GPUs."""
         rows = [self.by_place.get((device, case.case)) for device in self.devices]
         times = [

@@ -46,8 +46,8 @@ from tui.cockpit.desk.messages import OpenSession
 from tui.cockpit.dialogs.choosing import ChoiceDialog
 from tui.cockpit.dialogs.dialogs import ConfirmDialog
 from tui.cockpit.dialogs.layers import ClosesOnce, LayeredScreen
+from tui.cockpit.draw.grid import tables_lines
 from tui.cockpit.draw.lines import Line, Span, clean, line
-from tui.cockpit.screens.agent.page import tables_lines
 from tui.cockpit.screens.new_run.new_run_view import (
     COLUMNS,
     Outlook,

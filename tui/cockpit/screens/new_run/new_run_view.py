@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from engine.plan.plan import SessionPlan
 from harness.wire.device import is_cpu
 from sessions.names import short_task
-from tui.actions.run_estimates import RunEstimate, Spread
+from tui.actions.run_estimates import EstimatedRange, RunEstimate
 from tui.actions.run_form import ROLES, CheckedRun, Values, command_line, shown_fields
 from tui.cockpit.draw.lines import Line, clean, line, wrap
 from tui.facts import vocabulary
@@ -141,7 +141,7 @@ def money_words(plan: SessionPlan, estimate: RunEstimate) -> str:
         return f"unknown{cap}"
     if estimate.cost_usd is None:
         return f"unknown: no past session has prices{cap}"
-    return f"{_spread(estimate.cost_usd, vocabulary.money)}{cap}"
+    return f"{_range_words(estimate.cost_usd, vocabulary.money)}{cap}"
 
 
 def _deeds(plan: SessionPlan, outlook: Outlook) -> list[tuple[str, str]]:
@@ -170,13 +170,13 @@ def _estimated(plan: SessionPlan, estimate: RunEstimate) -> list[tuple[str, str]
         facts.append(("wall time", "unknown"))
         return facts
     tokens = [
-        f"{_spread(spread, lambda value: vocabulary.count(round(value)))} {side}"
-        for spread, side in ((estimate.input_tokens, "in"), (estimate.output_tokens, "out"))
-        if spread is not None
+        f"{_range_words(tokens, lambda value: vocabulary.count(round(value)))} {side}"
+        for tokens, side in ((estimate.input_tokens, "in"), (estimate.output_tokens, "out"))
+        if tokens is not None
     ]
-    facts.append(("calls", _spread(estimate.calls, lambda value: f"{round(value):,}")))
+    facts.append(("calls", _range_words(estimate.calls, lambda value: f"{round(value):,}")))
     facts.append(("tokens", "; ".join(tokens) or "unknown"))
-    facts.append(("wall time", _spread(estimate.wall_s, vocabulary.duration)))
+    facts.append(("wall time", _range_words(estimate.wall_s, vocabulary.duration)))
     past = vocabulary.counted(estimate.sessions, "past session")
     facts.append(("estimates", f"median (lowest to highest) of {past}, if all attempts are made"))
     return facts
@@ -198,9 +198,9 @@ def devices_words(plan: SessionPlan, node: NodeFacts | None) -> str:
     return ", ".join(words) + (f"; not used: {', '.join(unused)}" if unused else "")
 
 
-def _spread(spread: Spread | None, words: Callable[[float], str]) -> str:
-    if spread is None:
+def _range_words(estimate: EstimatedRange | None, words: Callable[[float], str]) -> str:
+    if estimate is None:
         return "unknown"
-    if spread.low == spread.high:
-        return f"about {words(spread.median)}"
-    return f"about {words(spread.median)} ({words(spread.low)} to {words(spread.high)})"
+    if estimate.low == estimate.high:
+        return f"about {words(estimate.median)}"
+    return f"about {words(estimate.median)} ({words(estimate.low)} to {words(estimate.high)})"

@@ -11,10 +11,10 @@ from textual.binding import Binding, BindingType
 
 from sessions.errors import SessionsError
 from sessions.metrics.attempt_row import AttemptRow
-from sessions.metrics.equal_budget import Budget
+from sessions.metrics.equal_budget import EqualCost
 from tui.cockpit.dialogs.layers import ClosesOnce, LayeredScreen
+from tui.cockpit.draw.grid import paragraph, spaced, table_lines
 from tui.cockpit.draw.lines import Line, line
-from tui.cockpit.screens.agent.page import paragraph, spaced, table_lines
 from tui.cockpit.screens.report.report_view import shown_rows
 from tui.cockpit.widgets.bar import Bar
 from tui.cockpit.widgets.key_bar import KeyBar
@@ -46,7 +46,7 @@ class ComparisonScreen(ClosesOnce, LayeredScreen[None]):
         self._sessions = (first, second)
         self._read = read
         self._sides: list[Sequence[AttemptRow]] = []
-        self._budget = Budget.ATTEMPTS
+        self._budget = EqualCost.ATTEMPTS
         self.compared: ComparedSides | None = None
         self.head = Bar(id="header", classes="header")
         self.page = LineView(help=HELP, id="comparison")
@@ -85,7 +85,7 @@ class ComparisonScreen(ClosesOnce, LayeredScreen[None]):
             self.page.show(spaced([table_lines(facts, width), *sections]))
 
     def action_budget(self) -> None:
-        budgets = list(Budget)
+        budgets = list(EqualCost)
         self._budget = budgets[(budgets.index(self._budget) + 1) % len(budgets)]
         if self._sides:
             self._compare(self._sides)

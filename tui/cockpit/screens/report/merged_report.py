@@ -13,8 +13,8 @@ from textual.binding import Binding, BindingType
 from sessions.errors import SessionsError
 from tui.cockpit.desk.writing import write_reports
 from tui.cockpit.dialogs.layers import ClosesOnce, LayeredScreen
+from tui.cockpit.draw.grid import spaced, table_lines
 from tui.cockpit.draw.lines import line
-from tui.cockpit.screens.agent.page import spaced, table_lines
 from tui.cockpit.screens.report.comparison import section_lines
 from tui.cockpit.widgets.bar import Bar
 from tui.cockpit.widgets.key_bar import KeyBar

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from tui.cockpit.draw.lines import Line, Span, cells, clean, joined, line, shorten, wrap
 from tui.facts.report import Section, SessionReport, facts_of
 from tui.facts.report.bars import PLAIN, Glyphs, axis, bars_of
-from tui.facts.report.section import Timed
+from tui.facts.report.section import TimedWinner
 from tui.facts.tables import NOTHING, Cell, Row
 from tui.facts.vocabulary import speed_style
 
@@ -45,7 +45,7 @@ def summary_line(report: SessionReport, width: int) -> Line:
     return joined(parts)
 
 
-def bar_lines(winners: Sequence[Timed], width: int) -> list[Line]:
+def bar_lines(winners: Sequence[TimedWinner], width: int) -> list[Line]:
     """Return a bar for each of these winners, with the scale below, and first what `>>>` means if a bar has it."""
     if not winners:
         return []

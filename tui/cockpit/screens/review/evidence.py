@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Iterator, Sequence
 
 from rich.cells import cell_len
@@ -36,7 +35,6 @@ DATE_CELLS = 8
 MOST_CASES = MOST_FINDINGS = 3
 """Cases and findings that are named; more are counted."""
 REASON_LINES = 2
-COUNTS = re.compile(r"(\d+) of (\d+) cases")
 
 Fact = tuple[str, Sequence[Span]]
 """A name and phrases; a phrase is never broken while it fits into a line."""
@@ -81,7 +79,7 @@ def _facts(
     )
     if evaluation is not None:
         yield "checks", list(_checks(evaluation))
-        tolerance, exam = tolerance_words(evaluation).removeprefix("tolerance "), exam_of(attempt, instance)
+        tolerance, exam = tolerance_words(evaluation, subject=""), exam_of(attempt, instance)
         yield "tolerance", [Span(clean(tolerance))] if tolerance else []
         yield "exam", [Span(clean(exam.sentence), exam.style)] if exam is not None else []
         yield from _findings(attempt)
@@ -256,8 +254,7 @@ def _checks(evaluation: Evaluation) -> Iterator[Span]:
         elif not stage.ok:
             yield Span(f"{word} FAILED", "bad")
         else:
-            counts = COUNTS.search(stage.detail)
-            yield Span(f"{word} {counts[1]}/{counts[2]}" if counts else f"{word} C")
+            yield Span(f"{word} {stage.cases[0]}/{stage.cases[1]}" if stage.cases else f"{word} C")
 
 
 def _findings(attempt: AttemptState) -> Iterator[Fact]:

@@ -181,11 +181,12 @@ def queue_title(entries: Sequence[QueueEntry]) -> str:
     return f"Review: {', '.join(filter(None, parts)) or 'nothing to decide'}"
 
 
-def decision_counts(entries: Sequence[QueueEntry]) -> str:
-    """Return `decided 7: 5 accepted, 2 rejected`."""
+def decision_counts(entries: Sequence[QueueEntry], *, short: bool = False) -> str:
+    """Return `decided 7: 5 accepted, 2 rejected`; `short`: `decided 7`."""
     decisions = [entry.attempt.decision for entry in entries if entry.attempt.decision is not None]
     accepted = sum(decision.accepted for decision in decisions)
-    return f"decided {len(decisions)}: {accepted} accepted, {len(decisions) - accepted} rejected"
+    parts = "" if short else f": {accepted} accepted, {len(decisions) - accepted} rejected"
+    return f"decided {len(decisions)}{parts}"
 
 
 def empty_words(state: SessionState, *, over: bool) -> list[str]:
@@ -245,7 +246,7 @@ def footer(
         choices = [f"u undoes the decision about {undoable}"]
     room = width - cell_len(head) - len(GAP)
     if cell_len(choices[0]) > room:
-        head = head.partition(":")[0]
+        head = f" {decision_counts(entries, short=True)}"
         room = width - cell_len(head) - len(GAP)
     words = next((choice for choice in choices if cell_len(choice) <= room), choices[-1])
     return Span(head, "key"), Span(fit(f"{GAP}{words}", room + len(GAP)).rstrip(), "dim")

@@ -23,9 +23,9 @@ from .row_set import (
     MODEL,
     SAMPLE,
     SPEED,
-    Group,
     Key,
     N,
+    RowGroup,
     RowSet,
     groups_of,
     key_fields,
@@ -126,11 +126,11 @@ def fast_section(rows: RowSet) -> Section:
     )
 
 
-def _fast(p: float) -> Field[Group]:
+def _fast(p: float) -> Field[RowGroup]:
     return share(f"fast_{p:g}", lambda group: fast_p(group.bests, p))
 
 
-def _speed_interval(group: Group) -> str:
+def _speed_interval(group: RowGroup) -> str:
     """Return the bootstrap interval of the geometric mean over tasks; a task of several sessions is drawn as a whole."""
     logarithms = [
         [math.log(row.headline) for row in own if row.headline is not None]

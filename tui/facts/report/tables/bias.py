@@ -59,7 +59,7 @@ def bias_section(rows: RowSet) -> Section:
     return section.named("bias", (meaning, rows.left_out(rows.apart)))
 
 
-class Step(NamedTuple):
+class BiasStep(NamedTuple):
     """One iteration of a method with a model."""
 
     keys: tuple[str, ...]
@@ -71,8 +71,8 @@ def round_section(rows: RowSet) -> Section:
     steps = []
     for group in rows.comparable_by_method:
         of_group = rounds(group.rows)
-        steps += [Step(group.keys, of_one) for of_one in of_group] if len(of_group) > 1 else []
-    fields: tuple[Field[Step], ...] = (
+        steps += [BiasStep(group.keys, of_one) for of_one in of_group] if len(of_group) > 1 else []
+    fields: tuple[Field[BiasStep], ...] = (
         *key_fields((METHOD, MODEL)),
         Field(Number("iteration"), lambda step: figure(step.round.iteration, digits)),
         Field(Number("n"), lambda step: figure(step.round.attempts, digits)),
@@ -111,5 +111,5 @@ def _speed(title: str, value: Callable[[T], tuple[float | None, str]]) -> Field[
     return Field(Number(title, if_known=True), cell)
 
 
-def _share(title: str, value: Callable[[Step], int]) -> Field[Step]:
+def _share(title: str, value: Callable[[BiasStep], int]) -> Field[BiasStep]:
     return Field(Number(title), lambda step: figure(value(step) / step.round.attempts, share_words))

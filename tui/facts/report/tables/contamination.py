@@ -7,8 +7,9 @@ from statistics import fmean
 from typing import NamedTuple
 
 from engine.corpus.overlap import NEAR_COPY, Form, kernel_forms, similarity
-from engine.prompting.shown_example import shown_example
+from engine.reply.candidate import fenced_blocks
 from sessions import AttemptState, SessionState
+from sessions.events import Message
 from sessions.names import split_attempt
 from tui.facts.report.model import SessionReport
 from tui.facts.report.section import Section, section_of
@@ -109,3 +110,16 @@ def _similarity(
         Field(Number(f"to {name}, most", if_known=True), of(max, two)),  # type: ignore[arg-type]
         Field(Number(f"copies of {name}", if_known=True), of(copies, "{:.0f}".format)),  # type: ignore[arg-type]
     )
+
+
+HEADING = "# An example of the style\n"
+"""The heading in `engine/prompts/_parts.j2`."""
+
+
+def shown_example(messages: Iterable[Message]) -> str:
+    """Returns the source of the example in these messages; empty if they show none."""
+    for message in messages:
+        _, heading, rest = message.content.partition(HEADING)
+        if heading:
+            return next((block.source for block in fenced_blocks(rest)), "")
+    return ""

@@ -16,7 +16,7 @@ from tui.facts.vocabulary import grouped as digits
 from .row_set import METHOD, MODEL, RowSet, figure, groups_of, key_fields
 
 
-class Budget(NamedTuple):
+class CostUnit(NamedTuple):
     """Something that attempts spend."""
 
     name: str
@@ -34,10 +34,10 @@ def _tokens(row: AttemptRow) -> float | None:
     return sum(counts) if counts else None
 
 
-TOKENS = Budget("tokens", _tokens, _count_words)
-COST = Budget("cost", lambda row: row.cost_usd, money)
-DEVICE = Budget("device time", lambda row: row.device_s or None, duration)
-WALL = Budget("wall time", lambda row: row.wall_s, duration)
+TOKENS = CostUnit("tokens", _tokens, _count_words)
+COST = CostUnit("cost", lambda row: row.cost_usd, money)
+DEVICE = CostUnit("device time", lambda row: row.device_s or None, duration)
+WALL = CostUnit("wall time", lambda row: row.wall_s, duration)
 MEANING = (
     "n: tasks, once for each session. attempts, tokens, cost, device time and wall time: sums over all judged attempts with a "
     "known figure, also those without a verdict on the candidate; attempts may run at the same time. A solved task: all judged "
@@ -45,7 +45,7 @@ MEANING = (
 )
 
 
-def spent(rows: Sequence[AttemptRow], budget: Budget) -> float | None:
+def spent(rows: Sequence[AttemptRow], budget: CostUnit) -> float | None:
     """Return what attempts spent, as far as it is known; `None` if nothing is."""
     amounts = [value for row in rows if (value := budget.of(row)) is not None]
     return math.fsum(amounts) if amounts else None
@@ -84,7 +84,7 @@ def cost_section(rows: RowSet) -> Section:
     return section.named("cost", (MEANING,))
 
 
-def _whole(budget: Budget) -> Field[MethodCost]:
+def _whole(budget: CostUnit) -> Field[MethodCost]:
     return Field(
         Number(budget.name, if_known=True, drop=2),
         lambda cost: figure(spent(cost.rows, budget), budget.words),

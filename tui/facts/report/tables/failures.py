@@ -15,7 +15,7 @@ from tui.facts.tables import Cell, Column, Field, Number
 from tui.facts.vocabulary import grouped as digits
 from tui.facts.vocabulary import words
 
-from .row_set import METHOD, MODEL, Group, RowSet, figure, key_fields, number, share, share_words
+from .row_set import METHOD, MODEL, RowGroup, RowSet, figure, key_fields, number, share, share_words
 
 ATTEMPTS = number("n", lambda group: len(group.rows))
 TIMING = STAGES[-1]
@@ -37,8 +37,8 @@ def stage_section(rows: RowSet) -> Section:
     return section.named("stages", (meaning, rows.left_out()))
 
 
-def _passed(stage: str) -> Field[Group]:
-    def value(group: Group) -> float | None:
+def _passed(stage: str) -> Field[RowGroup]:
+    def value(group: RowGroup) -> float | None:
         number = sum(map(passed, group.rows, repeat(STAGES.index(stage))))
         return None if stage == TIMING and not number else number / len(group.rows)
 
@@ -82,7 +82,7 @@ def error_section(rows: RowSet) -> Section:
     )
 
 
-class Refusal(NamedTuple):
+class RefusalCount(NamedTuple):
     """A kind of cheat, and the attempts that were refused for it."""
 
     kind: str
@@ -94,11 +94,11 @@ def refusal_section(rows: RowSet) -> Section:
     models = {model: len(own) for model, own in grouped(rows.counted, lambda row: row.model).items()}
     refused = [row for row in rows.counted if row.verdict is Verdict.REJECTED]
     refusals = [
-        Refusal(kind.replace("_", " "), Counter(row.model for row in own))
+        RefusalCount(kind.replace("_", " "), Counter(row.model for row in own))
         for kind, own in grouped(refused, lambda row: row.error).items()
     ]
     refusals.sort(key=lambda refusal: -sum(refusal.by_model.values()))
-    fields: tuple[Field[Refusal], ...] = (
+    fields: tuple[Field[RefusalCount], ...] = (
         Field(Column("kind", keep=True), lambda refusal: refusal.kind),
         *(_refused(model, judged) for model, judged in models.items()),
     )
@@ -110,8 +110,8 @@ def refusal_section(rows: RowSet) -> Section:
     return section.named("refusals", (meaning, rows.left_out()))
 
 
-def _refused(model: str, judged: int) -> Field[Refusal]:
-    def cell(refusal: Refusal) -> Cell:
+def _refused(model: str, judged: int) -> Field[RefusalCount]:
+    def cell(refusal: RefusalCount) -> Cell:
         number = refusal.by_model[model]
         return Cell(f"{digits(number)} ({share_words(number / judged)})", value=number)
 

@@ -16,7 +16,7 @@ from tui.facts.report.winner_sections import speed_cell
 from tui.facts.tables import Cell, Column, Field, Number
 from tui.facts.vocabulary import grouped as digits
 
-from .row_set import METHOD, MODEL, SPEED, Group, Key, RowSet, figure, key_fields, number, share
+from .row_set import METHOD, MODEL, SPEED, Key, RowGroup, RowSet, figure, key_fields, number, share
 
 Provenance = tuple[str, ...]
 
@@ -41,7 +41,7 @@ def device_section(rows: RowSet) -> Section:
         grouped(timed, lambda row: tuple(key.value(row, rows) for key in keys)).items()
     ):
         bests = best_rows(own)
-        groups.append(Group(values, own, bests, bests))
+        groups.append(RowGroup(values, own, bests, bests))
     fields = (
         *key_fields(keys),
         number("n", lambda group: len(group.timed)),
@@ -56,7 +56,7 @@ def device_section(rows: RowSet) -> Section:
     return section.named("devices", (sample, rows.against, rows.left_out()))
 
 
-def _best_share(group: Group) -> float | None:
+def _best_share(group: RowGroup) -> float | None:
     shares = [share for row in group.timed if (share := utilisation(row)) is not None]
     return max(shares, default=None)
 
@@ -68,7 +68,7 @@ class Across(NamedTuple):
     speeds: dict[Provenance, Speed]
 
     @property
-    def spread(self) -> float:
+    def ratio(self) -> float:
         """The highest over the lowest."""
         values = [speed.value for speed in self.speeds.values()]
         return max(values) / min(values)
@@ -90,7 +90,7 @@ def across_section(rows: RowSet) -> Section:
             Field(Number(name, if_known=True), partial(_speed_on, provenance))
             for provenance, name in names.items()
         ),
-        Field(Number("highest/lowest"), lambda across: figure(across.spread, ratio_words)),
+        Field(Number("highest/lowest"), lambda across: figure(across.ratio, ratio_words)),
     )
     section = section_of("Across hardware", fields, tasks, lambda across: f"task:{across.task}")
     alone = len({row.task for row in timed}) - len(tasks)

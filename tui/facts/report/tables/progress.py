@@ -17,8 +17,8 @@ from tui.facts.report.section import Curve, Plot, Point, Section, section_of
 from tui.facts.tables import Cell, Field, Number
 from tui.facts.vocabulary import grouped as digits
 
-from .cost import COST, DEVICE, TOKENS, Budget, spent
-from .row_set import METHOD, MODEL, SPEED, Group, N, RowSet, figure, key_fields, notes, share, share_words
+from .cost import COST, DEVICE, TOKENS, CostUnit, spent
+from .row_set import METHOD, MODEL, SPEED, N, RowGroup, RowSet, figure, key_fields, notes, share, share_words
 
 BUDGETS = (TOKENS, COST, DEVICE)
 START = Point(0.0, 1.0, 1.0, 1.0)
@@ -30,11 +30,11 @@ REACHED = (
 )
 
 
-class Step(NamedTuple):
+class ProgressStep(NamedTuple):
     """A group after some of its iterations."""
 
     iteration: int
-    group: Group
+    group: RowGroup
     reached: tuple[float, ...]
     """Geometric mean over all tasks of the best speedup so far, of each session that was timed."""
     spent: tuple[float | None, ...]
@@ -48,7 +48,7 @@ class _SoFar:
         self.bests: dict[str, AttemptRow] = {}
         """Best row by task."""
         self._speeds: dict[str, float] = {}
-        self._spent: dict[Budget, float] = {}
+        self._spent: dict[CostUnit, float] = {}
         self._tasks = len({row.task for row in session})
         self._by_iteration = grouped(session, lambda row: row.number)
 
@@ -72,13 +72,13 @@ class _SoFar:
         """Geometric mean over all tasks of the best speedups."""
         return math.exp(math.fsum(map(math.log, self._speeds.values())) / self._tasks)
 
-    def spent(self, budget: Budget) -> float | None:
+    def spent(self, budget: CostUnit) -> float | None:
         """Return the spending for each task, as far as it is known."""
         amount = self._spent.get(budget)
         return None if amount is None else amount / self._tasks
 
 
-def _steps(rows: RowSet, group: Group) -> list[Step]:
+def _steps(rows: RowSet, group: RowGroup) -> list[ProgressStep]:
     sessions = list(grouped(group.rows, lambda row: row.session).values())
     so_far = [_SoFar(session) for session in sessions]
     # If the correct kernels of a session were not timed, or on other hardware, its speedup is not known.
@@ -94,9 +94,9 @@ def _steps(rows: RowSet, group: Group) -> list[Step]:
             state.advance(rows, iteration)
         bests = [row for state in so_far for row in state.bests.values()]
         steps.append(
-            Step(
+            ProgressStep(
                 iteration,
-                Group(group.keys, (), bests, rows.timed(bests)),
+                RowGroup(group.keys, (), bests, rows.timed(bests)),
                 tuple(state.reached for state in measured),
                 tuple(_mean([state.spent(budget) for state in measured or so_far]) for budget in BUDGETS),
             )
@@ -109,11 +109,11 @@ def _mean(values: Sequence[float | None]) -> float | None:
     return fmean(amounts) if amounts and len(amounts) == len(values) else None
 
 
-def _of_group(field: Field[Group]) -> Field[Step]:
+def _of_group(field: Field[RowGroup]) -> Field[ProgressStep]:
     return Field(field.column, lambda step: field.cell(step.group), field.style)
 
 
-def _spending(place: int) -> Field[Step]:
+def _spending(place: int) -> Field[ProgressStep]:
     budget = BUDGETS[place]
     return Field(
         Number(f"{budget.name} a task", if_known=True, drop=4 - place),
@@ -132,7 +132,7 @@ def iteration_section(rows: RowSet) -> Section:
         share("call", lambda group: call_accuracy(group.bests)),
         share("exec", lambda group: execution_accuracy(group.bests)),
     )
-    fields: tuple[Field[Step], ...] = (
+    fields: tuple[Field[ProgressStep], ...] = (
         *map(_of_group, key_fields((METHOD, MODEL))),
         Field(Number("iterations"), lambda step: figure(step.iteration, digits)),
         *map(_of_group, (*accuracy, SPEED[0])),
@@ -148,12 +148,12 @@ def iteration_section(rows: RowSet) -> Section:
     return section.named("iterations", notes(rows, sample, reached), tuple(_plots(steps)))
 
 
-def _reached_cell(step: Step) -> Cell:
+def _reached_cell(step: ProgressStep) -> Cell:
     sign = speedup_sign(step.group.timed)
     return figure(fmean(step.reached) if step.reached else None, lambda value: ratio_words(value, sign))
 
 
-def _plots(steps: Sequence[Sequence[Step]]) -> Iterator[Plot]:
+def _plots(steps: Sequence[Sequence[ProgressStep]]) -> Iterator[Plot]:
     names = [" with ".join(of_group[0].group.keys) for of_group in steps]
     for place, name_of_axis in enumerate(AXES):
         curves = []
@@ -169,7 +169,7 @@ def _plots(steps: Sequence[Sequence[Step]]) -> Iterator[Plot]:
             yield Plot(name_of_axis, "speedup", tuple(curves))
 
 
-class Draw(NamedTuple):
+class DrawnInstances(NamedTuple):
     """A group with `k` of its instances drawn."""
 
     keys: tuple[str, ...]
@@ -190,8 +190,10 @@ def pass_section(rows: RowSet) -> Section:
         tasks, sign = len({row.task for row in samples}), speedup_sign(samples)
         speedups = speedup_at_each_k(samples) if group.timed else []
         chances = enumerate(zip_longest(pass_at_each_k(samples), speedups), start=1)
-        draws += [Draw(group.keys, k, tasks, chance, speedup, sign) for k, (chance, speedup) in chances]
-    fields: tuple[Field[Draw], ...] = (
+        draws += [
+            DrawnInstances(group.keys, k, tasks, chance, speedup, sign) for k, (chance, speedup) in chances
+        ]
+    fields: tuple[Field[DrawnInstances], ...] = (
         *key_fields((METHOD, MODEL)),
         Field(Number("k"), lambda draw: figure(draw.k, str)),
         Field(Number("n"), lambda draw: figure(draw.tasks, digits)),

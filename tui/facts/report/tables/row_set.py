@@ -11,7 +11,7 @@ from sessions.metrics.accuracy import call_accuracy, correct_per_compile, execut
 from sessions.metrics.attempt_row import AttemptRow
 from sessions.metrics.intervals import wilson_interval
 from sessions.metrics.selection import Selection, best_rows, comparable_rows, counted_rows, grouped
-from sessions.metrics.speedup import Definition, speedup_geomean, speedup_mean, speedup_sign
+from sessions.metrics.speedup import SpeedupDefinition, speedup_geomean, speedup_mean, speedup_sign
 from sessions.metrics.task_kinds import TaskKind
 from sessions.state.figure_words import ratio_words
 from tui.facts.tables import Cell, Column, Field, Number
@@ -63,7 +63,7 @@ class RowSet:
         return best_rows(self.counted)
 
     @cached_property
-    def by_method(self) -> list[Group]:
+    def by_method(self) -> list[RowGroup]:
         """The counted rows of each method with each model."""
         bests = grouped(self.bests, lambda row: row.session)
         groups: dict[tuple[str, ...], list[list[AttemptRow]]] = {}
@@ -72,7 +72,7 @@ class RowSet:
             together = groups.setdefault((method_of(own[0], self), own[0].model), [[], []])
             together[0] += own
             together[1] += bests.get(session, [])
-        return [Group(keys, own, best, self.timed(best)) for keys, (own, best) in sorted(groups.items())]
+        return [RowGroup(keys, own, best, self.timed(best)) for keys, (own, best) in sorted(groups.items())]
 
     @cached_property
     def comparable(self) -> Selection:
@@ -80,7 +80,7 @@ class RowSet:
         return comparable_rows(self.counted)
 
     @cached_property
-    def comparable_by_method(self) -> list[Group]:
+    def comparable_by_method(self) -> list[RowGroup]:
         """The same of the `comparable` rows."""
         return groups_of(self, (METHOD, MODEL), self.comparable.rows) if self.apart else self.by_method
 
@@ -128,7 +128,7 @@ class Key(NamedTuple):
     right: bool = False
 
 
-class Group(NamedTuple):
+class RowGroup(NamedTuple):
     """Rows with the same values of the keys."""
 
     keys: tuple[str, ...]
@@ -153,7 +153,7 @@ METHOD = Key("method", method_of)
 MODEL = Key("model", lambda row, _: row.model)
 
 
-def groups_of(rows: RowSet, keys: Sequence[Key], among: Iterable[AttemptRow] | None = None) -> list[Group]:
+def groups_of(rows: RowSet, keys: Sequence[Key], among: Iterable[AttemptRow] | None = None) -> list[RowGroup]:
     """Return the counted rows, or those `among` them, by the values of the keys, sorted by these."""
     by_keys = grouped(
         rows.counted if among is None else among, lambda row: tuple(key.value(row, rows) for key in keys)
@@ -161,10 +161,10 @@ def groups_of(rows: RowSet, keys: Sequence[Key], among: Iterable[AttemptRow] | N
     return [group_of(rows, values, own) for values, own in sorted(by_keys.items())]
 
 
-def group_of(rows: RowSet, keys: tuple[str, ...], own: Sequence[AttemptRow]) -> Group:
+def group_of(rows: RowSet, keys: tuple[str, ...], own: Sequence[AttemptRow]) -> RowGroup:
     """Return a group of these rows."""
     bests = best_rows(own)
-    return Group(keys, own, bests, rows.timed(bests))
+    return RowGroup(keys, own, bests, rows.timed(bests))
 
 
 def key_fields(keys: Sequence[Key]) -> tuple[Field[Any], ...]:
@@ -189,19 +189,19 @@ def share_words(share: float) -> str:
     return f"{share * 100:.2f} %"
 
 
-def share(title: str, value: Callable[[Group], float | None], *, drop: int = 0) -> Field[Group]:
+def share(title: str, value: Callable[[RowGroup], float | None], *, drop: int = 0) -> Field[RowGroup]:
     """Return a column of shares."""
     return Field(Number(title, if_known=True, drop=drop), lambda group: figure(value(group), share_words))
 
 
-def number(title: str, value: Callable[[Group], int | None], *, drop: int = 0) -> Field[Group]:
+def number(title: str, value: Callable[[RowGroup], int | None], *, drop: int = 0) -> Field[RowGroup]:
     """Return a column of counts."""
     return Field(Number(title, if_known=True, drop=drop), lambda group: figure(value(group), digits))
 
 
 def mean_speed(
     title: str, mean: Callable[[Sequence[AttemptRow]], float | None], *, drop: int = 0
-) -> Field[Group]:
+) -> Field[RowGroup]:
     """Return a column of mean speedups."""
     return Field(
         Number(title, if_known=True, drop=drop),
@@ -211,7 +211,7 @@ def mean_speed(
 
 def geak_mean(rows: Iterable[AttemptRow]) -> float | None:
     """Return the mean of GEAK's speedups."""
-    return speedup_mean(rows, Definition.GEAK)
+    return speedup_mean(rows, SpeedupDefinition.GEAK)
 
 
 def interval_words(low: float, high: float) -> str:
@@ -219,20 +219,20 @@ def interval_words(low: float, high: float) -> str:
     return f"[{low * 100:.1f}, {high * 100:.1f}]"
 
 
-def _exec_interval(group: Group) -> str:
+def _exec_interval(group: RowGroup) -> str:
     ends = wilson_interval(sum(row.correct for row in group.bests), len(group.bests))
     return "" if ends is None else interval_words(*ends)
 
 
 N = number("n", lambda group: len(group.bests))
-ACCURACY: tuple[Field[Group], ...] = (
+ACCURACY: tuple[Field[RowGroup], ...] = (
     N,
     share("call", lambda group: call_accuracy(group.bests)),
     share("exec", lambda group: execution_accuracy(group.bests)),
     Field(Number("exec 95 %", drop=4), _exec_interval, "dim"),
     share("correct/call", lambda group: correct_per_compile(group.bests), drop=5),
 )
-SPEED: tuple[Field[Group], ...] = (
+SPEED: tuple[Field[RowGroup], ...] = (
     mean_speed("speedup", speedup_geomean),
     mean_speed("GEAK mean", geak_mean, drop=2),
 )
