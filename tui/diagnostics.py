@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import functools
 import os
 import platform
+import shlex
+import shutil
 import sys
 import tempfile
 import traceback
@@ -45,13 +48,27 @@ class OutputGone(Exception):
         self.why = why
 
 
+PROPOSED = "with: wavedeck "
+"""How a message proposes a command."""
 line_start = ""
 """`say` writes it before each line: the code that erases a waiting line (`tui.print.waiting_line`)."""
 
 
 def say(message: str) -> None:
-    """Print one line on standard error; print nothing if standard error is closed."""
-    write_error(f"{line_start}wavedeck: {one_line(message)}\n")
+    """Print one line on standard error; print nothing if standard error is closed.
+
+    A command that the message proposes works as it is printed, also where the shell does not find `wavedeck`.
+    """
+    proposing = message.replace(PROPOSED, f"with: {program()} ")
+    write_error(f"{line_start}wavedeck: {one_line(proposing)}\n")
+
+
+@functools.cache
+def program() -> str:
+    """Return the words that start this program in the person's shell: `wavedeck`, or the path that they typed."""
+    if shutil.which("wavedeck") or Path(sys.argv[0]).name != "wavedeck":
+        return "wavedeck"
+    return shlex.quote(sys.argv[0])
 
 
 def write_error(text: str) -> None:
