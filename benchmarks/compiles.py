@@ -57,7 +57,7 @@ async def main() -> int:
                     evaluation = await evaluate(text, task, pool, mode, targets=(chosen,), seed=SEED)
                     await asyncio.sleep(ENDING_S)
                     kernels = [
-                        kernel for kernel in evaluation.resources.get(chosen.name, ()) if kernel.binary
+                        kernel for kernel in evaluation.resources.get(chosen.name, ()) if kernel.architecture
                     ]
                     seconds = next(stage.seconds for stage in evaluation.stages if stage.name == "compile")
                     table.add_row(

@@ -46,6 +46,7 @@ def check_task(folder: Path) -> tuple[BadTask, ...]:
 
 
 def _task_problems(folder: Path, suite: str) -> Iterator[BadTask]:
+    """Yield the problems of a task's folder; only the first if `task.toml` is not valid, because the rest follows from it."""
     try:
         task = read_task(folder, suite=suite)
     except BadTask as problem:
@@ -61,6 +62,10 @@ def _task_problems(folder: Path, suite: str) -> Iterator[BadTask]:
 
 
 def _definition_problems(file: Path, wanted: Mapping[str, tuple[str, ...] | None]) -> Iterator[BadTask]:
+    """Yield the problems of a Python file of a task: functions that are missing or take other parameters.
+
+    `wanted` has the parameters of each function, `None` if any will do. Further parameters need defaults.
+    """
     try:
         module = parse_python(file.read_text(encoding="utf-8"))
     except (OSError, UnicodeDecodeError, SyntaxError, ValueError) as error:
@@ -92,6 +97,7 @@ def _parameters(arguments: ast.arguments) -> tuple[list[str], set[str]]:
 
 
 def _cost_problems(task: Task) -> Iterator[BadTask]:
+    """Yield the first problem of a task's cost model, which runs for all sizes of all cases."""
     for case in task.cases:
         for sizes in (case.cpu, case.gpu):
             try:

@@ -47,6 +47,7 @@ def read_task(folder: Path, *, suite: str) -> Task:
 
 
 def _decode(file: Path) -> Task:
+    """Return the task of a `task.toml`, checked for types alone. Raises `BadTask`."""
     try:
         raw = msgspec.toml.decode(file.read_bytes())
     except (OSError, UnicodeDecodeError, msgspec.DecodeError) as error:

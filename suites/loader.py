@@ -43,7 +43,10 @@ def load_public_suite(
 def load_public_task(
     name: str, *, registry: Path | None = None, instruction: InstructionChoice = InstructionChoice.COMPLEX
 ) -> PublicTask:
-    """Return the task `suite/task` of a public benchmark; the suite's own name of the task is accepted too."""
+    """Return the task `suite/task` of a public benchmark; the suite's own name of the task is accepted too.
+
+    Loads the whole suite. Raises `SuiteError`: `UnknownSuite`, `UnknownTask`, or an error of the clone.
+    """
     suite = name.partition("/")[0]
     return find_public_task(name, load_public_suite(suite, registry=registry, instruction=instruction).tasks)
 

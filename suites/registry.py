@@ -148,6 +148,7 @@ def add_suite(name: str, path: Path, registry: Path, *, kind: SuiteKind | None =
 
 
 def _added(registry: Path) -> _Registry:
+    """Return the suites and clones that users added; none without the file. Raises `BadSuite` with the remedy."""
     try:
         text = registry.read_text(encoding="utf-8")
     except FileNotFoundError:

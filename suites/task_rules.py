@@ -72,6 +72,7 @@ def task_problems(task: Task) -> Iterator[Problem]:
 
 
 def _interface_problems(task: Task) -> Iterator[Problem]:
+    """Yield the problems of entry points, outputs, `returns`, and the parameters that other keys name: key and problem."""
     signatures: list[Signature] = []
     if not task.entry_points:
         yield "entry_points", "is empty; name the function that a candidate must define"
@@ -120,6 +121,7 @@ def _interface_problems(task: Task) -> Iterator[Problem]:
 
 
 def _case_problems(task: Task) -> Iterator[Problem]:
+    """Yield the problems of the cases, their sizes and weights: key and problem."""
     if not task.cases:
         yield "cases", "is empty; a task needs at least one case"
         return

@@ -44,7 +44,7 @@ def tolerance_of(task: Task, output: Output, case: Case) -> Tolerance:
 
 
 def tolerance_problems(task: Task) -> Iterator[Problem]:
-    """Yield the problems of a decoded task's tolerances."""
+    """Yield the problems of a task's tolerances, key and problem: bad values, unknown dtypes, and dtypes without an entry."""
     axes = set(task.cases[0].cpu) if task.cases else set()
     tables = [("tolerances", task.tolerances)]
     tables += [
@@ -71,6 +71,7 @@ def tolerance_problems(task: Task) -> Iterator[Problem]:
 
 
 def _tolerance(key: str, tolerance: Tolerance, axes: set[str]) -> Iterator[Problem]:
+    """Yield the problems of one tolerance: its key and the problem. `axes` are the sizes that a `reduction` may name."""
     for name in ("rtol", "atol", "scale", "cosine"):
         if not 0 <= getattr(tolerance, name) < 1:
             yield f"{key}.{name}", f"is {getattr(tolerance, name)}; it must be from 0 up to 1"
@@ -91,6 +92,7 @@ def _tolerance(key: str, tolerance: Tolerance, axes: set[str]) -> Iterator[Probl
 
 
 def _quantization(quantization: QuantizationTolerance, axes: set[str]) -> Iterator[Problem]:
+    """Yield the problems of a task's limits for quantized outputs: key and problem."""
     if not -1 < quantization.cosine_min <= 1:
         yield "quantization.cosine_min", f"is {quantization.cosine_min}; a cosine must be between -1 and 1"
     for name in ("relative_l1_max", "rmse_max"):

@@ -301,7 +301,7 @@ def _latency(shape: Shape, device: str, speedup: float, half_width: float, *, th
 def _resources(name: str, shape: Shape, version: int) -> KernelResources:
     return KernelResources(
         kernel=f"{name}_rows", case=shape.case, config={"BLOCK": "4096", "num_warps": "8"}, autotune_index=None,
-        binary="gfx942", binary_sha256=f"{version:064x}", grid=(shape.rows, 1, 1), vgprs=56 + 8 * (version % 6),
+        architecture="gfx942", binary_sha256=f"{version:064x}", grid=(shape.rows, 1, 1), vgprs=56 + 8 * (version % 6),
         agprs=0, sgprs=24, vgpr_spills=0, sgpr_spills=0, scratch_bytes=0, lds_bytes=0, matrix_instructions=0,
         occupancy=max(4, 8 - version % 6), occupancy_limit="vgprs", load_widths={"128": 8}, compile_seconds=0.4,
     )  # fmt: skip

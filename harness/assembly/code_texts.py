@@ -48,7 +48,7 @@ class CodeText(NamedTuple):
 
     @property
     def title(self) -> str:
-        """The kernel, the target, the case and the configuration, in one line."""
+        """Return the kernel, the text's name, the target, the case and the configuration, in one line."""
         config = " ".join(f"{name}={value}" for name, value in self.kernel.config.items())
         return (
             f"{named_kernel(self.kernel)}, {self.name} for {self.target}, case {self.kernel.case}: {config}"
@@ -68,7 +68,7 @@ def code_texts(
     `kernel`: this kernel alone, `name @2` for a config of an autotuned one. `read` returns a text by its digest. Raises `NoText`.
     """
     target, rows = next(iter(evaluation.resources.items()), ("", ())) if evaluation is not None else ("", ())
-    compiled = [row for row in rows if row.binary]
+    compiled = [row for row in rows if row.architecture]
     if not compiled:
         raise NoText("no kernel of it was compiled")
     wanted = [row for row in compiled if not kernel or kernel in (row.kernel, named_kernel(row))]
@@ -85,6 +85,7 @@ def code_texts(
 
 
 def _read(row: KernelResources, target: str, read: Callable[[str], str | None], name: str) -> CodeText:
+    """Return a text of a kernel, by default its assembly. Raises `NoText` if it was not kept or cannot be read."""
     name = name or next((assembly for assembly in ASSEMBLY if assembly in row.texts), ASSEMBLY[0])
     if name not in row.texts:
         raise NoText(f"{named_kernel(row)} has no {name}: {_why_missing(row, target, name)}")
@@ -134,6 +135,11 @@ def normal_lines(text: str, name: str) -> list[str]:
 
 
 def _normal_assembly(text: str, *, is_ptx: bool) -> list[str]:
+    """Return the instructions one a line, in a form in which two texts of the same code are equal.
+
+    Comments and unused labels are left out, labels are numbered in order, and registers lose their numbers. A range of
+    registers keeps its length.
+    """
     listing = parse(text)
     targets = {
         jump_target(instruction.text)

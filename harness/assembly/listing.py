@@ -149,6 +149,10 @@ def jump_target(branch: str) -> str:
 
 
 def _loops(instructions: Sequence[Instruction], labels: dict[str, Label]) -> tuple[Loop, ...]:
+    """Return the loops in the order of their first instruction: from the target of a backward jump to the last such jump.
+
+    The depth of a loop is 1 plus the number of loops around it.
+    """
     ends: dict[Label, int] = {}
     for place, instruction in enumerate(instructions):
         if instruction.kind is Kind.BRANCH:
@@ -205,6 +209,10 @@ _AMD_KINDS = (
 
 
 def _sort_amd(row: int, code: str, whole: str, line: int | None) -> Instruction:
+    """Return an AMDGCN instruction with its kind; for a memory access also with its width.
+
+    `whole` is the line with its comment.
+    """
     opcode, _, operands = code.partition(" ")
     if "Folded" in whole:  # LLVM's comment on a spill and on its reload, in memory or in lanes of a register
         return Instruction(row, code, Kind.SPILL, line=line)
@@ -247,6 +255,7 @@ _PTX_KINDS = (
 
 
 def _sort_ptx(row: int, code: str, _whole: str, line: int | None) -> Instruction:
+    """Return a PTX instruction with its kind; for a load or store also with the bits that a lane moves."""
     if access := _PTX_ACCESS.search(code):
         kind = Kind.LOAD if access[1] == "ld" else Kind.STORE
         return Instruction(row, code, kind, int(access[2] or 1) * int(access[3]), line)

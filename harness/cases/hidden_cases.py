@@ -94,7 +94,7 @@ def _with_hidden(task: Task, bases: Sequence[Case], draw: Draw, *, exam: bool) -
 
 
 def _derive_exam(task: Task, draw: Draw) -> Iterator[Case]:
-    """A ragged case of each dtype and distribution; if no axis varies, one open case with other values."""
+    """Yield a ragged case of each dtype and distribution; if no axis varies, one open case with other values."""
     maker = _Maker(task, task.open_cases, draw, prefix="exam", exam=True)
     if not maker.axes.vary:
         base = maker.widest[draw.one_of(sorted(maker.widest), "exam")]
@@ -170,7 +170,11 @@ class _Maker:
         yield self._draw.one_of(crowded or rough_cases, self._prefix, "rough values")
 
     def _ragged(self) -> Iterator[JudgedCase]:
-        """The same ragged sizes in each dtype; rough values in all dtypes but one."""
+        """Yield a case of each dtype with the same ragged sizes, which the task's cost model allows on `cpu`; nothing if none
+        fit.
+
+        All dtypes but one, which is drawn, have rough values. A case like one of the task's own is left out.
+        """
         for sized_dtype in self.widest:
             ragged = self.draw_ragged(sized_dtype, "ragged")
             cases = [
@@ -233,12 +237,16 @@ class _Maker:
             yield JudgedCase(case, hidden=True, masked=masked)
 
     def _between(self) -> Iterator[JudgedCase]:
-        """On `cpu` many narrow rows; on a GPU sizes between small ones and its own."""
+        """Yield a case with rough values: many narrow rows on `cpu`, and sizes between small ones and its own on a GPU.
+
+        Nothing if no new sizes fit.
+        """
         kind = "between"
         base = self._draw_base(kind)
         first, *rest = self.axes.ranges
 
         def draw_sizes(divisor: int) -> dict[str, int] | None:
+            """Return sizes for this share of the work; `None` if they are those of the base."""
             if base.cpu == base.gpu:
                 sizes = {axis: self._draw_halfway(size, axis, kind) for axis, size in base.cpu.items()}
             elif rest:
@@ -264,6 +272,7 @@ class _Maker:
             return
 
         def draw_sizes(divisor: int) -> dict[str, int]:
+            """Return sizes for this share of the work: rows in eights, and axes that may be multiples of 32."""
             sizes = {first: CROWD + VECTOR * self._draw_number(2, kind, first)}
             for axis in rest:
                 blocks = 2 + self._draw_number(MOST_BLOCKS // divisor, kind, axis)
@@ -281,6 +290,7 @@ class _Maker:
         first, *rest = self.axes.ranges
 
         def draw_sizes(divisor: int) -> dict[str, int] | None:
+            """Return sizes for this share of the work; `None` if none is a multiple of 16 and not of 32."""
             sizes = {first: self._draw_size(base, first, SEVERAL_ROWS, kind)} if rest else {}
             for axis in rest or [first]:
                 if axis in self._aligned_axes(divisor):
@@ -311,6 +321,7 @@ class _Maker:
                 yield dataclasses.replace(rough, layout=layout, no_gradients=is_offset)
 
     def _quantization_probes(self) -> Iterator[JudgedCase]:
+        """Yield a case of each dtype with the inputs of the task's `probe_inputs`, if the task has limits for them."""
         if self._task.quantization is not None and self._task.quantization.probe is not None:
             for dtype, base in self.widest.items():
                 case = self._rename(base, f"quantization probe {dtype}")
@@ -318,6 +329,7 @@ class _Maker:
                 yield JudgedCase(standard, hidden=True, probe=True)
 
     def _small_parameters(self) -> Iterator[JudgedCase]:
+        """Yield a case for each parameter with a tiny default, such as `eps`, with a value that is smaller still."""
         for name, default in self._fractional_defaults():
             if _is_tiny(default):
                 value = default * self._draw_share("small", name) / 1024
@@ -373,6 +385,7 @@ class _Maker:
         base = self.widest[dtype]
 
         def draw(*, grow: bool) -> Case:
+            """Return a case with sizes close to the base's: larger if they may `grow`."""
             return Case(
                 name=f"{self._prefix}: {kind}",
                 dtype=dtype,
@@ -386,7 +399,11 @@ class _Maker:
         return case if self._work.fits(case) else draw(grow=False)
 
     def _draw_near(self, base: Case, device: Device, axis: str, kind: str, *, grow: bool) -> int:
-        """A size close to the base's: with `grow` larger on `cpu`, which finds kernels made for the open sizes; else smaller."""
+        """Draw a size close to the base's, no multiple of a vector.
+
+        With `grow` it is larger on `cpu`, if the axis allows: that finds kernels made for the open sizes. Else it is smaller,
+        so that memory suffices.
+        """
         size = sizes_on(base, device)[axis]
         low, high = size + 1, size * 5 // 4
         if device == "gpu" or not grow or self.axes.ranges[axis].high is not None:
@@ -408,6 +425,7 @@ class _Maker:
         base = self.widest[self._draw.one_of(tuple(dtypes or self.widest), self._prefix, kind)]
 
         def draw_sizes(divisor: int) -> dict[str, int]:
+            """Return small sizes for this share of the work, the last one within the drawn bounds."""
             bounds = dict.fromkeys(base.cpu, sizes)
             if width:
                 bounds[list(base.cpu)[-1]] = self._draw.one_of(width, self._prefix, kind, "last")
@@ -422,7 +440,7 @@ class _Maker:
         )
 
     def _draw_halfway(self, largest: int, axis: str, kind: str) -> int:
-        """A size between small ones and the largest, each power of two equally likely."""
+        """Draw a size between small ones and the largest, each power of two equally likely; `largest` itself if it is small."""
         doublings = (largest // BELOW_BLOCK[1]).bit_length()
         if not doublings:
             return largest

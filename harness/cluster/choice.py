@@ -118,6 +118,10 @@ def _all(places: Sequence[tuple[ClusterNodeFacts, Device]]) -> list[tuple[Cluste
 def _find(
     look: Look, places: Sequence[tuple[ClusterNodeFacts, Device]], word: str
 ) -> list[tuple[ClusterNodeFacts, Device]]:
+    """Return the places that a word of `--devices` names: `LABEL=VALUE`, `cpu`, a device, a target, a node or a label.
+
+    Raises `UnknownDevice` if the word names nothing.
+    """
     label, equals, value = word.partition("=")
     if equals:
         matches = _all([place for place in places if place[0].node.labels.get(label) == value])
@@ -134,6 +138,7 @@ def _find(
 
 
 def _offer(places: Sequence[tuple[ClusterNodeFacts, Device]]) -> str:
+    """Return the first devices of the cluster in words, with their targets."""
     words = [
         f"{device_name(facts, device)}{f' ({device.target})' if device.target else ''}"
         for facts, device in places

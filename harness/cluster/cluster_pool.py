@@ -98,9 +98,12 @@ class ClusterPool:
         self._members: dict[str, Member] = {}
         self._devices: dict[str, Device] = {}
         self._starts: dict[str, int] = {}
+        """How often the judge of a device was started."""
         self._starting: dict[str, asyncio.Task[None]] = {}
+        """Tasks that start lost judges again, by device."""
         self._waiters: deque[_Waiter] = deque()
         self._parcels: dict[str, tuple[Task, Parcel]] = {}
+        """Packed files of tasks, by the task's id."""
 
     @property
     def devices(self) -> Sequence[Device]:
@@ -126,6 +129,10 @@ class ClusterPool:
         await self._close()
 
     async def _open(self) -> None:
+        """Start a judge for each device on the cluster's nodes. A device on a node that is gone is reported as quarantined.
+
+        Raises `HarnessError` if no node of the run is there, if no judge starts, or if a node has another version of Wavedeck.
+        """
         nodes = {node.name: node for node in await self._cluster.nodes() if node.is_alive}
         here = [name for name in self._names if _node_of(name) in nodes]
         if not here:
@@ -151,7 +158,10 @@ class ClusterPool:
                 self._on_device(Quarantined(name, GONE))
 
     async def _start_or_lose(self, name: str, node: Node) -> None:
-        """Start the judge of a device. If its node dies during the start, the device counts as lost."""
+        """Start the judge of a device. If its node cannot be reached, the device counts as lost, and nothing is raised.
+
+        Raises `HarnessError` if the judge itself refuses to start.
+        """
         try:
             try:
                 await self._start(name, node)
@@ -364,6 +374,7 @@ class ClusterPool:
                 self._waiters.remove(waiter)
 
     def _check_service(self) -> None:
+        """Raise `NoDeviceLeft` if every judge is lost and none is being started."""
         if self._members and not self._starting and not self.judge_count:
             lost = "; ".join(f"{member.name}: {member.lost}" for member in self._members.values())
             raise NoDeviceLeft(
@@ -416,7 +427,10 @@ class _ClusterSurvey:
         self._target = target
 
     async def compile(self, sources: Sequence[str]) -> tuple[Compiled, ...]:
-        """See `Surveying`."""
+        """Compile the sources, in equal parts on all judges; return the results in their order.
+
+        See `Surveying`. Raises the first error of a part, `HarnessError` if every judge of it was lost.
+        """
         sent, parcel = await self._pool.pack(self._task)
         size = -(-len(sources) // max(self._pool.judge_count, 1)) or 1
         parts = [tuple(sources[start : start + size]) for start in range(0, len(sources), size)]
@@ -436,7 +450,10 @@ class _ClusterSurvey:
 
 
 def _choose(free: Sequence[Member], waiter: _Waiter) -> Member | None:
-    """The judge with the largest share of free slots among those that the caller may use."""
+    """Return the judge with the largest share of free slots among those that the caller may use; `None` if none is free.
+
+    The judge that the caller avoids is returned only if no other is free.
+    """
     allowed = [member for member in free if waiter.on in ("", member.name)]
     preferred = [member for member in allowed if member.name != waiter.avoid]
 

@@ -94,9 +94,13 @@ class Member:
         self._on_device = on_device
         self._on_lost: Callable[[Member], None] = lambda _: None
         self._calls: dict[str, _Pending] = {}
+        """Calls that wait for their end, by name."""
         self._parcels: set[str] = set()
+        """Digests of the task files that the judge has."""
         self._after = 0
+        """Number of the last report that arrived."""
         self._forget: list[tuple[float, str]] = []
+        """Calls that the judge may forget, and when."""
         self._following: asyncio.Task[None] | None = None
         self._asides: set[asyncio.Task[None]] = set()
 
@@ -152,7 +156,10 @@ class Member:
             self._aside("lend", lent)
 
     def lose(self, why: str) -> None:
-        """Judge nothing more here; calls under way fail with `MemberLost`."""
+        """Judge nothing more here: note why, let calls under way fail with `MemberLost`, and inform the pool.
+
+        A second call does nothing.
+        """
         if self.lost:
             return
         self.lost = why
@@ -175,7 +182,10 @@ class Member:
         self._remote.kill()
 
     async def _begin(self, call: str, request: Request, parcel: Parcel, pending: _Pending) -> None:
-        """Send a request, again as long as the judge is not lost: a judge knows a call that it has."""
+        """Send a request, with the task's files if the judge lacks them, and again until it arrives or the judge is lost.
+
+        A request that arrives twice is judged once: the judge knows calls by their name.
+        """
         encoded = ENCODER.encode(request)
         while not pending.finished.done():
             try:
@@ -191,7 +201,10 @@ class Member:
                 return
 
     async def _follow(self) -> None:
-        """Deliver reports until the judge is lost."""
+        """Fetch the judge's reports and deliver them, until the judge is lost.
+
+        It is lost at once if its process is gone, and otherwise after `GRACE_S` without an answer.
+        """
         heard_s = time.monotonic()
         while not self.lost:
             now = time.monotonic()
@@ -213,6 +226,7 @@ class Member:
                     self._deliver(report)
 
     def _deliver(self, report: StageReported | Finished | Waits | JudgeFailed) -> None:
+        """Pass a report of the judge on to the call that waits for it. A report for a call that has ended is dropped."""
         if isinstance(report, Waits):
             self._on_device(report.event)
         elif isinstance(report, JudgeFailed):
@@ -227,6 +241,8 @@ class Member:
                 pending.on_event(report.event)
 
     def _aside(self, method: str, *arguments: object) -> None:
+        """Call a method of the judge in the background. Errors are ignored: nothing waits for the answer."""
+
         async def call() -> None:
             with suppress(Unreachable, HarnessError):
                 await self._remote.call(method, *arguments, limit_s=ANSWER_S)

@@ -69,11 +69,16 @@ class NodeJudge:
         self._watching: asyncio.Task[None] | None = None
         self._pool: DevicePool | None = None
         self._opened = b""
+        """The answer to `open`; empty until the pool is open."""
         self._calls: dict[str, asyncio.Task[None]] = {}
         self._reports: dict[int, Report] = {}
+        """Reports that the engine may still ask for, by number."""
         self._last = 0
+        """Number of the last report."""
         self._news = asyncio.Event()
+        """Set by each report."""
         self._heard_s = time.monotonic()
+        """When the engine called last."""
         self._state = DeviceReading()
         self._sampling: asyncio.Task[None] | None = None
 
@@ -143,6 +148,7 @@ class NodeJudge:
             await pool.__aexit__(None, None, None)
 
     async def _open(self) -> bytes:
+        """Open the pool of the device and start to sample its telemetry; return what the engine must know of both, encoded."""
         setup = self._setup
         python = await asyncio.to_thread(find_python, setup.python, node_cache() / "judge-packages")
         pool = DevicePool(
@@ -179,6 +185,7 @@ class NodeJudge:
             self._report(JudgeFailed(event))
 
     def _forget(self, call: str) -> None:
+        """Cancel a call, if it runs, and drop its reports that the engine has not fetched."""
         task = self._calls.pop(call, None)
         if task is not None:
             task.cancel()
@@ -187,6 +194,10 @@ class NodeJudge:
         }
 
     async def _run(self, call: str, request: Request) -> None:
+        """Answer one call and report its end.
+
+        An error of any kind becomes the text of the report, so that the actor goes on.
+        """
         try:
             if isinstance(request, JudgeCandidate):
                 finished = await self._judge(call, request)
@@ -201,6 +212,8 @@ class NodeJudge:
         self._report(finished)
 
     async def _judge(self, call: str, request: JudgeCandidate) -> Finished:
+        """Judge a candidate: report each stage as it happens, and return the evaluation. Raises like `evaluate`."""
+
         def on_event(event: StageEvent) -> None:
             self._report(StageReported(call, event))
 
@@ -229,6 +242,7 @@ class NodeJudge:
         return self._pool
 
     def _task(self, sent: SentTask) -> Task:
+        """Return a task with its folder on this node. Raises `HarnessError` if the node lacks the task's package."""
         folder = kept_folder(sent.parcel)
         task = msgspec.structs.replace(sent.task, folder=folder)
         if task.package is not None and (problem := task.package.problem(folder)):

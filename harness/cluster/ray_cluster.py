@@ -53,7 +53,7 @@ class RayCluster:
         return await asyncio.to_thread(self._find_or_make, node, device, setup)
 
     async def facts(self) -> list[ClusterNodeFacts]:
-        """Ask every node that is alive to describe itself; at most `PROBE_S`."""
+        """Ask every living node to describe itself, all at once. A node that does not answer gets facts that say so."""
         async with asyncio.TaskGroup() as group:
             tasks = [
                 group.create_task(_describe(node), name=f"describe/{node.name}")
@@ -69,6 +69,7 @@ class RayCluster:
         await asyncio.to_thread(ray.shutdown)
 
     def _find_or_make(self, node: Node, device: str, setup: Setup) -> RemoteJudge:
+        """Return the judge of a device: an actor that lives already, or a new one on the node. An actor outlives its engine."""
         import ray
         from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
@@ -97,7 +98,11 @@ class RayRemote:
         self._actor = actor
 
     async def call(self, method: str, *arguments: object, limit_s: float) -> bytes:
-        """See `RemoteJudge`."""
+        """Call a method of the actor and return its bytes.
+
+        Raises `Gone` if the actor has died, `Unreachable` if it does not answer in time, and `HarnessError` with what the
+        method raised.
+        """
         import ray.exceptions as errors
 
         try:
@@ -152,6 +157,7 @@ async def reconnect(address: str, session: str) -> RayCluster:
 
 
 def _init(address: str) -> str:
+    """Connect to a Ray cluster and return its address. Raises `ClusterUnavailable`."""
     import ray
 
     logging.getLogger("ray").setLevel(logging.ERROR)  # it warns that it leaves our signal handlers alone
@@ -187,6 +193,7 @@ def _check_address(address: str) -> None:
 
 
 def _nodes() -> list[Node]:
+    """Return the nodes of the cluster, with their resources among their labels. A node that died is listed too."""
     import ray
 
     rows = ray.nodes()
@@ -207,6 +214,7 @@ def _nodes() -> list[Node]:
 
 
 async def _describe(node: Node) -> ClusterNodeFacts:
+    """Ask a node for its devices and versions. A node that fails to answer gets facts that say why."""
     import ray
     from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 

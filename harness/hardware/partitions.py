@@ -32,6 +32,7 @@ def scale_to_partition(product: Product, partition: str, compute_units: int | No
 
 
 def _amd(product: Product, compute: str, memory: int) -> Product:
+    """Return the product as a partition has it. Raises `UnknownPartition` for a mode that the product does not have."""
     if (compute, memory) == ("SPX", 1):
         return product
     mode = next((mode for mode in product.modes if mode.name == compute), None)
@@ -74,6 +75,11 @@ def _share(product: Product, mode: PartitionMode, memory: int) -> Product:
 
 
 def _mig(product: Product, profile: str, gigabytes: int, compute_units: int | None) -> Product:
+    """Return the product as a MIG slice has it: compute by its multiprocessors, memory by its eighths.
+
+    Measured rates are left out, because they are those of the whole GPU. Raises `UnknownPartition` if `compute_units` is
+    missing.
+    """
     if not compute_units or compute_units > product.compute_units:
         raise UnknownPartition(f"MIG {profile} of {product.name}: its number of multiprocessors is unknown")
     slices = min(

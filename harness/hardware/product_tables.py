@@ -37,6 +37,7 @@ def read_products(file: Path) -> tuple[Product, ...]:
 
 
 def _product(row: dict[str, Any], defaults: dict[str, Any]) -> Product:
+    """Return a row of a table as a product: units become bytes, Hz and FLOP/s, and sources are filled in from the defaults."""
     fields: dict[str, Any] = {"vendor_id": defaults["vendor_id"]}
     for key, value in row.items():
         if key not in _UNITS:

@@ -70,6 +70,7 @@ _OF_PRODUCT = tuple(
 
 
 def _cdna(*, local_kib: int, local_granule_bytes: int) -> dict[str, int]:
+    """Return the limits that all CDNA compute units share, with local memory as given."""
     return {
         "simds": 4,
         "local_bytes": local_kib * KIB,
@@ -85,6 +86,10 @@ def _cdna(*, local_kib: int, local_granule_bytes: int) -> dict[str, int]:
 
 
 def _cuda(*, shared_kib: int, max_warps: int, max_blocks: int) -> dict[str, int]:
+    """Return the limits that all CUDA multiprocessors share, with the rest as given.
+
+    CUDA itself takes 1 KiB of shared memory a block.
+    """
     return {
         "simds": 4,
         "local_bytes": shared_kib * KIB,

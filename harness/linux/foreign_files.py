@@ -58,7 +58,10 @@ def _list(folder: int) -> list[os.DirEntry[str]]:
 
 
 def _open_folder(name: str, parent: int | None) -> int:
-    """A descriptor of a folder that is no link, after giving its owner all permissions."""
+    """Return a descriptor of a folder, after giving its owner all permissions. `name` is a path below the folder `parent`.
+
+    Raises `OSError` for a link: a guest may have made one that leads out of its folder.
+    """
     place = os.open(name, os.O_PATH | os.O_NOFOLLOW | _FOLDER, dir_fd=parent)
     try:
         path = Path(f"/proc/self/fd/{place}")

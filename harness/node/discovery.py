@@ -118,6 +118,7 @@ def device(gpu: DriverGpu, number: int, environ: Mapping[str, str] | None = None
 
 
 def _identity(gpu: DriverGpu, node: Mapping[str, int]) -> Identity:
+    """Return what identifies a GPU's product, from its driver and from sysfs. Facts that neither knows are empty."""
     pci = pci_folder(gpu.address)
     compute, memory = (read_text(pci / f"current_{part}_partition") for part in ("compute", "memory"))
     return Identity(

@@ -46,7 +46,10 @@ FOUND: msgspec.json.Decoder[tuple[DriverGpu, ...]] = msgspec.json.Decoder(tuple[
 
 
 def cuda_gpus() -> Iterator[DriverGpu]:
-    """Yield the GPUs that `libcuda` reports; none if it is missing or fails."""
+    """Yield the GPUs that `libcuda` reports; none if it is missing or fails.
+
+    A GPU with a fact that it does not know is left out.
+    """
     library = _library("libcuda.so.1")
     count = c_int()
     if library is None or library.cuInit(0) != 0 or library.cuDeviceGetCount(byref(count)) != 0:

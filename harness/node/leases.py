@@ -168,7 +168,11 @@ async def take(
 
 
 async def _lock_alone(folder: Path, name: str, wait: _Wait) -> tuple[int, int]:
-    """Descriptors of the lock, and of the gate, which stays shut."""
+    """Lock a GPU's file for one holder alone; return the descriptors of the lock and of the gate, which stays shut.
+
+    A request of a shared lease that has waited for long holds `turn`, and is let in first; see the module. If a wait is
+    cancelled, everything is unlocked again.
+    """
     turn = await _lock(folder / f"{name}.turn", fcntl.LOCK_EX, wait)
     try:
         gate = await _lock(folder / f"{name}.gate", fcntl.LOCK_SH, wait)
@@ -182,7 +186,11 @@ async def _lock_alone(folder: Path, name: str, wait: _Wait) -> tuple[int, int]:
 
 
 async def _lock_shared(folder: Path, name: str, wait: _Wait) -> tuple[int, int]:
-    """The descriptor of the lock; -1 for the gate, which is passed and left open."""
+    """Lock a GPU's file beside other shared holders; return the descriptor of the lock, and -1 for the open gate.
+
+    Waits while someone times, or waits to time. After `BATCH_S` no further timing goes first. If a wait is cancelled,
+    everything is unlocked again.
+    """
     turn = -1
     try:
         try:
@@ -249,6 +257,10 @@ def lease_folder(environ: Mapping[str, str] | None = None) -> Path:
 
 
 def _present_folder(environ: Mapping[str, str]) -> Path | None:
+    """Return the existing folder for leases: the one that the variable names, else a usual one; `None` without one.
+
+    Raises `LeaseUnavailable` if the variable names no absolute path.
+    """
     named = environ.get(VARIABLE)
     if named:
         folder = Path(named)
@@ -290,6 +302,7 @@ class _Wait:
         self._reported: tuple[Holder, ...] = ()
 
     def report(self) -> None:
+        """Report the current holders if they are others than reported last. Reports nothing while there are none."""
         if self._on_wait is None:
             return
         current = holders(self._device)  # empty while another process holds only the gate
@@ -317,6 +330,7 @@ async def _lock(file: Path, how: int, wait: _Wait) -> int:
 
 
 def _try_lock(descriptor: int, how: int) -> bool:
+    """Lock a file without waiting; return whether it is locked now. `how` is `LOCK_SH` or `LOCK_EX`."""
     try:
         fcntl.flock(descriptor, how | fcntl.LOCK_NB)
     except BlockingIOError:
@@ -355,6 +369,10 @@ def _open(file: Path) -> int:
 
 
 def _make(file: Path) -> int:
+    """Create a file that every user may lock; return its descriptor.
+
+    Raises `FileExistsError`, and `LeaseUnavailable` for other errors.
+    """
     flags = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
     try:
         descriptor = os.open(file, flags, _FILE_MODE)
@@ -387,6 +405,10 @@ def _sign(folder: Path, name: str, lock: int, gate: int, *, session: str) -> Lea
 
 
 def _read_holders(folder: Path, name: str) -> tuple[Holder, ...]:
+    """Return the living holders of a GPU's lease, the oldest first.
+
+    A holder locks its file. A file without a lock belongs to a dead process and is deleted, if this user may do so.
+    """
     living = []
     for file in folder.glob(f"{name}.*{_HOLDER}"):
         try:

@@ -65,6 +65,7 @@ def parse_nvidia(gpus: str | None, processes: str | None) -> dict[str, GpuLoad]:
 
 
 def _nvidia_smi(query: str) -> str | None:
+    """Return the rows that `nvidia-smi` prints for a query; `None` if it is missing, fails or hangs."""
     try:
         answer = subprocess.run(
             ["nvidia-smi", query, "--format=csv,noheader,nounits"],

@@ -114,6 +114,7 @@ def not_granted(environ: Mapping[str, str] | None = None) -> tuple[Device, ...]:
 
 
 def _standing(gpu: Device, load: GpuLoad) -> UsableGpu:
+    """Return why a GPU is in use, if it is, and which of the reasons could not be looked up."""
     reasons = [str(holder) for holder in holders(gpu)]
     if load.processes:
         reasons.append(f"{load.processes} other process{'es' if load.processes > 1 else ''} on it")
@@ -175,6 +176,7 @@ def _parse_numbers(variable: str, value: str) -> tuple[int, ...]:
 
 
 def _check_slurm(chosen: Sequence[Device], environ: Mapping[str, str] | None) -> None:
+    """Raise `UnknownDevice` for a chosen GPU that Slurm did not give to this job."""
     gpus = [device for device in chosen if device.kind != "cpu"]
     granted = _granted(environ) if gpus else ()
     for device in gpus:

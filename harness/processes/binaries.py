@@ -71,6 +71,10 @@ class Binaries:
             child.end()
 
     async def _make(self, key: bytes, kernel: KernelIr) -> Binary:
+        """Compile a kernel when its turn comes and keep the binary.
+
+        The least recently used binaries beyond `MOST_BYTES` are dropped.
+        """
         try:
             async with self._turn(len(kernel.ttir) * _SECONDS_A_CHARACTER):
                 self.compiled += 1
@@ -86,6 +90,10 @@ class Binaries:
 
     @asynccontextmanager
     async def _turn(self, expected_s: float) -> AsyncIterator[None]:
+        """Wait until a core is free, then run the block. A free core goes to the kernel with the earliest expected end.
+
+        A wait that is cancelled takes no core.
+        """
         if self._free:
             self._free -= 1
         else:
@@ -103,6 +111,11 @@ class Binaries:
                     self._free -= 1
 
     async def _compile(self, kernel: KernelIr) -> Binary:
+        """Compile a kernel in a back-end process, an idle one or a new one.
+
+        Returns a binary without files if no process starts, or if the process ends, lies or takes longer than `KERNEL_S`. After
+        such a failure, and after a cancel, the process is ended.
+        """
         if not self._server.forks:  # a fresh interpreter takes longer than most kernels
             return Binary()
         self._idle = [backend for backend in self._idle if not backend[0].ended.done()]
@@ -112,7 +125,7 @@ class Binaries:
                 if self._idle
                 else await self._server.spawn("backend", cpu_limit_s=KERNEL_S, sandboxed=True)
             )
-        except WorkerDied:
+        except (WorkerDied, OSError):  # too few files or processes; the candidate's own process compiles then
             return Binary()
         try:
             async with asyncio.timeout(KERNEL_S):

@@ -98,6 +98,11 @@ class DevicePool:
         share: NodeShare | None = None,
         trusted_graphs: TrustedGraphs | None = None,
     ) -> None:
+        """Prepare the pool; nothing starts before `async with`. Raises `UnknownDevice` for a device that is not here.
+
+        Without a number of `slots`, each device gets as many as cores and memory allow for `tasks`, or for cases of
+        `case_bytes`. `share`: the part of a cluster's node that this pool may use.
+        """
         self.devices: tuple[Device, ...] = choose_devices(devices)
         if share is not None:
             self.devices = tuple(
@@ -147,6 +152,10 @@ class DevicePool:
         self.health = Health(self.devices, probe or ServerProbe(self.compiling), self._report, patience_s)
 
     async def __aenter__(self) -> DevicePool:
+        """Start the servers and open all devices.
+
+        If a server does not start, everything is closed again and the error is raised.
+        """
         self._nursery.python.require_judge()
         if any(device.package for device in self.devices):
             lease_folder()  # a folder without write access is an error before anything starts
@@ -251,6 +260,10 @@ class DevicePool:
         self._freed.set()
 
     def _give_back(self, slot: Slot) -> None:
+        """Free a slot for the next candidate.
+
+        The slot of a device that is lent loses its processes and waits for the device.
+        """
         if slot.device.name in self._lent:
             slot.discard()
             self._parked.append(slot)
@@ -297,6 +310,10 @@ class DevicePool:
         return state.memory_used_bytes if whole else None
 
     async def _judge_and_probe(self, slot: Slot, judging: Callable[[], Awaitable[Evaluation]]) -> Evaluation:
+        """Judge in a slot. After an evaluation that a broken GPU may explain, probe the GPU before the slot is used again.
+
+        Raises what `judging` raises. A GPU that is only full is not probed, because its probe would find no memory either.
+        """
         since = self.health.failures
         try:
             evaluation = await judging()
@@ -333,7 +350,11 @@ class DevicePool:
         return self._telemetry.setdefault(device.name, Telemetry(device.address, device.kind))
 
     def _fill(self, device: Device, *, after_s: float = 0.0) -> None:
-        """Start missing spares in the background, under the shared lease: never while a kernel is timed."""
+        """Start the missing spares of a GPU in a background task, after `after_s` seconds.
+
+        Does nothing for `cpu`, for a GPU that is lost or lent, and while such a task runs. The task takes the shared lease, so
+        it never starts a process while a kernel is timed.
+        """
         before = self._filling.get(device.name)
         if (
             device.kind != "cpu"
@@ -347,6 +368,10 @@ class DevicePool:
             )
 
     async def _filled(self, device: Device, after_s: float) -> None:
+        """Build the device's launchers and start its missing spares, each time under its lease.
+
+        An error drops the spares and is not raised.
+        """
         await asyncio.sleep(after_s)
         try:
             async with lease(device, session=self._session):
@@ -392,6 +417,7 @@ class DevicePool:
         self._report(LeaseAwaited(device.name, other_sessions))
 
     async def _next_slot(self) -> Slot:
+        """Wait for a free slot on a healthy device. Slots of a lost device are discarded. Raises `NoDeviceLeft`."""
         while True:
             await self.health.ready.wait()
             slot = await self._free.get()
@@ -409,6 +435,10 @@ class DevicePool:
                 self._free.put_nowait(slot)
 
     async def _slot_on(self, device: str) -> Slot:
+        """Wait for a free slot on this device and take it; all other slots stay free, in their order.
+
+        Raises `WorkerDied` if the device is in quarantine or lent.
+        """
         while True:
             await self.health.ready.wait()
             if device in self.health.lost:
@@ -441,6 +471,7 @@ class DevicePool:
         return elsewhere
 
     def _report(self, event: DeviceEvent) -> None:
+        """Report a device's event to the run. A quarantine wakes those who wait for a slot, for good if no device is left."""
         if isinstance(event, Quarantined):
             self._freed.set()
         if isinstance(event, Quarantined) and len(self.health.lost) == len(self.devices):
@@ -464,6 +495,7 @@ class DevicePool:
             raise first_failure(group_error) from None
 
     async def _close(self) -> None:
+        """End everything that the pool started: background work, leases, back ends, telemetry, slots, servers and the nursery."""
         preparing = [*self._filling.values(), *self._opening]
         for task in preparing:
             task.cancel()
@@ -495,7 +527,10 @@ def _places(
     cores: int,
     timed: bool,
 ) -> tuple[Device, ...]:
-    """The device of each slot."""
+    """Return the device of each slot, the devices by turns, so that the first candidates go to different devices.
+
+    Without a number of `slots`, each device gets as many as its cores and its memory allow.
+    """
     if slots is not None:
         return tuple(devices[number % len(devices)] for number in range(slots))
     gpus = sum(device.kind != "cpu" for device in devices)

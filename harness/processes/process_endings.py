@@ -114,6 +114,7 @@ def error_of_broken(message: str, *, imported: bool) -> Blame:
 
 
 def _advice(message: str) -> str:
+    """Return what to do about an exception of the judge's code in the candidate's process, by the text of the exception."""
     if any(words in message for words in _NO_MEMORY):
         return "the candidate used up its memory; keep no large objects at module level or between calls"
     if any(words in message for words in _NO_PROCESSES):
@@ -129,7 +130,10 @@ def _advice(message: str) -> str:
 
 
 def error_of_failure(failure: Failure, guest: Child, error: ErrorReport | None) -> Blame:
-    """Return the error after a failure that the judge saw; `error` is the judge's own. Raises like `doubt_end`."""
+    """Return the candidate's error after a failure that the judge saw, and whether it is in doubt.
+
+    `error` is the judge's own, with the step at that moment. Raises `WorkerDied` if the guest's end was not observed.
+    """
     match failure:
         case Failure.GUEST_ENDED:
             return error_of_end(guest.ended.result(), error.place if error is not None else "")

@@ -92,6 +92,7 @@ def roofline_words(profile: Profile) -> str:
 
 
 def _difference(profile: Profile, counted: str) -> str:
+    """Explain in words why the counters name another bottleneck (`counted`) than the roofline."""
     moved, roofline = moved_bytes(profile), profile.roofline
     if counted == LATENCY:
         return "the units wait for most of the time, which a roofline does not count"
@@ -121,6 +122,7 @@ def profile_words(profile: Profile) -> str:
 
 
 def _facts(kernel: KernelProfile) -> Iterator[str]:
+    """Yield the facts about a kernel in words: its bottleneck, then the longest stall and figures that its counters give."""
     limit = limit_of(kernel)
     yield limit.words
     if limit.name != LATENCY:

@@ -127,6 +127,10 @@ async def compare_clocks(pool: DevicePool, device: Device) -> ClockTrial:
 async def _largest_graph(
     trials: _Trials, cycles: Sequence[int], notes: list[str]
 ) -> tuple[tuple[float, ...], int]:
+    """Return the times in the largest graph that replays without errors, and its number of nodes.
+
+    Graphs grow until one fails; the reason is appended to `notes`. If the first fails, there are no times and 0 nodes.
+    """
     times: tuple[float, ...] = ()
     largest = 0
     for nodes in NODES:

@@ -53,9 +53,14 @@ def merge_launches(launches: Sequence[KernelProfile]) -> tuple[KernelProfile, ..
 
 
 def _merged(group: Sequence[KernelProfile]) -> KernelProfile:
+    """Return launches of one kernel as one row: sums, and means weighted by the time of each launch.
+
+    A sum or mean is `None` if any launch lacks the figure. Of registers the most count.
+    """
     weights = [launch.us if launch.us is not None else 1.0 for launch in group]
 
     def mean(value_of: Callable[[KernelProfile], float | None]) -> float | None:
+        """Return a figure's mean, weighted by time; `None` if a launch lacks it."""
         values = [value_of(launch) for launch in group]
         present = [value for value in values if value is not None]
         if len(present) < len(values) or not sum(weights):

@@ -72,7 +72,13 @@ def read_ncu(text: str) -> list[KernelProfile]:
 
 
 def _launch(row: Mapping[str, str], units: Mapping[str, str]) -> KernelProfile:
+    """Return a row of Nsight Compute's table as a launch, with metrics in bytes, microseconds and shares.
+
+    A metric that is absent or `n/a` becomes `None`. Stalls are shares of all sampled warp states.
+    """
+
     def value(name: str) -> float | None:
+        """Return a metric in its base unit; `None` if it is absent, or `n/a` on this GPU."""
         try:
             number = float(row[name].replace(",", ""))
         except (KeyError, ValueError):  # the metric is absent, or `n/a` on this GPU

@@ -82,6 +82,10 @@ def _read(file: Path) -> tuple[list[dict[str, Any]], dict[int, dict[str, float]]
 
 
 def _dispatches(file: Path) -> list[_Dispatch]:
+    """Return the launches between the last two marks, which enclose the profiled call.
+
+    Raises `ProfileFailed` without two marks.
+    """
     rows, counters = _read(file)
     marks = [number for number, row in enumerate(rows) if MARK in row["name"]]
     if len(marks) < 2:
@@ -98,6 +102,7 @@ def _dispatches(file: Path) -> list[_Dispatch]:
 
 
 def _launch(dispatch: _Dispatch) -> KernelProfile:
+    """Return a launch with its counters in bytes, microseconds and shares; `None` for a counter that was not read."""
     counted = dispatch.counters
     waits = _ratio(counted, "SQ_WAIT_ANY", ("SQ_WAVE_CYCLES",))
     return KernelProfile(

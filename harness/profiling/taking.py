@@ -93,7 +93,10 @@ async def take_profile(
 
 
 def roofline(task: Task, case: Case, product: Product) -> Roofline:
-    """Return the least work of a case on a product, by the task's cost model. Raises `BadTask`."""
+    """Return the least work of a case at `gpu` sizes, by the task's cost model, and its time at a product's peaks.
+
+    The time for compute is `None` if the product has no peak for the dtype. Raises `BadTask` if the cost model fails.
+    """
     cost = task_cost(task, case.gpu, case.dtype)
     dtype = on_target(cost.dot_dtype or case.dtype, product.target)
     peak = product.matrix_peak(dtype) if cost.dot_dtype is not None else product.vector_peak(dtype)
@@ -125,7 +128,10 @@ class _Run:
         self._environment = one_gpu_environment(pool.python.environment, slot.device)
 
     async def draw(self, task: Task, case: Case, seed: int) -> None:
-        """Draw the inputs into the folder, in a process without foreign code."""
+        """Draw the inputs into the folder, in a process without foreign code.
+
+        Raises `ProfileFailed` if the task's code fails or takes too long.
+        """
         request = DrawInputs(task, case.name, seed, self._device)
         (self._folder / DRAW).write_bytes(ENCODER.encode(request))
         try:
@@ -141,7 +147,10 @@ class _Run:
     async def profile(
         self, source: str, task: Task, case: Case, configs: dict[str, str], keep: Keep
     ) -> Profile:
-        """Run the tool that reads counters, or Proton, and read what it wrote."""
+        """Profile calls of a case with the vendor's tool, and keep its raw files through `keep` if they are small.
+
+        If the tool fails, Proton measures times without counters, and a note says why. Raises `ProfileFailed` if both fail.
+        """
         product = product_of(self._device).product
         path = self._environment.get("PATH", os.defpath)
         request = ProfileRequest(
@@ -180,7 +189,10 @@ class _Run:
         )
 
     async def _under(self, tool: Tool, request: ProfileRequest) -> _Taken:
-        """Run the tool, and read what it counted."""
+        """Run the profiled process under a tool, once for each of its passes; return what the tool counted.
+
+        Raises `ProfileFailed` if the tool refuses, the candidate's call fails, time is over, or nothing was counted.
+        """
         flushed = 0 if tool.empties_caches else request.flush_bytes
         request = msgspec.structs.replace(request, tool=tool.name, folders=tool.folders, flush_bytes=flushed)
         (self._folder / REQUEST).write_bytes(ENCODER.encode(request))

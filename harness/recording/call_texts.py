@@ -84,7 +84,10 @@ def adapter_signature(calls: Sequence[RecordedCall]) -> str:
 
 
 def adapter(calls: Sequence[RecordedCall]) -> str:
-    """Return the text of `calls.py`."""
+    """Return the text of `calls.py`, which is appended to a candidate: a function that makes the call of a number.
+
+    Models are built and helpers defined only if a call needs them.
+    """
     lines = _models(calls)
     by_call = [_statements(place, call) for place, call in enumerate(calls, 1)]
     if any(_CHECK in line for statements in by_call for line in statements):
@@ -105,7 +108,10 @@ def adapter(calls: Sequence[RecordedCall]) -> str:
 
 
 def _models(calls: Sequence[RecordedCall]) -> list[str]:
-    """Lines that build the models when the candidate is imported: building computes on the host."""
+    """Return the lines that build the models of the calls when the candidate is imported; none if no call has a model.
+
+    Building a model computes on the host, which a call may not do.
+    """
     models = {place: call.model for place, call in enumerate(calls, 1) if call.model}
     if not models:
         return []
@@ -114,6 +120,11 @@ def _models(calls: Sequence[RecordedCall]) -> list[str]:
 
 
 def _statements(place: int, call: RecordedCall) -> list[str]:
+    """Return the lines of Python that repeat one recorded call and return its outputs.
+
+    They build the model with its recorded parameters, and seed torch if the call drew random numbers. They compute gradients
+    from the recorded gradients of the outputs. Last they check which parts of the result are tensors. `place`: see `_MODELS`.
+    """
     lines = [f"{name} = {name}.detach().clone().requires_grad_()" for name in call.differentiated]
     made = f"{RESULT} = {call.expression}"
     if call.model:

@@ -33,7 +33,11 @@ _LIBRARIES = frozenset({"tl", "torch", "triton", "math"})
 
 
 def instruction(public: PublicTask, runs: Runs) -> str:
-    """Return the suite's instruction, constants that it names, and the list of calls that are judged."""
+    """Return the instruction of a recorded task: the suite's own, constants that it names, and the list of calls that are
+    judged.
+
+    `runs` are recordings of the same calls with different seeds. Calls with the same facts share a line.
+    """
     lines = [public.instruction.strip(), ""]
     if constants := list(_constants(public)):
         lines += [f"Constants of the module: {', '.join(constants)}.", ""]
@@ -61,6 +65,10 @@ def instruction(public: PublicTask, runs: Runs) -> str:
 
 
 def _call_facts(call_runs: Sequence[RecordedCall], runs: Runs, *, names_products: bool) -> list[str]:
+    """Return the facts about one call in words, each as a part of a sentence.
+
+    `call_runs` are the recordings of this call, one a seed.
+    """
     call = call_runs[0]
     apart = {name for _, name in (*call.state, *call.gradients)}
     changed = [output.name for output in call.outputs if output.is_input]
@@ -135,6 +143,7 @@ def example_words(runs: Runs) -> tuple[str, ...]:
 
 
 def _values_of(call: RecordedCall) -> Iterator[str]:
+    """Yield the first values of a call's inputs and outputs in words, and rows of its indices."""
     changed = {output.name for output in call.outputs if output.is_input}
     before = [(name, " before the call" * (name in changed), data) for name, data in call.inputs.items()]
     after = []

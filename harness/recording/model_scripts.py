@@ -176,6 +176,7 @@ async def _choose_timed(
 
 
 def _with_size_check(statements: str) -> str:
+    """Return statements that first check how many bytes inputs and parameters take, and end the script if they are too many."""
     preparation, start, call = statements.rpartition("\nwith ")
     drawn = _DRAWN.search(call)
     inputs = drawn.group() if drawn else "()"
@@ -214,6 +215,7 @@ async def _choose_shrinking(text: str, try_statements: Callable[[str], Awaitable
 
 
 def _script(public: PublicTask, *statements: str) -> Script:
+    """Return a script that runs these statements with the benchmark's reference; no kernel of Triton is expected in it."""
     assert public.reference is not None
     names = tuple(entry.name for entry in public.entry_points)
     builds_models = names == (_MODEL,)
@@ -227,6 +229,7 @@ def _script(public: PublicTask, *statements: str) -> Script:
 
 
 def _trial_of(recorded: RanScript, *, masked: bool) -> _Trial:
+    """Judge by its recording whether a module is usable with these sizes: its first problem, its bytes and its seconds."""
     calls = recorded.calls
     outputs = [output.tensor for call in calls for output in call.outputs]
     problem = recorded.error or ("" if calls else "it makes no call")

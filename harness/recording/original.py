@@ -102,6 +102,7 @@ async def judge_original(
     helpers = helpers_of(public)
 
     def program(kernel: str) -> RunProgram:
+        """Return the program that the benchmark runs for a kernel: the kernel's text, then the test."""
         return RunProgram(
             text=f"{kernel}\n{SEPARATOR}\n{test}",
             target=target.name,
@@ -119,6 +120,11 @@ async def judge_original(
 async def _compare(
     reference: RunProgram, candidate: RunProgram, rule: Compare | None, pool: DevicePool, start: Start
 ) -> OriginalVerdict:
+    """Run reference and candidate in two processes and compare what they print, or their results by `rule`.
+
+    A reference that fails gives `UNSUPPORTED`, a candidate that fails gives `FAILS`. Raises `WorkerDied` if the process of the
+    reference is lost while it compares.
+    """
     async with start() as reference_process:
         try:
             expected = await reference_process.ask(reference, RanProgram)
@@ -170,6 +176,7 @@ def _without_tests(tree: ast.Module) -> str:
 
 
 def _is_test(statement: ast.stmt) -> bool:
+    """True if a statement defines or calls a function with a name that begins with `test_`."""
     if isinstance(statement, ast.FunctionDef):
         return statement.name.startswith("test_")
     if not isinstance(statement, ast.Expr | ast.Assign | ast.AugAssign):

@@ -42,7 +42,10 @@ def cost(sizes, dtype):
 
 
 def write_files(folder: Path, task: Task, script: Script, calls: Sequence[tuple[int, RecordedCall]]) -> None:
-    """Write all files of a recorded task into a folder. `calls`: with their numbers in the script, from 0."""
+    """Write all files of a recorded task into an existing folder. Raises `OSError`, and may then leave some files.
+
+    `calls` come in the order of the task's cases, each with its number in the script, from 0.
+    """
     (folder / TASK_FILE).write_text(_toml(task), encoding="utf-8")
     (folder / "baseline.py").write_text(script.reference, encoding="utf-8")
     (folder / "problem.py").write_text(_STUB, encoding="utf-8")

@@ -101,6 +101,10 @@ def write_task(
 def _replace_folder(
     folder: Path, task: Task, script: Script, calls: Sequence[tuple[int, RecordedCall]]
 ) -> None:
+    """Write the task into a new folder, check it, and put it in the place of `folder`.
+
+    Raises `NotRecorded` if the calls make no valid task; `folder` then stays as it was.
+    """
     make_private_folder(folder.parent)
     with tempfile.TemporaryDirectory(dir=folder.parent, prefix=".recording-") as scratch:
         new = Path(scratch) / folder.name
@@ -192,6 +196,11 @@ def _task(
     *,
     on_gpu: bool,
 ) -> Task:
+    """Return the task of recorded calls: a case for each call, with tolerances by dtype.
+
+    `calls` have their places in the script. `oracle` says what the truth is; the benchmark's own tolerances count unless a
+    Triton reference is its own truth.
+    """
     cases = []
     for place, (_, call) in enumerate(calls, 1):
         outputs = tuple(Output(name=output.name, dtype=output.tensor.dtype) for output in call.outputs)

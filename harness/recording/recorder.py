@@ -111,6 +111,10 @@ async def _run_test(
         )
 
     async def record_all(script: Script) -> tuple[Script, list[RanScript], tuple[str, ...]]:
+        """Record the script for all seeds; return the script as the first run chose it, its recordings and the notes.
+
+        If the first run chose nodes or a number of calls, all recordings are made again with that choice.
+        """
         async with start() as running:
             first = await record(running, script, *RUNS[0], limits.SCRIPT_BUDGET_S)
             chosen = replace(script, nodes=first.nodes, calls=first.ended_after)
@@ -158,7 +162,10 @@ async def _failure_for_timing(public: PublicTask, task: Task, pool: DevicePool, 
 
 
 def script_of(public: PublicTask) -> Script:
-    """Return the script of a public task. Raises `NotRecorded` if there is none."""
+    """Return the script of a public task: its reference, its test, and how the test is run.
+
+    Raises `NotRecorded`, with the reason, if the task cannot be used or its test needs arguments.
+    """
     if public.unsupported or public.reference is None or public.test is None:
         raise NotRecorded(public.unsupported or "it has no test")
     script = Script(

@@ -97,7 +97,10 @@ async def judge_reference(
 
 
 async def _judge(public: PublicTask, task: Task, pool: DevicePool, target: Target) -> dict[str, Any]:
-    """Return the fields of the result that depend on the judge."""
+    """Judge a public task's reference; return the fields of its row that depend on the judge.
+
+    A Triton reference is judged as a candidate, any other is tested as an oracle. Raises like `evaluate` and `ask_judge`.
+    """
     on_cpu = pool.devices[0].kind == "cpu"
     here = resolve_task(task, target.name, on_gpu=not on_cpu)
     notes = task.script.notes if task.script is not None else ()
@@ -116,6 +119,7 @@ async def _judge(public: PublicTask, task: Task, pool: DevicePool, target: Targe
 
 
 def _of_evaluation(evaluation: Evaluation) -> dict[str, Any]:
+    """Return the outcome of a reference that was judged as a candidate, as fields of its row."""
     error = evaluation.error
     return {
         "result": _RESULTS.get(evaluation.verdict, Result.WRONG),
@@ -126,6 +130,7 @@ def _of_evaluation(evaluation: Evaluation) -> dict[str, Any]:
 
 
 def _of_weighing(weighed: Weighed) -> dict[str, Any]:
+    """Return the outcome of a reference that was tested as an oracle, as fields of its row."""
     if weighed.problem:
         result = Result.UNSUPPORTED if weighed.unsupported else Result.WRONG
         return {"result": result, "kind": "oracle", "why": weighed.problem}

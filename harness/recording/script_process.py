@@ -63,6 +63,10 @@ class ScriptProcess:
             ) from None
 
     async def _receive(self, limit_s: float) -> bytes:
+        """Return the next report. Raises `TimeoutError` after `limit_s`, and `NoReport` if the process ended.
+
+        An end that the machine may have caused raises `JudgeAgain`, unless this is the second try.
+        """
         try:
             async with asyncio.timeout(limit_s):
                 return await self._channel.receive(limits.RECORDING_BYTES)

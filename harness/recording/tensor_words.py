@@ -50,6 +50,10 @@ def _is_dense(data: TensorSpec) -> bool:
 
 
 def _values_words(runs: Sequence[TensorSpec]) -> str:
+    """Return in words what the integers of a tensor have in common in all runs, such as `each of 0 to 99 once; ascending`.
+
+    Few values that are equal in all runs are listed. Else the words say bounds, order, and whether a value occurs twice.
+    """
     values = [_values(run) for run in runs]
     low, high = min(int(run.min()) for run in values), max(int(run.max()) for run in values)
     if runs[0].dtype == "bool":

@@ -158,6 +158,10 @@ def common_rules(*, run_programs: bool, gpu: bool) -> tuple[tuple[Path, int], ..
 
 
 def _list_common_rules(*, run_programs: bool, gpu: bool) -> Iterator[tuple[Path, int]]:
+    """Yield the paths that every sandboxed process needs, each with the access that it gets.
+
+    `run_programs` and `gpu` add the dynamic loader and Triton's folders to execute. `gpu` adds devices, drivers and compilers.
+    """
     yield Path("/dev/null"), _READ_FILE | _WRITE_FILE
     for path in _existing((*_SYSTEM_READ, *_VENDORS)):
         yield path, _READ
@@ -199,7 +203,7 @@ def _compiler_folders() -> Iterator[Path]:
 
 
 def _homes() -> tuple[Path, ...]:
-    """The user's home, and its folder for programs."""
+    """Return the user's home, and its folder for programs; nothing for a user that the system does not know."""
     try:
         home = Path(pwd.getpwuid(os.getuid()).pw_dir)
     except KeyError:
@@ -222,7 +226,10 @@ def _triton_folders() -> list[Path]:
 
 
 def _allow(ruleset: int, path: Path, rights: int) -> None:
-    """Add one rule; a path that is missing or not readable needs none."""
+    """Allow a path, and all below a folder, with these rights. A path that is missing or not readable needs no rule.
+
+    Rights that only folders have are dropped for files. Raises `OSError` if the kernel refuses the rule.
+    """
     try:
         descriptor = os.open(path, os.O_PATH | os.O_CLOEXEC)
     except (FileNotFoundError, NotADirectoryError, PermissionError):

@@ -137,7 +137,10 @@ class _Layers:
         """Whether the kernel counts this process's tasks separately from the user's other tasks."""
 
     def hold(self, name: str, apply_layer: Callable[[], str | None]) -> bool:
-        """Apply one layer, note its state, and return whether it holds."""
+        """Apply one layer, note its state, and return whether it is active.
+
+        What the machine does not offer is `absent`, what goes wrong is `failed`; neither is raised.
+        """
         try:
             self._note(name, "active", apply_layer() or "")
         except Absent as why:
@@ -239,6 +242,7 @@ class _Layers:
         return held or any("user" in namespaces for namespaces in self._namespaces)
 
     def _leave(self, flags: int, namespaces: str) -> bool:
+        """Leave the host's namespaces of these flags, noted as `namespaces`; return whether the kernel allows it."""
         try:
             syscalls.unshare(flags)
         except OSError:
@@ -247,6 +251,7 @@ class _Layers:
         return True
 
     def _separate(self, what: str, *, filtered: bool) -> str:
+        """Return in words what separates the worker's `network` or `IPC` from the host's; raise `Absent` if nothing does."""
         own = any(what in namespaces for namespaces in self._namespaces)
         if not own and not filtered:
             raise Absent(f"this machine forbids namespaces and filters, so the guest uses the host's {what}")
@@ -255,6 +260,7 @@ class _Layers:
         return "; ".join([f"its own {what} namespace"] * own + [refused] * filtered)
 
     def _processes(self, *, filtered: bool) -> str:
+        """Limit the number of processes, by the kernel where it can count those of this worker; return the limit in words."""
         if filtered and not self._run_programs and not self._gpu:
             return "none can be started"
         counted = f"the warden ends a tree of more than {limits.PROCESSES}"
@@ -277,6 +283,7 @@ def _session() -> str:
 
 
 def _streams() -> str:
+    """Check that the three standard streams are the judge's; return the state in words. Raises `Failed`."""
     null = Path(os.devnull).stat()
     if os.fstat(0).st_rdev != null.st_rdev or not all(
         stat.S_ISFIFO(os.fstat(stream).st_mode) for stream in (1, 2)
@@ -286,6 +293,7 @@ def _streams() -> str:
 
 
 def _descriptors() -> str:
+    """Check that besides the three streams only one socket is open, the judge's channel. Raises `Failed`."""
     kinds = {}
     for entry in list(os.scandir("/proc/self/fd")):
         try:
@@ -301,6 +309,7 @@ def _descriptors() -> str:
 
 
 def _environment() -> str:
+    """Check that only allowed variables are set; return the state in words. Raises `Failed`."""
     unexpected = unexpected_names(os.environ)
     if unexpected:
         raise SandboxFailed(f"not on the list of allowed names: {', '.join(unexpected)}")
@@ -310,6 +319,7 @@ def _environment() -> str:
 
 
 def _enter(scratch: Path) -> str:
+    """Make the scratch folder the working folder and the place of temporary files; return its limits in words."""
     os.chdir(scratch)
     os.umask(0o077)
     os.environ.update(guest_environment(scratch))
@@ -321,6 +331,10 @@ def _enter(scratch: Path) -> str:
 
 
 def _limit(cpu_limit_s: int, address_space_bytes: int | None) -> str:
+    """Limit CPU time, size of files, open files and address space of this process; return the limits in words.
+
+    A limit that is lower already stays. The address space counts from what is mapped now; `None` leaves it unbounded.
+    """
     mapped = int(Path("/proc/self/statm").read_text(encoding="ascii").split()[0]) * resource.getpagesize()
     unbounded = resource.RLIM_INFINITY
     for kind, value in (
@@ -353,6 +367,7 @@ def _keep_no_cores(scratch: Path) -> str:
 
 
 def _signal_scope(*, scoped: bool, filtered: bool) -> str:
+    """Return in words what keeps signals to other processes out; raise `Absent` if nothing does."""
     if scoped:
         return "signals and abstract sockets reach only the guest's own processes"
     if filtered:

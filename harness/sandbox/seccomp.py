@@ -118,7 +118,11 @@ def protect(*, run_programs: bool, gpu: bool, own_signals: bool) -> str:
 
 
 def guest_filter(*, run_programs: bool, gpu: bool, own_signals: bool) -> list[Step]:
-    """Return the steps for foreign code; they contain this process's id."""
+    """Return the filter's steps for a process with foreign code; they contain this process's id, so build them in that process.
+
+    `run_programs` allows new processes. `gpu` allows the sockets and threads that drivers need. `own_signals` allows signals to
+    this process alone.
+    """
     own = (0, os.getpid())
     needed = _SOCKETS_OF_DRIVERS if gpu else ()
     steps = [step for name in (*_BOTH, *_X86_ONLY) if name not in needed for step in refuse(name)]

@@ -132,6 +132,12 @@ def _leave_static(sheet: Sheet, report: StaticReport) -> Evaluation | None:
 
 
 async def _judge_in_slot(sheet: Sheet, pool: DevicePool, slot: Slot, request: TrialRequest) -> Evaluation:
+    """Judge a candidate on a slot's device, and return its evaluation.
+
+    A slot on `cpu` runs one trial. Beside a GPU the interpreter runs too, at the same time, as the sanitizer pass: it refuses
+    only by proofs. A rough mode runs the interpreter first and times on the GPU only what passed. A trial for which the GPU was
+    full runs a second time.
+    """
     lacking, interpreter = needs_gpu(request.task), slot.interpreter
     if interpreter is None:
         if lacking is not None:

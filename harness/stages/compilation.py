@@ -27,6 +27,7 @@ from harness.wire.limits import TimeLimits
 from harness.wire.messages.compiler import KEPT_BYTES, Compile, CompileReport, KernelWanted
 from harness.wire.messages.guest import Alive, Broken, Failed
 from harness.wire.messages.judge import Specified
+from harness.wire.messages.requests import WorkerAnswer
 from harness.wire.results.evaluation import ErrorReport, KernelResources, Layer
 from suites.dtypes import BY_TARGET, NoSuchDtype, on_target, task_on
 from suites.task import Task
@@ -154,45 +155,42 @@ def note_unrun_kernels(resources: Sequence[KernelResources], launched: Sequence[
     ]
 
 
-class _Patience:
-    """A time limit for one target that starts anew with each compiled config, within a limit for all of them."""
+class _StepLimit:
+    """A time limit for one target that starts anew with each step, a compiled config, within a limit for all steps."""
 
     def __init__(self, step_s: float, whole_s: float) -> None:
         self._step_s, self._whole_s = step_s, whole_s
         self._steps = 0
-        self._waiting = 0
-        self._is_over = False
+        self._pauses = 0
+        """Blocks of `paused` that run now."""
 
     @asynccontextmanager
-    async def begin(self) -> AsyncIterator[None]:
-        """Both limits, for the time within."""
+    async def enforced(self) -> AsyncIterator[None]:
+        """Let the block run within both limits. Raises `TimeoutError`; `explain` then says which limit passed."""
         async with asyncio.timeout(self._whole_s) as self._whole, asyncio.timeout(self._step_s) as self._step:
-            try:
-                yield
-            finally:
-                self._is_over = True
+            yield
 
-    def extend(self) -> None:
-        """Start the limit of a step anew; `BadFrame` after more steps than any honest source has."""
+    def begin_step(self) -> None:
+        """Start the limit of a step anew. Raises `BadFrame` after more steps than any honest source has."""
         self._steps += 1
         if self._steps > limits.COMPILE_STEPS:
             raise BadFrame("more configs than anybody compiles")
-        self._limit_step()
+        self._restart()
 
     @contextmanager
-    def waiting(self) -> Iterator[None]:
-        """No step is limited while the process may wait for a binary: the queue is no fault of the candidate."""
-        self._waiting += 1
-        self._limit_step()
+    def paused(self) -> Iterator[None]:
+        """Limit no step while the block runs; its end starts the limit of a step anew."""
+        self._pauses += 1
+        self._restart()
         try:
             yield
         finally:
-            self._waiting -= 1
-            self._limit_step()
+            self._pauses -= 1
+            self._restart()
 
-    def _limit_step(self) -> None:
-        if not (self._is_over or self._step.expired() or self._whole.expired()):
-            end_s = None if self._waiting else asyncio.get_running_loop().time() + self._step_s
+    def _restart(self) -> None:
+        if not (self._step.expired() or self._whole.expired()):
+            end_s = None if self._pauses else asyncio.get_running_loop().time() + self._step_s
             self._step.reschedule(end_s)
 
     def explain(self) -> str:
@@ -218,6 +216,7 @@ class Compiler:
     keep_texts: bool = False
     """`compile_all` returns the texts of the first target."""
     _layers: tuple[Layer, ...] = ()
+    """Layers of the sandbox of the latest compiling worker; all workers get the same."""
 
     async def compile_all(self, targets: Sequence[Target], specified: Specified) -> CompileResults:
         """Compile for all targets at once. Raises like `compile`."""
@@ -230,9 +229,12 @@ class Compiler:
         return CompileResults(dict(zip(names, reports, strict=True)), self._layers)
 
     async def compile(self, target: Target, specified: Specified, *, keep: bool = False) -> TargetReport:
-        """The report of one target; `WorkerDied` if a process of ours is lost."""
+        """Return the report of one target, which has the candidate's errors, also if a limit passes or its process ends.
+
+        Raises `WorkerDied` if a process of ours is lost, and any error of `Binaries.make`. `keep`: the report has the texts.
+        """
         load = limits.load()
-        patience = _Patience(self.limits.compile_s * load, self.limits.compile_all_s * load)
+        limit = _StepLimit(self.limits.compile_s * load, self.limits.compile_all_s * load)
         is_own = self.pool.is_own(target.name)
         try:
             request = Compile(
@@ -256,83 +258,103 @@ class Compiler:
                 sandboxed=True,
                 package=self.task.package_view,
             )
-            making: set[asyncio.Task[None]] = set()
             try:
-                async with patience.begin():
-                    report = await self._converse(channel, request, patience, making)
+                async with limit.enforced():
+                    report = await self._converse(channel, request, limit)
                 if is_own and child.scratch is not None:
                     self.pool.expect(target.name, report.argument_types)
                     await asyncio.to_thread(self.pool.kernels.keep, self.source, child.scratch)
                 return report
             except TimeoutError:
-                return TargetReport(error=patience.explain(), kind="timeout")
+                return TargetReport(error=limit.explain(), kind="timeout")
             except (EOFError, BadFrame):
                 blame = compiler_error(await child.wait(_LEAVE_S))
                 return TargetReport(trace=child.printed.text(), in_host=True, **_blamed(blame))
             finally:
-                for task in making:
-                    task.cancel()
-                if making:  # the channel closes only when nothing is sent any more
-                    await asyncio.wait(making)
                 channel.close()
                 child.end()
 
-    async def _converse(
-        self,
-        channel: AsyncChannel,
-        request: Compile,
-        patience: _Patience,
-        making: set[asyncio.Task[None]],
-    ) -> TargetReport:
-        """The worker's report; `making` gets the tasks that send it binaries."""
+    async def _converse(self, channel: AsyncChannel, request: Compile, limit: _StepLimit) -> TargetReport:
+        """Send the request and each binary that the worker asks for, until the worker reports; return its report.
+
+        Notes the layers of the worker's sandbox. Raises like `_read_report`, and
+        - `WorkerDied` if the worker ends before it has the request, which is no fault of the candidate,
+        - `EOFError` if the worker ends later, which is the candidate's fault,
+        - any error of `Binaries.make`, which the worker would await until its time is over.
+        """
         conversation = Conversation(channel)
-        sending = asyncio.Lock()
-
-        async def make(wanted: KernelWanted) -> None:
-            with patience.waiting():
-                binary = await self.pool.binaries.make(wanted.kernel)
-            with suppress(EOFError):  # the process has ended, which its next answer shows
-                async with sending:
-                    await channel.send(ENCODER.encode((wanted.number, binary)))
-
         try:
             self._layers = await conversation.sandbox()
         except (EOFError, BadFrame):
             raise WorkerDied("the compiling worker ended before any foreign code ran") from None
         await conversation.send(request)
-        while True:
-            match await conversation.answer():
-                case Alive():
-                    patience.extend()
-                case KernelWanted() as wanted:
-                    patience.extend()
-                    making.add(asyncio.create_task(make(wanted), name=f"binary/{request.target}"))
-                case Failed() as answer:
-                    blame = explain_compile_error(answer.message)
-                    return TargetReport(trace=answer.trace, line=answer.line, in_host=True, **_blamed(blame))
-                case Broken() as answer:
-                    blame = error_of_broken(answer.message, imported=answer.imported)
-                    return TargetReport(in_host=True, **_blamed(blame))
-                case CompileReport() as compiled:
-                    report = TargetReport(**msgspec.structs.asdict(compiled))
-                    if report.error is not None:
-                        blame = explain_compile_error(report.error)
-                        report = msgspec.structs.replace(report, **_blamed(blame))
-                    wrong = {kernel.binary for kernel in report.resources if kernel.binary} - {request.target}
-                    if wrong:
-                        raise BadFrame(f"a binary for {', '.join(wrong)}, but {request.target} was requested")
-                    _check_texts(report)
-                    return report
-                case _:
-                    raise BadFrame("the compiler's answer is of no kind that it may send")
+        sending = asyncio.Lock()
+
+        async def send_binary(wanted: KernelWanted) -> None:
+            with limit.paused():  # the queue for binaries is no fault of the candidate
+                binary = await self.pool.binaries.make(wanted.kernel)
+            with suppress(EOFError):  # the process has ended, which its next answer shows
+                async with sending:
+                    await channel.send(ENCODER.encode((wanted.number, binary)))
+
+        sends: list[asyncio.Task[None]] = []
+        try:
+            async with asyncio.TaskGroup() as group:
+                while isinstance(answer := await conversation.answer(), Alive | KernelWanted):
+                    limit.begin_step()
+                    if isinstance(answer, KernelWanted):
+                        sends.append(group.create_task(send_binary(answer), name=f"binary/{request.target}"))
+                for task in sends:
+                    task.cancel()  # a worker that has reported needs no binary
+        except ExceptionGroup as failures:
+            raise first_failure(failures) from None
+        return _read_report(answer, request.target)
+
+
+def _read_report(answer: WorkerAnswer, target: str) -> TargetReport:
+    """Return the worker's last answer as the report of a target.
+
+    `Failed` is the candidate's fault: its code raised. `Broken` says that the judge's code raised. After the import that is the
+    candidate's fault, with a `doubt`: it may have used up memory or processes. Both set `in_host`, because a call of the
+    candidate then fails too, and its error says more.
+
+    Raises `WorkerDied` for `Broken` before the import, and `BadFrame` for an answer that no worker of ours gives.
+    """
+    match answer:
+        case Failed():
+            blame = explain_compile_error(answer.message)
+            return TargetReport(trace=answer.trace, line=answer.line, in_host=True, **_blamed(blame))
+        case Broken():
+            blame = error_of_broken(answer.message, imported=answer.imported)
+            return TargetReport(in_host=True, **_blamed(blame))
+        case CompileReport():
+            _check_architectures(answer, target)
+            _check_texts(answer)
+            report = TargetReport(**msgspec.structs.asdict(answer))
+            if report.error is None:
+                return report
+            return msgspec.structs.replace(report, **_blamed(explain_compile_error(report.error)))
+        case _:
+            raise BadFrame("the compiler's answer is of no kind that it may send")
 
 
 def _blamed(blame: Blame) -> dict[str, Any]:
+    """Return the fields of a `TargetReport` for this error."""
     return {"error": blame.error.message, "kind": blame.error.kind, "doubt": blame.doubt}
 
 
+def _check_architectures(report: CompileReport, target: str) -> None:
+    """Raise `BadFrame` if a kernel's binary is for another architecture than the target's."""
+    wrong = {kernel.architecture for kernel in report.resources if kernel.architecture} - {target}
+    if wrong:
+        raise BadFrame(f"a binary for {', '.join(wrong)}, but {target} was requested")
+
+
 def _check_texts(report: CompileReport) -> None:
-    """Raise `BadFrame` unless the texts are small and exactly those that the rows name. Their contents stay foreign."""
+    """Raise `BadFrame` unless the compiler's texts are small and exactly those that the kernels of the report name.
+
+    Foreign code may have written the texts, so their contents prove nothing.
+    """
     named = {digest for kernel in report.resources for digest in kernel.texts.values()}
     if sum(map(len, report.texts.values())) > KEPT_BYTES or named != set(report.texts):
         raise BadFrame("the report has other texts than it names")

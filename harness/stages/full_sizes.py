@@ -57,6 +57,10 @@ async def run_at_full_sizes(
 async def _receive(
     pool: DevicePool, task: Task, request: RunAtFullSizes, names: Sequence[str]
 ) -> AsyncIterator[RanAtFullSizes]:
+    """Yield a worker's report on each case, in the order of `names`. The worker is ended with the iteration.
+
+    Raises `EOFError` if the worker ends or fails, `BadFrame` if it sends anything else.
+    """
     child, channel = await pool.interpreting.spawn(
         "full_sizes", cpu_limit_s=math.ceil(WALL_S), sandboxed=True, package=task.package_view
     )
@@ -130,7 +134,10 @@ def full_size(task: Task, case: Case, target: Target, product: Product | None = 
 def add_needs(
     task: Task, cases: Sequence[Case], counts: Sequence[Traffic], target: Target, product: Product | None
 ) -> tuple[tuple[Traffic, ...], tuple[FullSize, ...]]:
-    """Return the interpreter's counts with the need of each case at its `cpu` sizes, and the same cases at `gpu` sizes."""
+    """Return the bytes and operations that cases need: beside the interpreter's counts at `cpu` sizes, and at `gpu` sizes.
+
+    `counts` has a row for each case that the interpreter ran, and stays unchanged.
+    """
     by_name = {case.name: case for case in cases}
     traffic = []
     for row in counts:

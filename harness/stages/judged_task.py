@@ -100,7 +100,10 @@ async def specify_cases(pool: DevicePool, task: Task, target: str) -> Specified:
 
 
 async def ask_judge(slot: Slot, question: Weigh | Specify, kind: type[Answer], target: str) -> Answer:
-    """The judge's answer of this `kind`; `WorkerDied` if there is none in time, and then the slot's judge is discarded."""
+    """Return the judge's answer to a question about a task; it must be of this `kind`.
+
+    Raises `WorkerDied` if the judge ends, sends anything else, or does not answer in time. The slot's judge is discarded then.
+    """
     channel = await slot.channel()
     limit_s = limits.ORACLE_S + (RECORDINGS * limits.script_s() if question.task.script else 0)
     try:
@@ -113,9 +116,8 @@ async def ask_judge(slot: Slot, question: Weigh | Specify, kind: type[Answer], t
         slot.discard()
         if not isinstance(error, (TimeoutError, EOFError, BadFrame, msgspec.DecodeError)):
             raise
-        raise WorkerDied(
-            f"the judge gave no answer about {question.task.id} within {limit_s:.0f} s"
-        ) from error
+        why = f"within {limit_s:.0f} s" if isinstance(error, TimeoutError) else f"that can be read ({error})"
+        raise WorkerDied(f"the judge gave no answer about {question.task.id} {why}") from error
     if not isinstance(answer, kind):
         raise WorkerDied(f"the judge answered another question than the one about {question.task.id}")
     return answer

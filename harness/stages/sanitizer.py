@@ -80,7 +80,7 @@ def add_pass(on_gpu: Evaluation, interpreted: Evaluation) -> Evaluation:
 
 
 def _refuse(evaluation: Evaluation, error: ErrorReport) -> Evaluation:
-    """The evaluation with this error in the stage *integrity*, and without times."""
+    """Return the evaluation with this error in the stage *integrity*, its verdict, and no times; the original stays as it was."""
     stages = [
         msgspec.structs.replace(stage, ok=False, detail=error.first_line)
         if stage.name == "integrity"

@@ -161,7 +161,10 @@ class Sheet:
         )
 
     def _sandbox(self) -> tuple[Layer, ...]:
-        """The guest's layers and those of the compiler that differ; before the judge's report the compiler's alone."""
+        """Return the layers of the guest's sandbox, and those of the compiling worker that differ.
+
+        Until the judge has reported the guest's, these are the compiling worker's.
+        """
         if self.judged is None:
             return self.compiled.layers
         guest = self.judged.sandbox

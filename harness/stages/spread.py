@@ -61,7 +61,10 @@ async def evaluate_everywhere(
 
 
 def merge_evaluations(evaluations: Sequence[Evaluation]) -> Evaluation:
-    """See `evaluate_everywhere`; devices in the order of their names."""
+    """Return one evaluation of a candidate that was judged on several GPUs, with the times of all, in the order of their names.
+
+    Everything else is that of the first GPU that does not accept the candidate, or of the first one. See `evaluate_everywhere`.
+    """
     ordered = sorted(evaluations, key=lambda evaluation: evaluation.device)
     failed = [evaluation for evaluation in ordered if evaluation.verdict is not Verdict.CORRECT]
     latencies = tuple(latency for evaluation in ordered for latency in evaluation.latency)

@@ -70,6 +70,7 @@ class Survey:
         specified = await self._specifications()
 
         async def compile_source(source: str) -> Compiled:
+            """Compile one source when a core is free, again if its error is in doubt."""
             compiler = Compiler(
                 self._pool,
                 self._task,
@@ -93,6 +94,7 @@ class Survey:
 
 
 def _to_compiled(report: TargetReport) -> Compiled:
+    """Return the compiler's report on one source as the survey's result: its kernels, or the error that rules it out."""
     error = report.error or (f"unsupported: {report.unsupported}" if report.unsupported else "")
     work = report.host_work
     if not error and work is not None:

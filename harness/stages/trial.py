@@ -139,6 +139,11 @@ class Trial:
             return await self._judge()
 
     async def _judge(self) -> Evaluation:
+        """Start a guest, give it to the judge's process, and follow the judge to its verdict.
+
+        The guest, the compile task and the script worker end with this call. If it raises, the judge's process is discarded
+        too: its next report would belong to this candidate.
+        """
         channel = await self._slot.channel()
         cpu_s = 2 * self._limits.call_cpu_s + self._limits.case_cpu_s * self._plan.calls
         guest = await self._start_guest(math.ceil(cpu_s))
@@ -194,6 +199,11 @@ class Trial:
         )
 
     async def _follow_judge(self, channel: AsyncChannel, guest: Child) -> Evaluation:
+        """Follow the judge's reports on stages until its verdict, and return the evaluation.
+
+        A compile error counts once the stage *call* is over, or when the judge wants a turn on the GPU. It ends the trial; the
+        judge may first finish what it says about values. Raises `WorkerDied` if the judge answers another question.
+        """
         while True:
             report = await self._receive(channel)
             error = None
@@ -291,7 +301,12 @@ class Trial:
         return None
 
     async def _conclude(self, judged: Judged, guest: Child) -> Evaluation:
-        """The judge's result, corrected by what only the parent sees: ends of processes, compiled code, timed calls."""
+        """Return the evaluation: the judge's result, corrected by what only the parent sees.
+
+        That is the end of the guest's process, the compiled code, timed calls on a GPU, and on `cpu` the counts of the
+        interpreter. Raises `JudgeAgain` if the machine may have caused the error, unless this is the second try, and
+        `WorkerDied` if a process of ours is lost.
+        """
         request, sheet, error = self._request, self._sheet, judged.error
         sheet.judged = judged
         refusal = None
@@ -387,7 +402,10 @@ class Trial:
         return timing.error
 
     async def _count(self, judged: Judged, *, is_correct: bool) -> ErrorReport | None:
-        """The performance stage on `cpu`; returns the error that only `gpu` sizes show."""
+        """Run the performance stage on `cpu`, which times nothing: it counts what cases need and runs programs at `gpu` sizes.
+
+        Counts alone after a wrong answer. Returns the error that only `gpu` sizes show; `None` without one.
+        """
         request, sheet = self._request, self._sheet
         first = request.targets[0]
         error = None
@@ -432,6 +450,7 @@ class Trial:
             raise await self._explain_lost_judge() from error
 
     async def _receive(self, channel: AsyncChannel) -> JudgeReport:
+        """Return the judge's next report. Raises `WorkerDied` if the judge is silent for too long or has ended."""
         silence = silence_s(self._limits, scripts=self._task.script is not None)
         try:
             async with asyncio.timeout(silence):

@@ -82,6 +82,7 @@ def _literal(value: object) -> str:
 
 
 def _case(task: Task, case: Case) -> dict[str, object]:
+    """Return a case as data for the files: its sizes, dtypes and tolerances, without values that are defaults."""
     outputs = [
         {
             "name": output.name,

@@ -216,6 +216,7 @@ def merge(parts: Sequence[Capture], source: str) -> Capture:
 
 
 def _merged(rows: Sequence[CallSignature]) -> CallSignature:
+    """Return the rows of one signature from several processes as one row: sums of their counts and times."""
     return msgspec.structs.replace(
         rows[0],
         calls=sum(row.calls for row in rows),
@@ -228,6 +229,7 @@ def _merged(rows: Sequence[CallSignature]) -> CallSignature:
 
 
 def _merged_indices(rows: Iterable[Mapping[str, IndexValues]]) -> dict[str, IndexValues]:
+    """Return the bounds of each index tensor over all processes; its values are those of the first process."""
     merged: dict[str, IndexValues] = {}
     for name, index in (item for row in rows for item in row.items()):
         first = merged.setdefault(name, index)
@@ -241,6 +243,7 @@ def signature_text(signature: CallSignature) -> str:
 
 
 def _text(name: str, value: Value, signature: CallSignature) -> str:
+    """Return an argument in words, as `--shapes` writes tensors. `signature` has the values of index tensors."""
     match value:
         case TensorValue():
             return _tensor_text(value, signature.indices.get(name))
@@ -256,6 +259,7 @@ def _text(name: str, value: Value, signature: CallSignature) -> str:
 
 
 def _tensor_text(tensor: TensorValue, index: IndexValues | None) -> str:
+    """Return a tensor as `--shapes` writes it: shape, dtype, range of an index tensor, and strides unless dense."""
     parts = ["x".join(map(str, tensor.shape)), tensor.dtype]
     if index is not None:
         parts.append(f"{index.low}..{index.high + 1}")  # the upper bound of a range is never reached

@@ -117,6 +117,7 @@ def _form(signature: CallSignature) -> object:
 
 
 def _value_form(value: Value) -> object:
+    """Return what calls of one form have in common in an argument: dtype and number of dimensions, not sizes."""
     match value:
         case TensorValue(shape=shape, dtype=dtype):
             return dtype, len(shape)
@@ -135,6 +136,7 @@ def _sizes(signature: CallSignature) -> list[int]:
 
 
 def _value_sizes(value: Value) -> list[int]:
+    """Return the sizes in an argument: dimensions of tensors and whole numbers, in order."""
     match value:
         case TensorValue(shape=shape):
             return list(shape)

@@ -89,6 +89,7 @@ class OpenCapture:
         return capture
 
     def _merged(self) -> Capture:
+        """Return what all processes recorded, as one capture. Raises `BadCapture`, with the remedy, if no call was recorded."""
         target = target_words(self.module, self.function)
         if not self.parts.is_dir():
             raise BadCapture(f"the program deleted {self.parts}, and so the recorded calls")

@@ -62,6 +62,7 @@ def captured_inputs(capture: Capture) -> CapturedInputs:
 
 
 def _form(inputs: Inputs) -> object:
+    """Return what cases must have in common: the layouts of their tensors and their plain arguments."""
     layouts = [
         (name, len(tensor.shape), tensor.transposed, tensor.strides is None)
         for name, tensor in inputs.tensors.items()

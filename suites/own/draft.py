@@ -164,7 +164,10 @@ class Draft:
         return _DOT.search(self.file.text) is not None
 
     def dtype_of(self, output: OutputSeen) -> str:
-        """Return the dtype of an output in `task.toml`."""
+        """Return the dtype of an output in `task.toml`.
+
+        `CASE_DTYPE` if it is that of the inputs in every case, else its own.
+        """
         place = self.outputs.index(output)
         follows = all(
             self.outputs_in(case)[place].dtype

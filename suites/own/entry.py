@@ -148,7 +148,7 @@ class KernelFile:
 
     @cached_property
     def _launching(self) -> set[str]:
-        """Functions and classes that launch a kernel in their own code."""
+        """Return the functions and classes that launch a kernel in their own code, of this file or an imported one."""
         imported = {name for statement in ast.walk(self._tree) for name in bound_names(statement)}
         names = set()
         for name, node in self._definitions.items():

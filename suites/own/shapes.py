@@ -111,6 +111,7 @@ def inputs_of(seen: InputsSeen, parameters: Sequence[str]) -> Inputs:
 
 
 def _laid_out(tensor: TensorShape, strides: tuple[int, ...]) -> TensorShape:
+    """Return a tensor with these strides: unchanged if they are dense, `transposed` if the last two dimensions are swapped."""
     shape = [value_of(dim, {}) for dim in tensor.shape]
     dense = [math.prod(shape[place + 1 :]) for place in range(len(shape))]
     if strides == tuple(dense) or len(shape) < 2:
@@ -123,6 +124,10 @@ def _laid_out(tensor: TensorShape, strides: tuple[int, ...]) -> TensorShape:
 
 
 def _parse(text: str, annotated: Mapping[str, TensorShape]) -> list[Inputs]:
+    """Return the cases of one `--shapes`: an entry for each combination of the values of its sizes.
+
+    `annotated` tensors are added unless the text names them. Raises `BadKernelFile` with the remedy.
+    """
     tensors: dict[str, TensorShape] = {}
     values: dict[str, str] = {}
     stripped = text.strip().strip(",;")
@@ -151,6 +156,7 @@ def _parse(text: str, annotated: Mapping[str, TensorShape]) -> list[Inputs]:
 
 
 def _tensor(name: str, value: str) -> TensorShape:
+    """Return the tensor of an entry such as `Mx4096:fp16:t`. Raises `BadKernelFile` with the remedy."""
     shape, dtype, *options = (part.strip() for part in value.split(":"))
     full = SHORT_DTYPES.get(dtype.lower(), dtype)
     if full not in TASK_DTYPES:
@@ -195,6 +201,7 @@ def _dims(name: str, text: str) -> tuple[Dim, ...]:
 
 
 def _bound(name: str, text: str) -> Dim | float:
+    """Return a bound of a range, a number or the name of a size. Raises `BadKernelFile`."""
     if text.isidentifier():
         return text
     try:
@@ -212,6 +219,7 @@ def _names(tensor: TensorShape) -> set[str]:
 
 
 def _size_values(name: str, text: str) -> list[int]:
+    """Return the values of a size, each once. Raises `BadKernelFile` if one is no whole number above 0."""
     try:
         values = [int(part) for part in text.split(",")]
     except ValueError:
@@ -224,6 +232,7 @@ def _size_values(name: str, text: str) -> list[int]:
 
 
 def _scalar(name: str, text: str) -> Scalar:
+    """Return the plain value of an entry such as `eps=1e-6`. Raises `BadKernelFile`."""
     word = {"none": "None", "true": "True", "false": "False"}.get(text.lower(), text)
     try:
         value = parse_literal(word)

@@ -170,6 +170,10 @@ def _case_dtype(case: Inputs) -> str:
 
 
 def _dtype(name: str, columns: Sequence[TensorShape], dtypes: Sequence[str]) -> str:
+    """Return the dtype of a tensor for `make_inputs`: that of the case if they change together, else its own.
+
+    Raises `BadKernelFile` if it changes in another way.
+    """
     own = [column.dtype for column in columns]
     if own == list(dtypes):
         return CASE_DTYPE
@@ -203,7 +207,10 @@ def _named(
 def _known(
     subject: str, dims: Sequence[Dim], cases: Sequence[Inputs], axes: dict[tuple[int, ...], str]
 ) -> Dim:
-    """Return the size that these numbers are, or the number itself."""
+    """Return the name of the size that these numbers are in all cases, or the number itself if it is the same in all.
+
+    Raises `BadKernelFile` if they differ and are no size of a tensor.
+    """
     if isinstance(dims[0], str) and len(set(dims)) == 1:
         return dims[0]
     values = tuple(value_of(dim, case.sizes) for dim, case in zip(dims, cases, strict=True))
@@ -220,6 +227,10 @@ def _bound(
     cases: Sequence[Inputs],
     axes: dict[tuple[int, ...], str],
 ) -> Dim | float | None:
+    """Return one bound of an index tensor's values for all cases: a number or a size's name.
+
+    Whole numbers that differ between the cases must be sizes of them. Raises `BadKernelFile`.
+    """
     if all(isinstance(bound, int | str) for bound in bounds):
         return _known(
             f"the bounds of {name}", [bound for bound in bounds if isinstance(bound, int | str)], cases, axes

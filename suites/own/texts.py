@@ -35,7 +35,11 @@ def files_of(draft: Draft, name: str) -> dict[str, str]:
 
 
 def inputs_text(design: Design, parameters: Sequence[str]) -> str:
-    """Return the text of `make_inputs`, with its import."""
+    """Return the text of `make_inputs`, with its import: it draws each tensor and returns the inputs in the order of
+    `parameters`.
+
+    A parameter that is neither a tensor, a plain argument nor a size is left out: its default counts.
+    """
     uses_strides = any(tensor.strides is not None for tensor in design.tensors.values())
     lines = [
         "import torch\n\n\n"
@@ -67,7 +71,10 @@ def _size(dim: Dim | float | None) -> str:
 
 
 def _drawn(tensor: TensorShape) -> str:
-    """Return the expression that draws a tensor."""
+    """Return the expression that draws a tensor: booleans, integers in its range, or floats, uniform in a range or else normal.
+
+    Transposed and strided tensors get their layout.
+    """
     dims = [*tensor.shape]
     if tensor.transposed:
         dims[-2:] = reversed(dims[-2:])
@@ -96,7 +103,7 @@ def _drawn(tensor: TensorShape) -> str:
 
 
 def problem_text(draft: Draft) -> str:
-    """Return `problem.py`: the inputs and the oracle."""
+    """Return the text of `problem.py`: the reference with its imports, the inputs, and the oracle."""
     reference = draft.reference
     reference.check_name()
     if reference.is_kernel:
@@ -120,6 +127,10 @@ def _kept_defaults(draft: Draft) -> dict[str, Scalar]:
 
 
 def _oracle(draft: Draft) -> str:
+    """Return the text of the function `oracle`: it calls the reference, and returns outputs in the order of the task.
+
+    Parts that the kernel returns come first, then inputs that the reference changes.
+    """
     reference = draft.reference
     outputs = draft.seen[0].reference.outputs if draft.seen[0].reference is not None else ()
     changed = {output.input for output in outputs if output.input}
@@ -154,7 +165,11 @@ def _joined(parts: Sequence[str]) -> str:
 
 
 def cost_text(draft: Draft) -> str:
-    """Return `cost.py`: each input read once, each output written once."""
+    """Return the text of `cost.py`: each input is read once, each output written once.
+
+    Not counted are inputs that are changed too, rows that indices do not choose, and outputs of unknown shape: a figure that is
+    too high would praise kernels.
+    """
     design = draft.design
     lines = ["from suites import Cost, item_bytes", "", "", "def cost(sizes, dtype):"]
     bounds = {
@@ -218,7 +233,7 @@ def _operations(draft: Draft, output: tuple[Dim, ...] | None) -> tuple[str, str]
 
 
 def task_toml(draft: Draft, name: str) -> str:
-    """Return `task.toml`."""
+    """Return the text of `task.toml` for a draft: a key a line, then a case a line."""
     entry, design = draft.entry, draft.design
     dtypes = [draft.dtype_of(output) for output in draft.outputs]
     outputs = [

@@ -46,6 +46,7 @@ def read_config(path: Path) -> ArenaConfig:
 
 
 def _schema_1(values: Mapping[str, Any]) -> ArenaConfig:
+    """Return a `config.yaml` of AgentKernelArena's first schema; `problem` says why the task cannot be used, if so."""
     kind = _first(values.get("task_type"))
     origin = _IMAGE if "image_repo_path" in values else _GIT if "repo_url" in values else ""
     return ArenaConfig(
@@ -59,6 +60,7 @@ def _schema_1(values: Mapping[str, Any]) -> ArenaConfig:
 
 
 def _schema_2(values: Mapping[str, Any], folder: Path) -> ArenaConfig:
+    """Return a `config.yaml` of AgentKernelArena's second schema; `problem` says why the task cannot be used, if so."""
     candidate = _map(values, "candidate")
     entries = [_first(entry.get("file")) for entry in _maps(candidate, "entrypoints")]
     scopes = [_first(scope.get("path")) for scope in _maps(candidate, "editable")]
@@ -87,7 +89,10 @@ def _problem(origin: str, language: str) -> str:
 
 
 def _instructions(values: Mapping[str, Any], folder: Path) -> str:
-    """Return the description and the texts of the files with instructions, without the protocol of the runner."""
+    """Return the description and the texts of the files with instructions, without the protocol of the benchmark's runner.
+
+    Files that are missing are left out. Raises `ValueError` for a file outside the folder, `OSError` if one cannot be read.
+    """
     names = dict.fromkeys((*texts_of(values.get("instructions")), "README.md"))
     _check_inside(folder, names)
     texts = [(folder / name).read_text(encoding="utf-8") for name in names if (folder / name).is_file()]

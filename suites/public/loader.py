@@ -75,7 +75,10 @@ def load_clone(
 
 @contextmanager
 def _paused_collection() -> Iterator[None]:
-    """Pause Python's collection of cycles: it takes as long as the loading, and finds no cycle in syntax trees."""
+    """Pause Python's collection of cycles in the block, then restore what was set before.
+
+    The collection would take as long as the loading, and finds no cycle in syntax trees.
+    """
     was_enabled = gc.isenabled()
     gc.disable()
     try:

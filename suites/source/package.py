@@ -98,7 +98,7 @@ class Package(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         return any(word in source for word in _DATA_WORDS)
 
     def problem(self, task_folder: Path) -> str:
-        """Why a task cannot use the package; empty if it can."""
+        """Return why a task in this folder cannot use the package, with the remedy; empty if it can."""
         root, top = Path(self.root), self.module.partition(".")[0]
         if not all(map(_is_name, self.module.split("."))):
             return f"the module {self.module!r} is no dotted name of a module"
@@ -241,7 +241,10 @@ def _python_path() -> list[Path]:
 
 
 def _installed() -> list[Path]:
-    """Folders that packages are imported from without being copied to `site-packages`."""
+    """Return the folders that packages are imported from without being copied to `site-packages`.
+
+    Those are the folders of editable installs and the entries of `sys.path`, except the working folder.
+    """
     finders = [module for name, module in list(sys.modules.items()) if name.startswith("__editable__")]
     mapped = [item for finder in finders for item in getattr(finder, "MAPPING", {}).items()]
     folders = [Path(folder).parents[name.count(".")] for name, folder in mapped]

@@ -53,7 +53,7 @@ class AmdSmi:
         self._handle = handles[address]
 
     def read(self) -> Reading:
-        """See `Source`."""
+        """Return one reading of the GPU. A figure that the library does not give stays `None`. See `Source`."""
         reading = Reading(at_s=time.monotonic())
         metrics = self._ask(self._smi.amdsmi_get_gpu_metrics_info) or {}
         reading.clock_mhz = lowest_clock(metrics)
@@ -69,7 +69,7 @@ class AmdSmi:
         return reading
 
     def provenance(self) -> Provenance:
-        """See `Source`."""
+        """Return what identifies the GPU and its driver; empty or `None` what the library does not give. See `Source`."""
         smi = self._smi
         modes = (smi.amdsmi_get_gpu_compute_partition, smi.amdsmi_get_gpu_memory_partition)
         asic = self._ask(smi.amdsmi_get_gpu_asic_info) or {}

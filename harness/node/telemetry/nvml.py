@@ -48,7 +48,7 @@ class Nvml:
             raise SourceUnavailable(f"NVML cannot read the GPU at {address}: {error}") from None
 
     def read(self) -> Reading:
-        """See `Source`."""
+        """Return one reading of the GPU. A figure that the driver does not give stays `None`. See `Source`."""
         nvml = self._nvml
         reading = Reading(at_s=time.monotonic())
         reading.clock_mhz = self._ask(nvml.nvmlDeviceGetClockInfo, nvml.NVML_CLOCK_SM)
@@ -65,7 +65,7 @@ class Nvml:
         return reading
 
     def provenance(self) -> Provenance:
-        """See `Source`."""
+        """Return what identifies the GPU and its driver; empty or `None` what the driver does not give. See `Source`."""
         nvml = self._nvml
         return Provenance(
             product=_text(self._ask(nvml.nvmlDeviceGetName)),

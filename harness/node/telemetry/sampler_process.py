@@ -77,7 +77,10 @@ class Sampling:
         """Whether a window has begun and samples are due."""
 
     def answer(self, request: Request) -> Reply:
-        """Do what the request says and return the reply."""
+        """Return the device's state, begin a window of samples, or end the window and return it.
+
+        A new window drops an open one.
+        """
         match request:
             case AskState(own_pids):
                 name = self._source.name if self._source else ""

@@ -34,7 +34,10 @@ class Sysfs:
         }
 
     def read(self) -> Reading:
-        """See `Source`. The driver reports one clock for the whole chip."""
+        """Return one reading of the GPU; the driver reports one clock for the whole chip.
+
+        A figure without a file is `None`. See `Source`.
+        """
         busy_percent = _scaled(self._folder / "gpu_busy_percent", 1)
         return Reading(
             at_s=time.monotonic(),
@@ -53,7 +56,7 @@ class Sysfs:
         return None
 
     def provenance(self) -> Provenance:
-        """See `Source`."""
+        """Return what identifies the GPU and its driver; empty or `None` what has no file. See `Source`."""
         modes = (read_text(self._folder / f"current_{kind}_partition") for kind in ("compute", "memory"))
         return Provenance(
             product=read_text(self._folder / "product_name"),

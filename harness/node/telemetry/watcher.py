@@ -151,6 +151,7 @@ class Telemetry:
         return None
 
     async def _exchange(self, request: Request) -> Reply:
+        """Send a request to the sampler process, which is started if necessary, and return its reply. Raises `SamplerLost`."""
         try:
             async with asyncio.timeout(ANSWER_S):
                 child = self._child or await self._start()
@@ -167,6 +168,7 @@ class Telemetry:
             raise SamplerLost("the telemetry process sent an invalid reply") from None
 
     async def _start(self) -> asyncio.subprocess.Process:
+        """Start a new sampler process in the place of an old one, if there is one. Its environment has no keys."""
         self._starts += 1
         self._child = await asyncio.create_subprocess_exec(
             *self._command,

@@ -100,6 +100,10 @@ def span_states(series: Sequence[DevicePoint], spans: Sequence[tuple[float, floa
 def _points_near(
     series: Sequence[DevicePoint], times: Sequence[float], began_s: float, ended_s: float
 ) -> list[DevicePoint]:
+    """Return the points in a span of time, and the next one on each side if it is within `REACH_S`.
+
+    `times` are those of the series.
+    """
     first = max(bisect.bisect_left(times, began_s) - 1, 0)
     last = bisect.bisect_right(times, ended_s)
     return [

@@ -87,6 +87,7 @@ def own_cores() -> int:
 
 
 def _case_bytes(task: Task) -> int:
+    """Return the bytes that the task's largest case moves at `gpu` sizes; a usual number if the cost model fails."""
     try:
         costs = [task_cost(task, case.gpu, case.dtype) for case in task.cases]
         return max(max(cost.minimal_bytes, cost.moved_bytes) for cost in costs)

@@ -78,7 +78,10 @@ class ServerProbe:
         self._server = server
 
     async def __call__(self, device: Device) -> str:
-        """See `HealthProbe`."""
+        """Start a process that adds two tensors on the GPU; return what is wrong with the GPU, or nothing.
+
+        Raises `WorkerDied` if the fork server is lost, `DeviceFull` if the GPU has no memory left. See `HealthProbe`.
+        """
         await self._server.start()
         child, channel = await self._server.spawn("health", device=device)
         limit_s = GUEST_START_S
@@ -158,7 +161,11 @@ class Health:
             await asyncio.wait([self._settling])
 
     async def _settle(self, device: Device, wrong: str) -> None:
-        """Probe the other GPUs; quarantine those that fail, and pause if all fail."""
+        """Probe the GPUs besides `device`, which failed with `wrong`; quarantine those that fail, and report each.
+
+        If all fail, the node may be at fault: all are probed again after pauses, until one works or the patience is over. The
+        pool may judge again when this ends.
+        """
         try:
             begun, pause = time.monotonic(), FIRST_PAUSE_S
             pool = [gpu for gpu in self._gpus if gpu.name not in self.lost]

@@ -104,7 +104,10 @@ def _own_folders() -> list[str]:
 
 
 def _check(path: str, installed: _Installed, python: str, extra: Path) -> None:
-    """Raise `BadPython` for what the interpreter lacks."""
+    """Raise `BadPython`, with the remedy, if an interpreter lacks a module or has an old Triton.
+
+    `python` is its path, `path` the person's words for it; missing modules can be installed into `extra`.
+    """
     lacks = [name for name in ("torch", "triton") if name not in installed.versions]
     if lacks:
         raise BadPython(
@@ -127,6 +130,7 @@ def _check(path: str, installed: _Installed, python: str, extra: Path) -> None:
 
 
 def _output(command: Sequence[str], path: str, environment: dict[str, str]) -> str:
+    """Run a person's interpreter and return what it prints. Raises `BadPython` if it does not start, hangs or fails."""
     try:
         done = subprocess.run(
             command, env=environment, capture_output=True, text=True, errors="replace", check=False,

@@ -42,7 +42,10 @@ class Launchers:
         self._files: dict[str, dict[str, bytes]] = {}
 
     def want(self, target: str, kernels: Iterable[Types]) -> None:
-        """Note the argument types of compiled kernels; the next `build` for the target includes them."""
+        """Note the argument types of compiled kernels; the next `build` for the target includes them.
+
+        Kernels with too many arguments or odd types, and kernels beyond `MOST_KERNELS`, are left out.
+        """
         wanted, tried = self._wanted.setdefault(target, set()), self._tried.get(target, set())
         for kernel in kernels:
             types = tuple(POINTER if kind.startswith("*") else kind for kind in kernel)

@@ -119,6 +119,10 @@ class Nursery:
         return True
 
     async def _launch(self) -> None:
+        """Start the nursery's process with a socket for requests and a pipe for what it prints.
+
+        An earlier process is ended first.
+        """
         await self.close()
         ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         printed_from, printed_to = os.pipe()

@@ -215,6 +215,10 @@ class ForkServer:
                 self._bury("its socket is closed")
 
     async def _launch(self) -> Ready:
+        """Start the server, wait until it is ready, and begin to read its reports. Returns its first report.
+
+        Raises `WorkerDied` if it ends or does not get ready in time; it is ended then.
+        """
         self._born = born = await self._nursery.bear(interpret=self._interpret, forks=self.forks)
         try:
             async with asyncio.timeout(limits.SERVER_START_S):
@@ -236,7 +240,7 @@ class ForkServer:
         return ready
 
     async def _self_test(self) -> str:
-        """Return what is wrong with a forked child, or an empty string."""
+        """Fork a worker that computes with tensors; return what is wrong with it, or nothing."""
         try:
             child, channel = await self.spawn("self-test")
             try:
@@ -252,6 +256,7 @@ class ForkServer:
         return "" if reply == b"ok" else reply.decode(errors="replace")
 
     async def _read(self, control: socket.socket) -> None:
+        """Read the server's reports on its workers until the server ends. Then all workers that are left count as lost."""
         loop = asyncio.get_running_loop()
         why = "it ended"
         try:
@@ -268,6 +273,10 @@ class ForkServer:
         self._bury(why)
 
     def _forget(self, report: Ended) -> None:
+        """Note the end of a worker: wake all that wait for its start or its end, and delete its scratch folder.
+
+        Unknown workers are ignored.
+        """
         child = self._children.pop(report.worker, None)
         if child is None:
             return
@@ -281,7 +290,7 @@ class ForkServer:
         self._remove(child.scratch)
 
     def _bury(self, why: str) -> None:
-        """Mark all workers as ended: the server is gone."""
+        """Mark all workers as ended, because the server is gone: waits for their start raise `WorkerDied`."""
         for child in list(self._children.values()):
             if not child.started.done():
                 child.started.set_exception(WorkerDied(f"the {self.name} server is gone: {why}"))
@@ -290,6 +299,7 @@ class ForkServer:
             self._forget(Ended(worker=child.worker, status=9, leftover=0, killed=False, lost=lost))
 
     def _remove(self, scratch: Path | None) -> None:
+        """Delete a worker's folder in a thread; `_leave` waits for it."""
         if scratch is not None:
             loop = asyncio.get_running_loop()
             removal = loop.run_in_executor(None, remove, scratch)
@@ -297,7 +307,10 @@ class ForkServer:
             removal.add_done_callback(self._removals.discard)
 
     async def _leave(self) -> None:
-        """End the server and all its workers."""
+        """End the server and all its workers, by force if it does not end in time, and wait until their folders are deleted.
+
+        Nothing happens for a server that does not run.
+        """
         born, self._born = self._born, None
         if born is not None:
             born.control.shutdown(socket.SHUT_WR)  # the server sees the end and ends its workers

@@ -69,7 +69,8 @@ class Spares:
     async def fill(self, device: Device, roles: Sequence[str]) -> None:
         """Start one spare for each role, side by side; return when all are ready or taken.
 
-        The caller holds the GPU's shared lease.
+        The caller holds the GPU's shared lease. Raises `TimeoutError` or the first error of a start; spares that are not ready
+        are ended then.
         """
         started: list[Worker] = []
         try:
@@ -125,6 +126,7 @@ class Spares:
             ready.set()
 
     def _forget(self, worker: Worker) -> None:
+        """End a spare or a worker that was taken, and drop it from the spares that wait."""
         self._settle(worker)
         for waiting in self._waiting.values():
             if worker in waiting:

@@ -74,7 +74,10 @@ class Fallback(NamedTuple):
 
 
 def find_fallbacks(tree: ast.Module, task: Task) -> Iterator[Fallback]:
-    """Each fallback that an entry point reaches, in no particular order."""
+    """Yield each fallback that an entry point reaches: an operator that computes a result in a branch, beside the kernels.
+
+    They come in no particular order.
+    """
     entries = {entry.name for entry in task.entry_points}
     constants = _constants(tree)
     bodies: dict[str, _Body] = {}
@@ -235,7 +238,10 @@ def _root(target: ast.expr) -> str:
 
 
 def _constants(tree: ast.Module) -> frozenset[str]:
-    """Names of the module that are bound to constants only, at its top level and nowhere else."""
+    """Return the names that are bound to constants only, at the top level of the module and nowhere else.
+
+    Empty if the module imports `*`, which may bind any name.
+    """
     top_level = [inner for statement in tree.body for inner in statements_in(statement)]
     constant = [
         target.id
@@ -251,7 +257,7 @@ def _constants(tree: ast.Module) -> frozenset[str]:
 
 
 def _bound(node: ast.AST) -> list[str]:
-    """Names that a node binds or deletes, in whatever scope."""
+    """Return the names that a node of the syntax tree binds or deletes by itself, in whatever scope."""
     match node:
         case ast.Name(id=name, ctx=ast.Store() | ast.Del()) | ast.arg(arg=name):
             return [name]
@@ -280,7 +286,10 @@ def _is_decided(node: ast.AST, constants: frozenset[str]) -> bool:
 
 
 def _conditional(body: list[ast.stmt], constants: frozenset[str], *, inside: bool) -> Iterator[ast.AST]:
-    """Nodes in branches, and nodes behind a branch that may return."""
+    """Yield the nodes of a function's body that do not always run: those in branches, and all after a branch that may return.
+
+    A branch with a condition that `constants` decide is no branch. `inside`: the whole body is in a branch already.
+    """
     for statement in body:
         if inside:
             yield from ast.walk(statement)

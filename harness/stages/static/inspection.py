@@ -39,7 +39,10 @@ class StaticReport(NamedTuple):
 
 
 def inspect_source(source: str, task: Task) -> StaticReport:
-    """The static stage of a candidate for `task`."""
+    """Run the static stage on a candidate's text: return the first error that rules it out, or its kernels and notes.
+
+    Nothing of the candidate runs, and nothing is raised.
+    """
     if not _has_code(source):
         return _end("no_code", "there is no code to judge")
     size = len(source.encode("utf-8", errors="surrogatepass"))

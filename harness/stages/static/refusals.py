@@ -231,6 +231,7 @@ class _Launched:
             yield Refusal(node.lineno, why)
 
     def _launched_by(self, package: Package, module: str) -> frozenset[str]:
+        """Return the functions that a module of the package launches by `name[grid](...)`; none if it cannot be read."""
         if module not in self._by_module:
             file = package.file_of(module)
             names: set[str] = set()
@@ -255,7 +256,7 @@ def _is_main_block(statement: ast.stmt) -> TypeGuard[ast.If]:
 
 
 def find_oddities(tree: ast.Module, kernels: Collection[str]) -> Iterator[str]:
-    """Notes on what is allowed and worth a look."""
+    """Yield notes on what is allowed and may be a mistake: unused kernels, broad `except`, imports without use, numpy."""
     nodes = list(ast.walk(tree))
     used = {node.id for node in nodes if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load)}
     for kernel in kernels:
@@ -290,6 +291,7 @@ def _parameters_read(tree: ast.Module) -> frozenset[ast.AST]:
 def _check_name(
     node: ast.Name, name: str, imported: dict[str, str], own: frozenset[str], allowed: frozenset[str]
 ) -> Iterator[Refusal]:
+    """Refuse the use of a name: a builtin that the judge cannot watch, a private name of Python, or a refused import."""
     if name in _BUILTINS and name not in allowed and name not in own and name not in imported:
         yield Refusal(node.lineno, f"`{name}` is used: {_BUILTINS[name]}", unsupported=True)
     if name in _ATTRIBUTES - _BUILTINS.keys() and name.startswith("__"):
@@ -301,6 +303,7 @@ def _check_name(
 
 
 def _check_module(line: int, module: str, allowed: frozenset[str]) -> Iterator[Refusal]:
+    """Refuse a module that hides work from the judge, or that the judge cannot watch; `allowed` names may be used."""
     top = module.partition(".")[0]
     if top in _MODULES:
         yield Refusal(line, f"`{module}` is used: {_MODULES[top]}")
@@ -315,6 +318,7 @@ def _reaching(line: int, name: str) -> Refusal:
 def _check_attribute(
     node: ast.Attribute, imported: dict[str, str], allowed: frozenset[str]
 ) -> Iterator[Refusal]:
+    """Refuse an attribute that reaches into Python's objects, replaces a kernel's text, or is a refused member of a library."""
     path = dotted(node, imported)
     is_harmless = path is not None and _is_harmless(path)
     if node.attr in _MODULE_ONLY_ATTRIBUTES:
@@ -329,6 +333,11 @@ def _check_attribute(
 
 
 def _check_path(line: int, path: str, allowed: frozenset[str]) -> Iterator[Refusal]:
+    """Refuse a dotted name of a library, such as `torch.utils.cpp_extension.load`, if the judge cannot watch it.
+
+    `allowed` are names that the task permits. Members of modules that are limited to a list, private parts of libraries and
+    operators of `torch.library` are refused, each with its reason.
+    """
     top, _, member = path.partition(".")
     permitted = any(_leads_to(path, name) for name in allowed)
     if (
@@ -365,7 +374,10 @@ def _leads_to(member: str, allowed: str) -> bool:
 
 
 def _check_patch(node: ast.Attribute, imported: dict[str, str]) -> Iterator[Refusal]:
-    """Refuse assignments to a library's attributes, except to settings, and to names that no kernel and no judge uses."""
+    """Refuse an assignment to an attribute of a library, such as `torch.empty = ...`.
+
+    Allowed are settings (`_CONFIGURATION`), and attributes of libraries that neither kernels nor the judge use.
+    """
     path = dotted(node, imported)
     if path is None or path.startswith(_CONFIGURATION):
         return
@@ -374,6 +386,7 @@ def _check_patch(node: ast.Attribute, imported: dict[str, str]) -> Iterator[Refu
 
 
 def _check_import_from(node: ast.ImportFrom, package: Package | None) -> Iterator[Refusal]:
+    """Refuse a `from` import of the candidate itself, from above its package, or of all names of a watched library."""
     module = absolute_name(node, package.parent if package is not None else "")
     if node.level and not module:
         why = (
@@ -395,6 +408,10 @@ def _check_import_from(node: ast.ImportFrom, package: Package | None) -> Iterato
 def _check_reflection(
     node: ast.Call, target: ast.expr, name: ast.expr, imported: dict[str, str], allowed: frozenset[str]
 ) -> Iterator[Refusal]:
+    """Refuse `getattr`, `setattr` and `delattr` where they reach what the plain form may not.
+
+    `target` and `name` are the first two arguments. A library's member must have a plain name; no library may be changed.
+    """
     assert isinstance(node.func, ast.Name)
     path, attribute = dotted(target, imported), _constant(name)
     library = path is not None and path.partition(".")[0] in (

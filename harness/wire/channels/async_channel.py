@@ -37,6 +37,7 @@ class AsyncChannel:
         self._socket.close()
 
     async def _read(self, length: int) -> bytes:
+        """Return exactly this many bytes. Raises `ChannelClosed` if the other side ends first, also in the middle."""
         buffer = bytearray()
         while len(buffer) < length:
             try:
@@ -80,6 +81,7 @@ class Tail:
         return self._kept.decode(errors="replace")
 
     def _drain(self) -> None:
+        """Read what the pipe has now, without waiting; close it if its writers are gone."""
         descriptor = self._descriptor
         assert descriptor is not None
         while True:

@@ -115,6 +115,10 @@ class Channel:
     def _read(
         self, length: int, deadline: float | None, poll: Callable[[], None] | None, descriptors: list[int]
     ) -> bytes:
+        """Return exactly `length` bytes, and append received descriptors to `descriptors`, also if this raises.
+
+        Raises `ChannelClosed` if the other side ends before the first byte, `BadFrame` if it ends later, and like `_wait`.
+        """
         buffer = bytearray(length)
         view = memoryview(buffer)
         space = socket.CMSG_SPACE(_MAX_DESCRIPTORS * 4)
@@ -140,6 +144,10 @@ class Channel:
         return bytes(buffer)
 
     def _wait(self, event: int, deadline: float | None, poll: Callable[[], None] | None) -> None:
+        """Wait until the socket is ready for `event`, and call `poll` ten times a second during the wait.
+
+        Raises `ChannelTimeout` once the deadline has passed, even if the socket is ready, and whatever `poll` raises.
+        """
         poller = select.poll()
         poller.register(self._socket, event)
         if deadline is not None and time.monotonic() >= deadline:

@@ -95,6 +95,8 @@ class Call(msgspec.Struct, frozen=True, tag="call"):
     """Order of the programs in the interpreter: 0 from the first, 1 from the last, else a shuffled one of this number."""
 
 
+EXCEPTION: Final = "exception"
+"""Kind of `Failed` for an exception that no other kind describes."""
 GPU_FAULT: Final = "gpu_fault"
 OUT_OF_MEMORY: Final = "out_of_memory"
 NOT_COMPILED: Final = "compile"

@@ -208,8 +208,8 @@ class KernelResources(msgspec.Struct, frozen=True):
     """The launch is specialised for this case at `gpu` sizes."""
     config: dict[str, str]
     autotune_index: int | None
-    binary: str
-    """Architecture in the binary itself (`gfx942`), as proof of the target."""
+    architecture: str = msgspec.field(name="binary")
+    """Architecture that the binary itself names (`gfx942`), as proof of the target; empty without a binary."""
     binary_sha256: str
     grid: tuple[int, int, int] | None
     vgprs: int | None = None

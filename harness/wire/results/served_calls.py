@@ -45,7 +45,10 @@ class BatchRows(msgspec.Struct, frozen=True):
 
 
 def unmet_requirements(calls: Sequence[ServedCall], task: Task) -> Iterator[tuple[str, str]]:
-    """Yield kind and message of each requirement of the task that a call misses."""
+    """Yield kind and message of each requirement of the task that a call misses.
+
+    A fact that was not measured misses nothing; see `unchecked_requirements`.
+    """
     for call in calls:
         if "no_graph" in task.strict and call.no_graph:
             yield (

@@ -35,6 +35,7 @@ def _unknown(evaluation: Evaluation) -> ServingFact:
 
 
 def _graph(calls: Sequence[ServedCall]) -> ServingFact:
+    """Say whether a graph can hold the calls: an obstacle if one call does not fit, unknown if one was not tried."""
     name = "captured in a graph"
     if failed := [call for call in calls if call.no_graph]:
         value = f"no, {_in_cases(failed, calls)}: {failed[0].no_graph}"
@@ -46,6 +47,7 @@ def _graph(calls: Sequence[ServedCall]) -> ServingFact:
 
 
 def _waits(calls: Sequence[ServedCall]) -> ServingFact:
+    """Say whether the host waits for the device in a call: an obstacle if it does in one case."""
     name = "host waits for the device"
     if waiting := [call for call in calls if call.host_waits]:
         return ServingFact(name, f"yes, {_in_cases(waiting, calls)}", is_obstacle=True)
@@ -63,6 +65,7 @@ def _host(calls: Sequence[ServedCall]) -> ServingFact:
 
 
 def _bits(calls: Sequence[ServedCall]) -> ServingFact:
+    """Say whether equal inputs give equal bits: an obstacle if they do not in one case."""
     name = "same bits"
     if different := [call for call in calls if call.same_bits is False]:
         value = f"no, {_in_cases(different, calls)}: {REPEATS} calls on equal inputs differ"

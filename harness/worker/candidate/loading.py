@@ -11,6 +11,7 @@ import sys
 import threading
 import traceback
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from importlib.machinery import ModuleSpec, SourceFileLoader
 from pathlib import Path
 from types import ModuleType
@@ -21,20 +22,32 @@ import torch
 from harness.linux import syscalls
 from harness.sandbox import landlock, sandbox
 from harness.wire.calls.signatures import Parameter
-from harness.wire.messages.guest import Broken, Failed, FailedKind
+from harness.wire.messages.guest import EXCEPTION, Broken, Failed, FailedKind
 from harness.wire.messages.server import Spawn
 from harness.wire.results.evaluation import Layer
 from harness.worker.kit import candidate_trace
 from suites.source.package import Package, PackageView
 
-_imports: list[Path] = []
-"""The candidate's file, once its import has begun."""
-_views: list[PackageView] = []
-"""The package of this worker's candidates, if their task has one."""
+
+@dataclass
+class _Process:
+    """The package of this worker process, and whether foreign code may have run in it."""
+
+    view: PackageView | None = None
+    """The package of the candidates, if their task has one."""
+    import_began: bool = False
+    """True once the import of a candidate has begun."""
+
+
+_process = _Process()
 
 
 def confine(spawn: Spawn, address_space_bytes: int, *, run_programs: bool = False) -> tuple[Layer, ...]:
-    """Put this process into its sandbox, before any foreign code runs. Returns the layers that are active."""
+    """Put this process into its sandbox for good, before any foreign code runs. Returns the layers that are active.
+
+    The package of the task, if there is one, becomes importable, and its variables are set. `spawn` says what the worker is
+    for.
+    """
     syscalls.keep_undumpable()
     torch.set_num_threads(1)
     close_doors()
@@ -54,8 +67,8 @@ def confine(spawn: Spawn, address_space_bytes: int, *, run_programs: bool = Fals
 
 
 def see_package(package: PackageView) -> None:
-    """Make a package importable here, with the candidate in the place of its module."""
-    _views.append(package)
+    """Make a package importable in this process, and let each later candidate take the place of its module."""
+    _process.view = package
     sys.path[:0] = [folder for folder in package.import_folders if folder not in sys.path]
 
 
@@ -67,7 +80,10 @@ def set_variables(package: PackageView) -> None:
 
 
 def close_doors() -> None:
-    """Make only the standard library and installed packages importable, not the folder of the project."""
+    """Make only the standard library and installed packages importable, for the rest of the process.
+
+    Folders of this project, of people's `PYTHONPATH`, and of packages that are installed as editable are removed.
+    """
     kept = [str(folder) for folder in landlock.python_folders()]
     sys.path[:] = [entry for entry in sys.path if entry in kept]
     sys.meta_path[:] = [finder for finder in sys.meta_path if "__editable__" not in str(_home(finder))]
@@ -86,27 +102,15 @@ def write_candidate(file: Path, source: str) -> None:
 
 
 def import_written(file: Path) -> ModuleType:
-    """The candidate's module, imported from the file of `write_candidate`.
+    """Import the candidate from the file that `write_candidate` wrote; return its module. Raises what the candidate raises.
 
-    With a package, the candidate takes the place of the package's own module: every import of that name gets the candidate.
+    With a package (`see_package`), the candidate takes the place of the package's own module: from now on every import of that
+    name in this process gets this candidate, until the next one is imported. Without a package its name is that of the file.
     """
-    if hasattr(torch.library, "wrap_triton"):
-        # torch's own wraps a kernel for tracing: slow, and no mode of the judge has a rule for such a call.
-        torch.library.wrap_triton = _itself
-    for module in (
-        multiprocessing,
-        torch.multiprocessing,
-    ):  # a semaphore is a file, which a candidate may not write
-        module.Lock, module.RLock = threading.Lock, threading.RLock  # type: ignore[attr-defined]
-    _imports.append(file)
-    if _views:
-        package = _views[0].package
-        sys.meta_path[:] = [
-            Replacement(package, file),
-            *(f for f in sys.meta_path if not isinstance(f, Replacement)),
-        ]
-        sys.modules.pop(package.module, None)
-        return importlib.import_module(package.module)
+    _replace_library_functions()
+    _process.import_began = True
+    if _process.view is not None:
+        return _import_into(_process.view.package, file)
     spec = importlib.util.spec_from_file_location(file.stem, file)
     assert spec is not None
     assert spec.loader is not None
@@ -114,6 +118,24 @@ def import_written(file: Path) -> ModuleType:
     sys.modules[spec.name] = module
     spec.loader.exec_module(module)
     return module
+
+
+def _import_into(package: Package, file: Path) -> ModuleType:
+    """Import the candidate under the name of the package's module, in the place of that module or of an earlier candidate."""
+    other_finders = [finder for finder in sys.meta_path if not isinstance(finder, Replacement)]
+    sys.meta_path[:] = [Replacement(package, file), *other_finders]
+    sys.modules.pop(package.module, None)
+    return importlib.import_module(package.module)
+
+
+def _replace_library_functions() -> None:
+    """Replace functions of torch and multiprocessing that cannot work in the sandbox, for the rest of the process."""
+    if hasattr(torch.library, "wrap_triton"):
+        # torch's own wraps a kernel for tracing: slow, and no mode of the judge has a rule for such a call.
+        torch.library.wrap_triton = _itself
+    for module in (multiprocessing, torch.multiprocessing):
+        # A semaphore is a file, which a candidate may not write.
+        module.Lock, module.RLock = threading.Lock, threading.RLock  # type: ignore[attr-defined]
 
 
 class Replacement:
@@ -124,7 +146,10 @@ class Replacement:
         self._file = file
 
     def find_spec(self, name: str, path: object = None, target: object = None) -> ModuleSpec | None:
-        """The spec of the replaced module; `None` for all other modules."""
+        """Return the spec of the replaced module, which loads the candidate's file; `None` for all other modules.
+
+        A candidate that replaces a package's `__init__.py` keeps the package's folder for its submodules.
+        """
         if name != self._package.module:
             return None
         original = self._package.file
@@ -152,21 +177,20 @@ class _Loader(SourceFileLoader):
 
 def foreign_module(code_file: str) -> str:
     """The module of the candidate's package that a function's code comes from, by name; empty for any other file."""
-    for view in _views:
-        file, root = Path(code_file), Path(view.package.root)
+    if _process.view is not None:
+        file, root = Path(code_file), Path(_process.view.package.root)
         if file.is_relative_to(root):
             return ".".join(file.relative_to(root).with_suffix("").parts).removesuffix(".__init__")
     return ""
 
 
-def failed(error: BaseException, file: Path, kind: FailedKind = "exception") -> Failed:
+def failed(error: BaseException, file: Path, kind: FailedKind = EXCEPTION) -> Failed:
     """The report on an exception of the candidate."""
     explained = candidate_trace.explain(error, file)
     message = explained.message
-    if _views and isinstance(error, PermissionError) and error.filename is not None:
-        message += (
-            f": a candidate may only read files, and only those of its package in {_views[0].package.root}"
-        )
+    view = _process.view
+    if view is not None and isinstance(error, PermissionError) and error.filename is not None:
+        message += f": a candidate may only read files, and only those of its package in {view.package.root}"
         kind = "files"
     return Failed(kind=kind, message=message, trace=explained.trace, line=explained.line)
 
@@ -175,7 +199,7 @@ def broken(error: Exception) -> Broken:
     """The report on an exception of the harness; the traceback goes to the output of the process."""
     traceback.print_exc()
     message = "".join(traceback.format_exception_only(error)).strip()
-    return Broken(message=message, imported=bool(_imports))
+    return Broken(message=message, imported=_process.import_began)
 
 
 def missing_entry_points(names: Sequence[str]) -> Failed:

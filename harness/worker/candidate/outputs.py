@@ -29,7 +29,7 @@ def plain(parts: Iterable[Any]) -> tuple[torch.Tensor, ...]:
 
 
 def problem(tensor: torch.Tensor) -> str:
-    """Why the tensor is not plain and dense; else empty."""
+    """Return why a tensor is not plain and dense, so that it cannot be judged; empty if it is."""
     if type(tensor) is not torch.Tensor:
         return f"is a {type(tensor).__name__}, not a plain torch.Tensor"
     if tensor.layout is not torch.strided:
@@ -46,7 +46,7 @@ def problem(tensor: torch.Tensor) -> str:
 
 
 def aliases(part: torch.Tensor, inputs: Mapping[str, torch.Tensor], kept: Kept) -> str:
-    """The input or earlier output that `part` shares memory with, in words; else empty."""
+    """Return in words the input or earlier output that `part` shares memory with; empty if there is none."""
     name = in_inputs(part, inputs)
     if name:
         return f"input `{name}`"
@@ -74,7 +74,11 @@ class Kept:
         """Each output of the last call, with a copy of its bytes."""
 
     def keep(self, outputs: tuple[torch.Tensor, ...]) -> None:
-        """Keep the outputs of a call. The oldest outputs are dropped above `HELD_BYTES` in total."""
+        """Keep the outputs of a call, with copies of their bytes, until the next call.
+
+        Tensors of earlier calls stay alive too, so that no later output gets their memory; the oldest are dropped above
+        `HELD_BYTES`.
+        """
         self._last = [(output, arena.memory_of(output).clone()) for output in outputs]
         for output in outputs:
             self._held.append((output, arena.extent(output)))

@@ -70,7 +70,10 @@ class Line:
             tell(self._channel, self._nonce, KernelWanted(number, kernel))
 
     def fetch(self, kernel: KernelIr) -> Binary:
-        """Return a binary, requested ahead or not."""
+        """Return a binary, requested ahead or not; waits for the engine's answer.
+
+        Raises `ChannelClosed` if the engine is gone.
+        """
         self.ask(kernel)
         while kernel not in self._binaries:
             number, binary = NUMBERED_BINARIES.decode(self._channel.receive().payload)
@@ -98,6 +101,7 @@ def compile_ahead(call: Callable[[], None], target: Target, folder: Path, line: 
     kernels: dict[str, _Kernel] = {}
 
     def look_up(kernel_hash: str) -> Mapping[str, bytes]:
+        """Return the files of a kernel that the scout listed, when its binary has come; nothing for any other kernel."""
         listed = kernels.get(kernel_hash)
         if listed is None:
             return {}
@@ -148,6 +152,11 @@ def _has_ended(child: int, options: int = 0) -> bool:
 
 
 def _run_scout(call: Callable[[], None], target: Target, folder: Path, pipe: Connection) -> NoReturn:
+    """List the kernels that `call` launches, send each to the worker by `pipe`, and end this process; see the module.
+
+    First the host code runs with stubs for kernels, then each kernel's Triton IR is made. Alarms end both if they take too
+    long.
+    """
     try:
         signal.signal(signal.SIGALRM, _stop_host_code)
         signal.alarm(HOST_S)

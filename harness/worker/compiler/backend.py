@@ -32,13 +32,18 @@ def main(channel: Channel, spawn: Spawn) -> None:
         if child == 0:
             try:
                 channel.send(ENCODER.encode(_compile(kernel, Path(spawn.scratch))))
-            finally:
                 os._exit(0)
+            finally:
+                os._exit(1)
         if os.waitpid(child, 0)[1]:
             channel.send(ENCODER.encode(Binary()))
 
 
 def _compile(kernel: KernelIr, scratch: Path) -> Binary:
+    """Compile a kernel; a binary without files if that fails.
+
+    The candidate's process then compiles it and reports the error.
+    """
     launch, began = CompiledLaunch("", 0), time.perf_counter()
     with suppress(Exception):  # the candidate's process compiles it again, and reports the error
         compile_kernel(lambda: run_stages(kernel, scratch), launch)

@@ -102,6 +102,10 @@ def record() -> Iterator[list[CompiledLaunch]]:
 
 
 def _compile_instead(launch: Launch, target: Target) -> Any:
+    """Compile a launch for the target in the place of running it, and note it among the recorded launches, also if it fails.
+
+    Returns the compiled kernel. Raises what Triton raises, and the errors of a device with too little room for the kernel.
+    """
     made = CompiledLaunch(
         launch.kernel.fn.__name__,
         int(launch.kernel.fn.__code__.co_firstlineno),

@@ -87,6 +87,7 @@ def compile_candidate(
         getattr(module, entry_point)(**zero_arguments(arguments))
 
     def call_all() -> None:  # in the scout alone
+        """Call the entry point with all cases, the further ones with one config; the scout alone runs this."""
         policy.again = bool(further)  # a GPU tunes for each case that it times
         for arguments in cases.values():
             with capture.record():
@@ -235,6 +236,11 @@ def main(channel: Channel, spawn: Spawn) -> None:
 
 
 def _compile(request: Compile, file: Path, line: Line) -> CompileReport | Failed:
+    """Import the candidate and compile what its entry point launches in each case; return the report.
+
+    An exception of the import is the candidate's and becomes `Failed`. If the import ends the process, the engine sees the exit
+    status.
+    """
     target = find_target(request.target)
     prepare(target, line.alive)
     try:

@@ -38,6 +38,10 @@ def check(compiled: Any, grid: tuple[int, int, int] | None, target: Target) -> N
 
 
 def _check_size(metadata: Any, grid: tuple[int, int, int] | None, target: Target) -> None:
+    """Raise a device's own error if a launch exceeds its limits: `OutOfResources` or, for the grid, `RuntimeError`.
+
+    `grid`: `None` for a kernel that is not launched.
+    """
     facts = hardware(target)
     if metadata.shared > facts.local_bytes_workgroup:
         raise OutOfResources(metadata.shared, facts.local_bytes_workgroup, "shared memory")
@@ -55,7 +59,7 @@ def _check_size(metadata: Any, grid: tuple[int, int, int] | None, target: Target
 
 
 def _check_residence(compiled: Any, programs: int, target: Target) -> None:
-    """The programs of a cooperative grid must all run at once."""
+    """Raise `RuntimeError` if the target cannot hold all programs of a cooperative launch at once, as such a launch needs."""
     metadata = compiled.metadata
     binary = compiled.asm["hsaco" if target.backend == "hip" else "cubin"]
     per_unit = occupancy(

@@ -66,6 +66,7 @@ class FailureWording(NamedTuple):
         return tuple(note for note in notes if note != error)
 
     def _message(self, error: BaseException, launch: CompiledLaunch) -> tuple[str, int | None]:
+        """Return the message for a compile error, with the line of the candidate; `None` if the error names no line of it."""
         if isinstance(error, OutOfResources):
             return self._too_large(error), None
         if isinstance(error, CompilationError):
@@ -80,6 +81,7 @@ class FailureWording(NamedTuple):
         return shorten(message), int(diagnostic["line"]) if is_own else None
 
     def _too_large(self, error: OutOfResources) -> str:
+        """Return the message for a kernel that needs more of something than the target has, with a remedy."""
         name = self.target.name
         if error.name != "shared memory":
             return f"needs {error.required} {error.name} a workgroup, {name} allows {error.limit}"

@@ -44,6 +44,11 @@ class HostWork(OperatorMode):  # type: ignore[no-untyped-call]
         """Python read values, which are not the case's real values here; the launches may depend on them."""
 
     def _run(self, func: Any, name: str, args: tuple[Any, ...], named: dict[str, Any]) -> Any:
+        """Run an operator of the host code, and count its CPU time and its copies.
+
+        Raises `Computes` at the first operator that is not allowed outside kernels, or after too many copies. Its name stays
+        noted.
+        """
         if name == "_local_scalar_dense":
             self.reads = True
         elif not func.is_view and not self.operator:
@@ -79,6 +84,10 @@ class HostTime:
         signal.setitimer(signal.ITIMER_PROF, 0.0)
 
     def _end(self, _: int, frame: FrameType | None) -> None:
+        """Handle the timer's signal: if the candidate's module is running, note its line and raise `HostTooSlow`.
+
+        Within code of ours alone, do nothing: the signal comes again.
+        """
         while frame is not None and frame.f_code.co_filename != self._module:
             frame = frame.f_back
         if frame is not None:

@@ -70,6 +70,6 @@ def _further_configs(rows: Sequence[KernelResources]) -> list[bool]:
     """Whether each row is a config of an autotuned kernel behind the first that compiled."""
     first: dict[tuple[str, str], int | None] = {}
     for row in rows:
-        if row.binary:
+        if row.architecture:
             first.setdefault((row.kernel, row.case), row.autotune_index)
     return [row.autotune_index != first.get((row.kernel, row.case), row.autotune_index) for row in rows]

@@ -72,6 +72,10 @@ def grid_fit(target: Target, case: str, grid: tuple[int, int, int], per_unit: in
 
 
 def _amd(facts: Hardware, waves: int, registers: int, local_bytes: int, sgprs: int) -> Occupancy:
+    """Return how many waves of a kernel fit on a SIMD, and which limit decides: registers, scalar registers, LDS or waves.
+
+    `waves` are those of a workgroup. At equal numbers the limit of waves itself is named last.
+    """
     by_registers = facts.registers // _granules(registers, facts.register_granule)
     by_scalars = facts.max_waves
     if sgprs > SGPRS_FOR_ALL_WAVES:
@@ -110,6 +114,7 @@ def _workgroups(waves_a_simd: int, simds: int, waves: int) -> int:
 
 
 def _by_local(facts: Hardware, local_bytes: int) -> int:
+    """Return how many workgroups the local memory of a compute unit holds; 0 if not even one fits."""
     total_bytes = local_bytes + facts.local_reserved_bytes
     if local_bytes > facts.local_bytes_workgroup:
         return 0

@@ -45,13 +45,14 @@ def table(
 
 
 def _row(case: str, launch: CompiledLaunch, flags: tuple[str, ...], why: str) -> KernelResources:
+    """Return the row of a launch without facts of its binary: all that is known if it did not compile."""
     return KernelResources(
         kernel=launch.kernel,
         case=case,
         config=launch.config,
         autotune_index=launch.autotune_index,
         autotune_config=launch.autotune_config,
-        binary="",
+        architecture="",
         binary_sha256="",
         grid=launch.grid,
         notes=launch.notes,
@@ -61,7 +62,10 @@ def _row(case: str, launch: CompiledLaunch, flags: tuple[str, ...], why: str) ->
 
 
 def _compiled(case: str, launch: CompiledLaunch, target: Target, why: str) -> tuple[KernelResources, int]:
-    """The row, and how many workgroups fit on a compute unit."""
+    """Return the row of a compiled launch, and how many of its workgroups fit on a compute unit, 0 if that is unknown.
+
+    `why` is its failure, empty without one. Raises like `_read`.
+    """
     resources, binary = _read(launch, target)
     fit = _occupancy(resources, launch, target)
     counts, code = resources._asdict(), resources.code
@@ -84,6 +88,7 @@ def _compiled(case: str, launch: CompiledLaunch, target: Target, why: str) -> tu
 
 
 def _read(launch: CompiledLaunch, target: Target) -> tuple[Resources, bytes]:
+    """Return a kernel's resources and its binary. Raises `RuntimeError` if the binary is for another target."""
     assembly = launch.compiled.asm
     if target.backend == "hip":
         binary = assembly["hsaco"]
@@ -91,12 +96,13 @@ def _read(launch: CompiledLaunch, target: Target) -> tuple[Resources, bytes]:
     else:
         binary = assembly["cubin"]
         resources = binaries.from_cuda(assembly["ptx"], binary, launch.log)
-    if resources.binary != target.name:
-        raise RuntimeError(f"compiled for {resources.binary}, asked for {target.name}")
+    if resources.architecture != target.name:
+        raise RuntimeError(f"compiled for {resources.architecture}, asked for {target.name}")
     return resources, binary
 
 
 def _occupancy(resources: Resources, launch: CompiledLaunch, target: Target) -> Occupancy | None:
+    """Return the occupancy of a kernel; `None` if its number of registers is not known."""
     registers = resources.vgprs if target.backend == "hip" else resources.registers
     if registers is None:
         return None
@@ -111,6 +117,7 @@ def _occupancy(resources: Resources, launch: CompiledLaunch, target: Target) -> 
 
 
 def _flags(resources: Resources, launch: CompiledLaunch) -> tuple[str, ...]:
+    """Return the flags of a launch: `spills`, and `too_large` or `failed` if no device can run it."""
     flags = []
     if resources.vgpr_spills or resources.spill_bytes:
         flags.append("spills")
@@ -124,6 +131,7 @@ def _flags(resources: Resources, launch: CompiledLaunch) -> tuple[str, ...]:
 def _add_grid(
     row: KernelResources, case: str, launch: CompiledLaunch, target: Target, per_unit: int
 ) -> KernelResources:
+    """Return a row that also says how this case's grid fills the device; unchanged if that is unknown or listed already."""
     if launch.grid is None or launch.failure is not None:
         return row
     fit = grid_fit(target, case, launch.grid, per_unit)

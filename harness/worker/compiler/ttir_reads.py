@@ -114,7 +114,10 @@ class _KernelReads:
         return origins
 
     def _follow(self, line: str) -> None:
-        """Note one line of the text."""
+        """Note one line of the text: the beginning of a function, block or operation, or the end of a region.
+
+        Raises `_Unclear`.
+        """
         opens = _LOCATION.sub("", line).endswith("{")
         if line.startswith("tt.func"):
             self._begin_function(line)
@@ -161,7 +164,10 @@ class _KernelReads:
         ]
 
     def _note(self, operation: re.Match[str]) -> _Region:
-        """Note one operation; return its region, which it may not have."""
+        """Note one operation: its results come from its operands, and a load reads by the operands that are its places.
+
+        Returns its region, which the text may not open. Raises `_Unclear` for a call, which the text does not follow.
+        """
         name, rest = operation["name"], operation["rest"]
         operands = self._values(rest)
         results = [self._define(value) for value in _results(operation["results"] or "")]
@@ -190,6 +196,10 @@ class _KernelReads:
         return region
 
     def _begin_loop(self, region: _Region, rest: str) -> None:
+        """Enter a loop: its carried values come from the initial ones, and their results from what a round leaves.
+
+        A `for` loop's counter, and so all results, also depend on its bounds.
+        """
         pairs = _CARRIED.findall(rest)
         if region.name == "scf.for":
             (counter, first), *pairs = pairs
@@ -202,6 +212,7 @@ class _KernelReads:
                 self._sources[region.results[place]].update((inner, *region.controls))
 
     def _end_round(self, name: str, operands: Sequence[str]) -> None:
+        """Leave a region: its operands become the results, or the carried values of the next round of a loop."""
         region = self._regions[-1]
         if name == "scf.condition":
             condition, *region.forwarded = operands

@@ -42,6 +42,7 @@ def main(channel: Channel, spawn: Spawn) -> None:
     file = Path(spawn.scratch) / candidate_trace.NAME
 
     def answer(message: RequestMessage, _: tuple[int, ...]) -> WorkerAnswer:
+        """Run each case of a request and report it at once; return when all are done."""
         request = message.body
         assert isinstance(request, RunAtFullSizes)
         interpreter.prepare(find_target(request.target))
@@ -61,7 +62,11 @@ def run_case(
     specified: Arguments,
     cpu_s: float = limits.FULL_SIZE_CPU_S,
 ) -> RanAtFullSizes:
-    """Run one case; returns a report whatever the candidate raises."""
+    """Run one case with made-up values and return its report, whatever the candidate raises.
+
+    A case that raises, reads values on the host, launches nothing or takes more than `cpu_s` gives a report with the reason
+    alone.
+    """
     observation = FullSizeObservation(request.seed)
     host = _HostReads()
     why, raised = "", False
@@ -95,7 +100,10 @@ def run_case(
 
 @contextmanager
 def _limited(cpu_s: float) -> Iterator[None]:
-    """Raise in the running code, and note why in the observation, when the CPU seconds are used up."""
+    """Let the block run for so many CPU seconds. Then raise the error of `cannot` in it, again if code catches it.
+
+    The handler of the signal is restored at the end.
+    """
 
     def stop(*_: Any) -> None:
         raise cannot(f"its three programs take more than {cpu_s:g} s of CPU time")

@@ -170,6 +170,7 @@ def install() -> None:
 
 
 def _run_three(kernel: Any, arguments: Mapping[str, Any], grid: tuple[int, int, int]) -> None:
+    """Run the first, the last and a drawn program of a launch. Raises `cannot` for a launch outside the entry point."""
     observation = current()
     if not isinstance(observation, FullSizeObservation):
         raise cannot("a kernel was launched outside the entry point")

@@ -34,6 +34,7 @@ def install(file: str) -> None:
     is_asking = False
 
     def hook(event: str, args: tuple[object, ...]) -> None:
+        """Raise `NotAllowed` if the candidate's own code looks at frames or starts a thread; ignore all other events."""
         nonlocal is_asking
         if is_asking or not (event in _ASKING or (event == _MEMBER and args[1] in _FRAMES)):
             return

@@ -33,7 +33,10 @@ class NotJudged(Exception):
 
 
 def make_first_call(request: FirstCall, scratch: Path) -> FirstCallSeen:
-    """Call the reference as the judge would, and the kernel in the interpreter."""
+    """Call the reference as the judge would, then the kernel in the interpreter, on equal inputs; return what both returned.
+
+    Errors of the inputs, the reference and the kernel are part of the report. A kernel that launches nothing is an error too.
+    """
     try:
         make_inputs = vars(_imported(scratch / "inputs.py", request.inputs))["make_inputs"]
 

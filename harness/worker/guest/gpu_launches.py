@@ -130,6 +130,7 @@ def install(backend: str) -> None:
     before = compiler_options.read_settings()
 
     def refuse(launch: Launch) -> Any:
+        """Start a launch, unless its options or changed settings may change the kernel's code: then raise `cannot`."""
         if _observation() is not None and not launch.warmup:
             for name in compiler_options.changed_settings(before):
                 raise cannot(

@@ -14,6 +14,7 @@ import triton
 
 from harness.wire.device import Device
 from harness.wire.messages.guest import (
+    EXCEPTION,
     GPU_FAULT,
     NOT_COMPILED,
     OUT_OF_MEMORY,
@@ -54,6 +55,7 @@ class GpuRunner(Runner):
         """Of the current call."""
 
     def prepare(self, load: Load) -> None:
+        """Start the GPU and install the watch over launches and streams; from now on `torch.compile` does nothing."""
         warm.start_gpu(self._device)
         gpu.hide_allocator()
         library: Any = torch
@@ -62,6 +64,7 @@ class GpuRunner(Runner):
         self._watch_streams()
 
     def reach(self, memory: SharedAt) -> str:
+        """Open the judge's memory and read it; return why that fails, or nothing."""
         try:
             self._opened.at(memory).sum()
         except NotShared as error:
@@ -69,6 +72,11 @@ class GpuRunner(Runner):
         return ""
 
     def open(self, descriptor: int | None, call: Call) -> dict[str, Any]:
+        """Return the arguments of a call, copied from the judge's memory or from the arena of `descriptor`, which is closed.
+
+        All lie in one buffer with the judge's guard zones. A call that repeats the one before gets the same tensors with new
+        values; any other call gets new memory, after free memory was filled with poison.
+        """
         # All inputs lie in one buffer of the device, with the judge's guard zones around each tensor.
         self._answers, self._answers_at = None, call.answers_at
         if call.memory is not None:
@@ -94,6 +102,10 @@ class GpuRunner(Runner):
             yield self._observation
 
     def settle(self, outputs: Sequence[torch.Tensor]) -> str:
+        """Wait for the work of a call; return in words what still ran when a caller of it would go on, or nothing.
+
+        A caller waits only for the current stream. Work on other streams, and outputs that still change, come too late.
+        """
         # A caller waits only for the stream of its call; work on other streams must have joined that stream by then.
         torch.cuda.current_stream().synchronize()
         early = [arena.memory_of(output).clone() for output in outputs]
@@ -111,6 +123,7 @@ class GpuRunner(Runner):
         return "an output still changed" if late else ""
 
     def deliver(self, output: torch.Tensor) -> int | None:
+        """Copy an output to the next free place of the judge's memory; return the place, `None` if there is no room."""
         memory = arena.memory_of(output)
         if self._answers is None or memory.numel() > self._answers.numel():
             return None
@@ -121,6 +134,7 @@ class GpuRunner(Runner):
         return at
 
     def give_back(self) -> None:
+        """Write the inputs back to the judge's memory, with what the call changed, and wait until that is done."""
         if self._shared is not None and self._inputs is not None:
             self._shared.copy_(self._inputs)
         torch.cuda.synchronize()
@@ -128,6 +142,7 @@ class GpuRunner(Runner):
         self._shared, self._last_inputs = None, self._inputs
 
     def kind_of(self, error: BaseException) -> FailedKind:
+        """Return the kind of an error of the candidate's call. It waits for the GPU, which fails after a fault of a kernel."""
         if isinstance(error, torch.OutOfMemoryError):
             return OUT_OF_MEMORY
         if isinstance(error, (triton.CompilationError, triton.OutOfResources)):
@@ -136,12 +151,13 @@ class GpuRunner(Runner):
             torch.cuda.synchronize()  # fails after a fault, because the context is lost
         except RuntimeError:
             return GPU_FAULT
-        return "exception"
+        return EXCEPTION
 
     def threads(self) -> int:
         return running_threads()
 
     def _watch_streams(self) -> None:
+        """Note every stream that the candidate makes, so that `settle` can look for work on it."""
         make: Any = torch.cuda.Stream.__new__
 
         def made(kind: type[torch.cuda.Stream], *args: Any, **named: Any) -> torch.cuda.Stream:

@@ -99,6 +99,10 @@ class Guest:
                 raise TypeError(f"a guest has no answer to {type(other).__name__}")
 
     def _load(self, request: Load) -> Loaded | Failed:
+        """Prepare the watch over the candidate, then import it; return its parameters.
+
+        An exception of the import, and a missing entry point, become `Failed`. `SystemExit` ends the process.
+        """
         watch.count_host_elements()
         self._runner.prepare(request)
         self._foreign_kernels.watch()
@@ -127,6 +131,10 @@ class Guest:
         return watch.OperatorWatch(observation, str(self._file))
 
     def _call(self, request: Call, descriptor: int | None) -> Returned | Failed:
+        """Run the entry point on the judge's inputs and report its outputs, or the exception that it raised.
+
+        Outputs that are not inputs are kept until the next call, which must not change them.
+        """
         arguments = self._runner.open(descriptor, request)
         if not request.again:
             self._last_parameters = {name: torch.nn.Parameter(arguments[name]) for name in request.parameters}
@@ -142,7 +150,11 @@ class Guest:
         return report
 
     def _run(self, request: Call, arguments: dict[str, Any]) -> EntryRun | Failed:
-        """Run the candidate's entry point under observation; no other code calls it."""
+        """Run the candidate's entry point under observation; no other code calls it.
+
+        Returns its result with what was observed, or the failure that it raised. If the device cannot judge the call, that is
+        in the observation, and what the call raised does not count. `SystemExit` ends the process.
+        """
         inputs = {name: value for name, value in arguments.items() if isinstance(value, torch.Tensor)}
         entry: Callable[..., Any] = getattr(self._module, request.entry_point)
         value, plain = None, None
@@ -170,6 +182,7 @@ class Guest:
         return EntryRun(value, inputs, observation, operators, changed_state, plain)
 
     def _returned(self, request: Call, run: EntryRun) -> Returned:
+        """Return the report on a call: its outputs, and all that was observed while it ran."""
         structure, parts = outputs.parts_of(run.value)
         for part in outputs.plain(parts):
             run.observation.check_read(part, "the caller of the entry point")
@@ -201,6 +214,10 @@ class Guest:
         )
 
     def _output(self, part: Any, run: EntryRun) -> OutputData:
+        """Return one part of a result for the report. Only a plain, dense tensor has data.
+
+        The data goes into the judge's memory if there is room, else into the report.
+        """
         kind = type(part)
         name = "torch.Tensor" if kind is torch.Tensor else f"{kind.__module__}.{kind.__qualname__}"
         if not isinstance(part, torch.Tensor):

@@ -27,9 +27,13 @@ class HostCopies:
         self._made: dict[int, torch.UntypedStorage] = {}
         """Storages that this call made, not by copies, by address. Kept alive, so that no second storage has the address."""
         self._marks: dict[int, tuple[torch.UntypedStorage, Bytes]] = {}
+        """Storages that copies of the host reached, with a mark for each byte, by address."""
 
     def note(self, name: str, args: tuple[Any, ...], result: Any) -> None:
-        """Note an operator that ran and is no view."""
+        """Note an operator that ran and is no view: a copy passes its marks on, any other result is made by the host.
+
+        `args` are its arguments by position.
+        """
         is_set = name == "copy_" or name in operators.SETTING
         if is_set and len(args) > 1 and isinstance(args[1], torch.Tensor):
             self._copy(result, args[1])
@@ -47,6 +51,11 @@ class HostCopies:
         return int(np.count_nonzero(self._copied(tensor))) if _has_memory(tensor) else 0
 
     def _copy(self, target: torch.Tensor, source: torch.Tensor) -> None:
+        """Note a copy of the host: the target's elements count as copied where the source's do.
+
+        A source without marks counts as copied as a whole, unless this call made it or a kernel stored to it. Tensors without
+        memory are ignored.
+        """
         if not (_has_memory(target) and _has_memory(source)):
             return
         storage = source.untyped_storage()
@@ -70,6 +79,10 @@ class HostCopies:
         self._observation.overwrite(target)
 
     def _copied(self, tensor: torch.Tensor) -> NDArray[np.bool_]:
+        """Return for each element of a tensor whether the host copied it and no kernel stored to it since.
+
+        All are false if no copy reached the tensor's storage.
+        """
         storage = tensor.untyped_storage()
         marks = self._marks_of(storage)
         if marks is None:
@@ -79,7 +92,11 @@ class HostCopies:
         return copied
 
     def _marks_of(self, storage: torch.UntypedStorage) -> Bytes | None:
-        """The marks of a storage; `None` if no copy reached it, or if it was resized since."""
+        """Return a storage's marks, one a byte: 1 where a copy of the host wrote.
+
+        Returns `None` if no copy reached the storage, or if it was freed or resized since: another storage may have its
+        address.
+        """
         kept, marks = self._marks.get(storage.data_ptr(), (None, None))
         if kept is None or marks is None or kept.data_ptr() != storage.data_ptr():
             return None

@@ -14,7 +14,7 @@ import torch
 
 from harness.hardware.targets import target
 from harness.linux import syscalls
-from harness.wire.messages.guest import Call, FailedKind, Load, SharedAt
+from harness.wire.messages.guest import EXCEPTION, Call, FailedKind, Load, SharedAt
 from harness.worker.interpreter import interpreter
 from harness.worker.interpreter.known_memory import KnownMemory
 from harness.worker.interpreter.traffic import Observation
@@ -67,7 +67,7 @@ class Runner(ABC):
 
     def kind_of(self, error: BaseException) -> FailedKind:
         """The kind of failure for an exception of the candidate's call: `exception`, or a kind of the device."""
-        return "exception"
+        return EXCEPTION
 
     @abstractmethod
     def threads(self) -> int:
@@ -85,6 +85,11 @@ class InterpreterRunner(Runner):
         interpreter.prepare(target(load.target))
 
     def open(self, descriptor: int | None, call: Call) -> dict[str, Any]:
+        """Return the arguments in the arena of `descriptor`, which is closed.
+
+        A call that repeats the one before gets the same tensors, if they were held; the judge has written new values into their
+        memory.
+        """
         assert descriptor is not None
         policy.number, policy.rehearses = call.config, True
         arguments = self._held

@@ -35,6 +35,7 @@ class OperatorWatch(OperatorMode):  # type: ignore[no-untyped-call]
         self._poison = kind
         self._counts: Counter[tuple[str, int | None]] = Counter()
         self._derived: dict[int, torch.UntypedStorage] = {}
+        """Storages with copies of what kernels stored, by address."""
         self.host_copies = (
             HostCopies(observation, self.from_kernel) if observation.known is not None else None
         )
@@ -54,7 +55,10 @@ class OperatorWatch(OperatorMode):  # type: ignore[no-untyped-call]
         _reading.remove(self)
 
     def _run(self, func: Any, name: str, args: tuple[Any, ...], named: dict[str, Any]) -> Any:
-        """Run the operator and note it."""
+        """Run an operator of the host code and note what it did: memory that it allocated, wrote, copied or read, and its line.
+
+        Fresh memory is filled with poison. Operators that only make views, or look at a tensor, are not counted.
+        """
         if name in operators.WITHOUT_MEMORY:
             return func(*args, **named)
         sources = list(tensors((args, named)))
@@ -109,6 +113,8 @@ def count_host_elements() -> None:
 
 
 def _counted(reader: Callable[..., Any]) -> Callable[..., Any]:
+    """Return the reader of a tensor, such as `tolist`, which also counts the elements that it reads in each open watch."""
+
     def read(self: torch.Tensor, *args: Any, **named: Any) -> Any:
         for watch in _reading:
             watch.host_elements += self.numel()
@@ -118,6 +124,8 @@ def _counted(reader: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _counted_maker(maker: Callable[..., torch.Tensor]) -> Callable[..., torch.Tensor]:
+    """Return the maker of a tensor, such as `torch.tensor`, which also counts elements that it makes of Python's numbers."""
+
     @functools.wraps(maker)
     def make(*args: Any, **named: Any) -> torch.Tensor:
         tensor = maker(*args, **named)

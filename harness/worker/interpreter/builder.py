@@ -46,6 +46,7 @@ def _carrying(method: Callable[..., Any]) -> Callable[..., Any]:
 
     @functools.wraps(method)
     def carry(self: Any, *args: Any, **named: Any) -> Any:
+        """Call the method, and let a resulting pointer know the tensor that its argument belongs to."""
         result = method(self, *args, **named)
         if isinstance(result.dtype, tl.pointer_type):
             origin = next((arg.origin for arg in args if hasattr(arg, "origin")), None)
@@ -92,6 +93,11 @@ class WatchedBuilder(Arithmetic):
         eviction_policy: Any,
         is_volatile: Any,
     ) -> Any:
+        """Load as Triton's builder does, but only from the tensor that the pointers belong to, and note what is wrong.
+
+        Lanes outside the tensor get a value that shows where it is used. Masked-off lanes without `other` hold a NaN or a large
+        integer, unless `zero_lanes`. If the observation only samples, nothing is loaded and the values are made up.
+        """
         observation, dtype = self.observation, ptrs.get_element_ty()
         if is_volatile or cache_modifier == _VOLATILE:
             observation.synchronizes = True
@@ -118,6 +124,7 @@ class WatchedBuilder(Arithmetic):
     def create_masked_store(
         self, ptrs: Any, value: Any, mask: Any, cache_modifier: Any, eviction_policy: Any
     ) -> Any:
+        """Store as Triton's builder does, but only inside the tensor that the pointers belong to; other lanes are noted."""
         guarded = self._guard("store", ptrs, mask)
         if self.observation.samples:
             return None
@@ -126,6 +133,10 @@ class WatchedBuilder(Arithmetic):
         return super().create_masked_store(ptrs, value, guarded, cache_modifier, eviction_policy)
 
     def create_atomic_rmw(self, operation: Any, ptr: Any, val: Any, mask: Any, sem: Any, scope: Any) -> Any:
+        """Run an atomic operation as Triton's builder does, in the lanes that are inside the tensor; return the old values.
+
+        Masked-off lanes return values as undefined as on a device. Raises for 8-bit floats.
+        """
         guarded = self._guard("atomic", ptr, mask)
         if self.observation.samples:
             return self._made_up(ptr.data.shape, val.dtype.scalar)
@@ -140,6 +151,10 @@ class WatchedBuilder(Arithmetic):
         return old
 
     def create_atomic_cas(self, ptr: Any, cmp: Any, val: Any, sem: Any, scope: Any) -> Any:
+        """Compare and swap as Triton's builder does, in the lanes that are inside the tensor; all other lanes get 0.
+
+        Raises for bfloat16, which the interpreter cannot swap, and for 8-bit floats.
+        """
         guarded = self._guard("atomic", ptr, None)
         if self.observation.samples:
             return self._made_up(ptr.data.shape, cmp.dtype.scalar)
@@ -280,7 +295,8 @@ def _add_bfloat16(ptr: Any, val: Any, mask: Any) -> Any:
 
 
 def _undefined(ptrs: Any, mask: Any) -> Any:
-    """Values of masked-out lanes without `other`: NaN or a large integer; `None` if no lane is masked out.
+    """Return values for the masked-off lanes of a load without `other`: NaN or a large integer; `None` if no lane is masked
+    off.
 
     Triton leaves them undefined. The interpreter gives 0, as only some devices do.
     """

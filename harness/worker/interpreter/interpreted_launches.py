@@ -68,6 +68,11 @@ def _launch_again(compiled: Launch, grid: Any, *values: Any, **_: Any) -> None:
 
 
 def _run(launch: Launch) -> None:
+    """Run one launch of an interpreted kernel: its hooks, then each of its programs, all noted in the current observation.
+
+    A launch outside an observed call, as an import makes it, gets an observation of its own. Raises what the kernel raises, and
+    the error of `cannot` for launches that the interpreter cannot order.
+    """
     observation = current()
     if observation is None:  # an import launches
         with running(Observation(zero_lanes=True)):
@@ -96,6 +101,7 @@ def _run(launch: Launch) -> None:
 
 
 def _run_programs(kernel: Any, arguments: Mapping[str, Any], grid: tuple[int, int, int]) -> None:
+    """Run all programs of a launch, one after the other. An exception of the kernel becomes Triton's `InterpreterError`."""
     try:
         programs = Programs(kernel.rewrite(), arguments, several=math.prod(grid) > 1)
         x, y, z = map(range, grid)
@@ -145,7 +151,10 @@ def _language_patches() -> list[tuple[Any, str, Any]]:
 
 
 def _multiple_of(input: Any, values: Any) -> Any:
-    """A hint; the builder checks it. `ValueError` for a wrong count of values."""
+    """Replace `tl.multiple_of`: return the input, after the builder has checked that its values are such multiples.
+
+    Raises `ValueError` for a wrong number of values. An input that is no tensor is not checked.
+    """
     if isinstance(input, tl.tensor):
         listed = values if isinstance(values, (list, tuple, tl.tuple)) else [values]
         numbers = [int(value.value if isinstance(value, tl.constexpr) else value) for value in listed]

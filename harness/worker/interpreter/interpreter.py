@@ -92,8 +92,11 @@ def _np_dtype(own: Callable[[Any], Any], dtypes: dict[str, Any], dtype: Any) -> 
 
 
 def _based(method: Callable[..., Any]) -> Callable[..., Any]:
+    """Return the method that makes a block pointer's addresses, with the tensor that they belong to."""
+
     @functools.wraps(method)
     def materialize(self: Any, *args: Any) -> Any:
+        """Make the addresses, and let them know the tensor of the block pointer."""
         pointers, masks = method(self, *args)
         pointers.bounded = True  # a block pointer defines its own padding, in practice zero
         if hasattr(self.base, "origin"):

@@ -23,7 +23,11 @@ class KnownMemory:
         self._copies: dict[int, tuple[StorageWeakRef, Bytes]] = {}
 
     def remember(self, storage: torch.UntypedStorage, span: slice = slice(None)) -> None:
-        """Watched work left the bytes of `span`, counted from the storage's start."""
+        """Keep the bytes of `span` as they are now: watched work, as the module defines it, wrote them.
+
+        `span` counts from the storage's start. Of a storage that is new here or was resized, all other bytes count as
+        unwatched.
+        """
         now, copy = bytes_of(storage), self._copy_of(storage)
         if copy is None or copy.size != now.size:
             copy = ~now  # differs from every byte, so that only `span` counts as watched

@@ -57,7 +57,10 @@ class PointerOrigin:
 
 
 def candidate_line() -> Line:
-    """File name and line of the candidate's innermost frame."""
+    """Return file name and line of the candidate's innermost frame; `UNKNOWN` without one.
+
+    While a tape runs, that is the line which the operation had when it was recorded.
+    """
     if replayed.line is not None:
         line: Line = replayed.line
         return line
@@ -80,7 +83,10 @@ def places_of(start: int, addresses: Addresses, item_bytes: int) -> Places:
 
 
 def mark(marks: NDArray[np.uint8], places: Places, item_bytes: int) -> None:
-    """Set 1 for each byte of the elements that begin at `places`."""
+    """Set 1 for each byte of the elements of `item_bytes` bytes that begin at `places`, in place.
+
+    Aligned elements are set as words, which is faster and gives the same marks.
+    """
     if isinstance(places, slice):
         marks[places.start : places.stop - 1 + item_bytes] = 1
         return

@@ -124,7 +124,7 @@ class Observation:
         return sum(int(np.count_nonzero(allocation.writes)) for allocation in self.allocations.values())
 
     def traffic(self, case: str) -> Traffic:
-        """The counts of this call."""
+        """Return what the kernels of this call requested, touched, computed and launched, as counts for a case."""
         return Traffic(
             case=case,
             requested_read_bytes=self.requested_read_bytes,
@@ -367,6 +367,7 @@ class Observation:
             self.unwatched = self._located(f"a {kind} of {_name(origin)} reads bytes")
 
     def _add(self, address: int, span: AddressSpan, holder: torch.UntypedStorage) -> None:
+        """Let kernels touch an allocation: count its bytes from now on. `holder` keeps its memory alive."""
         size = span.end - span.start
         fresh = self._fresh.get(address)
         filled = fresh[1] if fresh is not None and fresh[1].size == size else None
@@ -413,7 +414,10 @@ class Observation:
     def _look_for_unwritten(
         self, kind: str, home: Allocation, places: Places, item_bytes: int, origin: PointerOrigin | None
     ) -> None:
-        """Note lanes that read bytes that neither the host nor a kernel wrote."""
+        """Note that lanes read bytes which neither the host nor a kernel wrote, in one line; at most `MAX_REPORTS` lines.
+
+        `places` are those of the lanes in the allocation `home`. The first and the last byte of each element are looked at.
+        """
         if home.filled is None or len(self.uninitialised) >= MAX_REPORTS:
             return
         first = _bytes_at(places)
@@ -432,6 +436,10 @@ class Observation:
             )
 
     def _report(self, kind: str, missed: Addresses, item_bytes: int, origin: PointerOrigin | None) -> None:
+        """Note in one line an access that missed its tensor: where, and in which program. At most `MAX_REPORTS` are noted.
+
+        `missed` are the addresses; `origin` is the tensor of the pointer, `None` if the pointer belongs to none.
+        """
         reports = self.missed_loads if kind == "load" else self.missed_stores
         name = _name(origin)
         line = self._new_line(f"{kind} {name}") if len(reports) < MAX_REPORTS else ""

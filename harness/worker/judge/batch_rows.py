@@ -37,8 +37,11 @@ class _Part(NamedTuple):
     values: Given
     axis: str
     rows: int
-    of: int
+    """Size of the axis in the part."""
+    all_rows: int
+    """Size of the axis in the whole case."""
     first: int
+    """Place of the part's first row in the whole case."""
 
 
 def compare_batch_rows(
@@ -71,12 +74,15 @@ def compare_batch_rows(
         same = all(
             _same_bits(many.output(number), few.output(number), part) for number in range(len(whole.expected))
         )
-        compared[case.dtype] = BatchRows(case.name, part.axis, part.rows, part.of, same_bits=same)
+        compared[case.dtype] = BatchRows(case.name, part.axis, part.rows, part.all_rows, same_bits=same)
     return tuple(compared.values()) or (BatchRows(why_not=why_not),)
 
 
 def _parts(task: Task, problem: Problem, step: Step, whole: Given) -> Iterator[_Part]:
-    """Yield the parts of a case for each axis that is a batch."""
+    """Yield a part of a case for each axis that is a batch: the fewest rows that a kernel must accept, from the middle.
+
+    An axis is left out if its rows depend on each other, or if the task's code refuses the smaller size.
+    """
     case = step.case.case
     for axis, size in case.cpu.items():
         rows = _least(task, case, axis)
@@ -132,7 +138,10 @@ def _part_of(value: Value, wanted: TensorSpec | Scalar, size: int, rows: int, fi
 
 
 def _dimension(many: Sequence[int], few: Sequence[int], size: int, rows: int) -> int:
-    """Return the only dimension in which the shapes differ, from `size` to `rows`. Raises `_NoBatch` for other shapes."""
+    """Return the only dimension in which two shapes differ: `many` has `size` there, `few` has `rows`.
+
+    Raises `_NoBatch` if the shapes differ in anything else, or not at all.
+    """
     if len(many) == len(few):
         differing = [place for place, sizes in enumerate(zip(many, few, strict=True)) if sizes[0] != sizes[1]]
         if len(differing) == 1 and (many[differing[0]], few[differing[0]]) == (size, rows):
@@ -141,6 +150,7 @@ def _dimension(many: Sequence[int], few: Sequence[int], size: int, rows: int) ->
 
 
 def _are_close(rows: torch.Tensor, alone: torch.Tensor) -> bool:
+    """True if the oracle's answer for rows alone is the same as for the batch: floats may differ by `_CLOSE`."""
     if not alone.is_floating_point():
         return torch.equal(rows, alone)
     finite = alone[alone.isfinite()]
@@ -149,8 +159,13 @@ def _are_close(rows: torch.Tensor, alone: torch.Tensor) -> bool:
 
 
 def _same_bits(many: torch.Tensor, few: torch.Tensor, part: _Part) -> bool:
+    """True if an output of the call with few rows has the same bits as these rows in the output of the call with all rows.
+
+    Also false if the shapes do not differ in the number of rows alone. The oracle's outputs do, see `_split`, so a shape of the
+    candidate is wrong then.
+    """
     try:
-        dimension = _dimension(many.shape, few.shape, part.of, part.rows)
+        dimension = _dimension(many.shape, few.shape, part.all_rows, part.rows)
     except _NoBatch:
         return False
     rows = many.narrow(dimension, part.first, part.rows)

@@ -116,7 +116,11 @@ class CandidateCalls:
         return self._judged(error, failure)
 
     def _call(self) -> Run:
-        """Have the guest import the candidate and run the first case."""
+        """Let the guest import the candidate and run the first case: the stage *call*. Return the run, not compared yet.
+
+        Raises `Stop` for a wrong signature, and `NoAnswer` if the candidate fails; after an exception of the call, further
+        cases are judged first.
+        """
         self._take_turn()
         self._line.enter("call")
         names = tuple(entry.name for entry in self._task.entry_points)
@@ -217,6 +221,7 @@ class CandidateCalls:
         """Compare rows alone with rows in a batch, which only a GPU's arithmetic decides."""
 
         def call(step: Step, values: Given) -> Run:
+            """Make a call and judge it. Raises `Stop` if it is wrong."""
             run = self._run(step, values=values)
             self._refuse(integrity.of_call(run, self._task))
             # Without a comparison, a candidate that returns zeros in these calls would have the same bits.
@@ -347,7 +352,11 @@ class CandidateCalls:
         return not self._answers.errors(run)
 
     def _repeated(self, run: Run) -> None:
-        """Raise `CandidateStopped` if a repeated call is wrong."""
+        """Judge a call that repeats an earlier one, with the same inputs or with others of the same shapes.
+
+        Raises `Stop` if it is wrong; the error says so if the answer is that of other inputs, or was right the first time. In
+        an exam, a right answer with other bits becomes a finding.
+        """
         before, stale, tuned = self._answers.was_right(run), self._answers.is_stale(run), self._tuned(run)
         config = "" if run.returned.undefined_lanes else self._config(run)
         errors = self._answers.errors(run, config if tuned else "with other values of the same shapes")
@@ -382,6 +391,10 @@ class CandidateCalls:
         return findings.drop_repeated((*of_calls, *self._kept_findings, *self._answers.weak.values()))
 
     def _judged(self, error: ErrorReport | None, failure: Failure | None = None) -> Judged:
+        """Return the verdict on all calls so far, with the facts that they showed.
+
+        `error`: the first error; `None` if all are right.
+        """
         if error is not None:
             first = CaseError(self._case, error)
             further = mismatch_wording.further_lines(first, self._further_failures)

@@ -39,6 +39,7 @@ def judge_the_rest(
     """
 
     def outcome(step: Step, *, is_right: bool) -> CaseOutcome:
+        """Return what a pattern may use of a case: its sizes and plain numbers."""
         if task.script is not None:  # calls of a script have numbers, and no sizes that a pattern could name
             return CaseOutcome(step.case, {}, {}, is_right)
         inputs = given(step)

@@ -33,7 +33,10 @@ from .wrong_answers import Strength
 
 
 def main(channel: Channel, spawn: Spawn) -> None:
-    """Serve requests until the engine closes the channel."""
+    """Serve requests of the engine until it closes the channel. An exception ends the process, and the engine sees its end.
+
+    Between requests the line to the script worker is closed and memory is given back; problems and inputs stay loaded.
+    """
     syscalls.prctl(syscalls.PR_SET_DUMPABLE, 0)
     torch.set_num_threads(1)
     place.take(spawn.device, spawn.sharers)
@@ -91,7 +94,10 @@ class JudgeWorker:
         return len(self._problems)
 
     def judge(self, begin: Begin, ends: tuple[int, ...]) -> None:
-        """Judge one candidate."""
+        """Judge one candidate and report the verdict; `ends` has our end of the line to its guest, which is closed at the end.
+
+        A failure of the task's own code, of the guest's code or of memory is reported as `infra`. Raises all other errors.
+        """
         link = WorkerLine(Channel(socket.socket(fileno=ends[0])), begin.guest_pid, place.answer_bytes())
         try:
             judged = CandidateCalls(self._line, self.vault, link, begin, self._problem(begin.task)).run()

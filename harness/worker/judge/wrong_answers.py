@@ -68,6 +68,7 @@ class Strength:
         )
 
     def _weak_truths(self, call: Given) -> Iterator[Weakness]:
+        """Yield outputs with a truth that is too coarse: it is not in float64, or rounding it once is an error already."""
         case = call.case.case
         for number, truth in enumerate(call.expected):
             output = self._task.outputs_of(case)[number]
@@ -81,6 +82,10 @@ class Strength:
                 yield Weakness(case.name, output.name, TRUTH, problem)
 
     def _accepted_answers(self, call: Given, *, plain: bool) -> Iterator[Weakness]:
+        """Yield the wrong answers that the oracle accepts for a call.
+
+        Tried are constants, altered truths, copies of inputs, and answers to other inputs. `plain`: constants alone.
+        """
         case = call.case.case
         other_inputs = self._problem.inputs(case, self._seed, OTHER)
         other_outputs = self._problem.oracle(case, other_inputs)
@@ -125,6 +130,7 @@ class Strength:
                 )
 
     def _accepts(self, call: Given, place: int, answer: torch.Tensor) -> bool:
+        """True if the judge accepts `answer`, rounded to the output's dtype, as output number `place` of a call."""
         case, truth = call.case.case, call.expected[place]
         output = self._task.outputs_of(case)[place]
         answer = answer.to(torch_dtype(dtype_of(output, case)))

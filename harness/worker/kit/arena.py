@@ -57,6 +57,7 @@ class GuardedInputs(ABC):
         """Free the memory."""
 
     def _fill(self, inputs: Mapping[str, Value]) -> None:
+        """Write the inputs into the memory, with guard bytes in all places between them; keep what was written."""
         whole = self._at(0, self.size_bytes)
         whole.fill_(_GUARD)
         self._written = {}
@@ -90,6 +91,7 @@ class GuardedInputs(ABC):
         )
 
     def _is_unchanged(self, name: str, spec: TensorSpec) -> bool:
+        """True if an input has the bytes that were written, and the guard zones around it are whole."""
         start, end = self._extent(name, spec)
         return (
             torch.equal(self._at(start, end - start), self._written[name])
@@ -129,6 +131,10 @@ class Arena(GuardedInputs):
         self._fill(inputs)
 
     def _seal(self, *, shared: bool) -> None:
+        """Forbid every change of the memory's size, and of the seals.
+
+        `shared`: other processes may not write to it either. Mappings that exist may; the descriptor becomes a read-only one.
+        """
         if shared:
             with suppress(
                 OSError
@@ -195,6 +201,7 @@ def open_each(arguments: Arguments, open_tensor: Callable[[TensorSpec], torch.Te
 
 
 def _open(memory: mmap.mmap, spec: TensorSpec) -> torch.Tensor:
+    """Return the tensor of a specification in the arena's memory; an empty one has memory of its own."""
     dtype = getattr(torch, spec.dtype)
     if spec.storage_bytes == 0:
         return torch.empty_strided(spec.shape, spec.strides, dtype=dtype)
@@ -220,7 +227,7 @@ def dtype_name(dtype: torch.dtype) -> str:
 
 
 def span_bytes(tensor: torch.Tensor) -> int:
-    """Bytes from the first element to the last, gaps of the strides included; 0 for a tensor without elements."""
+    """Return the bytes from a tensor's first element to its last, gaps of the strides included; 0 without elements."""
     if tensor.numel() == 0:
         return 0
     last = sum((size - 1) * stride for size, stride in zip(tensor.shape, tensor.stride(), strict=True))

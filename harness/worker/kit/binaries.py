@@ -34,7 +34,7 @@ _PTXAS_SPILLS = re.compile(r"(\d+) bytes spill stores, (\d+) bytes spill loads")
 class Resources(NamedTuple):
     """Resources of one kernel; `None` for a resource that the target does not have."""
 
-    binary: str
+    architecture: str
     """Architecture that binary and assembly both name, as `gfx942`."""
     code: CodeCounts
     loops: tuple[CodeCounts, ...]
@@ -54,13 +54,16 @@ class BinaryUnreadable(ValueError):
 
 
 def from_hip(assembly: str, binary: bytes) -> Resources:
-    """Resources of a code object: registers and spills from its AMDGPU note, the rest from the assembly."""
+    """Return a code object's resources: registers and spills from its AMDGPU note, the rest from the assembly.
+
+    Raises `BinaryUnreadable`, also if note and assembly name different architectures.
+    """
     note = amdgpu_note(binary)
     kernel = _first_kernel(note)
     target = _first(_GFX, str(note.get("amdhsa.target", "")))
     listing = parse(assembly)
     return Resources(
-        binary=_same_architecture(_amd_text_target(assembly), target),
+        architecture=_same_architecture(_amd_text_target(assembly), target),
         code=listing.counts_of(),
         loops=listing.loop_counts,
         threads=kernel.get(".max_flat_workgroup_size"),
@@ -74,11 +77,14 @@ def from_hip(assembly: str, binary: bytes) -> Resources:
 
 
 def from_cuda(ptx: str, binary: bytes, ptxas_log: str) -> Resources:
-    """Resources of a cubin: registers from its attributes, spills from the log of ptxas, the rest from the PTX."""
+    """Return a cubin's resources: registers from its attributes, spills from the log of ptxas, the rest from the PTX.
+
+    Raises `BinaryUnreadable`, also if cubin and PTX name different architectures.
+    """
     listing = parse(ptx)
     spills = _PTXAS_SPILLS.search(ptxas_log)
     return Resources(
-        binary=_same_architecture(_first(_PTX_TARGET, ptx), _cubin_target(binary)),
+        architecture=_same_architecture(_first(_PTX_TARGET, ptx), _cubin_target(binary)),
         code=listing.counts_of(),
         loops=listing.loop_counts,
         registers=cubin_registers(binary),
@@ -87,7 +93,10 @@ def from_cuda(ptx: str, binary: bytes, ptxas_log: str) -> Resources:
 
 
 def read_registers(binary: bytes) -> tuple[int, int]:
-    """Registers per lane and spilled registers, as a driver reports them after loading; 0 if the binary does not say."""
+    """Return a kernel's registers per lane and its spilled registers, as a driver reports them after loading.
+
+    A number that the binary does not state is 0; cubins state no spills. Raises `BinaryUnreadable`.
+    """
     if any(owner == "AMDGPU" for owner, _, _ in _notes(binary)):
         kernel = _first_kernel(amdgpu_note(binary))
         return int(kernel.get(".vgpr_count", 0)), int(kernel.get(".vgpr_spill_count", 0))
@@ -124,6 +133,7 @@ def cubin_registers(binary: bytes) -> int | None:
 
 
 def _same_architecture(text: str, binary: str) -> str:
+    """Return the architecture that assembly and binary name. Raises `BinaryUnreadable` if they differ or name none."""
     if not text or text != binary:
         raise BinaryUnreadable(
             f"the assembly is for {text or 'no known target'}, the binary for {binary or 'none'}"
@@ -186,7 +196,7 @@ def _sections(binary: bytes) -> Iterator[Section]:
 
 
 def _notes(binary: bytes) -> Iterator[tuple[str, int | str, bytes]]:
-    """Owner, type and payload of each note."""
+    """Yield owner, type and payload of each note of an ELF file. Raises `BinaryUnreadable`."""
     for section in _sections(binary):
         if isinstance(section, NoteSection):
             for note in section.iter_notes():

@@ -58,6 +58,10 @@ class CallGraph:
         )
 
     def _capture(self, call: Callable[[int], Any], numbers: range, pool: _POOL_HANDLE) -> None:
+        """Capture the calls of these numbers as one graph, without running them, and add their outputs.
+
+        Raises `NotCaptured` with the first error, which may be the candidate's or torch's.
+        """
         graph = torch.cuda.CUDAGraph()
         first: Exception | None = None
         try:

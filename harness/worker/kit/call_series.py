@@ -44,6 +44,10 @@ class CallBatch:
         return tuple(self._sample_batch(watch, ready) / self.launches for _ in range(count))
 
     def _sample_batch(self, watch: Stopwatch, ready: Callable[[], object]) -> float:
+        """Time all calls once, part by part; return the milliseconds of all parts together. `ready` runs before the first part.
+
+        A part is so small that the host has queued all of its launches before the device begins.
+        """
         ready()
         spent_ms = 0.0
         size = max(1, int(MOST_QUEUED_MS / max(self._host_ms, 1e-4)))
@@ -62,6 +66,7 @@ class CallProfile(CallBatch):
     """Calls back to back, timed by the timestamps that the profiler takes of their kernels."""
 
     def _sample_batch(self, watch: Stopwatch, ready: Callable[[], object]) -> float:
+        """Replay all calls once under the profiler; return the milliseconds of their kernels and copies, without gaps."""
         ready()
         torch.cuda.synchronize()
         with profile(activities=[ProfilerActivity.CUDA]) as profiled:

@@ -27,7 +27,11 @@ ADDED = 1 << 24
 
 
 def main(how: str, numbers: list[int]) -> dict[str, list[float]]:
-    """Do the work and return microseconds, by what they are of."""
+    """Run one trial of a clock and return its figures, in lists by name: times in microseconds, cycles, lost replays.
+
+    `how` names the clock: `events`, `graph`, `profiled` or, for anything else, an addition between events. `numbers` depend on
+    it.
+    """
     watch = Stopwatch(1)
     if how == "events":
         cycles = [round(us * watch._cycles_per_ms / 1e3) for us in numbers]

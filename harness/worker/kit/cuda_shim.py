@@ -58,7 +58,9 @@ class DeviceMode(TorchFunctionMode):
         args: tuple[Any, ...] = (),
         kwargs: Mapping[str, Any] | None = None,
     ) -> Any:
-        """The result of `func` with devices replaced."""
+        """Run a function of torch on the CPU where the candidate asks for the GPU, and answer questions about devices with the
+        GPU.
+        """
         if func == _DEVICE:
             device = func(*args)
             return GPU if device == CPU else device
@@ -185,6 +187,10 @@ def capability(target: Target) -> tuple[int, int]:
 
 
 def _patch_torch(target: Target) -> None:
+    """Make torch describe a simulated GPU of the target, for the rest of the process: properties, streams, events, generators.
+
+    Functions that would act on a GPU do nothing. `torch.compile` returns its function unchanged.
+    """
     properties = _properties(target)
     stream = Stream()
     gpu = torch.device("cuda")
@@ -268,7 +274,7 @@ def undecorated(function: Any = None, *args: Any, **kwargs: Any) -> Any:
 
 
 def _patch_storages() -> None:
-    """Make storages report the GPU as their device, as tensors do."""
+    """Make storages report the GPU as their device, as tensors do, for the rest of the process."""
     hide_allocator()
     kind: Any = torch.UntypedStorage
 
@@ -282,7 +288,9 @@ def _patch_storages() -> None:
 
 
 def _patch_backward() -> None:
-    """Run backward functions under `DeviceMode` too: torch leaves the mode while it differentiates."""
+    """Run backward functions under `DeviceMode` too, for the rest of the process: torch leaves the mode while it
+    differentiates.
+    """
     autograd: Any = torch.autograd
     run = autograd._engine_run_backward
 

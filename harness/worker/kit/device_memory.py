@@ -167,7 +167,7 @@ class OpenedMemory:
         self._bytes: torch.Tensor | None = None
 
     def at(self, place: SharedAt) -> torch.Tensor:
-        """The bytes of the memory; raises `NotShared`."""
+        """Return the bytes of the judge's memory. It stays open until another handle comes, or `close`. Raises `NotShared`."""
         if self._bytes is None or place.handle != self._handle:
             self.close()
             torch.cuda.synchronize()  # makes torch's context the current one, in which the driver opens memory

@@ -65,6 +65,7 @@ def open_elements(first: torch.Tensor, second: torch.Tensor) -> torch.Tensor | N
 
 
 def _look_like_results(tensor: torch.Tensor) -> None:
+    """Fill the whole storage of a tensor with values that look like results, see `Poison.RESULTS`."""
     size = tensor.untyped_storage().nbytes() // tensor.element_size()
     memory = torch.empty(0, dtype=tensor.dtype, device=tensor.device).set_(
         tensor.untyped_storage(), 0, (size,), (1,)

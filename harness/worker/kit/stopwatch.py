@@ -51,6 +51,7 @@ _buffers: WeakValueDictionary[int, torch.Tensor] = WeakValueDictionary()
 
 
 def _flush_buffer(flush_bytes: int) -> torch.Tensor:
+    """Return a buffer of this size to overwrite the caches with; one buffer serves all stopwatches of a process."""
     buffer = _buffers.get(flush_bytes)
     if buffer is None:
         buffer = torch.zeros(max(flush_bytes // 4, 1), dtype=torch.int32, device=_DEVICE)

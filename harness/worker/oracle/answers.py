@@ -41,13 +41,17 @@ class Answers:
         self._tf32 = tf32
         """True if the device's matrix units round float32 to TF32."""
         self._margins: dict[tuple[str, str, str], Margin] = {}
+        """The smallest margin, by case, output and measure."""
         self._seen: dict[tuple[str, bytes], set[int]] = {}
+        """Places of the pool by case and right answer."""
         self._first: dict[tuple[str, int], bytes] = {}
         """The first right answer, by case and place of the pool."""
         self.weak: dict[str, Finding] = {}
         """Findings by output, for outputs that only an allowance of the task or TF32 makes right."""
         self.elements = 0
+        """Elements that were compared."""
         self.calls = 0
+        """Calls that were right."""
 
     @property
     def margins(self) -> tuple[Margin, ...]:
@@ -55,7 +59,10 @@ class Answers:
         return tuple(self._margins.values())
 
     def mismatches(self, run: Run) -> tuple[Mismatch, ...]:
-        """Compare all outputs; return the wrong ones."""
+        """Compare all outputs of a call; return what is wrong, one entry for each wrong output.
+
+        Keeps the closest margins, and the answer if it is right.
+        """
         wrong = []
         outputs = [run.output(number) for number in range(len(run.given.expected))]
         for compared in compare_outputs(self._task, run.given, outputs, tf32=self._tf32):
@@ -115,7 +122,11 @@ class Answers:
 def compare_outputs(
     task: Task, given: Given, outputs: Sequence[torch.Tensor], *, tf32: bool = False
 ) -> list[OutputComparison]:
-    """Compare all outputs of a call; a measured task lets a kernel choose the scales of 8-bit floats."""
+    """Compare all outputs of a call with the oracle's; return a comparison for each output, in their order.
+
+    In a measured task, an 8-bit output and its scale may both differ by one factor: a kernel chooses its scales. Both are right
+    then.
+    """
     compare_with = partial(compare_call, task, given, tf32=tf32)
     compared = [compare_with(number, output) for number, output in enumerate(outputs)]
     if not task.is_measured or all(comparison.mismatch is None for comparison in compared):

@@ -72,6 +72,7 @@ class Careful(OperatorMode):  # type: ignore[no-untyped-call]
         self._rounds: list[bool] = []
         """Whether an operator rounds, in the order of the first call."""
         self._at = 0
+        """Number of operators that the current call has run."""
 
     def call(self, function: Callable[[], Any]) -> Any:
         """Call the function; each call has other errors."""
@@ -80,6 +81,11 @@ class Careful(OperatorMode):  # type: ignore[no-untyped-call]
             return function()
 
     def _run(self, func: Any, name: str, args: Any, kwargs: dict[str, Any]) -> Any:
+        """Run an operator with the error of careful arithmetic: inputs move at random, and results are rounded at random.
+
+        Views, and operators that round nothing, run as they are. Inputs stay unchanged, except those that the operator itself
+        writes.
+        """
         if func in _STEPS:
             with self:
                 return _STEPS[func](*args, **kwargs)
@@ -93,6 +99,7 @@ class Careful(OperatorMode):  # type: ignore[no-untyped-call]
         copies: dict[int, tuple[torch.Tensor, torch.Tensor]] = {}
 
         def moved(value: torch.Tensor) -> torch.Tensor:
+            """Return a wider copy of an input, moved at random; note which input it is a copy of."""
             if not value.is_floating_point():
                 return value
             wide = value.to(torch.float64 if value.dtype is torch.float64 else torch.float32, copy=True)
@@ -128,6 +135,10 @@ class Careful(OperatorMode):  # type: ignore[no-untyped-call]
         return func(*args, **_in_dtype(kwargs, wide))
 
     def _move(self, func: Any, name: str, floats: Sequence[torch.Tensor]) -> float:
+        """Return how far inputs move, as a share of their values: one rounding of an element-wise operator, more for a sum.
+
+        An error of a sum grows with the square root of the terms. Operands of products move by at least their own precision.
+        """
         if torch.Tag.pointwise in func.tags:
             return self._least_eps
         terms = max(max(value.shape, default=1) for value in floats)
@@ -141,7 +152,12 @@ class Careful(OperatorMode):  # type: ignore[no-untyped-call]
         )
 
     def _rounded(self, value: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
-        """Round floating-point values to one of their two neighbours in `dtype`, the closer one more often."""
+        """Round each value at random to one of its two neighbours in `dtype`, the closer one more often.
+
+        Adds a random number below the last place that `dtype` keeps to the bits of the float32, and cuts off the rest. For
+        float32 and float64, values move by up to half a unit in the last place. Tensors that are not floating-point stay
+        unchanged.
+        """
         if not value.is_floating_point():
             return value
         if dtype not in _MANTISSA:
@@ -161,6 +177,7 @@ def _written(func: Any, args: Any, kwargs: Any) -> list[torch.Tensor]:
 
 
 def _result_dtype(func: Any, args: Any, kwargs: Any, floats: Sequence[torch.Tensor]) -> torch.dtype:
+    """Return the dtype that an operator gives its result: the one asked for, that of what it writes, or that of its inputs."""
     dtype = kwargs.get("dtype")
     if isinstance(dtype, torch.dtype) and dtype.is_floating_point:
         return dtype

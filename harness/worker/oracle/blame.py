@@ -62,6 +62,7 @@ def _place(case: str) -> str:
 
 
 def _too_slow(slow: GuestSlow, place: str, *, gpu: bool) -> ErrorReport:
+    """Return the error of a step that ran out of time, with advice for the device. `where` names the step."""
     limit = f"{slow.seconds:g} s of {'CPU' if slow.cpu else 'wall'} time"
     if gpu:
         message = (

@@ -172,7 +172,7 @@ class Caller:
                 arena.close()
 
     def close(self) -> None:
-        """Free the memory that is held."""
+        """Free the arena and the shared memory of the last calls, if there are any. A closed caller may be closed again."""
         if self._kept_arena is not None:
             self._kept_arena.close()
             self._kept_arena = None

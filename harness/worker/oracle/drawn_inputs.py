@@ -30,7 +30,10 @@ def main() -> None:
 
 
 def draw(request: DrawInputs, folder: Path) -> None:
-    """Write the inputs' bytes and their description into the folder."""
+    """Draw the request's inputs, and write their bytes and their description into the folder.
+
+    Raises `BadProblem` if the task's code fails, `OSError` if the disk is full.
+    """
     case = next(case for case in request.task.cases if case.name == request.case)
     inputs = Problem(request.task).inputs(case, request.seed, "profile")
     arguments, size_bytes = arena.lay_out(inputs)

@@ -93,7 +93,9 @@ class WorkerLine:
         self._pid = pid
         self._answer_bytes = answer_bytes
         self._seat = 0
+        """Number of the seat that answers, in a timer with several."""
         self._nonce = ""
+        """Random text of the last request, which its answer must repeat."""
 
     def hello(self) -> Hello:
         """Wait for the worker's first message, which comes without a request."""
@@ -147,10 +149,16 @@ class WorkerLine:
         deadline: float,
         poll: Callable[[], None] | None,
     ) -> None:
+        """Send a request with a new nonce, which its answer must have. Raises like `Channel.send`."""
         self._nonce, payload = encode_request(request, self._seat)
         self._channel.send(payload, descriptors, deadline=deadline, poll=poll)
 
     def _receive(self, wanted: type[Wanted], deadline: float, poll: Callable[[], None]) -> Wanted:
+        """Return the worker's answer to the last request.
+
+        Raises `CandidateRaised` if foreign code raised, `GuestFailed` or `GuestBroken` if our own code did after or before the
+        import, and `GuestLied` if the answer is of another request or kind. Descriptors that come with it are closed.
+        """
         frame = self._channel.receive(deadline=deadline, poll=poll, limit_bytes=self._answer_bytes)
         for descriptor in frame.descriptors:
             os.close(descriptor)

@@ -62,6 +62,7 @@ class Problem:
         settle = getattr(module, "settle_inputs", None)
         self._settle_inputs: Callable[[Inputs], Inputs] | None = settle if callable(settle) else None
         self._far: dict[str, tuple[RowKind, ...]] = {}
+        """Kinds of degenerate rows in doubt for which the oracle has an answer, by dtype."""
         self._specified: dict[tuple[str, tuple[tuple[str, int], ...]], Arguments] = {}
         self._probe_inputs = self._make_inputs
         if task.quantization is not None and task.quantization.probe is not None:
@@ -90,6 +91,7 @@ class Problem:
         return laid
 
     def _drawn(self, case: JudgedCase, session_seed: int, place: int) -> Inputs:
+        """Return the inputs of a call at one place of the session's pool, with the plain arguments that the case sets."""
         purpose = f"{'exam' if case.case.exam else 'open'} {place}"
         drawn = self._made(
             case.case,
@@ -149,6 +151,10 @@ class Problem:
         return case.cpu
 
     def _made(self, case: Case, session_seed: int, purpose: str, **kinds: Any) -> Inputs:
+        """Return the inputs of a case for a purpose, on the judge's device; the same arguments give the same values.
+
+        `kinds`: see `_made_by`. Raises `BadProblem` if the task's code raises, but `OutOfMemoryError` unchanged.
+        """
         seed = seeds.derive(session_seed, self._task.id, case.name, purpose)
         try:
             if place.is_gpu():
@@ -173,6 +179,10 @@ class Problem:
         degenerate: tuple[RowKind, ...] = (),
         probe: bool = False,
     ) -> Inputs:
+        """Return the inputs that the task makes with this generator, with the changes that the case asks for.
+
+        `settle_inputs` of the task runs after outliers and degenerate rows, and before values that no task can settle.
+        """
         make = self._probe_inputs if probe else self._make_inputs
         inputs = make(self.sizes(case), torch_dtype(case.dtype), generator)
         named = self._task.outlier_inputs or tuple(inputs)
@@ -215,7 +225,11 @@ class Problem:
         calls: int,
         least_eps: float,
     ) -> tuple[ErrorMeasure, ...]:
-        """Return the measure of each output, from so many calls of the oracle in the dtypes of its inputs."""
+        """Return the tolerance that careful arithmetic needs for each output: how far its errors move the oracle's outputs.
+
+        The oracle runs `calls` times in the dtypes of its inputs, each time with other roundings. An element-wise operator errs
+        by `least_eps` or more.
+        """
         floats = [value.dtype for value in inputs.values() if isinstance(value, torch.Tensor)]
         eps = [torch.finfo(dtype).eps for dtype in floats if dtype.is_floating_point and dtype.itemsize > 1]
         careful = Careful(place.generator(0), max(eps, default=EPS), max(least_eps, EPS))
@@ -232,6 +246,12 @@ class Problem:
     def _outputs(
         self, case: Case, inputs: Mapping[str, Value], wide: tuple[str, ...] = ()
     ) -> tuple[torch.Tensor, ...]:
+        """Return the oracle's outputs in the order of the task's, after checks of their number, shape and dtype.
+
+        `wide`: inputs that the oracle gets in float64. An oracle that returns nothing is called again with copies of the inputs
+        that it changes, and then on every call. Keeps the parts of the result that are no tensors in `plain`. Raises
+        `BadProblem`.
+        """
         declared, changed = self._task.outputs_of(case), self._task.changed_inputs_of(case)
         result, copies = self._answer(case, inputs, wide=wide or (changed if self._answers_in_place else ()))
         if result is None and changed and not self._answers_in_place and not self._task.is_measured:
@@ -292,6 +312,7 @@ class Problem:
         return {case.name: self._specify(case) for case in cases}
 
     def _specify(self, case: Case) -> Arguments:
+        """Return the argument specifications of a case at `gpu` sizes, which are kept for equal sizes; not those of exams."""
         if case.exam:  # drawn for each candidate: no use in a cache
             return self._described(case)
         key = case.dtype, tuple(case.gpu.items())
@@ -300,6 +321,10 @@ class Problem:
         return self._specified[key]
 
     def _described(self, case: Case) -> Arguments:
+        """Return the argument specifications of a case at `gpu` sizes, by the task's code without memory.
+
+        Raises `BadProblem`.
+        """
         try:
             inputs = without_memory(
                 lambda: self._make_inputs(case.gpu, torch_dtype(case.dtype), torch.Generator())
@@ -358,6 +383,7 @@ def unfit(truth: object, dtype: torch.dtype) -> str:
 
 
 def _load(file: Path) -> object:
+    """Run a task's `problem.py` and return its module. Raises `BadProblem` if it is missing or raises."""
     spec = importlib.util.spec_from_file_location(f"problem_of_{file.parent.name}", file)
     if spec is None or spec.loader is None or not file.is_file():
         raise BadProblem(f"{file} cannot be read")

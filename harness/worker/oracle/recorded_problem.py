@@ -144,6 +144,10 @@ class RecordedProblem(Problem):
         return inputs.wide
 
     def _repeated(self, inputs: Mapping[str, Value]) -> list[torch.Tensor]:
+        """Make a recorded call again with these inputs and return its outputs, no outputs if it raises.
+
+        Raises like `ScriptRuns.call`.
+        """
         source = f"{self._script.reference.rstrip()}\n\n\n{self._calls}"
         arguments = {
             name: data_of(value) if isinstance(value, torch.Tensor) else cast(int, value)
@@ -162,6 +166,10 @@ class RecordedProblem(Problem):
         return {case.name: specified(self._call(case, self._latest_seed)) for case in cases}
 
     def _call(self, case: Case, seed: int) -> Inputs:
+        """Return the inputs and right outputs of a case's call in the recording with this seed. Raises `OtherCall`.
+
+        If the script has unsettled outputs, a second recording shows which elements depend on memory that nothing wrote.
+        """
         inputs = self._inputs(case, self._same_call(case, seed, poison=NAN))
         inputs.seed = seed
         if self._script.unsettled:
@@ -170,6 +178,10 @@ class RecordedProblem(Problem):
         return inputs
 
     def _same_call(self, case: Case, seed: int, *, poison: int) -> RecordedCall:
+        """Return the call of a case in the recording with this seed.
+
+        Raises `OtherCall` if the script makes another call there, as it may with other values, and like `ScriptRuns.recorded`.
+        """
         number, expression = self._expressions[case.cpu[CALL]]
         recorded = self._recorded(seed, poison)
         if number >= len(recorded.calls) or recorded.calls[number].expression != expression:
@@ -180,6 +192,10 @@ class RecordedProblem(Problem):
         return recorded.calls[number]
 
     def _inputs(self, case: Case, call: RecordedCall) -> RecordedInputs:
+        """Return the inputs of a recorded call, with the right outputs.
+
+        Raises `OtherCall` if the call lacks an output of the case.
+        """
         inputs = RecordedInputs({CALL: case.cpu[CALL]})
         if call.draw_seed is not None:
             inputs[DRAW_SEED] = call.draw_seed
@@ -200,6 +216,10 @@ class RecordedProblem(Problem):
         return inputs
 
     def _recorded(self, seed: int, poison: int) -> RanScript:
+        """Return a recording of the script.
+
+        A slow or large one lowers the number of recordings that the session uses and keeps.
+        """
         recorded = self._runs.recorded(self, self._script, seed, poison)
         self._latest_seed = seed
         if recorded.seconds > SLOW_S or recorded.input_bytes > LARGE_BYTES:

@@ -46,18 +46,21 @@ class SlowScript(CannotJudge):
 class ScriptRuns:
     """The line to the script worker of the current request, and the recordings of all requests."""
 
-    def __init__(self, before_run: Callable[[], None] = lambda: None) -> None:
-        """`before_run` is called before each wait for the script worker, which may take minutes."""
-        self._before_run = before_run
+    def __init__(self, announce_wait: Callable[[], None] = lambda: None) -> None:
+        """`announce_wait` is called before each wait for the script worker, which may take minutes."""
+        self._announce_wait = announce_wait
         self._channel: Channel | None = None
         self._target = ""
-        self._greeted = False
+        self._is_ready = False
+        """True after the script worker's greeting."""
+        self._failure: BadProblem | None = None
+        """Why the script worker of the current request answers nothing more."""
         self._kept: OrderedDict[tuple[Hashable, int, int], RanScript] = OrderedDict()
 
     def attach(self, channel: Channel, target: str) -> None:
         """Use a script worker for the next request."""
         self.detach()
-        self._channel, self._target, self._greeted = channel, target, False
+        self._channel, self._target, self._is_ready, self._failure = channel, target, False, None
 
     def detach(self) -> None:
         """Close the line to the script worker, if there is one; the worker then ends."""
@@ -68,7 +71,7 @@ class ScriptRuns:
     def recorded(self, owner: Hashable, script: Script, seed: int, poison: int) -> RanScript:
         """Return the recording of a script with a seed; runs the script if it is not kept. `owner` identifies the script.
 
-        Raises `SlowScript` if the script does not end in time, `BadProblem` if its process ends or does not get ready.
+        Raises `SlowScript` if the script does not end in time, and `BadProblem` if its process ends or does not get ready.
         """
         key = owner, seed, poison
         if key not in self._kept:
@@ -90,40 +93,62 @@ class ScriptRuns:
             kept_bytes -= self._kept.pop(key).size_bytes
 
     def call(self, source: str, arguments: dict[str, TensorSpec | int]) -> RanCall:
-        """Make one call of the script's reference with these arguments. Raises as `recorded`."""
+        """Make one call of the script's reference with these arguments; return its outputs. Raises as `recorded`."""
         return self._ask(RunCall(source=source, target=self._target, arguments=arguments), RanCall)
 
     def _ask(self, request: RunScript | RunCall, kind: type[Report]) -> Report:
-        if self._channel is None:
-            raise BadProblem("there is no process to run the task's script")
-        self._greet(self._channel)
-        self._before_run()
+        """Send a request to the script worker and return its report, which must be of this kind.
+
+        Raises `SlowScript` if no report arrives in time, and `BadProblem` if there is no script worker, if it ends, or if it
+        sends anything else. After any of these errors the line is closed, and each later request raises the same error.
+        """
+        channel = self._ready_channel()
+        self._announce_wait()
         limit_s = limits.script_s()
         deadline = time.monotonic() + limit_s
         try:
-            self._channel.send(ENCODER.encode(request), deadline=deadline)
-            frame = self._channel.receive(deadline=deadline, limit_bytes=limits.RECORDING_BYTES)
+            channel.send(ENCODER.encode(request), deadline=deadline)
+            frame = channel.receive(deadline=deadline, limit_bytes=limits.RECORDING_BYTES)
             report = decode_message(SCRIPT_REPORTS, frame.payload)
         except ChannelTimeout as error:
-            raise SlowScript(f"the benchmark's test did not end within {limit_s:.0f} s here") from error
-        except (ChannelClosed, BadFrame) as error:
-            raise BadProblem(f"the script ended its process: {error}") from error
+            message = f"the benchmark's test did not end within {limit_s:.0f} s here"
+            raise self._give_up(SlowScript(message)) from error
+        except ChannelClosed as error:
+            raise self._give_up(BadProblem(f"the benchmark's test ended its process: {error}")) from error
+        except BadFrame as error:
+            message = f"the process of the benchmark's test sent no valid report: {error}"
+            raise self._give_up(BadProblem(message)) from error
         if not isinstance(report, kind):
-            raise BadProblem("the process of the script answered another question")
+            message = f"the process of the benchmark's test sent {type(report).__name__}, not {kind.__name__}"
+            raise self._give_up(BadProblem(message))
         return report
 
-    def _greet(self, channel: Channel) -> None:
-        """Wait until a new script worker is ready: a wait of ours, which no script causes, so it has a limit of its own."""
-        if self._greeted:
-            return
-        self._before_run()
+    def _ready_channel(self) -> Channel:
+        """Return the line to the script worker, after its greeting. Raises `BadProblem` if the worker does not get ready.
+
+        The start of a new worker has a time limit of its own, because no script can delay it.
+        """
+        if self._failure is not None:
+            raise self._failure
+        if self._channel is None:
+            raise BadProblem("there is no process to run the benchmark's test")
+        if self._is_ready:
+            return self._channel
+        self._announce_wait()
         try:
-            frame = channel.receive(deadline=time.monotonic() + limits.GUEST_START_S)
+            frame = self._channel.receive(deadline=time.monotonic() + limits.GUEST_START_S)
             decode_message(_GREETINGS, frame.payload)
         except ChannelTimeout as error:
-            self.detach()  # a further question shall not wait as long again
-            message = f"the process of the script was not ready after {limits.GUEST_START_S:.0f} s"
-            raise BadProblem(message) from error
+            message = f"the process of the benchmark's test was not ready after {limits.GUEST_START_S:.0f} s"
+            raise self._give_up(BadProblem(message)) from error
         except (ChannelClosed, BadFrame) as error:
-            raise BadProblem(f"the process of the script ended before it was ready: {error}") from error
-        self._greeted = True
+            message = f"the process of the benchmark's test did not get ready: {error}"
+            raise self._give_up(BadProblem(message)) from error
+        self._is_ready = True
+        return self._channel
+
+    def _give_up(self, failure: BadProblem) -> BadProblem:
+        """Close the line and return the error: on an open line a late report would pass for the report on the next request."""
+        self.detach()
+        self._failure = failure
+        return failure

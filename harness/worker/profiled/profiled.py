@@ -46,7 +46,10 @@ def wavedeck_mark(place):  # type: ignore[no-untyped-def]
 
 
 def main() -> None:
-    """Make the profile that the folder asks for; the tool writes it."""
+    """Make the profile that the folder of the command line asks for: warm calls of the source, then one between two marks.
+
+    The tool around this process counts and writes. What the source raises is in the file `ENDED`.
+    """
     folder, scratch = map(Path, sys.argv[1:])
     request = PROFILE_REQUEST.decode((folder / REQUEST).read_bytes())
     arguments = DRAWN_INPUTS.decode((folder / DRAWN).read_bytes())

@@ -58,10 +58,15 @@ class CallLog:
         self._taken = frozenset(self._script.entry_points)
         self._differentiates = "backward(" in self._script.test
         self._call_count = 0
+        """Calls so far, recorded or not; seeds of calls follow from it."""
         self._inside = 0
+        """Blocks of `unrecorded` that run now."""
         self._distinct: set[tuple[Any, ...]] = set()
+        """The text and the inputs of each recorded call, as digests."""
         self._size_bytes = 0
+        """Bytes of all recorded tensors."""
         self._objects: dict[int, Made] = {}
+        """How instances of the script's classes were made, by `id`."""
         self.calls: list[RecordedCall] = []
         self.for_timing = False
         """True while calls are made with inputs for timing: they are recorded beyond `MOST_CALLS`."""
@@ -108,7 +113,10 @@ class CallLog:
 
     @contextmanager
     def building(self) -> Iterator[None]:
-        """Let the block make an instance of one of the script's classes. A model gets the seed of all models."""
+        """Let the block make an instance of one of the script's classes; calls that this makes are not recorded.
+
+        If the script builds models, the block starts with the seed of all models, and its end restores torch's generators.
+        """
         with self.unrecorded(), torch.random.fork_rng() if self._script.builds_models else nullcontext():
             if self._script.builds_models:
                 set_seed(MODEL_SEED)
@@ -176,6 +184,11 @@ class CallLog:
         is_launch: bool,
         reads: ReadBytes | None,
     ) -> Any:
+        """Make a call of an entry point, record it, and return its value, which the script goes on with.
+
+        A call like an earlier one, or beyond the number that is kept, runs without a record. A call that cannot be judged, or
+        with too many bytes, is noted as unsupported. Raises what the entry point raises.
+        """
         inputs = {name: data_of(tensor) for name, tensor in tensors.items()}
         truth = self._truth(args, named)
         self._call_count += 1
@@ -235,6 +248,7 @@ class CallLog:
         return value
 
     def _end_if_complete(self) -> None:
+        """Raise `EndsHere` to end the script if all its wanted calls are made; never during calls for timing."""
         if self.for_timing:
             return
         is_last = self._script.calls and len(self.calls) >= self._script.calls

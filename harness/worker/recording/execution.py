@@ -74,7 +74,11 @@ def execute(text: str, file: Path, module: ModuleType) -> None:
 
 
 def run_program(request: RunProgram, scratch: Path) -> RanProgram:
-    """Run a program as the benchmark's own evaluation does; return its report, which includes what the program raises."""
+    """Run a program as the benchmark's own evaluation does, and return its report; what the program raises is in the report.
+
+    Without a seed in the request, random numbers differ from run to run. The program becomes `__main__` of this process, and
+    the process works in the program's folder from now on.
+    """
     folder = scratch / "program"
     lay_texts(folder, {PROGRAM: request.text} | request.helpers)
     # A forked process has the generators of its parent.

@@ -81,6 +81,10 @@ class Expressions:
         return ", ".join(parts)
 
     def _items(self, value: Any, hint: str) -> str:
+        """Return the text of a list, tuple or dictionary.
+
+        Raises `CannotExpress` for too many items and for items without a text.
+        """
         if len(value) > MOST_ITEMS:
             raise CannotExpress(f"argument `{hint}` has {len(value)} items")
         if isinstance(value, dict):
@@ -95,6 +99,11 @@ class Expressions:
         return f"({', '.join(parts)}{',' if len(parts) == 1 else ''})"
 
     def _name_of(self, tensor: torch.Tensor, hint: str) -> str:
+        """Return the name of a tensor in the text of the call; one tensor has one name, however often it occurs.
+
+        A new name is `hint` as an identifier, with underscores until no other name is equal. Raises `CannotExpress` for a
+        tensor that cannot be sent.
+        """
         problem = tensor_problem(tensor)
         if problem:
             raise CannotExpress(f"argument `{hint}` {problem}")

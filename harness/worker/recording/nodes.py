@@ -55,7 +55,10 @@ class NodeRun:
     """Nodes that take too long or are too large."""
 
     def run(self) -> None:
-        """Run the test. Failures of nodes are kept in `problems`."""
+        """Run the test with pytest in this process; this object is the plugin that chooses and runs its nodes.
+
+        Failures of nodes are kept in `problems`. Variables of pytest in the environment are removed for good.
+        """
         import pytest  # only here: workers of other roles start without it
 
         os.environ["PYTEST_DISABLE_PLUGIN_AUTOLOAD"] = "1"
@@ -121,6 +124,11 @@ class NodeRun:
             self.problems.setdefault(_name(item), line[:300])
 
     def _choose(self, nodes: dict[str, pytest.Function]) -> None:
+        """Run nodes until enough time is spent, in an order that mixes the functions of the test; note those worth repeating.
+
+        Chosen are nodes with calls that can be judged. A node that takes too long or too much memory is `slow`, and larger
+        nodes of its function are not tried.
+        """
         node_s = max(GPU_NODE_S if self.on_gpu else NODE_S, self.budget_s / max(1, len(nodes)))
         end = time.process_time() + self.budget_s
         chosen_s = 0.0
@@ -160,6 +168,7 @@ def _size(node: pytest.Function) -> int:
 
 
 def _numbers(value: Any) -> Iterator[int]:
+    """Yield the integers other than 0 in a value, also those inside tuples and lists; no booleans."""
     if isinstance(value, (tuple, list)):
         for part in value:
             yield from _numbers(part)

@@ -97,15 +97,18 @@ class _Worker:
         self._device = spawn.device
         self._scratch = Path(spawn.scratch)
         self._observe: Any = None
+        """Makes the context that watches the launches of a call; `None` until `_prepare`."""
         self._results: Results | None = None
+        """Results of the last `RunProgram`."""
         self._casts: CastWatch | None = None
+        """Watches the casts of all calls of `RunCall`, since the first."""
         self._latest: tuple[int, Sequence[RecordedCall]] = 0, ()
         """Seed and calls of the latest recording."""
         self._repeated: tuple[str, ModuleType] | None = None
         """The source of the last `RunCall`, and its module."""
 
     def answer(self, request: ScriptRequest) -> ScriptAnswer:
-        """Return the report that a request asks for."""
+        """Return the report that a request asks for. The first request that runs a script or program prepares the process."""
         if isinstance(request, FirstCall):
             return make_first_call(request, self._scratch)
         if isinstance(request, ReadInputs):
@@ -123,7 +126,10 @@ class _Worker:
         return ran
 
     def _prepare(self, request: RunScript | RunCall | RunProgram) -> None:
-        """Prepare the process for foreign code."""
+        """Prepare the process for foreign code: the interpreter, or the GPU with launches that are counted. Call it once.
+
+        For recordings, random numbers come from the request's seeds, and an autotuned kernel runs its first config.
+        """
         records = not isinstance(request, RunProgram)
         if self._device is None:
             interpreter.prepare(target(request.target))
@@ -140,6 +146,7 @@ class _Worker:
             seeding.install()
 
     def _compare(self, request: Compare) -> str:
+        """Compare another program's results with those of the last program here; return the first difference in words."""
         try:
             difference = find_difference(request.results, self._results, request)
         except (AttributeError, RuntimeError, ValueError) as error:
@@ -170,7 +177,11 @@ class _Worker:
             return RanCall(())
 
     def _record(self, request: RunScript) -> RanScript:
-        """Run the script and return its report, which includes what the script raises."""
+        """Run the script and return the calls that it made, with what it raised, if it raised.
+
+        If the latest run had the same seed, each call states the share of its outputs that differs between both. Modules that
+        the script imported are forgotten, so that the next run imports them again.
+        """
         began = time.monotonic()
         seeding.draw_from(request.seed)
         script = request.script
@@ -274,7 +285,10 @@ def _execute(script: Script, file: Path, test: ModuleType) -> Any:
 
 
 def _open_share(earlier: RecordedCall, call: RecordedCall) -> float:
-    """Return the share of elements that the same call of another recording computed differently."""
+    """Return the share of output elements that two recordings of one call differ in, from 0 to 1.
+
+    The recordings have the same seed and other contents of fresh memory: what differs is undefined in the reference.
+    """
     count = differing = 0
     for first, second in zip(earlier.outputs, call.outputs, strict=False):
         apart = open_elements(tensor_of(first.tensor), tensor_of(second.tensor))

@@ -69,6 +69,7 @@ def _derived(own: Any) -> int:
 
 
 def _replace(module: Any, name: str, *, below: int = 1 << 63) -> None:
+    """Let a function that sets a seed set one that is derived from the script's seed and the given seed."""
     original = getattr(module, name)
 
     def set_own_seed(seed: Any = None, *_: Any, **__: Any) -> Any:

@@ -23,7 +23,14 @@ _TINY = 1e-12
 
 
 def results_of(value: Any, path: str = "results", depth: int = 0) -> Results:
-    """Return a result as data. A list or dictionary below `MOST_DEPTH` levels becomes the name of its type."""
+    """Return a result as data: the value of each part, by the part's path, such as `results[0]['x']`.
+
+    A list or dictionary has a value too: its length or its keys, in words. Its items follow, each under the path with the place
+    of the item, or with the `repr` of its key. Of keys with one `repr` the last counts. A list or dictionary below `MOST_DEPTH`
+    levels, and a value that is neither tensor, number nor string, becomes the name of its type.
+
+    A tuple becomes the same data as a list, and a boolean the same as 0 or 1, so `find_difference` takes them as equal.
+    """
     items: dict[str, Any] = {}
     if depth < MOST_DEPTH and isinstance(value, list | tuple):
         part: Value = f"a list of {len(value)}"
@@ -40,6 +47,7 @@ def results_of(value: Any, path: str = "results", depth: int = 0) -> Results:
 
 
 def _value_of(value: Any) -> Value:
+    """Return a single value as data; the name of its type if it is neither tensor, number nor string."""
     match value:
         case torch.Tensor():
             return _tensor_value(value)
@@ -74,6 +82,7 @@ def find_difference(got: Results | None, expected: Results | None, rule: Compare
 
 
 def _difference(got: Value, expected: Value, rule: Compare) -> str:
+    """Compare two values by the rule; return the difference in words, or nothing. Integers must be equal."""
     if isinstance(got, TensorSpec) and isinstance(expected, TensorSpec):
         return _tensor_difference(got, expected, rule)
     if isinstance(got, int | float) and isinstance(expected, int | float):
@@ -86,6 +95,10 @@ def _difference(got: Value, expected: Value, rule: Compare) -> str:
 
 
 def _tensor_difference(got: TensorSpec, expected: TensorSpec, rule: Compare) -> str:
+    """Compare two tensors by the rule; return the difference in words, or nothing.
+
+    Dtypes and shapes must be equal, strides need not be. Without a tolerance all bytes must be equal. Raises like `tensor_of`.
+    """
     if (got.dtype, got.shape) != (expected.dtype, expected.shape):
         return f"is {got}, not {expected}"
     computed, truth = tensor_of(got), tensor_of(expected)

@@ -51,7 +51,10 @@ def _wrap_tuple(log: CallLog, name: str, kind: type) -> type:
 
 
 def _wrap_class(log: CallLog, name: str, kind: Any) -> type:
-    """Return a subclass that notes how its instances are made, and records calls of instances."""
+    """Return a subclass that replaces a class in the test: it notes how its instances are made, and records calls of instances.
+
+    Calls are recorded only if the class defines `__call__`.
+    """
 
     def init(instance: Any, *args: Any, **named: Any) -> None:
         with log.building():
@@ -90,6 +93,8 @@ class _Launches:
         self._kernel = kernel
 
     def __getitem__(self, grid: Any) -> Callable[..., Any]:
+        """Return the launcher for a grid, which records its launch as a call and returns what the launch returns."""
+
         def launch(*args: Any, **named: Any) -> Any:
             arguments = {**dict(zip(self._kernel.arg_names, args, strict=False)), **named}
 
@@ -126,6 +131,7 @@ class ChosenValue(int):
 
 
 def _operator(name: str, symbol: str) -> None:
+    """Give `ChosenValue` an operator from both sides: its result has the text of the whole expression."""
     plain, reflected = f"__{name}__", f"__r{name}__"
 
     def from_left(self: ChosenValue, operand: Any) -> Any:

@@ -63,6 +63,7 @@ class LoadedTape:
         self._modules: list[ctypes.c_void_p] = []
         self._functions = [self._loaded(kernel) for kernel in tape.kernels]
         self._blank: dict[int, torch.Tensor] | None = None
+        """Poisoned buffers for the next play, from `ready`."""
 
     def ready(self) -> None:
         """Allocate poisoned buffers for the next play, outside its timing: no play sees an earlier play's results."""
@@ -85,6 +86,10 @@ class LoadedTape:
         return self._play(inputs, buffers)
 
     def _play(self, inputs: torch.Tensor, buffers: dict[int, torch.Tensor]) -> Any:
+        """Play the tape's fills and launches on the current stream; return the outputs.
+
+        `buffers` are what the call allocated.
+        """
         memories = {INPUTS: inputs, **buffers}
         stream = torch.cuda.current_stream().cuda_stream
         for step in self._tape.steps:
@@ -103,6 +108,7 @@ class LoadedTape:
         self._modules.clear()
 
     def _loaded(self, kernel: TapedKernel) -> ctypes.c_void_p:
+        """Load a kernel into the driver and return its function. Raises `NotPlayed` if the driver refuses it."""
         module, function = ctypes.c_void_p(), ctypes.c_void_p()
         _check(self._load(ctypes.byref(module), kernel.binary), "load a kernel")
         self._modules.append(module)
@@ -113,6 +119,7 @@ class LoadedTape:
         return function
 
     def _start(self, step: TapedLaunch, memories: dict[int, torch.Tensor], stream: int) -> None:
+        """Start one launch of the tape on a stream, with addresses in `memories`. Raises if the driver refuses it."""
         kernel = self._tape.kernels[step.kernel]
         values = [_value(argument, memories) for argument in step.arguments]
         values += [ctypes.c_uint64(0)] * _SCRATCH

@@ -38,8 +38,13 @@ class _Taping(OperatorMode):  # type: ignore[no-untyped-call]
         self._kernels: list[Any] = []
         self._steps: list[TapedLaunch | Fill] = []
         self._why = ""
+        """Why there can be no tape; empty if nothing speaks against it so far."""
 
     def _run(self, func: Any, name: str, args: tuple[Any, ...], named: dict[str, Any]) -> Any:
+        """Run an operator of torch within the taped call. Allocations and fills become part of the tape; views need nothing.
+
+        Any other operator that gives or reads tensors makes the tape impossible, and is noted as the reason.
+        """
         result = func(*args, **named)
         if name in operators.ALLOCATING:
             self._allocated(result)
@@ -55,7 +60,10 @@ class _Taping(OperatorMode):  # type: ignore[no-untyped-call]
         return result
 
     def launched(self, kernel: Any, grid: Sequence[int], values: tuple[Any, ...]) -> None:
-        """Record a launch that is about to happen."""
+        """Add a launch to the tape just before it happens. A launch that the tape cannot repeat makes the tape impossible.
+
+        `values` are the kernel's arguments in order.
+        """
         metadata = kernel.metadata
         if getattr(metadata, "num_ctas", 1) != 1 or getattr(metadata, "launch_cooperative_grid", False):
             self._refuse("a launch of clusters or of a cooperative grid")
@@ -93,6 +101,7 @@ class _Taping(OperatorMode):  # type: ignore[no-untyped-call]
         return len(self._storages) - 1
 
     def _fill(self, tensor: torch.Tensor, value: Any) -> None:
+        """Add a fill to the tape. A fill that does not cover a whole buffer, or fills an input, makes the tape impossible."""
         storage = tensor.untyped_storage()
         addresses = [buffer.data_ptr() for buffer in self._storages]
         is_known = storage.data_ptr() in addresses
@@ -104,6 +113,7 @@ class _Taping(OperatorMode):  # type: ignore[no-untyped-call]
         self._steps.append(Fill(storage=number, dtype=arena.dtype_name(tensor.dtype), value=value))
 
     def _argument(self, kind: Any, value: Any) -> Address | Scalar:
+        """Return an argument of a launch by its type; one that a tape cannot have makes the tape impossible."""
         if isinstance(kind, str) and kind.startswith("*") and isinstance(value, torch.Tensor):
             return self._address(value.data_ptr())
         if kind in _INTEGERS and isinstance(value, int):
@@ -114,6 +124,7 @@ class _Taping(OperatorMode):  # type: ignore[no-untyped-call]
         return Scalar(kind="i32", value=0)
 
     def _address(self, address: int) -> Address:
+        """Return the place of an address in the inputs or in a buffer of the call; any other makes the tape impossible."""
         memories = [
             (INPUTS, self._inputs.data_ptr(), self._inputs.nbytes),
             *((number, buffer.data_ptr(), buffer.nbytes()) for number, buffer in enumerate(self._storages)),
@@ -125,6 +136,10 @@ class _Taping(OperatorMode):  # type: ignore[no-untyped-call]
         return Address(storage=INPUTS, offset_bytes=0)
 
     def _output(self, part: Any) -> TensorSpec:
+        """Return where an output lies.
+
+        Raises `NotTaped` for an output that is no plain tensor, and if the tape is impossible.
+        """
         if not isinstance(part, torch.Tensor) or outputs.problem(part):
             raise NotTaped("an output that is no plain tensor")
         address = self._address(part.data_ptr())
@@ -154,6 +169,7 @@ def taped(call: Callable[[], Any], inputs: torch.Tensor) -> Tape:
 
 
 def _taped(kernel: Any) -> TapedKernel:
+    """Return a compiled kernel as the tape has it: its binary, and what its launch needs."""
     metadata = kernel.metadata
     return TapedKernel(
         name=str(kernel.name),

@@ -85,6 +85,7 @@ def _folder_reader(pipe: int) -> Callable[[], Path | None]:
     folder: Path | None = None
 
     def read() -> Path | None:
+        """Return the worker's scratch folder, once its name has come through the pipe; until then `None`."""
         nonlocal folder
         if folder is None:
             with suppress(BlockingIOError):
@@ -103,13 +104,17 @@ class Server:
         self._forks = forks
         self._slots: dict[int, _Slot] = {}
         self._next_slot = 0
+        # Wardens report by the outbox, and signals write to the waker.
         self._inbox, self._outbox = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         self._wake, self._waker = socket.socketpair()
         for end in (self._wake, self._waker, self._inbox):
             end.setblocking(False)
 
     def serve(self) -> None:
-        """Serve until the engine is gone; return when every worker has ended."""
+        """Serve the engine's requests until it is gone; return when every worker has ended.
+
+        Workers that do not end in time are killed, with all that they started.
+        """
         syscalls.prctl(syscalls.PR_SET_CHILD_SUBREAPER, 1)
         syscalls.prctl(syscalls.PR_SET_DUMPABLE, 0)
         signal.signal(signal.SIGCHLD, lambda _number, _frame: None)
@@ -143,7 +148,7 @@ class Server:
         return False
 
     def _read_request(self) -> bool:
-        """Handle one request; returns `False` when the engine is gone."""
+        """Handle one request: start a worker, or ask its warden to end it. Returns `False` when the engine is gone."""
         data, descriptors, _flags, _address = socket.recv_fds(self._control, PACKET_BYTES, 4)
         if not data:
             return False
@@ -158,6 +163,10 @@ class Server:
         return True
 
     def _spawn(self, spawn: Spawn, descriptors: list[int]) -> None:
+        """Start the worker that the engine asks for: a new fork, or a spare interpreter that waits for its role.
+
+        A worker that cannot be started is reported as lost. Our copies of the descriptors are closed.
+        """
         if self._forks:
             try:
                 self._start(spawn.worker, lambda: enter(spawn, descriptors), scratch=spawn.scratch)
@@ -179,6 +188,7 @@ class Server:
             os.close(descriptor)
 
     def _keep_spares(self) -> None:
+        """Start interpreters in advance until `_SPARES` wait for a role; nothing if workers are forked."""
         while not self._forks and sum(slot.worker is None for slot in self._slots.values()) < _SPARES:
             ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
 
@@ -198,6 +208,10 @@ class Server:
         control: socket.socket | None = None,
         scratch: str = "",
     ) -> None:
+        """Fork a warden, which forks the process that runs `body`, and keep its slot. Raises `OSError`.
+
+        `worker`: the engine's number of the worker, `None` for a spare. `control` is the line to a spare.
+        """
         number = self._next_slot
         self._next_slot += 1
         read_end, write_end = os.pipe()
@@ -237,6 +251,7 @@ class Server:
         self._outbox.send(ENCODER.encode(report))
 
     def _read_reports(self) -> None:
+        """Read all reports of the wardens that have arrived, and forward those on workers of the engine."""
         while True:
             try:
                 data = self._inbox.recv(PACKET_BYTES)
@@ -281,6 +296,7 @@ class Server:
                 os.kill(pid, signal.SIGKILL)
 
     def _finish(self, number: int, ended: Ended) -> None:
+        """Note the end of a warden and its worker: report the worker to the engine, or replace the spare."""
         slot = self._slots.pop(number)
         slot.close()
         if slot.worker is not None:

@@ -60,6 +60,7 @@ class Nursery:
             self._reap()
 
     def _reap(self) -> None:
+        """Reap the fork servers that have ended, after a signal."""
         try:
             self._wake.recv(4096)
         except BlockingIOError:
@@ -69,7 +70,7 @@ class Nursery:
                 del self._servers[number]
 
     def _read_request(self) -> bool:
-        """Handle one request; returns `False` when the engine is gone."""
+        """Handle one request: fork a server, or kill one. Returns `False` when the engine is gone."""
         data, descriptors, _flags, _address = socket.recv_fds(self._control, fork_server.PACKET_BYTES, 4)
         if not data:
             return False
@@ -123,6 +124,10 @@ def _import_shared() -> bool:
 
 
 def _become_server(bear: Bear, end: int, complaints: int) -> NoReturn:
+    """Turn this fork of the nursery into a fork server, which serves the line `end`; never returns.
+
+    Prints go to `complaints`.
+    """
     status = os.EX_SOFTWARE
     try:
         os.setsid()

@@ -54,7 +54,10 @@ def probe_gpu(channel: Channel, spawn: Spawn) -> None:
 
 
 def _find_problem() -> str:
-    """Returns what differs, empty if nothing does. Integers give the same result on every GPU."""
+    """Compute with integers on the GPU and on the host, which give the same results; return what differs, or nothing.
+
+    Raises what torch raises if the GPU fails.
+    """
     device = torch.device("cuda", 0)
     host = torch.arange(_ELEMENTS, dtype=torch.int32)
     for addend in range(1, _ROUNDS + 1):

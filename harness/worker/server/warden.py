@@ -98,6 +98,7 @@ def kill_tree() -> None:
 
 
 def _become_worker(warden: int, worker: Callable[[], NoReturn]) -> NoReturn:
+    """Turn this fork into the worker: it dies with its warden, leads its own session, and gets default signals; never returns."""
     syscalls.prctl(syscalls.PR_SET_PDEATHSIG, signal.SIGKILL)
     if os.getppid() != warden:
         os._exit(0)

@@ -23,6 +23,7 @@ from harness.wire.calls.launch_tape import Tape
 from harness.wire.channels.channel import Channel
 from harness.wire.device import Device
 from harness.wire.messages.guest import (
+    EXCEPTION,
     GPU_FAULT,
     OUT_OF_MEMORY,
     Ask,
@@ -88,7 +89,10 @@ _STIRRED = (torch.int16, torch.int32)
 
 
 def main(channel: Channel, spawn: Spawn) -> None:
-    """Serve one clock until it closes the channel."""
+    """Serve one clock until it closes the channel: time a source, or play tapes, in one or more seats.
+
+    Before the first request, the kernels that the timing itself launches are loaded.
+    """
     layers = confine(spawn, limits.ADDRESS_SPACE_BYTES)
     assert spawn.device is not None
     warm.warm_gpu(spawn.device)
@@ -109,7 +113,10 @@ class Seats:
         self._seats: dict[int, Seat] = {}
 
     def answer(self, message: RequestMessage, descriptors: tuple[int, ...]) -> WorkerAnswer:
-        """Answer a request to one seat, or empty all of them."""
+        """Answer a request: `Ask.CLEAR` drops all seats, every other request goes to the seat of its number.
+
+        A new number makes a new seat. A seat times one source or plays one tape. Exceptions of a source become answers.
+        """
         if message.body is not Ask.CLEAR:
             seat = self._seats.setdefault(message.seat, Seat(self._scratch, self._device))
             return seat.answer(message.body, descriptors)
@@ -149,13 +156,18 @@ class Seat:
         self._kept: deque[Any] = deque(maxlen=KEPT_OUTPUTS)
         """Outputs of the last calls, while there is no series."""
         self._kept_calls = KEPT_OUTPUTS
+        """How many of them are kept."""
         self._at = 0
+        """The copy of the inputs that the last call used."""
         self._series: CallSeries | None = None
         self._threads = 0
         """The most threads seen running after calls."""
 
     def answer(self, request: WorkerRequest, descriptors: tuple[int, ...]) -> WorkerAnswer:
-        """Answer one request. An exception of the source becomes an answer too."""
+        """Answer one request.
+
+        An exception of the source becomes an answer too; `SystemExit` and `AssertionError` are raised.
+        """
         try:
             match request:
                 case Load():
@@ -232,6 +244,10 @@ class Seat:
         return self._series
 
     def _load(self, request: Load) -> Loaded | Failed:
+        """Import the source, and from now on watch what it launches and patches. Call it once per process.
+
+        A missing entry point becomes `Failed`. Raises what the source raises.
+        """
         warm.start_gpu(self._device)
         policy.mode, policy.race = Mode.FIXED, ConfigRace()
         policy.install()
@@ -249,6 +265,11 @@ class Seat:
         )
 
     def _prepare(self, request: Prepare, descriptors: tuple[int, ...]) -> Prepared:
+        """Make a case ready for timing: its inputs on the device, warm calls, and a call that shows time and peak memory.
+
+        With `request.ahead` the case's launches are only compiled. After that, the source is imported again: it must not keep
+        anything of calls that ran no kernel. Raises what the source raises.
+        """
         self._forget()
         policy.begin(request.chosen)
         self._run = self._play_on
@@ -286,7 +307,10 @@ class Seat:
         return Prepared(call_ms=self._host_ms, peak_bytes=peak, configs=policy.chosen)
 
     def _compile(self, request: Prepare, descriptors: tuple[int, ...]) -> None:
-        """Compile a case before the lease. Inputs are not read, so uninitialised memory is enough."""
+        """Compile a case's launches without running them, before the lease. Raises what the source raises.
+
+        Inputs are not read, so uninitialised memory is enough. Descriptors are closed unused.
+        """
         for descriptor in descriptors:
             os.close(descriptor)
         self._inputs = InputCopies(request.arguments, request.arena_bytes, 1)
@@ -296,6 +320,10 @@ class Seat:
         self._inputs = None
 
     def _sample(self, request: TakeSample) -> tuple[float, ...]:
+        """Return the times of `count` calls in milliseconds, each between two events. A series that was captured is dropped.
+
+        Between calls of a source, some inputs change; a tape gets ready instead.
+        """
         self._drop_series()
         ready = self._tape.ready if self._tape is not None else self._stir
         samples = self._watch.sample(self._call, request.count, cold=request.cold, ready=ready)
@@ -337,6 +365,7 @@ class Seat:
         return Done()
 
     def _replay(self, request: TakeSample) -> Done:
+        """Return times of the captured calls in milliseconds: the mean of a call in each of `count` replays."""
         series = self._captured
         rows = self._copies.fractional_rows() if self._stirs else []
         samples = series.sample(self._watch, request.count, lambda: self._stirrer.stir(rows))
@@ -344,6 +373,10 @@ class Seat:
         return Done(samples_ms=samples)
 
     def _renew(self, request: Renew, descriptors: tuple[int, ...]) -> Done:
+        """Replace the values of all copies of the inputs by values that the oracle answered.
+
+        From now on, more outputs are kept.
+        """
         self._stirs = False  # the oracle's outputs are for exactly these values
         self._kept_calls = LEAST_IN_BLOCK  # the clock fetches from the outputs of the next calls
         self._kept = deque(maxlen=LEAST_IN_BLOCK)
@@ -356,6 +389,7 @@ class Seat:
         return Done()
 
     def _bring_back(self, request: BringBack, descriptors: tuple[int, ...]) -> Done:
+        """Write the current bytes of one copy of the inputs into the judge's memory, or into arenas, which are closed."""
         torch.cuda.synchronize()
         memory = self._copies.memory[request.copy]
         for descriptor in descriptors:
@@ -374,6 +408,7 @@ class Seat:
         return value
 
     def _batch(self, request: Batch) -> None:
+        """Make `count` calls, or only what surrounds a call; return when the device is done. The clock takes the time."""
         if request.kind == "graph":
             for _ in range(request.count):
                 self._captured.replay()
@@ -385,6 +420,10 @@ class Seat:
         torch.cuda.synchronize()
 
     def _fetch(self, request: Fetch) -> Returned:
+        """Return parts of the outputs of the last calls, for the clock to check.
+
+        Only the last few outputs are kept from now on.
+        """
         torch.cuda.synchronize()
         outputs = self._kept if self._series is None else self._series.outputs
         returned = fetched_outputs.returned(request, tuple(outputs))
@@ -393,6 +432,7 @@ class Seat:
         return returned
 
     def _record(self) -> TapedCall:
+        """Make one call on the first copy of the inputs, and return the tape of its launches, or why there is none."""
         try:
             tape = taped(lambda: self._run(0), self._copies.memory[0])
         except NotTaped as why:
@@ -400,6 +440,7 @@ class Seat:
         return TapedCall(tape=tape)
 
     def _try_serving(self) -> TapedCall:
+        """Make calls as a server makes them; return what they show. Overwrites the first copy of the inputs."""
         memory, other_values = self._copies.memory[:2]
         return TapedCall(
             served=served_call.try_serving(
@@ -408,6 +449,10 @@ class Seat:
         )
 
     def _play(self, tape: Tape) -> Done:
+        """Load a tape in the place of the last one and its case. A refused tape becomes the answer's `problem`.
+
+        The tape's memory begins at a random place, so that the addresses differ from tape to tape.
+        """
         gpu.start(self._device)
         self.leave()
         torch.cuda.empty_cache()
@@ -429,6 +474,7 @@ class Seat:
             self._give_back()
 
     def _forget(self) -> None:
+        """Drop the prepared case: its inputs, captured calls and outputs. Source and tape stay."""
         self._kept_calls = KEPT_OUTPUTS
         self._series = None
         self._kept = deque(maxlen=KEPT_OUTPUTS)
@@ -441,14 +487,18 @@ class Seat:
             torch.cuda.empty_cache()
 
     def _kind_of(self, error: BaseException) -> FailedKind:
-        """The kind of a source's error, as a guest reports it: after a fault the context is lost and `synchronize` fails."""
+        """Return the kind of an error that the candidate's code raised; the verdict follows from the kind.
+
+        A fault of a kernel, such as an access outside its memory, ends the process's use of the GPU. Then every later CUDA call
+        raises an error, also `synchronize`.
+        """
         if isinstance(error, torch.OutOfMemoryError):
             return OUT_OF_MEMORY
         try:
             torch.cuda.synchronize()
         except RuntimeError:
             return GPU_FAULT
-        return "exception"
+        return EXCEPTION
 
 
 def _launch_or_compile(launch: Launch) -> Any:
@@ -457,6 +507,7 @@ def _launch_or_compile(launch: Launch) -> Any:
 
 
 def _reach(request: SharedAt) -> Done:
+    """Try to open the judge's memory and to read it; if that fails, the answer says why."""
     try:
         with device_memory.opened(request.handle, request.size_bytes) as memory:
             memory.sum()

@@ -54,7 +54,8 @@ class Policy:
     brief: bool = False
     """Mode `TUNE`: run each config only once or twice. Every config must be correct, and its speed does not matter."""
     race: ConfigRace | None = None
-    """Mode `TUNE`: times the configs in the place of Triton's benchmark; `None`: Triton's own, if not `brief`."""
+    """Mode `TUNE`: times the configs in the place of Triton's benchmark; `None`: Triton's own, if not `brief`. Set it before
+    the first call: a tuner keeps the race of its first timing."""
     fixed: Mapping[str, str] = field(default_factory=dict)
     """Config to use, by kernel, as Triton prints it."""
     number: int = 0
@@ -91,25 +92,33 @@ class Policy:
         self.fixed = fixed
 
     def install(self) -> None:
-        """Replace methods of Triton's autotuner."""
-        own_run, own_bench = Autotuner.run, Autotuner._bench
+        """Let every later call of an autotuned kernel follow this policy, for the rest of the process.
+
+        Replaces two methods of Triton's autotuner: `run`, which calls a kernel, and `_bench`, which times one config.
+        """
+        triton_run, triton_bench = Autotuner.run, Autotuner._bench
 
         def run(tuner: Any, *args: Any, **named: Any) -> Any:
+            """Call an autotuned kernel by the policy's mode."""
             if self.mode in (Mode.TUNE, Mode.FIXED):
-                return self._run_own(own_run, tuner, *args, **named)
+                return self._run_by_triton(triton_run, tuner, *args, **named)
+            run_configs = {Mode.FIRST: self._run_first, Mode.ALL: self._run_all}[self.mode]
+            # Triton's pruning reads the arguments there.
             tuner.nargs = dict(zip(tuner.arg_names, args, strict=False))
-            call = _TunedCall(self, tuner, args, named)
-            result = self._run_first(call) if self.mode is Mode.FIRST else self._run_all(call)
-            tuner.nargs = None
-            return result
+            try:
+                return run_configs(_TunedCall(self, tuner, args, named))
+            finally:
+                tuner.nargs = None  # a tuner outlives the call and would keep its tensors
 
         def bench(tuner: Any, *args: Any, **named: Any) -> Any:
+            """Time one config, as a trial, by the policy's benchmark unless the kernel has one of its own."""
+            # A kernel with a benchmark of its own keeps that one. Triton uses one benchmark for the life of a tuner.
             if tuner._do_bench is None and self.race is not None:
                 tuner._do_bench = self.race.time
             elif tuner._do_bench is None and self.brief:
                 tuner._do_bench = functools.partial(do_bench, warmup=BRIEFLY_MS, rep=BRIEFLY_MS)
             with self.trial():
-                return own_bench(tuner, *args, **named)
+                return triton_bench(tuner, *args, **named)
 
         Autotuner.run, Autotuner._bench = run, bench
 
@@ -131,14 +140,15 @@ class Policy:
         finally:
             self.trying = before
 
-    def _run_own(self, tune: Callable[..., Any], tuner: Any, *args: Any, **named: Any) -> Any:
+    def _run_by_triton(self, triton_run: Callable[..., Any], tuner: Any, *args: Any, **named: Any) -> Any:
+        """Let Triton run the kernel's fixed config, or tune the kernel if it has none; note the config that ran."""
         name, configs = tuner.base_fn.__name__, tuner.configs
         if self.race is not None:
             self.race.begin()
         fixed = [config for config in configs if str(config) == self.fixed.get(name)]
         try:
             tuner.configs = fixed or configs
-            result = tune(tuner, *args, **named)
+            result = triton_run(tuner, *args, **named)
         finally:
             tuner.configs = configs
         if len(configs) > 1:
@@ -146,6 +156,11 @@ class Policy:
         return result
 
     def _run_first(self, call: _TunedCall) -> Any:
+        """Run the call with one config, see `Mode.FIRST`, or with the next that compiles.
+
+        If the policy rehearses, pruning and the trial run happen once for each key, as on a device, and later calls with the
+        key keep the config. Raises the first config's error if none compiles.
+        """
         tuner = call.tuner
         if not self.rehearses or len(tuner.configs) == 1:
             return self._first_that_compiles(list(call.pruned()), call.launch)
@@ -224,7 +239,7 @@ class _TunedCall:
         return (*own, *(str(value.dtype) for value in arguments.values() if hasattr(value, "dtype")))
 
     def launch(self, config: Any) -> Any:
-        """Launch with a config."""
+        """Launch with a config for the call itself, after the config's own hook; it is the tuner's best config from now on."""
         self.tuner.best_config = config
         if config.pre_hook is not None:
             config.pre_hook(self._arguments(config))
@@ -246,6 +261,7 @@ class _TunedCall:
         tuner.pre_hook(arguments, reset_only=True)
 
     def _launch(self, config: Any) -> Any:
+        """Launch with a config, without hooks; the policy knows the config's place during the launch."""
         policy = self.policy
         policy.launching = True
         policy.index = next((at for at, listed in enumerate(self.tuner.configs) if listed == config), None)

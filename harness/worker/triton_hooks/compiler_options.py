@@ -77,7 +77,10 @@ def unknown(name: str, backend: str, parameters: Collection[str]) -> str:
 
 
 def read_settings() -> Settings:
-    """Every setting that differs from its default, by name."""
+    """Return Triton's settings that differ from their defaults, and its variables, by name.
+
+    Those that cannot change the code of kernels are left out.
+    """
     groups = {name: group for name, group in vars(knobs).items() if isinstance(group, knobs.base_knobs)}
     return {
         f"triton.knobs.{name}.{knob}": value

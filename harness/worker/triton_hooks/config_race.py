@@ -43,7 +43,11 @@ class ConfigRace:
         self._fastest_ms, self._in_graphs = math.inf, False if torch.version.hip else None
 
     def time(self, call: Callable[[], Any], quantiles: Sequence[float]) -> list[float]:
-        """Return these quantiles of a config's time in milliseconds, which are rough for a config that is clearly slower."""
+        """Return these quantiles of a config's time in milliseconds, as Triton's benchmark does.
+
+        A short look comes first. Only a config that may be the fastest so far is timed precisely; a slower one keeps its rough
+        times. Times in a graph are the same number for each quantile. Raises what `call` raises.
+        """
         looked_ms: list[float] = do_bench(call, warmup=LOOK_MS, rep=LOOK_MS, quantiles=quantiles)
         if self._in_graphs is None:
             self._in_graphs = looked_ms[0] < SHORT_MS

@@ -35,7 +35,10 @@ class LangPatchScope:
 
 
 def install() -> None:
-    """Once a process, before a kernel is defined. Does nothing with Triton 3.6 and newer."""
+    """Give the interpreter of Triton 3.5 the missing parts; with Triton 3.6 and newer, do nothing.
+
+    Call it once per process, before a kernel is defined.
+    """
     if hasattr(interpreter, "_LangPatchScope"):
         return
     interpreter._LangPatchScope = LangPatchScope
@@ -46,9 +49,11 @@ def install() -> None:
 
 
 def _report_patches() -> None:
+    """Let the interpreter's `_patch_lang` return the scope of what it changed, with which later versions undo the changes."""
     patch_language = interpreter._patch_lang
 
     def patch(function: Any) -> LangPatchScope:
+        """Patch the language as before, and return what changed."""
         before = [dict(vars(owner)) for owner in _PATCHED]
         patch_language(function)
         scope = LangPatchScope()

@@ -80,12 +80,14 @@ def end_at_ir(target: Target, folder: Path, note: Callable[[str, KernelIr, str],
     add_stages = kind.add_stages
 
     def add(backend: Any, stages: dict[str, Any], options: Any, *language: Any) -> None:
+        """Add the compiler's stages, with one that ends the compiler in the place of the first after Triton IR."""
         add_stages(backend, stages, options, *language)
         usual = backend.parse_options({})
         has_own_files = any(getattr(options, name, None) != getattr(usual, name, None) for name in _OWN_FILES)
         first, second, *_ = stages
 
         def end(module: Any, metadata: dict[str, Any]) -> None:
+            """Note the kernel's IR if another process can compile it, and end the compiler by `Listed`."""
             plain = {name: value for name, value in vars(options).items() if name not in _OWN_FILES}
             text = str(module).replace(str(folder), PLACE)
             if first == "ttir" and not has_own_files and len(text) <= MOST_IR:

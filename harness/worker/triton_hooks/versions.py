@@ -70,7 +70,7 @@ def build_launcher(types: Sequence[str]) -> None:
 
 
 def installed_language() -> Language:
-    """Return the names that the installed version has and lacks."""
+    """Return what the installed Triton has: functions for numbers, functions of libdevice, and often used names that it lacks."""
     functions = [
         name
         for name, member in vars(tl.math).items()

@@ -59,7 +59,10 @@ READ_CALLER = ("builtins", "inspect", "sys", "warnings")
 
 
 def start(environ: Mapping[str, str]) -> None:
-    """Hook the import of the module that the environment names."""
+    """Hook the import of the module that the environment names; an imported module is wrapped now.
+
+    Does nothing if the environment names none.
+    """
     if ENVIRONMENT not in environ:
         return
     module, function, folder = environ[ENVIRONMENT].split("\n")
@@ -237,7 +240,7 @@ class CallRecorder:
         return ""
 
     def _read_schema(self, operator: Any) -> None:
-        """Read parameters and defaults; those of a packet are its first overload's."""
+        """Read the parameters and defaults of an operator of torch; of a packet of overloads those of the first."""
         overload = operator if hasattr(operator, "_schema") else getattr(operator, operator.overloads()[0])
         arguments = overload._schema.arguments
         self.parameters = [argument.name for argument in arguments]
@@ -449,6 +452,7 @@ class CallRecorder:
             self.guarded(self._write)
 
     def _finish(self) -> None:
+        """Wait for the times of the last calls on GPUs, at most `LAST_WAIT_S`."""
         limit = monotonic() + LAST_WAIT_S
         self._resolve()
         while self.pending and monotonic() < limit:

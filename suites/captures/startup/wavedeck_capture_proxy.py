@@ -35,6 +35,8 @@ def make_proxy(
     kind = type(target)
 
     def forwarding(name: str) -> Callable[..., Any]:
+        """Return a special method that calls the target's, hidden from tracebacks."""
+
         def method(self: Any, /, *args: Any, **kwargs: Any) -> Any:
             with HIDDEN:
                 result = getattr(kind, name)(target, *args, **kwargs)
@@ -45,6 +47,7 @@ def make_proxy(
     members = {name: forwarding(name) for name in dir(kind) if name[:2] == "__" and name not in OF_A_CLASS and callable(getattr(kind, name, None))}  # fmt: skip
 
     def call(_self: Any, /, *args: Any, **kwargs: Any) -> Any:
+        """Call the target between `begin` and `end`; after an exception there is no `end`."""
         begun = begin(args, kwargs)
         with HIDDEN:
             result = target(*args, **kwargs)
@@ -64,6 +67,7 @@ def make_proxy(
         return reducer(target) if reducer else target.__reduce_ex__(protocol)
 
     def read(self: Any, /, name: str) -> Any:
+        """Read an attribute of the target. `traced` is called if torch.compile reads the code."""
         if name in members:
             return object.__getattribute__(self, name)
         if name == "__code__" and sys._getframe(1).f_globals.get("__name__", "").startswith("torch._dynamo"):
@@ -102,6 +106,7 @@ class Hidden(threading.local):
             self._set_limit(max(self.depth - 1, 0))
 
     def _set_limit(self, calls: int) -> None:
+        """Raise the limit of recursion by what the proxies of `calls` open calls add, or lower it again."""
         missing = LEVELS * calls - self.added
         try:
             sys.setrecursionlimit(sys.getrecursionlimit() + missing)

@@ -79,7 +79,10 @@ def described(key: Any) -> dict[str, Any]:
 
 
 def described_value(key: Any) -> dict[str, Any]:
-    """Return the description of a value as plain data."""
+    """Return a value's description, from its key, as plain data.
+
+    Raises `TracedCall` if a compiler traces the call, with sizes that are no numbers.
+    """
     kind, *parts = key
     if kind == "tensor":
         shape, strides, dtype, device, requires_grad = parts

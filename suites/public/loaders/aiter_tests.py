@@ -39,6 +39,7 @@ def load_aiter(loading: Loading) -> Iterable[PublicTask]:
 
 
 def _task(loading: Loading, package: PlainPackage, root: Path, path: Path) -> PublicTask:
+    """Return the task of a test file; `unsupported`, with the reason, if it cannot be read or joined into one module."""
     clone = loading.clone
     parts = path.relative_to(root).with_suffix("").parts
     task = PublicTask(
@@ -93,6 +94,10 @@ def _imports(test: str, module: str) -> Iterator[tuple[str, str]]:
 def _with_reference(
     task: PublicTask, package: PlainPackage, path: Path, test: str, imports: list[tuple[str, str]]
 ) -> PublicTask:
+    """Return the task with its reference: the operators that the test imports, joined into one module.
+
+    It is `unsupported` if the test calls no kernel. Raises `NotFlat` if an import cannot be joined, and like `ast.parse`.
+    """
     for module, name in imports:
         if not name:
             raise NotFlat(f"imports {module} as a whole")

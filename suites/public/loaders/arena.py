@@ -44,6 +44,7 @@ def _family(root: Path, folder: Path) -> str:
 
 
 def _task(clone: Clone, root: Path, folder: Path) -> PublicTask:
+    """Return the task of a folder of AgentKernelArena; `unsupported` with the reason if its `config.yaml` rules it out."""
     parts = folder.relative_to(root).parts
     family = parts[0]
     name = "-".join(task_name(part) for part in (_SHORT.get(family, family), *parts[1:]) if part)
@@ -97,6 +98,7 @@ def triton_task(task: PublicTask, folder: Path, config: ArenaConfig) -> PublicTa
 
 
 def _runner_task(task: PublicTask, source: Path, runner: Path, config: ArenaConfig) -> PublicTask:
+    """Return the task with a test that is a program of its own, `runner`; `unsupported` if it calls nothing of the kernel."""
     try:
         reference, test = source.read_text(encoding="utf-8"), runner.read_text(encoding="utf-8")
         calls = test_calls(reference, test, TestForm.RUNNER, source.stem)
@@ -133,6 +135,7 @@ def load_geak(loading: Loading) -> Iterable[PublicTask]:
 
 
 def _geak_task(loading: Loading, folder: Path) -> PublicTask:
+    """Return the task of a folder of GEAK; `unsupported` with the reason if it has no Python kernel or no test program."""
     clone = loading.clone
     task = PublicTask(
         suite=clone.name,

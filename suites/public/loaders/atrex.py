@@ -71,7 +71,7 @@ class _Importances(msgspec.Struct):
 
 
 def load_atrex(loading: Loading) -> Iterable[PublicTask]:
-    """Yield the operators by name."""
+    """Yield the operators by name, with their share of the benchmark's weight; a note says if the weights are missing."""
     data = loading.clone.folder / "data"
     weights = {
         name: item.importance_score
@@ -97,6 +97,10 @@ def load_atrex(loading: Loading) -> Iterable[PublicTask]:
 
 
 def _with_reference(task: WeightedTask, folder: Path) -> PublicTask:
+    """Return the task with its reference, a test over all shapes, and what the benchmark states of each shape.
+
+    The shapes are sorted by `_order`. The task is `unsupported`, with the reason, if a file is missing or breaks the format.
+    """
     metadata = _optional(folder / "metadata.json", _Metadata)
     roofs = _optional(folder / "roofline.json", _Roofline).shapes
     try:

@@ -40,6 +40,7 @@ def load_gpu_mode(loading: Loading) -> Iterable[PublicTask]:
 
 
 def _task(loading: Loading, root: Path, path: Path) -> PublicTask:
+    """Return the task of a `task.yml`, `unsupported` with the reason if it needs several GPUs or cannot be read."""
     clone = loading.clone
     parts = path.parent.relative_to(root).parts
     task = PublicTask(
@@ -83,6 +84,10 @@ def _task(loading: Loading, root: Path, path: Path) -> PublicTask:
 def _with_reference(
     task: PublicTask, reference: GpuModeReference, tests: Sequence[Mapping[str, object]], path: Path
 ) -> PublicTask:
+    """Return the task with its reference, a script that makes the calls of `tests`, and an instruction.
+
+    The script begins with the smallest test. `path` is the file `task.yml`.
+    """
     outline = Outline(reference.text)
     rows = "".join(f"    {dict(test)!r},\n" for test in sorted(tests, key=_size))
     task = msgspec.structs.replace(

@@ -156,7 +156,10 @@ def _output_count(definition: ast.AST | None) -> int:
 
 
 def _tolerances(check: ast.AST) -> dict[str, Tolerance]:
-    """Return the largest tolerances of a check; empty if they are no constants."""
+    """Return the largest tolerances that a check states, by dtype; empty if one is no constant, or if there is none.
+
+    16-bit floats may also be off by one rounding.
+    """
     limits = []
     for node in ast.walk(check):
         if not (isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in _CHECKS):

@@ -36,6 +36,7 @@ def _number(path: Path) -> tuple[int, str]:
 
 
 def _task(clone: Clone, level: int, path: Path) -> PublicTask:
+    """Return the task of a module file, `unsupported` with the reason if it breaks the format or needs the network."""
     head, _, title = path.stem.partition("_")
     place = path.relative_to(clone.folder)
     task = PublicTask(

@@ -46,6 +46,7 @@ def load_kernelbench_x(loading: Loading) -> Iterable[PublicTask]:
 
 
 def _task(clone: Clone, path: Path, file: str, row: _Row | None) -> PublicTask:
+    """Return the task of a file. `row` has the benchmark's description; without it the reference is the instruction."""
     task = separated_task(
         clone,
         path,

@@ -38,7 +38,7 @@ class _Configs(msgspec.Struct):
     multi_shared_configs: list[Arguments] = []
 
     def combined(self) -> list[tuple[Arguments, Arguments]]:
-        """Return pairs of arguments, of `Model` and of `get_inputs`."""
+        """Return all pairs of arguments, of `Model` and of `get_inputs`, that the task's lists of arguments give."""
         pairs: list[tuple[Arguments, Arguments]] = []
         for inputs, inits, shares in (
             (self.single_input_configs, self.single_init_configs, self.single_shared_configs),
@@ -68,6 +68,7 @@ def load_robust_kbench(loading: Loading) -> Iterable[PublicTask]:
 
 
 def _task(clone: Clone, folder: Path, name: str, direction: str) -> PublicTask:
+    """Return the task of a folder's `forward` or `backward`; `unsupported`, with the reason, if it breaks the format."""
     path = folder / f"func_{direction}.py"
     named = next(iter(sorted(folder.glob("[0-9]*_*.py"))), folder)
     task = PublicTask(

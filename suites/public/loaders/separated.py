@@ -34,9 +34,10 @@ def separated_task(
     name: str = "",
     search_paths: tuple[Path, ...] = (),
 ) -> PublicTask:
-    """Return the task of a file; with `unsupported` if the file is missing, cannot be read or breaks the format.
+    """Return the task of a file in which a line of 146 `#` separates the reference from its test.
 
-    Loaders add what other files say: instruction, title, difficulty, performance.
+    The task is `unsupported`, with the reason, if the file is missing, cannot be read, or breaks the format. Loaders add what
+    other files say: instruction, title, difficulty, performance.
     """
     task = PublicTask(
         suite=clone.name,

@@ -98,6 +98,7 @@ def _files(clone: Clone) -> list[str]:
 
 
 def _task_g(loading: Loading, file: str, row: _RowG | None) -> PublicTask:
+    """Return a task of TritonBench-G. `row` has its instruction, in the length that the person chose, and its difficulty."""
     clone = loading.clone
     task = separated_task(
         clone,

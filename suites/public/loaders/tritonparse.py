@@ -35,6 +35,7 @@ def load_tritonparse(loading: Loading) -> Iterable[PublicTask]:
 
 
 def _task(loading: Loading, name: str, path: Path) -> PublicTask:
+    """Return the task of one recorded launch, `unsupported` with the reason if its script or its arguments cannot be read."""
     clone = loading.clone
     task = PublicTask(
         suite=clone.name,

@@ -118,6 +118,10 @@ def _without_copies(outline: Outline, test: str) -> tuple[str, bool]:
 def _uses(
     tree: ScriptText, reached: Iterable[ast.stmt], outline: Outline, form: TestForm, module: str
 ) -> _Uses:
+    """Return which names of the reference the reached statements of a test use, call, and launch as kernels.
+
+    A name that the test itself defines or imports from elsewhere is not the reference's.
+    """
     own = _own_modules(tree, outline, module)
     aliases = {local: name for local, (path, name) in tree.imports.items() if path in own and name}
     modules = {local for local, (path, name) in tree.imports.items() if path in own and not name}
@@ -187,6 +191,7 @@ def _is_value(outline: Outline, name: str) -> bool:
 
 
 def _oracles_of_test(tree: ScriptText, reached: Iterable[ast.stmt], entries: set[str]) -> Iterator[str]:
+    """Yield the functions of a test that compute the truth, by their names; none that calls an entry point."""
     for statement in reached:
         if not isinstance(statement, ast.FunctionDef) or not _ORACLE.fullmatch(statement.name):
             continue
@@ -195,7 +200,10 @@ def _oracles_of_test(tree: ScriptText, reached: Iterable[ast.stmt], entries: set
 
 
 def _result_name(tree: ScriptText) -> str:
-    """Return the global that holds the test's results: one of the suites' names, or the last result of a test function."""
+    """Return the global that holds the test's results; empty if the test has none.
+
+    That is one of the names which the suites use, else the last global that gets the result of a function of the test.
+    """
     for name in _RESULTS:
         if name in tree.assigned:
             return name

@@ -67,6 +67,10 @@ class Module:
     def _imports(
         self, body: Sequence[ast.stmt], outer: ast.stmt | None = None
     ) -> Iterator[tuple[str, Imported]]:
+        """Yield each name that an import binds, with what it imports. Imports inside `try` and `if` are optional.
+
+        `outer` is the statement at the top of the module that an import is in.
+        """
         for statement in body:
             if isinstance(statement, ast.ImportFrom):
                 module = self._absolute(statement)
@@ -157,7 +161,11 @@ class _Flat:
         """Definitions by name; what a definition uses at import comes before it."""
 
     def add(self, module_name: str, name: str, local: str) -> None:
-        """Add a name of a module under the name `local`."""
+        """Add a name of a module, and all that its definition uses, under the name `local`. A name that is there already stays.
+
+        Raises `NotFlat` if the package has no such definition, if it reads files of the package, or if `local` means something
+        else.
+        """
         module = self._package.module(module_name)
         if module is None:
             raise NotFlat(f"needs {module_name}")
@@ -184,6 +192,10 @@ class _Flat:
                 self.add(module.name, word, word)
 
     def _add_compound(self, module: Module, statement: ast.stmt) -> None:
+        """Add a statement that binds several names at once, unless all are there.
+
+        Raises `NotFlat` for two definitions of a name.
+        """
         names = _bound(statement)
         text = ast.unparse(statement)
         are_new = [self._is_new(name, module.name, text) for name in names]
@@ -192,6 +204,10 @@ class _Flat:
             self.pieces[min(names)] = text
 
     def _add_imported(self, module: Module, name: str, local: str) -> None:
+        """Add what a module imports under this name: a definition of the package, a whole module of it, or the import itself.
+
+        Raises `NotFlat` for an import from elsewhere that is neither provided nor optional.
+        """
         imported = module.imports[name]
         full_name = f"{imported.module}.{imported.name}".removesuffix(".")
         if self._package.module(full_name) is not None:
@@ -217,6 +233,7 @@ class _Flat:
                 self.pieces[attribute] = f"{attribute} = {name}"
 
     def _is_new(self, local: str, module: str, text: str) -> bool:
+        """Note the origin of a name; return whether it is new. Raises `NotFlat` if another definition has the name."""
         is_new = local not in self._origins
         origin, origin_text = self._origins.setdefault(local, (module, text))
         if origin_text != text or (not text and origin != module):

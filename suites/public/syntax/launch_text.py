@@ -90,6 +90,7 @@ def _options(launch: LaunchText) -> Iterator[tuple[str, int]]:
 
 
 def _argument(name: str, value: Argument) -> str:
+    """Return the text of an argument of the launch. Raises `ValueError` for a type without one."""
     if value.type == "tensor":
         return _tensor(name, value)
     if value.type == "NoneType":
@@ -102,6 +103,7 @@ def _argument(name: str, value: Argument) -> str:
 
 
 def _tensor(name: str, value: Argument) -> str:
+    """Return the text that draws an argument's tensor with its recorded layout and statistics. Raises `ValueError`."""
     dtype = value.dtype.removeprefix("torch.")
     if dtype not in ITEM_BYTES:
         raise ValueError(f"its argument `{name}` has the dtype {dtype}")

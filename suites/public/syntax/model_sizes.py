@@ -154,6 +154,7 @@ class _Smaller(ast.NodeTransformer):
         return ast.Constant(self._smaller(node.value)) if type(node.value) is int else node
 
     def _smaller(self, size: int) -> int:
+        """Return a smaller size for one above `SMALL`; an odd one if odd sizes are wanted."""
         if size <= SMALL:
             return size
         smaller = self._shrink(size)
@@ -208,7 +209,10 @@ def _statements(text: str) -> list[ast.stmt]:
 
 
 def _assigned(statement: ast.stmt) -> frozenset[str]:
-    """Return the names that a statement binds."""
+    """Return the names that a statement binds: those that it assigns anywhere inside, or the name of a function.
+
+    Names that the body of a function binds are its own and do not count.
+    """
     if isinstance(statement, ast.FunctionDef):
         return frozenset({statement.name})
     return frozenset(

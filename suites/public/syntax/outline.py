@@ -120,7 +120,10 @@ def definitions(body: list[ast.stmt]) -> Iterator[tuple[str, Definition]]:
 
 
 def entry_point(outline: Outline, name: str) -> PublicEntryPoint:
-    """Return the entry point `name` of a module, with its signature."""
+    """Return the entry point `name` of a module, with its signature; a value if it is neither a function nor a class.
+
+    The signature is empty if the text does not show one.
+    """
     definition = outline.definition(name)
     if isinstance(definition, ast.FunctionDef | ast.AsyncFunctionDef):
         kind = EntryKind.KERNEL if outline.is_kernel(name) else EntryKind.FUNCTION
@@ -138,6 +141,10 @@ def entry_point(outline: Outline, name: str) -> PublicEntryPoint:
 
 
 def _class_signature(definition: ast.ClassDef, name: str) -> str:
+    """Return the signature of a class as an entry point: `NAME.apply(...)` of an autograd function, else its constructor's.
+
+    Empty for a class without a constructor.
+    """
     methods = {method.name: method for method in definition.body if isinstance(method, ast.FunctionDef)}
     forward = methods.get("forward")
     first = [argument.arg for argument in forward.args.args[:1]] if forward else []
@@ -147,6 +154,7 @@ def _class_signature(definition: ast.ClassDef, name: str) -> str:
 
 
 def _without_first(method: ast.FunctionDef) -> str:
+    """Return the text of a method's parameters without `self`."""
     arguments = method.args
     plain = ast.arguments(
         posonlyargs=arguments.posonlyargs,

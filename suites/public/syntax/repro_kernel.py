@@ -36,6 +36,10 @@ def kernel_module(script: str) -> tuple[str, str]:
 
 
 def _source(script: str) -> tuple[str, str]:
+    """Return the name of the kernel that a script of tritonparse launches, and the text with its definition.
+
+    Raises `ValueError` if the script imports no kernel, `FileNotFoundError` if the kernel's file is gone.
+    """
     if (imported := _IMPORTED.search(script)) and (folder := _FOLDER.search(script)):
         path, name = Path(folder[1]) / f"{imported[1]}.py", imported[2]
     elif (loaded := _LOADED.search(script)) and (named := _LOADED_NAME.search(script)):

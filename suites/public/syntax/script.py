@@ -81,7 +81,12 @@ class ScriptText:
         )
 
     def reached(self, form: TestForm) -> list[ast.stmt]:
-        """Return the top-level statements that a test of correctness executes."""
+        """Return the statements at the top that a test of correctness executes, directly or by calls of the test's own
+        functions.
+
+        A script executes all loose statements; other forms start at their test functions. The order is the same in each
+        process.
+        """
         loose = [
             statement
             for statement in self.tree.body

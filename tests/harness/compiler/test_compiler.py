@@ -59,15 +59,15 @@ def rows(report: Any) -> list[KernelResources]:
 def test_binary_is_for_its_target(reports: Any, target: str) -> None:
     report = reports[target]["vector_add"]
     assert report["error"] is None
-    assert {row.binary for row in rows(report)} == {target}
+    assert {row.architecture for row in rows(report)} == {target}
     assert all(row.occupancy for row in rows(report))
 
 
 def test_all_binaries_of_a_report_are_for_its_target(amd: Any, nvidia: Any) -> None:
-    assert {row.binary for report in amd.values() for row in rows(report) if "failed" not in row.flags} == {
-        "gfx942"
-    }
-    assert {row.binary for report in nvidia.values() for row in rows(report)} == {"sm_90"}
+    assert {
+        row.architecture for report in amd.values() for row in rows(report) if "failed" not in row.flags
+    } == {"gfx942"}
+    assert {row.architecture for report in nvidia.values() for row in rows(report)} == {"sm_90"}
 
 
 def test_kernel_is_specialised_by_divisible_sizes(amd: Any) -> None:
@@ -237,11 +237,11 @@ def test_every_config_has_a_row_and_bad_configs_are_flagged(amd: Any) -> None:
     assert report["error"] is None
     table = rows(report)
     assert [row.autotune_index for row in table] == list(range(6))
-    assert all(row.binary == "gfx942" and not row.flags for row in table[:4])
+    assert all(row.architecture == "gfx942" and not row.flags for row in table[:4])
     assert all(row.compile_seconds for row in table[:4])
     large, asserting = table[4:]
     assert "too_large" in large.flags
     assert large.failure.startswith("needs ")
     assert not large.fits
-    assert (asserting.flags, asserting.binary) == (("failed",), "")
+    assert (asserting.flags, asserting.architecture) == (("failed",), "")
     assert asserting.failure

@@ -17,7 +17,7 @@ def row(index: int | None = None) -> KernelResources:
         case="a",
         config={},
         autotune_index=index,
-        binary="gfx942",
+        architecture="gfx942",
         binary_sha256="",
         grid=None,
     )

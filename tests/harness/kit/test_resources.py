@@ -67,7 +67,7 @@ def cubin(sm: int, registers: int) -> bytes:
 )
 def test_target_line_of_every_triton_version_is_read(target: str) -> None:
     resources = from_hip(ASSEMBLY.format(target=target), code_object("amdgcn-amd-amdhsa--gfx942"))
-    assert resources.binary == "gfx942"
+    assert resources.architecture == "gfx942"
 
 
 def test_amd_code_object_gives_all_figures() -> None:
@@ -108,7 +108,7 @@ def test_cubin_figures_come_from_binary_ptx_and_log() -> None:
 """
     log = "ptxas info : 24 bytes stack frame, 8 bytes spill stores, 12 bytes spill loads"
     resources = from_cuda(ptx, cubin(90, 168), log)
-    assert resources.binary == "sm_90"
+    assert resources.architecture == "sm_90"
     assert (resources.registers, resources.spill_bytes, resources.code.matrix) == (168, 20, 2)
     assert resources.code.loads == {"128": 2, "16": 1}
     assert from_cuda(ptx, cubin(90, 168), "").spill_bytes is None

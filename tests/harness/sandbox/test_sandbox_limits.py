@@ -9,40 +9,40 @@ import pytest
 
 from harness.linux.process_environment import dropped_names, unexpected_names, worker_environment
 from harness.sandbox import seccomp
-from harness.stages.compilation import _Patience
+from harness.stages.compilation import _StepLimit
 from harness.wire import limits
 from harness.worker.server import warden
 from tests.support.programs import python
 
 
 async def test_each_compiled_config_extends_time_up_to_a_limit() -> None:
-    patience = _Patience(step_s=0.8, whole_s=1.2)
+    limit = _StepLimit(step_s=0.8, whole_s=1.2)
     loop = asyncio.get_running_loop()
     began = loop.time()
 
     async def compile_slowly() -> None:
-        async with patience.begin():
+        async with limit.enforced():
             while True:
                 await asyncio.sleep(0.1)
-                patience.extend()
+                limit.begin_step()
 
     with pytest.raises(TimeoutError):
         await compile_slowly()
     assert loop.time() - began > 1.1
-    assert patience.explain().startswith("not compiled within 1.2 s, in which ")
+    assert limit.explain().startswith("not compiled within 1.2 s, in which ")
 
 
 async def test_stuck_compiler_is_reported() -> None:
-    patience = _Patience(step_s=0.2, whole_s=60)
+    limit = _StepLimit(step_s=0.2, whole_s=60)
 
     async def hang() -> None:
-        async with patience.begin():
-            patience.extend()
+        async with limit.enforced():
+            limit.begin_step()
             await asyncio.sleep(30)
 
     with pytest.raises(TimeoutError):
         await hang()
-    assert patience.explain().startswith("after 1 configs, nothing was compiled within 0.2 s")
+    assert limit.explain().startswith("after 1 configs, nothing was compiled within 0.2 s")
 
 
 def test_excess_processes_bytes_and_files_are_reported(

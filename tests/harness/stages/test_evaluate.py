@@ -48,7 +48,7 @@ async def test_correct_kernel_passes_all_stages_on_cpu(pool: DevicePool) -> None
     assert [stage.ok for stage in evaluation.stages] == [True, True, True, True, True, None]
     assert evaluation.stages[-1].detail == "no GPU: not timed"
     assert (evaluation.latency, evaluation.speedup) == ((), None)
-    assert {row.binary for row in evaluation.resources["gfx942"]} == {"gfx942"}
+    assert {row.architecture for row in evaluation.resources["gfx942"]} == {"gfx942"}
     rows = evaluation.resources["gfx942"]
     assert {digest for row in rows for digest in row.texts.values()} == set(texts)
     assert all(set(row.texts) == {"amdgcn", "ttgir", "llir"} for row in rows)

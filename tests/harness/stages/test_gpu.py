@@ -70,7 +70,7 @@ async def test_starter_baseline_is_correct_at_gpu_sizes(gpu_pool: DevicePool, na
     assert (evaluation.verdict, evaluation.error) == (Verdict.CORRECT, None), evaluation.printed
     gpu_target = gpu_pool.devices[0].target
     assert next(iter(evaluation.resources)) == gpu_target
-    assert {row.binary for row in evaluation.resources[str(gpu_target)]} == {gpu_target}
+    assert {row.architecture for row in evaluation.resources[str(gpu_target)]} == {gpu_target}
     assert {latency.case for latency in evaluation.latency} == {case.name for case in task.open_cases}
     assert {latency.confirmed for latency in evaluation.latency} <= {"tape", "wall"}
     assert all(

@@ -68,6 +68,16 @@ def call(tuner: Any, n: int = 8) -> Any:
     return tuner.run(None, n, grid=(1,), warmup=False)
 
 
+@pytest.mark.parametrize("mode", [Mode.FIRST, Mode.ALL])
+def test_tuner_keeps_no_arguments_of_a_call_that_failed(policy: Policy, mode: Mode) -> None:
+    policy.mode = mode
+    tuner, kernel = tuner_of(policy)
+    kernel.too_large = {64, 128}
+    with pytest.raises(triton.OutOfResources):
+        call(tuner)
+    assert tuner.nargs is None
+
+
 def test_tuning_counts_as_trials_until_a_config_is_chosen(policy: Policy) -> None:
     tuner, kernel = tuner_of(policy)
     assert call(tuner) == 128

@@ -25,7 +25,7 @@ def compiled(
         case="small",
         config={},
         autotune_index=None,
-        binary="gfx942",
+        architecture="gfx942",
         binary_sha256="",
         code_sha256=code,
         grid=(1, 1, 1),

@@ -88,7 +88,7 @@ def with_assembly(evaluation: Evaluation, text: str, *, vgprs: int = 96) -> Eval
     """Return an evaluation with one kernel for gfx942 that has this assembly."""
     listing = parse(text)
     row = KernelResources(
-        kernel="kernel", case="fp32", config={"BLOCK": "128"}, autotune_index=None, binary="gfx942", binary_sha256="0" * 64,
+        kernel="kernel", case="fp32", config={"BLOCK": "128"}, autotune_index=None, architecture="gfx942", binary_sha256="0" * 64,
         grid=None, vgprs=vgprs, code=listing.counts_of(), loops=listing.loop_counts, texts={"amdgcn": packed(text)[0]},
     )  # fmt: skip
     return msgspec.structs.replace(evaluation, resources={"gfx942": (row,)})

@@ -53,7 +53,7 @@ def passing(
     resources = tuple(
         KernelResources(
             kernel="softmax_kernel", case="fp32", config={"BLOCK": str(1024 + number)}, autotune_index=None,
-            binary="gfx942", binary_sha256=f"{number:064x}", grid=(8192, 1, 1), vgprs=77, vgpr_spills=spills,
+            architecture="gfx942", binary_sha256=f"{number:064x}", grid=(8192, 1, 1), vgprs=77, vgpr_spills=spills,
             sgpr_spills=0, lds_bytes=512, occupancy=6.0, occupancy_limit="vgprs", matrix_instructions=0,
             load_widths={str(width): 9},
         )

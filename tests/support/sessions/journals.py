@@ -119,7 +119,7 @@ def resources(
 ) -> dict[str, tuple[KernelResources, ...]]:
     """Return the resources of two kernels for one target."""
     shared = {
-        "kernel": "softmax_kernel", "autotune_index": None, "binary": "gfx942", "binary_sha256": "0" * 64,
+        "kernel": "softmax_kernel", "autotune_index": None, "architecture": "gfx942", "binary_sha256": "0" * 64,
         "grid": (4096, 1, 1), "agprs": 0, "sgprs": 24, "vgpr_spills": spills, "sgpr_spills": 0,
         "scratch_bytes": 0, "lds_bytes": 256, "occupancy_limit": "waves", "matrix_instructions": 0,
         "compile_seconds": 0.4,

@@ -101,6 +101,7 @@ class Arithmetic(InterpreterBuilder):  # type: ignore[misc]
         return super().create_unsplat(_as_bit(arg))
 
     def cast_impl(self, src: Any, dst_type: Any) -> Any:
+        """Convert values to another type as a compiled kernel does; note conversions to 16-bit floats in `narrowed`."""
         if src.dtype.scalar in (tl.float32, tl.float64) and dst_type.scalar in (tl.float16, tl.bfloat16):
             narrowed.add("bfloat16" if is_bfloat16(dst_type) else "float16")
         if _is_narrow(src.dtype) or _is_narrow(dst_type):
@@ -113,6 +114,7 @@ class Arithmetic(InterpreterBuilder):  # type: ignore[misc]
         return super().create_fp_to_fp(src, dst_type, rounding_mode)
 
     def create_bitcast(self, src: Any, dst_type: Any) -> Any:
+        """Return the same bits as another type. Here bfloat16 is kept in float32, so its bits are converted first."""
         if is_bfloat16(src.dtype):
             src = TensorHandle(bfloat16_bits(src.data), tl.uint16)
         if is_bfloat16(dst_type):

@@ -52,6 +52,7 @@ def number(value: float) -> Any:
 
 
 def _specialised(value: Any) -> Any:
+    """Return an argument as a launch specialises it: the integer 1 is a constant, other numbers become tensors."""
     if isinstance(value, int) and not isinstance(value, bool) and value == 1:
         return 1
     if isinstance(value, tuple):
@@ -60,6 +61,10 @@ def _specialised(value: Any) -> Any:
 
 
 def _of_type(name: str, value: Any, kind: str) -> Any:
+    """Return the value of a parameter that is annotated with a type, such as `i8` or `*fp16`.
+
+    Raises `TypeError` for a value of another type, `OverflowError` for a number that does not fit.
+    """
     if kind.startswith("*"):
         return _pointer(name, value, kind)
     if not isinstance(value, (int, float)):
@@ -104,6 +109,7 @@ def _tensor(kind: str, value: float) -> Any:
 
 
 def _fraction(kind: str, value: float) -> Any:
+    """Return a number as an array of one element with the precision of its type; bfloat16 is truncated, as launchers do."""
     if kind == "fp16":
         return np.frombuffer(struct.pack("<e", value), dtype=np.float16).copy()
     single = np.array([value], dtype=np.float64 if kind == "fp64" else np.float32)

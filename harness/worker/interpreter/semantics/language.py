@@ -175,7 +175,7 @@ class Rewriter(interpreter.ASTTransformer):  # type: ignore[misc]
     """Makes calls of `Semantic`'s functions of a kernel's text."""
 
     def visit_Assign(self, node: ast.Assign) -> ast.Assign:
-        """Triton makes a tensor of a number; tuples follow here."""
+        """Rewrite an assignment so that a number becomes a tensor, as Triton does; the numbers in tuples too."""
         node.value = self.visit(node.value)
         changed: ast.Assign = super().visit_Assign(node)
         changed.value = _call("assigned", node, [changed.value])
@@ -199,7 +199,7 @@ class Rewriter(interpreter.ASTTransformer):  # type: ignore[misc]
         return changed
 
     def visit_For(self, node: ast.For) -> ast.For:
-        """Loops count in tensors."""
+        """Rewrite a loop over a call, such as `range(n)`, so that it counts in tensors, as a compiled loop does."""
         self.generic_visit(node)
         call = node.iter
         if isinstance(call, ast.Call):
@@ -270,6 +270,10 @@ def _is_tensor(value: Any) -> bool:
 
 
 def _counted(start: Any, end: Any, step: Any, *, bits: int) -> range:
+    """Return the numbers that a loop counts, as the compiled loop does with integers of `bits` bits.
+
+    Only a constant step may count down. Raises `ValueError` for a loop that would not end.
+    """
     first, last, by = (_signed(int(bound), bits) for bound in (start, end, step))
     if by < 0 and not _is_tensor(step):
         return range(first, last, by)

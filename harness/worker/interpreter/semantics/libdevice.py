@@ -46,6 +46,7 @@ def _each(function: Callable[..., float], at_pole: float = math.nan) -> Function
     """A function of Python floats for arrays: `at_pole` if Python raises `ValueError`, infinity if it overflows."""
 
     def of_numbers(*args: float) -> float:
+        """Compute one element; NaN if an argument is NaN."""
         if any(map(math.isnan, args)):
             return math.nan
         try:
@@ -68,6 +69,7 @@ def _converted(rounded: Function, to: Any) -> Function:
     limits = np.iinfo(to)
 
     def convert(x: Array) -> Array:
+        """Round the values, clamp them to the integer's range, and convert them."""
         whole = rounded(x.astype(np.float64))
         inside = (whole > limits.min) & (whole < limits.max)
         bound = np.where(whole >= limits.max, to(limits.max), to(limits.min))
@@ -177,6 +179,7 @@ def function_of(symbol: str) -> Function | None:
 
 
 def _functions(module: ModuleType) -> Iterator[tuple[str, Function]]:
+    """Yield the public functions that a module defines itself, by name."""
     for name, function in list(vars(module).items()):
         if name.startswith("_") or not inspect.isfunction(function):
             continue

@@ -36,7 +36,11 @@ class OperationTape:
     """Runs other programs of a launch by the operations of a traced program."""
 
     def __init__(self, trace: Trace, unused: Mapping[str, tuple[int, ...]]) -> None:
-        """`unused`: positions of arguments by operation, of which only the shape matters."""
+        """Sort a trace's operations into those that run once a launch and those that run in each program; drop the others.
+
+        `unused`: positions of arguments by operation, of which only the shape matters. Values that no operation needs are
+        freed.
+        """
         self.operations = trace.operations
         self._inputs = trace.inputs
         self._values: list[Any] = trace.values
@@ -118,7 +122,10 @@ class Programs:
             self._take(_tapes[self._key])
 
     def run(self, position: tuple[int, int, int]) -> None:
-        """Run the program at a position of the grid."""
+        """Run the program at a position of the grid: by the tape if there is one, else in Python.
+
+        If the tape does not fit, the program goes on in Python. Raises what the kernel raises.
+        """
         begin_program(position)
         if self._values is not None:
             assert self._tape is not None
@@ -140,6 +147,7 @@ class Programs:
         Resume(tape.operations, values, done).run(self._function, self._arguments)
 
     def _trace(self) -> None:
+        """Run a program in Python and record its operations; the tape serves the next programs if the record is complete."""
         trace = Trace(self._inputs, _handles(self._arguments.values()))
         trace.run(self._function, self._arguments)
         if trace.whole:
@@ -170,6 +178,10 @@ def begin_program(position: tuple[int, int, int]) -> None:
 def _reordered(
     position: tuple[int, int, int], grid: tuple[int, int, int], order: int
 ) -> tuple[int, int, int]:
+    """Return the position of the program to run in the place of `position`. Over all positions, each program comes once.
+
+    `order`: 1 runs the last program first, any other number gives a shuffled order.
+    """
     x, y, z = position
     count, place = math.prod(grid), x + grid[0] * (y + grid[1] * z)
     step = next(step for step in range(1 + order % count, 2 * count + 2) if math.gcd(step, count) == 1)
@@ -195,7 +207,10 @@ def _signature(value: Any, inputs: list[Any]) -> Any:
 
 
 def _functions(function: Any, seen: dict[int, Any]) -> Any:
-    """A function with the current values of all globals and closures that its text refers to."""
+    """Return what identifies a function: itself, with the current values of the globals and closures that its text refers to.
+
+    `seen` has the functions that are identified already, by `id`, and gets this one. Raises `NotPlain`, see `_global`.
+    """
     if id(function) in seen:
         return id(function)
     seen[id(function)] = function
@@ -212,6 +227,10 @@ def _functions(function: Any, seen: dict[int, Any]) -> Any:
 
 
 def _global(value: Any, seen: dict[int, Any]) -> Any:
+    """Return what identifies the value of a global that a kernel reads, so that an equal result means an equal kernel.
+
+    Raises `NotPlain` for a value that may change without notice.
+    """
     if type(value) is tl.constexpr:
         return "constexpr", _global(value.value, seen)
     if type(value) in _PLAIN:
@@ -235,7 +254,7 @@ def _names(code: CodeType) -> Iterable[str]:
 
 
 def _handles(values: Iterable[Any]) -> Iterable[Any]:
-    """All handles in arguments, including those in descriptors."""
+    """Yield all of the interpreter's handles in arguments, also those inside tuples, tensors and descriptors."""
     for value in values:
         if isinstance(value, TensorHandle):
             yield value
@@ -249,6 +268,10 @@ def _handles(values: Iterable[Any]) -> Iterable[Any]:
 
 
 def _run(steps: Sequence[_Step], values: list[Any]) -> int | None:
+    """Run the steps of a tape on its values, in place. Returns `None`, or the number of the step that raised.
+
+    The exception itself is dropped: the program is run again in Python, where the kernel's own line raises it.
+    """
     number = 0
     try:
         for number, call, places, output in steps:  # noqa: B007 (returned after an exception)

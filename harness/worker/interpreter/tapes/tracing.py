@@ -67,6 +67,10 @@ class _Proxy:
         """An operation runs: its own calls and reads are not recorded."""
 
     def __getattr__(self, name: str) -> Any:
+        """Return the builder's method of this name, with each call passed to `perform`, except calls from inside an operation.
+
+        Attributes that are no methods, and makers of types, are the builder's own. The method is kept for the next time.
+        """
         method = getattr(interpreter.interpreter_builder, name)
         if not callable(method) or name.endswith("_ty"):
             return method
@@ -93,6 +97,7 @@ class _Proxy:
         raise NotImplementedError
 
     def _do(self, method: Callable[..., Any], args: Sequence[Any], named: Mapping[str, Any]) -> Any:
+        """Run an operation of the builder; its own calls and reads are not recorded."""
         self.inside = True
         try:
             return method(*args, **named)
@@ -128,7 +133,10 @@ class Trace(_Proxy):
         self.inputs = tuple(self._add(handle) for handle in inputs)
 
     def run(self, function: Callable[..., Any], arguments: Mapping[str, Any]) -> None:
-        """Run and record the program."""
+        """Run the program's Python with these arguments and record it; `whole` is true if the record is complete.
+
+        While it runs, each read and write of a handle's data in this process is noted. Raises what the program raises.
+        """
 
         def read(handle: Any) -> Any:
             data = handle.__dict__["data"]
@@ -149,7 +157,10 @@ class Trace(_Proxy):
             del TensorHandle.data
 
     def perform(self, name: str, method: Any, args: tuple[Any, ...], named: Mapping[str, Any]) -> Any:
-        """Run and record the call."""
+        """Run a builder's method and record it as an operation; return its result.
+
+        After the record broke, because an operation cannot be recorded or there are too many, the rest runs without a record.
+        """
         if self._broken:
             self.values, self.operations, self._places = [], [], {}
             return self._do(method, args, named)

@@ -50,6 +50,7 @@ def describe_cases(outcomes: Sequence[CaseOutcome], *, defaults: Scalars, not_ju
 
 
 def _outcome_words(outcomes: Sequence[CaseOutcome], defaults: Scalars) -> str:
+    """Say which cases fail, which pass, and what the failing ones have in common; empty if there is only one."""
     failed = [outcome for outcome in outcomes if not outcome.passed]
     passed = [outcome for outcome in outcomes if outcome.passed]
     if not failed or not passed:
@@ -90,6 +91,7 @@ def _common(failed: Sequence[CaseOutcome], passed: Sequence[CaseOutcome], defaul
 
 
 def _sizes(axis: str, bad: Sequence[int], good: Sequence[int]) -> Iterator[str]:
+    """Yield in words what the sizes of the failing cases along one axis have in common that no passing size has."""
     if set(bad) == {1} and 1 not in good:
         yield f"{axis} = 1"
     block = min(_LARGEST_BLOCK, math.gcd(*good) & -math.gcd(*good)) if any(good) else 0

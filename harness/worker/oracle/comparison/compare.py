@@ -212,6 +212,7 @@ def _shares(metrics: dict[str, float], tolerance: QuantizationTolerance) -> dict
 
 
 def _share(error: float, allowed: float) -> float:
+    """Return the share of the allowed error that is used; infinite for NaN, and for any error where none is allowed."""
     if math.isnan(error):
         return math.inf
     if error == 0.0:

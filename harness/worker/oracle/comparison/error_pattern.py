@@ -168,7 +168,7 @@ def _ordinal(number: int) -> str:
 
 
 def _span(marks: torch.Tensor, unit: str) -> str:
-    """Return which rows or columns are marked; empty if all are."""
+    """Say which rows or columns are marked, such as `the last 3 of 64 rows`; empty if all are. At least one is marked."""
     size = marks.numel()
     at = marks.nonzero().flatten().tolist()
     count, first, last = len(at), at[0], at[-1]

@@ -60,6 +60,7 @@ def mismatch(wrong: Mismatch, when: str = "", undefined: Sequence[int] = ()) -> 
 
 
 def _extent(wrong: Mismatch) -> str:
+    """Say how many elements are wrong: their number if they are few, else their share."""
     elements = math.prod(wrong.shape)
     count = round(wrong.wrong_share * elements)
     if wrong.wrong_share < _SMALL_SHARE:
@@ -106,7 +107,7 @@ def wrong_signature(entry: EntryPoint, problem: str) -> ErrorReport:
 
 
 def not_repeatable(case: str) -> ErrorReport:
-    """Right in the first call, wrong in a second call with the same inputs."""
+    """Return the error of a case that was right in the first call and wrong in a second call with the same inputs."""
     message = (
         f"case {case}: a second call with the same inputs gave a wrong output; state kept between calls, "
         "uninitialised memory or a race"

@@ -117,6 +117,10 @@ def quantize_outputs(
 
 
 def _quantized(value: torch.Tensor, bits: int, generator: torch.Generator, *, shifts: bool) -> torch.Tensor:
+    """Return a tensor rounded to this number of bits, with one scale for each entry of its first dimension.
+
+    `shifts`: the grid of each value is shifted at random by up to half a step.
+    """
     wide, levels = value.double(), 2 ** (bits - 1) - 1
     step = wide.abs().amax(dim=tuple(range(1, wide.dim())), keepdim=True) / levels
     step = torch.where(step == 0, 1.0, step)
@@ -155,6 +159,11 @@ def noise_of(changes: torch.Tensor, bound: torch.Tensor, tolerance: Tolerance) -
 def _changes(
     base: torch.Tensor, truth: torch.Tensor, pairs: Sequence[tuple[torch.Tensor, torch.Tensor]]
 ) -> torch.Tensor:
+    """Return how the outputs change when the inputs move up and down (`pairs`), against the outputs without moves (`base`).
+
+    For floats: the part that rounding explains, and the part that follows the inputs. For quantized outputs: the elements that
+    change at all, or differ from the truth.
+    """
     if _is_quantized(base):
         changed = torch.stack([(up != base) | (down != base) for up, down in pairs])
         return changed | (base != truth) | _in_open_class(base, changed.any(dim=0))
@@ -203,6 +212,7 @@ def _are_alike(outputs: Outputs, truth: Outputs) -> bool:
 
 
 def _are_equal(outputs: Outputs, truth: Outputs) -> bool:
+    """True if all outputs are the same in dtype, shape and values; two NaN count as equal."""
     return _are_alike(outputs, truth) and all(
         output.dtype == right.dtype
         and bool(((output == right) | ((output != output) & (right != right))).all())

@@ -20,8 +20,8 @@ LARGE = 2.0**30
 """Larger than any clamp hides, while fourth powers still fit into float32."""
 SHARE = 8
 """A narrow dtype uses its largest finite value divided by this, so that sums of a few values fit."""
-EIGHT = 8
-"""Floats of this many bits have no infinities."""
+LEAST_BITS_OF_MASKS = 16
+"""Narrower floats get no mask of -Inf: of the 8-bit formats only `float8_e5m2` has infinities."""
 RUN = 16
 """Elements that count as one row of a vector."""
 EQUAL = 2.0**-6
@@ -92,15 +92,19 @@ def _index_of(row: torch.Tensor, outer: Sequence[int]) -> tuple[int, ...]:
 
 
 def inject_mask(inputs: Mapping[str, Value], names: Iterable[str]) -> None:
-    """Set the first half of the last row of the first named floating-point matrix to -Inf, in place: a left mask.
+    """Mask the left half of the last row of one input: set it to -Inf, in place.
 
-    A matrix of one row stays unchanged.
+    A kernel that reads a row from left to right in blocks then has a first block of nothing but -Inf, where a running maximum
+    minus itself is NaN. The other rows stay ordinary, so that most of the output still shows other errors.
+
+    The input is the first named floating-point tensor with several dimensions; no other input is tried. It stays unchanged if it
+    has one row only, or 8-bit floats.
     """
     for name in names:
         tensor = inputs[name]
         if isinstance(tensor, torch.Tensor) and tensor.is_floating_point() and tensor.dim() > 1:
             rows = tensor.view(-1, tensor.shape[-1])
-            if len(rows) > 1 and torch.finfo(tensor.dtype).bits > EIGHT:
+            if len(rows) > 1 and torch.finfo(tensor.dtype).bits >= LEAST_BITS_OF_MASKS:
                 rows[-1, : tensor.shape[-1] // 2] = -math.inf
             return
 

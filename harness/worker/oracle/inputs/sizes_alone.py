@@ -36,6 +36,7 @@ class _OnMeta(TorchFunctionMode):
         args: tuple[Any, ...] = (),
         kwargs: dict[str, Any] | None = None,
     ) -> Any:
+        """Run a function of torch with its tensors on `meta`, which has no memory. Functions that draw only make the shape."""
         kwargs = dict(kwargs or {})
         if func in _device_constructors():
             kwargs["device"] = "meta"

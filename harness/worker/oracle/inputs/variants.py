@@ -79,6 +79,10 @@ def alike(inputs: Mapping[str, Value]) -> list[tuple[str, str]]:
 
 
 def _with_middle(value: Value, donor: Value) -> Value:
+    """Return a tensor in which only the middle row is that of `donor`, in the layout of `value`.
+
+    Integers, scalars, and tensors with a structure that a row of others would break, are returned unchanged.
+    """
     if not isinstance(value, torch.Tensor) or not isinstance(donor, torch.Tensor):
         return value
     if not value.is_floating_point() or value.dim() == 0 or value.numel() == 0 or _has_structure(value):
@@ -93,6 +97,7 @@ def _with_middle(value: Value, donor: Value) -> Value:
 
 
 def _has_structure(value: torch.Tensor) -> bool:
+    """True for a tensor that looks made, not drawn: a symmetric matrix, or values that only rise or only fall along rows."""
     wide = value.double()
     if value.dim() >= 2 and value.shape[-1] == value.shape[-2] and torch.equal(wide, wide.mT):
         return True

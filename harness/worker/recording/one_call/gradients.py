@@ -37,7 +37,11 @@ def with_gradients(
     tensors: Mapping[str, torch.Tensor],
     seed: int,
 ) -> Gradients:
-    """Make the call on copies of its tensors and differentiate it."""
+    """Make the call on copies of its tensors and differentiate its results; return the gradients with their random inputs.
+
+    Empty if nothing is differentiable or the call raises; a backward pass that raises becomes a problem. The script's tensors
+    stay unchanged, but torch's generators do not.
+    """
     copies = {
         id(tensor): tensor.detach().clone().requires_grad_(tensor.requires_grad)
         for tensor in tensors.values()

@@ -91,7 +91,11 @@ class HostOperators(_Watch):  # type: ignore[no-untyped-call]
         """Operators that draw random numbers, in order, as Python text."""
 
     def note(self, func: Any, name: str, arguments: Any, result: Any) -> None:
-        """Note an operator, unless it is the interpreter's own."""
+        """Note an operator of the host code: what it draws, reads and computes, and which storages have its work. Views are no
+        work.
+
+        Memory that it allocates is filled with poison. Operators inside of a launch are the interpreter's own and are ignored.
+        """
         if func.is_view or (self._observation is not None and self._observation.launching):
             return
         args, named = arguments
@@ -151,6 +155,7 @@ class CastWatch(OperatorMode):  # type: ignore[no-untyped-call]
         self._seen |= {"bfloat16" if brain else "float16" for brain in _TRUNCATED.findall(text)}
 
     def _run(self, func: Any, name: str, args: tuple[Any, ...], named: dict[str, Any]) -> Any:
+        """Run an operator; note the 16-bit float if it casts wider floats to it."""
         result = func(*args, **named)
         if name in ("_to_copy", "copy_"):
             source = args[0 if name == "_to_copy" else 1]

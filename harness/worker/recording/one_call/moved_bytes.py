@@ -56,7 +56,9 @@ class ReadBytes:
         self._watched = [tensor for tensor in tensors if tensor.numel()]
         self._certain = [0] * len(self._watched)
         self._possible = [0] * len(self._watched)
+        """Bytes that are read for certain, and bytes that may be, of each watched tensor."""
         self._is_clear = True
+        """False after a launch with reads that are not known."""
         self._seen: set[tuple[object, ...]] = set()
         """Views that are counted already."""
         self.multiplies = False
@@ -84,7 +86,10 @@ class ReadBytes:
     def note_operator(
         self, func: Any, name: str, arguments: tuple[Any, ...], named: Mapping[str, Any]
     ) -> None:
-        """Note the tensors that an operator of torch reads."""
+        """Note the tensors that an operator of torch reads; views, allocations and tensors that it overwrites are not read.
+
+        Of an operator that chooses elements, such as `index_select`, the first tensor may be read in part.
+        """
         if func.is_view or name in operators.ALLOCATING | operators.FILLING | operators.LOOKING:
             return
         self.multiplies |= name in _PRODUCTS or _ATTENTION in name
@@ -100,7 +105,10 @@ class ReadBytes:
             chooses = False
 
     def note_launch(self, ttir: str, arguments: Mapping[str, Any]) -> None:
-        """Note what a launch of a compiled kernel reads."""
+        """Note what a launch of a compiled kernel reads, by the text of its Triton IR and its arguments by name.
+
+        A launch with reads that the text does not show makes the count of the whole call unknown.
+        """
         self.multiplies |= "tt.dot" in ttir
         read = arguments_read(ttir)
         if read is None or not all(name in arguments for name in read):
@@ -122,6 +130,7 @@ class ReadBytes:
             self._certain[place] = min(unique_bytes(tensor), self._certain[place] + count)
 
     def _places(self, tensor: torch.Tensor) -> Iterator[int]:
+        """Yield the places of the watched tensors with memory that a tensor overlaps."""
         start, end = extent(tensor)
         for place, watched in enumerate(self._watched):
             first, last = extent(watched)

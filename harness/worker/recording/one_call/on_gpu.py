@@ -38,7 +38,7 @@ class LaunchCount:
 
 @contextmanager
 def count_launches(_: Mapping[str, torch.Tensor]) -> Iterator[LaunchCount]:
-    """Count the launches of the block."""
+    """Count the launches of Triton kernels in the block. The tensors of the call are not watched on a GPU."""
     count = LaunchCount()
 
     def note(_: Any) -> None:
@@ -89,6 +89,10 @@ def guard_zones(tensors: Iterable[torch.Tensor], kind: Poison) -> Iterator[None]
 
 
 def _between_zones(tensor: torch.Tensor, kind: Poison) -> torch.Tensor:
+    """Return a copy of a tensor between guard zones of `kind`, so that a read beside the tensor changes the result.
+
+    Zones of integers are full of 1 bits.
+    """
     length = arena.span_bytes(tensor)
     zone = max(LEAST_BYTES, min(MOST_BYTES, length))
     zone -= zone % arena.GUARD_BYTES
