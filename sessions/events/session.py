@@ -138,7 +138,7 @@ class WaitingForPerson(Event, frozen=True, kw_only=True, tag="waiting_for_person
 
 
 class IterationsMoved(DurableEvent, frozen=True, kw_only=True, tag="iterations_moved"):
-    """With `--allocate best`, the unused iterations of an ended instance went to another one."""
+    """An ended instance gave its unused iterations to another instance, by `--allocate best`."""
 
     source: str
     """The instance that ended."""

@@ -127,7 +127,7 @@ def attempt_rows(state: SessionState) -> Iterator[AttemptRow]:
 
 
 def _weak_before(evaluation: Evaluation) -> str:
-    """The weaknesses of an oracle in an older evaluation, whose metrics would count its attempts otherwise."""
+    """The weaknesses of an oracle in an older evaluation. Without them, metrics would count its attempts."""
     oracles = (fact.value for fact in evaluation.facts if fact.name == "oracle")
     return next((value.removeprefix(OLD_WEAK) for value in oracles if value.startswith(OLD_WEAK)), "")
 

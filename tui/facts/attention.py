@@ -160,8 +160,8 @@ def waiting_words(state: SessionState, attempt: AttemptState, now_wall: float) -
 
 def foreign_words(device: DeviceState, session: str) -> str:
     """Return who else uses a GPU: `kim: pid 4242`; empty for nobody, and for the session itself."""
-    others = [user for user in device.users if user.session != session]
-    users = [f"{user.user}: {user.session or f'pid {user.pid}'}" for user in others]
+    foreign = [user for user in device.users if user.session != session]
+    users = [f"{user.user}: {user.session or f'pid {user.pid}'}" for user in foreign]
     return "; ".join(users if device.users else device.waits_for)
 
 

@@ -132,7 +132,7 @@ class ErrorReport(msgspec.Struct, frozen=True):
     target: str = ""
     """The target that kernels were not compiled for; empty for other errors, and if host code failed or values are wrong too."""
     place: str = ""
-    """Where the candidate's process ended or was too slow: `case fp32`, `the import`; empty for other errors."""
+    """The place at which the candidate's process ended or was too slow: `case fp32`, `the import`; empty for other errors."""
 
     @property
     def first_line(self) -> str:
@@ -387,7 +387,7 @@ class Evaluation(msgspec.Struct, frozen=True):
     not_sampled: dict[str, str] = {}
     """Why no program of a case was run at its `gpu` sizes, by case."""
     raised_at_full_sizes: tuple[str, ...] = ()
-    """The cases in `not_sampled` whose host code raised an exception."""
+    """The cases in `not_sampled` in which host code raised an exception."""
     sandbox: tuple[Layer, ...] = ()
     provenance: Provenance | None = None
     """`None` in evaluations of older versions, and if no device was chosen."""

@@ -156,7 +156,7 @@ def _baseline_name(task: Task) -> str:
 
 
 def _judged_baselines(subject: GpusUnderTest) -> list[tuple[Task, Evaluation]]:
-    """The tasks whose baselines were judged, with the evaluations."""
+    """Return the tasks with a judged baseline, with its evaluations."""
     evaluations = ((task, subject.evaluations.get(_baseline_name(task))) for task in subject.tasks)
     return [(task, evaluation) for task, evaluation in evaluations if evaluation is not None]
 

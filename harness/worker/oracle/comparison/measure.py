@@ -17,7 +17,7 @@ from .bounds import overflow, spacing
 
 CALLS = 8
 MORE_CALLS = 32
-"""With eight calls the error of one element in a few thousand comes out at half its size."""
+"""Eight calls show the error of one element in a few thousand at half its size."""
 CALLS_FOR_LEVELS = 24
 """For outputs of integers: a value half-way between two levels rounds to either in half of the calls."""
 LEVEL_EPS = 8 * EPS
