@@ -70,7 +70,10 @@ def timed_rows(evaluation: Evaluation) -> tuple[TimedRow, ...]:
 
 
 def too_short_words(evaluation: Evaluation) -> list[str]:
-    """Returns the timed cases without a ratio, with both times: `thin (1.21 us, baseline 1.56 us)`."""
+    """Returns the timed cases without a ratio, with both times: `thin (1.21 us, baseline 1.56 us)`.
+
+    A timed case lacks a ratio only if both sides are too short.
+    """
     return [
         f"{row.case} ({us_words(row.candidate.ms)} us, baseline {us_words(row.baseline.ms)} us)"
         for row in own_cases(evaluation)

@@ -134,7 +134,9 @@ def case_rows(
     for timed in evaluation.latency:
         roof, candidate = roof_share(timed), _side(timed, timed.candidate_ms, timed.candidate)
         then = earlier.get((timed.device, timed.case), NO_TIME)
-        is_changed = then.ms and candidate.ms and not (then.is_hidden or candidate.is_hidden)
+        gain = None
+        if then.ms and candidate.ms and not (then.is_hidden or candidate.is_hidden):
+            gain = then.ms / candidate.ms - 1
         low, high = timed.ci or (None, None)
         rows.append(
             CaseRow(
@@ -154,7 +156,7 @@ def case_rows(
                 peak=peak_share(timed),
                 limit="launch" if is_launch_bound(timed) else roof.limit_words if roof is not None else "",
                 suspect=timed.efficiency.suspect if timed.efficiency is not None else "",
-                gain=(then.ms or 0.0) / candidate.ms - 1 if candidate.ms and is_changed else None,
+                gain=gain,
                 latency=timed,
             )
         )

@@ -202,7 +202,7 @@ def chosen_cases(evaluation: Evaluation, kernel: KernelResources) -> list[str]:
 
 
 def _spill_rank(evaluation: Evaluation) -> float:
-    counts = [min(map(_spills, configs)) for configs in _launched(evaluation)]
+    counts = [min(spill_count(kernel) or 0 for kernel in configs) for configs in _launched(evaluation)]
     return float(-sum(counts)) if counts else UNKNOWN
 
 
@@ -236,5 +236,8 @@ def _launched(evaluation: Evaluation) -> list[Sequence[KernelResources]]:
     return list(launches.values())
 
 
-def _spills(kernel: KernelResources) -> int:
-    return sum(count or 0 for count in (kernel.vgpr_spills, kernel.sgpr_spills, kernel.spill_bytes))
+def spill_count(kernel: KernelResources) -> int | None:
+    """Returns the spilled registers, or bytes on targets that count bytes; `None` if the target has no count."""
+    counts = (kernel.vgpr_spills, kernel.sgpr_spills, kernel.spill_bytes)
+    known = [count for count in counts if count is not None]
+    return sum(known) if known else None

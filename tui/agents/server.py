@@ -155,13 +155,16 @@ async def answered(work: Awaitable[object]) -> str:
 
 
 def progress(ctx: AnyContext) -> Callable[[str], Awaitable[None]]:
-    """Return a function that reports the state of an attempt to the client: stages passed, of all."""
-    count = 0
+    """Return a function that reports progress to the client: the number of reports so far, of those expected."""
+    count, expected = (
+        0,
+        len(STAGES) + 2,
+    )  # before the first stage it is queued, and after the last it is reviewed
 
     async def report(words: str) -> None:
         nonlocal count
         count += 1
-        await ctx.report_progress(count, max(count, len(STAGES) + 2), words)
+        await ctx.report_progress(count, max(count, expected), words)
 
     return report
 

@@ -7,7 +7,7 @@ import triton.language as tl
 
 @triton.jit
 def cross_entropy_kernel(logits_ptr, labels_ptr, loss_ptr, classes, BLOCK: tl.constexpr):
-    """Compute the loss of one row, block by block: the running maximum keeps the exponentials finite."""
+    """The loss of one row."""
     row = tl.program_id(0).to(tl.int64)
     row_ptr = logits_ptr + row * classes
     maximum = -float("inf")
@@ -24,7 +24,7 @@ def cross_entropy_kernel(logits_ptr, labels_ptr, loss_ptr, classes, BLOCK: tl.co
 
 
 def cross_entropy(logits, labels):
-    """Return the cross entropy of each row: `logits: [rows, classes]`, `labels: i64[rows]`, result `f32[rows]`."""
+    """Cross entropy of each row of logits."""
     rows, classes = logits.shape
     loss = torch.empty(rows, dtype=torch.float32, device=logits.device)
     block = min(4096, triton.next_power_of_2(classes))

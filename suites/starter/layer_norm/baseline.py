@@ -7,7 +7,7 @@ import triton.language as tl
 
 @triton.jit
 def layer_norm_kernel(x_ptr, weight_ptr, bias_ptr, out_ptr, columns, eps, BLOCK: tl.constexpr):
-    """Normalize one row, which fits into one block: mean, variance from deviations, result; all in float32."""
+    """One row: mean, variance from deviations, result."""
     row = tl.program_id(0).to(tl.int64)
     offsets = tl.arange(0, BLOCK)
     mask = offsets < columns

@@ -9,7 +9,7 @@ import triton.language as tl
 def matmul_kernel(
     a_ptr, b_ptr, out_ptr, m, n, k, BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr, BLOCK_K: tl.constexpr
 ):
-    """Compute one tile of `a[m, k] @ b[k, n]`, row-major, in float32; all loads and the store are masked."""
+    """One tile of the product."""
     rows = tl.program_id(0) * BLOCK_M + tl.arange(0, BLOCK_M)
     columns = tl.program_id(1) * BLOCK_N + tl.arange(0, BLOCK_N)
     row_starts = rows.to(tl.int64)[:, None] * k
@@ -32,7 +32,7 @@ def tile_side(size):
 
 
 def matmul(a, b):
-    """Return `a @ b`, accumulated in float32, in the dtype of `a`; both are row-major."""
+    """`a @ b`, accumulated in float32."""
     m, k = a.shape
     n = b.shape[1]
     out = torch.empty((m, n), dtype=a.dtype, device=a.device)

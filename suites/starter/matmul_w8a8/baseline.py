@@ -39,10 +39,7 @@ def matmul_kernel(
     BLOCK_N: tl.constexpr,
     BLOCK_K: tl.constexpr,
 ):
-    """Compute one tile of the product of `q[m, k]` and the transposed `weight[n, k]`: accumulated in int32, then scaled back.
-
-    `q_scale` has a scale for each row, `weight_scale` one for each column.
-    """
+    """One tile of the product, accumulated in int32 and scaled back."""
     rows = tl.program_id(0) * BLOCK_M + tl.arange(0, BLOCK_M)
     columns = tl.program_id(1) * BLOCK_N + tl.arange(0, BLOCK_N)
     row_starts = rows.to(tl.int64)[:, None] * k
@@ -69,10 +66,7 @@ def tile_side(size):
 
 
 def matmul_w8a8(x, weight_int8, weight_scale):
-    """Return `x` quantized by row, times the transposed int8 weights, scaled back to the dtype of `x`.
-
-    Shapes: `x [m, k]`, `weight_int8 [n, k]`, `weight_scale [n]`, result `[m, n]`.
-    """
+    """`x` quantized by row, times the transposed int8 weights, scaled back."""
     m, k = x.shape
     n = weight_int8.shape[0]
     quantized = torch.empty((m, k), dtype=torch.int8, device=x.device)

@@ -6,11 +6,8 @@ import torch
 
 LEVELS = 127
 """Largest magnitude of a quantized value."""
-NEAR_TIE = 1e-4
-"""Distance from a tie, in half steps, within which a float32 quotient may be rounded to the tie: it errs by 3e-5 at most."""
-OFF_TIE = 0.9965
-"""Factor that moves a float16 value off a tie. The value changes by at least three units in its last place, so the rounding to
-float16 keeps the change. The quotient, at most 254 half steps, changes by at most 0.9, so it does not reach the next tie."""
+TIE = 1e-4
+"""Distance from a tie, in half steps, at which float32 may round to the tie."""
 
 
 def make_inputs(
@@ -55,17 +52,15 @@ def probe_inputs(
 
 
 def without_ties(x: torch.Tensor) -> torch.Tensor:
-    """Return `x`, a float16 matrix, with slightly smaller values where the quantization of a value is a tie. `x` stays unchanged.
+    """The same values, slightly smaller where a quotient would lie half-way between two steps.
 
-    The contract rounds each quotient `value / (largest of the row / 127)` to a whole number. A tie is a quotient half-way between
-    two whole numbers, so an odd number of half steps. It may be rounded up or down, so correct kernels would differ by a step:
-    too much for a small output. If the largest significand of a row is a multiple of 127, up to a sixteenth of the row are ties.
-    The largest value of a row is no tie and stays, so the quotients of the other values stay too.
+    A tie may round up or down, so correct kernels would differ by a step: too much for a small output. If the largest
+    significand of a row is a multiple of 127, up to a sixteenth of the row would be ties.
     """
     largest = x.double().abs().amax(dim=-1, keepdim=True)
     half_steps = x.double().abs() * (2 * LEVELS) / torch.where(largest == 0, 1.0, largest)
-    is_tie = (half_steps % 2 - 1).abs() < NEAR_TIE
-    return torch.where(is_tie, x * OFF_TIE, x)
+    # Smaller by several units in the last place of float16 and by less than half a step: no tie any more.
+    return torch.where((half_steps % 2 - 1).abs() < TIE, x * 0.9965, x)
 
 
 def oracle(x: torch.Tensor, weight_int8: torch.Tensor, weight_scale: torch.Tensor) -> torch.Tensor:

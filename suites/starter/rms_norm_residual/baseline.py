@@ -9,7 +9,7 @@ import triton.language as tl
 def rms_norm_residual_kernel(
     x_ptr, residual_ptr, weight_ptr, normed_ptr, sum_ptr, columns, eps, BLOCK: tl.constexpr
 ):
-    """Add and normalize one row, which fits into one block: sum, mean square, result; all in float32."""
+    """One row: sum, mean square, result."""
     row = tl.program_id(0).to(tl.int64)
     offsets = tl.arange(0, BLOCK)
     mask = offsets < columns

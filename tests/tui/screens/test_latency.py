@@ -245,6 +245,14 @@ def test_states_without_times_have_words() -> None:
     assert "Not timed: no GPU judged it." in without_gpu
     assert "bytes moved, counted by the interpreter at CPU sizes" in without_gpu
     assert " us " not in without_gpu
+    assert "one by one" not in without_gpu
+    log.add(ev.AttemptStarted(attempt="softmax#1/2", origin=ev.Origin.FRESH))
+    log.add(ev.AttemptJudged(attempt="softmax#1/2", evaluation=correct()))
+    attempts = fold(log.events).instances["softmax#1"].attempts
+    compared = text(absence_lines(attempts[1], "softmax#1", 120, attempts)).splitlines()
+    title = compared.index(next(line for line in compared if "one by one" in line))
+    assert compared[title + 1].split()[:3] == ["attempt", "requested/needed", "launches"]
+    assert [line.split()[0] for line in compared[title + 2 : title + 4]] == ["1", ">"]
 
 
 async def shown(app: Cockpit, attempt: str, pilot: Pilot[ExitNote]) -> LatencyScreen:

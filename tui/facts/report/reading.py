@@ -53,7 +53,11 @@ class ReportReader(Generic[S]):
         self._loaded: dict[str, Task | None] = {}
 
     def document(self, *, kernels: bool, metrics: bool) -> Document:
-        """Return the report. With `kernels` it has the sources of winners, with `metrics` the metrics by task."""
+        """Return the report of one session, or of several.
+
+        With `kernels` it has the sources of winners; of several sessions also decisions, and what the sources are like. With
+        `metrics`, a report of several sessions has the metrics by task, which that of one session always has.
+        """
         if len(self._sessions) == 1:
             return self._of_session(kernels=kernels)
         rows = self._all_rows()
@@ -65,7 +69,7 @@ class ReportReader(Generic[S]):
         by_task: list[TaskMetrics] = []
         chosen, decisions = [], []
         for report in self._reports():
-            by_task += report.metrics
+            by_task += report.metrics if metrics else ()
             if kernels:
                 alike += likenesses([report], own)
                 decisions.append((report.session, decision_sections(report)[0]))

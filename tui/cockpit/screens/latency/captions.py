@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Sequence
 
 from harness import Evaluation, Outcome, Verdict
 from sessions.names import stage_word
@@ -12,7 +12,7 @@ from sessions.state.state import AttemptState
 from tui.cockpit.draw.grid import paragraph, table_lines
 from tui.cockpit.draw.lines import EMPTY, Line, Span, clean, wrap_phrases
 from tui.facts.evaluation.certainty import against_words, exam_of
-from tui.facts.evaluation.counted import traffic_table
+from tui.facts.evaluation.counted import attempts_table, traffic_table
 from tui.facts.evaluation.roofs import has_peak_share
 from tui.facts.evaluation.times import throttle_words
 from tui.facts.evaluation.verdict import failure_words
@@ -121,9 +121,11 @@ def in_lines(parts: Iterable[Span], width: int) -> list[Line]:
     return wrap_phrases(parts, width, Span(GAP))
 
 
-def absence_lines(attempt: AttemptState | None, name: str, width: int) -> list[Line]:
+def absence_lines(
+    attempt: AttemptState | None, name: str, width: int, attempts: Sequence[AttemptState] = ()
+) -> list[Line]:
     """
-    Return why there are no times, then the bytes that were counted.
+    Return why there are no times, then what is known without a GPU: the bytes that were counted, and the instance's `attempts`.
 
     `name` is that of the attempt that a person asked for, or of the instance.
     """
@@ -138,5 +140,8 @@ def absence_lines(attempt: AttemptState | None, name: str, width: int) -> list[L
         return paragraph(
             f"Only correct attempts are timed. The verdict is {failure_words(evaluation)}", width
         )
-    traffic = table_lines(traffic_table(evaluation), width)
-    return [*paragraph(f"Not timed: {missing_speed(evaluation)}.", width), EMPTY, *traffic]
+    lines = paragraph(f"Not timed: {missing_speed(evaluation)}.", width)
+    for table in (attempts_table(attempts, attempt), traffic_table(evaluation)):
+        if table.has_content:
+            lines += [EMPTY, *table_lines(table, width)]
+    return lines

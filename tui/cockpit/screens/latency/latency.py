@@ -31,8 +31,8 @@ PLOT_ROWS = 11
 PLOT_GAP = 4
 
 PLOTS_HELP = """\
-Without a time: the reason, and the bytes of each case that the interpreter
-counted at its small sizes.
+Without a time: the reason, what changed from attempt to attempt, and the
+bytes of each case that the interpreter counted at its small sizes.
 
 needed            each input and output once; or what memory moves while the
                   operations run, if more
@@ -161,7 +161,8 @@ class LatencyScreen(ActingScreen):
         if timings is None:
             self.above.show(title)
             name = self.key if self.number is None else f"{self.key}/{self.number}"
-            lines = absence_lines(attempt, name, width)
+            instance = self.steered_instance
+            lines = absence_lines(attempt, name, width, instance.attempts if instance is not None else ())
             self.plots.show(lines, copy_text="\n".join(map(plain, [*title, *lines])))
             self._put_keys(self.plots)
             return
