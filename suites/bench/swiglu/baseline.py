@@ -19,7 +19,7 @@ def swiglu_kernel(gate_ptr, up_ptr, out_ptr, columns, BLOCK: tl.constexpr):
 
 
 def swiglu(gate, up):
-    """Return `silu(gate) * up`; both inputs and the result have the shape `[rows, columns]`."""
+    """`silu(gate) * up`."""
     rows, columns = gate.shape
     out = torch.empty_like(gate)
     block = min(1024, triton.next_power_of_2(columns))
