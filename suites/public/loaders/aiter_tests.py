@@ -96,7 +96,8 @@ def _with_reference(
 ) -> PublicTask:
     """Return the task with its reference: the operators that the test imports, joined into one module.
 
-    It is `unsupported` if the test calls no kernel. Raises `NotFlat` if an import cannot be joined, and `SyntaxError` if the file is no Python.
+    It is `unsupported` if the test calls no kernel. Raises `NotFlat` if an import cannot be joined, and `SyntaxError` if the
+    file is no Python.
     """
     for module, name in imports:
         if not name:
