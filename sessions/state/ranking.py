@@ -191,9 +191,14 @@ def own_kernels(evaluation: Evaluation) -> Iterator[KernelResources]:
 def is_chosen(evaluation: Evaluation, kernel: KernelResources, case: str) -> bool | None:
     """True if the autotuner chose this binary's config in a timed case; `None` if no choice is known."""
     texts = [latency.configs.get(kernel.kernel, "") for latency in evaluation.latency if latency.case == case]
-    if not kernel.autotune_config or not any(texts):
+    chosen = next(filter(None, texts), "")
+    if kernel.autotune_index is None or not chosen:
         return None
-    return kernel.autotune_config == next(filter(None, texts))
+    if kernel.autotune_config:
+        return kernel.autotune_config == chosen
+    # Older evaluations have the parameters alone, and Triton prints some that no config sets.
+    pairs = [part.partition(": ") for part in chosen.split(", ")]
+    return all(kernel.config.get(name, value) == value for name, _, value in pairs)
 
 
 def chosen_cases(evaluation: Evaluation, kernel: KernelResources) -> list[str]:

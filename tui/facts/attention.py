@@ -162,7 +162,8 @@ def foreign_words(device: DeviceState, session: str) -> str:
     """Return who else uses a GPU: `kim: pid 4242`; empty for nobody, and for the session itself."""
     foreign = [user for user in device.users if user.session != session]
     users = [f"{user.user}: {user.session or f'pid {user.pid}'}" for user in foreign]
-    return "; ".join(users if device.users else device.waits_for)
+    # Older sessions have no users, only words about them.
+    return "; ".join(users if device.users else [words for words in device.waits_for if session not in words])
 
 
 def _is_over(state: SessionState, health: EngineHealth | None) -> bool:

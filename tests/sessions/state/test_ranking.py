@@ -9,8 +9,9 @@ import pytest
 
 from harness import Evaluation, Verdict
 from harness.wire.results.evaluation import FullSize, GridFit
-from sessions.state.ranking import FIGURES, Rank, improvable, rank, traffic_excess, why_below
+from sessions.state.ranking import FIGURES, Rank, improvable, is_chosen, rank, traffic_excess, why_below
 from tests.support.judge.evaluations import traffic
+from tests.support.sessions.measured_sessions import latency
 from tests.support.sessions.story import evaluation
 
 CORRECT = evaluation(Verdict.CORRECT)
@@ -151,3 +152,25 @@ def test_a_binary_of_a_short_and_a_long_case_counts_for_both() -> None:
         CORRECT.resources["gfx942"][0], case="tiny", load_widths={"32": 1}, fits=fits
     )
     assert rank(msgspec.structs.replace(both, resources={"gfx942": (kernel,)})).load_bits == 5.0
+
+
+@pytest.mark.parametrize("printed", ["BLOCK: 64, num_warps: 4, maxnreg: None", ""], ids=["new", "older"])
+def test_the_chosen_config_is_known_with_and_without_its_text(printed: str) -> None:
+    """Older evaluations have only the parameters of a config, not the text that Triton prints."""
+    chosen = "BLOCK: 64, num_warps: 4, maxnreg: None"
+    kernel = msgspec.structs.replace(
+        CORRECT.resources["gfx942"][0],
+        config={"BLOCK": "64", "num_warps": "4"},
+        autotune_index=1,
+        autotune_config=printed,
+    )
+    timed = latency(kernel.case, 1.0, 2.0)
+    judged = msgspec.structs.replace(
+        CORRECT, latency=(msgspec.structs.replace(timed, configs={kernel.kernel: chosen}),)
+    )
+    assert is_chosen(judged, kernel, kernel.case)
+    other = msgspec.structs.replace(
+        kernel, config={"BLOCK": "32", "num_warps": "4"}, autotune_config=printed.replace("64", "32")
+    )
+    assert is_chosen(judged, other, kernel.case) is False
+    assert is_chosen(CORRECT, kernel, kernel.case) is None
