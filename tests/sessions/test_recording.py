@@ -157,9 +157,3 @@ def test_sessions_of_a_recording_must_share_model_and_prompts(
     with pytest.raises(BadRecording, match=f"{OTHER} was made with {words} than {story.SESSION}"):
         write_recording(states, "both", tmp_path)
     assert not (tmp_path / "both").exists()
-
-
-def test_unfinished_session_prevents_the_recording(tmp_path: Path) -> None:
-    running = fold(story.whole()[:-1])
-    with pytest.raises(BadRecording, match="only a finished session"):
-        write_recording([story_of(OTHER, "whole"), running], "both", tmp_path)

@@ -21,15 +21,23 @@ from tests.support.sessions.story import assert_sound, git, loosen
 FINISHED, STOPPED = stored.SECOND, stored.FIRST
 
 
-@pytest.fixture
-def full(home: Home) -> Home:
+@pytest.fixture(scope="module")
+def made_home(tmp_path_factory: pytest.TempPathFactory) -> Home:
     """Home with a finished session with an accepted kernel, and a stopped one."""
+    home = Home(tmp_path_factory.mktemp("full") / "home")
     stored.stopped(home, STOPPED, verdict=Verdict.CRASH)
     stored.finished(home, FINISHED)
     record_at_rest(
         home, FINISHED, ev.DecisionMade(attempt="softmax#1/2", accepted=True, why="fast", by="ada")
     )
     git(home.store, "config", "unpack.unpackLimit", "1000")
+    return home
+
+
+@pytest.fixture
+def full(made_home: Home, home: Home) -> Home:
+    """A copy of it for one test."""
+    shutil.copytree(made_home.root, home.root)
     return home
 
 

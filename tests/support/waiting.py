@@ -8,7 +8,7 @@ from collections.abc import Callable
 
 LIMIT_S = 120.0
 """Limit of each wait."""
-POLL_S = 0.02
+POLL_S = 0.05
 
 
 def wait_until(

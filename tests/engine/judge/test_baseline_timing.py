@@ -94,15 +94,6 @@ async def test_prompt_has_only_the_source_if_the_judge_cannot_time_the_baseline(
     )
 
 
-async def test_baseline_is_timed_again_after_one_failure_of_the_judge(home: Home) -> None:
-    session_plan = plan(targets=("sm_90",), instances=2, iterations=1)
-    judge = TimingJudge(failures=1)
-    events = await play(home, scripted_model("correct 1.5"), session_plan=session_plan, judge=judge)
-    assert sum(isinstance(event, BaselineMeasured) for event in events) == 1
-    [prompt] = first_prompts(events)
-    assert "baseline, us" in prompt
-
-
 async def test_person_learns_that_the_baseline_has_no_time_in_a_case(home: Home) -> None:
     session_plan = plan(targets=("sm_90",), instances=2, iterations=1)
     judge = TimingJudge(not_timed=("fp16-ragged",))

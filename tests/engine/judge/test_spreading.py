@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import re
 from pathlib import Path
 from typing import Any
@@ -10,7 +9,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from engine.errors import BudgetSpent, UsageProblem
+from engine.errors import UsageProblem
 from engine.judge.judging import Judge, OnStage
 from engine.plan.job import plan_of, session_started
 from engine.plan.plan import SessionPlan, resolve
@@ -20,11 +19,9 @@ from harness.stages.evaluator import LocalEvaluator
 from harness.stages.modes import Attempt
 from harness.stages.timing.baselines import USUAL
 from sessions import Home, fold
-from sessions.errors import CommandRefused
 from sessions.events import (
     ALL_GPUS,
     EngineStarted,
-    InstanceFinished,
     MeasureAsked,
     SessionFinished,
     WinnerMeasured,
@@ -126,25 +123,6 @@ async def test_nothing_is_measured_without_a_winner_or_without_spread(
 ) -> None:
     _, _, judge = await spread(tmp_path, *verdicts, session_plan=session_plan)
     assert not judge.measured
-
-
-async def test_error_behind_another_error_is_in_the_log(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
-    class FailingJudge(GpuJudge):
-        async def measure(self, source: str, task: Task, *, device: str, on_stage: OnStage) -> Evaluation:
-            if device == "2":
-                raise HarnessError("GPU 2 is gone")
-            try:
-                await asyncio.Event().wait()
-            finally:
-                raise ValueError(f"bug on GPU {device}")
-
-    events, _, _ = await spread(tmp_path, "correct 1.2", judge=FailingJudge())
-    [finished] = [event for event in events if isinstance(event, InstanceFinished)]
-    assert "GPU 2 is gone" in finished.message
-    assert "ValueError: bug on GPU 0" in caplog.text
-    assert "ValueError: bug on GPU 1" in caplog.text
 
 
 async def test_resume_does_not_repeat_recorded_measurements(tmp_path: Path) -> None:
@@ -289,37 +267,3 @@ async def test_measurement_that_fails_is_over(tmp_path: Path) -> None:
         "GPU 1: cancelled: the process ended",
         "GPU 9: cancelled: the session runs on 0, 1, 2 now",
     ]
-
-
-@pytest.mark.parametrize(
-    ("names", "verdict", "devices", "words"),
-    [
-        (("0",), "wrong", (), "is not correct"),
-        (("cpu",), "correct", (), "has no GPU"),
-        (("0",), "correct", ("7",), "no GPU 7; it has 0"),
-    ],
-)
-async def test_impossible_measurement_is_refused(
-    tmp_path: Path, names: tuple[str, ...], verdict: str, devices: tuple[str, ...], words: str
-) -> None:
-    session_plan = plan(iterations=1, devices=names)
-    events = await play(Home(tmp_path), scripted_model(verdict), session_plan=session_plan)
-    with pytest.raises(CommandRefused, match=words):
-        checked(MeasureAsked(attempt="vector_add#1/1", devices=devices), fold(events))
-
-
-@pytest.mark.parametrize("error", [HarnessError("GPU 0 is full"), BudgetSpent("no device time is left")])
-async def test_measurement_that_fails_gives_a_notice_and_ends_no_session(
-    tmp_path: Path, error: Exception
-) -> None:
-    class Failing(GpuJudge):
-        async def measure(self, *_: object, **__: object) -> Evaluation:
-            raise error
-
-    session_plan = plan(iterations=1, devices=("0",))
-    home = Home(tmp_path)
-    await play(home, scripted_model("correct 1.2"), session_plan=session_plan, judge=GpuJudge())
-    with take_up(home, session_plan.session) as recorder:
-        recorder.record(MeasureAsked(attempt="vector_add#1/1", devices=("0",)))
-        assert await run(shared(recorder, session_plan, scripted_model("correct"), Failing())) == ()
-        assert ("error", f"vector_add#1/1 was not measured on GPU 0: {error}") in recorder.state.notices

@@ -10,7 +10,6 @@ from engine.methods.history import History
 from engine.methods.progress import Progress
 from engine.prompting.judged import JudgedCandidate
 from sessions.events import Orders
-from sessions.journal.compact import Compact, held
 from tests.support.judge.evaluations import correct
 
 
@@ -56,23 +55,6 @@ def test_fewer_requested_bytes_rank_higher_without_timing() -> None:
     history.add(JudgedCandidate("softmax#1/1", "a", "", correct(requested_bytes=4000)))
     assert history.add(JudgedCandidate("softmax#1/2", "b", "", correct(requested_bytes=2000))) is True
     assert attempts(history) == [1, 2]
-
-
-def is_compact(candidate: JudgedCandidate) -> bool:
-    return isinstance(held(candidate, "evaluation"), Compact)
-
-
-def test_candidates_that_no_prompt_shows_are_compressed() -> None:
-    progress, candidates = Progress(), []
-    for number in range(1, 10):
-        newcomer = ancestor(number, 1.0 + number / 10)
-        newcomer.before = progress.history.best
-        progress.passed(newcomer)
-        progress.next_step()
-        candidates.append(newcomer)
-    assert [is_compact(candidate) for candidate in candidates] == [True] * 4 + [False] * 5
-    first = ancestor(1, 1.1)
-    assert (candidates[0].source, candidates[0].evaluation) == (first.source, first.evaluation)
 
 
 def test_person_can_pin_a_compressed_candidate() -> None:

@@ -6,7 +6,7 @@ import asyncio
 import re
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from engine.methods import METHODS, Start, open_method
@@ -16,6 +16,7 @@ from harness import Verdict
 from harness.wire.results.ratios import TIE
 from sessions.events import EndReason, Origin, Role
 from sessions.settings import MethodOptions
+from tests.conftest import SOAK
 from tests.support.engine.engines import candidate
 from tests.support.engine.scripted_context import VERDICTS, ScriptedContext
 
@@ -52,6 +53,7 @@ def test_method_ends_with_its_reason(
     assert asyncio.run(open_method(method).run(context)) is reason
 
 
+@settings(max_examples=300 if SOAK else 15)
 @given(
     method=st.sampled_from(LOOPS),
     verdicts=st.lists(VERDICTS, min_size=1, max_size=14),
@@ -92,6 +94,7 @@ def test_every_method_keeps_its_rules_for_any_verdicts(
                 assert lines[attempt.name] <= TRAP, "a line has at most TRAP attempts"
 
 
+@settings(max_examples=300 if SOAK else 12)
 @given(st.lists(VERDICTS, min_size=1, max_size=24), st.integers(min_value=1, max_value=5))
 def test_geak_evolve_keeps_the_best_attempt_and_ranks_it_last(verdicts: list[str], parallel: int) -> None:
     context = run("geak-evolve", *verdicts, descendants=parallel)

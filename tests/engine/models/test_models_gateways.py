@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 import trustme
 
-from engine.errors import ModelError, TryAgain, UsageProblem, UselessToRetry
+from engine.errors import ModelError, UsageProblem, UselessToRetry
 from engine.models import Client, ModelSpec, open_client
 from engine.models.access import PROVIDERS, PROXIES, access, extra_headers
 from engine.models.client import Reply
@@ -284,14 +284,6 @@ async def test_proxy_refusal_hides_the_password(monkeypatch: pytest.MonkeyPatch)
     assert (type(refused), refused.reason) == (UselessToRetry, "proxy_refused")
     assert "check HTTPS_PROXY and NO_PROXY" in refused.message
     assert "pass-word-2" not in refused.message
-
-
-async def test_missing_proxy_is_a_retryable_error(monkeypatch: pytest.MonkeyPatch) -> None:
-    with proxy() as tunnel:
-        gone = tunnel.url()
-    monkeypatch.setenv("HTTPS_PROXY", gone)
-    refused = await fails("openai:test@https://127.0.0.1:1/v1", {})
-    assert (type(refused), refused.reason) == (TryAgain, "connection")
 
 
 def test_invalid_proxy_error_hides_the_password(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -124,19 +124,6 @@ def test_unusable_key_or_address_is_named(text: str, environ: dict[str, str], me
         open_client(text, environ=environ, home_recordings=NOWHERE)
 
 
-@pytest.mark.parametrize(
-    ("text", "environ"),
-    [
-        ("anthropic:x", {"ANTHROPIC_API_KEY": "k\n", "ANTHROPIC_BASE_URL": "https://api.anthropic.com/"}),
-        ("openai:x", {"OPENAI_API_KEY": "k"}),
-        ("openai:x@http://localhost:1/v1", {}),
-    ],
-)
-def test_usable_key_and_address_are_accepted(text: str, environ: dict[str, str]) -> None:
-    specs = check_models(text, environ=environ, home_recordings=NOWHERE)
-    assert {str(spec) for spec in specs.values()} == {text}
-
-
 def test_missing_recording_error_names_the_nearest(tmp_path: Path) -> None:
     for name in ("starter-mine", "other"):
         (tmp_path / name).mkdir()

@@ -134,7 +134,7 @@ class Calls:
         self.usd += usd
 
 
-@settings(max_examples=2000 if SOAK else 150)
+@settings(max_examples=2000 if SOAK else 40)
 @given(STEPS, PRICES, st.integers(1000, 20_000), st.floats(1, 10))
 def test_reservations_and_use_stay_below_both_limits(
     steps: list[Step], price: Price, tokens: int, calls_paid: float

@@ -12,7 +12,6 @@ from engine.errors import UsageProblem
 from engine.models import Pace
 from engine.plan.job import plan_of, read_plan, session_started
 from engine.plan.plan import SessionPlan, resolve
-from engine.plan.prices import Price
 from engine.plan.request import RunPlan
 from engine.process.launch import write_plan
 from harness import Device, HarnessError
@@ -110,12 +109,6 @@ def test_impossible_setting_is_a_one_line_error(
     with pytest.raises((UsageProblem, SuiteError, HarnessError), match=words) as caught:
         resolved(tmp_path, **settings)
     assert "\n" not in str(caught.value)
-
-
-def test_plan_with_a_usd_budget_contains_its_price(tmp_path: Path) -> None:
-    price = Price(input=1.0, output=2.0)
-    plan = resolved(tmp_path, budget_usd=5.0, prices={"anthropic:test": price})
-    assert plan.prices == {"anthropic:test": price}
 
 
 def test_plan_on_disk_and_first_event_keep_the_series_and_the_chains(tmp_path: Path) -> None:

@@ -18,7 +18,7 @@ from engine.process import control
 from engine.process.control import LINE_BYTES, ControlServer, send, socket_folder, socket_place
 from sessions.engine_info import EngineInfo, boot_id, pid_namespace, read_engine_info, write_engine_info
 from sessions.errors import CommandRefused
-from sessions.events import Command, DecisionMade, HintGiven, MeasureAsked, Ping, SessionExtended, Stop
+from sessions.events import Command, DecisionMade, HintGiven, MeasureAsked, Ping, SessionExtended
 from sessions.files import FileLock
 from sessions.home import Home
 
@@ -61,14 +61,6 @@ async def running(root: Path, handled: list[Command], **changes: object) -> Asyn
     lock.release()
 
 
-async def test_command_is_executed_and_acknowledged(tmp_path: Path) -> None:
-    handled: list[Command] = []
-    async with running(tmp_path, handled):
-        answer = await send(Home(tmp_path), SESSION, ACCEPT)
-    assert (answer.ok, answer.seq) == (True, 17)
-    assert handled == [ACCEPT]
-
-
 async def test_text_that_is_not_utf8_arrives_with_question_marks(tmp_path: Path) -> None:
     handled: list[Command] = []
     async with running(tmp_path, handled):
@@ -87,25 +79,7 @@ async def test_refusal_is_one_line(tmp_path: Path) -> None:
     assert answer.error == "not now; later"
 
 
-async def test_wrong_token_is_refused(tmp_path: Path) -> None:
-    handled: list[Command] = []
-    async with running(tmp_path, handled):
-        Home(tmp_path).live(SESSION).token.write_text("guess\n")
-        answer = await send(Home(tmp_path), SESSION, Stop())
-    assert (answer.ok, answer.error) == (False, "wrong token")
-    assert handled == []
-
-
 PING = msgspec.json.encode({"token": TOKEN, "type": "ping"}) + b"\n"
-
-
-async def test_requests_on_one_connection_are_answered_in_order(tmp_path: Path) -> None:
-    async with running(tmp_path, []) as server:
-        reader, writer = await asyncio.open_unix_connection(server.path)
-        writer.write(PING + b"not json\n" + PING)
-        oks = [msgspec.json.decode(await reader.readline())["ok"] for _ in range(3)]
-        writer.close()
-    assert oks == [True, False, True]
 
 
 async def test_too_long_line_is_refused_and_closes_the_connection(tmp_path: Path) -> None:
@@ -282,11 +256,6 @@ async def test_unreachable_engine_error_says_why(
         with pytest.raises(EngineUnreachable, match=words) as caught:
             await send(Home(tmp_path), SESSION, Ping())
     assert "\n" not in str(caught.value)
-
-
-async def test_command_to_a_stopped_session_names_resume(tmp_path: Path) -> None:
-    with pytest.raises(EngineUnreachable, match=f"not running; go on with: wavedeck resume {SESSION}"):
-        await send(Home(tmp_path), SESSION, Ping())
 
 
 async def test_stale_engine_file_is_ignored(tmp_path: Path) -> None:

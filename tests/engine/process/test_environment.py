@@ -25,51 +25,42 @@ def risks(root: Path, **environ: str) -> list[str]:
     return detach_risks(root / "home", environ=environ, root=root)
 
 
-def test_ordinary_login_is_no_risk(tmp_path: Path) -> None:
-    root = machine(tmp_path, proc__self__cgroup="0::/user.slice/session-3.scope\n")
-    assert risks(root, XDG_SESSION_ID="3") == []
+LOGIND = "etc__systemd__logind.conf"
+KILLS = {LOGIND: "[Login]\nKillUserProcesses=yes\n"}
+
+
+@pytest.mark.parametrize(
+    ("files", "environ", "words"),
+    [
+        ({"proc__self__cgroup": "0::/user.slice/session-3.scope\n"}, {"XDG_SESSION_ID": "3"}, []),
+        (
+            {**KILLS, f"{LOGIND}.d__10-site.conf": "[Login]\nKillUserProcesses=no\n"},
+            {"XDG_SESSION_ID": "3"}, [],
+        ),
+        ({}, {"SLURM_JOB_ID": "4711"}, ["Slurm job 4711"]),
+        ({"proc__self__cgroup": "0::/system.slice/slurmstepd.scope/job_12/step_0\n"}, {}, ["batch job"]),
+        ({".dockerenv": "", "proc__1__comm": "bash\n"}, {}, ["container"]),
+        ({".dockerenv": "", "proc__1__comm": "tini\n"}, {}, []),
+    ],
+)  # fmt: skip
+def test_batch_jobs_and_containers_are_risks_and_logins_are_none(
+    tmp_path: Path, files: dict[str, str], environ: dict[str, str], words: list[str]
+) -> None:
+    named = risks(machine(tmp_path, **files), **environ)
+    assert [word in risk for word, risk in zip(words, named, strict=True)] == [True] * len(words)
 
 
 def test_logind_that_kills_is_a_risk_until_the_user_lingers(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(environment, "_login_name", lambda: "ada")
-    root = machine(
-        tmp_path, **{"etc__systemd__logind.conf.d__10-site.conf": "[Login]\nKillUserProcesses=yes\n"}
-    )
+    root = machine(tmp_path, **KILLS)
     [risk] = risks(root, XDG_SESSION_ID="3")
     assert "enable-linger" in risk
     linger = tmp_path / "var/lib/systemd/linger"
     linger.mkdir(parents=True)
     (linger / "ada").touch()
     assert risks(root, XDG_SESSION_ID="3") == []
-
-
-def test_later_logind_file_overrides_earlier_files(tmp_path: Path) -> None:
-    root = machine(
-        tmp_path,
-        **{
-            "etc__systemd__logind.conf": "[Login]\nKillUserProcesses=yes\n",
-            "etc__systemd__logind.conf.d__10-site.conf": "[Login]\nKillUserProcesses=no\n",
-        },
-    )
-    assert risks(root, XDG_SESSION_ID="3") == []
-
-
-def test_batch_job_is_named_by_its_id(tmp_path: Path) -> None:
-    [risk] = risks(machine(tmp_path), SLURM_JOB_ID="4711")
-    assert "Slurm job 4711" in risk
-
-
-def test_batch_job_is_detected_by_its_cgroup(tmp_path: Path) -> None:
-    [risk] = risks(machine(tmp_path, proc__self__cgroup="0::/system.slice/slurmstepd.scope/job_12/step_0\n"))
-    assert "batch job" in risk
-
-
-@pytest.mark.parametrize(("first", "count"), [("bash", 1), ("tini", 0)])
-def test_container_without_an_init_process_is_a_risk(tmp_path: Path, first: str, count: int) -> None:
-    root = machine(tmp_path, **{".dockerenv": "", "proc__1__comm": f"{first}\n"})
-    assert len(risks(root)) == count
 
 
 @pytest.mark.parametrize(

@@ -19,7 +19,6 @@ from engine.plan.job import session_started
 from engine.process import launch
 from engine.process.control import send
 from engine.process.process import MACHINERY_FAILED, Engine
-from harness import Verdict
 from sessions import Home, Recorder
 from sessions.errors import NothingToResume, SessionBusy
 from sessions.events import (
@@ -38,13 +37,11 @@ from sessions.events import (
     SessionExtended,
     SessionFinished,
     Stop,
-    WaitingForPerson,
 )
 from sessions.home import LiveFiles
 from sessions.listing.info import LiveSession
 from sessions.store.reconcile import record_at_rest
 from sessions.store.repository import Repository
-from sessions.store.store import Store
 from tests.support.command_line import scripted_judge
 from tests.support.engine.engines import plan
 from tests.support.engine.live_engines import (
@@ -55,7 +52,6 @@ from tests.support.engine.live_engines import (
     right,
     started,
     until_left,
-    wrong,
 )
 from tests.support.engine.model_server import Answer, Seen, hangs, model_server, refuses, says
 from tests.support.engine.quick_engine import NoPool, QuickJudge
@@ -67,32 +63,6 @@ pytestmark = pytest.mark.judge
 
 def command(home: Home, session: str, command: Command) -> object:
     return asyncio.run(send(home, session, command))
-
-
-@pytest.mark.usefixtures("scripted_judge")
-def test_manual_review_session_is_stored_in_git(home: Home) -> None:
-    replies = says(wrong()), says("You subtract."), says(right())
-    with model_server(*replies) as server, started(plan_for(server, review="manual"), home) as session:
-        wait_until(lambda: isinstance(journal(home, session)[-1], WaitingForPerson), "the instance to wait")
-        refused = command(
-            home, session, DecisionMade(attempt="vector_add#1/1", accepted=True, why="close enough", by="me")
-        )
-        assert "vector_add#1/1 is wrong" in str(refused)
-        command(
-            home,
-            session,
-            DecisionMade(attempt="vector_add#1/2", accepted=True, why="plain and fast", by="me"),
-        )
-        until_left(home, session)
-    events = journal(home, session)
-    verdicts = [event.evaluation.verdict for event in events if isinstance(event, AttemptJudged)]
-    assert verdicts == [Verdict.WRONG, Verdict.CORRECT]
-    assert isinstance(events[-1], SessionFinished)
-    assert events[-1].solved == ("starter/vector_add",)
-    assert not home.live(session).folder.exists()
-    with Store.read_only(home.store) as store:
-        accepted = store.accepted()["starter/vector_add"]
-    assert (accepted.attempt, accepted.why, accepted.by) == ("vector_add#1/2", "plain and fast", "me")
 
 
 @pytest.mark.usefixtures("scripted_judge")
@@ -307,15 +277,6 @@ async def test_unexpected_exception_is_reported_and_the_session_stays_resumable(
     assert notice.message.startswith("bug in the engine (ZeroDivisionError: ours)")
     assert isinstance(stopped, EngineStopped)
     assert not live.running
-
-
-def test_unreadable_plan_is_named(home: Home) -> None:
-    home.ensure()
-    live = home.live("20260101-000000-geak-0000")
-    live.folder.mkdir()
-    live.plan.write_text("{")
-    with pytest.raises(EngineDidNotStart, match=r"plan\.json cannot be read"):
-        launch.resume(home, live.session)
 
 
 @pytest.mark.soak

@@ -24,9 +24,8 @@ from engine.prompting.standouts import standouts
 from harness import ErrorReport, Verdict, target
 from harness.hardware.product_tables import find_product
 from harness.wire.results.evaluation import FullSize, GridFit
-from harness.wire.results.latency import Bound, Efficiency, Outcome, Window
 from sessions.events import Message
-from suites import CATEGORIES, load_task
+from suites import load_task
 from tests.support.judge.assemblies import AMD, with_assembly
 from tests.support.judge.judged_candidates import failing, passing
 from tui.facts.report.tables.contamination import shown_example
@@ -62,16 +61,6 @@ def fitted(judged: JudgedCandidate, *fits: GridFit) -> JudgedCandidate:
     return changed(judged, resources={"gfx942": (msgspec.structs.replace(rows[0], fits=fits), *rows[1:])})
 
 
-def test_resources_of_launch_bound_cases_are_shown() -> None:
-    judged = with_short_case(passing())
-    (kernel,) = judged.evaluation.resources["gfx942"]
-    spilling = msgspec.structs.replace(kernel, kernel="small", case="tiny", vgpr_spills=7, lds_bytes=2048)
-    prompt = text(
-        optimize_prompt(SETTING, history=[changed(judged, resources={"gfx942": (kernel, spilling)})])
-    )
-    assert "- `small` in tiny: 77 registers, 7 spilled, 2 KiB of LDS, occupancy 6 (vgprs)" in prompt
-
-
 def test_a_binary_is_shown_with_all_its_cases() -> None:
     judged = with_short_case(fitted(passing(width=32), fit(case="tiny"), fit(case="fp32")))
     (kernel,) = judged.evaluation.resources["gfx942"]
@@ -104,71 +93,6 @@ def test_a_case_that_was_not_counted_is_not_called_worse() -> None:
     assert "Compose" not in prompt
 
 
-def test_timed_row_tells_roof_and_clock() -> None:
-    judged = passing(speedup=1.25)
-    (row,) = judged.evaluation.latency
-    known = msgspec.structs.replace(
-        row,
-        efficiency=Efficiency(
-            "H200 SXM", 1, 1, "float32", 1.0, 1.0, io_utilisation=0.5, mfu=None, io_measured=0.625
-        ),
-        window=Window(source="nvml", seconds=1.0, clock_mhz=1755, power_w=412.4),
-    )
-    prompt = text(optimize_prompt(SETTING, history=[changed(judged, latency=(known,))]))
-    assert "| fp32 | 160 | 1.25x [1.24, 1.26] | 62% of a copy |" in prompt
-    assert "Timed at 1755 MHz and 412 W." in prompt
-    bound = msgspec.structs.replace(row, bound=Bound.AT_LEAST)
-    assert "| >= 1.25x (too short for an exact ratio) |" in text(
-        optimize_prompt(SETTING, history=[changed(judged, latency=(bound,))])
-    )
-
-
-def test_autotuned_kernel_is_shown_with_its_configs_and_the_chosen_ones() -> None:
-    judged = passing(speedup=1.25, width=128)
-    (row,), (kernel,) = judged.evaluation.latency, judged.evaluation.resources["gfx942"]
-    rest = "num_ctas: 1, num_stages: 2, maxnreg: None"
-    tuned = [
-        msgspec.structs.replace(
-            kernel,
-            config={"N": case, "BLOCK": block},
-            autotune_index=index,
-            autotune_config=f"BLOCK: {block}, {rest}",
-            case=case,
-            vgprs=vgprs,
-            fits=(),
-        )
-        for case, index, block, vgprs in (
-            ("fp32", 0, "64", 40),
-            ("fp32", 1, "128", 60),
-            ("fp16", 0, "64", 50),
-        )
-    ]
-    chosen = {kernel.kernel: f"BLOCK: 128, {rest}"}
-    timed = [msgspec.structs.replace(row, case=case, configs=chosen) for case in ("fp32", "fp16")]
-    judged = changed(judged, resources={"gfx942": tuple(tuned)}, latency=tuple(timed))
-    prompt = text(optimize_prompt(SETTING, history=[judged]))
-    assert "- `softmax_kernel` (BLOCK=64) in fp32: 40 registers" not in prompt
-    assert "- `softmax_kernel` (BLOCK=128) in fp32: 60 registers" in prompt
-    assert "- `softmax_kernel` (BLOCK=64, not the chosen config) in fp16: 50 registers" in prompt
-    assert "- The autotuner chose for `softmax_kernel`: BLOCK=128 num_stages=2 in fp32, fp16\n" in prompt
-
-
-def test_cases_that_are_too_short_are_named_once() -> None:
-    judged = passing(speedup=1.25)
-    (row,) = judged.evaluation.latency
-    short = [
-        msgspec.structs.replace(row, case=case, speedup=None, ci=None, outcome=Outcome.TOO_SHORT)
-        for case in ("fp32-one-row", "fp16")
-    ]
-    prompt = text(optimize_prompt(SETTING, history=[changed(judged, latency=(row, *short))]))
-    assert prompt.count("oo short") == 1
-    named = "fp32-one-row (160.0 us, baseline 200.0 us), fp16 (160.0 us, baseline 200.0 us)"
-    assert f"Too short to compare any two kernels, here and in further attempts: {named}." in prompt
-    prompt = text(optimize_prompt(SETTING, history=[changed(judged, latency=tuple(short))]))
-    assert "No latency can be measured here" not in prompt, "a GPU timed them"
-    assert prompt.count("oo short") == 1
-
-
 def test_fault_of_a_gpu_is_told_with_what_its_line_hides() -> None:
     fault = ErrorReport(kind="gpu_fault", message="case ragged: illegal instruction", line=5)
     failed = changed(
@@ -187,12 +111,6 @@ def test_fault_of_a_gpu_is_told_with_what_its_line_hides() -> None:
     assert "programs are long" not in prompt
     raised = failing(error=ErrorReport(kind="exception", message="a name is missing", line=5))
     assert "reports a fault late" not in text(repair_prompt(SETTING, failed=raised, failures=1, trap=5))
-
-
-def test_grid_of_a_launch_bound_case_is_no_standout() -> None:
-    few = fitted(passing(), fit(workgroups=1, rounds=1, idle=0.99, idle_units=303))
-    assert "have no work" in " ".join(standouts(few.evaluation))
-    assert not standouts(changed(few, full_sizes=(FullSize("fp32", SIZES, 1000),)).evaluation)
 
 
 def test_prompt_for_a_known_device_names_its_product() -> None:
@@ -328,14 +246,6 @@ def test_short_prompt_keeps_only_the_best_and_the_latest_source() -> None:
     ):
         assert example.source not in text(messages)
     assert "left out" not in text(optimize_prompt(SETTING, history=history, last=history[1]))
-
-
-@pytest.mark.parametrize("category", CATEGORIES)
-def test_every_category_has_a_page_or_the_fallback(category: str) -> None:
-    pages = [page for page in pages_for(Subject(category, "x")) if page.has_topic]
-    assert pages
-    assert len({page.fallback for page in pages}) == 1
-    assert [page.name for page in pages_for(Subject("SomethingNew", "x")) if page.has_topic] == ["general.md"]
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ import msgspec
 import pytest
 
 from engine import knowledge
-from engine.prompting.prompting import Setting, first_prompt, knowledge_for
+from engine.prompting.prompting import Setting, knowledge_for
 from harness import Target, target, targets
 from harness.hardware.targets import hardware
 from suites import CATEGORIES, load_task
@@ -37,40 +37,6 @@ def test_only_tasks_that_multiply_matrices_get_advice_on_products(gpu: Target) -
     assert ("XCDs**: workgroups" in pages) == (hardware(gpu).dies > 1)
     for option in ("waves_per_eu", "kpack", "matrix_instr_nonkdim"):
         assert gpu.backend == "hip" or option not in pages
-
-
-@pytest.mark.parametrize(
-    "name", ["vector_add", "softmax", "cross_entropy", "layer_norm", "flip", "rms_norm_residual"]
-)
-def test_tasks_without_products_get_no_words_on_products_in_any_prompt(name: str) -> None:
-    for device in ("cpu", "MI300X"):
-        prompt = first_prompt(Setting(load_task(name), SETTING.targets, device=device))[0].content
-        words = (
-            "tl.dot",
-            "MFMA",
-            "XCDs)",
-            "8-bit",
-            "FP8",
-            "float8",
-            "TMA",
-            "num_stages",
-            "kpack",
-            "matrix instr",
-        )
-        assert not [word for word in words if word in prompt]
-
-
-def test_the_cost_of_an_exponential_is_said_only_where_the_task_has_one() -> None:
-    shown = {
-        name: "allow_flush_denorm=True" in "\n".join(knowledge_for(Setting(load_task(name), (gpu,))))
-        for name in ("softmax", "cross_entropy", "flip", "vector_add", "matmul")
-        for gpu in SETTING.targets
-    }
-    assert shown == {
-        "softmax": True, "cross_entropy": True, "flip": False, "vector_add": False, "matmul": False,
-    }  # fmt: skip
-    on_nvidia = knowledge_for(Setting(load_task("softmax"), (target("sm_90"),)))
-    assert "allow_flush_denorm" not in "\n".join(on_nvidia)
 
 
 def test_advice_on_bandwidth_is_left_out_where_every_case_is_shorter_than_its_launch() -> None:

@@ -16,7 +16,7 @@ from engine.errors import UsageProblem
 from engine.methods import open_method
 from engine.plan.plan import resolve
 from engine.plan.request import RunPlan
-from engine.prompting.profiles import PROFILES, check_profile, parameters, read_answer, task_module
+from engine.prompting.profiles import PROFILES, check_profile, read_answer, task_module
 from engine.prompting.prompting import Setting, first_prompt, reflect_prompt, repair_prompt
 from engine.reply.candidate import Candidate, Unusable
 from harness import target
@@ -146,10 +146,6 @@ def test_reply_without_a_module_is_unusable(reply: str) -> None:
     )
 
 
-def test_parameters_are_passed_on_in_order() -> None:
-    assert parameters(EntryPoint("f", "f(a, b=1, *, c=None)")) == ["a", "b", "c"]
-
-
 def test_profile_that_does_not_fit_is_an_error() -> None:
     softmax = load_task("softmax")
     for method in ("direct", "reflexion"):
@@ -228,6 +224,7 @@ for task in load_suite("starter"):
 
 
 @pytest.mark.judge
+@pytest.mark.soak
 def test_task_modules_compute_the_same_as_their_oracles() -> None:
     words = [line.split() for line in python(SAME).splitlines()]
     assert {name for name, _ in words} == {task.name for task in STARTER}

@@ -9,11 +9,12 @@ from engine.prompting.facts import below_words
 from engine.prompting.figures import measurements, roof_words
 from engine.prompting.history_facts import optimizer_facts
 from engine.prompting.judged import JudgedCandidate
+from engine.prompting.prompting import optimize_prompt
 from engine.prompting.standouts import standouts
 from harness import KernelResources, Latency
 from harness.wire.results.latency import Bound, Efficiency, Timed, Window
-from harness.wire.results.roofs import roof_share
 from sessions.state.cases import case_rows
+from tests.support.engine.prompts import SETTING, text
 from tests.support.judge.judged_candidates import passing
 
 CHOSEN = "BLOCK: 128, num_warps: 8, num_ctas: 1, num_stages: 2, maxnreg: None"
@@ -73,14 +74,6 @@ def test_an_empty_kernel_is_the_limit_of_a_case_that_is_shorter_at_its_roof() ->
     assert facts.roofs == "Measured on this device: a copy moves 10.00 TB/s; an empty kernel takes 0.80 us."
 
 
-def test_a_product_that_was_not_measured_counts_by_the_peak() -> None:
-    of_int8 = used(io_measured=0.2, mfu=0.51)
-    assert roof_of(timed(efficiency=of_int8)) == "51% of peak FLOP/s"
-    assert roof_share(timed(efficiency=of_int8)) == (0.51, "compute", True)
-    measured = used(io_measured=0.2, mfu=0.51, mfu_measured=0.6)
-    assert roof_of(timed(efficiency=measured)) == "60% of a product"
-
-
 def test_clocks_are_those_of_the_samples_that_count() -> None:
     window = Window(source="nvml", seconds=1.0, clock_mhz=1620, power_w=247.2, throttled={"power cap": 0.5})
     side = Timed(0.16, 0.15, 0.17, 9, clock_mhz=1980)
@@ -120,6 +113,9 @@ def test_only_the_chosen_config_of_an_autotuned_kernel_is_described() -> None:
     alone = msgspec.structs.replace(evaluation, resources={"gfx942": binaries[2:]})
     [line] = measurements(alone).resources
     assert line.startswith("`softmax_kernel` (BLOCK=64, not the chosen config) in fp16: 50")
+    chosen = text(optimize_prompt(SETTING, history=[with_latency(*rows, resources={"gfx942": binaries})]))
+    words = "- The autotuner chose for `softmax_kernel`: BLOCK=128 num_warps=8 num_stages=2 in fp32, fp16\n"
+    assert words in chosen
     words = " ".join(standouts(evaluation))
     assert "spills" not in words
     assert "loads at most" not in words

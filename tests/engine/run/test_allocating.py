@@ -12,9 +12,6 @@ import pytest
 
 from engine.models import Reply, Request, ScriptedClient
 from engine.plan.plan import SessionPlan
-from engine.plan.prices import Price
-from engine.run.allocating import is_hopeless
-from engine.run.instance import InstanceContext
 from engine.run.person import Changes
 from harness import Evaluation
 from sessions import Home, Recorder, fold
@@ -91,31 +88,6 @@ async def test_last_hopeless_task_uses_all_iterations(home: Home) -> None:
     state = fold(events)
     assert made(state, TASKS[0]) + made(state, TASKS[1]) == 32
     assert all(instance.finished for instance in state.instances.values())
-
-
-async def test_instance_goes_on_if_the_receivers_get_hopeless_while_it_ends(
-    home: Home, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    ends = asyncio.Event()
-    close = InstanceContext.close
-
-    async def end_slowly(context: InstanceContext) -> None:
-        await close(context)
-        if context.task.id == TASKS[0]:
-            ends.set()
-            await until(lambda: is_hopeless(context._shared.recorder.state, TASKS[1]))
-
-    class SlowForTheOtherTask(ScriptedJudge):
-        async def evaluate(self, source: str, task: Task, **options: Any) -> Evaluation:
-            if task.id == TASKS[1]:
-                await ends.wait()
-            return await super().evaluate(source, task, **options)
-
-    monkeypatch.setattr(InstanceContext, "close", end_slowly)
-    session_plan = plan(tasks=TASKS, instances=2, iterations=8, allocate="best")
-    client = model(vector_add="wrong", softmax="wrong")
-    state = fold(await play(home, client, session_plan=session_plan, judge=SlowForTheOtherTask()))
-    assert made(state, TASKS[0]) + made(state, TASKS[1]) == 32
 
 
 class WaitingJudge(ScriptedJudge):
@@ -210,35 +182,6 @@ async def test_extended_giver_makes_only_the_iterations_of_the_extension(tmp_pat
         assert (made(state, TASKS[0]), made(state, TASKS[1])) == (4, 10)
         assert state.phases("vector_add#1") == (3, 1)
         assert all(instance.finished for instance in state.instances.values())
-
-
-async def test_giver_keeps_its_stop_rule_after_a_kill_at_the_gift(tmp_path: Path) -> None:
-    session_plan = plan(
-        tasks=TASKS,
-        iterations=6,
-        allocate="best",
-        stop=StopRules(without_gain=2),
-        budget_usd=1000.0,
-        prices={"scripted:test": Price(input=1.0, output=10.0)},
-    )
-    client = model(vector_add="correct 1.0", softmax="wrong")
-    table = await killed_at_the_gift(tmp_path, session_plan, client)
-    table.command_at_rest(SessionExtended(budget_usd=1.0))
-    state = fold(await resume_to_end(table.home, session_plan, client))
-    assert (made(state, TASKS[0]), made(state, TASKS[1])) == (3, 9)
-    assert state.instances["vector_add#1"].finished == "no_gain"
-
-
-async def test_hopeless_giver_ends_after_a_kill_at_the_gift_although_nobody_takes_more(
-    tmp_path: Path,
-) -> None:
-    session_plan = plan(tasks=TASKS, iterations=16, allocate="best")
-    client = model(vector_add="wrong", softmax="correct 1.0")
-    table = await killed_at_the_gift(tmp_path, session_plan, client)
-    table.command_at_rest(RetireAsked(instance="softmax#1"))
-    state = fold(await resume_to_end(table.home, session_plan, client))
-    assert made(state, TASKS[0]) == 10
-    assert state.instances["vector_add#1"].finished == "hopeless"
 
 
 async def killed_at_the_gift(folder: Path, session_plan: SessionPlan, client: ScriptedClient) -> Table:

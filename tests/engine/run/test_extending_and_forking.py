@@ -8,7 +8,6 @@ from pathlib import Path
 import pytest
 
 from engine.plan.prices import Price
-from engine.run.instance import InstanceContext
 from harness import Evaluation
 from sessions import fold
 from sessions.events import InstanceFinished, InstanceForked, Origin, SessionExtended
@@ -99,25 +98,6 @@ async def test_larger_budget_lets_an_instance_go_on(tmp_path: Path) -> None:
     refused(events, "nothing to extend by", SessionExtended())
     unlimited = await Table(tmp_path / "other", plan(iterations=1), "correct 1.0").play()
     refused(unlimited, "no budget in USD", SessionExtended(budget_usd=5.0))
-
-
-async def test_larger_budget_counts_while_an_instance_ends(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    prices = {"scripted:test": Price(input=1.0, output=10.0)}
-    table = Table(tmp_path, plan(iterations=3, budget_usd=0.01, prices=prices), "correct 1.0")
-    close = InstanceContext.close
-
-    async def extend_once(context: InstanceContext) -> None:
-        await close(context)
-        monkeypatch.setattr(InstanceContext, "close", close)
-        table.command(SessionExtended(budget_usd=5.0))
-
-    monkeypatch.setattr(InstanceContext, "close", extend_once)
-    events = await table.play()
-    assert attempts_of(events) == {"vector_add#1": 3}
-    ended = [event.reason for event in events if isinstance(event, InstanceFinished)]
-    assert ended == ["iterations"]
 
 
 async def test_extension_goes_past_a_stop_rule(tmp_path: Path) -> None:

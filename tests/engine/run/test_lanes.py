@@ -43,7 +43,7 @@ ROUNDS = plan(
     options=MethodOptions(descendants=2),
 )
 VERDICTS = ("wrong", "correct 1.5", "prose", "correct 2.5", "correct 2.0")
-STRIDE = 1 if SOAK else 11
+STRIDE = 1 if SOAK else 23
 
 
 class SlowClient(ScriptedClient):

@@ -17,7 +17,7 @@ from tests.support.engine.engines import cut, plan
 from tests.support.engine.steering import Table, prompts, refused, repeats_its_prompts
 from tests.support.judge.judged_candidates import passing
 
-STRIDE = 1 if SOAK else 13
+STRIDE = 1 if SOAK else 29
 """Distance of the tested cuts in lines; each cut runs a session."""
 
 

@@ -66,31 +66,6 @@ async def test_accept_is_quoted_only_with_a_reason(tmp_path: Path) -> None:
     }
 
 
-@pytest.mark.parametrize(
-    ("arguments", "words"),
-    [
-        (
-            {"instance": "softmax#1", "text": "x"},
-            "no instance 'softmax#1' in this session; nearest: vector_add#1",
-        ),
-        ({"instance": "vector_add#1", "text": " "}, "the hint is empty"),
-        ({"instance": "vector_add#1", "text": "x" * 2001}, "longer than 2000 characters"),
-    ],
-)
-async def test_impossible_hint_is_refused(tmp_path: Path, arguments: dict[str, str], words: str) -> None:
-    table = Table(tmp_path)
-    refusals: list[str] = []
-
-    def give() -> None:
-        with pytest.raises(CommandRefused, match=words) as refused:
-            table.command(HintGiven(**arguments))
-        refusals.append(str(refused.value))
-
-    table.acts["1/1/generator"] = give
-    await table.play()
-    assert len(refusals) == 1
-
-
 async def test_hint_during_the_last_attempt_is_refused(tmp_path: Path) -> None:
     table = Table(tmp_path, plan(iterations=2))
     events = await table.play(kill_at="1/2/generator")

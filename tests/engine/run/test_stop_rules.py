@@ -193,19 +193,6 @@ def test_instance_whose_cases_are_all_too_short_ends() -> None:
     assert stop_of(StopRules(speedup=0.1, without_gain=1), made) is None
 
 
-def test_rules_expand_no_earlier_evaluation_twice(monkeypatch: pytest.MonkeyPatch) -> None:
-    rules, made = StopRules(speedup=3.0, without_gain=200, at_roof=True), attempts(*[1.5] * 100)
-    for attempt in made:
-        attempt.compact("vector_add")
-    assert stop_of(rules, made) is None
-    for name in ("_decode", "_decode_evaluation"):
-        monkeypatch.setattr(
-            f"sessions.journal.compact.{name}", lambda _: pytest.fail("an evaluation was expanded")
-        )
-    assert stop_of(rules, made) is None
-    assert stop_of(StopRules(speedup=1.4), made) is not None
-
-
 def test_rules_read_a_new_evaluation() -> None:
     made = attempts(1.0)
     assert stop_of(StopRules(speedup=2.0), made) is None

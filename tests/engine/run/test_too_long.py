@@ -5,12 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 
 from engine.errors import ContextTooLong, ModelError
-from engine.models import RecordedClient, Reply, Request
+from engine.models import Reply, Request
 from engine.models.clients.recorded import ScriptedClient
 from engine.plan.plan import SessionPlan
 from sessions import Home, fold
 from sessions.events import CallFailed, CallStarted, InstanceFinished
-from sessions.recording import load_recording, write_recording
 from tests.support.engine.engines import plan, play, scripted_model
 
 PLAN: SessionPlan = plan(iterations=4)
@@ -51,16 +50,3 @@ async def test_prompt_that_stays_too_long_ends_the_instance(tmp_path: Path) -> N
     assert ended.reason == "model_failed"
     assert "context_too_long" in ended.message
     assert len([event for event in events if isinstance(event, CallFailed)]) == 1
-
-
-async def test_recording_of_a_shortened_prompt_plays_the_same(tmp_path: Path) -> None:
-    whole = await play(Home(tmp_path / "whole"), scripted_model(*VERDICTS), session_plan=PLAN)
-    length = max(len(event.messages[-1].content) for event in whole if isinstance(event, CallStarted))
-    state = fold(await play(Home(tmp_path / "narrow"), narrow(length - 1), session_plan=PLAN))
-    write_recording([state], "narrow", tmp_path / "recording")
-    client = RecordedClient(load_recording(tmp_path / "recording" / "narrow"), pieces_a_second=None)
-    again = fold(await play(Home(tmp_path / "again"), client, session_plan=PLAN))
-    assert [attempt.source for attempt in again.attempts()] == [
-        attempt.source for attempt in state.attempts()
-    ]
-    assert [call.too_long for attempt in again.attempts() for call in attempt.calls].count(True) == 1

@@ -19,7 +19,7 @@ from engine.plan.plan import SessionPlan
 from engine.process.process import remaining_plan
 from engine.run.scheduler import run_instances
 from harness import DevicePool, target
-from harness.wire.errors import NoDeviceLeft, NotRecorded, WorkerDied
+from harness.wire.errors import NotRecorded, WorkerDied
 from sessions import Home, Recorder, fold
 from sessions.events import EngineStarted, InstanceStarted, TaskLeftOut
 from sessions.journal.journal import read_journal
@@ -134,17 +134,6 @@ async def test_a_resumed_session_records_only_what_did_not_begin(
         remaining = remaining_plan(PLAN, recorder.state)
     assert (remaining.tasks, remaining.to_record) == (PLAN.tasks, ("starter/softmax",))
     assert msgspec.json.decode(msgspec.json.encode(PLAN), type=type(PLAN)) == PLAN
-
-
-async def test_session_without_a_device_stops(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
-    tests = ScriptedTests(monkeypatch)
-    with Recorder.begin(home, session_started(PLAN)) as recorder:
-        run = tests.run(recorder)
-        await until(lambda: len(tests.ready) == 2)
-        tests.ready["starter/softmax"].set_exception(NoDeviceLeft("every GPU of this run failed"))
-        with pytest.raises(ExceptionGroup) as raised:
-            await run
-    assert raised.group_contains(NoDeviceLeft)
 
 
 async def test_every_slot_records_and_the_screens_say_how_many_tests_wait(

@@ -62,15 +62,6 @@ async def test_survey_finds_spills_and_oversize_before_any_run(pool: DevicePool)
     assert [fault(variant, start) for variant in (again, deep, large, packed)] == ["", TOO_LARGE, SPILLS, ""]
 
 
-async def test_source_that_fails_to_import_is_one_error(pool: DevicePool) -> None:
-    task = load_task("softmax")
-    broken, start = await Survey(pool, task, GFX942).compile(
-        ["import nothing_that_exists\n", baseline_source(task)]
-    )
-    assert "nothing_that_exists" in broken.error
-    assert not start.error
-
-
 @pytest.mark.soak
 async def test_softmax_baseline_is_tuned_without_a_model(pool: DevicePool, tmp_path: Path) -> None:
     session_plan = plan(

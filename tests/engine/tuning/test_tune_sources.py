@@ -155,14 +155,32 @@ def launch(arguments: str, *, grid: str = "(1,)", before: str = "", decorators: 
     return f"{before}\n{decorators}{KERNEL}\ndef main(n):\n    add_kernel[{grid}]({arguments})\n"
 
 
-def test_warp_counts_are_powers_of_two_within_a_workgroup() -> None:
-    source = launch("x, n, BLOCK=b, num_warps=8")
-    assert values(source, "num_warps") == ["16", "4", "2"], "64 lanes a wave: 16 waves are 1024 threads"
-    assert values(source, "num_warps", target("sm_90")) == ["16", "4", "32", "2"]
+GROUPED = launch("x, n, GROUP_M=8, NUM_XCDS=8").replace(
+    "BLOCK: tl.constexpr", "GROUP_M: tl.constexpr, NUM_XCDS: tl.constexpr"
+)
+CONDITIONAL = launch("x, n, BLOCK=b, num_warps=8 if n == 8 else 4")
 
 
-def test_missing_launch_option_gets_choices_around_its_default() -> None:
-    assert values(launch("x, n, b"), "num_warps") == ["8", "2", "16", "1"]
+@pytest.mark.parametrize(
+    ("source", "name", "gpu", "choices"),
+    [
+        # 64 lanes a wave: 16 waves are 1024 threads.
+        (launch("x, n, BLOCK=b, num_warps=8"), "num_warps", GFX942, ["16", "4", "2"]),
+        (launch("x, n, BLOCK=b, num_warps=8"), "num_warps", target("sm_90"), ["16", "4", "32", "2"]),
+        (launch("x, n, b"), "num_warps", GFX942, ["8", "2", "16", "1"]),
+        (launch("x, n, BLOCK=triton.next_power_of_2(n)"), "BLOCK", GFX942, []),
+        (launch("x, n, BLOCK=1024, HEAD_DIM=64"), "HEAD_DIM", GFX942, []),
+        (launch("x, n, BLOCK=1000"), "BLOCK", GFX942, []),
+        (GROUPED, "GROUP_M", GFX942, ["16", "4", "32", "2"]),
+        (GROUPED, "NUM_XCDS", GFX942, ["1"]),
+        (GROUPED, "NUM_XCDS", target("gfx90a"), ["1"]),
+        (CONDITIONAL, "num_warps", GFX942, ["16|8", "4|2"]),
+    ],
+)
+def test_parameter_has_the_choices_of_its_kind(
+    source: str, name: str, gpu: Target, choices: list[str]
+) -> None:
+    assert values(source, name, gpu) == choices
 
 
 def test_launch_options_depend_on_the_target() -> None:
@@ -173,11 +191,6 @@ def test_launch_options_depend_on_the_target() -> None:
     assert {*by_name(dots, target("sm_80"))} == {"num_warps", "num_stages", "maxnreg"}
     assert "num_ctas" in by_name(dots, target("sm_90"))
     assert "kpack" not in by_name(launch("x, n, b")), "no matrix product"
-
-
-def test_block_computed_from_sizes_is_no_knob() -> None:
-    source = launch("x, n, BLOCK=triton.next_power_of_2(n)")
-    assert "BLOCK" not in by_name(source)
 
 
 def test_literal_block_changes_in_launch_and_grid() -> None:
@@ -195,26 +208,9 @@ def test_named_block_changes_only_if_it_is_assigned_once() -> None:
     assert "BLOCK" not in by_name(elsewhere)
 
 
-def test_constants_of_the_computation_are_no_knobs() -> None:
-    assert "HEAD_DIM" not in by_name(launch("x, n, BLOCK=1024, HEAD_DIM=64"))
-    assert "BLOCK" not in by_name(launch("x, n, BLOCK=1000")), "no power of two"
-
-
-def test_group_and_die_constants_have_their_own_choices() -> None:
-    source = launch("x, n, GROUP_M=8, NUM_XCDS=8").replace(
-        "BLOCK: tl.constexpr", "GROUP_M: tl.constexpr, NUM_XCDS: tl.constexpr"
-    )
-    assert values(source, "GROUP_M") == ["16", "4", "32", "2"]
-    assert values(source, "NUM_XCDS") == ["1"], "the target has 8 dies"
-    assert values(source, "NUM_XCDS", target("gfx90a")) == ["1"]
-
-
-def test_conditional_values_keep_their_ratio_and_conditions() -> None:
-    source = launch("x, n, BLOCK=b, num_warps=8 if n == 8 else 4")
-    assert values(source, "num_warps") == ["16|8", "4|2"]
-    assert "num_warps=16 if n == 8 else 8" in apply_edits(
-        source, by_name(source)["num_warps"].choices[0].edits
-    )
+def test_conditional_values_keep_their_conditions() -> None:
+    changed = apply_edits(CONDITIONAL, by_name(CONDITIONAL)["num_warps"].choices[0].edits)
+    assert "num_warps=16 if n == 8 else 8" in changed
 
 
 def test_autotuned_kernel_can_be_frozen_to_one_config() -> None:

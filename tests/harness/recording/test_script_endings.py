@@ -113,6 +113,13 @@ async def test_killed_compilation_of_a_variant_runs_again(pool: DevicePool) -> N
     assert compiled.resources
 
 
+async def test_variant_that_fails_to_import_is_one_error_of_a_sweep(pool: DevicePool) -> None:
+    survey = Survey(pool, load_task("vector_add"), target("gfx942"))
+    broken, good = await survey.compile(["import nothing_that_exists\n", adding()])
+    assert "nothing_that_exists" in broken.error
+    assert good.error == ""
+
+
 async def test_process_that_is_slow_to_start_says_nothing_about_its_script(
     pool: DevicePool, monkeypatch: pytest.MonkeyPatch
 ) -> None:

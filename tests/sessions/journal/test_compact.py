@@ -10,7 +10,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from benchmarks.generated_session.verdicts import correct, kernel, refused
-from engine.agents.answers import best_answer, history_answer, verdict_answer
 from harness import Evaluation, Verdict
 from sessions import SessionState, apply, fold
 from sessions import events as ev
@@ -19,7 +18,6 @@ from sessions.journal.compact import WINDOW, Compact, compact, compact_messages,
 from sessions.listing.description import summarise
 from sessions.state.folding import apply_and_compact
 from sessions.state.speed import attempt_speed
-from sessions.state.winners import best_of, contenders
 from tests.support.sessions import story
 
 TASK = "starter/softmax"
@@ -86,32 +84,6 @@ def test_best_and_latest_attempt_stay_whole() -> None:
     }
 
 
-def test_ranks_do_not_depend_on_compressing() -> None:
-    events = list(chain(12))
-    whole, small = fold(events).attempts(), compacted(events).attempts()  # type: ignore[arg-type]
-    assert [attempt.attempt for attempt in contenders(small)] == [
-        attempt.attempt for attempt in contenders(whole)
-    ]
-    best, expected = best_of(small), best_of(whole)
-    assert best is not None
-    assert expected is not None
-    assert best.attempt == expected.attempt
-
-
-def test_answers_to_agents_do_not_depend_on_compressing() -> None:
-    events = list(chain(12))
-    whole, small = fold(events), compacted(events)  # type: ignore[arg-type]
-    for attempt in whole.attempts():
-        answers = [
-            verdict_answer(state, "softmax#1", attempt.attempt, next_step="", person=())
-            for state in (whole, small)
-        ]
-        assert answers[0] == answers[1]
-        assert answers[0].judged
-    assert best_answer(small, "softmax#1") == best_answer(whole, "softmax#1")
-    assert history_answer(small, "softmax#1", person=()) == history_answer(whole, "softmax#1", person=())
-
-
 @given(st.integers(0, len(story.whole())))
 def test_story_goes_on_after_compressing_at_any_event(cut: int) -> None:
     events = story.whole()
@@ -132,18 +104,6 @@ def test_conversation_goes_on_from_a_compressed_call() -> None:
     state = compacted([*events, follow])
     first = fold(events).attempt("softmax#1/1").calls[0]  # type: ignore[arg-type]
     assert state.attempt("softmax#1/3").calls[-1].messages == (*first.messages, *follow.messages)
-
-
-def test_summary_expands_no_evaluation_twice(monkeypatch: pytest.MonkeyPatch) -> None:
-    state = compacted(list(chain(100)))  # more attempts than evaluations stay decoded
-    first = summarise(state)
-    monkeypatch.setattr(
-        "sessions.journal.compact._decode", lambda _: pytest.fail("an evaluation was expanded")
-    )
-    monkeypatch.setattr(
-        "sessions.journal.compact._decode_evaluation", lambda _: pytest.fail("an evaluation was expanded")
-    )
-    assert summarise(state) == first
 
 
 def test_kept_speed_follows_a_new_evaluation() -> None:

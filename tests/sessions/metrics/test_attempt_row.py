@@ -32,13 +32,6 @@ def test_each_judged_attempt_has_a_row_by_instance_and_number(rows: list[Attempt
     }
 
 
-def test_best_rows_are_the_winners_of_the_session(rows: list[AttemptRow]) -> None:
-    state = fold([story.started(), *story.after_start()])
-    assert [row.attempt for row in best_rows(rows)] == [
-        best.attempt for best in bests_by_task(state).values()
-    ]
-
-
 def test_a_rejected_winner_is_no_best_row() -> None:
     rejected = ev.DecisionMade(attempt="softmax#1/3", accepted=False, why="no", by="me")
     state = fold([story.started(), *story.after_start(), rejected])

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import random
 
 import pytest
 
@@ -62,25 +61,6 @@ def test_model_of_both_factors_is_the_maximum_likelihood() -> None:
     share = 1 - best / likelihood(successes, trials)
     assert share <= explained.together <= share + 5e-3
     assert explained.added["category"] == pytest.approx(explained.together - explained.alone["method"])
-
-
-def test_planted_effect_of_the_category_is_found_and_none_of_the_method() -> None:
-    generator = random.Random(2)
-    easy = {f"c{place}": (0.95 if place < 3 else 0.1) for place in range(6)}
-    rows = [
-        row(
-            f"{category}/x{task}",
-            method=f"m{method}",
-            verdict=Verdict.CORRECT if generator.random() < share else Verdict.WRONG,
-        )
-        for category, share in easy.items()
-        for task in range(20)
-        for method in range(5)
-    ]
-    explained = explained_deviance(rows, FACTORS)
-    assert explained.alone["category"] > 0.5
-    assert explained.alone["method"] < 0.02
-    assert explained.together == pytest.approx(sum(explained.alone.values()), abs=0.02)
 
 
 def test_category_that_always_fails_leaves_no_deviance_of_its_own() -> None:

@@ -104,37 +104,6 @@ def test_parallel_attempts_do_not_affect_each_other() -> None:
     assert at_once.best == "softmax#1/2"
 
 
-def test_instance_works_as_long_as_any_attempt_works() -> None:
-    state = SessionState()
-    for event in story.numbered(
-        [
-            ev.InstanceStarted(task="starter/softmax", instance=1),
-            *(ev.AttemptStarted(attempt=f"softmax#1/{n}", origin=ev.Origin.FRESH) for n in (1, 2)),
-            *(
-                ev.CallStarted(
-                    call=f"softmax#1/{n}/generator/1",
-                    attempt=f"softmax#1/{n}",
-                    role=ev.Role.GENERATOR,
-                    model="m",
-                    messages=(),
-                )
-                for n in (1, 2)
-            ),
-            ev.CallFinished(call="softmax#1/2/generator/1", text="done"),
-        ]
-    ):
-        apply(state, event)
-    instance = state.instances["softmax#1"]
-    assert [attempt.word for attempt in instance.attempts] == ["generate", "wait"]
-    assert instance.word == "generate"
-    apply(state, ev.StageStarted(attempt="softmax#1/2", stage="call", device="cpu"))
-    assert instance.word == "call"
-    apply(state, ev.AttemptJudged(attempt="softmax#1/2", evaluation=story.evaluation(Verdict.CORRECT)))
-    assert instance.word == "generate"
-    apply(state, ev.EngineStarted(host="node", pid=2, resumed=True))
-    assert (instance.word, [attempt.word for attempt in instance.attempts]) == ("wait", ["wait", "wait"])
-
-
 def test_apply_returns_the_changed_keys() -> None:
     state = SessionState()
     assert apply(state, story.started()) == {"session"}

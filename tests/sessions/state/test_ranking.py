@@ -109,11 +109,6 @@ def test_better_evaluation_has_a_higher_rank(better: Evaluation, worse: Evaluati
     assert rank(better) > rank(worse)
 
 
-def test_less_traffic_ranks_higher_without_timing() -> None:
-    lean = msgspec.structs.replace(CORRECT.traffic[0], requested_read_bytes=64)
-    assert rank(msgspec.structs.replace(CORRECT, traffic=(lean,))) > rank(CORRECT)
-
-
 def test_rank_of_unknown_facts_is_not_nan() -> None:
     bare = msgspec.structs.replace(CORRECT, traffic=(), resources={})
     assert not any(math.isnan(part) for part in rank(bare))

@@ -55,11 +55,9 @@ async def test_resume_writes_lost_objects_again(stopped: Home, name: str) -> Non
     assert_sound(stopped.store)
 
 
-@LOST
-async def test_lost_objects_of_one_session_do_not_keep_another_from_the_store(
-    stopped: Home, name: str
-) -> None:
-    lose(stopped, name)
+async def test_lost_objects_of_one_session_do_not_keep_another_from_the_store(stopped: Home) -> None:
+    lose(stopped, f"{FIRST_ATTEMPT}:evaluation.json")
+    lose(stopped, f"{SESSION}/_journal^{{tree}}")
     with Recorder.begin(stopped, story.started(OTHER)) as recorder:
         recorder.record(ev.SessionFinished())
         await recorder.finish()

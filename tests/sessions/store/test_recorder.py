@@ -9,20 +9,13 @@ import pytest
 from harness import Verdict
 from sessions import EventClock, Home, Recorder, Store, fold, journal_of, resume
 from sessions import events as ev
-from sessions.errors import CommandRefused, JournalNotWritable, SessionBusy, SessionExists
+from sessions.errors import JournalNotWritable, SessionBusy, SessionExists
 from tests.support.sessions import story
 from tests.support.sessions.story import SESSION, assert_sound, git
 
 
 def begin(home: Home) -> Recorder:
     return Recorder.begin(home, story.started(), clock=EventClock(story.Ticking(), story.Ticking(0.0)))
-
-
-async def test_state_equals_the_fold_of_the_journal(home: Home) -> None:
-    with begin(home) as recorder:
-        await story.play(recorder, story.after_start()[:60])
-        assert recorder.state == fold(journal_of(home, SESSION).events)
-        assert recorder.live.running
 
 
 async def test_finished_session_is_only_in_git(finished_home: Home) -> None:
@@ -136,20 +129,9 @@ async def test_branch_has_the_kernel_that_was_accepted_last(home: Home) -> None:
         assert recorder.store.accepted()["starter/softmax"].attempt == "softmax#1/2"
 
 
-async def test_impossible_decision_is_refused(home: Home) -> None:
-    with begin(home) as recorder:
-        events = list(story.attempt("softmax#1/1", Verdict.CORRECT))
-        await story.play(recorder, events[:-1])
-        with pytest.raises(CommandRefused, match="not judged yet"):
-            await recorder.follow(ev.DecisionMade(attempt="softmax#1/1", accepted=True))
-        await story.play(recorder, events[-1:])
-        with pytest.raises(CommandRefused, match="no decision about"):
-            await recorder.follow(ev.DecisionUndone(attempt="softmax#1/1"))
-        with pytest.raises(CommandRefused, match="softmax#1/1"):
-            await recorder.follow(ev.DecisionMade(attempt="softmax#1/7", accepted=True))
-
-
-async def test_session_has_only_one_recorder(home: Home) -> None:
+async def test_session_has_only_one_recorder(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
+    for module in ("recorder", "reconcile"):
+        monkeypatch.setattr(f"sessions.store.{module}.LOCK_WAIT_S", 0.05)
     with begin(home) as recorder:
         with pytest.raises(SessionBusy, match=SESSION):
             begin(home)

@@ -271,7 +271,8 @@ def test_parallel_writers_and_packing_lose_no_commit(home: Home) -> None:
         assert git(home.store, "rev-list", "--count", f"{name}/1").strip() == "12"
 
 
-def test_stale_lock_of_a_killed_git_is_removed(home: Home) -> None:
+def test_stale_lock_of_a_killed_git_is_removed(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sessions.store.repository.STALE_S", 0.05)
     home.ensure()
     with Store.of(home) as store:
         first = store.commit("b/1", {"f": b"1"}, parents=[], message="1", wall=1.0)

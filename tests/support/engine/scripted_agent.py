@@ -161,6 +161,7 @@ def leaky():
     print("letters", " ".join(str(ord(letter)) for letter in token), flush=True)
     keys = [*json.loads(Path(os.environ["LEAKS"]).read_text()), token]
     print("variables", sorted(name for name in os.environ if os.environ[name] in keys), flush=True)
+    terminal()
     spelled = []
     for key in keys:
         encoded = base64.b64encode(f"key={key};".encode()).decode()

@@ -225,19 +225,15 @@ async def test_budget_holds_to_the_evaluation_when_an_agent_sends_many_at_once(
     assert len(fold(events_of(home, session)).attempts()) == 4
 
 
-async def test_a_profile_without_a_gpu_is_refused_as_the_command_refuses_it(home: Home, shell: Shell) -> None:
-    async with connected(home) as (client, desk):
-        await call(client, "eval", **EVAL)
-        with pytest.raises(AgentRefused, match="has no GPU") as refused:
-            await desk.profile("vector_add#1/1", case="")
-        done = await asyncio.to_thread(shell, "profile", session_of(home), "vector_add#1/1")
-        assert one_line(done).endswith(str(refused.value))
-        for attempt, case, words in (
-            ("vector_add#1/1", "x", "no open case"),
-            ("vector_add#2/1", "", "of yours"),
-        ):
-            with pytest.raises(AgentRefused, match=words):
-                await desk.profile(attempt, case=case)
+async def profiles_are_refused(desk: AgentDesk, home: Home, shell: Shell) -> None:
+    """Assert that a profile without a GPU is refused as the command refuses it."""
+    with pytest.raises(AgentRefused, match="has no GPU") as refused:
+        await desk.profile("vector_add#1/1", case="")
+    done = await asyncio.to_thread(shell, "profile", session_of(home), "vector_add#1/1")
+    assert one_line(done).endswith(str(refused.value))
+    for attempt, case, words in (("vector_add#1/1", "x", "no open case"), ("vector_add#2/1", "", "of yours")):
+        with pytest.raises(AgentRefused, match=words):
+            await desk.profile(attempt, case=case)
 
 
 def judged_without_engine(recorder: Recorder, name: str) -> Callable[..., Coroutine[Any, Any, Answer]]:
@@ -313,10 +309,11 @@ async def test_an_agent_gets_its_case_while_a_person_profiles_another(
         assert (await answer).taken
 
 
-async def test_a_person_steers_an_agent(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_person_steers_an_agent(home: Home, shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
     async with connected(home) as (client, desk):
         assert (await call(client, "eval", **EVAL)).get("person") is None
         session = session_of(home)
+        await profiles_are_refused(desk, home, shell)
         await send(home, session, HintGiven(instance="vector_add#1", text="Use wide loads.", by="kim"))
         await send(
             home, session, DecisionMade(attempt="vector_add#1/1", accepted=False, why="too slow", by="kim")

@@ -117,20 +117,6 @@ async def test_line_leads_to_every_screen_and_says_what_it_does_not_know() -> No
             await until(pilot, lambda: isinstance(app.screen, screen), text)  # noqa: B023
 
 
-async def test_find_goes_to_matches_in_both_directions() -> None:
-    async with on_fleet(finished(), size=NARROW) as (pilot, app):
-        await pilot.press("enter", "2", "slash")
-        await until(pilot, lambda: isinstance(app.screen, LinePrompt), "the line")
-        await pilot.press(*"tl.", "enter")
-        screen = app.screen
-        first = screen.code.scroll_offset.y
-        await pilot.press("n", "n", "n", "n")
-        later = screen.code.scroll_offset.y
-        assert later > first
-        await pilot.press("N", "N", "N", "N")
-        assert screen.code.scroll_offset.y < later
-
-
 async def test_redraw_and_ctrl_c_stop_nothing_and_keys_typed_at_once_after_a_colon_stay_in_the_line() -> None:
     """Over a slow connection the keys of a whole word arrive together."""
     decider = RecordingDecider()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -13,9 +12,6 @@ from msgspec.structs import replace
 from textual.pilot import Pilot
 from textual.widgets import Static
 
-from harness import Verdict
-from sessions import Home
-from sessions.catalog import journal_of
 from sessions.events import (
     AnyEvent,
     AttemptBanned,
@@ -30,7 +26,6 @@ from sessions.events import (
     SessionExtended,
     Unpaused,
 )
-from sessions.state.folding import fold
 from tests.support.cockpit.cockpits import (
     USUAL,
     RecordingDecider,
@@ -40,10 +35,8 @@ from tests.support.cockpit.cockpits import (
     replayed,
     until,
 )
-from tests.support.sessions import stored_sessions as stored
 from tests.support.sessions import story
 from tests.support.sessions.journals import RIGHT_SOURCE, SESSION, EventLog, correct, finished, running
-from tui.actions.line import Order
 from tui.cockpit.app import Cockpit
 from tui.cockpit.desk.desk import NotEdited, edited
 from tui.cockpit.dialogs.dialogs import ConfirmDialog, LineDialog
@@ -79,26 +72,6 @@ async def palette(app: Cockpit) -> dict[str, object]:
     return {each.name: each.run for each in SessionCommands(app.screen)._commands()}
 
 
-async def test_command_of_the_palette_does_what_its_name_says() -> None:
-    async with fleet() as (pilot, app, decider, _):
-        for held, names in (
-            ((), {"pause softmax#1", "pause session"}),
-            (("softmax#1",), {"unpause softmax#1", "unpause session", "pause session"}),
-            (("", "softmax#1"), {"unpause session"}),
-        ):
-            app.feed.state.on_hold.update(held)
-            commands = await palette(app)
-            assert {name for name in commands if name.startswith(("pause", "unpause"))} == names
-            for name in sorted(names):
-                commands[name]()
-            await until(pilot, lambda: len(decider.decisions) == len(names), "the commands")  # noqa: B023
-            assert {
-                f"{'pause' if isinstance(command, Paused) else 'unpause'} {command.instance or 'session'}"
-                for _, command in decider.decisions
-            } == names
-            decider.decisions.clear()
-
-
 async def test_key_p_pauses_the_instance_under_the_cursor_and_lets_it_go_on() -> None:
     async with fleet() as (pilot, app, decider, source):
         await pilot.press("l", "p")
@@ -127,18 +100,6 @@ async def test_keys_act_on_all_marked_instances() -> None:
             HintGiven(instance="softmax#1", text="wide"),
             HintGiven(instance="softmax#2", text="wide"),
         }
-
-
-async def test_key_i_asks_for_a_hint_and_sends_it() -> None:
-    async with fleet() as (pilot, app, decider, _):
-        await pilot.press("enter", "i")
-        assert isinstance(app.screen, LineDialog)
-        await pilot.press(*"p: wide", "enter")
-        await until(pilot, lambda: bool(decider.decisions), "the hint")
-        assert decider.decisions == [(SESSION, HintGiven(instance="softmax#1", text="p: wide"))]
-        await pilot.press("i", "escape")
-        assert isinstance(app.screen, AgentScreen)
-        assert len(decider.decisions) == 1
 
 
 async def test_key_t_measures_and_key_p_profiles_the_best_attempt_of_the_cell() -> None:
@@ -195,14 +156,6 @@ async def test_gpus_are_lent_and_taken_back() -> None:
         assert names == ["gpu 0 lend", "gpu 1 return", "gpu 2 lend"]
 
 
-async def test_refusal_is_a_toast_with_the_words_of_the_engine() -> None:
-    async with fleet(refusal="softmax#1 is already paused") as (pilot, app, _, _source):
-        await pilot.press("p")
-        await until(pilot, lambda: bool(app._notifications), "the toast")
-        (toast,) = app._notifications
-        assert (toast.severity, toast.message) == ("error", "softmax#1 is already paused")
-
-
 async def test_line_is_about_what_the_cursor_was_on_when_it_began() -> None:
     async with fleet() as (pilot, app, decider, source):
         await pilot.press("enter")
@@ -245,38 +198,6 @@ async def test_readonly_view_and_past_of_a_replay_have_no_steering() -> None:
     async with app.run_test(size=USUAL) as pilot:
         await until(pilot, lambda: isinstance(app.screen, FleetScreen), "the replay")
         assert not any(name.startswith(("pause", "stop", "fork")) for name in await palette(app))
-
-
-async def test_fork_opens_a_finished_session_again_and_shows_it_live(
-    home: Home, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    stored.finished(home)
-    resumed: list[str] = []
-    monkeypatch.setattr("tui.actions.send.plan_at_rest", lambda *_: None)
-    monkeypatch.setattr("tui.actions.send.resume", lambda _, session: resumed.append(session))
-    app = Cockpit(home)
-    async with app.run_test(size=USUAL) as pilot:
-        await asyncio.sleep(0)
-        app.open_session(stored.FIRST)
-        await until(pilot, lambda: isinstance(app.screen, FleetScreen), "the replay")
-        app.commander.carry_out(Order("fork", attempt="softmax#1/2"))
-        await until(pilot, lambda: app.feed is not None and app.feed.live is not None, "the live session")
-        await until(pilot, lambda: bool(app.feed and app.feed.state.forks), "the fork")
-    assert resumed == [stored.FIRST]
-    events = journal_of(home, stored.FIRST).events
-    assert isinstance(events[-1], InstanceForked)
-    assert not fold(events).finished
-
-
-async def test_command_to_a_stopped_session_is_recorded(home: Home) -> None:
-    session = stored.stopped(home, verdict=Verdict.CORRECT)
-    app = Cockpit(home, session=session, mode="live")
-    async with app.run_test(size=USUAL) as pilot:
-        await until(pilot, lambda: isinstance(app.screen, FleetScreen), "the fleet")
-        await until(pilot, lambda: app.feed is not None and bool(app.feed.state.instances), "events")
-        await pilot.press("p")
-        await until(pilot, lambda: bool(app.feed and app.feed.state.on_hold), "the pause")
-    assert fold(journal_of(home, session).events).is_on_hold("softmax#1")
 
 
 def test_editor_gives_the_edited_kernel(tmp_path: Path) -> None:

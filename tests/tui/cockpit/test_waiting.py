@@ -3,31 +3,26 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Sequence
 from dataclasses import replace
 
 import pytest
 
 from sessions import events as ev
 from sessions.state.folding import fold
-from tests.support.cockpit.cockpits import NARROW, USUAL, WIDE, live, on_fleet, replayed, until
+from tests.support.cockpit.cockpits import NARROW, USUAL, WIDE, on_fleet, replayed, until
 from tests.support.cockpit.pictures import picture
 from tests.support.sessions import fleets, story
 from tests.support.sessions.journals import SESSION, EventLog
 from tests.support.waiting import LIMIT_S
 from tui.cockpit.app import Cockpit
-from tui.cockpit.data.archive import Archive
 from tui.cockpit.data.replays import Story, open_story
 from tui.cockpit.data.sources import TailHealth
 from tui.cockpit.data.steps import steps_of
-from tui.cockpit.draw.lines import Line, plain
 from tui.cockpit.screens.agent.agent import AgentScreen
 from tui.cockpit.screens.fleet.fleet import FleetScreen
-from tui.cockpit.screens.review.review import ReviewScreen
 from tui.cockpit.widgets.bar import Bar
-from tui.facts.attention import attention, waiting_words
-from tui.facts.doing import doing, preparing
-from tui.print.narrate import Narrator
+from tui.facts.attention import attention
+from tui.facts.doing import preparing
 
 
 def preparing_log() -> EventLog:
@@ -35,15 +30,6 @@ def preparing_log() -> EventLog:
     log = fleets.opened(tasks=("softmax", "rope"), instances=2, gpus=1)
     log.add(ev.BaselineStageStarted(task="starter/softmax", stage="compile"))
     return log
-
-
-def test_baseline_that_is_judged_has_its_stage_and_its_time_until_it_is_measured() -> None:
-    log = preparing_log()
-    assert preparing(fold(log.events).preparing, log.wall + 12.0) == [
-        "judging the baseline of softmax: compile, 0:12"
-    ]
-    log.add(ev.BaselineMeasured(task="starter/softmax", evaluation=fleets.measured(1.0)))
-    assert preparing(fold(log.events).preparing, log.wall) == []
 
 
 def test_session_without_instances_starts_its_judge() -> None:
@@ -86,13 +72,6 @@ async def test_fleet_says_what_is_prepared_and_the_clock_goes_on_without_events(
         assert f"0:{int(worked) + 19:02}" in screen.header_bar.text
         await pilot.press("3", "enter")
         assert app.screen is screen, "nothing to open"
-
-
-def test_lines_name_each_stage_of_the_baseline() -> None:
-    narrator = Narrator()
-    lines = [line for event in preparing_log().events for line in narrator.lines(event)]
-    assert any(line.endswith("starting the judge") for line in lines)
-    assert lines[-1].split("  ")[-1].strip() == "judging the baseline: compile"
 
 
 def test_end_of_a_replay_has_no_time_since_the_engine_ended() -> None:
@@ -165,29 +144,6 @@ def test_steps_have_the_result_of_a_sweep() -> None:
     ]
 
 
-async def test_first_drawing_of_review_has_the_selection_and_the_count_of_the_last() -> None:
-    log = two_waiting()
-    app, _ = live(log.events)
-    seen: set[tuple[str, str | None, str]] = set()
-    async with app.run_test(size=USUAL) as pilot:
-        await until(pilot, lambda: isinstance(app.screen, FleetScreen), "the fleet")
-        screen = ReviewScreen(read_archive=Archive)
-        show = screen.evidence.show
-
-        def shown(lines: Sequence[Line], **more: str) -> None:
-            seen.add((screen.queue.border_title, screen.queue.cursor_key, plain(lines[0])))
-            show(lines, **more)
-
-        screen.evidence.show = shown  # type: ignore[method-assign]
-        app.push_screen(screen)
-        await until(pilot, lambda: screen.queue.cursor_key is not None, "the queue")
-        await until(pilot, lambda: "baseline" in str(screen.code.border_title), "the diff")
-        await app.workers.wait_for_complete()
-        await pilot.pause()
-    [(title, attempt, _)] = seen
-    assert (title, attempt) == ("Review: 2 wait", "softmax#1/1")
-
-
 def held_back(events: list[ev.AnyEvent], **doors: object) -> tuple[Cockpit, threading.Event]:
     """Return a replay that reads its story only after the event is set."""
     app, go_on = replayed(events), threading.Event()
@@ -199,16 +155,6 @@ def held_back(events: list[ev.AnyEvent], **doors: object) -> tuple[Cockpit, thre
 
     app._doors = replace(app._doors, load_story=load_later, **doors)
     return app, go_on
-
-
-async def test_replay_is_named_in_the_header_before_it_is_read() -> None:
-    app, go_on = held_back(fleets.busy().events)
-    async with app.run_test(size=USUAL) as pilot:
-        bar = app.screen.query_one("#header", Bar)
-        await until(pilot, lambda: bool(bar.text), "a header")
-        assert bar.text == f" {SESSION}  reading ..."
-        go_on.set()
-        await until(pilot, lambda: isinstance(app.screen, FleetScreen), "the replay")
 
 
 async def test_replay_shows_the_beginning_while_the_rest_is_read() -> None:
@@ -236,27 +182,6 @@ async def test_verdict_names_keys_of_a_decision_only_where_they_work(*, readonly
         await pilot.press("w", "enter")
         await until(pilot, lambda: isinstance(app.screen, AgentScreen), "an instance")
         assert app.screen.page.text.splitlines()[0] == words
-
-
-async def test_stopped_session_waits_for_no_person() -> None:
-    log = two_waiting()
-    state = fold(log.events)
-    waiting = next(attempt for attempt in state.attempts() if attempt.waiting)
-    assert "waits" in waiting_words(state, waiting, log.wall)
-    log.add(ev.EngineStopped(reason="stopped by ann"))
-    state = fold(log.events)
-    instance = next(key for key in state.instances if waiting.attempt.startswith(f"{key}/"))
-    assert doing(state, state.instances[instance]).word == "not decided"
-    assert waiting_words(state, state.attempt(waiting.attempt), log.wall).startswith("not decided: ")
-    async with on_fleet(log.events) as (pilot, app):
-        assert "waits" not in picture(app).lower()
-        await pilot.press("w", "enter")
-        await until(pilot, lambda: isinstance(app.screen, AgentScreen), "an instance")
-        assert app.screen.page.text.splitlines()[0] == "? not decided: a accepts, r rejects"
-        assert "waits" not in picture(app).lower()
-        await pilot.press("V")
-        await until(pilot, lambda: isinstance(app.screen, ReviewScreen), "Review")
-        assert "stopped before your decision" in picture(app)
 
 
 async def test_header_names_a_session_without_events() -> None:

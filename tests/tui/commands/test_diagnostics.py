@@ -106,17 +106,6 @@ def test_closed_pipe_is_no_error() -> None:
     assert (done.returncode, done.stderr) == (0, b"")
 
 
-def test_closed_standard_output_gives_no_traceback() -> None:
-    done = subprocess.run(
-        ["/bin/sh", "-c", f"'{sys.executable}' -m tui suites >&-"],
-        capture_output=True,
-        cwd=ROOT,
-        timeout=60,
-        check=False,
-    )
-    assert b"Traceback" not in done.stderr
-
-
 def test_interrupt_exits_with_130() -> None:
     process = subprocess.Popen(
         [sys.executable, "-m", "tui", "eval", "-", "--task", "softmax"],

@@ -7,10 +7,9 @@ from contextlib import asynccontextmanager
 
 import pytest
 from textual.pilot import Pilot
-from textual.widgets._toast import Toast
 
 from sessions.state.folding import fold
-from tests.support.cockpit.cockpits import NARROW, USUAL, Clock, replayed, until
+from tests.support.cockpit.cockpits import USUAL, Clock, replayed, until
 from tests.support.sessions.journals import finished
 from tui.cockpit.data.replays import Replay
 from tui.cockpit.screens.agent.agent import AgentScreen
@@ -49,17 +48,6 @@ async def test_replay_plays_at_its_speed_and_pauses() -> None:
         assert replay.speed == 5.0
         await pilot.press("plus", "plus")
         assert replay.speed == 20.0
-
-
-async def test_toast_leaves_the_time_line_free() -> None:
-    app = replayed(EVENTS)
-    async with app.run_test(size=NARROW, notifications=True) as pilot:
-        await loaded(pilot)
-        timeline = app.screen.timeline.region
-        app.notify("three lines of words, " * 8)
-        await until(pilot, lambda: len(app.screen.query(Toast)) == 2, "both toasts")
-        await until(pilot, lambda: all(each.region for each in app.screen.query(Toast)), "their places")
-        assert not any(each.region.overlaps(timeline) for each in app.screen.query(Toast))
 
 
 async def test_keys_jump_to_marks_and_show_their_state() -> None:

@@ -22,6 +22,12 @@ from tui.cockpit.data.sources import LiveTail
 POLL_S = 0.005
 
 
+@pytest.fixture(autouse=True)
+def frequent_looks(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Lets a tail look ten times a second whether an engine runs."""
+    monkeypatch.setattr(sources, "ALIVE_EVERY_S", 0.1)
+
+
 @contextmanager
 def watching(home: Home, **options: object) -> Iterator[Feed]:
     feed = Feed(LiveTail(home, SESSION, poll_s=POLL_S, **options))
@@ -100,32 +106,6 @@ def test_finished_session_is_in_trouble_until_its_live_files_are_gone(home: Home
         assert f"wavedeck resume {SESSION}" in feed.trouble()
         shutil.rmtree(home.live(SESSION).folder)
         drain_until(feed, lambda: feed.trouble() == "")
-
-
-def test_tail_waits_for_the_rest_of_a_torn_line(home: Home) -> None:
-    events = running()
-    journal = write_live(home, events[:10])
-    with watching(home) as feed:
-        drain_until(feed, lambda: feed.state.last_seq == 10)
-        whole = journal.read_bytes()
-        append(journal, events[10:11])
-        added = journal.read_bytes()[len(whole) :]
-        journal.write_bytes(whole + added[:20])
-        drain_until(feed, lambda: True)
-        journal.write_bytes(whole + added)
-        drain_until(feed, lambda: feed.state.last_seq == 11)
-        assert feed.state.skipped_events == 0
-
-
-def test_decision_in_the_store_is_found(home: Home) -> None:
-    events: list[AnyEvent] = finished()
-    decision = decided(events)
-    write_live(home, events)
-    with watching(home, stored=lambda *_: [*events, decision]) as feed:
-        drain_until(feed, lambda: feed.state.finished)
-        feed.live.look_again()
-        drain_until(feed, lambda: feed.state.attempt("softmax#1/3").decision is not None)
-        assert feed.state.last_seq == decision.seq
 
 
 def test_unreadable_store_is_reported_and_read_again(home: Home) -> None:

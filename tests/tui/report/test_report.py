@@ -18,8 +18,7 @@ from sessions import events as ev
 from sessions.events import AnyEvent
 from sessions.metrics.attempt_row import OLD_WEAK
 from sessions.state.folding import fold
-from sessions.state.speed import found_speed
-from tests.support.sessions.journals import RIGHT_SOURCE, EventLog, finished, timed_again
+from tests.support.sessions.journals import RIGHT_SOURCE, EventLog, finished
 from tests.support.sessions.measured_sessions import (
     empty,
     estimated,
@@ -82,14 +81,6 @@ def test_case_without_a_time_is_shown_and_counts_as_one() -> None:
     speed = report(events).winners[-1].speed
     assert (speed.cases, speed.all_cases) == (2, 3)
     assert "not timed" in as_text(document(report(events)))
-
-
-def test_exam_that_timed_again_gives_the_speedup() -> None:
-    (winner,) = (winner for winner in report(timed_again()).winners if winner.task == "starter/vector_add")
-    before = found_speed(winner.best)
-    assert before.value == pytest.approx(math.sqrt(1.43 * 1.01))
-    whole = report(timed_again())
-    assert 1.14 in {row.speedup_mean for row in whole.metrics}
 
 
 def test_winner_that_failed_its_exam_is_not_to_be_used() -> None:

@@ -267,16 +267,6 @@ def test_every_format_of_the_tables_has_the_same_cells() -> None:
                     assert math.isclose(float(text), cell.value)
 
 
-def test_json_and_csv_have_unrounded_numbers_and_no_guess() -> None:
-    document = whole()
-    data = msgspec.json.decode(msgspec.json.encode(document_data(document)))
-    overall = next(entry for entry in data["tables"] if entry["table"] == "overall")
-    assert overall["rows"][0]["n"] == 4
-    assert overall["rows"][0]["exec"] == 0.75
-    assert overall["rows"][0]["speedup"] == pytest.approx(32 ** (1 / 3))
-    assert overall["notes"][-1].startswith("Left out: ")
-
-
 def test_latex_prints_every_sign() -> None:
     assert escaped(r"`!` a_b & 50 % >= 2 <3 #1 ~ \x {y} $ ^ ≈") == (
         r"'!' a\_b \& 50 \% $\geq$ 2 $<$3 \#1 \textasciitilde{} \textbackslash{}x \{y\} \$ \textasciicircum{} "

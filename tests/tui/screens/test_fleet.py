@@ -12,7 +12,6 @@ from harness import Verdict
 from sessions import events as ev
 from sessions.events import EndReason
 from sessions.state.folding import fold
-from sessions.state.speed import Speed
 from sessions.state.state import SessionState
 from tests.support.cockpit.cockpits import NARROW, USUAL, WIDE, ScriptedSource, live, on_fleet, until
 from tests.support.cockpit.pictures import picture
@@ -22,13 +21,12 @@ from tui.cockpit.app import ExitNote
 from tui.cockpit.draw.grid import heading, places, row_line
 from tui.cockpit.draw.lines import plain
 from tui.cockpit.screens.agent.agent import AgentScreen
-from tui.cockpit.screens.fleet import device_view, fleet_cells, fleet_view
+from tui.cockpit.screens.fleet import device_view, fleet_view
 from tui.cockpit.screens.fleet.fleet import FleetScreen
 from tui.cockpit.screens.fleet.fleet_model import FleetModel
 from tui.cockpit.screens.fleet.fleet_view import TaskFacts, task_facts
 from tui.cockpit.screens.home.home import HomeScreen
 from tui.facts.instance import FactsCache, instance_facts
-from tui.facts.vocabulary import speed_style
 
 Opened = tuple[Pilot[ExitNote], FleetScreen, ScriptedSource]
 
@@ -59,13 +57,6 @@ def rows_of(log: EventLog, *, width: int = 157, changes: dict[str, str] | None =
 
 
 # Rows and cells
-
-
-def test_speedup_is_green_only_with_its_whole_interval_above_one() -> None:
-    def style(low: float, high: float) -> str:
-        return speed_style(Speed(1.02, low, high))
-
-    assert [style(1.01, 1.03), style(0.99, 1.05), style(0.9, 0.99)] == ["good", "", "bad"]
 
 
 def test_columns_drop_in_order_and_names_stay_whole() -> None:
@@ -119,22 +110,6 @@ def test_changed_cell_has_a_mark_for_five_seconds() -> None:
     assert model.marks(15.1) == {}
 
 
-def test_pieces_of_a_reply_change_no_facts_until_a_silent_model_answers() -> None:
-    log = fleets.busy()
-    state, cache = fold(log.events), FactsCache()
-    facts = cache.of(state, state.instances["softmax#1"])
-    cache.hear("softmax#1")
-    assert cache.of(state, state.instances["softmax#1"]) is facts
-    call = "softmax#1/2/generator/1"
-    log.add(ev.CallRetried(call=call, reason="rate_limited", message="", wait_s=9.0, retry=1))
-    state, cache = fold(log.events), FactsCache()
-    assert cache.of(state, state.instances["softmax#1"]).doing.word == "no model"
-    log.add(ev.ReplyPiece(call=call, kind="text", text="x"))
-    state = fold(log.events)
-    cache.hear("softmax#1")
-    assert cache.of(state, state.instances["softmax#1"]).doing.word == "generate"
-
-
 # GPUs
 
 
@@ -162,25 +137,6 @@ def test_value_that_a_machine_does_not_show_is_no_zero() -> None:
     titles, row = gpu_lines(log)
     assert "power" not in titles
     assert row.split() == ["0", "judge", "softmax#1/1"]
-
-
-def test_last_minute_shows_the_samples_of_a_gpu() -> None:
-    log = fleets.opened(gpus=1)
-    for share in (0.0, 0.5, 1.0):
-        log.wall += 20.0
-        log.device("0", share=share)
-    (device,) = fold(log.events).devices.values()
-    assert len(device.recent) == 3
-    assert gpu_lines(log)[1].rstrip().endswith("█")
-
-
-def test_strip_of_many_gpus_names_no_attempts() -> None:
-    log = fleets.opened(gpus=64)
-    for number in range(64):
-        log.device(str(number), "softmax#1/1", share=1.0)
-    lines = device_view.gpu_strip(fold(log.events), now_wall=log.wall, width=77)
-    assert len(lines) <= 6
-    assert plain(lines[0]).startswith("0j   1j   2j")
 
 
 def test_strip_of_a_cluster_names_each_node_once() -> None:
@@ -227,28 +183,6 @@ async def test_order_and_filter_keep_the_cursor() -> None:
         assert [row.key for row in screen.tasks.rows] == ["starter/rms_norm"]
         await until(pilot, lambda: "filter: 1 of 5" in screen.tasks_title.text, "the title")
         assert screen.tasks.cell_key == "rms_norm#1"
-
-
-async def test_only_changed_cells_are_painted(monkeypatch: pytest.MonkeyPatch) -> None:
-    async with fleet(fleets.busy(), WIDE) as (pilot, screen, source):
-        refreshed: list[object] = []
-        refresh = type(screen.tasks).refresh
-
-        def listening(widget: object, *regions: object, **options: object) -> object:
-            if widget is screen.tasks:
-                refreshed.extend(regions or ["everything"])
-            return refresh(widget, *regions, **options)
-
-        monkeypatch.setattr(type(screen.tasks), "refresh", listening)
-        call = "softmax#1/2/generator/1"
-        source.pending = [ev.ReplyPiece(call=call, kind="text", text="x" * 200, seq=900)]
-        pilot.app.frame()
-        await pilot.pause()
-        assert refreshed == [], "words of a reply change no cell"
-        source.pending = [ev.CandidateProposed(attempt="softmax#1/2", source="x = 1", seq=901)]
-        await until(pilot, lambda: "queued       2 1.31x" in screen.tasks.text, "the state")
-        (region,) = refreshed
-        assert (region.height, region.width) == (1, fleet_cells.WORD)
 
 
 async def test_ended_engine_takes_the_gpus_away_and_says_why() -> None:

@@ -78,15 +78,15 @@ def test_all_screens_count_the_same_that_needs_a_person() -> None:
     assert plain(head_tail(EMPTY, concerns, 20)) == f"! {len(concerns)}"
 
 
-def test_header_without_a_title_has_the_session_name() -> None:
-    log = fleets.opened(title="")
-    assert header(log, 118).startswith("20261120-140300-geak-5f0a")
-
-
-def test_tokens_where_no_price_is_known() -> None:
-    log = fleets.opened(budget_usd=None, budget_tokens=10_000)
+def test_header_says_the_session_and_what_its_calls_cost() -> None:
+    log = fleets.opened(title="", budget_usd=None, budget_tokens=10_000)
     fleets.judge(log, "softmax#1/1", fleets.measured(1.2), usd=None)
+    assert header(log, 158).startswith("20261120-140300-geak-5f0a")
     assert "2.45k of 10k tokens" in header(log, 158)
+    log = fleets.opened()
+    fleets.judge(log, "softmax#1/1", fleets.measured(1.2), usd=0.5)
+    fleets.judge(log, "softmax#1/2", fleets.measured(1.2), usd=None)
+    assert "$0.50 of $50 + 1 call without a price" in header(log, 158)
 
 
 def test_budget_is_shown_as_it_counts() -> None:
@@ -104,13 +104,6 @@ def test_budget_is_shown_as_it_counts() -> None:
     log.add(ev.CallFailed(call=call, reason="gave_up", message="", billed=True))
     log.add(ev.CallFinished(call=f"{name}/generator/1", text="x"))
     assert "96.3k of 100k tokens + 32.1k held" in header(log, 158)
-
-
-def test_calls_without_a_price_are_counted() -> None:
-    log = fleets.opened()
-    fleets.judge(log, "softmax#1/1", fleets.measured(1.2), usd=0.5)
-    fleets.judge(log, "softmax#1/2", fleets.measured(1.2), usd=None)
-    assert "$0.50 of $50 + 1 call without a price" in header(log, 158)
 
 
 def test_unread_events_are_said() -> None:

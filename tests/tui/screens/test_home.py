@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -18,7 +17,6 @@ from tests.support.cockpit.pictures import picture
 from tests.support.sessions.journals import SESSION, running, write_live
 from tui.cockpit.app import Cockpit
 from tui.cockpit.desk import messages
-from tui.cockpit.desk.doors import doors_of
 from tui.cockpit.dialogs.dialogs import TextDialog
 from tui.cockpit.screens.fleet.fleet import FleetScreen
 from tui.cockpit.screens.home.home import HomeScreen
@@ -215,18 +213,3 @@ def test_gpus_in_use_are_counted() -> None:
     busy = (Gpu("0", "MI300X", "kim: python"), *NODE.gpus[1:])
     assert gpu_words(NodeFacts(gpus=busy)) == "8x MI300X, 1 in use"
     assert gpu_words(NodeFacts()) == "no GPU"
-
-
-async def test_session_that_is_opened_at_once_reads_no_list(home: Home) -> None:
-    write_live(home, running())
-    reads = []
-    doors = dataclasses.replace(doors_of(home), list_sessions=lambda: reads.append(1) or [])
-    app = Cockpit(home, session=SESSION, mode="live", doors=doors)
-    async with app.run_test(size=NARROW) as pilot:
-        await until(
-            pilot, lambda: app.feed is not None and app.feed.state.last_seq == len(running()), "all events"
-        )
-        assert isinstance(app.screen, FleetScreen)
-        assert reads == []
-        await pilot.press("escape")
-        await until(pilot, lambda: bool(reads), "the list")

@@ -12,8 +12,7 @@ from sessions import events as ev
 from sessions.state.folding import fold
 from sessions.state.speed import attempt_speed
 from sessions.state.state import SessionState
-from tests.support.cockpit.cockpits import NARROW, USUAL, RecordingDecider, live, until
-from tests.support.cockpit.pictures import picture
+from tests.support.cockpit.cockpits import NARROW, RecordingDecider, live, until
 from tests.support.sessions.journals import RIGHT_SOURCE, EventLog, correct, wrong
 from tui.cockpit.app import Cockpit
 from tui.cockpit.desk.messages import OpenLatency
@@ -288,16 +287,6 @@ async def test_keys_move_the_cell_and_open_its_figures() -> None:
         assert decider.decisions == []
         assert "130.2" not in screen.times.copy_text, "speedups are shown"
         assert "GPU7 hang" in screen.times.copy_text
-
-
-async def test_help_of_an_attempt_without_times_explains_the_traffic() -> None:
-    log = EventLog(events=eight_gpus())
-    log.attempt("softmax#1/2", RIGHT_SOURCE, wrong())
-    app, _ = live(log.events)
-    async with app.run_test(size=USUAL) as pilot:
-        await shown(app, "softmax#1/2", pilot)
-        await pilot.press("question_mark")
-        await until(pilot, lambda: "no byte is requested twice" in picture(app), "the help")
 
 
 async def test_brackets_walk_to_an_attempt_without_times() -> None:

@@ -276,19 +276,6 @@ async def test_refused_start_stands_at_its_field(home: Home) -> None:
         assert list(screen.outlook.checked.errors) == ["devices"]
 
 
-async def test_the_reason_why_a_kernel_file_is_no_task_stays(home: Home) -> None:
-    """The check of the form, which runs after each change, only knows that the file is no task yet."""
-    async with on_form(home) as (pilot, app, screen):
-        screen.table.select("file")
-        await pilot.press("enter", *"gone.py", "enter")
-        await until(pilot, lambda: "no file gone.py" in errors_of(screen).get("file", ""), "the error")
-        values = dict(screen.values)
-        screen._take_check(values, check(values, home=home, environ={}, folder=home.root))
-        await pilot.pause()
-        assert "no file gone.py" in errors_of(screen)["file"]
-        assert "no file gone.py" in screen_text(app)
-
-
 @pytest.mark.judge
 @pytest.mark.soak
 async def test_a_kernel_file_becomes_a_task_of_the_form(home: Home, tmp_path: Path) -> None:

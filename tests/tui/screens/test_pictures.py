@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from functools import cache
 
 import pytest
 from syrupy.assertion import SnapshotAssertion
@@ -32,6 +33,7 @@ WALK = {
 """Keys that lead from one picture to the next."""
 
 
+@cache
 def events_of(name: str) -> list[AnyEvent]:
     tasks, instances, gpus = SESSIONS[name]
     return session(tasks, instances, gpus)

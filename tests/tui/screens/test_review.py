@@ -30,7 +30,7 @@ from tests.support.cockpit.cockpits import (
 )
 from tests.support.cockpit.pictures import picture
 from tests.support.sessions import reviews, story
-from tests.support.sessions.journals import RIGHT_SOURCE, SESSION, EventLog, examined, finished, running
+from tests.support.sessions.journals import RIGHT_SOURCE, SESSION, EventLog, examined, finished
 from tui.actions.send import login_name
 from tui.cockpit.app import Cockpit
 from tui.cockpit.data.archive import Archive
@@ -202,14 +202,6 @@ async def test_read_only_view_has_no_decision_keys_and_says_why() -> None:
         assert opened.toasts == ["this view is for reading only"]
 
 
-async def test_empty_queue_says_when_something_appears() -> None:
-    async with review(running()[:30], size=NARROW) as opened:
-        assert not opened.screen.queue.rows
-        assert "`wavedeck run --review manual`" in opened.screen.evidence.text
-        await opened.press("a")
-        assert not isinstance(opened.app.screen, ReasonDialog)
-
-
 async def test_new_waiting_attempt_does_not_move_the_cursor() -> None:
     async with review(reviews.waiting()) as opened:
         await opened.press("j")
@@ -241,25 +233,6 @@ async def test_diff_goes_from_baseline_to_code_to_base() -> None:
             titles.append(str(opened.screen.code.border_title).partition(" ->")[0].partition("  ")[0])
             await opened.press("d")
         assert titles == ["diff baseline triton", "code #1/3", "diff base #1/1", "diff baseline triton"]
-
-
-async def test_kernels_of_other_sessions_are_named() -> None:
-    async with review(reviews.waiting(), size=WIDE, baseline=RIGHT_SOURCE) as opened:
-        text = opened.screen.evidence.text
-        assert "accepted: softmax#1/1 >= 2.37x  session's best: this  best ever: 4.10x (20261118)" in text
-        await opened.press("j")
-        assert "accepted: vector_add#2/3 (20261118)" in opened.screen.evidence.text
-
-
-async def test_zoom_gives_the_diff_the_whole_screen() -> None:
-    async with review(reviews.waiting(), size=NARROW, baseline=RIGHT_SOURCE) as opened:
-        before = opened.screen.code.size.height
-        await opened.press("3", "z")
-        assert opened.screen.code.size.height > before + 10
-        assert not opened.screen.queue.display
-        await opened.press("escape")
-        assert opened.screen.queue.display
-        assert isinstance(opened.app.screen, ReviewScreen)
 
 
 async def test_past_of_a_replay_is_not_decided() -> None:

@@ -85,7 +85,7 @@ def test_eighty_streaming_instances_send_at_most_30_kb_per_second(home: Home) ->
         while len(screen.read(0.5)) > FIRST_BYTES:  # the first pictures are whole ones
             check_time(limit, "the end of the first pictures", screen.tail)
         began, sent = time.monotonic(), 0
-        seconds = 3.0
+        seconds = 2.0
         while time.monotonic() - began < seconds or not sent:
             check_time(began + LIMIT_S, "bytes", screen.tail)
             written = len(log.events)

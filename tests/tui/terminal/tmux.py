@@ -11,10 +11,11 @@ from contextlib import contextmanager
 
 import pytest
 
-from tests.support.command_line import ROOT
+from engine.process import launch
+from tests.support.command_line import ROOT, START
 from tests.support.waiting import LIMIT_S, wait_until
 
-POLL_S = 0.05
+POLL_S = 0.1
 PROMPT = "shell>"
 
 
@@ -26,10 +27,10 @@ class Tmux:
         self._server = ["tmux", "-L", f"wavedeck-{uuid.uuid4().hex[:8]}", "-f", "/dev/null"]
         width, height = map(str, size)
         self._tmux(
-            "new-session", "-d", "-x", width, "-y", height, "-c", str(ROOT),
+            "new-session", "-d", "-x", width, "-y", height, "-c", str(ROOT), "-e", f"START={START}",
             f"env -u COLUMNS -u LINES PS1='{PROMPT} ' sh",
         )  # fmt: skip
-        self.type(f'wavedeck() {{ "{sys.executable}" -m tui "$@"; }}; clear')
+        self.type(f'wavedeck() {{ "{sys.executable}" -c "$START" {launch.ENGINE} "$@"; }}; clear')
         self.press("Enter")
 
     def press(self, *keys: str) -> None:

@@ -12,8 +12,6 @@ from harness import Timed, Verdict
 from harness.wire.results.provenance import Provenance
 from harness.wire.results.served_calls import ServedCall
 from sessions import Home
-from sessions.applying.merging import merge
-from sessions.errors import NotApplicable
 from suites import baseline_source
 from tests.support.command_line import Done, Shell, one_line
 from tests.support.sessions import stored_sessions as stored
@@ -292,38 +290,6 @@ def test_attempt_that_is_not_correct_is_refused(home: Home, shell: Shell, tmp_pa
         done = shell("apply", attempt, "--to", str(repository))
         assert done.code == ExitCode.USAGE
         assert why in one_line(done)
-
-
-def test_helper_that_other_functions_use_is_not_changed_behind_their_back() -> None:
-    original = "def scale(x):\n    return x\n\n\ndef entry(x):\n    return scale(x)\n\n\ndef other(x):\n    return scale(x)\n"
-    kernel = "def scale(x):\n    return 2 * x\n\n\ndef entry(x):\n    return scale(x)\n"
-    with pytest.raises(NotApplicable, match="line 9 of the file uses `scale`, which the kernel changes"):
-        merge(original, kernel, ["entry"])
-    same = kernel.replace("2 * x", "x").replace("return scale(x)", "return scale(x) + 0")
-    assert merge(original, same, ["entry"]) == original.replace("return scale(x)", "return scale(x) + 0", 1)
-
-
-def test_helpers_that_nothing_uses_any_more_are_removed() -> None:
-    original = (
-        "import triton\n\n\n@triton.jit\ndef kernel(x):\n    pass\n\n\ndef launch(x):\n    kernel[(1,)](x)\n\n\n"
-        "def _check(x):\n    pass\n\n\ndef public(x):\n    pass\n\n\ndef entry(x):\n    _check(x), public(x), launch(x)\n"
-    )
-    winner = "import triton\n\n\n@triton.jit\ndef kernel(x, y):\n    pass\n\n\ndef entry(x):\n    kernel[(2,)](x, 1)\n"
-    merged = merge(original, winner, ["entry"], is_used_elsewhere=lambda _: False)
-    assert merged == winner.replace("def entry", "def public(x):\n    pass\n\n\ndef entry", 1)
-    with pytest.raises(NotApplicable, match="line 9 of the file uses `kernel`"):
-        merge(original, winner, ["entry"], is_used_elsewhere={"launch"}.__contains__)
-
-
-def test_merged_file_keeps_its_line_ends_and_gets_imports_of_the_future_first() -> None:
-    original = '"""Ops."""\r\n\r\nimport os\r\n\r\n\r\ndef entry(x):\r\n    return x\r\n\r\n\r\nLAST = 1\r\n'
-    kernel = "from __future__ import annotations\n\nimport math\n\nPI = math.pi\n\n\ndef entry(x):\n    return x * PI\n\n\n"
-    merged = merge(original, kernel, ["entry"])
-    assert merged.replace("\r\n", "\n") == (
-        '"""Ops."""\n\nfrom __future__ import annotations\n\nimport os\nimport math\n\n\nPI = math.pi\n\n\n'
-        "def entry(x):\n    return x * PI\n\n\nLAST = 1\n"
-    )
-    assert merged.count("\n") == merged.count("\r\n")
 
 
 @pytest.mark.soak

@@ -74,13 +74,20 @@ def test_run_without_a_terminal_prints_progress_and_summary(
 
 
 @pytest.mark.usefixtures("scripted_judge")
-def test_attach_follows_a_detached_run_to_its_end(
+def test_closed_output_leaves_the_engine_running_and_attach_follows_it_to_its_end(
     shell: Shell, home: Home, recording: Path, engines: None
 ) -> None:
     slow_down(recording)
-    started = shell(*RUN, "--detach", "--json")
-    assert started.code == ExitCode.DONE
-    session = json.loads(started.out)["session"]
+    running = start(*RUN, "--headless")
+    with running:
+        running.stdout.close()
+        err = running.stderr.read()
+    session = find_session(home, "2")
+    assert running.returncode == ExitCode.FAILED
+    assert (
+        err
+        == f"wavedeck: the output was closed; {session} is still running; come back with: wavedeck attach {session}\n"
+    )
     assert home.live(session).running
     attached = shell("attach")
     assert (attached.code, attached.err) == (ExitCode.DONE, "")
@@ -89,7 +96,7 @@ def test_attach_follows_a_detached_run_to_its_end(
 
 
 @pytest.mark.usefixtures("scripted_judge")
-def test_interrupted_run_stops_a_killed_engine_is_reported_and_both_are_resumed(
+def test_interrupted_run_stops_and_is_resumed_and_a_killed_engine_is_reported(
     home: Home, recording: Path, engines: None
 ) -> None:
     def calls() -> int:
@@ -118,12 +125,6 @@ def test_interrupted_run_stops_a_killed_engine_is_reported_and_both_are_resumed(
     # The lock file still exists, but no process holds the lock.
     assert home.live(session).lock.exists()
     assert list_sessions(home)[0].state == "crashed"
-    again = start("resume", session, "--json")
-    out, err = again.communicate(timeout=LIMIT_S)
-    assert again.returncode == ExitCode.DONE, err
-    events = [json.loads(line) for line in out.splitlines()]
-    assert events[0]["type"] == "engine_started"
-    assert events[-1]["type"] == "session_finished"
 
 
 @pytest.mark.usefixtures("scripted_judge")
@@ -150,18 +151,6 @@ def test_run_with_a_refused_key_fails_and_is_resumed_once_the_key_is_right(shell
     assert f"wavedeck replay {session.name}" in one_line(shell("resume", session.name))
 
 
-def test_journal_with_a_bad_line_is_not_resumed_or_changed(shell: Shell, home: Home) -> None:
-    stored.stopped(home)
-    journal = home.live(stored.FIRST).journal
-    lines = journal.read_bytes().splitlines(keepends=True)
-    journal.write_bytes(b"".join([*lines[:3], b'{"type": "call_st\n', *lines[3:]]))
-    before = journal.read_bytes()
-    done = shell("resume", stored.FIRST)
-    assert done.code == ExitCode.FAILED
-    assert f"{journal} line 4 cannot be read" in one_line(done)
-    assert journal.read_bytes() == before
-
-
 def test_session_of_a_method_that_is_gone_is_shown_but_not_resumed(shell: Shell, home: Home) -> None:
     stored.stopped(home)
     journal = home.live(stored.FIRST).journal
@@ -185,7 +174,6 @@ def test_session_of_a_method_that_is_gone_is_shown_but_not_resumed(shell: Shell,
     [
         (("run", "sofmax", *MINE), "no task is called 'sofmax' (did you mean 'softmax'?)"),
         (("run", "--suite", "stater", *MINE), "no suite is called 'stater' (did you mean 'starter'?)"),
-        (("run", "--instances", "-1"), "--instances must be a whole number, 1 or more, not '-1'"),
         (("run", "--instances", "two"), "--instances must be a whole number, 1 or more, not 'two'"),
         (
             (*RUN, "--instances", "2"),
@@ -194,12 +182,7 @@ def test_session_of_a_method_that_is_gone_is_shown_but_not_resumed(shell: Shell,
         ((*RUN, "--targets", "gfx924"), "gfx942"),
         ((*RUN, "--devices", "9"), "no device '9' on this machine"),
         ((*RUN, "--method", "geek"), "there are: geak, geak-evolve"),
-        ((*RUN, "--review", "maybe"), "--review must be auto or manual, not 'maybe'"),
-        ((*RUN, "--budget-usd", "1"), "--budget-usd needs a price for recorded:mine"),
-        (("run", "--model", "antropic:x"), "unknown model provider 'antropic': did you mean anthropic:x?"),
         (("run", "--model", "anthropic:x"), "anthropic:x needs a key: set ANTHROPIC_API_KEY"),
-        (("run", "--model", "recorded:mime"), "no recording is called 'mime': there is recorded:mine"),
-        (("run", "softmax", "--model", "recorded:mine"), "recorded:mine has no reply for softmax"),
         (("eval", "nowhere.py", "--task", "vector_add"), "there is no file nowhere.py"),
         (("eval", ".", "--task", "vector_add"), ". is a folder; give the path of one Python module"),
         (
@@ -223,42 +206,3 @@ def test_impossible_command_is_one_line_and_starts_nothing(
     assert "Traceback" not in done.err
     assert home.live_sessions() == []
     assert list_sessions(home) == []
-
-
-@pytest.mark.usefixtures("scripted_judge")
-def test_closed_output_leaves_the_engine_running(home: Home, recording: Path, engines: None) -> None:
-    slow_down(recording)
-    running = start(*RUN, "--headless")
-    with running:
-        running.stdout.close()
-        err = running.stderr.read()
-    session = find_session(home, "2")
-    assert running.returncode == ExitCode.FAILED
-    assert (
-        err
-        == f"wavedeck: the output was closed; {session} is still running; come back with: wavedeck attach {session}\n"
-    )
-    assert home.live(session).running
-
-
-def commands_below(pid: int) -> list[bytes]:
-    """Return the command lines of the children of a process."""
-    children = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
-    return [
-        Path(f"/proc/{child}/cmdline").read_bytes() for child in children if Path(f"/proc/{child}").exists()
-    ]
-
-
-@pytest.mark.usefixtures("scripted_judge")
-def test_interrupt_during_the_start_leaves_no_engine(home: Home, recording: Path, engines: None) -> None:
-    running = start(*RUN, "--detach")
-    with running:
-        wait_until(lambda: any(b"engine" in command for command in commands_below(running.pid)), "the engine")
-        running.send_signal(signal.SIGINT)
-        out, err = running.communicate(timeout=LIMIT_S)
-    if running.returncode == ExitCode.INTERRUPTED:
-        assert err.splitlines()[-1] == "wavedeck: interrupted"
-        assert out or not any(live.running for live in home.live_sessions()), "an engine that nobody knows"
-    else:
-        # The engine was ready before the interrupt; then the command printed the session's name.
-        assert find_session(home, "2") in err

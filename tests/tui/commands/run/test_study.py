@@ -6,7 +6,6 @@ import io
 import json
 import os
 import re
-import subprocess
 from pathlib import Path
 
 import pytest
@@ -255,23 +254,6 @@ def test_finished_study_runs_nothing_and_its_cells_are_shown(shell: Shell, home:
     assert "geak (without optimizer)" in shell("sessions", "show", sessions[0]).out
     assert f"part of {study.name}/1" in shell("sessions", "show", sessions[0]).out
     assert "served as test-20261101, messages, temperature 1" in shell("replay", sessions[0]).out
-
-
-def test_fetched_study_has_the_same_report_in_another_home(
-    shell: Shell, home: Home, folder: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    home.ensure()
-    study = study_of(folder)
-    for number in (1, 2):
-        record(home, study, number)
-    report = shell("report", study.name).out
-    assert report
-    remote = str(folder / "shared.git")
-    subprocess.run(["git", "init", "-q", "--bare", remote], check=True)
-    assert shell("sessions", "push", remote).code == ExitCode.DONE
-    monkeypatch.setenv("WAVEDECK_HOME", str(folder / "other-home"))
-    assert shell("sessions", "fetch", remote).code == ExitCode.DONE
-    assert shell("report", study.name).out == report
 
 
 def test_recording_of_a_study_has_chains_for_each_of_its_cells(

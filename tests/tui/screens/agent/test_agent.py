@@ -113,11 +113,6 @@ async def test_larger_terminal_shows_all_panes_zoom_one_and_escape_ends_it() -> 
         assert pilot.app.screen is screen
 
 
-async def test_line_of_screens_shows_that_the_view_is_for_reading() -> None:
-    async with opened("softmax#1", 5, size=NARROW, events=chain(), readonly=True) as (_, screen, _source):
-        assert "READ-ONLY  ! 1" in screen.screens_bar.text
-
-
 async def test_silent_model_leaves_room_for_the_attempt() -> None:
     call = "softmax#1/6/optimizer/1"
     refused = CallRetried(call=call, reason="rate_limited", message="429", wait_s=60, retry=1)

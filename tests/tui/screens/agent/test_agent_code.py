@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import msgspec
 
-from sessions.events import AnyEvent, AttemptJudged, InstanceStarted, Origin
+from sessions.events import AnyEvent, InstanceStarted, Origin
 from sessions.state.folding import fold
 from tests.support.cockpit.agent_screens import chain, opened
-from tests.support.cockpit.cockpits import NARROW, USUAL, replayed, until
+from tests.support.cockpit.cockpits import NARROW, until
 from tests.support.sessions.journals import FAST_SOURCE, RIGHT_SOURCE, EventLog, correct, running
 from tui.cockpit.data.sides import ComparedTo, other_sides, read_baseline
 from tui.cockpit.draw.lines import plain
 from tui.cockpit.screens.agent.agent import AgentScreen
-from tui.cockpit.screens.fleet.fleet import FleetScreen
 from tui.facts.evaluation.verdict import error_lines
 
 PADDING = '''\
@@ -171,25 +170,3 @@ async def test_second_e_on_the_only_line_marks_it_and_says_so_and_a_diff_opens_i
         await pilot.press("d", "e")
         assert title(screen).startswith("diff base #1/1 -> #1/2")
         assert "E     y = e / tl.sum(e, axis=0)" in screen.code.text
-
-
-async def test_key_e_in_a_replay_survives_a_step_back_to_before_the_verdict() -> None:
-    app = replayed(running())
-    async with app.run_test(size=USUAL) as pilot:
-        await until(pilot, lambda: isinstance(app.screen, FleetScreen), "the fleet")
-        await pilot.press("dollar_sign")
-        app.open_agent("softmax#2", 1)
-        await until(pilot, lambda: isinstance(app.screen, AgentScreen), "the agent")
-        await pilot.press("e")
-        screen = app.screen
-        await until(pilot, lambda: marked_lines(screen) == [14], "the marked line")
-        events = screen.feed.replay.story.events
-        verdict = next(
-            place
-            for place, event in enumerate(events)
-            if isinstance(event, AttemptJudged) and event.attempt == "softmax#2/1"
-        )
-        screen.feed.replay.seek(verdict)
-        app.frame()
-        assert screen.attempt.evaluation is None
-        assert "14 E" not in screen.code.text

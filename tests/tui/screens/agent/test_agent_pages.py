@@ -25,7 +25,6 @@ from tests.support.sessions.journals import (
     finished,
     latencies,
     running,
-    timed_again,
     wrong,
 )
 from tui.cockpit.data import attempts
@@ -194,12 +193,6 @@ def test_speed_page_says_why_nothing_or_not_all_was_measured() -> None:
     assert note in shown
 
 
-def test_times_of_the_exam_count_where_it_timed_the_attempt_again() -> None:
-    attempt = fold(timed_again()).attempt("vector_add#1/1")
-    shown = "\n".join(map(plain, page_of("speed", PageSubject(attempt), 100)))
-    assert shown.index("timed again for the exam") < shown.index("speedup against triton: 1.14x")
-
-
 def test_profile_of_the_attempt_and_of_the_baseline_are_beside_each_other_above_the_counted_bytes() -> None:
     state = fold(running())
     for of_baseline in (False, True):
@@ -229,15 +222,6 @@ def test_page_without_a_profile_says_what_takes_one() -> None:
     assert "no GPU judged it" in first_line(subject)
 
 
-def test_target_with_a_compile_error_is_named_with_its_message() -> None:
-    evaluation = msgspec.structs.replace(
-        correct(), compile_errors={"sm_90": "out of resources: shared memory"}
-    )
-    shown = page("resources", evaluation)
-    assert "sm_90, compiled at GPU sizes" in shown
-    assert "does not compile: out of resources: shared memory" in shown
-
-
 def test_cases_with_equal_code_share_a_row_and_each_launch_is_listed() -> None:
     (kernel, *_) = correct().resources["gfx942"]
     equal = [
@@ -264,17 +248,6 @@ def test_stages_have_words_and_not_only_colours() -> None:
     assert shown[0].startswith("ok    static")
     assert shown[1].startswith("FAIL  call")
     assert shown[2].startswith("-     compile")
-
-
-def test_stage_before_the_running_one_was_reached() -> None:
-    events = [
-        *finished()[:-1],
-        AttemptStarted(attempt="softmax#2/3", origin=Origin.FRESH, seq=900, wall=1.0),
-        StageStarted(attempt="softmax#2/3", stage="performance", device="cpu", seq=901, wall=1.0),
-    ]
-    rows = [row.split() for row in verdict_of("softmax#2/3", events)]
-    assert ["-", "integrity", "no", "record"] in rows
-    assert ["..", "timing", "running"] in rows
 
 
 async def test_running_stage_is_shown() -> None:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import pytest
-
 from sessions.events import CallFailed, CallFinished, CallRetried, CandidateProposed, ReplyPiece
 from sessions.state.folding import fold
 from sessions.state.state import Words
@@ -11,7 +9,6 @@ from tests.support.cockpit.agent_screens import chain, opened
 from tests.support.cockpit.cockpits import NARROW, WIDE, until
 from tests.support.sessions.journals import FAST_SOURCE, running
 from tui.cockpit.data.steps import steps_of
-from tui.cockpit.screens.agent import steps_view
 
 CALL = "vector_add#1/1/generator/1"
 
@@ -65,24 +62,6 @@ async def test_text_streamed_in_pieces_gives_the_same_lines() -> None:
         screen.steps._texts.clear()
         screen.steps.show_steps(steps_of(screen.attempt))
         assert screen.steps.text == pieces
-
-
-def test_only_the_growing_paragraph_is_wrapped_again(monkeypatch: pytest.MonkeyPatch) -> None:
-    wrapped: list[str] = []
-    original = steps_view.wrap_paragraph
-
-    def counting(paragraph: str, width: int) -> list[str]:
-        wrapped.append(paragraph)
-        return original(paragraph, width)
-
-    monkeypatch.setattr(steps_view, "wrap_paragraph", counting)
-    text = steps_view.WrappedText()
-    whole = ""
-    for number in range(300):
-        whole += f"sentence {number} of a long reply.\n" if number % 2 else f"part {number} "
-        text.grow(whole, "", 40)
-        text.grow(whole, "", 40)
-    assert len(wrapped) == 300, "each piece wraps its own paragraph, an unchanged text none"
 
 
 async def test_code_streams_in_its_pane_and_is_one_line_among_the_steps() -> None:
