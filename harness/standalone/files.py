@@ -18,7 +18,7 @@ _HERE = Path(__file__).parent
 _ORACLE = _HERE.parent / "worker" / "oracle"
 FORMULAS = {
     "comparison/bounds.py": (
-        "FLOAT32_ROUNDING", "TF32_ALLOWANCE", "_EIGHT_BITS", "terms_of", "allowed", "spacing", "overflow", "_format",
+        "FLOAT32_ROUNDING", "TF32_ALLOWANCE", "_EIGHT_BITS", "terms_of", "allowed", "_sizes", "spacing", "overflow", "_format",
     ),
     "comparison/compare.py": ("quantization_metrics",),
     "inputs/distributions.py": ("PROBABILITY", "FACTOR", "TAIL", "inject_outliers", "_places"),

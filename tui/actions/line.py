@@ -9,6 +9,7 @@ from typing import Any
 
 from harness.wire.device import nodes_of
 from sessions.events import ALL_GPUS, COMMANDS, PersonCommand
+from sessions.names import split_instance
 from sessions.state.state import AttemptState, InstanceState, SessionState
 from tui.actions.catalogue import ACTIONS, GPU_EVENTS, Action, Takes
 
@@ -133,7 +134,8 @@ def _order(action: Action, rest: str, subject: LineSubject, state: SessionState)
         case Takes.INSTANCES | Takes.INSTANCES_OR_SESSION:
             return Order(action.name, _instances(action, words, subject))
         case Takes.HINT:
-            named = [word for word in words[:1] if word in state.instance_keys()]
+            # A mistyped name is no text for the instance under the cursor: the session refuses it.
+            named = [word for word in words[:1] if word in state.instance_keys() or _is_instance(word)]
             hint = _first_word(rest)[1] if named else rest
             if not hint:
                 raise NotUnderstood(f"the text is missing: {action.usage}")
@@ -142,6 +144,8 @@ def _order(action: Action, rest: str, subject: LineSubject, state: SessionState)
             attempt, reason = _attempt(action, rest, subject)
             if action.takes is Takes.ATTEMPT:
                 _refuse_more(action, reason)
+            if not action.event and not _is_place(attempt, state):
+                raise NotUnderstood(f"no attempt of this session is called {attempt!r}")
             return Order(action.name, attempt=attempt, text=reason)
         case Takes.GPU:
             if len(words) != 2 or words[1] not in GPU_EVENTS:
@@ -156,6 +160,8 @@ def _order(action: Action, rest: str, subject: LineSubject, state: SessionState)
         case _:
             if not rest:
                 raise NotUnderstood(f"the text is missing: {action.usage}")
+            if action.takes is Takes.PLACE and not _is_place(rest, state):
+                raise NotUnderstood(f"no instance and no attempt of this session is called {rest!r}")
             return Order(action.name, text=rest)
 
 
@@ -169,6 +175,20 @@ def _instances(action: Action, words: Sequence[str], subject: LineSubject) -> tu
     if not names:
         raise NotUnderstood(f"no instance is under the cursor: {action.usage}")
     return names
+
+
+def _is_place(text: str, state: SessionState) -> bool:
+    """Return whether a text names an instance of the session, or one of its attempts."""
+    return text in state.instance_keys() or any(attempt.attempt == text for attempt in state.attempts())
+
+
+def _is_instance(word: str) -> bool:
+    """Return whether a word has the form of an instance's key."""
+    try:
+        split_instance(word)
+    except ValueError:
+        return False
+    return True
 
 
 def _attempt(action: Action, rest: str, subject: LineSubject) -> tuple[str, str]:

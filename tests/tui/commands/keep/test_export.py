@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import ast
+import builtins
 import json
 import subprocess
 import sys
@@ -79,6 +81,21 @@ def test_exported_test_runs_without_wavedeck_and_refuses_a_wrong_kernel(home: Ho
 
 @pytest.mark.judge
 @pytest.mark.soak
+def test_exported_test_lacks_no_definition_of_the_judge() -> None:
+    """Any tolerance may apply, so each formula has to be whole, and not only the branches of one task."""
+    text = standalone_files(load_task("softmax"), "")["test_softmax.py"]
+    nodes = list(ast.walk(ast.parse(text)))
+    names = [node for node in nodes if isinstance(node, ast.Name)]
+    defined = {node.id for node in names if isinstance(node.ctx, ast.Store)}
+    defined |= {node.name for node in nodes if isinstance(node, ast.FunctionDef | ast.ClassDef)}
+    defined |= {node.arg for node in nodes if isinstance(node, ast.arg)}
+    for node in nodes:
+        if isinstance(node, ast.Import | ast.ImportFrom):
+            defined |= {alias.asname or alias.name.partition(".")[0] for alias in node.names}
+    missing = {node.id for node in names} - defined - set(dir(builtins))
+    assert missing <= {"__file__"}
+
+
 def test_exported_test_judges_quantized_work_by_the_metrics_of_the_task(tmp_path: Path) -> None:
     task = load_task("matmul_w8a8")
     for name, text in standalone_files(task, baseline_source(task)).items():
