@@ -97,6 +97,20 @@ async def test_commands_and_decisions_of_the_line_reach_the_engine() -> None:
         assert decider.decisions[-1] == (SESSION, Stop())
 
 
+async def test_a_long_question_scrolls_and_keeps_its_keys_in_view() -> None:
+    app, _ = live(running())
+    async with app.run_test(size=NARROW) as pilot:
+        await until(pilot, lambda: isinstance(app.screen, FleetScreen), "the session is read")
+        dialog = ConfirmDialog("Make this task?", consequence="\n".join(map(str, range(40))))
+        app.push_screen(dialog)
+        await until(pilot, lambda: dialog.query("#hint").first().region.height == 1, "the dialog is drawn")
+        text, keys = dialog.query_one("#consequence"), dialog.query_one("#hint")
+        assert app.size.region.contains_region(keys.region)
+        assert text.max_scroll_y > 0
+        await pilot.press("end")
+        await until(pilot, lambda: text.scroll_y == text.max_scroll_y, "the end of the text")
+
+
 async def test_line_leads_to_every_screen_and_says_what_it_does_not_know() -> None:
     app, _ = live(running())
     destinations = {

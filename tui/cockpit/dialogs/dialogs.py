@@ -7,7 +7,7 @@ from typing import ClassVar
 from textual import events
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
-from textual.containers import Vertical
+from textual.containers import Vertical, VerticalScroll
 from textual.screen import ModalScreen
 from textual.widgets import Input, Static
 
@@ -78,7 +78,9 @@ class ConfirmDialog(ClosesOnce, ModalScreen[bool]):
     def compose(self) -> ComposeResult:
         with Vertical(id="dialog"):
             yield Static(self._question, id="question", markup=False)
-            yield Static(f"{self._consequence}\nenter: yes   escape: no", id="hint", markup=False)
+            with VerticalScroll(id="consequence"):
+                yield Static(self._consequence, markup=False)
+            yield Static("enter: yes   escape: no", id="hint", markup=False)
 
     def action_answer(self, answer: bool) -> None:  # noqa: FBT001 -- an action's argument
         self.dismiss(answer)
