@@ -103,7 +103,7 @@ async def test_a_long_question_scrolls_and_keeps_its_keys_in_view() -> None:
         await until(pilot, lambda: isinstance(app.screen, FleetScreen), "the session is read")
         dialog = ConfirmDialog("Make this task?", consequence="\n".join(map(str, range(40))))
         app.push_screen(dialog)
-        await until(pilot, lambda: dialog.query("#hint").first().region.height == 1, "the dialog is drawn")
+        await until(pilot, lambda: app.screen is dialog and dialog.focused is not None, "the dialog is drawn")
         text, keys = dialog.query_one("#consequence"), dialog.query_one("#hint")
         assert app.size.region.contains_region(keys.region)
         assert text.max_scroll_y > 0
