@@ -183,9 +183,11 @@ async def test_key_that_can_do_nothing_says_why() -> None:
             assert [toast.message for toast in app._notifications] == [words]
             app.clear_notifications()
     async with fleet(readonly=True) as (pilot, app, _, _source):
-        await pilot.press("i")
-        await until(pilot, lambda: bool(app._notifications), "the words")
-        assert [toast.message for toast in app._notifications] == ["this view is for reading only"]
+        for key in ("i", "p"):
+            await pilot.press(key)
+            await until(pilot, lambda: bool(app._notifications), "the words")
+            assert [toast.message for toast in app._notifications] == ["this view is for reading only"]
+            app.clear_notifications()
 
 
 async def test_readonly_view_and_past_of_a_replay_have_no_steering() -> None:

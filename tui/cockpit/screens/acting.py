@@ -39,6 +39,8 @@ def action_bindings(prefix: str, names: Iterable[str]) -> list[BindingType]:
 
 STEERING: list[BindingType] = [
     *action_bindings("steer", STEERED),
+    Binding("p", "pause", "pause", id="screen.pause"),
+    Binding("p", "refuse('pause')", show=False),
     Binding("Y", "reproduce", "copy reproducer", id="attempt.reproduce", show=False),
     Binding("O", "write", "export", id="attempt.write", show=False),
 ]
