@@ -244,5 +244,5 @@ def _launched(evaluation: Evaluation) -> list[Sequence[KernelResources]]:
 def spill_count(kernel: KernelResources) -> int | None:
     """Returns the spilled registers, or bytes on targets that count bytes; `None` if the target has no count."""
     counts = (kernel.vgpr_spills, kernel.sgpr_spills, kernel.spill_bytes)
-    known = [count for count in counts if count is not None]
-    return sum(known) if known else None
+    target_counts = [count for count in counts if count is not None]
+    return sum(target_counts) if target_counts else None

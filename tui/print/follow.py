@@ -148,7 +148,7 @@ async def _follow(home: Home, session: str, printer: EventPrinter, *, stoppable:
 async def _print_events(home: Home, session: str, printer: EventPrinter) -> FollowEnding:
     """Print the session's further events; return how it ended. `GONE`: its engine ended without a last event.
 
-    A session that had stopped before, and whose stop was printed then, is `STOPPED`.
+    A session is `STOPPED` too if its stop was printed earlier.
     """
     last: AnyEvent | None = None
     async for event in events(home, session, after=printer.state.last_seq):

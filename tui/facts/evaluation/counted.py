@@ -1,4 +1,4 @@
-"""What is known of a kernel without a GPU: bytes that the interpreter counted, and its compiled code."""
+"""Tables of a kernel that no GPU timed: the bytes that the interpreter counted, and its compiled code."""
 
 from __future__ import annotations
 
@@ -56,8 +56,8 @@ def _largest(figure: Callable[[KernelResources], int | None]) -> Callable[[Attem
 
     def words(attempt: AttemptState) -> str:
         kernels = own_kernels(attempt.evaluation) if attempt.evaluation is not None else ()
-        known = [value for value in map(figure, kernels) if value is not None]
-        return grouped(max(known)) if known else ""
+        figures = [value for value in map(figure, kernels) if value is not None]
+        return grouped(max(figures)) if figures else ""
 
     return words
 
