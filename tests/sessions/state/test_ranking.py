@@ -164,8 +164,8 @@ def test_the_chosen_config_is_known_with_and_without_its_text(printed: str) -> N
         CORRECT, latency=(msgspec.structs.replace(timed, configs={kernel.kernel: chosen}),)
     )
     assert is_chosen(judged, kernel, kernel.case)
-    other = msgspec.structs.replace(
+    rejected = msgspec.structs.replace(
         kernel, config={"BLOCK": "32", "num_warps": "4"}, autotune_config=printed.replace("64", "32")
     )
-    assert is_chosen(judged, other, kernel.case) is False
+    assert is_chosen(judged, rejected, kernel.case) is False
     assert is_chosen(CORRECT, kernel, kernel.case) is None
