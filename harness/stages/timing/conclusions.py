@@ -168,7 +168,7 @@ def conclude_timing(
             Fact("time of timing", seconds, Basis.PROOF),
         ),
         notes=tuple(notes),
-        why_not_timed=why,
+        why_not_timed=why if missing else "",
         cases=(len(latencies), len(cases)),
         disturbed=disturbed,
     )

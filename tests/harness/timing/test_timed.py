@@ -272,6 +272,11 @@ def test_times_before_a_problem_are_kept_with_a_note() -> None:
     assert timing.notes == (
         f"timing was not whole: {len(TASK.open_cases) - 1} of {len(TASK.open_cases)} cases have no time: full",
     )
+    assert timing.why_not_timed == "full"
+    every = [side for case in TASK.open_cases for side in times(case.name, baseline=1.0, candidate=0.5)]
+    whole = conclude(*every, problem="full")
+    assert whole.why_not_timed == ""
+    assert whole.notes == ("timing was not finished, though every case has a latency: full",)
 
 
 def test_note_counts_disturbed_samples_of_untimed_case() -> None:
