@@ -228,7 +228,7 @@ async def play(
     with (
         tempfile.TemporaryDirectory() as folder,
         Recorder.begin(Home(Path(folder)), session_started(session_plan)) as recorder,
-        viewer(recorder.live.journal) as following,
+        viewer(recorder.files.journal) as following,
     ):
         waits.watch(recorder)
         recorder.record(ev.EngineStarted(host="here", pid=os.getpid()))

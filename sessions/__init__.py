@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from .catalog import delete_session, find_session, journal_of, list_sessions
     from .errors import SessionsError
-    from .home import Home, LiveFiles, home_from
+    from .home import Home, SessionFiles, home_from
     from .journal.journal import EventClock, Journal, JournalTail, read_journal
     from .recording import load_recording, write_recording
     from .state.folding import apply, fold
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 _NAMES = {
     "catalog": ("delete_session", "find_session", "journal_of", "list_sessions"),
     "errors": ("SessionsError",),
-    "home": ("Home", "LiveFiles", "home_from"),
+    "home": ("Home", "SessionFiles", "home_from"),
     "journal.journal": ("EventClock", "Journal", "JournalTail", "read_journal"),
     "recording": ("load_recording", "write_recording"),
     "state.folding": ("apply", "fold"),
@@ -42,8 +42,8 @@ __all__ = [
     "InstanceState",
     "Journal",
     "JournalTail",
-    "LiveFiles",
     "Recorder",
+    "SessionFiles",
     "SessionState",
     "SessionsError",
     "Store",

@@ -1,4 +1,4 @@
-"""The list of all sessions, from live folders and the store, and where the events of each are.
+"""The list of all sessions, from their folders and, for those without a journal, from the store; and the events of each.
 
 Lists read summaries; they do not fold whole journals.
 """
@@ -6,23 +6,22 @@ Lists read summaries; they do not fold whole journals.
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator
+from collections.abc import Collection
 from typing import NamedTuple
 
 from .errors import (
     AmbiguousSession,
     ForeignSession,
-    JournalNotReadable,
     NoSuchSession,
     NoSuchSessionOrStudy,
     SessionBusy,
     StoreBroken,
 )
 from .files import FileLock
-from .home import Home, LiveFiles, file_mark
-from .journal.journal import CHUNK_BYTES, Journal, parse
+from .home import Home, SessionFiles, file_mark
+from .journal.journal import Journal, parse
 from .listing.description import SessionSummary
-from .listing.info import LiveSession, damaged_info, info_of
+from .listing.info import ListedSession, damaged_info, info_of
 from .listing.info import SessionInfo as SessionInfo
 from .listing.info import Standing as Standing
 from .listing.skimming import Skim, skim_lines
@@ -31,6 +30,7 @@ from .state.folding import fold
 from .state.state import SessionState
 from .store.origin import settings_acts
 from .store.recorder import LOCK_WAIT_S
+from .store.restoring import session_journal
 from .store.store import Store, damaged_branch, journal_branch
 
 LATEST = "latest"
@@ -49,37 +49,37 @@ class SessionList:
 
     def __init__(self, home: Home) -> None:
         self._home = home
-        self._live: dict[str, LiveSession] = {}
+        self._listed: dict[str, ListedSession] = {}
         self._stored: dict[str, SessionInfo] = {}
         """Lines of stored sessions, by commit of the journal's branch."""
         self._reading = threading.Lock()
 
     def mark(self) -> tuple[object, ...]:
         """Returns a value that changes when a session starts, writes or ends, or a branch is added; reads no file."""
-        live = [
-            (files.session, *file_mark(files.journal), files.running) for files in self._home.live_sessions()
+        folders = [
+            (files.session, *files.journal_mark, files.running) for files in self._home.session_folders()
         ]
         store = self._home.store
-        return (*live, file_mark(store / "refs" / "heads"), file_mark(store / "packed-refs"))
+        return (*folders, file_mark(store / "refs" / "heads"), file_mark(store / "packed-refs"))
 
     def read(self) -> list[SessionInfo]:
         """Returns every session, newest first; empty if the home does not exist."""
         with self._reading:
-            # Live folders first: a session that moves to the store during this call is then found there.
-            live = {
-                files.session: self._live.get(files.session) or LiveSession(files)
-                for files in self._home.live_sessions()
+            listed = {
+                files.session: self._listed.get(files.session) or ListedSession(files)
+                for files in self._home.session_folders()
             }
-            infos = {name: info for name, session in live.items() if (info := session.info()) is not None}
-            self._live = {name: live[name] for name in infos}
-            infos = self._read_store() | infos
+            infos = {name: info for name, session in listed.items() if (info := session.info()) is not None}
+            self._listed = {name: listed[name] for name in infos}
+            infos |= self._read_store(infos)
             return sorted(infos.values(), key=lambda info: info.name, reverse=True)
 
-    def _read_store(self) -> dict[str, SessionInfo]:
+    def _read_store(self, here: Collection[str]) -> dict[str, SessionInfo]:
+        """Return the lines of the sessions that only the store has."""
         if not self._home.store.exists():
             return {}
         with Store.read_only(self._home.store) as store:
-            journals = store.journals()
+            journals = {name: commit for name, commit in store.journals().items() if name not in here}
             infos = {
                 name: self._stored.get(commit or "") or stored_info(store, name, commit)
                 for name, commit in journals.items()
@@ -114,16 +114,16 @@ def stored_info(store: Store, session: str, commit: str | None) -> SessionInfo:
 
 def session_names(home: Home) -> list[str]:
     """Returns the names of all sessions of the home, oldest first."""
-    names = {files.session for files in home.live_sessions() if _has_journal(files)}
+    names = {files.session for files in home.session_folders() if _has_journal(files)}
     if home.store.exists():
         with Store.read_only(home.store) as store:
             names.update(store.journals())
     return sorted(names)
 
 
-def _has_journal(files: LiveFiles) -> bool:
+def _has_journal(files: SessionFiles) -> bool:
     try:
-        return files.journal.exists()
+        return files.has_journal
     except PermissionError:
         return True
 
@@ -184,41 +184,27 @@ def find_sessions(home: Home, wanted: str) -> list[str]:
 
 
 def journal_of(home: Home, session: str, *, most_bytes: int | None = None) -> Journal:
-    """Returns a session's journal from the live folder or the store; `NoSuchSession` if there is none.
+    """Returns a session's journal as read; `NoSuchSession` if there is none.
 
     With `most_bytes`, about so much of its beginning.
     """
-    return parse(journal_lines(home, session), most_bytes=most_bytes)
-
-
-def journal_lines(home: Home, session: str) -> Iterator[bytes]:
-    """Yield the lines of a session's journal from the live folder or the store, one by one; raises as `journal_of`."""
-    path = home.live(session).journal
-    try:
-        with path.open("rb", buffering=CHUNK_BYTES) as journal:
-            yield from journal
-    except FileNotFoundError:
-        # A session is in the store before its live folder is removed.
-        if not home.store.exists():
-            raise NoSuchSession(session) from None
-        with Store.read_only(home.store) as store:
-            yield from store.session_lines(session)
-    except OSError as error:
-        raise JournalNotReadable(path, error) from error
+    with session_journal(home, session) as file:
+        return parse(file.lines(), most_bytes=most_bytes)
 
 
 def skimmed_state(home: Home, session: str, skim: Skim) -> SessionState:
     """Returns a session's state after the events that `skim` needs; raises as `journal_of`."""
     state = SessionState()
-    skim_lines(state, journal_lines(home, session), skim)
+    with session_journal(home, session) as file:
+        skim_lines(state, file.lines(), skim)
     return state
 
 
 def session_info(home: Home, session: str) -> SessionInfo | None:
     """Returns the line of one session (its full name); `None` if there is none."""
-    live = LiveSession(home.live(session)).info()
-    if live is not None or not home.store.exists():
-        return live
+    info = ListedSession(home.files(session)).info()
+    if info is not None or not home.store.exists():
+        return info
     with Store.read_only(home.store) as store:
         journals = store.journals()
         return stored_info(store, session, journals[session]) if session in journals else None
@@ -241,11 +227,11 @@ def trust_session(home: Home, session: str) -> None:
 
 
 def delete_session(home: Home, session: str) -> None:
-    """Delete the branches and live files of a session; accepted kernels stay.
+    """Delete the branches and the folder of a session; accepted kernels stay.
 
     Raises `SessionBusy` while it runs, and `NoSuchSession`. Git frees the disk space at its next `gc --prune=now`.
     """
-    files = home.live(session)
+    files = home.files(session)
     if session not in session_names(home) and not files.folder.is_dir():
         raise NoSuchSession(session)
     # A session that is only in the store has no lock yet, and another process may open it during the deletion.
@@ -254,10 +240,11 @@ def delete_session(home: Home, session: str) -> None:
     try:
         if not lock.acquire(wait_s=LOCK_WAIT_S):
             raise SessionBusy(session)
+        home.rows(session).unlink(missing_ok=True)
+        # The journal last: while it is there the session is listed, and a deletion that was killed can be repeated.
         if home.store.exists():
             with Store.of(home) as store:
                 store.delete_session(session)
-        files.put_away()
-        home.rows(session).unlink(missing_ok=True)
+        files.delete()
     finally:
         lock.release()

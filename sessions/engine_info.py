@@ -10,7 +10,7 @@ import msgspec
 from sessions.settings import SCHEMA
 
 from .files import write_whole
-from .home import LiveFiles
+from .home import SessionFiles
 
 PROTOCOL = 2
 """Version of the commands on the socket."""
@@ -35,12 +35,12 @@ class EngineInfo(msgspec.Struct, frozen=True, kw_only=True):
 ENGINE_INFO: msgspec.json.Decoder[EngineInfo] = msgspec.json.Decoder(EngineInfo)
 
 
-def write_engine_info(live: LiveFiles, info: EngineInfo) -> None:
+def write_engine_info(live: SessionFiles, info: EngineInfo) -> None:
     """Write `engine.json` atomically."""
     write_whole(live.engine, msgspec.json.encode(info) + b"\n")
 
 
-def read_engine_info(live: LiveFiles) -> EngineInfo | None:
+def read_engine_info(live: SessionFiles) -> EngineInfo | None:
     """Returns the content of `engine.json`; `None` if it is missing or cannot be read."""
     try:
         return ENGINE_INFO.decode(live.engine.read_bytes())

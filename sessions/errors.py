@@ -47,6 +47,13 @@ class JournalNotReadable(SessionsError):
         )
 
 
+class StoredJournalDamaged(JournalNotReadable):
+    """A compressed journal is damaged."""
+
+    def __init__(self, path: Path) -> None:
+        SessionsError.__init__(self, f"the journal {path} is damaged; run: wavedeck doctor --repair")
+
+
 class JournalDamaged(SessionsError):
     """A line in the middle of a journal cannot be read, so the session must not continue on it."""
 

@@ -1,4 +1,4 @@
-"""Paths of the home folder and of live sessions. Every command needs them, so nothing here imports the events."""
+"""Paths of the home folder and of its sessions. Every command needs them, so nothing here imports the events."""
 
 from __future__ import annotations
 
@@ -28,9 +28,13 @@ def file_mark(path: Path) -> tuple[int, int, int]:
     return status.st_ino, status.st_size, status.st_mtime_ns
 
 
+KEPT = ("journal.jsonl.gz", "summary.msgpack", "lock", "texts", "fetched")
+"""Files of a session that stay once it is finished; pieces of torn lines stay too."""
+
+
 @dataclass(frozen=True, slots=True)
-class LiveFiles:
-    """The files of a session that runs, or that is not yet moved to the store."""
+class SessionFiles:
+    """The folder of a session: its journal, and what its engine needs."""
 
     folder: Path
 
@@ -41,13 +45,39 @@ class LiveFiles:
 
     @property
     def journal(self) -> Path:
-        """The write-ahead log."""
+        """The journal, to which events are added; a finished session has `stored_journal` in its place."""
         return self.folder / "journal.jsonl"
 
     @property
+    def stored_journal(self) -> Path:
+        """The compressed journal."""
+        return self.folder / "journal.jsonl.gz"
+
+    @property
+    def has_journal(self) -> bool:
+        """True if the journal is here, in either form. Raises `PermissionError`."""
+        return self.journal.exists() or self.stored_journal.exists() or self.journal.exists()
+
+    @property
+    def stored(self) -> bool:
+        """True if the session is finished and the store has all of it."""
+        return self.stored_journal.exists() and not self.journal.exists()
+
+    @property
+    def journal_mark(self) -> tuple[int, int, int]:
+        """Numbers that change when the journal does, in either form; zeros without one."""
+        mark = file_mark(self.journal)
+        return mark if any(mark) else file_mark(self.stored_journal)
+
+    @property
     def summary(self) -> Path:
-        """A cache of the facts that lists show of a long journal (`sessions.listing.live_summary`)."""
+        """A cache of the facts that lists show (`sessions.listing.kept_summary`)."""
         return self.folder / "summary.msgpack"
+
+    @property
+    def fetched(self) -> Path:
+        """An empty file that says: this journal was written from a session that another home made."""
+        return self.folder / "fetched"
 
     @property
     def lock(self) -> Path:
@@ -96,7 +126,17 @@ class LiveFiles:
         """True if an engine holds the lock; a fact of the system, not a guess from a pid."""
         return is_locked(self.lock)
 
-    def put_away(self) -> None:
+    def tidy(self) -> None:
+        """Remove what only an engine needs."""
+        for path in self.folder.iterdir():
+            if path.name in KEPT or path.name.startswith("journal.torn-"):
+                continue
+            if path.is_dir() and not path.is_symlink():
+                shutil.rmtree(path, ignore_errors=True)
+            else:
+                path.unlink(missing_ok=True)
+
+    def delete(self) -> None:
         """Remove the folder in one visible step, and the remains of interrupted removals."""
         self.folder.rename(self.folder.with_name(f".{self.session}.gone-{secrets.token_hex(4)}"))
         for remains in self.folder.parent.glob(".*.gone-*"):
@@ -149,29 +189,35 @@ class Home:
         """Returns the file with the kept rows of a session (`sessions.metrics.row_cache`), whether it exists or not."""
         return self.root / "rows" / f"{session}.msgpack"
 
-    def stored_mark(self, session: str) -> tuple[int, ...]:
-        """Returns numbers that change when the store gets events of the session; reads no git."""
-        return (
-            *file_mark(self.store / "refs" / "heads" / session / JOURNAL),
-            *file_mark(self.store / "packed-refs"),
-        )
+    @property
+    def sessions(self) -> Path:
+        """A folder for each session."""
+        return self.root / "sessions"
 
-    def live(self, session: str) -> LiveFiles:
-        """Returns the live files of a session, whether they exist or not."""
-        return LiveFiles(self.root / "live" / session)
+    def session_mark(self, session: str) -> tuple[int, ...]:
+        """Returns numbers that change when a session gets events; reads no file."""
+        mark = self.files(session).journal_mark
+        if any(mark):
+            return mark
+        branch = self.store / "refs" / "heads" / session / JOURNAL
+        return (*file_mark(branch), *file_mark(self.store / "packed-refs"))
 
-    def live_sessions(self) -> list[LiveFiles]:
-        """Returns every session with a live folder, by name; empty if the home does not exist.
+    def files(self, session: str) -> SessionFiles:
+        """Returns the files of a session, whether they exist or not."""
+        return SessionFiles(self.sessions / session)
+
+    def session_folders(self) -> list[SessionFiles]:
+        """Returns every session with a folder, by name; empty if the home does not exist.
 
         Raises `HomeNotReadable` if the home cannot be read, or is a file.
         """
         try:
-            folders = sorted((self.root / "live").iterdir())
+            folders = sorted(self.sessions.iterdir())
         except FileNotFoundError:
             return []
         except OSError as error:
             raise HomeNotReadable(self.root, why=error.strerror or str(error)) from error
-        return [LiveFiles(folder) for folder in folders if folder.is_dir() and folder.name[0] != "."]
+        return [SessionFiles(folder) for folder in folders if folder.is_dir() and folder.name[0] != "."]
 
     def ensure(self) -> None:
         """Create the missing folders, accessible only to their owner; a folder that exists keeps its mode.
@@ -184,9 +230,9 @@ class Home:
             # Events and `engine.json` name files of the home, and JSON is UTF-8.
             raise HomeNotWritable(self.root, why="its path is not UTF-8") from error
         try:
-            for folder in (self.root / "live", self.recordings):
+            for folder in (self.sessions, self.recordings):
                 make_private_folder(folder)
-            with tempfile.TemporaryFile(dir=self.root / "live") as file:
+            with tempfile.TemporaryFile(dir=self.sessions) as file:
                 file.write(b"\n")
         except OSError as error:
             raise HomeNotWritable(self.root, why=error.strerror or str(error)) from error

@@ -13,15 +13,17 @@ from functools import cached_property, partial
 from pathlib import Path
 from typing import NamedTuple
 
-from .catalog import journal_of, session_names, stored_info
-from .errors import SessionsError, StoreDamaged
+from .catalog import journal_of, session_names
+from .errors import SessionsError, StoreDamaged, StoredJournalDamaged
 from .events import DecisionMade, DecisionUndone
 from .files import write_whole
-from .home import JOURNAL, Home
-from .listing.info import LiveSession, Standing
+from .home import JOURNAL, Home, SessionFiles
+from .journal.file import JournalFile
+from .listing.info import ListedSession, Standing
 from .store.reconcile import take_up
 from .store.refs import PACKED, check_skeleton, mend_skeleton, read_packed
 from .store.repository import HEADS, Commit
+from .store.restoring import restore
 from .store.store import ACCEPTED, Store, fetched_decision, journal_branch
 
 DAMAGED = "damaged"
@@ -141,7 +143,7 @@ class _StoreRepairs:
                 write_whole(path, "".join([header, *lines]).encode(errors="surrogateescape"))
 
         yield Repair(f"{path} has lines that cannot be read", "keep its other lines", act)
-        here = {*self._store.journals(), *(files.session for files in self._home.live_sessions())}
+        here = {*self._store.journals(), *(files.session for files in self._home.session_folders())}
         for session in sorted(self._journals.keys() - here):
             yield self._point(journal_branch(session), f"the branch {journal_branch(session)} is lost")
         if self._store.repository.read_ref(ACCEPTED) is None and self._newest("accepted"):
@@ -182,7 +184,7 @@ class _StoreRepairs:
             branch = ref.removeprefix(HEADS)
             session, _, rest = branch.partition("/")
             damage = f"the branch {branch} is damaged: its file has no commit id"
-            if rest == JOURNAL and not self._home.live(session).journal.exists():
+            if rest == JOURNAL and not self._home.files(session).has_journal:
                 yield self._point(branch, damage)
             else:
                 self._incomplete.add(session)
@@ -251,20 +253,27 @@ class _StoreRepairs:
     # Sessions
 
     def _session(self, session: str, *, redo_decisions: bool) -> Iterator[Repair]:
-        files = self._home.live(session)
+        files = self._home.files(session)
         if files.running:
             return
-        info = LiveSession(files).info()
+        info = ListedSession(files).info()
         if info is not None and info.state is Standing.DAMAGED:
             yield Repair(f"{session} is damaged", info.problem)
             return
-        head = self._store.repository.read_ref(HEADS + journal_branch(session))
+        if files.stored and not _is_readable(files):
+            act = self._restoring(files)
+            yield Repair(
+                f"the journal of {session} is damaged",
+                self._copy_words() if act is None else "write it again from the store",
+                act,
+            )
+            return
         if not self._store.session_is_complete(session) or session in self._incomplete:
             damage, remedy = f"the store lost objects of {session}", "write them again from its journal"
-        elif info is None and head and stored_info(self._store, session, head).state is Standing.DAMAGED:
-            damage, remedy = f"the list cannot read {session}", "write its summary again from its journal"
+        elif info is not None and files.stored and session not in self._store.journals():
+            damage, remedy = f"the store lost {session}", "write it again from its journal"
         elif info is not None and info.state is Standing.UNSTORED:
-            damage, remedy = f"{session} is finished, but not in the store", "move it to the store"
+            damage, remedy = f"{session} is finished, but not in the store", "bring it to the store"
         elif redo_decisions and self._has_decisions(session):
             damage = f"the branch accepted may lack decisions of {session}"
             remedy = "add them from its journal"
@@ -278,6 +287,17 @@ class _StoreRepairs:
             return
         yield Repair(damage, remedy, partial(write_again, self._home, session))
 
+    def _restoring(self, files: SessionFiles) -> Callable[[], None] | None:
+        """The repair of a compressed journal that cannot be read, if the store has all of it."""
+        if files.session not in self._store.journals() or not self._store.session_is_complete(files.session):
+            return None
+
+        def act() -> None:
+            files.stored_journal.rename(files.folder / "journal.damaged.gz")
+            restore(self._store, files)
+
+        return act
+
     def _has_decisions(self, session: str) -> bool:
         try:
             events = journal_of(self._home, session).events
@@ -287,11 +307,18 @@ class _StoreRepairs:
 
 
 def write_again(home: Home, session: str) -> None:
-    """Bring git in line with a session's journal, and move the session to the store if it is finished."""
+    """Bring git in line with a session's journal."""
     with take_up(home, session) as recorder:
-        recorder.now(recorder.rewrite_stored_journal())
-        if recorder.state.finished:
-            recorder.now(recorder.finish())
+        recorder.now(recorder.put_down())
+
+
+def _is_readable(files: SessionFiles) -> bool:
+    try:
+        with JournalFile(files.journal) as journal:
+            journal.read(0, journal.size)
+    except StoredJournalDamaged:
+        return False
+    return True
 
 
 def _is_sound(path: Path) -> bool:

@@ -15,6 +15,8 @@ import click
 from click.exceptions import NoArgsIsHelpError
 
 from engine.keys import hidden_keys
+from sessions.former_home import take_over
+from sessions.home import home_from
 
 from .actions.catalogue import ACTIONS, Group
 from .diagnostics import ExitCode, OutputGone, report, say, silence
@@ -102,6 +104,8 @@ def wavedeck(ctx: click.Context, *, only_ascii: bool) -> ExitCode | None:
     """
     if only_ascii:
         os.environ["WAVEDECK_ASCII"] = "true"
+    for session in take_over(home_from(os.environ)):
+        say(f"an earlier version of Wavedeck runs {session}; it is listed here once that has ended")
     if ctx.invoked_subcommand is not None:
         return None
     from .commands.watch.home import open_home

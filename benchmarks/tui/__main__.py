@@ -102,7 +102,7 @@ def new_home() -> Iterator[Path]:
 
 def write_journal(folder: Path, events: Iterable[ev.AnyEvent]) -> Path:
     """Write the journal of a session and return its path."""
-    live = Home(folder / "wavedeck").live(SESSION)
+    live = Home(folder / "wavedeck").files(SESSION)
     live.folder.mkdir(parents=True, exist_ok=True)
     with live.journal.open("ab") as file:
         file.writelines(encode(event) + b"\n" for event in events)
@@ -145,12 +145,12 @@ def _first_frame(command: list[str], folder: Path) -> float:
 def _end_engine(folder: Path) -> None:
     """Wait for the engine that the command starts, and end it."""
     for _ in range(600):
-        infos = [read_engine_info(live) for live in Home(folder / "wavedeck").live_sessions()]
+        infos = [read_engine_info(live) for live in Home(folder / "wavedeck").session_folders()]
         if infos and infos[0] is not None:
             os.kill(infos[0].pid, 15)
             break
         time.sleep(0.05)
-    while any(live.running for live in Home(folder / "wavedeck").live_sessions()):
+    while any(live.running for live in Home(folder / "wavedeck").session_folders()):
         time.sleep(0.05)
 
 

@@ -92,15 +92,13 @@ class AgentSession:
         self.state = SessionState()
         self.listener = Listener(self.key)
         self._home = home
-        self._live = home.live(session)
+        self._live = home.files(session)
         self._tail = JournalTail(self._live.journal)
 
     def read(self) -> bool:
         """Read what is new; returns True if an engine runs the session."""
         running = self._live.running  # before reading: so no event of an engine that ended is lost
-        if self._tail.is_replaced:
-            self._tail.close()
-            self._tail, self.state = JournalTail(self._live.journal), SessionState()
+        self._tail.follow()
         for event in self._tail.read_new():
             apply_and_compact(self.state, event)
         return running

@@ -24,7 +24,7 @@ from harness import Target, target
 from harness.linux.installed import installed_version
 from harness.processes.starting.judge_python import OUR_PYTHON, JudgePython
 from sessions.events import Role, SessionStarted
-from sessions.home import Home, LiveFiles
+from sessions.home import Home, SessionFiles
 from sessions.settings import RunSettings, SessionDescription
 from suites import SuiteError, Task, find_public_task, load_public_suite, load_suite, load_task
 from suites.public.task import PublicTask
@@ -115,7 +115,7 @@ def corpus_for(
     return build_corpus(loaded, tasks, Path(further) if further else None, unrecorded=unrecorded)
 
 
-def read_plan(live: LiveFiles) -> SessionPlan | None:
+def read_plan(live: SessionFiles) -> SessionPlan | None:
     """Returns the plan in a live folder; `None` if there is none. `EngineDidNotStart` if it cannot be read."""
     try:
         return SESSION_PLAN.decode(live.plan.read_bytes())

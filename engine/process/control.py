@@ -65,7 +65,7 @@ async def send(home: Home, session: str, command: Command) -> Answer:
 
     Raises `EngineUnreachable` with one line that names the cause and the next step.
     """
-    live = home.live(session)
+    live = home.files(session)
     info = read_engine_info(live)
     if info is None or not live.running:
         raise EngineUnreachable(f"session {session} is not running; go on with: wavedeck resume {session}")

@@ -25,7 +25,7 @@ from harness.processes.starting.judge_python import OUR_PYTHON
 from sessions.engine_info import read_engine_info
 from sessions.errors import NoSuchSession, NothingToResume, SessionBusy
 from sessions.files import write_whole
-from sessions.home import Home, LiveFiles
+from sessions.home import Home, SessionFiles
 from sessions.home_access import require_private
 from suites.privacy import make_private_folder
 
@@ -64,7 +64,7 @@ def prepare_checked(
     _require_judge(checked.python)
     require_private(home)
     home.ensure()
-    live = home.live(checked.session)
+    live = home.files(checked.session)
     live.folder.mkdir(mode=0o700)
     write_plan(live, checked)
     return EngineStart(live, environ)
@@ -83,7 +83,7 @@ def resume(home: Home, session: str, *, environ: Mapping[str, str] | None = None
     environ = environment_with_keys() if environ is None else environ
     require_private(home)
     home.ensure()
-    live = home.live(session)
+    live = home.files(session)
     if live.running:
         raise SessionBusy(session)
     require_trust(home, session)
@@ -101,12 +101,12 @@ def resume(home: Home, session: str, *, environ: Mapping[str, str] | None = None
 
 async def wait(home: Home, session: str) -> None:
     """Return when no engine holds the session."""
-    live = home.live(session)
+    live = home.files(session)
     while live.running:  # noqa: ASYNC110  # a lock of another process has no event
         await asyncio.sleep(0.1)
 
 
-def write_plan(live: LiveFiles, plan: SessionPlan) -> None:
+def write_plan(live: SessionFiles, plan: SessionPlan) -> None:
     """Write `plan.json`, which an engine reads first."""
     write_whole(live.plan, msgspec.json.encode(plan) + b"\n", mode=0o600)
 
@@ -124,7 +124,7 @@ def _python_of_unfinished(home: Home, session: str) -> str:
         state = fold(journal_of(home, session).events)
     except NoSuchSession:
         return ""
-    if state.finished and home.live(session).journal.exists():
+    if state.finished and home.files(session).journal.exists():
         take_up(home, session).close()
     if state.finished:
         raise NothingToResume(session)
@@ -139,7 +139,7 @@ def _require_judge(python: str) -> None:
         OUR_PYTHON.require_judge()
 
 
-def _clear_dead_engine(live: LiveFiles) -> None:
+def _clear_dead_engine(live: SessionFiles) -> None:
     info = read_engine_info(live)
     if info is not None and info.host == socket.gethostname():
         Path(info.socket).unlink(missing_ok=True)
@@ -152,7 +152,7 @@ class EngineStart:
     An interrupt, which only the main thread gets, cannot lose an engine that has just started.
     """
 
-    def __init__(self, live: LiveFiles, environ: Mapping[str, str]) -> None:
+    def __init__(self, live: SessionFiles, environ: Mapping[str, str]) -> None:
         self.session = live.session
         self._live = live
         self._environ = dict(environ)
@@ -236,7 +236,7 @@ class EngineStart:
             time.sleep(POLL_S)
 
 
-def _did_not_start(live: LiveFiles, begun: int, code: int) -> EngineDidNotStart | UsageProblem:
+def _did_not_start(live: SessionFiles, begun: int, code: int) -> EngineDidNotStart | UsageProblem:
     """Returns the error of an engine that ended at once; keeps its traceback and removes an empty session folder."""
     output = live.log.read_bytes()[begun:].decode(errors="replace").strip()
     last = (

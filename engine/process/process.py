@@ -67,7 +67,7 @@ from sessions.events import (
     checked,
 )
 from sessions.files import write_whole
-from sessions.home import Home, LiveFiles
+from sessions.home import Home, SessionFiles
 from sessions.state.state import SessionState
 from sessions.store.reconcile import resume
 from sessions.store.recorder import Recorder
@@ -97,7 +97,7 @@ def main(folder: Path) -> int:
     close_memory()
     shorten_pauses()
     try:
-        return asyncio.run(Engine(LiveFiles(folder.absolute()), receive_environment()).run())
+        return asyncio.run(Engine(SessionFiles(folder.absolute()), receive_environment()).run())
     except KNOWN as error:
         sys.stderr.write(f"{one_line(error)}\n")
         return WRONG_USAGE if isinstance(error, (UsageProblem, BadPython)) else MACHINERY_FAILED
@@ -117,7 +117,7 @@ def one_line(error: BaseException) -> str:
 class Engine:
     """One session's engine."""
 
-    def __init__(self, live: LiveFiles, environ: Mapping[str, str]) -> None:
+    def __init__(self, live: SessionFiles, environ: Mapping[str, str]) -> None:
         self._live = live
         self._home = Home(live.folder.parent.parent)
         self._environ = environ
@@ -211,7 +211,7 @@ class Engine:
             await control.refuse_commands(putting_away(self._live.session))
             try:
                 if failure is not None or curable:
-                    await recorder.store_all()
+                    await recorder.commit_all()
                 else:
                     # First, because a session counts as finished only if it is in the store.
                     await recorder.settle()
@@ -279,7 +279,7 @@ class Engine:
                     seed=plan.seed,
                     against=plan.against,
                     against_source=plan.against_source,
-                    keep_texts=recorder.live.keep_texts,
+                    keep_texts=recorder.files.keep_texts,
                 ),
                 budget=budget,
                 targets=job.targets,

@@ -64,7 +64,7 @@ class AgentWork:
         self._shared = shared
         self._key = key
         self._model = shared.plan.model.partition(" ")[2]
-        self._folder = shared.recorder.live.folder / "agents" / re.sub(r"[/#]", "-", key)
+        self._folder = shared.recorder.files.folder / "agents" / re.sub(r"[/#]", "-", key)
         self._server: Process | None = None
         self._guard: Process | None = None
         self._reading: asyncio.Task[None] | None = None
@@ -280,7 +280,7 @@ class AgentWork:
 
         It is a command, because the server belongs to the face. It ends with the engine.
         """
-        live = self._shared.recorder.live
+        live = self._shared.recorder.files
         self._server = await asyncio.create_subprocess_exec(
             *(sys.executable, "-P", "-m", "tui", "mcp", "--session", live.session, "--instance", self._key),
             *("--engine", str(os.getpid()), "--http", "0"),
@@ -334,7 +334,7 @@ class AgentWork:
 
     @property
     def _home(self) -> Home:
-        return Home(self._shared.recorder.live.folder.parents[1])
+        return Home(self._shared.recorder.files.folder.parents[1])
 
 
 def own_files(program: AgentProgram) -> list[Path]:

@@ -476,7 +476,7 @@ class InstanceContext:
         assert self._agent.program is not None
         prompt = agent_prompt(
             await setting_of(self),
-            session=self._recorder.live.session,
+            session=self._recorder.files.session,
             best=best,
             used=used,
             remaining=self.iterations - used,

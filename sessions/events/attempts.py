@@ -87,3 +87,5 @@ class AttemptCommitted(Event, frozen=True, kw_only=True, tag="attempt_committed"
     attempt: AttemptKey
     commit: str
     branch: str
+    read_seq: int = 0
+    """Number of the last event that the commit has; 0 in the journal of an older version."""

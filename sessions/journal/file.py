@@ -6,7 +6,9 @@ whole lines, so `zcat` reads it; the header of each member says how long it is, 
 
 from __future__ import annotations
 
+import errno
 import os
+import stat
 import struct
 import threading
 import zlib
@@ -17,7 +19,7 @@ from itertools import accumulate
 from pathlib import Path
 from typing import NamedTuple
 
-from sessions.errors import JournalNotReadable
+from sessions.errors import StoredJournalDamaged
 from sessions.files import write_whole
 
 CHUNK_BYTES = 1 << 20
@@ -100,6 +102,8 @@ class JournalFile:
             except FileNotFoundError:
                 # It was expanded between the two.
                 self._descriptor, is_plain = os.open(path, os.O_RDONLY | os.O_CLOEXEC), True
+        if stat.S_ISDIR(self.status.st_mode):
+            raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(path))
         self._blocks = None if is_plain else list(self._members())
         self._starts = [0, *accumulate(block.plain for block in self._blocks or ())]
         self._kept: OrderedDict[int, bytes] = OrderedDict()
@@ -116,12 +120,23 @@ class JournalFile:
         return os.fstat(self._descriptor).st_size if self._blocks is None else self._starts[-1]
 
     @property
+    def is_current(self) -> bool:
+        """True if the path has still this file, in the same form."""
+        path = self.path if self._blocks is None else compressed_path(self.path)
+        try:
+            return os.path.samestat(path.stat(), self.status) and (
+                self._blocks is None or not self.path.exists()
+            )
+        except OSError:
+            return False
+
+    @property
     def status(self) -> os.stat_result:
         """What the system says of the open file."""
         return os.fstat(self._descriptor)
 
     def read(self, offset: int, length: int) -> bytes:
-        """Returns up to so many plain bytes from an offset on; fewer at the end. Raises `JournalNotReadable`."""
+        """Returns up to so many plain bytes from an offset on; fewer at the end. Raises `StoredJournalDamaged`."""
         if self._blocks is None:
             return b"".join(self._pread(offset, length))
         parts = []
@@ -189,5 +204,5 @@ class JournalFile:
             raise self._damaged()
         return data
 
-    def _damaged(self) -> JournalNotReadable:
-        return JournalNotReadable(compressed_path(self.path), OSError(0, "a part of it is damaged"))
+    def _damaged(self) -> StoredJournalDamaged:
+        return StoredJournalDamaged(compressed_path(self.path))

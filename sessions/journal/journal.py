@@ -9,6 +9,7 @@ from __future__ import annotations
 import io
 import os
 import time
+from array import array
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -22,10 +23,9 @@ from sessions.files import sync_folder, write_all, write_whole
 from sessions.journal.masking import Masks
 
 from .codec import BadLine, Skipped, decode, encode, readable
+from .file import CHUNK_BYTES, JournalFile
 
 E = TypeVar("E", bound=Event)
-
-CHUNK_BYTES = 1 << 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +43,10 @@ class Journal:
     """A journal as read: its events, and the lines that were skipped."""
 
     events: list[AnyEvent] = field(default_factory=list)
+    ends: array[int] = field(default_factory=lambda: array("Q"))
+    """Where the line of each event ends, in bytes."""
+    size: int = 0
+    """Bytes of all lines."""
     skipped: list[Skipped] = field(default_factory=list)
     is_cut: bool = False
     """True if only the beginning was read."""
@@ -54,6 +58,7 @@ class Journal:
 
     def add(self, line: bytes, number: int) -> None:
         """Decode and add a complete line, with or without its end."""
+        self.size += len(line) + (not line.endswith(b"\n"))
         event = decode(line)
         if isinstance(event, BadLine):
             event = BadLine(event.why, number)
@@ -65,6 +70,7 @@ class Journal:
             self.last_seq = max(self.last_seq, event.seq)
         if isinstance(event, Event):
             self.events.append(event)
+            self.ends.append(self.size)
         else:
             self.skipped.append(event)
 
@@ -75,13 +81,11 @@ def parse(lines: Iterable[bytes], *, most_bytes: int | None = None) -> Journal:
     A line without its end is ignored. With `most_bytes`, about as many bytes are read.
     """
     journal = Journal()
-    size = 0
     for number, line in enumerate(lines, start=1):
-        if most_bytes is not None and size >= most_bytes:
+        if most_bytes is not None and journal.size >= most_bytes:
             journal.is_cut = True
             break
         if line.endswith(b"\n"):
-            size += len(line)
             journal.add(line, number)
     return journal
 
@@ -228,8 +232,7 @@ def _cut(path: Path, descriptor: int, torn: bytes, end: int) -> Path:
 class JournalTail:
     """Reads a journal while it grows, from any sequence number on; cheap if nothing is new.
 
-    It keeps the file open, so it can read to the end after the session moved to the store. A file that does not exist
-    yet has no events.
+    It goes on where the journal is compressed or expanded meanwhile. A file that does not exist yet has no events.
     """
 
     def __init__(self, path: Path, *, after: int = 0) -> None:
@@ -239,7 +242,7 @@ class JournalTail:
         self._after = after
         self._line = 0
         self._offset = 0
-        self._descriptor: int | None = None
+        self._file: JournalFile | None = None
         self._seen: tuple[int, int] | None = None
 
     def read_new(self, *, most_bytes: int | None = None) -> list[AnyEvent]:
@@ -248,49 +251,44 @@ class JournalTail:
         A torn last line is read later, when it is complete, or ignored if it is cut off. With `most_bytes`, a call
         stops after about as many bytes, but not before it has read a line; the next call goes on there.
         """
-        if self._descriptor is None:
+        if self._file is None:
             try:
-                self._descriptor = os.open(self.path, os.O_RDONLY | os.O_CLOEXEC)
+                self._file = JournalFile(self.path)
             except FileNotFoundError:
                 return []
-        status = os.fstat(self._descriptor)
+        status = self._file.status
         seen = (status.st_size, status.st_mtime_ns)
         if seen == self._seen:
             return []
         journal = Journal()
-        pending = b""
-        start = self._offset
-        size = CHUNK_BYTES if most_bytes is None else min(CHUNK_BYTES, most_bytes)
         # The offset is always after a line end, so it stays valid if a torn line is cut off.
-        while chunk := os.pread(self._descriptor, size, self._offset + len(pending)):
-            lines = (pending + chunk).split(b"\n")
-            pending = lines.pop()
-            for line in lines:
-                self._line += 1
-                self._offset += len(line) + 1
-                journal.add(line, self._line)
-            if most_bytes is not None and self._offset - start >= most_bytes:
+        for line in self._file.lines(self._offset):
+            self._line += 1
+            journal.add(line, self._line)
+            if most_bytes is not None and journal.size >= most_bytes:
                 break
         else:
             self._seen = seen
+        self._offset += journal.size
         self.skipped += journal.skipped
         return [event for event in journal.events if event.seq > self._after]
 
-    @property
-    def is_replaced(self) -> bool:
-        """True if the path has another file than the open one: the session was in the store and is open again."""
-        if self._descriptor is None:
-            return False
+    def follow(self) -> None:
+        """Go on in the journal's other form if it has been replaced: the session was finished, or is open again."""
+        if self._file is None or self._file.is_current:
+            return
         try:
-            return not os.path.samestat(self.path.stat(), os.fstat(self._descriptor))
-        except OSError:
-            return False
+            following = JournalFile(self.path)
+        except FileNotFoundError:
+            return  # it was deleted; the open file has all of it
+        self._file.close()
+        self._file, self._seen = following, None
 
     def close(self) -> None:
         """Close the file."""
-        if self._descriptor is not None:
-            os.close(self._descriptor)
-            self._descriptor = None
+        if self._file is not None:
+            self._file.close()
+            self._file = None
 
     def __enter__(self) -> JournalTail:
         return self

@@ -9,13 +9,14 @@ from typing import BinaryIO
 import msgspec
 
 from sessions.errors import JournalNotReadable
-from sessions.home import Home, LiveFiles
+from sessions.home import Home, SessionFiles, file_mark
 from sessions.journal.codec import flat
+from sessions.journal.file import JournalFile
 from sessions.settings import RunSettings, SessionDescription
 from sessions.state.state import Preparation, SessionState
 
 from .description import SessionResults, SessionSummary
-from .live_summary import LiveSummary, keep_summary, kept_summary, live_summary
+from .kept_summary import LONG_BYTES, KeptSummary, keep_summary, kept_summary, summary_of
 from .skimming import SUMMARY, skim_lines
 
 
@@ -27,7 +28,7 @@ class Standing(StrEnum):
     FINISHED = "finished"
     """It is in the store."""
     UNSTORED = "not stored"
-    """Finished, but not moved to the store; a resume moves it."""
+    """Finished, but not in the store; a resume brings it there."""
     STOPPED = "stopped"
     """Its engine stopped in good order; it can be resumed."""
     CRASHED = "crashed"
@@ -91,14 +92,16 @@ def damaged_info(name: str, problem: str) -> SessionInfo:
     return SessionInfo(name=name, state=Standing.DAMAGED, settings=UNKNOWN, problem=problem)
 
 
-class LiveSession:
-    """A session with live files; each reading of its facts reads only what is new in its journal."""
+class ListedSession:
+    """A session with a folder; each reading of its facts reads only what is new in its journal."""
 
-    def __init__(self, files: LiveFiles) -> None:
+    def __init__(self, files: SessionFiles) -> None:
         self._files = files
         self._inode = 0
         self._offset = 0
         self._state = SessionState()
+        self._stored: tuple[tuple[int, int, int], SessionInfo] | None = None
+        """The facts of a stored session, with the mark of its journal."""
 
     def info(self) -> SessionInfo | None:
         """Returns the facts; `None` if the folder has no journal: nothing was recorded, or it is being removed."""
@@ -106,24 +109,24 @@ class LiveSession:
         running = files.running
         try:
             with files.journal.open("rb") as journal:
-                live = self._read(journal, running=running)
+                kept = self._read(journal, running=running)
         except FileNotFoundError:
-            return None
+            return self._stored_info()
         except OSError as error:
             return damaged_info(files.session, str(JournalNotReadable(files.journal, error)))
-        summary = live.summary
-        info = info_of(files.session, live.started, summary, running=running)
+        summary = kept.summary
+        info = info_of(files.session, kept.started, summary, running=running)
         if running and files.reachable and (summary.finished or summary.stopped is not None):
             return msgspec.structs.replace(info, putting_away_since=summary.last_wall)
         if running:
-            return msgspec.structs.replace(info, preparing=live.preparing)
+            return msgspec.structs.replace(info, preparing=kept.preparing)
         if info.state is Standing.FINISHED:
             return msgspec.structs.replace(info, state=Standing.UNSTORED)
         return info
 
-    def _read(self, journal: BinaryIO, *, running: bool) -> LiveSummary:
+    def _read(self, journal: BinaryIO, *, running: bool) -> KeptSummary:
         """Return what the summary beside the journal has, if it is new enough; else fold what is new in the journal."""
-        kept = kept_summary(self._files, journal, running=running) if not self._offset else None
+        kept = None if self._offset else kept_summary(self._files, journal, stored=False, running=running)
         if kept is not None:
             return kept
         status = os.fstat(journal.fileno())
@@ -131,13 +134,44 @@ class LiveSession:
             self._inode, self._offset, self._state = status.st_ino, 0, SessionState()
         journal.seek(self._offset)
         self._offset += skim_lines(self._state, journal, SUMMARY)
-        live = live_summary(self._files, self._state, self._offset)
-        if not running:
-            keep_summary(self._files, live)
-        return live
+        made = summary_of(self._state, journal, self._offset)
+        if made.size >= LONG_BYTES and not running:
+            keep_summary(self._files, made)
+        return made
+
+    def _stored_info(self) -> SessionInfo | None:
+        """Return the facts of a session of which the store has all; `None` if there is no journal."""
+        files = self._files
+        mark = file_mark(files.stored_journal)
+        if self._stored is None or self._stored[0] != mark:
+            try:
+                kept = stored_summary(files)
+            except FileNotFoundError:
+                return None
+            except (OSError, JournalNotReadable) as error:
+                why = JournalNotReadable(files.stored_journal, error) if isinstance(error, OSError) else error
+                return damaged_info(files.session, str(why))
+            self._stored = mark, info_of(files.session, kept.started, kept.summary, running=False)
+        return self._stored[1]
+
+
+def stored_summary(files: SessionFiles) -> KeptSummary:
+    """Returns the summary of a session with a compressed journal, which it folds only once.
+
+    Raises `OSError` or `JournalNotReadable`.
+    """
+    with files.stored_journal.open("rb") as packed:
+        kept = kept_summary(files, packed, stored=True, running=False)
+        if kept is None:
+            state = SessionState()
+            with JournalFile(files.journal) as journal:
+                skim_lines(state, journal.lines(), SUMMARY)
+            kept = summary_of(state, packed, os.fstat(packed.fileno()).st_size)
+            keep_summary(files, kept)
+        return kept
 
 
 def running_infos(home: Home) -> list[SessionInfo]:
     """Returns the sessions that an engine runs, newest first."""
-    infos = [LiveSession(files).info() for files in home.live_sessions() if files.running]
+    infos = [ListedSession(files).info() for files in home.session_folders() if files.running]
     return [info for info in reversed(infos) if info is not None]

@@ -12,11 +12,9 @@ import msgspec
 
 from sessions.catalog import journal_of
 from sessions.files import write_whole
-from sessions.home import Home, file_mark
+from sessions.home import Home
 from sessions.state.folding import fold
-from sessions.store.refs import read_ref
-from sessions.store.repository import HEADS
-from sessions.store.store import journal_branch
+from sessions.store.restoring import session_journal
 from suites.privacy import make_private_folder
 
 from .attempt_row import AttemptRow, attempt_rows
@@ -43,6 +41,7 @@ def rows_of_session(home: Home, session: str) -> list[AttemptRow]:
     Raises `NoSuchSession`, `JournalNotReadable` or `StoreBroken`, as `catalog.journal_of` does. A home that cannot be written
     costs only time.
     """
+    session_journal(home, session).close()  # from here on it has a journal of its own
     file, key = home.rows(session), _key(home, session)
     with suppress(OSError, msgspec.DecodeError, msgspec.ValidationError):
         kept = _DECODER.decode(file.read_bytes())
@@ -57,7 +56,6 @@ def rows_of_session(home: Home, session: str) -> list[AttemptRow]:
 
 
 def _key(home: Home, session: str) -> str:
-    """Empty if the journal is in neither place: a clone has it as a branch of another store."""
-    mark = file_mark(home.live(session).journal)
-    place = mark if any(mark) else read_ref(home.store, HEADS + journal_branch(session))
-    return f"{SCHEMA} {place}" if place else ""
+    """Empty if the session has no journal of its own."""
+    mark = home.files(session).journal_mark
+    return f"{SCHEMA} {mark}" if any(mark) else ""

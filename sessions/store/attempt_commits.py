@@ -9,7 +9,7 @@ import hashlib
 import math
 import textwrap
 from array import array
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import msgspec
@@ -237,22 +237,21 @@ def _shorten(text: str) -> str:
     return textwrap.shorten(text, LINE_CHARS, placeholder=" ...")
 
 
-def exam_files(state: SessionState) -> dict[str, bytes]:
-    """Returns the files of exams and measured winners for the `_journal` branch.
+def exam_files(examined: Iterable[tuple[AttemptState, InstanceState]]) -> dict[str, bytes]:
+    """Returns the files of examined and measured attempts for the `_journal` branch.
 
-    - `exams/<suite>/<task>/<instance>/<attempt>.json` for every examined attempt.
-    - `spread/<suite>/<task>/<instance>/<attempt>/<device>.json` for every winner and every GPU that measured it.
+    - `exams/<suite>/<task>/<instance>/<attempt>.json` for an examined attempt.
+    - `spread/<suite>/<task>/<instance>/<attempt>/<device>.json` for every GPU that measured it.
 
     They are not in the trees of the attempts, because a commit with children must not change.
     """
     files: dict[str, bytes] = {}
-    for instance in state.instances.values():
-        for attempt in instance.attempts:
-            place = f"{instance.task}/{instance.instance}/{attempt.number}"
-            if attempt.exam is not None:
-                files[f"exams/{place}.json"] = _pretty(attempt.exam)
-            for measured in attempt.spread:
-                files[f"spread/{place}/{measured.device}.json"] = _pretty(measured.evaluation)
+    for attempt, instance in examined:
+        place = f"{instance.task}/{instance.instance}/{attempt.number}"
+        if attempt.exam is not None:
+            files[f"exams/{place}.json"] = _pretty(attempt.exam)
+        for measured in attempt.spread:
+            files[f"spread/{place}/{measured.device}.json"] = _pretty(measured.evaluation)
     return files
 
 

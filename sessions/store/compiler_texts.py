@@ -1,4 +1,4 @@
-"""Reads the compiler's texts of an attempt: assembly and intermediate code, from the live folder or the store."""
+"""Reads the compiler's texts of an attempt: assembly and intermediate code, from the session's folder or the store."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ GZIP = 31
 def read_text(home: Home, session: str, digest: str) -> str | None:
     """Returns a text by the SHA-256 that `KernelResources.texts` has; `None` if the session lacks it or it is damaged."""
     try:
-        packed: bytes | None = (home.live(session).texts / digest).read_bytes()
+        packed: bytes | None = (home.files(session).texts / digest).read_bytes()
     except OSError:
         packed = _stored(home, session, digest)
     if packed is None or hashlib.sha256(packed).hexdigest() != digest:

@@ -9,17 +9,17 @@ from __future__ import annotations
 
 from contextlib import ExitStack
 
-from sessions.errors import CommandRefused, NoSuchSession, NothingToResume, SessionBusy
+from sessions.errors import CommandRefused, NoSuchSession, NothingToResume, SessionBusy, StoreDamaged
 from sessions.events import NOTHING_TO_STOP, Command, Notice, Stop
 from sessions.files import FileLock, write_whole
-from sessions.home import Home, LiveFiles
-from sessions.journal.journal import EventClock, Opened, open_journal
-from sessions.state.state import InstanceState
+from sessions.home import Home, SessionFiles
+from sessions.journal.file import expand_journal
+from sessions.journal.journal import EventClock, open_journal
 
 from .attempt_commits import committed
 from .recorder import LOCK_WAIT_S, Recorder
 from .repository import HEADS
-from .segments import Segments
+from .restoring import Agreement, compare, restore
 from .store import Store, attempt_branch
 
 
@@ -56,32 +56,40 @@ def record_at_rest(
 def take_up(home: Home, session: str, *, clock: EventClock | None = None) -> Recorder:
     """Returns the recorder of a session that no process records, finished or not.
 
-    A session that is only in the store gets live files again. Raises `NoSuchSession`, `SessionBusy` if an engine has
-    the session, `JournalDamaged` with the line, `HomeNotWritable` or `StoreBroken`.
+    A compressed journal is expanded, and one that only git has is written. Raises `NoSuchSession`, `SessionBusy` if an engine
+    has the session, `JournalDamaged` with the line, `HomeNotWritable` or `StoreBroken`.
     """
     home.ensure()
-    live = home.live(session)
+    files = home.files(session)
     with ExitStack() as undo:
         store = Store.of(home)
         undo.callback(store.close)
-        lock = FileLock(live.lock)
+        if not files.has_journal:
+            restore(store, files)
+        lock = FileLock(files.lock)
         undo.callback(lock.release)
-        _hold(store, live, lock)
-        segments = Segments(store, live)
-        opened = _open(live, segments, clock or EventClock())
+        if not lock.acquire(wait_s=LOCK_WAIT_S):
+            raise SessionBusy(session)
+        expand_journal(files.journal)
+        opened = open_journal(files.journal, clock=clock)
+        agreement = _compare(store, files)
+        if agreement is not None and agreement.beyond:
+            opened.writer.close()
+            write_whole(files.journal, files.journal.read_bytes() + agreement.beyond)
+            opened = open_journal(files.journal, clock=clock)._replace(torn=opened.torn)
         undo.callback(opened.writer.close)
         recorder = Recorder(
             home,
-            live,
+            files,
             lock=lock,
             writer=opened.writer,
             store=store,
-            segments=segments,
-            events=opened.journal.events,
+            journal=opened.journal,
+            stored=agreement.stored + len(agreement.beyond) if agreement is not None else 0,
         )
         if recorder.state.started is None:
             raise NoSuchSession(session)
-        _align_git(recorder)
+        _align_git(recorder, is_damaged=agreement is None)
         if opened.torn is not None:
             words = f"the journal's last line was incomplete; it is kept in {opened.torn.name}"
             recorder.record(Notice(level="warning", message=words))
@@ -89,52 +97,28 @@ def take_up(home: Home, session: str, *, clock: EventClock | None = None) -> Rec
     return recorder
 
 
-def _hold(store: Store, live: LiveFiles, lock: FileLock) -> None:
-    """Take the session's lock; restore live folder and journal if only the store has the session."""
-    stored = None if live.journal.exists() else store.session_bytes(live.session)
-    if stored is not None:
-        live.folder.mkdir(mode=0o700, exist_ok=True)
+def _compare(store: Store, files: SessionFiles) -> Agreement | None:
+    """Compare the journal with git; `None` if git's copy is damaged or another one."""
     try:
-        got = lock.acquire(wait_s=LOCK_WAIT_S)
-    except FileNotFoundError as error:
-        raise NoSuchSession(live.session) from error
-    if not got:
-        raise SessionBusy(live.session)
-    if stored is not None and not live.journal.exists():
-        write_whole(live.journal, stored)
+        return compare(store, files.session, files.journal.read_bytes())
+    except NoSuchSession:
+        return Agreement(0, b"")
+    except StoreDamaged:
+        return None
 
 
-def _open(live: LiveFiles, segments: Segments, clock: EventClock) -> Opened:
-    """Open the journal after restoring events that only git has."""
-    opened = open_journal(live.journal, clock=clock)
-    written = live.journal.read_bytes()
-    lost = segments.align(written)
-    if not lost:
-        return opened
-    opened.writer.close()
-    write_whole(live.journal, written + lost)
-    return open_journal(live.journal, clock=clock)._replace(torn=opened.torn)
-
-
-def _align_git(recorder: Recorder) -> None:
+def _align_git(recorder: Recorder, *, is_damaged: bool) -> None:
     """Bring git in line with the journal. Without damage this starts one git process, whatever the session's size."""
     store = recorder.store
     with store.repository.writing():
         store.repository.clear_stale_locks()
-    is_complete = recorder.is_complete()
-    for instance in recorder.state.instances.values():
-        _unmark_wrong_tip(store, recorder.session, instance)
-    recorder.now(recorder.commit_all() if is_complete else recorder.write_lost())
+    recorder.now(recorder.mend(is_damaged=is_damaged))
+    with store.repository.writing():
+        for instance in recorder.state.instances.values():
+            branch = HEADS + attempt_branch(recorder.session, instance.key)
+            attempts = committed(instance)
+            # A branch that is ahead lost its event; it is corrected when the attempts without a commit are committed.
+            if attempts and store.repository.read_ref(branch) != attempts[-1].commit:
+                store.repository.write_ref(branch, attempts[-1].commit or "")
+    recorder.now(recorder.commit_all())
     recorder.now(recorder.replay_decisions())
-
-
-def _unmark_wrong_tip(store: Store, session: str, instance: InstanceState) -> None:
-    """Mark the last attempt as uncommitted if its branch points elsewhere.
-
-    Committing it again gives the same id and corrects the branch. A branch that is ahead, because its event was
-    lost, is corrected when the uncommitted attempts are committed.
-    """
-    attempts = committed(instance)
-    tip = store.repository.read_ref(HEADS + attempt_branch(session, instance.key))
-    if attempts and attempts[-1].commit != tip:
-        attempts[-1].commit = None

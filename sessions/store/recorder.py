@@ -1,6 +1,6 @@
 """Records the events of a session: first in the journal, then in the state, then in git.
 
-The journal is the truth. Git can always be rebuilt from it (`sessions.store.reconcile`), so a failure of git loses no
+The journal is the truth. Git can always be rebuilt from it (`sessions.store.projection`), so a failure of git loses no
 event. Call all methods from one thread, the event loop's; blocking work runs in another thread, one piece at a time.
 """
 
@@ -10,12 +10,20 @@ import asyncio
 import math
 import threading
 import time
+from collections import deque
 from collections.abc import Callable, Coroutine, Iterable
 from contextlib import ExitStack
 from functools import partial
 from typing import Any, TypeVar, cast
 
-from sessions.errors import CommandRefused, HomeNotWritable, SessionBusy, SessionExists, StoreBroken
+from sessions.errors import (
+    CommandRefused,
+    HomeNotWritable,
+    SessionBusy,
+    SessionExists,
+    StoreBroken,
+    StoreDamaged,
+)
 from sessions.events import (
     AnyEvent,
     AttemptCommitted,
@@ -28,12 +36,13 @@ from sessions.events import (
     checked,
 )
 from sessions.files import FileLock
-from sessions.home import Home, LiveFiles
+from sessions.home import Home, SessionFiles
 from sessions.journal.compact import held
-from sessions.journal.journal import EventClock, JournalWriter, open_journal, read_journal
-from sessions.listing.description import summarise
-from sessions.listing.live_summary import LONG_BYTES, keep_summary, live_summary
-from sessions.state.folding import apply_and_compact, fold
+from sessions.journal.file import compress_journal
+from sessions.journal.journal import EventClock, Journal, JournalWriter, open_journal
+from sessions.listing.info import stored_summary
+from sessions.listing.kept_summary import LONG_BYTES, keep_summary, summary_of
+from sessions.state.folding import apply_and_compact
 from sessions.state.state import AttemptState, InstanceState, SessionState, Words
 
 from .attempt_commits import (
@@ -41,14 +50,12 @@ from .attempt_commits import (
     attempt_files,
     attempt_message,
     committed,
-    exam_files,
     is_built_on,
     parents_of,
-    prompt_files,
 )
 from .decidable import accepted_kernel, find_attempt
-from .segments import Segments
-from .store import NewCommit, Store, attempt_branch
+from .projection import Piece, Projector, Rebuilt, read_texts, rebuild
+from .store import NewCommit, Store, attempt_branch, segment_name
 
 E = TypeVar("E", bound=Event)
 C = TypeVar("C", bound=Command)
@@ -56,10 +63,6 @@ C = TypeVar("C", bound=Command)
 LOCK_WAIT_S = 1.0
 """For the session's lock: a reader that checks the lock holds it for microseconds."""
 REPAIR = "wavedeck doctor --repair"
-FLUSH_BYTES = 256 << 10
-FLUSH_SHARE = 1 / 16
-"""Journal bytes without a copy in git, at least, with which the next commit of an attempt also flushes the journal; in a long
-journal this share of it. A flush reads the whole state, so a fixed size would cost ever more of the time."""
 SUMMARY_SHARE = 1 / 100
 """Share of the time that goes into summaries for lists: in a long session one takes 50 ms."""
 MOST_COMMITS = 64
@@ -77,16 +80,17 @@ class Recorder:
     def __init__(
         self,
         home: Home,
-        live: LiveFiles,
+        files: SessionFiles,
         *,
         lock: FileLock,
         writer: JournalWriter,
         store: Store,
-        segments: Segments | None = None,
-        events: Iterable[Event] = (),
+        journal: Journal | None = None,
+        stored: int = 0,
     ) -> None:
+        """Go on with a journal, of which git has the first `stored` bytes."""
         self.home = home
-        self.live = live
+        self.files = files
         self.store = store
         self.state = SessionState()
         """The fold of all events so far; only the recorder changes it."""
@@ -95,7 +99,9 @@ class Recorder:
         self._lock = lock
         self._writer = writer
         self._reasoning = Reasoning()
-        self._segments = segments or Segments(store, live)
+        self._projector = Projector(self.state, stored=stored)
+        self._pieces: deque[Piece] = deque()
+        """Pieces of the journal that git lacks."""
         self._git = asyncio.Lock()
         self._waiting: dict[str, None] = {}
         """Attempts that wait for their commit, in the order of their requests."""
@@ -110,8 +116,9 @@ class Recorder:
         self._summarised_seq = 0
         self._summary_due = 0.0
         """When the next summary for lists may be made, by `time.monotonic`."""
-        for event in events:
-            self._take(event)
+        if journal is not None:
+            for event, end in zip(journal.events, journal.ends, strict=True):
+                self._take(event, end)
 
     def __enter__(self) -> Recorder:
         return self
@@ -126,20 +133,20 @@ class Recorder:
         Raises `HomeNotWritable` or `StoreBroken`, or `SessionBusy` or `SessionExists` if the session exists.
         """
         home.ensure()
-        live = home.live(started.session)
+        files = home.files(started.session)
         try:
             with ExitStack() as undo:
-                lock = FileLock(live.lock)
+                lock = FileLock(files.lock)
                 undo.callback(lock.release)
-                live.folder.mkdir(mode=0o700, exist_ok=True)
+                files.folder.mkdir(mode=0o700, exist_ok=True)
                 if not lock.acquire(wait_s=LOCK_WAIT_S):
                     raise SessionBusy(started.session)
-                if live.journal.exists():
+                if files.has_journal:
                     raise SessionExists(started.session)
                 store = Store.of(home)
                 undo.callback(store.close)
-                writer = open_journal(live.journal, clock=clock).writer
-                recorder = cls(home, live, lock=lock, writer=writer, store=store)
+                writer = open_journal(files.journal, clock=clock).writer
+                recorder = cls(home, files, lock=lock, writer=writer, store=store)
                 recorder.record(started)
                 undo.pop_all()
         except OSError as error:
@@ -149,14 +156,14 @@ class Recorder:
     @property
     def session(self) -> str:
         """The session's name."""
-        return self.live.session
+        return self.files.session
 
     # Events
 
     def record(self, event: E) -> E:
         """Record an event and return it with number and times; a `DurableEvent` is on disk when this returns."""
         written = self._writer.append(event)
-        self._take(written)
+        self._take(written, self._writer.size)
         return written
 
     async def record_durable(self, event: E, *, first: Iterable[Event] = ()) -> E:
@@ -165,9 +172,9 @@ class Recorder:
         Events in `first` are recorded before it, and no other event comes between.
         """
         for earlier in first:
-            self._take(self._writer.write(earlier))
+            self._take(self._writer.write(earlier), self._writer.size)
         written = self._writer.write(event)
-        self._take(written)
+        self._take(written, self._writer.size)
         await self._in_thread(partial(self._sync, written.seq))
         return written
 
@@ -179,9 +186,11 @@ class Recorder:
                 self._writer.sync()
                 self._synced_seq = reached
 
-    def _take(self, event: Event) -> None:
+    def _take(self, event: Event, end: int) -> None:
         apply_and_compact(self.state, cast("AnyEvent", event))
         self._reasoning.see(event)
+        if piece := self._projector.see(event, end):
+            self._pieces.append(piece)
         if isinstance(event, DecisionMade | DecisionUndone):
             self._unsynced.pop(event.attempt, None)
             self._unsynced[event.attempt] = event
@@ -222,9 +231,7 @@ class Recorder:
             async with self._git:
                 if attempt in self._waiting:
                     await self._commit_waiting(attempt)
-                size = self._writer.size
-                if self._segments.is_due(size, limit_bytes=max(FLUSH_BYTES, int(size * FLUSH_SHARE))):
-                    await self._run(self._flush_work())
+                await self._write_pieces()
         finally:
             self._waiting.pop(attempt, None)
         return self._find(attempt)[0].commit or ""
@@ -242,9 +249,10 @@ class Recorder:
                 branches.add(branch)
                 if state.commit is None or not is_built_on(self.state, state, instance):
                     new[attempt] = self._new_commit(state, instance, branch)
+        read_seq = self.state.last_seq
         commits = await self._run(lambda: self.store.commit_all(list(new.values())))
         for attempt, commit in zip(new, commits, strict=True):
-            self._note_commit(attempt, commit)
+            self._note_commit(attempt, commit, read_seq=read_seq)
             self._waiting.pop(attempt, None)
             # While a session is taken up, the prompts stay: the budget is not yet restored from them.
             if not self._blocks:
@@ -258,7 +266,7 @@ class Recorder:
     def _forget_texts(self, instance: InstanceState) -> None:
         """Drop prompts and reasoning of the attempts with a final commit: they are most of a session's memory.
 
-        A method that runs again needs only the replies; `recall_texts` reads the rest from the journal.
+        A method that runs again needs only the replies.
         """
         for attempt in committed(instance)[:-1]:
             for call in attempt.calls:
@@ -266,20 +274,11 @@ class Recorder:
                     self._reasoning.forget(call.call)
                     call.messages, call.reasoning_words = (), Words()
 
-    async def recall_texts(self) -> None:
-        """Read the texts that `_forget_texts` dropped."""
-        journal = await self._in_thread(partial(read_journal, self.live.journal))
-        self._reasoning = Reasoning()
-        for event in journal.events:
-            self._reasoning.see(event)
-        for attempt in fold(journal.events).attempts():
-            self._find(attempt.attempt)[0].calls = attempt.calls
-
-    def _note_commit(self, attempt: str, commit: str) -> None:
+    def _note_commit(self, attempt: str, commit: str, *, read_seq: int) -> None:
         state, instance = self._find(attempt)
         if state.commit != commit:
             branch = attempt_branch(self.session, instance.key)
-            self.record(AttemptCommitted(attempt=attempt, commit=commit, branch=branch))
+            self.record(AttemptCommitted(attempt=attempt, commit=commit, branch=branch, read_seq=read_seq))
 
     def _find(self, attempt: str) -> tuple[AttemptState, InstanceState]:
         return find_attempt(self.state, attempt)
@@ -331,26 +330,43 @@ class Recorder:
     # Ends
 
     async def flush(self) -> None:
-        """Bring the `_journal` branch up to the last event."""
+        """Bring the complete pieces of the journal to the branch `_journal`."""
         async with self._git:
-            await self._run(self._flush_work())
+            await self._write_pieces()
 
-    async def rewrite_stored_journal(self) -> None:
-        """Write the whole `_journal` branch again: for a branch that lacks objects."""
-        self._segments.start_afresh()
-        await self.flush()
+    async def _write_pieces(self) -> None:
+        while self._pieces:
+            piece = self._pieces[0]
+            try:
+                await self._run(partial(self._write_piece, piece))
+            except StoreDamaged:
+                await self._rebuild()
+            if self._pieces and self._pieces[0] is piece:
+                self._pieces.popleft()
 
-    def _flush_work(self) -> Callable[[], None]:
-        size, seq = self._writer.size, self._writer.last_seq
-        summary, started = summarise(self.state), self.state.started
-        files = exam_files(self.state) | prompt_files(self.state)
+    def _write_piece(self, piece: Piece) -> None:
+        # Sync first, so that git is never ahead of the journal.
+        self._sync(self._writer.last_seq)
+        with self.files.journal.open("rb") as journal:
+            journal.seek(piece.start)
+            data = {segment_name(piece.first_seq): journal.read(piece.end - piece.start)}
+        files = data | dict(piece.files) | read_texts(self.files, piece.texts)
+        self.store.extend_journal(self.session, files, message=piece.message(self.session), wall=piece.wall)
 
-        def work() -> None:
-            # Sync first, so that git is never ahead of the journal.
-            self._sync(seq)
-            self._segments.flush(size, summary=summary, started=started, files=files)
+    async def _rebuild(self, *, keeps_journal: bool = False) -> None:
+        """Write all branches of the session anew from its journal; with `keeps_journal`, not a `_journal` that is whole."""
 
-        return work
+        def work() -> Rebuilt:
+            self._sync(self._writer.last_seq)
+            rebuilt = rebuild(self.store.repository, self.files)
+            is_new = self.store.adopt(self.session, rebuilt.branches, keeps_journal=keeps_journal)
+            return rebuilt if is_new else rebuilt._replace(end=0)
+
+        rebuilt = await self._run(work)
+        while self._pieces and self._pieces[0].end <= rebuilt.end:
+            self._pieces.popleft()
+        for attempt, commit in rebuilt.commits.items():
+            self._note_commit(attempt, commit, read_seq=0)
 
     async def keep_summary(self, *, at_end: bool = False) -> None:
         """Write what lists show of a long journal, if it grew and, before the end, the last summary is long enough ago."""
@@ -359,9 +375,10 @@ class Recorder:
         if not is_due or self._writer.size < LONG_BYTES or self._summarised_seq == self.state.last_seq:
             return
         self._summarised_seq = self.state.last_seq
-        live = live_summary(self.live, self.state, self._writer.size)
+        with self.files.journal.open("rb") as journal:
+            kept = summary_of(self.state, journal, self._writer.size)
         self._summary_due = began + (time.monotonic() - began) / SUMMARY_SHARE
-        await self._in_thread(partial(keep_summary, self.live, live))
+        await self._in_thread(partial(keep_summary, self.files, kept))
 
     def uncommitted(self) -> list[str]:
         """Returns the judged attempts without a commit.
@@ -376,59 +393,36 @@ class Recorder:
         waiting.sort(key=lambda attempt: (attempt.committed_seq or math.inf, attempt.judged_seq))
         return [attempt.attempt for attempt in waiting]
 
-    async def store_all(self) -> None:
-        """Bring everything to the store."""
-        await self.commit_all()
-        await self.flush()
-
     async def commit_all(self) -> None:
         """Commit every judged attempt that has no commit."""
         for attempt in self.uncommitted():
             await self.commit_attempt(attempt)
 
-    def is_complete(self) -> bool:
-        """True if the store has all that the session's branches and its attempts' commits reach; one git process."""
-        return self.store.session_is_complete(self.session, self._commits())
-
-    async def write_lost(self) -> None:
-        """Write again what the store lost: another program removed objects, for example `git gc --prune=now`."""
-        await self.recall_texts()
-        for instance in self.state.instances.values():
-            await self._run(partial(self._unmark_lost, instance))
-        await self.commit_all()
-        if not await self._run(lambda: self.store.repository.is_complete(self._commits())):
-            # An attempt with later calls got another id, and others still have its old commit as a parent.
-            for attempt in self.state.attempts():
-                attempt.commit = None
-            await self.commit_all()
-        if not await self._run(self.is_complete):
-            await self.rewrite_stored_journal()
-        await self.flush()
-
-    def _commits(self) -> list[str]:
-        return [attempt.commit for attempt in self.state.attempts() if attempt.commit is not None]
-
-    def _unmark_lost(self, instance: InstanceState) -> None:
-        """Mark as uncommitted the first attempt with a lost object and all later ones, because they build on it."""
-        is_lost = False
-        for attempt in committed(instance):
-            is_lost = is_lost or not self.store.repository.is_whole(attempt.commit or "")
-            if is_lost:
-                attempt.commit = None
-
     async def settle(self) -> None:
-        """Bring everything to the store and check it there; `StoreBroken` if the store lacks a part."""
-        await self.store_all()
-        if not await self._run(self.is_complete):
-            await self.write_lost()
+        """Bring everything to the store; what it lost is written again. Raises `StoreBroken` if the store lacks a part."""
+        await self.commit_all()
+        await self.flush()
+        await self.mend()
+
+    async def mend(self, *, is_damaged: bool = False) -> None:
+        """Write the session's branches again if the store lost a part, or if `is_damaged`; `StoreBroken` if that fails."""
+        if not is_damaged and await self._run(self._is_complete):
+            return
         async with self._git:
-            await self._run(self._check_stored)
+            await self._rebuild(keeps_journal=not is_damaged)
+        if not await self._run(self._is_complete):
+            raise StoreBroken(f"the store lost objects of {self.session}; run: {REPAIR}")
+
+    def _is_complete(self) -> bool:
+        """True if the store has all that the session's branches and its attempts' commits reach; one git process."""
+        commits = [attempt.commit for attempt in self.state.attempts() if attempt.commit is not None]
+        return self.store.session_is_complete(self.session, commits)
 
     async def finish(self) -> None:
-        """Move the finished session to the store and remove its live folder.
+        """Bring the finished session to the store, pack, and compress its journal.
 
-        Commits everything, reads it back, compares, and packs. Raises `StoreBroken` if the store lacks a part; the
-        live folder then stays. A store that cannot be packed is a warning in the journal.
+        Raises `StoreBroken` if the store lacks a part; the journal then stays as it is. A store that cannot be packed is a
+        warning in the journal.
         """
         await self.settle()
         async with self._git:
@@ -444,16 +438,6 @@ class Recorder:
         """Store what a command added at rest: `finish` a finished session, else `flush`."""
         await (self.finish() if self.state.finished else self.flush())
 
-    def _check_stored(self) -> None:
-        if self.store.session_bytes(self.session) != self.live.journal.read_bytes():
-            raise StoreBroken(
-                f"the store's journal of {self.session} differs from {self.live.journal}; both are kept"
-            )
-        if not self.is_complete():
-            raise StoreBroken(
-                f"the store lost objects of {self.session}; write them again with: wavedeck resume {self.session}"
-            )
-
     def _pack(self) -> str:
         """Pack the store; returns why that failed, else an empty string."""
         try:
@@ -465,7 +449,10 @@ class Recorder:
     def _put_away(self) -> None:
         # Without a pack, the names of the session's objects may not be on the disk yet.
         self.store.repository.sync_objects()
-        self.live.put_away()
+        self._writer.close()
+        compress_journal(self.files.journal)
+        stored_summary(self.files)
+        self.files.tidy()
 
     def close(self) -> None:
         """Close the session as it is; it can be resumed. Later events are refused."""

@@ -13,7 +13,7 @@ import threading
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from configparser import Error as ConfigError
-from contextlib import contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
 from itertools import islice
 from pathlib import Path
 from typing import NamedTuple
@@ -33,9 +33,10 @@ from git.exc import (
 )
 
 from sessions.errors import StoreBroken, StoreDamaged
-from sessions.files import locked, sync_folder, write_all
+from sessions.files import locked, sync_file, sync_folder, write_all
 from sessions.git_environment import SETTINGS, drop_git_variables
 
+from .importing import ImportStream, import_into
 from .loose_objects import LooseObjects
 from .refs import Refs, check_skeleton, read_ref, read_refs
 
@@ -236,6 +237,11 @@ class Repository:
                 raise ValueError("too large")
             return bytes(stream.read())
 
+    def size_of(self, sha: str) -> int:
+        """Returns the bytes of a file by its id."""
+        with self._reading(sha):
+            return int(self._repo.odb.info(bytes.fromhex(sha)).size)
+
     def read_commit(self, sha: str) -> Commit:
         """Returns a commit by its id."""
         with self._reading(sha):
@@ -359,6 +365,31 @@ class Repository:
         # Git does not sync the folders; after this sync the live files may be removed.
         for folder in (self.git_dir / "objects" / "pack", self.git_dir / "refs" / "heads", self.git_dir):
             sync_folder(folder)
+
+    @contextmanager
+    def importing(self) -> Iterator[ImportStream]:
+        """Yield a stream of commits. After the block the store has their objects, in one pack, and its refs are as before.
+
+        Git writes the pack beside the store: what is damaged in the store is not taken for the same object.
+        """
+        if self._lock is None:
+            raise self._read_only_error()
+        with (
+            tempfile.TemporaryDirectory(prefix="import-", dir=self.git_dir) as place,
+            self._on_disk(),
+            _translated(),
+        ):
+            beside = Path(place) / "beside.git"
+            _initialise(beside)
+            with closing(open_git(beside)) as repo, import_into(repo, author=AUTHOR) as stream:
+                yield stream
+            packs, made = self.git_dir / "objects" / "pack", beside / "objects" / "pack"
+            packs.mkdir(parents=True, exist_ok=True)
+            # The index last: with it, git uses the pack.
+            for path in sorted(made.iterdir(), key=lambda path: path.suffix == ".idx"):
+                sync_file(path)
+                path.rename(packs / path.name)
+            sync_folder(packs)
 
     def all_commits(self) -> Iterator[Commit]:
         """Yield every commit that can be read, also those that no ref reaches; reads the whole store."""

@@ -1,6 +1,6 @@
 """Sessions pushed to another git repository and fetched from it; nothing on either side is overwritten.
 
-All branches of a session go together, without its live files: of a running session, the part that is in the store.
+All branches of a session go together: of a running session, the part that is in the store.
 The kernels on the branch `accepted` stay, because each home decides for itself. A fetch notes there which decisions came
 with a session, so that they never count as this home's.
 """
@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import IO, NamedTuple
 
@@ -17,10 +17,13 @@ from git.exc import GitCommandError, GitCommandNotFound
 
 from sessions.errors import BranchDiffers, RemoteUnusable, StoreBroken
 from sessions.events import DecisionMade, DecisionUndone
+from sessions.files import FileLock
 from sessions.git_environment import SETTINGS
 from sessions.home import Home
+from sessions.journal.journal import parse
 from sessions.names import SESSION, choose_session
 
+from .recorder import LOCK_WAIT_S
 from .repository import HEADS, NO_GIT, open_git
 from .store import Store, journal_branch, local_branches
 
@@ -91,22 +94,32 @@ def _take_over(home: Home, store: Store, branches: Sequence[str]) -> None:
     """Move the store's branches to the fetched commits, all of them or none."""
     repository = store.repository
     fetched = {branch: repository.read_ref(FETCHED + branch) for branch in branches}
-    with repository.writing():
+    sessions = {branch.partition("/")[0] for branch in branches}
+    with ExitStack() as held:
+        here = [home.files(session) for session in sorted(sessions) if home.files(session).folder.is_dir()]
+        for files in here:
+            lock = FileLock(files.lock)
+            held.callback(lock.release)
+            # An engine continues the journal, so the store must not run ahead of it.
+            if not lock.acquire(wait_s=LOCK_WAIT_S) or files.journal.exists():
+                raise BranchDiffers(journal_branch(files.session), where=str(home.store))
+        held.enter_context(repository.writing())
         for branch, sha in fetched.items():
             own = repository.read_ref(HEADS + branch)
-            # An engine continues the live journal, so the store must not run ahead of it.
-            live = home.live(branch.partition("/")[0]).journal.exists()
-            if sha is None or live or (own is not None and not repository.is_ancestor(own, sha)):
+            if sha is None or (own is not None and not repository.is_ancestor(own, sha)):
                 raise BranchDiffers(branch, where=str(home.store))
         # Before the branches: a kill in between must not make the decisions this home's.
         last_decisions = {}
         for session in _sessions(fetched):
-            journal = store.session_journal(session, commit=fetched[journal_branch(session)])
+            journal = parse(store.session_lines(session, commit=fetched[journal_branch(session)]))
             decisions = (
                 event for event in journal.events if isinstance(event, DecisionMade | DecisionUndone)
             )
             last_decisions[session] = max((decision.seq for decision in decisions), default=0)
         store.note_fetched(last_decisions)
+        for files in here:
+            # The store has all of a compressed journal, and it is written again with what is new.
+            files.stored_journal.unlink(missing_ok=True)
         # Journals last: a session is listed when all its branches are here.
         for branch in sorted(branches, key=lambda name: name in map(journal_branch, _sessions(fetched))):
             sha = fetched[branch]

@@ -11,7 +11,6 @@ import re
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from itertools import chain
 from pathlib import Path
 from typing import NamedTuple, TypeVar
 
@@ -21,7 +20,6 @@ from harness import Verdict
 from harness.wire.limits import memory_words
 from sessions.errors import NoSuchSession, StoreDamaged
 from sessions.home import JOURNAL, Home
-from sessions.journal.journal import Journal, parse
 from sessions.listing.description import DESCRIPTION, SUMMARY, SessionSummary
 from sessions.names import SESSION, split_instance
 from sessions.settings import SCHEMA, Schema, SessionDescription
@@ -126,16 +124,18 @@ def local_branches(refs: Mapping[str, str], prefix: str = HEADS) -> dict[str, st
 class Store:
     """The store of a home, or a clone of it (read only)."""
 
-    def __init__(self, repository: Repository, key: str = "") -> None:
+    def __init__(self, repository: Repository, home: Home | None = None) -> None:
         self.repository = repository
-        self._key = key
-        """Key of the home (`origin`); empty if the store is only read."""
+        self._home = home
+        """`None` if the store is only read."""
+        self._key = home_key(home, repository) if home is not None else ""
+        """Key of the home (`origin`)."""
 
     @classmethod
     def of(cls, home: Home) -> Store:
         """Open the home's store; creates it if needed."""
         repository = Repository.create(home.store, lock=home.store_lock)
-        return cls(repository, home_key(home, repository))
+        return cls(repository, home)
 
     @classmethod
     def read_only(cls, path: Path) -> Store:
@@ -189,34 +189,24 @@ class Store:
             raise damaged_branch(journal_branch(session))
         raise NoSuchSession(session)
 
-    def session_bytes(self, session: str) -> bytes:
-        """Returns the journal as its engine wrote it, all segments joined."""
-        return b"".join(self._segments(session, self.session_tree(session)))
+    def segments(self, session: str) -> list[tuple[str, int]]:
+        """Returns id and size of each piece of the journal, in order. Raises `NoSuchSession` or `StoreDamaged`."""
+        tree = self.session_tree(session)
+        return [(tree[path], self.repository.size_of(tree[path])) for path in segments_of(tree)]
 
-    def _segments(self, session: str, tree: Mapping[str, str]) -> Iterator[bytes]:
-        """Yield the segments of a journal. Raises `StoreDamaged` after `MOST_BYTES`: each segment may be the same file."""
+    def session_lines(self, session: str, *, commit: str | None = None) -> Iterator[bytes]:
+        """Return the lines of the journal at a commit of its branch, by default the newest; one piece is in memory at a time.
+
+        Raises `StoreDamaged` after `MOST_BYTES`: each piece may be the same file.
+        """
+        tree = self.repository.read_tree(commit or self._journal_head(session))
         size = 0
         for path in segments_of(tree):
             data = self.repository.read_file(tree[path])
             size += len(data)
             if size > MOST_BYTES:
                 raise StoreDamaged(f"the journal of {session} has more than {memory_words(MOST_BYTES)}")
-            yield data
-
-    def session_journal(
-        self, session: str, *, commit: str | None = None, most_bytes: int | None = None
-    ) -> Journal:
-        """Returns the journal: events, and lines that were skipped. With `most_bytes`, about so much of its beginning.
-
-        `commit` is one of its branch, by default the newest.
-        """
-        return parse(self.session_lines(session, commit=commit), most_bytes=most_bytes)
-
-    def session_lines(self, session: str, *, commit: str | None = None) -> Iterator[bytes]:
-        """Return the lines of the journal; one segment is in memory at a time."""
-        tree = self.repository.read_tree(commit or self._journal_head(session))
-        segments = map(io.BytesIO, self._segments(session, tree))
-        return chain.from_iterable(segments)
+            yield from io.BytesIO(data)
 
     def read_text(self, session: str, digest: str) -> bytes | None:
         """Returns a text of the compiler, as gzip; `None` if the session's branch lacks it."""
@@ -246,10 +236,10 @@ class Store:
     # Origin
 
     def is_own(self, session: str) -> bool:
-        """True if this home made all of a session's journal, or a person trusted it; also if only live files have it."""
+        """True if this home made all of a session's journal, or a person trusted it; also if only a journal file has it."""
         head, mark = self._head(journal_branch(session)), self.repository.read_ref(self._own_ref(session))
         if head is None:
-            return True
+            return self._home is None or not self._home.files(session).fetched.exists()
         return mark is not None and (mark == head or self.repository.is_ancestor(head, mark))
 
     def trust(self, session: str) -> None:
@@ -291,54 +281,43 @@ class Store:
                 pass
         return shas
 
-    def extend_journal(
-        self,
-        session: str,
-        *,
-        segments: Mapping[int, bytes],
-        files: Mapping[str, bytes],
-        wall: float,
-        afresh: bool = False,
-    ) -> str:
-        """Add segments (by their first sequence number) and replace `files` on `_journal`; returns its commit.
-
-        `afresh` drops the old segments: for a branch that contradicts the journal or is damaged. A damaged history is
-        dropped too.
-        """
-        written = self.repository.write_files(
-            {segment_name(first): data for first, data in segments.items()} | dict(files)
-        )
-        ref = HEADS + journal_branch(session)
+    def extend_journal(self, session: str, files: Mapping[str, bytes], *, message: str, wall: float) -> str:
+        """Add files to the branch `_journal`, a piece of the journal among them, unless it has them; returns its commit."""
+        written = self.repository.write_files(files)
         with self.repository.writing():
             head = self._head(journal_branch(session))
-            if head and afresh and not self.repository.is_complete([head]):
-                tree, head = self._readable_files(head), None
-            else:
-                tree = self.repository.read_tree(head) if head else {}
-            if afresh:
-                tree = {path: sha for path, sha in tree.items() if not path.startswith("journal/")}
-            extended = tree | written
-            if head and extended == tree and not afresh and self.repository.read_ref(ref):
+            tree = self.repository.read_tree(head) if head else {}
+            if head and tree | written == tree:
                 return head
-            places = ", ".join(str(first) for first in segments) or "no new events"
             commit = self.repository.write_commit(
-                self.repository.write_tree(extended),
+                self.repository.write_tree(tree | written),
                 parents=[head] if head else [],
-                message=f"journal of {session}: {places}",
+                message=message,
                 wall=wall,
             )
-            if self.is_own(session):
-                # Before the branch: a kill in between must not make the session foreign.
-                self.repository.write_ref(self._own_ref(session), commit)
-            self.repository.write_ref(ref, commit)
+            self._point_journal(session, commit, own=self.is_own(session))
         return commit
 
-    def _readable_files(self, commit: str) -> dict[str, str]:
-        try:
-            tree = self.repository.read_tree(commit)
-        except StoreDamaged:
-            return {}
-        return {path: sha for path, sha in tree.items() if self.repository.has(sha)}
+    def adopt(self, session: str, branches: Mapping[str, str], *, keeps_journal: bool) -> bool:
+        """Point a session's branches at commits that were written anew; returns True if that includes `_journal`.
+
+        With `keeps_journal`, the history of `_journal` stays if it is whole: it may have been pushed.
+        """
+        own, branch = self.is_own(session), journal_branch(session)
+        with self.repository.writing():
+            head = self.repository.read_ref(HEADS + branch)
+            keeps = keeps_journal and head is not None and self.repository.is_complete([head])
+            for name in branches.keys() - {branch}:
+                self.repository.write_ref(HEADS + name, branches[name])
+            if not keeps and branch in branches:
+                self._point_journal(session, branches[branch], own=own)
+        return not keeps
+
+    def _point_journal(self, session: str, commit: str, *, own: bool) -> None:
+        if own:
+            # Before the branch: a kill in between must not make the session foreign.
+            self.repository.write_ref(self._own_ref(session), commit)
+        self.repository.write_ref(HEADS + journal_branch(session), commit)
 
     def session_is_complete(self, session: str, commits: Sequence[str] = ()) -> bool:
         """True if all that the session's branches and `commits` reach is here; one git process."""

@@ -133,7 +133,7 @@ class Person:
         await self._work_a_while()
         for _ in range(self.chance.randrange(4)):
             await self.give_any()
-        live = self.home.live(self.session)
+        live = self.home.files(self.session)
         async with asyncio.TaskGroup() as group:
             for _ in range(self.chance.randrange(1, 5)):
                 group.create_task(self.give_any())
@@ -145,7 +145,7 @@ class Person:
 
     async def _work_a_while(self) -> None:
         """Wait for a random number of events, or a moment if the session waits for a person."""
-        live = self.home.live(self.session)
+        live = self.home.files(self.session)
         count = len(self.events()) + self.chance.randrange(30)
         for _ in range(60):
             if not live.running or len(self.events()) >= count:
@@ -154,7 +154,7 @@ class Person:
 
     async def let_finish(self) -> None:
         """Answer whatever the session waits for, until its engine leaves."""
-        live, limit = self.home.live(self.session), time.monotonic() + LIMIT_S
+        live, limit = self.home.files(self.session), time.monotonic() + LIMIT_S
         while live.running:
             assert time.monotonic() < limit, f"waited {LIMIT_S:.0f} s for the engine to leave"
             state = self.state()

@@ -61,7 +61,7 @@ def test_an_agent_that_the_engine_starts(tmp_path: Path) -> None:
         kills = kill_and_resume(home, session, random.Random(1))
         # The servers of the killed engines are gone, though the session runs.
         wait_until(lambda: len(processes_of(session, "mcp")) <= 1, "the end of the servers")
-        assert home.live(session).running
+        assert home.files(session).running
         until_left(home, session)
     assert_work_is_whole(home, session, kills)
     wait_until(lambda: not processes_of(session), "the end of all processes")
@@ -92,9 +92,9 @@ async def test_an_agent_at_the_mcp_desk(tmp_path: Path) -> None:
 
     working = asyncio.create_task(work())
     await await_until(
-        lambda: any(live.journal.exists() for live in home.live_sessions()), "the engine's journal"
+        lambda: any(live.journal.exists() for live in home.session_folders()), "the engine's journal"
     )
-    session = home.live_sessions()[0].session
+    session = home.session_folders()[0].session
     kills = await asyncio.to_thread(kill_and_resume, home, session, random.Random(2))
     await asyncio.wait_for(working, LIMIT_S)
     await desk.close()
@@ -114,7 +114,7 @@ COMMON: dict[str, Any] = {
 
 def kill_and_resume(home: Home, session: str, moments: random.Random) -> int:
     """Kill the engine at random moments and resume it, up to `KILLS` times; returns the number of kills."""
-    live = home.live(session)
+    live = home.files(session)
     for kills in range(KILLS):
         # Mostly in the midst of judging; sometimes while the engine starts.
         wanted = len(journal(home, session)) + moments.randrange(25)

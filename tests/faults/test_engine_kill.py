@@ -37,7 +37,7 @@ from tests.faults.promises import (
 from tests.support.engine import quick_engine
 from tests.support.engine.live_engines import journal, plan_for, right, started, until_left, wrong
 from tests.support.engine.model_server import Answer, Seen, model_server, says
-from tests.support.sessions.story import assert_sound, git
+from tests.support.sessions.story import assert_sound, git, stored_events
 from tests.support.waiting import wait_until
 
 ROOT = Path(__file__).parents[2]
@@ -141,7 +141,7 @@ def repaired(seen: Seen) -> Answer:
 def kill_after(home: Home, session: str, *, events: int, delay_s: float) -> None:
     """Kill the engine a moment after some further events; it may have left before."""
     count = len(journal(home, session)) + events
-    live = home.live(session)
+    live = home.files(session)
     wait_until(lambda: not live.running or len(journal(home, session)) >= count, "the session to continue")
     # A random delay, so that the kill does not always follow the write of an event.
     time.sleep(delay_s)
@@ -165,7 +165,7 @@ def assert_store_is_whole(home: Home, session: str, events: list[Event], clone: 
     assert_sound(home.store)
     git(home.root, "clone", "-q", "--bare", str(home.store), str(clone))
     with Store.read_only(clone) as store:
-        assert store.session_journal(session).events == events
+        assert stored_events(store, session) == events
     state = fold(events)  # type: ignore[arg-type]
     for instance in state.instances.values():
         branch = attempt_branch(session, instance.key)

@@ -67,14 +67,14 @@ class Damage:
 
     def engine(self) -> psutil.Process | None:
         """Return the process of the running engine."""
-        info = read_engine_info(self.home.live(self.session))
+        info = read_engine_info(self.home.files(self.session))
         with contextlib.suppress(psutil.NoSuchProcess):
-            return psutil.Process(info.pid) if info and self.home.live(self.session).running else None
+            return psutil.Process(info.pid) if info and self.home.files(self.session).running else None
         return None
 
     def let_work(self, most_events: int) -> None:
         """Let the engine record a random number of events, and a moment more."""
-        live = self.home.live(self.session)
+        live = self.home.files(self.session)
         count = self.chance.randrange(most_events)
         wait_until(
             lambda: not live.running or len(journal(self.home, self.session)) >= count, f"{count} events"
@@ -133,7 +133,7 @@ def damage_store(damage: Damage, model: Model) -> None:
 
 def kill_after_commit(damage: Damage) -> None:
     """Kill the engine when the session has something in the store."""
-    heads, live = damage.home.store / "refs/heads" / damage.session, damage.home.live(damage.session)
+    heads, live = damage.home.store / "refs/heads" / damage.session, damage.home.files(damage.session)
     wait_until(lambda: heads.exists() or not live.running, "the first commit")
     damage.kill()
     until_quiet(damage.home.store)
@@ -160,7 +160,7 @@ def tear_journal(damage: Damage, model: Model) -> None:
     """Cut the last line of the journal in its middle, as a full disk does."""
     model.gate.set()
     damage.kill()
-    file = damage.home.live(damage.session).journal
+    file = damage.home.files(damage.session).journal
     if file.exists():
         data = file.read_bytes()
         last = data.rstrip(b"\n").rfind(b"\n") + 1
@@ -182,7 +182,7 @@ def send_garbage(damage: Damage, model: Model) -> None:
 def flood_socket(damage: Damage, model: Model) -> None:
     """Send pings without reading an answer; then the session is stopped by a person."""
     ping = json.dumps(
-        {"token": damage.home.live(damage.session).token.read_text().strip(), "command": "ping"}
+        {"token": damage.home.files(damage.session).token.read_text().strip(), "command": "ping"}
     )
     client = damage.until_end.enter_context(connection(damage))
     client.settimeout(5)
@@ -225,7 +225,7 @@ def spoil(damage: Damage, files: list[Path]) -> str:
         return ""
     file, way = damage.chance.choice(files), damage.chance.choice(("remove", "halve", "empty"))
     damage.faults.append(f"  {way} {file.relative_to(damage.home.store)}")
-    if not damage.home.live(damage.session).journal.exists():
+    if not damage.home.files(damage.session).journal.exists():
         damage.broken.add(damage.session)  # it is in the store alone
     data = file.read_bytes()
     file.unlink()
@@ -257,7 +257,7 @@ def until_quiet(store: Path) -> None:
 
 def connection(damage: Damage) -> socket.socket:
     """Connect to the engine's control socket."""
-    info = read_engine_info(damage.home.live(damage.session))
+    info = read_engine_info(damage.home.files(damage.session))
     client = socket.socket(socket.AF_UNIX)
     client.settimeout(LIMIT_S)
     client.connect(info.socket)
@@ -274,14 +274,14 @@ def resume(damage: Damage) -> None:
 def keep_log(damage: Damage) -> None:
     """Give the log a second name: the folder of a finished session is removed."""
     with contextlib.suppress(FileNotFoundError, FileExistsError):
-        os.link(damage.home.live(damage.session).log, damage.home.root / f"{damage.session}.log")
+        os.link(damage.home.files(damage.session).log, damage.home.root / f"{damage.session}.log")
 
 
 def finish(damage: Damage) -> None:
     """Let the session end, with a resume where a fault stopped its engine."""
     for _ in range(RESUMES):
         until_left(damage.home, damage.session)
-        live = damage.home.live(damage.session)
+        live = damage.home.files(damage.session)
         if damage.session in damage.broken or not live.folder.exists():
             return
         resume(damage)
@@ -329,7 +329,7 @@ def check_session(damage: Damage, model: Model) -> None:
     """Check that its replies were paid once, and that each attempt is in git with the verdict of its kernel."""
     events = journal(damage.home, damage.session)
     assert any(isinstance(event, SessionFinished) for event in events), f"not finished: {events[-1]}"
-    assert not damage.home.live(damage.session).folder.exists(), "the session is not in the store"
+    assert not damage.home.files(damage.session).folder.exists(), "the session is not in the store"
     finished, kept = set[str](), set[str]()
     for event in events:
         if isinstance(event, CallStarted):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import shutil
+
 import msgspec
 import pytest
 
@@ -87,8 +89,8 @@ def test_summary_of_an_older_version_is_completed_from_the_journal(copied_home: 
     with Store.of(copied_home) as store:
         _, summary = store.describe(story.SESSION)
         older = msgspec.structs.replace(summary, bests=None)
-        store.extend_journal(
-            story.SESSION, segments={}, files={"summary.json": msgspec.json.encode(older)}, wall=0.0
-        )
+        files = {"summary.json": msgspec.json.encode(older)}
+        store.extend_journal(story.SESSION, files, message="older", wall=0.0)
+    shutil.rmtree(copied_home.files(story.SESSION).folder)
     assert list_sessions(copied_home)[0].bests is None
     assert bests_ever(copied_home) == [before]

@@ -63,7 +63,7 @@ async def test_list_shows_the_state_of_each_session(copied_home: Home) -> None:
         recorder.record(ev.EngineStopped(reason="asked"))
         await recorder.flush()
     assert list_sessions(copied_home)[0].state == "stopped"
-    shutil.rmtree(copied_home.live("20250102-030407-geak-0000").folder)
+    shutil.rmtree(copied_home.files("20250102-030407-geak-0000").folder)
     assert list_sessions(copied_home)[0].state == "stopped"
 
 
@@ -92,10 +92,10 @@ def test_session_is_found_by_name_then_prefix_then_title_then_as_the_latest(home
     assert find_session(home, "latest") == names[2]
     with pytest.raises(AmbiguousSession, match="fits 2 sessions"):
         find_session(home, "night")
-    shutil.rmtree(home.live(names[2]).folder)
+    shutil.rmtree(home.files(names[2]).folder)
     assert find_session(home, "night") == names[0]
     for name in names[:2]:
-        shutil.rmtree(home.live(name).folder)
+        shutil.rmtree(home.files(name).folder)
     titled("latest", "20250102-030407", "2025")
     assert find_session(home, "20250102-030407") == names[2], "a prefix comes before a title"
     assert find_session(home, "latest") == names[0], "a title comes before the word"
@@ -120,7 +120,7 @@ def test_decision_about_a_finished_session_is_an_event_in_its_journal(copied_hom
     with Store.read_only(copied_home.store) as store:
         assert store.accepted() == {}
     assert fold(journal_of(copied_home, SESSION).events).attempt("softmax#1/3").decision is None
-    assert copied_home.live_sessions() == []
+    assert copied_home.files(SESSION).stored
     assert_sound(copied_home.store)
 
 
@@ -136,7 +136,7 @@ async def test_impossible_decision_is_refused_without_a_change(
     with pytest.raises(NoSuchSession):
         record_at_rest(copied_home, "nothing", ev.DecisionMade(attempt="softmax#1/3", accepted=True))
     assert git(copied_home.store, "for-each-ref") == before
-    assert copied_home.live_sessions() == []
+    assert copied_home.files(SESSION).stored
     with begin(copied_home) as recorder:
         await story.play(recorder, story.instance(1))
         with pytest.raises(SessionBusy):
@@ -152,7 +152,7 @@ def test_deletion_keeps_accepted_kernels(copied_home: Home) -> None:
     assert git(copied_home.store, "show", "accepted:starter/softmax/kernel.py").endswith("# softmax#1/3\n")
     delete_session(copied_home, OTHER)
     assert list_sessions(copied_home) == []
-    assert list((copied_home.root / "live").iterdir()) == []
+    assert copied_home.session_folders() == []
     with pytest.raises(NoSuchSession):
         delete_session(copied_home, SESSION)
     assert_sound(copied_home.store)
@@ -187,7 +187,7 @@ def test_session_is_not_opened_while_it_is_deleted(
     monkeypatch.setattr("sessions.store.reconcile.LOCK_WAIT_S", 0.1)
     monkeypatch.setattr(Store, "delete_session", opened_meanwhile)
     delete_session(copied_home, SESSION)
-    assert not copied_home.live(SESSION).folder.exists()
+    assert not copied_home.files(SESSION).folder.exists()
 
 
 def test_list_that_is_read_again_equals_a_fresh_list(copied_home: Home) -> None:
@@ -197,7 +197,7 @@ def test_list_that_is_read_again_equals_a_fresh_list(copied_home: Home) -> None:
     before = sessions.mark()
     assert sessions.mark() == before
     added = ev.SessionTitled(seq=2, wall=1.0, mono=1.0, title="tiles", by="ada")
-    with copied_home.live(OTHER).journal.open("ab") as file:
+    with copied_home.files(OTHER).journal.open("ab") as file:
         file.write(encode(added) + b"\n" + b'{"type":"session_ti')
     assert sessions.mark() != before
     again = sessions.read()

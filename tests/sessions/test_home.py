@@ -42,7 +42,7 @@ def test_ensure_makes_a_private_home_and_is_repeatable(tmp_path: Path) -> None:
     home.ensure()
     home.ensure()
     assert stat.S_IMODE(home.root.stat().st_mode) == 0o700
-    assert home.live_sessions() == []
+    assert home.session_folders() == []
 
 
 def test_unwritable_home_is_a_one_line_error(tmp_path: Path) -> None:
@@ -124,7 +124,7 @@ def test_lock_on_a_replaced_file_does_not_count(tmp_path: Path) -> None:
 def test_engine_info_round_trips_and_unreadable_info_is_none(tmp_path: Path) -> None:
     home = Home(tmp_path)
     home.ensure()
-    live = home.live("s")
+    live = home.files("s")
     assert read_engine_info(live) is None
     live.folder.mkdir()
     info = EngineInfo(
@@ -149,7 +149,7 @@ def test_folders_of_a_new_home_are_private_with_any_umask(tmp_path: Path) -> Non
     home = Home(tmp_path / "deep" / "home")
     home.ensure()
     Store.of(home).close()
-    for folder in (home.root.parent, home.root, home.root / "live", home.recordings, home.store):
+    for folder in (home.root.parent, home.root, home.sessions, home.recordings, home.store):
         assert stat.S_IMODE(folder.stat().st_mode) == 0o700
     require_private(home)
     assert not readers_warning(home)

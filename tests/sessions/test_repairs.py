@@ -12,6 +12,7 @@ from msgspec.structs import replace
 from harness import Verdict
 from sessions import Home, fold, journal_of, list_sessions, record_at_rest
 from sessions import events as ev
+from sessions.errors import JournalNotReadable
 from sessions.repairs import Repair, repairs
 from sessions.store.sharing import fetch_sessions
 from sessions.store.store import Store
@@ -206,13 +207,25 @@ def test_repaired_branch_has_no_decision_of_another_home(full: Home, tmp_path: P
         assert [kernel.by for kernel in store.accepted().values()] == ["bob"]
 
 
-def test_lost_journal_of_a_stored_session_is_named_and_stays(full: Home) -> None:
+def test_lost_piece_of_a_journal_that_only_git_has_is_named_and_stays(full: Home) -> None:
+    full.files(FINISHED).stored_journal.unlink()
     object_of(full, f"{FINISHED}/_journal:journal/00000001.jsonl").unlink()
     before = git(full.store, "for-each-ref")
     [repair] = [repair for repair in found(full) if repair.act is None]
     assert f"the journal of {FINISHED} is damaged" in repair.damage
     assert "cp -rn" in repair.remedy
     assert git(full.store, "for-each-ref") == before
+
+
+def test_damaged_journal_of_a_finished_session_is_written_again_from_the_store(full: Home) -> None:
+    journal = full.files(FINISHED).stored_journal
+    before = journal.read_bytes()
+    journal.write_bytes(before[: len(before) // 2] + b"?" + before[len(before) // 2 + 1 :])
+    with pytest.raises(JournalNotReadable, match="doctor --repair"):
+        journal_of(full, FINISHED)
+    assert repair_all(full) == 1
+    assert journal.read_bytes() == before
+    assert list_sessions(full)[0].state == "finished"
 
 
 def found(home: Home) -> list[Repair]:

@@ -40,7 +40,7 @@ def home(isolated_home: Path) -> Home:
 def engines(home: Home) -> Iterator[None]:
     """Kills the engines that still run at the end of the test."""
     yield
-    for live in home.live_sessions():
+    for live in home.session_folders():
         info = read_engine_info(live)
         if info is not None and live.running:
             os.kill(info.pid, signal.SIGKILL)

@@ -32,7 +32,7 @@ async def give(home: Home, session: str, command: PersonCommand) -> int | None:
     Raises `CommandRefused`.
     """
     command = msgspec.structs.replace(command, by=login_name())
-    if home.live(session).running:
+    if home.files(session).running:
         answer = await send(home, session, command)
         if answer.ok:
             return answer.seq
@@ -52,7 +52,7 @@ async def give(home: Home, session: str, command: PersonCommand) -> int | None:
 async def _wait_for_end(home: Home, session: str) -> None:
     """Wait until an engine that ends is gone; it takes seconds, in which it stores the session."""
     deadline = time.monotonic() + ENDS_WITHIN_S
-    while home.live(session).running:
+    while home.files(session).running:
         if time.monotonic() > deadline:
             raise Complaint(ENDING)
         await asyncio.sleep(0.1)
@@ -61,7 +61,7 @@ async def _wait_for_end(home: Home, session: str) -> None:
 def plan_at_rest(home: Home, session: str) -> SessionPlan:
     """Returns the plan with which an engine would go on; `UsageProblem` if none can, `ForeignSession` if none may."""
     require_trust(home, session)
-    plan = read_plan(home.live(session)) or plan_of(fold(journal_of(home, session).events).started)
+    plan = read_plan(home.files(session)) or plan_of(fold(journal_of(home, session).events).started)
     require_method(plan.method, session)
     return plan
 

@@ -252,4 +252,4 @@ def away_words(state: SessionState, seq: int) -> str:
 
 
 def _file(home: Home, session: str) -> Path:
-    return home.live(session).folder / "last_watched.json"
+    return home.files(session).folder / "last_watched.json"

@@ -11,7 +11,6 @@ from enum import Enum
 from engine.errors import EngineError
 from engine.process.control import send
 from sessions import JournalTail, SessionState
-from sessions.catalog import journal_of
 from sessions.events import AnyEvent, EngineStopped, SessionFinished, Stop
 from sessions.home import Home
 from sessions.journal.codec import encode
@@ -47,12 +46,10 @@ async def events(home: Home, session: str, *, after: int = 0) -> AsyncIterator[A
     """
     Yield every event of a session after number `after` as it is written, until no engine holds the session.
 
-    If the session has moved to the store, the remaining events come from the store. Prints one line if the engine takes
-    long to put the session away.
+    Prints one line if the engine takes long to put the session away.
     """
-    live = home.live(session)
+    live = home.files(session)
     loop = asyncio.get_running_loop()
-    last = after
     ended = False
     free_since: float | None = None
     last_time, is_told = loop.time(), False
@@ -62,7 +59,7 @@ async def events(home: Home, session: str, *, after: int = 0) -> AsyncIterator[A
             running = live.running
             new_events = tail.read_new()
             for event in new_events:
-                last, ended = event.seq, isinstance(event, SessionFinished | EngineStopped)
+                ended = isinstance(event, SessionFinished | EngineStopped)
                 yield event
             if new_events:
                 last_time = loop.time()
@@ -78,10 +75,6 @@ async def events(home: Home, session: str, *, after: int = 0) -> AsyncIterator[A
                 if loop.time() - free_since >= GONE_AFTER_S:
                     break
             await asyncio.sleep(POLL_S)
-    if not live.journal.exists():
-        for event in (await asyncio.to_thread(journal_of, home, session)).events:
-            if event.seq > last:
-                yield event
 
 
 class EventPrinter:
@@ -214,11 +207,11 @@ async def print_until_end(
 def _next_step(
     home: Home, session: str, ending: FollowEnding, printer: EventPrinter, *, as_json: bool
 ) -> ExitCode:
-    is_stored = ending is FollowEnding.FINISHED and not home.live(session).journal.exists()
+    is_stored = ending is FollowEnding.FINISHED and home.files(session).stored
     following = next_command(session, finished=is_stored)
     if ending is FollowEnding.GONE:
         say(
-            f"the engine of {session} ended without a message, see {home.live(session).log}; "
+            f"the engine of {session} ended without a message, see {home.files(session).log}; "
             f"all its events are kept, go on with: {following}"
         )
         return ExitCode.FAILED

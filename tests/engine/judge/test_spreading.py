@@ -98,7 +98,7 @@ async def test_winner_is_measured_on_every_gpu_after_its_exam(tmp_path: Path) ->
     ]
     assert "vector_add#1/1 on GPU 1: 1.40x against eager" in summary(state)
     assert task_metrics(state)[0].best_spread == "0 1.50x, 1 1.40x, 2 -"
-    files = exam_files(state)
+    files = exam_files([(winner, state.instances["vector_add#1"])])
     assert {"spread/starter/vector_add/1/1/0.json", "spread/starter/vector_add/1/1/2.json"} <= files.keys()
     pane = "\n".join(map(plain, page_of("speed", PageSubject(winner), 160)))
     assert "timed again on these GPUs, in new processes" in pane

@@ -115,7 +115,7 @@ def test_plan_on_disk_and_first_event_keep_the_series_and_the_chains(tmp_path: P
     write_recording(tmp_path, vector_add=[2] * 7)
     run = RunPlan(model="recorded:small", instances=1, first_chain=7, series="tables-3f2a91/7")
     plan = resolve(run, home=Home(tmp_path), environ={})
-    live = Home(tmp_path).live(plan.session)
+    live = Home(tmp_path).files(plan.session)
     live.folder.mkdir(parents=True)
     write_plan(live, plan)
     assert read_plan(live) == plan

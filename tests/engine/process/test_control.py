@@ -45,7 +45,7 @@ async def running(root: Path, handled: list[Command], **changes: object) -> Asyn
             await asyncio.sleep(0.5)
         return 17
 
-    live = Home(root).live(SESSION)
+    live = Home(root).files(SESSION)
     live.folder.mkdir(parents=True)
     live.token.write_text(f"{TOKEN}\n")
     lock = FileLock(live.lock)
@@ -230,7 +230,7 @@ async def test_deleted_socket_is_created_again(tmp_path: Path) -> None:
         assert await server.listen() is False
         first.unlink()
         assert await server.listen() is True
-        live = Home(tmp_path).live(SESSION)
+        live = Home(tmp_path).files(SESSION)
         info = read_engine_info(live)
         write_engine_info(live, msgspec.structs.replace(info, socket=str(server.path)))
         assert (await send(Home(tmp_path), SESSION, Ping())).ok

@@ -38,8 +38,8 @@ from sessions.events import (
     SessionFinished,
     Stop,
 )
-from sessions.home import LiveFiles
-from sessions.listing.info import LiveSession
+from sessions.home import SessionFiles
+from sessions.listing.info import ListedSession
 from sessions.store.reconcile import record_at_rest
 from sessions.store.repository import Repository
 from tests.support.command_line import scripted_judge
@@ -75,7 +75,7 @@ def test_engine_answers_commands_stops_and_is_resumed(home: Home) -> None:
     with model_server(answer=answer) as server:
         plan = plan_for(server, iterations=1)
         with started(plan, home, WAVEDECK_MODEL_KEY=KEY, ANTHROPIC_API_KEY=KEY) as session:
-            info, live = info_of(home, session), home.live(session)
+            info, live = info_of(home, session), home.files(session)
             assert os.getsid(info.pid) == info.pid, "the engine survives its terminal"
             assert stat.S_IMODE(live.token.stat().st_mode) == 0o600
             assert stat.S_IMODE(Path(info.socket).parent.stat().st_mode) == 0o700
@@ -122,7 +122,7 @@ def test_resume_stores_a_finished_session(home: Home) -> None:
         recorder.record(SessionFinished())
     with pytest.raises(NothingToResume):
         launch.resume(home, session_plan.session)
-    assert not home.live(session_plan.session).folder.exists()
+    assert home.files(session_plan.session).stored
     assert isinstance(journal(home, session_plan.session)[-1], SessionFinished)
 
 
@@ -141,7 +141,7 @@ def test_failed_start_says_why_leaves_no_files_and_runs_no_module_of_the_working
     monkeypatch.chdir(tmp_path)
     with pytest.raises(EngineDidNotStart, match="no session '20260101-000000-geak-0000'"):
         launch.resume(home, "20260101-000000-geak-0000")
-    assert list((home.root / "live").iterdir()) == []
+    assert home.session_folders() == []
 
 
 class GivenMethod:
@@ -172,11 +172,11 @@ def judge_by_script(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("engine.process.process.Judge", QuickJudge)
 
 
-def planned(home: Home, model: str = "openai:test@http://127.0.0.1:9/v1") -> LiveFiles:
+def planned(home: Home, model: str = "openai:test@http://127.0.0.1:9/v1") -> SessionFiles:
     """Write the plan of a session; without `model`, no server takes its connections."""
     home.ensure()
     session_plan = plan(model=model)
-    live = home.live(session_plan.session)
+    live = home.files(session_plan.session)
     live.folder.mkdir()
     launch.write_plan(live, session_plan)
     return live
@@ -255,10 +255,10 @@ async def test_engine_answers_while_it_puts_the_session_away(
     assert re.match(
         r"the engine is putting the session away, for \d+ s so far; give the command again", refused.error
     )
-    assert LiveSession(live).info().putting_away_since is not None
+    assert ListedSession(live).info().putting_away_since is not None
     go_on.set()
     assert await engine == 0
-    assert not live.folder.exists()
+    assert live.stored
 
 
 async def test_unexpected_exception_is_reported_and_the_session_stays_resumable(
@@ -321,4 +321,4 @@ def test_finished_session_is_extended_and_finishes_again(home: Home) -> None:
     events = journal(home, session)
     assert [type(event) for event in events].count(SessionFinished) == 2
     assert len([event for event in events if isinstance(event, AttemptJudged)]) == 2
-    assert not home.live(session).folder.exists()
+    assert home.files(session).stored

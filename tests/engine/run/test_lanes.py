@@ -28,7 +28,7 @@ from tests.support.engine.engines import (
     scripted_answer,
     scripted_model,
 )
-from tests.support.sessions.story import git
+from tests.support.sessions.story import git, stored_events
 
 WORKERS = plan(
     session="20260101-000000-kernelagent-0000",
@@ -161,7 +161,7 @@ async def test_resume_after_any_event_gives_the_same_verdicts(
         calls = {f"vector_add#1/{key.attempt}/{key.role}/{key.n}" for key in (r.key for r in client.requests)}
         assert not paid & calls, f"called again after {count} lines"
         with Store.read_only(home.store) as store:
-            assert store.session_journal(session_plan.session).events == events
+            assert stored_events(store, session_plan.session) == events
         assert attempts_in(home.store, session_plan.session) >= set(expected), f"after {count} lines"
         shutil.rmtree(home.root)
 

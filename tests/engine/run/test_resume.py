@@ -44,7 +44,7 @@ from tests.support.engine.engines import (
     shared,
     until,
 )
-from tests.support.sessions.story import assert_sound, git
+from tests.support.sessions.story import assert_sound, git, stored_events
 
 PLAN = plan(instances=2, iterations=3)
 VERDICTS = ("wrong", "prose", "correct 1.5")
@@ -92,7 +92,7 @@ async def whole(tmp_path: Path) -> Home:
 
 
 async def test_resume_after_any_line_gives_the_same_result(whole: Home, tmp_path: Path) -> None:
-    uninterrupted = read_journal(whole.live(PLAN.session).journal).events
+    uninterrupted = read_journal(whole.files(PLAN.session).journal).events
     lines = len(uninterrupted) - 1
     for count in range(2, lines + 1, STRIDE):
         home = Home(tmp_path / f"cut-{count}")
@@ -118,7 +118,7 @@ def assert_store_is_whole(home: Home, clone: Path, events: list[Event]) -> None:
     assert_sound(home.store)
     git(home.store, "clone", "-q", "--bare", ".", str(clone))
     with Store.read_only(clone) as store:
-        assert store.session_journal(PLAN.session).events == events
+        assert stored_events(store, PLAN.session) == events
         tree = store.session_tree(PLAN.session)
         exams = [event for event in events if isinstance(event, WinnerExamined)]
         assert {exam.attempt for exam in exams} == {"vector_add#1/3", "vector_add#2/3"}
@@ -131,9 +131,9 @@ def assert_store_is_whole(home: Home, clone: Path, events: list[Event]) -> None:
 
 async def test_resume_uses_old_replies_after_a_change_of_prompts(whole: Home, tmp_path: Path) -> None:
     home = Home(tmp_path / "changed")
-    uninterrupted = read_journal(whole.live(PLAN.session).journal).events
+    uninterrupted = read_journal(whole.files(PLAN.session).journal).events
     cut(whole, home, PLAN.session, len(uninterrupted) - 2)
-    journal = home.live(PLAN.session).journal
+    journal = home.files(PLAN.session).journal
     journal.write_bytes(journal.read_bytes().replace(b"# Request", b"# Older wording"))
     resumed = await resumed_session(home, scripted_model(*VERDICTS))
     assert resumed.calls == []

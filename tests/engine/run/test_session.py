@@ -78,7 +78,7 @@ async def test_a_kernel_is_judged_as_it_is_recorded_without_keys(home: Home) -> 
     events = await play(home, client, session_plan=plan(iterations=2), judge=judge, before=hide)
     assert judge.evaluated == [attempt.source for attempt in fold(events).attempts()]
     assert judge.evaluated == [candidate("correct", "[key]"), candidate("correct", marks[1])]
-    assert key.encode() not in home.live(plan().session).journal.read_bytes()
+    assert key.encode() not in home.files(plan().session).journal.read_bytes()
     assert key[9:] not in git(home.store, "log", "--all", "-p")
 
 
@@ -104,7 +104,7 @@ async def test_session_without_a_device_stops_without_ending_instances(home: Hom
     with pytest.raises(ExceptionGroup) as raised:
         await play(home, scripted_model("correct"), session_plan=plan(instances=2), judge=Lost())
     assert raised.group_contains(NoDeviceLeft)
-    (live,) = home.live_sessions()
+    (live,) = home.session_folders()
     events = read_journal(live.journal).events
     assert not any(isinstance(event, InstanceFinished) for event in events)
 

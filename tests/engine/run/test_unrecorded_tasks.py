@@ -92,7 +92,7 @@ async def test_each_task_begins_when_its_own_test_is_recorded(
         tests.ready["starter/softmax"].set_result(None)
         await run
         assert not state.preparing
-        events = read_journal(recorder.live.journal).events
+        events = read_journal(recorder.files.journal).events
     starts = [event.task for event in events if isinstance(event, InstanceStarted)]
     assert starts == ["starter/vector_add", "starter/flip", "starter/softmax"]
 
@@ -110,7 +110,7 @@ async def test_task_that_cannot_be_judged_is_left_out(
         tests.ready["starter/softmax"].set_exception(failure)
         tests.ready["starter/flip"].set_result(None)
         await run
-        events = read_journal(recorder.live.journal).events
+        events = read_journal(recorder.files.journal).events
     (left_out,) = [event for event in events if isinstance(event, TaskLeftOut)]
     assert (left_out.task, str(failure) in left_out.why) == ("starter/softmax", True)
     assert fold(events).tasks() == ["starter/vector_add", "starter/flip"]

@@ -2,36 +2,46 @@
 
 from __future__ import annotations
 
+import shutil
+
 import msgspec
 import pytest
 
 from harness import Evaluation, Latency
 from sessions import EventClock, Home, Recorder
+from sessions import events as ev
 from sessions.state.code_facts import code_difference
 from sessions.store import compiler_texts
 from sessions.store.compiler_texts import read_text
 from tests.support.judge.assemblies import AMD, packed, with_assembly
 from tests.support.sessions import story
 from tests.support.sessions.journals import correct
-from tests.support.sessions.story import SESSION, git
+from tests.support.sessions.story import SESSION
 
 
-async def test_texts_are_in_the_live_folder_and_then_in_the_store(home: Home) -> None:
+async def test_texts_are_in_the_folder_and_in_the_store(home: Home) -> None:
     digest, data = packed(AMD)
     recorder = Recorder.begin(home, story.started(), clock=EventClock(story.Ticking(), story.Ticking(0.0)))
-    recorder.live.keep_texts({digest: data})
+    recorder.files.keep_texts({digest: data})
     assert read_text(home, SESSION, digest) == AMD
+    evaluation = with_assembly(correct(), AMD)
+    [row] = evaluation.resources["gfx942"]
+    evaluation = msgspec.structs.replace(
+        evaluation, resources={"gfx942": (msgspec.structs.replace(row, texts={"amdgcn": digest}),)}
+    )
+    recorder.record(ev.AttemptStarted(attempt="softmax#1/1", origin=ev.Origin.FRESH))
+    recorder.record(ev.AttemptJudged(attempt="softmax#1/1", evaluation=evaluation))
     await recorder.finish()
-    assert home.live_sessions() == []
     assert read_text(home, SESSION, digest) == AMD
-    assert git(home.store, "cat-file", "-t", f"{SESSION}/_journal:texts/{digest}.gz") == "blob\n"
+    shutil.rmtree(home.files(SESSION).folder)
+    assert read_text(home, SESSION, digest) == AMD
 
 
 def test_text_that_is_missing_changed_or_too_long_is_no_error(
     home: Home, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     digest, data = packed(AMD)
-    live = home.live(SESSION)
+    live = home.files(SESSION)
     live.folder.mkdir(parents=True)
     assert read_text(home, SESSION, digest) is None
     live.keep_texts({digest: data[:-1]})

@@ -75,7 +75,7 @@ def fetched(home: Home, tmp_path: Path, files: dict[str, bytes], lines: bytes = 
     sender = Home(tmp_path / "sender")
     sender.ensure()
     with Store.of(sender) as store:
-        store.extend_journal(NAME, segments={1: lines}, files=files, wall=0.0)
+        store.extend_journal(NAME, {"journal/00000001.jsonl": lines} | files, message="made up", wall=0.0)
     fetch_sessions(home, str(sender.store), on_progress=lambda _: None)
 
 

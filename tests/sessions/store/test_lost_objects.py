@@ -50,7 +50,7 @@ async def test_resume_writes_lost_objects_again(stopped: Home, name: str) -> Non
         assert git(stopped.store, "rev-parse", f"{SESSION}/starter/softmax/1") == tip
         recorder.record(ev.SessionFinished())
         await recorder.finish()
-    assert stopped.live_sessions() == []
+    assert stopped.files(SESSION).stored
     assert fold(journal_of(stopped, SESSION).events).finished
     assert_sound(stopped.store)
 
@@ -61,7 +61,7 @@ async def test_lost_objects_of_one_session_do_not_keep_another_from_the_store(st
     with Recorder.begin(stopped, story.started(OTHER)) as recorder:
         recorder.record(ev.SessionFinished())
         await recorder.finish()
-    assert [files.session for files in stopped.live_sessions()] == [SESSION]
+    assert [files.session for files in stopped.session_folders() if files.stored] == [OTHER]
     state = fold(journal_of(stopped, OTHER).events)
     assert state.finished
     [(level, words)] = state.notices
@@ -76,10 +76,9 @@ async def test_running_session_writes_again_what_another_program_removed(stopped
         await story.play(recorder, [ev.EngineStarted(host="node", pid=2, resumed=True), *story.instance(2)])
         await recorder.flush()
         lose(stopped, f"{FIRST_ATTEMPT}:evaluation.json")
-        lose(stopped, f"{SESSION}/_journal:journal/00000001.jsonl")
         recorder.record(ev.SessionFinished())
         await recorder.finish()
-    assert stopped.live_sessions() == []
+    assert stopped.files(SESSION).stored
     assert fold(journal_of(stopped, SESSION).events).finished
     assert_sound(stopped.store)
 
@@ -121,7 +120,7 @@ async def test_session_that_the_store_refuses_is_not_listed_as_finished(stopped:
 
 def test_attempts_that_get_other_ids_take_their_successors_along(stopped: Home) -> None:
     """The first attempt was committed before its last call ended, so it is committed again with that call."""
-    live = stopped.live(SESSION)
+    live = stopped.files(SESSION)
     lose(stopped, f"{FIRST_ATTEMPT}^{{tree}}")
     lines = live.journal.read_bytes().splitlines(keepends=True)
     assert b"attempt_judged" in b"".join(lines)
@@ -145,7 +144,7 @@ def test_damaged_object_is_an_error_and_the_next_object_is_read(stopped: Home) -
         assert not store.repository.has(sha)
         with pytest.raises(StoreBroken, match="doctor --repair"):
             store.repository.read_file(sha)
-        assert store.session_journal(SESSION).events
+        assert story.stored_events(store, SESSION)
 
 
 def test_gc_keeps_an_old_object_that_a_session_needs_again(home: Home) -> None:
@@ -164,7 +163,7 @@ def test_gc_keeps_an_old_object_that_a_session_needs_again(home: Home) -> None:
 
 
 def test_copy_of_a_home_without_live_files_is_healed(stopped: Home) -> None:
-    shutil.rmtree(stopped.live(SESSION).folder)
+    shutil.rmtree(stopped.files(SESSION).folder)
     lose(stopped, f"{FIRST_ATTEMPT}^{{tree}}")
     with resume(stopped, SESSION) as recorder:
         assert recorder.store.session_is_complete(SESSION)

@@ -12,7 +12,7 @@ import pytest
 from harness import Verdict
 from sessions import EventClock, Home, Recorder, Store, fold, journal_of, read_journal, resume
 from sessions import events as ev
-from sessions.errors import JournalDamaged, NoSuchSession, StoreBroken
+from sessions.errors import JournalDamaged, NoSuchSession
 from sessions.store.reconcile import record_at_rest, take_up
 from tests.support.sessions import stored_sessions as stored
 from tests.support.sessions import story
@@ -38,16 +38,16 @@ def commits(home: Home) -> list[str | None]:
 
 
 def test_resume_of_an_undamaged_session_changes_nothing(crashed: Home) -> None:
-    before = crashed.live(SESSION).journal.read_bytes()
+    before = crashed.files(SESSION).journal.read_bytes()
     refs = git(crashed.store, "for-each-ref")
     resume(crashed, SESSION).close()
-    assert crashed.live(SESSION).journal.read_bytes() == before
+    assert crashed.files(SESSION).journal.read_bytes() == before
     assert git(crashed.store, "for-each-ref") == refs
 
 
 def without_last_commit_event(home: Home) -> None:
     """State after a kill between the update of the git ref and its event."""
-    journal = home.live(SESSION).journal
+    journal = home.files(SESSION).journal
     lines = journal.read_bytes().splitlines(keepends=True)
     last = max(index for index, line in enumerate(lines) if b"attempt_committed" in line)
     journal.write_bytes(b"".join(lines[:last]))
@@ -77,7 +77,8 @@ def journal_branch_gone(home: Home) -> None:
 
 def journal_branch_has_different_events(home: Home) -> None:
     with Store.of(home) as store:
-        store.extend_journal(SESSION, segments={1: b'{"type":"notice"}\n'}, files={}, wall=0.0)
+        files = {"journal/00000001.jsonl": b'{"type":"notice"}\n'}
+        store.extend_journal(SESSION, files, message="another", wall=0.0)
 
 
 def stale_locks(home: Home) -> None:
@@ -115,7 +116,7 @@ async def test_resume_repairs_git(crashed: Home, harm: Callable[[Home], None]) -
 
 
 async def test_resume_restores_events_from_git(crashed: Home) -> None:
-    journal = crashed.live(SESSION).journal
+    journal = crashed.files(SESSION).journal
     whole = journal.read_bytes()
     journal.write_bytes(whole[: len(whole) // 2])
     with resume(crashed, SESSION):
@@ -130,7 +131,7 @@ async def test_resume_commits_a_judged_attempt(home: Home) -> None:
     with resume(home, SESSION) as recorder:
         commit = recorder.state.attempt("softmax#1/1").commit
         assert git(home.store, "rev-parse", BRANCH).strip() == commit
-        assert recorder.state == fold(read_journal(recorder.live.journal).events)
+        assert recorder.state == fold(read_journal(recorder.files.journal).events)
 
 
 async def test_resume_writes_missing_decisions_to_git(crashed: Home) -> None:
@@ -166,18 +167,18 @@ def test_missing_decision_does_not_replace_a_kernel_that_was_accepted_later(home
 
 
 async def test_torn_last_line_gives_a_notice_and_is_kept(crashed: Home) -> None:
-    with crashed.live(SESSION).journal.open("ab") as file:
+    with crashed.files(SESSION).journal.open("ab") as file:
         file.write(b'{"type":"attempt_jud')
     with resume(crashed, SESSION) as recorder:
         assert recorder.state.notices[-1][0] == "warning"
         assert "journal.torn-1" in recorder.state.notices[-1][1]
         recorder.record(ev.SessionFinished())
         await recorder.finish()
-    assert git(crashed.store, "show", f"{JOURNAL_BRANCH}:journal.torn-1") == '{"type":"attempt_jud'
+    assert (crashed.files(SESSION).folder / "journal.torn-1").read_bytes() == b'{"type":"attempt_jud'
 
 
 def test_bad_line_in_the_middle_is_refused_and_the_lock_released(crashed: Home) -> None:
-    live = crashed.live(SESSION)
+    live = crashed.files(SESSION)
     lines = live.journal.read_bytes().splitlines(keepends=True)
     live.journal.write_bytes(b"".join([*lines[:4], b"garbage\n", *lines[5:]]))
     with pytest.raises(JournalDamaged, match="line 5"):
@@ -197,34 +198,20 @@ def test_session_in_a_cloned_store_can_be_resumed(crashed: Home, tmp_path: Path)
 
 
 def test_resume_completes_the_interrupted_end_of_a_session(copied_home: Home) -> None:
-    live = copied_home.live(SESSION)
+    live = copied_home.files(SESSION)
     with Store.of(copied_home) as store:
-        data = store.session_bytes(SESSION)
-    live.folder.mkdir()
-    live.journal.write_bytes(data)
+        live.journal.write_bytes(b"".join(store.session_lines(SESSION)))
     with pytest.raises(Exception, match="is finished"):
         resume(copied_home, SESSION)
-    assert copied_home.live_sessions() == []
-
-
-async def test_store_with_different_content_keeps_the_live_files(
-    crashed: Home, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    with resume(crashed, SESSION) as recorder:
-        recorder.record(ev.SessionFinished())
-        with monkeypatch.context() as patch:
-            patch.setattr(Store, "session_bytes", lambda _store, _session: b"")
-            with pytest.raises(StoreBroken, match="both are kept"):
-                await recorder.finish()
-    assert crashed.live(SESSION).journal.exists()
+    assert copied_home.files(SESSION).stored
 
 
 def test_missing_or_empty_session_is_an_error(home: Home) -> None:
     with pytest.raises(NoSuchSession):
         resume(home, SESSION)
-    assert home.live_sessions() == []
-    home.live(SESSION).folder.mkdir()
-    home.live(SESSION).journal.touch()
+    assert home.session_folders() == []
+    home.files(SESSION).folder.mkdir()
+    home.files(SESSION).journal.touch()
     with pytest.raises(NoSuchSession):
         resume(home, SESSION)
-    assert not home.live(SESSION).running
+    assert not home.files(SESSION).running

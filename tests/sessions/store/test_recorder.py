@@ -18,9 +18,9 @@ def begin(home: Home) -> Recorder:
     return Recorder.begin(home, story.started(), clock=EventClock(story.Ticking(), story.Ticking(0.0)))
 
 
-async def test_finished_session_is_only_in_git(finished_home: Home) -> None:
-    assert finished_home.live_sessions() == []
-    assert list((finished_home.root / "live").iterdir()) == []
+async def test_finished_session_is_in_git_and_keeps_its_journal_and_its_summary(finished_home: Home) -> None:
+    files = finished_home.files(SESSION)
+    assert {path.name for path in files.folder.iterdir()} == {"journal.jsonl.gz", "summary.msgpack", "lock"}
     state = fold(journal_of(finished_home, SESSION).events)
     for attempt in state.attempts():
         assert git(finished_home.store, "cat-file", "-t", attempt.commit) == "commit\n"
@@ -34,7 +34,7 @@ async def test_git_contains_the_session_after_its_first_attempt(home: Home) -> N
             if isinstance(event, ev.AttemptJudged) and event.evaluation.verdict is Verdict.CORRECT:
                 break
         with Store.read_only(home.store) as store:
-            assert store.session_journal(SESSION).events[0] == journal_of(home, SESSION).events[0]
+            assert story.stored_events(store, SESSION)[0] == journal_of(home, SESSION).events[0]
 
 
 async def test_second_commit_of_an_attempt_changes_nothing(home: Home) -> None:
@@ -92,8 +92,8 @@ async def test_parallel_instances_are_recorded_completely(home: Home) -> None:
         assert recorder.uncommitted() == []
         journal = journal_of(home, SESSION)
         assert [event.seq for event in journal.events] == list(range(1, len(journal.events) + 1))
-        await recorder.recall_texts()
-        assert recorder.state == fold(journal.events)
+        states = zip(recorder.state.attempts(), fold(journal.events).attempts(), strict=True)
+        assert all(held.evaluation == read.evaluation for held, read in states)
         assert len(recorder.state.attempts()) == 24
     assert_sound(home.store)
 

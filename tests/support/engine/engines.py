@@ -233,7 +233,7 @@ async def play(
         work.changes = changes
         await run(work)
         recorder.record(SessionFinished())
-        return list(read_journal(recorder.live.journal).events)
+        return list(read_journal(recorder.files.journal).events)
 
 
 def endings(events: list[Event]) -> list[str]:
@@ -243,9 +243,9 @@ def endings(events: list[Event]) -> list[str]:
 
 def cut(whole: Home, home: Home, session: str, lines: int, *, torn: bytes = b"") -> list[Event]:
     """Write the first lines of a session's journal into a new home, as a crash leaves it; returns their events."""
-    live = home.live(session)
+    live = home.files(session)
     live.folder.mkdir(parents=True)
-    kept = whole.live(session).journal.read_bytes().splitlines(keepends=True)[:lines]
+    kept = whole.files(session).journal.read_bytes().splitlines(keepends=True)[:lines]
     live.journal.write_bytes(b"".join(kept) + torn)
     return list(read_journal(live.journal).events)
 
@@ -258,7 +258,7 @@ async def resume_to_end(
         recorder.record(EngineStarted(host="here", pid=2, resumed=True))
         await run(shared(recorder, session_plan, client, judge or ScriptedJudge()))
         recorder.record(SessionFinished())
-        events = list(read_journal(recorder.live.journal).events)
+        events = list(read_journal(recorder.files.journal).events)
         if store:
             await recorder.finish()
     return events

@@ -17,6 +17,7 @@ from sessions.events import Event
 from sessions.journal.journal import read_journal
 from sessions.store.store import Store
 from suites import baseline_source, load_task
+from tests.support.sessions.story import stored_events
 from tests.support.waiting import wait_until
 
 from .model_server import ModelServer
@@ -55,21 +56,21 @@ def wrong() -> str:
 
 def journal(home: Home, session: str) -> list[Event]:
     """Return the events so far, from the live journal or the store."""
-    live = home.live(session).journal
+    live = home.files(session).journal
     with contextlib.suppress(FileNotFoundError):
         return list(read_journal(live).events)
     with Store.read_only(home.store) as store:
-        return list(store.session_journal(session).events)
+        return list(stored_events(store, session))
 
 
 def until_left(home: Home, session: str) -> None:
     """Return as soon as no engine runs the session."""
-    wait_until(lambda: not home.live(session).running, "the engine to leave")
+    wait_until(lambda: not home.files(session).running, "the engine to leave")
 
 
 def info_of(home: Home, session: str) -> EngineInfo:
     """Return the contact data of the running engine."""
-    return read_engine_info(home.live(session))
+    return read_engine_info(home.files(session))
 
 
 @contextlib.contextmanager
@@ -79,8 +80,8 @@ def started(plan: RunPlan, home: Home, **environ: str) -> Iterator[str]:
     try:
         yield session
     finally:
-        info = read_engine_info(home.live(session))
-        if info is not None and home.live(session).running:
+        info = read_engine_info(home.files(session))
+        if info is not None and home.files(session).running:
             with contextlib.suppress(psutil.NoSuchProcess):
                 psutil.Process(info.pid).kill()
             until_left(home, session)

@@ -104,7 +104,7 @@ class Table:
 
     async def play(self, *, kill_at: str = "") -> list[Event]:
         """Run the session to its end, or until the call `kill_at` is asked; returns all events."""
-        live = self.home.live(self.plan.session)
+        live = self.home.files(self.plan.session)
         begun = live.journal.exists()
         recorder = (
             resume(self.home, self.plan.session)

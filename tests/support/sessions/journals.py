@@ -466,7 +466,7 @@ def finished() -> list[ev.AnyEvent]:
 
 def write_live(home: Home, events: Iterable[ev.AnyEvent], *, session: str = SESSION) -> Path:
     """Write events as the journal of a live session and return the path of the journal."""
-    journal = home.live(session).journal
+    journal = home.files(session).journal
     journal.parent.mkdir(parents=True, exist_ok=True)
     append(journal, list(events))
     return journal

@@ -190,9 +190,9 @@ def vector_add_recording(home: Home, name: str, *, instances: int = 1) -> Path:
     recorder.record(ev.SessionFinished())
     folder = write_recording([recorder.state], name, home.recordings)
     recorder.close()
-    for file in sorted(recorder.live.folder.iterdir()):
+    for file in sorted(recorder.files.folder.iterdir()):
         file.unlink()
-    recorder.live.folder.rmdir()
+    recorder.files.folder.rmdir()
     return folder
 
 

@@ -11,7 +11,10 @@ import msgspec
 from harness import ErrorReport, Evaluation, KernelResources, Latency, Outcome, Traffic, Verdict
 from sessions import Home, Recorder
 from sessions import events as ev
+from sessions.events import AnyEvent
+from sessions.journal.journal import parse
 from sessions.settings import RunSettings
+from sessions.store.store import Store
 from tests.support.judge.evaluations import judged
 
 SESSION = "20250102-030405-geak-0a1b"
@@ -248,6 +251,11 @@ def lose(home: Home, name: str) -> Path:
     path = home.store / "objects" / sha[:2] / sha[2:]
     path.unlink()
     return path
+
+
+def stored_events(store: Store, session: str) -> list[AnyEvent]:
+    """Returns the events of a session's journal as the store has them."""
+    return parse(store.session_lines(session)).events
 
 
 def assert_sound(repository: Path) -> None:

@@ -171,7 +171,7 @@ def test_an_endless_agent_ends_with_its_whole_tree(home: Home, shell: Shell, end
     wait_until(lambda: any(isinstance(event, pieces) for event in journal(home, session)), "the first words")
     assert len(processes_of(session)) > 3
     if ending == "kill":
-        os.kill(read_engine_info(home.live(session)).pid, signal.SIGKILL)
+        os.kill(read_engine_info(home.files(session)).pid, signal.SIGKILL)
     elif ending != "wall time":
         assert shell(ending, session, *((KEY,) if ending == "retire" else ())).code == 0
     until_left(home, session)
@@ -206,7 +206,7 @@ def test_a_resumed_agent_goes_on_from_its_best(home: Home, shell: Shell) -> None
         lambda: state_of(home, session).attempts()[1:] and state_of(home, session).attempts()[1].evaluation,
         "the second verdict",
     )
-    os.kill(read_engine_info(home.live(session)).pid, signal.SIGKILL)
+    os.kill(read_engine_info(home.files(session)).pid, signal.SIGKILL)
     until_left(home, session)
     launch.resume(home, session)
     until_left(home, session)

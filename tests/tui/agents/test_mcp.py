@@ -102,7 +102,7 @@ async def connected(home: Home, **plan: Any) -> AsyncIterator[tuple[Client, Agen
 
 
 def session_of(home: Home) -> str:
-    [live] = home.live_sessions()
+    [live] = home.session_folders()
     return live.session
 
 
@@ -375,7 +375,7 @@ async def test_a_killed_engine_loses_no_candidate_and_judges_none_twice(home: Ho
         arguments = {"task": "vector_add", "code": WRONG}
         sent = asyncio.create_task(client.call_tool("eval", arguments, progress_callback=note))
         await acknowledged.wait()
-        os.kill(read_engine_info(home.live(session)).pid, signal.SIGKILL)
+        os.kill(read_engine_info(home.files(session)).pid, signal.SIGKILL)
         refusal = await sent
         assert refusal.is_error
         assert f"wavedeck resume {session}" in refusal.content[0].text

@@ -35,7 +35,7 @@ async def test_exit_names_the_command_that_goes_on(
     home: Home, events: Callable[[], list[AnyEvent]], words: str, *, has_engine: bool
 ) -> None:
     write_live(home, events())
-    lock = FileLock(home.live(SESSION).lock)
+    lock = FileLock(home.files(SESSION).lock)
     assert not has_engine or lock.acquire()
     app = Cockpit(home, session=SESSION, mode="live")
     async with app.run_test(size=NARROW) as pilot:
@@ -45,7 +45,7 @@ async def test_exit_names_the_command_that_goes_on(
         await pilot.press("q")
     [line] = app.return_value.lines
     assert re.search(words, line)
-    assert home.live(SESSION).running is has_engine, "the engine still runs"
+    assert home.files(SESSION).running is has_engine, "the engine still runs"
     lock.release()
 
 

@@ -46,7 +46,7 @@ async def test_session_that_ends_in_the_cockpit_is_shown_to_its_end(home: Home) 
         stored.attempt(recorder, 1, Verdict.WRONG, message="differs")
         stored.attempt(recorder, 2, Verdict.CORRECT, source=stored.FAST)
         stored.finish(recorder)
-        assert not home.live(stored.FIRST).folder.exists(), "moved to the store"
+        assert home.files(stored.FIRST).stored
         await until(pilot, lambda: app.feed is not None and app.feed.state.finished, "the end")
         assert app.feed.trouble() == ""
 
@@ -147,7 +147,7 @@ async def test_engine_without_an_answer_is_a_one_line_error(home: Home) -> None:
     app = Cockpit(home, session=stored.FIRST, mode="live")
     async with app.run_test(size=USUAL) as pilot:
         screen = await opened_agent(pilot)
-        lock = FileLock(home.live(stored.FIRST).lock)
+        lock = FileLock(home.files(stored.FIRST).lock)
         assert lock.acquire()
         await pilot.press("r", "enter")
         await until(

@@ -188,7 +188,7 @@ def test_replay_without_a_terminal_prints_every_attempt(shell: Shell, home: Home
 
 def test_bad_line_in_the_journal_of_a_stopped_session_is_counted(shell: Shell, home: Home) -> None:
     stored.stopped(home)
-    journal = home.live(stored.FIRST).journal
+    journal = home.files(stored.FIRST).journal
     lines = journal.read_bytes().splitlines(keepends=True)
     journal.write_bytes(b"".join([*lines[:3], b'{"type": "call_st\n', *lines[3:]]))
     done = shell("replay", stored.FIRST)

@@ -149,7 +149,7 @@ def test_file_that_the_system_refuses_is_one_line_and_no_crash(
 
 def test_journal_that_is_a_folder_is_named_by_every_reader(shell: Shell, home: Home) -> None:
     stored.stopped(home, stored.FIRST)
-    journal = home.live(stored.FIRST).journal
+    journal = home.files(stored.FIRST).journal
     journal.unlink()
     journal.mkdir()
     for arguments in (

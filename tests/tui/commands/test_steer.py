@@ -82,7 +82,7 @@ def test_finished_session_refuses_and_stays_finished(shell: Shell, home: Home) -
     stored.finished(home)
     assert "is finished" in one_line(shell("pause", stored.FIRST))
     assert fold(journal_of(home, stored.FIRST).events).finished
-    assert not home.live(stored.FIRST).folder.exists()
+    assert home.files(stored.FIRST).stored
 
 
 def test_waiting_attempt_is_printed_with_the_command_that_decides(home: Home) -> None:
@@ -107,7 +107,7 @@ def test_title_of_a_finished_session_is_listed_and_found(shell: Shell, home: Hom
     assert shell("sessions", "title", stored.FIRST, "Paged attention, night run").code == 0
     state = fold(journal_of(home, stored.FIRST).events)
     assert (state.title, state.finished) == ("Paged attention, night run", True)
-    assert not home.live(stored.FIRST).folder.exists(), "it went back to the store"
+    assert home.files(stored.FIRST).stored
     listed = shell("sessions", "list", "--filter", 'title:"night run"').out
     assert "Paged attention, night run" in listed
     assert stored.SECOND not in listed

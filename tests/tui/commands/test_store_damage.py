@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from harness import Verdict
-from sessions import Home, LiveFiles, list_sessions
+from sessions import Home, SessionFiles, list_sessions
 from sessions.catalog import SessionList
 from sessions.events import WaitingForPerson
 from sessions.journal.journal import read_journal
@@ -30,7 +30,7 @@ RUN = ("run", "vector_add", "--model", "recorded:mine", "--devices", "cpu", "--i
 def stored_only(home: Home, session: str = stored.FIRST) -> None:
     """Store a stopped session without live files, as a clone of a store has it."""
     stored.stopped(home, session, verdict=Verdict.CORRECT)
-    shutil.rmtree(home.live(session).folder)
+    shutil.rmtree(home.files(session).folder)
 
 
 @pytest.mark.usefixtures("scripted_judge", "engines")
@@ -50,11 +50,11 @@ def test_run_that_the_store_refuses_exits_with_3_and_can_be_resumed(shell: Shell
     assert [info.state for info in list_sessions(home)] == ["stopped"]
 
 
-def waiting(home: Home) -> list[tuple[LiveFiles, str]]:
+def waiting(home: Home) -> list[tuple[SessionFiles, str]]:
     """Return the attempts that wait for a person, with their session."""
     return [
         (live, event.attempt)
-        for live in home.live_sessions()
+        for live in home.session_folders()
         if live.journal.exists()
         for event in read_journal(live.journal).events
         if isinstance(event, WaitingForPerson)
@@ -91,7 +91,7 @@ def test_session_with_a_damaged_branch_is_damaged(shell: Shell, home: Home) -> N
 
 def test_session_whose_journal_is_a_folder_is_damaged(shell: Shell, home: Home) -> None:
     stored.stopped(home, stored.SECOND)
-    (home.live(stored.FIRST).journal / "x").mkdir(parents=True)
+    (home.files(stored.FIRST).journal / "x").mkdir(parents=True)
     assert [info.state for info in list_sessions(home)] == ["stopped", "damaged"]
     assert SessionList(home).read() == list_sessions(home)
     assert "cannot be read (Is a directory)" in one_line(shell("sessions"))

@@ -12,6 +12,8 @@ import pytest
 from sessions import Home
 from sessions.events import AnyEvent, DecisionMade, SessionExtended
 from sessions.files import FileLock
+from sessions.journal.codec import encode
+from sessions.journal.file import compress_journal, expand_journal
 from sessions.state.folding import fold
 from tests.support.sessions.journals import SESSION, append, finished, running, write_live
 from tests.support.waiting import wait_until
@@ -87,7 +89,7 @@ def test_tail_waits_for_a_missing_journal(home: Home) -> None:
 
 def test_missing_engine_is_reported_with_resume(home: Home) -> None:
     write_live(home, running())
-    lock = FileLock(home.live(SESSION).lock)
+    lock = FileLock(home.files(SESSION).lock)
     assert lock.acquire()
     with watching(home) as feed:
         drain_until(feed, lambda: feed.state.last_seq == len(running()))
@@ -104,45 +106,21 @@ def test_finished_session_is_in_trouble_until_its_live_files_are_gone(home: Home
         drain_until(feed, lambda: feed.trouble() != "")
         assert feed.trouble().startswith("Finished, but not in the store.")
         assert f"wavedeck resume {SESSION}" in feed.trouble()
-        shutil.rmtree(home.live(SESSION).folder)
+        shutil.rmtree(home.files(SESSION).folder)
         drain_until(feed, lambda: feed.trouble() == "")
 
 
-def test_unreadable_store_is_reported_and_read_again(home: Home) -> None:
+def test_decision_about_a_session_that_was_finished_is_found(home: Home) -> None:
     events: list[AnyEvent] = finished()
-    broken = True
-
-    def stored(*_: object) -> list[AnyEvent]:
-        if broken:
-            raise OSError(5, "Input/output error")
-        return [*events, decided(events)]
-
-    write_live(home, events)
-    with watching(home, stored=stored) as feed:
+    journal = write_live(home, events)
+    with watching(home) as feed:
         drain_until(feed, lambda: feed.state.finished)
-        live = feed.live
-        live.look_again()
-        drain_until(feed, lambda: live.health.error == "cannot read the store: Input/output error")
-        broken = False
-        drain_until(feed, lambda: feed.state.attempt("softmax#1/3").decision is not None)
-        drain_until(feed, lambda: not live.health.error)
-
-
-def test_decision_is_found_after_the_session_lock_is_released(home: Home) -> None:
-    events: list[AnyEvent] = finished()
-    write_live(home, events)
-    lock = FileLock(home.live(SESSION).lock)
-    assert lock.acquire()
-    with watching(home, stored=lambda *_: [*events, decided(events)]) as feed:
-        drain_until(feed, lambda: feed.state.finished)
-        assert feed.live.health.running
-        live = feed.live
-        live.look_again()
-        for _ in range(3):
-            before = live.health
-            drain_until(feed, lambda before=before: live.health is not before)  # type: ignore[misc]
-        assert feed.state.attempt("softmax#1/3").decision is None
-        lock.release()
+        compress_journal(journal)
+        drain_until(feed, lambda: not feed.live.health.is_left)
+        expand_journal(journal)
+        with journal.open("ab") as file:
+            file.write(encode(decided(events)) + b"\n")
+        compress_journal(journal)
         drain_until(feed, lambda: feed.state.attempt("softmax#1/3").decision is not None)
 
 

@@ -280,7 +280,7 @@ async def test_engine_records_the_outcome_once_and_again_if_it_changes(home: Hom
         assert recorder.state.verification == {"MI300X": "unverified on AMD"}
         verification, _ = await verified(ScriptedSubject(), home)
         await note_verification(OneGpu(), recorder, home)  # type: ignore[arg-type]
-        events = read_journal(home.live(story.started().session).journal).events
+        events = read_journal(home.files(story.started().session).journal).events
         standings = [event.standings for event in events if isinstance(event, ev.VerificationRead)]
         assert standings == [{"MI300X": "unverified on AMD"}, {"MI300X": verification.outcome}]
         recorder.record(ev.EngineStopped(reason="asked"))

@@ -72,7 +72,7 @@ def test_engine_that_does_not_start_closes_the_cockpit(home: Home, gate: Path, e
         said = screen.received.rpartition(b"\x1b[?1049l")[2].decode()
     assert "wavedeck: the engine has no disk" in said
     assert "attach" not in said
-    assert home.live_sessions() == []
+    assert home.session_folders() == []
 
 
 def test_leaving_during_the_start_names_the_session(home: Home, gate: Path, engines: None) -> None:
@@ -82,7 +82,7 @@ def test_leaving_during_the_start_names_the_session(home: Home, gate: Path, engi
         screen.until(lambda seen: b"wavedeck attach" in seen, "how to come back")
         gate.touch()
         assert screen.ends() == ExitCode.DONE
-        (live,) = home.live_sessions()
+        (live,) = home.session_folders()
         assert f"wavedeck attach {live.session}".encode() in screen.received
         assert live.running
 
@@ -91,4 +91,4 @@ def test_interrupt_before_the_cockpit_leaves_no_engine(home: Home, gate: Path, e
     with running(gate, action=STARTS, before=INTERRUPTED) as screen:
         assert screen.ends() == ExitCode.INTERRUPTED
     gate.touch()
-    assert home.live_sessions() == []
+    assert home.session_folders() == []

@@ -39,7 +39,7 @@ def test_run_opens_the_cockpit_and_prints_its_summary_at_exit(home: Home) -> Non
     stored.vector_add_recording(home, "mine")
     with running("run", "vector_add", "--model", "recorded:mine") as screen:
         screen.until(lambda seen: DRAWN in seen, "the cockpit")
-        screen.until(lambda _: not home.live_sessions(), "the end of the session")
+        screen.until(lambda _: not home.session_folders(), "the end of the session")
         screen.press("q")
         assert screen.ends() == 0
     text = after_closing(screen)

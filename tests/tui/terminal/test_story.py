@@ -93,7 +93,7 @@ def fill_the_form(pane: Tmux) -> None:
 def start(home: Home, pane: Tmux) -> str:
     pane.press("C-r")
     pane.wait_for("Tasks 1", "#1")
-    (live,) = home.live_sessions()
+    (live,) = home.session_folders()
     return live.session
 
 

@@ -8,12 +8,11 @@ from __future__ import annotations
 
 import threading
 from collections import deque
-from collections.abc import Callable, Sequence
-from contextlib import ExitStack
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
-from sessions.errors import NoSuchSession, SessionsError
+from sessions.errors import SessionsError
 from sessions.events import AnyEvent
 from sessions.home import Home
 from sessions.journal.codec import Skipped
@@ -63,9 +62,9 @@ class TailHealth:
 
     running: bool
     error: str = ""
-    """Why the journal or the store could not be read; one line."""
+    """Why the journal could not be read; one line."""
     is_left: bool = False
-    """True if no engine runs the session and its live files are still there: it is not moved to the store."""
+    """True if no engine runs the session and the store does not have all of it."""
     starting: bool = False
     """True until the engine can be reached for the first time; it counts as running."""
     reachable: bool = False
@@ -73,7 +72,7 @@ class TailHealth:
 
 
 class LiveTail:
-    """The journal of a session as it grows, whether its engine still runs, and what the store has after it ended."""
+    """The journal of a session as it grows, and whether its engine still runs."""
 
     def __init__(
         self,
@@ -81,22 +80,17 @@ class LiveTail:
         session: str,
         *,
         poll_s: float = POLL_S,
-        stored: Callable[[Home, str], Sequence[AnyEvent]] | None = None,
         engine: EngineStart | None = None,
     ) -> None:
         self._home = home
         self._session = session
         self._poll_s = poll_s
-        self._stored = stored
         self._engine = engine
         self._queue: deque[AnyEvent | Skipped] = deque()
         self._stop = threading.Event()
-        self._look_in_store = threading.Event()
         self._last_seq = 0
-        self._mark: tuple[int, ...] | None = None
-        """The store's mark of the session when it was last read."""
         self._thread: threading.Thread | None = None
-        self.health = TailHealth(self._is_starting or home.live(session).running, starting=self._is_starting)
+        self.health = TailHealth(self._is_starting or home.files(session).running, starting=self._is_starting)
 
     @property
     def session(self) -> str:
@@ -124,24 +118,15 @@ class LiveTail:
             taken.append(self._queue.popleft())
         return EventBatch(taken)
 
-    def look_again(self) -> None:
-        """A decision was made: where no engine wrote it into the journal, it stands in the store alone.
-
-        Who writes a decision holds the session as an engine does, so what looks like an engine may be gone at the next look: the
-        store is read once nothing runs.
-        """
-        self._look_in_store.set()
-
     def close(self) -> None:
         """Stop reading; does not wait for the thread, which a slow file system may hold."""
         self._stop.set()
 
     def _read(self) -> None:
-        live = self._home.live(self._session)
+        live = self._home.files(self._session)
         turns = max(1, round(ALIVE_EVERY_S / self._poll_s))
         turn = 0
-        with ExitStack() as stack:
-            tail = stack.enter_context(JournalTail(live.journal))
+        with JournalTail(live.journal) as tail:
             while not self._stop.wait(self._poll_s if turn else 0.0):
                 # Asked before reading: an engine that is gone by now has written all that it ever will.
                 starting = self._is_starting
@@ -149,17 +134,12 @@ class LiveTail:
                 running = starting or (live.running if due else self.health.running)
                 error = ""
                 try:
-                    if due and tail.is_replaced:
-                        tail = stack.enter_context(JournalTail(live.journal))
-                        self._put(tail.read_new(), [])
-                        tail.skipped.clear()  # of the events before; they are counted
+                    if due or not running:
+                        tail.follow()
                     self._read_in_portions(tail)
-                except OSError as problem:
-                    error = f"cannot read the journal: {problem.strerror or problem}"
-                if not running:
-                    if due and not live.journal.exists():
-                        self._look_for_changes()
-                    error = error or self._read_store()
+                except (OSError, SessionsError) as problem:
+                    why = problem.strerror if isinstance(problem, OSError) else None
+                    error = f"cannot read the journal: {why or problem}"
                 is_left = live.journal.exists() if due else self.health.is_left
                 self.health = TailHealth(
                     running, error, is_left and not running, starting, running and live.reachable
@@ -175,31 +155,6 @@ class LiveTail:
                 return
             while self.behind > MOST_EVENTS and not self._stop.wait(BEHIND_S):
                 pass
-
-    def _look_for_changes(self) -> None:
-        """A person may decide in another shell after the session went to the store."""
-        mark = self._home.stored_mark(self._session)
-        if mark != self._mark:
-            self._mark = mark
-            self._look_in_store.set()
-
-    def _read_store(self) -> str:
-        """Takes what the store has, if that was asked for.
-
-        Else why it could not be read, in one line, and it stays asked for.
-        """
-        if self._stored is None or not self._look_in_store.is_set():
-            return ""
-        self._look_in_store.clear()
-        try:
-            self._put(self._stored(self._home, self._session), [])
-        except NoSuchSession:
-            return ""
-        except (OSError, SessionsError) as problem:
-            self._look_in_store.set()
-            why = problem.strerror if isinstance(problem, OSError) else None
-            return f"cannot read the store: {why or problem}"
-        return ""
 
     def _put(self, events: Sequence[AnyEvent], skipped: list[Skipped]) -> None:
         self._queue.extend(skipped)

@@ -289,7 +289,7 @@ class Commander:
         if feed.replay is not None and command.opens:
             await self._reopen(feed.session)
         else:
-            self._look_again()
+            self._host.look_again()
         return True
 
     async def _reopen(self, session: str) -> None:
@@ -314,12 +314,6 @@ class Commander:
     def _instance(self, attempt: str) -> InstanceState | None:
         feed = self._host.feed
         return feed.state.instances.get(split_attempt(attempt).instance) if feed is not None else None
-
-    def _look_again(self) -> None:
-        feed = self._host.feed
-        if feed is not None and feed.live is not None:
-            feed.live.look_again()
-        self._host.look_again()
 
 
 def _meanwhile(decision: DecisionMade | None) -> str:

@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     from engine.plan.request import RunPlan
     from engine.process.launch import EngineStart
     from sessions.catalog import SessionInfo, SessionList
-    from sessions.events import AnyEvent
 
 
 def _no_beginning(session: str) -> None:
@@ -39,10 +38,10 @@ class Doors:
     load_story: Callable[[str], Story]
     """Reads a whole session, perhaps without its marks; runs in a thread."""
     is_live: Callable[[str], bool]
-    """Whether it has live files: it runs, or it ended without being put away."""
+    """Whether it runs, or the store does not have all of it."""
     open_live: Callable[[str], EventSource]
     mark: Callable[[str], tuple[int, ...]]
-    """Changes when the store gets events of a session; cheap."""
+    """Changes when a session gets events; cheap."""
     load_beginning: Callable[[str], Story | None] = _no_beginning
     """Reads the beginning of a session, or the whole if it is short; `None` if that does not pay. Runs in a thread."""
     list_mark: Callable[[], object] = tuple
@@ -64,15 +63,10 @@ def doors_of(home: Home, engine: EngineStart | None = None) -> Doors:
 
         return SessionList(home)
 
-    def stored(home: Home, session: str) -> Sequence[AnyEvent]:
-        from sessions.catalog import journal_of
-
-        return journal_of(home, session).events
-
     def load_story(session: str, most_bytes: int | None = None) -> Story:
         from sessions.catalog import journal_of
 
-        mark = home.stored_mark(session)
+        mark = home.session_mark(session)
         with many_objects_stay():
             journal = journal_of(home, session, most_bytes=most_bytes)
             # Skipped lines come last, so the beginning of a journal is the beginning of its story without them.
@@ -83,7 +77,8 @@ def doors_of(home: Home, engine: EngineStart | None = None) -> Doors:
         return load_story(session, PORTION_BYTES)
 
     def is_live(session: str) -> bool:
-        return home.live(session).folder.is_dir()
+        files = home.files(session)
+        return files.folder.is_dir() and not files.stored
 
     def start(run: RunPlan) -> str:
         from engine.process.launch import start as started
@@ -92,14 +87,14 @@ def doors_of(home: Home, engine: EngineStart | None = None) -> Doors:
 
     def open_live(session: str) -> EventSource:
         begun = engine if engine is not None and engine.session == session else None
-        return LiveTail(home, session, stored=stored, engine=begun)
+        return LiveTail(home, session, engine=begun)
 
     return Doors(
         lambda: sessions().read(),
         load_story,
         is_live,
         open_live,
-        home.stored_mark,
+        home.session_mark,
         load_beginning=load_beginning,
         list_mark=lambda: sessions().mark(),
         read_node=lambda: read_node(environment_with_keys()),

@@ -82,7 +82,7 @@ def repair_store() -> ExitCode:
     from sessions.repairs import repairs
 
     home = home_from(os.environ)
-    home.live_sessions()
+    home.session_folders()
     damages = remaining = 0
     for repair in repairs(home):
         damages += 1

@@ -39,7 +39,7 @@ def propose_command(session: str, file: str, *, task: str | None, note: str) -> 
     if os.environ.get(URL):
         return propose_confined(task or os.environ[TASK], source, note)
     opened = open_session(session)
-    if not opened.home.live(opened.name).running:
+    if not opened.home.files(opened.name).running:
         raise Complaint(
             f"{opened.name} does not run; go on with wavedeck resume, or extend if it is finished"
         )

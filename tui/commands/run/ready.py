@@ -29,7 +29,7 @@ def begin(plan: SessionPlan, home: Home) -> ExitCode:
 
 def go_on(home: Home, session: str) -> ExitCode:
     """Follow a session to its end, as `begin`; resume it if no engine runs it. A finished session is only read."""
-    if not home.live(session).running:
+    if not home.files(session).running:
         with suppress(NothingToResume):
             resume(home, session)
             say(f"session {session} continues")
@@ -37,7 +37,7 @@ def go_on(home: Home, session: str) -> ExitCode:
 
 
 def _follow(home: Home, session: str) -> ExitCode:
-    plan = read_plan(home.live(session))
+    plan = read_plan(home.files(session))
     printer = VerdictPrinter(sum(map(len, plan.candidates.values())) if plan is not None else 0)
     printer.prime(journal_of(home, session).events)
     if printer.state.finished:

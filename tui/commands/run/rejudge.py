@@ -102,7 +102,7 @@ def _rejudge(
         attempts = chosen(state, which)
         if not attempts:
             raise Complaint(f"session {name} has no attempt with a verdict and a reply to judge again")
-        if home.live(name).running:
+        if home.files(name).running:
             say(
                 f"{name} is still running; only its {counted(len(attempts), 'attempt')} so far are judged again"
             )

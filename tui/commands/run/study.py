@@ -304,7 +304,7 @@ class StudyRun:
         if ending is FollowEnding.FAILED:
             self.failed[number] = printer.state.stopped or "the session failed"
         elif ending is FollowEnding.GONE:
-            self.failed[number] = f"its engine ended without a message, see {self.home.live(session).log}"
+            self.failed[number] = f"its engine ended without a message, see {self.home.files(session).log}"
         say(f"{place}: {self.failed.get(number, ending.value)}; {self._progress()}")
         return ending is not FollowEnding.STOPPED
 

@@ -37,15 +37,15 @@ def attach_command(session: str | None, *, readonly: bool) -> ExitCode:
 def running_session(home: Home, wanted: str | None) -> str:
     """Return the running session to attach to. Raises `Complaint` with the next command if it is not running."""
     if wanted is None:
-        running = [files.session for files in home.live_sessions() if files.running]
+        running = [files.session for files in home.session_folders() if files.running]
         if not running:
             raise Complaint(
                 "no session is running; start one with `wavedeck run`, list them with `wavedeck sessions`"
             )
         return max(running)
     name = find_session(home, wanted)
-    if not home.live(name).running:
-        is_stored = not home.live(name).journal.exists()
+    if not home.files(name).running:
+        is_stored = home.files(name).stored
         finished = is_stored and fold(journal_of(home, name).events).finished
         action = "see it" if finished else "go on"
         raise Complaint(

@@ -62,7 +62,7 @@ def open_cockpit(
     if engine is not None:
         engine.wait()
     watched = session if mode == "live" else None
-    over = watched is not None and not home.live(watched).running
+    over = watched is not None and not home.files(watched).running
     if watched is not None and over:
         emit(ended(home, watched))
     if note.failed or not over:

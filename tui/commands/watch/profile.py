@@ -113,7 +113,7 @@ def _wait(
     opened: OpenedSession, attempt: str, *, case: str, before: SessionState, of_baseline: bool
 ) -> ProfileTaken:
     """Wait for the answer to a request, given the state before it. Raises `Complaint` if the engine ends before."""
-    live, wanted = opened.home.live(opened.name), (attempt, of_baseline, case)
+    live, wanted = opened.home.files(opened.name), (attempt, of_baseline, case)
     # An engine may have ended before it took a profile that was asked for earlier.
     requests = {
         earlier.seq

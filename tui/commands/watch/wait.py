@@ -39,10 +39,10 @@ def wait_command(session: str, *, goal: str, timeout: float | None) -> ExitCode:
     home, name = opened
     state = SessionState()
     limit = None if timeout is None else time.monotonic() + timeout
-    with JournalTail(home.live(name).journal) as tail:
+    with JournalTail(home.files(name).journal) as tail:
         while True:
             # Check the lock before reading: then no event of an engine that released the lock is lost.
-            running = home.live(name).running
+            running = home.files(name).running
             for event in tail.read_new():
                 if not isinstance(event, DETAILS):
                     apply_and_compact(state, event)
@@ -54,7 +54,7 @@ def wait_command(session: str, *, goal: str, timeout: float | None) -> ExitCode:
                 if state.started is None:
                     # It moved to the store before the first look.
                     state = opened.state
-                if state.finished and home.live(name).journal.exists():
+                if state.finished and home.files(name).journal.exists():
                     say(not_stored(name))
                     return ExitCode.FAILED
                 return say_end(name, state, goal)

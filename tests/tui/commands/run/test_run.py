@@ -88,7 +88,7 @@ def test_closed_output_leaves_the_engine_running_and_attach_follows_it_to_its_en
         err
         == f"wavedeck: the output was closed; {session} is still running; come back with: wavedeck attach {session}\n"
     )
-    assert home.live(session).running
+    assert home.files(session).running
     attached = shell("attach")
     assert (attached.code, attached.err) == (ExitCode.DONE, "")
     assert attached.out.splitlines()[0].split()[:3] == ["0:00:00", "session", f"{session}:"]
@@ -100,12 +100,12 @@ def test_interrupted_run_stops_and_is_resumed_and_a_killed_engine_is_reported(
     home: Home, recording: Path, engines: None
 ) -> None:
     def calls() -> int:
-        return home.live(session).journal.read_bytes().count(b'"call_started"')
+        return home.files(session).journal.read_bytes().count(b'"call_started"')
 
     slow_down(recording)
     with start(*RUN, "--headless") as running:
         wait_until(
-            lambda: any(live.running and live.journal.exists() for live in home.live_sessions()),
+            lambda: any(live.running and live.journal.exists() for live in home.session_folders()),
             "the session",
         )
         session = find_session(home, "2")
@@ -118,12 +118,12 @@ def test_interrupted_run_stops_and_is_resumed_and_a_killed_engine_is_reported(
     assert list_sessions(home)[0].state == "stopped"
     with start("resume", session) as resumed:
         wait_until(lambda: calls() == 2, "the same call")
-        os.kill(read_engine_info(home.live(session)).pid, signal.SIGKILL)
+        os.kill(read_engine_info(home.files(session)).pid, signal.SIGKILL)
         _, err = resumed.communicate(timeout=LIMIT_S)
     assert resumed.returncode == ExitCode.FAILED
     assert err.splitlines()[-1].endswith(f"go on with: wavedeck resume {session}")
     # The lock file still exists, but no process holds the lock.
-    assert home.live(session).lock.exists()
+    assert home.files(session).lock.exists()
     assert list_sessions(home)[0].state == "crashed"
 
 
@@ -153,7 +153,7 @@ def test_run_with_a_refused_key_fails_and_is_resumed_once_the_key_is_right(shell
 
 def test_session_of_a_method_that_is_gone_is_shown_but_not_resumed(shell: Shell, home: Home) -> None:
     stored.stopped(home)
-    journal = home.live(stored.FIRST).journal
+    journal = home.files(stored.FIRST).journal
     journal.write_bytes(journal.read_bytes().replace(b'"method":"geak"', b'"method":"bygone"', 1))
     before = journal.read_bytes()
     assert stored.FIRST in shell("sessions").out
@@ -204,5 +204,5 @@ def test_impossible_command_is_one_line_and_starts_nothing(
     assert (done.code, done.out) == (ExitCode.USAGE, "")
     assert message in done.err.splitlines()[-1]
     assert "Traceback" not in done.err
-    assert home.live_sessions() == []
+    assert home.session_folders() == []
     assert list_sessions(home) == []

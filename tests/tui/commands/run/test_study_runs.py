@@ -56,7 +56,7 @@ iterations = 1
 @pytest.fixture
 def no_engine_left(home: Home) -> Iterator[None]:
     yield
-    for files in home.live_sessions():
+    for files in home.session_folders():
         info = read_engine_info(files)
         if info is not None and files.running:
             psutil.Process(info.pid).kill()
@@ -105,7 +105,7 @@ def test_killed_study_goes_on_and_asks_for_no_finished_reply_again(
         plan = write(tmp_path, plan_for(server))
         running = start("study", plan, "-y")
         wait_until(lambda: len(server.requests) > silent_after[0], "a call that hangs")
-        [live] = [files for files in home.live_sessions() if files.running]
+        [live] = [files for files in home.session_folders() if files.running]
         info = read_engine_info(live)
         assert info is not None
         os.kill(running.pid, signal.SIGKILL)

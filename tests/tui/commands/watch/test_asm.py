@@ -23,7 +23,7 @@ def record(home: Home, *texts: str) -> None:
     """Record a finished session with an attempt for each assembly."""
     recorder = stored.begin(home)
     for number, text in enumerate(texts, start=1):
-        recorder.live.keep_texts(dict([packed(text)]))
+        recorder.files.keep_texts(dict([packed(text)]))
         name = f"softmax#1/{number}"
         recorder.record(ev.AttemptStarted(attempt=name, origin=ev.Origin.FRESH))
         recorder.record(ev.CandidateProposed(attempt=name, source=SOURCE))
@@ -75,7 +75,7 @@ async def test_cursor_in_one_column_marks_its_lines_in_the_other(home: Home) -> 
     log.open(devices=("cpu",), iterations=2)
     log.add(ev.InstanceStarted(task="starter/softmax", instance=1), after_s=0.1)
     log.attempt("softmax#1/1", SOURCE, with_assembly(correct(), AMD))
-    folder = home.live(SESSION)
+    folder = home.files(SESSION)
     folder.folder.mkdir(parents=True)
     folder.keep_texts(dict([packed(AMD)]))
     app, _ = live(log.events, home=home)

@@ -41,7 +41,7 @@ def running(home: Home, *, waiting: bool) -> Iterator[Recorder]:
 @contextmanager
 def engine_of(home: Home) -> Iterator[None]:
     """Hold the lock of a session, as its engine does."""
-    lock = FileLock(home.live(stored.FIRST).lock)
+    lock = FileLock(home.files(stored.FIRST).lock)
     assert lock.acquire()
     try:
         yield
@@ -73,7 +73,7 @@ def test_status_says_that_a_session_is_being_put_away(shell: Shell, home: Home) 
     with running(home, waiting=False) as recorder:
         recorder.record(ev.EngineStopped(reason="lunch"))
         assert "being put away" not in shell("status").out, "an engine starts and cannot be reached yet"
-        recorder.live.engine.write_text("{}")
+        recorder.files.engine.write_text("{}")
         assert "being put away for" in shell("status").out
         [info] = json.loads(shell("status", "--json").out)
         assert info["putting_away_since"] == recorder.state.last_wall

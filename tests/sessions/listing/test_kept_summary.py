@@ -12,9 +12,9 @@ from harness import Verdict
 from sessions import Home, Recorder, fold
 from sessions import events as ev
 from sessions.catalog import journal_of, list_sessions, session_info, skimmed_state
-from sessions.home import LiveFiles
+from sessions.home import SessionFiles
 from sessions.listing.info import SessionInfo, Standing
-from sessions.listing.live_summary import LONG_BYTES, LiveSummary
+from sessions.listing.kept_summary import LONG_BYTES, KeptSummary
 from sessions.listing.skimming import RESULTS, skim_of_attempts
 from tests.support.sessions import story
 from tests.support.sessions.story import SESSION
@@ -31,11 +31,11 @@ async def play_long(recorder: Recorder) -> None:
 
 
 @pytest.fixture
-async def crashed(home: Home) -> LiveFiles:
+async def crashed(home: Home) -> SessionFiles:
     """A long session: its engine ended without a last event and without a summary."""
     with Recorder.begin(home, story.started()) as recorder:
         await play_long(recorder)
-    return home.live(SESSION)
+    return home.files(SESSION)
 
 
 def listed(home: Home) -> SessionInfo:
@@ -44,7 +44,7 @@ def listed(home: Home) -> SessionInfo:
 
 
 def folded(home: Home) -> SessionInfo:
-    home.live(SESSION).summary.unlink(missing_ok=True)
+    home.files(SESSION).summary.unlink(missing_ok=True)
     return listed(home)
 
 
@@ -52,7 +52,7 @@ def bytes_read() -> int:
     return int(Path("/proc/self/io").read_text(encoding="ascii").split()[1])
 
 
-def append(files: LiveFiles, *events: ev.Event) -> None:
+def append(files: SessionFiles, *events: ev.Event) -> None:
     first = msgspec.json.decode(files.journal.read_bytes().splitlines()[-1])["seq"] + 1
     lines = [
         msgspec.json.encode(msgspec.structs.replace(event, seq=first + place)) + b"\n"
@@ -63,7 +63,7 @@ def append(files: LiveFiles, *events: ev.Event) -> None:
 
 
 async def test_only_the_first_list_of_a_crashed_session_reads_its_journal(
-    home: Home, crashed: LiveFiles
+    home: Home, crashed: SessionFiles
 ) -> None:
     first = listed(home)
     before = bytes_read()
@@ -72,7 +72,7 @@ async def test_only_the_first_list_of_a_crashed_session_reads_its_journal(
     assert (first.state, first.attempts) == (Standing.CRASHED, 3)
 
 
-async def test_list_has_what_came_after_the_summary(home: Home, crashed: LiveFiles) -> None:
+async def test_list_has_what_came_after_the_summary(home: Home, crashed: SessionFiles) -> None:
     listed(home)
     judged = ev.AttemptJudged(
         attempt="softmax#1/4", evaluation=story.evaluation(Verdict.CORRECT, speedup=9.0)
@@ -97,17 +97,17 @@ def of_a_later_version(summary: bytes) -> bytes:
 
 
 def of_another_journal(summary: bytes) -> bytes:
-    live = msgspec.msgpack.decode(summary, type=LiveSummary)
+    live = msgspec.msgpack.decode(summary, type=KeptSummary)
     return msgspec.msgpack.encode(msgspec.structs.replace(live, end=live.end[::-1]))
 
 
 @pytest.mark.parametrize("damage", [torn, of_a_later_version, of_another_journal, lambda _: b""])
 async def test_summary_that_cannot_count_is_made_again(
-    home: Home, crashed: LiveFiles, damage: Callable[[bytes], bytes]
+    home: Home, crashed: SessionFiles, damage: Callable[[bytes], bytes]
 ) -> None:
     right = listed(home)
     summary = crashed.summary.read_bytes()
-    live = msgspec.msgpack.decode(summary, type=LiveSummary)
+    live = msgspec.msgpack.decode(summary, type=KeptSummary)
     wrong = msgspec.structs.replace(live, summary=msgspec.structs.replace(live.summary, attempts=99))
     crashed.summary.write_bytes(damage(msgspec.msgpack.encode(wrong)))
     assert listed(home) == right
@@ -116,7 +116,7 @@ async def test_summary_that_cannot_count_is_made_again(
 
 @pytest.mark.parametrize("lost_bytes", [1, 70, LONG_BYTES // 20, LONG_BYTES // 2])
 async def test_session_whose_journal_was_cut_after_the_summary(
-    home: Home, crashed: LiveFiles, lost_bytes: int
+    home: Home, crashed: SessionFiles, lost_bytes: int
 ) -> None:
     listed(home)
     append(crashed, *(ev.SessionTitled(title=title) for title in ("one", "two")))
@@ -151,7 +151,7 @@ async def test_reading_an_attempt_folds_its_instance_alone(home: Home) -> None:
     assert whole.instances["softmax#11"].attempts
 
 
-async def test_results_need_no_streamed_text(home: Home, crashed: LiveFiles) -> None:
+async def test_results_need_no_streamed_text(home: Home, crashed: SessionFiles) -> None:
     whole, results = fold(journal_of(home, SESSION).events), skimmed_state(home, SESSION, RESULTS)
     assert [attempt.evaluation for attempt in results.attempts()] == [
         attempt.evaluation for attempt in whole.attempts()

@@ -1,0 +1,102 @@
+"""The way back from git: writes the journal of a session that came without one, by `git clone --mirror` or by a fetch."""
+
+from __future__ import annotations
+
+import hashlib
+import tempfile
+from pathlib import Path
+from typing import NamedTuple
+
+from sessions.errors import (
+    HomeNotWritable,
+    JournalNotReadable,
+    NoSuchSession,
+    SessionBusy,
+    StoreDamaged,
+)
+from sessions.files import locked
+from sessions.home import Home, SessionFiles
+from sessions.journal.file import JournalFile, compress_journal
+
+from .store import Store
+
+LOCK_WAIT_S = 60.0
+"""Another process that writes the same journal takes seconds."""
+
+
+def session_journal(home: Home, session: str) -> JournalFile:
+    """Open the journal of a session; where only git has it, it is written first.
+
+    Raises `NoSuchSession`, `JournalNotReadable` or `StoreBroken`. In a home that cannot be written it lasts until it is closed.
+    """
+    files = home.files(session)
+    try:
+        return JournalFile(files.journal)
+    except FileNotFoundError:
+        pass
+    except OSError as error:
+        raise JournalNotReadable(files.journal, error) from error
+    if not home.store.exists():
+        raise NoSuchSession(session)
+    try:
+        with Store.of(home) as store:
+            restore(store, files)
+        return JournalFile(files.journal)
+    except (HomeNotWritable, PermissionError):
+        with Store.read_only(home.store) as store, tempfile.TemporaryDirectory() as folder:
+            return _written(store, session, Path(folder) / files.journal.name)
+
+
+def restore(store: Store, files: SessionFiles) -> None:
+    """Write the compressed journal of a session from git, unless the session has a journal.
+
+    Raises `NoSuchSession`, `SessionBusy`, `StoreBroken` or `OSError`.
+    """
+    store.segments(files.session)  # raises before there is a folder
+    files.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    with locked(files.lock, wait_s=LOCK_WAIT_S) as got:
+        if not got:
+            raise SessionBusy(files.session)
+        if files.has_journal:
+            return
+        if not store.is_own(files.session):
+            files.fetched.touch()
+        # Not at its name: without its last lines, it would be a journal too.
+        unfinished = files.folder / ".restored.jsonl"
+        _written(store, files.session, unfinished).close()
+        compress_journal(unfinished)
+        unfinished.with_name(f"{unfinished.name}.gz").rename(files.stored_journal)
+
+
+def _written(store: Store, session: str, path: Path) -> JournalFile:
+    with path.open("wb") as file:
+        file.writelines(store.session_lines(session))
+    return JournalFile(path)
+
+
+class Agreement(NamedTuple):
+    """How much of a journal git has."""
+
+    stored: int
+    """Bytes of the journal that git has."""
+    beyond: bytes
+    """What git has beyond the journal: a disk lost synced data."""
+
+
+def compare(store: Store, session: str, journal: bytes) -> Agreement:
+    """Compare a journal with its copy in git, by the ids of the pieces.
+
+    Raises `NoSuchSession` if git has nothing of it, and `StoreDamaged` if the two differ or git lost a part.
+    """
+    size = 0
+    segments = store.segments(session)
+    for number, (sha, length) in enumerate(segments):
+        piece = journal[size : size + length]
+        content = b"blob %d\0" % len(piece) + piece
+        if hashlib.sha1(content, usedforsecurity=False).hexdigest() != sha:
+            rest = b"".join(store.repository.read_file(later) for later, _ in segments[number:])
+            if rest.startswith(journal[size:]):
+                return Agreement(len(journal), rest[len(journal) - size :])
+            raise StoreDamaged(f"the store's journal of {session} differs from the session's own")
+        size += length
+    return Agreement(size, b"")
