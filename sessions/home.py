@@ -28,7 +28,8 @@ def file_mark(path: Path) -> tuple[int, int, int]:
     return status.st_ino, status.st_size, status.st_mtime_ns
 
 
-KEPT = ("journal.jsonl.gz", "summary.msgpack", "lock", "texts", "fetched")
+FETCHED = "fetched"
+KEPT = ("journal.jsonl.gz", "summary.msgpack", "lock", "texts", FETCHED)
 """Files of a session that stay once it is finished; pieces of torn lines stay too."""
 
 
@@ -74,10 +75,30 @@ class SessionFiles:
         """A cache of the facts that lists show (`sessions.listing.kept_summary`)."""
         return self.folder / "summary.msgpack"
 
+    def note_fetched(self, last_decision: int, *, is_foreign: bool) -> None:
+        """Note how far the session came from elsewhere: decisions up to this event are none of this home.
+
+        `is_foreign` says that another home made the session, or went on with it.
+        """
+        self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        write_whole(self.folder / FETCHED, f"{last_decision} {'foreign' if is_foreign else 'own'}\n".encode())
+
     @property
-    def fetched(self) -> Path:
-        """An empty file that says: this journal was written from a session that another home made."""
-        return self.folder / "fetched"
+    def last_fetched_decision(self) -> int:
+        """Number of the last decision that came with the session from elsewhere; 0 without one."""
+        number = self._fetched_note().partition(" ")[0]
+        return int(number) if number.isdecimal() else 0
+
+    @property
+    def is_foreign(self) -> bool:
+        """True if another home made the session, or went on with it, when its journal came here."""
+        return "foreign" in self._fetched_note()
+
+    def _fetched_note(self) -> str:
+        try:
+            return (self.folder / FETCHED).read_text(errors="replace")
+        except FileNotFoundError:
+            return ""
 
     @property
     def lock(self) -> Path:

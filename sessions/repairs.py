@@ -24,7 +24,7 @@ from .store.reconcile import take_up
 from .store.refs import PACKED, check_skeleton, mend_skeleton, read_packed
 from .store.repository import HEADS, Commit
 from .store.restoring import restore
-from .store.store import ACCEPTED, Store, fetched_decision, journal_branch
+from .store.store import ACCEPTED, Store, journal_branch
 
 DAMAGED = "damaged"
 """Folder in the store for damaged files."""
@@ -217,27 +217,9 @@ class _StoreRepairs:
         is_damaged = ACCEPTED in repository.branches().damaged
         if not is_damaged and (head is None or repository.is_complete([head])):
             return
-        notes: dict[str, int] = {}
-        for commit in self._commits:
-            if fetched := fetched_decision(commit.message):
-                session, number = fetched
-                notes[session] = max(number, notes.get(session, 0))
-
-        def note_again() -> None:
-            # Else the journals of fetched sessions would add the decisions of other homes.
-            with repository.writing():
-                self._store.note_fetched(notes)
-
         repair = self._point("accepted", f"the branch accepted is damaged or lost objects (it was at {head})")
-        point = repair.act
-        if point is not None:
-
-            def point_and_note() -> None:
-                point()
-                note_again()
-
-            words = f"{repair.remedy}; the sessions' journals then add later decisions"
-            yield repair._replace(remedy=words, act=point_and_note)
+        if repair.act is not None:
+            yield repair._replace(remedy=f"{repair.remedy}; the sessions' journals then add later decisions")
             return
 
         def act() -> None:
@@ -246,7 +228,6 @@ class _StoreRepairs:
             with repository.writing():
                 set_aside(self._git_dir, self._git_dir / ACCEPTED)
                 repository.write_ref(ACCEPTED, empty)
-            note_again()
 
         yield Repair(repair.damage, "begin it anew; the sessions' journals then add their decisions", act)
 

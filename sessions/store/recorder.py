@@ -297,8 +297,7 @@ class Recorder:
         Decisions that came by a fetch stay out: each home decides for itself. A kernel that was accepted later stays.
         """
         if self._unsynced:
-            fetched = await self._run(self.store.last_fetched_decisions)
-            last = fetched.get(self.session, 0)
+            last = self.files.last_fetched_decision
             self._unsynced = {name: made for name, made in self._unsynced.items() if made.seq > last}
         await self.sync_accepted(keeps_later=True)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import tempfile
+from collections.abc import Iterable
 from pathlib import Path
 from typing import NamedTuple
 
@@ -14,9 +15,12 @@ from sessions.errors import (
     SessionBusy,
     StoreDamaged,
 )
+from sessions.events import DecisionMade, DecisionUndone, Event
 from sessions.files import locked
 from sessions.home import Home, SessionFiles
+from sessions.journal.codec import decode
 from sessions.journal.file import JournalFile, compress_journal
+from sessions.listing.skimming import starts_of
 
 from .store import Store
 
@@ -59,13 +63,20 @@ def restore(store: Store, files: SessionFiles) -> None:
             raise SessionBusy(files.session)
         if files.has_journal:
             return
-        if not store.is_own(files.session):
-            files.fetched.touch()
+        lines = store.session_lines(files.session)
+        files.note_fetched(last_decision(lines), is_foreign=not store.is_own(files.session))
         # Not at its name: without its last lines, it would be a journal too.
         unfinished = files.folder / ".restored.jsonl"
         _written(store, files.session, unfinished).close()
         compress_journal(unfinished)
         unfinished.with_name(f"{unfinished.name}.gz").rename(files.stored_journal)
+
+
+def last_decision(lines: Iterable[bytes]) -> int:
+    """Returns the number of the last decision on the lines of a journal; 0 without one."""
+    starts = starts_of((DecisionMade, DecisionUndone))
+    events = (decode(line) for line in lines if line.startswith(starts))
+    return max((event.seq for event in events if isinstance(event, Event)), default=0)
 
 
 def _written(store: Store, session: str, path: Path) -> JournalFile:

@@ -1,8 +1,8 @@
 """Sessions pushed to another git repository and fetched from it; nothing on either side is overwritten.
 
 All branches of a session go together: of a running session, the part that is in the store.
-The kernels on the branch `accepted` stay, because each home decides for itself. A fetch notes there which decisions came
-with a session, so that they never count as this home's.
+The kernels on the branch `accepted` stay, because each home decides for itself. A fetch notes which decisions came with a
+session, so that they never count as this home's.
 """
 
 from __future__ import annotations
@@ -16,15 +16,14 @@ from typing import IO, NamedTuple
 from git.exc import GitCommandError, GitCommandNotFound
 
 from sessions.errors import BranchDiffers, RemoteUnusable, StoreBroken
-from sessions.events import DecisionMade, DecisionUndone
 from sessions.files import FileLock
 from sessions.git_environment import SETTINGS
 from sessions.home import Home
-from sessions.journal.journal import parse
 from sessions.names import SESSION, choose_session
 
 from .recorder import LOCK_WAIT_S
 from .repository import HEADS, NO_GIT, open_git
+from .restoring import last_decision
 from .store import Store, journal_branch, local_branches
 
 FETCHED = "refs/wavedeck/fetched/"
@@ -109,14 +108,9 @@ def _take_over(home: Home, store: Store, branches: Sequence[str]) -> None:
             if sha is None or (own is not None and not repository.is_ancestor(own, sha)):
                 raise BranchDiffers(branch, where=str(home.store))
         # Before the branches: a kill in between must not make the decisions this home's.
-        last_decisions = {}
         for session in _sessions(fetched):
-            journal = parse(store.session_lines(session, commit=fetched[journal_branch(session)]))
-            decisions = (
-                event for event in journal.events if isinstance(event, DecisionMade | DecisionUndone)
-            )
-            last_decisions[session] = max((decision.seq for decision in decisions), default=0)
-        store.note_fetched(last_decisions)
+            lines = store.session_lines(session, commit=fetched[journal_branch(session)])
+            home.files(session).note_fetched(last_decision(lines), is_foreign=True)
         for files in here:
             # The store has all of a compressed journal, and it is written again with what is new.
             files.stored_journal.unlink(missing_ok=True)

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import io
 import re
-import time
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -34,8 +33,6 @@ T = TypeVar("T")
 SEGMENT = re.compile(r"journal/[0-9]{1,20}\.jsonl")
 REMOTES = "refs/remotes/origin/"
 ACCEPTED = "refs/heads/accepted"
-LAST_DECISION = "Last-Decision"
-"""Trailer of a `fetch` commit: the number of the last decision that came with the session."""
 
 
 class AcceptedKernel(msgspec.Struct, frozen=True, kw_only=True):
@@ -67,7 +64,7 @@ class NewCommit(NamedTuple):
 
 
 class DecisionCommit(NamedTuple):
-    """A commit of the branch `accepted`; a `fetch` commit has no task and no attempt."""
+    """A commit of the branch `accepted`; a `fetch` commit of an earlier version has no task and no attempt."""
 
     commit: str
     accepts: bool
@@ -106,14 +103,6 @@ def text_path(digest: str) -> str:
 def segments_of(tree: Mapping[str, str]) -> list[str]:
     """Returns the paths of the journal's segments in a `_journal` tree, in order."""
     return sorted(filter(SEGMENT.fullmatch, tree), key=lambda path: int(path[8:-6]))
-
-
-def fetched_decision(message: str) -> tuple[str, int] | None:
-    """Returns the session and the number of its last fetched decision; `None` if it is not the message of a `fetch` commit."""
-    trailers = trailers_of(message)
-    session, number = trailers.get("Session"), trailers.get(LAST_DECISION, "")
-    is_fetch = message.startswith("fetch ") and number.isdecimal()
-    return (session, int(number)) if session and is_fetch else None
 
 
 def local_branches(refs: Mapping[str, str], prefix: str = HEADS) -> dict[str, str]:
@@ -239,7 +228,7 @@ class Store:
         """True if this home made all of a session's journal, or a person trusted it; also if only a journal file has it."""
         head, mark = self._head(journal_branch(session)), self.repository.read_ref(self._own_ref(session))
         if head is None:
-            return self._home is None or not self._home.files(session).fetched.exists()
+            return self._home is None or not self._home.files(session).is_foreign
         return mark is not None and (mark == head or self.repository.is_ancestor(head, mark))
 
     def trust(self, session: str) -> None:
@@ -387,37 +376,6 @@ class Store:
                 earlier = self.repository.read_tree(before)
                 tree |= {path: sha for path, sha in earlier.items() if path.rpartition("/")[0] == task}
             self._commit_accepted(head, tree, "withdraw", task, decision)
-
-    def note_fetched(self, last_decisions: Mapping[str, int]) -> None:
-        """Note on `accepted` which decisions another home made: of each session those up to this event; only inside `writing`.
-
-        What is noted already stays. Raises `StoreDamaged` if the branch is damaged.
-        """
-        if ACCEPTED in self.repository.branches().damaged:
-            raise damaged_branch("accepted")
-        noted = self.last_fetched_decisions()
-        for session, number in last_decisions.items():
-            if number <= noted.get(session, 0):
-                continue
-            head = self._head("accepted")
-            tree = self.repository.read_tree(head) if head else {}
-            trailers = {"Session": session, LAST_DECISION: str(number)}
-            commit = self.repository.write_commit(
-                self.repository.write_tree(tree),
-                parents=[head] if head else [],
-                message=with_trailers(f"fetch {session}", trailers),
-                wall=time.time(),
-            )
-            self.repository.write_ref(ACCEPTED, commit)
-
-    def last_fetched_decisions(self) -> dict[str, int]:
-        """Returns the number of the last decision that was fetched with each session; sessions of this home are left out."""
-        head = self._head("accepted")
-        noted: dict[str, int] = {}
-        for commit in self.repository.history(head) if head else ():
-            if fetched := fetched_decision(commit.message):
-                noted.setdefault(*fetched)
-        return noted
 
     def _decisions(self, head: str) -> Iterator[DecisionCommit]:
         """Yield the commits of `accepted` from `head` on, newest first."""

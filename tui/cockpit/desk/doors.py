@@ -78,7 +78,7 @@ def doors_of(home: Home, engine: EngineStart | None = None) -> Doors:
 
     def is_live(session: str) -> bool:
         files = home.files(session)
-        return files.folder.is_dir() and not files.stored
+        return not files.stored and (files.journal.exists() or files.plan.exists())
 
     def start(run: RunPlan) -> str:
         from engine.process.launch import start as started
