@@ -22,6 +22,7 @@ from __future__ import annotations
 import argparse
 import asyncio
 import os
+import re
 import statistics
 import subprocess
 import sys
@@ -145,7 +146,10 @@ async def run_instances(
                         exam=mode != USUAL_MODE,
                         task=task.name,
                         latency=evaluation.latency,
-                        stages=tuple((stage.name, stage.seconds) for stage in evaluation.stages),
+                        stages=(
+                            *((stage.name, stage.seconds) for stage in evaluation.stages),
+                            *phases_of_timing(evaluation),
+                        ),
                     )
                 )
 
@@ -153,6 +157,14 @@ async def run_instances(
         for instance, task in enumerate(tasks):
             group.create_task(propose(task, instance), name=f"{task.name}#{instance}")
     return judged
+
+
+def phases_of_timing(evaluation: Evaluation) -> list[tuple[str, float]]:
+    """Return name and seconds of each phase of the stage `performance`."""
+    phases = next((fact.value for fact in evaluation.facts if fact.name == "time of timing"), "")
+    return [
+        (f"timing: {name}", float(spent)) for name, spent in re.findall(r"(\D+) ([\d.]+) s(?:, )?", phases)
+    ]
 
 
 async def judge_really(pool: DevicePool, task: Task, source: str, mode: Mode = USUAL_MODE) -> Evaluation:

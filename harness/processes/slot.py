@@ -30,6 +30,8 @@ class Slot:
         """When its timing began; `None` if it does not time."""
         self.timers_ahead = 0
         """Timers that its candidate will need if it is timed; 0 once it has them."""
+        self.script_worker: Child | None = None
+        """The script worker that its judge uses; `None` if it has none."""
         self._sharers = sharers
         self._judge: Child | None = None
         self._channel: AsyncChannel | None = None
@@ -56,7 +58,7 @@ class Slot:
             self._channel.close()
         if self._judge is not None:
             self._judge.end()
-        self._judge = self._channel = None
+        self._judge = self._channel = self.script_worker = None
 
 
 class Neighbours:

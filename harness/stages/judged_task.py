@@ -71,8 +71,11 @@ def gpu_of(slot: Slot) -> Device | None:
 
 @asynccontextmanager
 async def script_worker(slot: Slot, channel: AsyncChannel, task: Task, target: str) -> AsyncIterator[None]:
-    """Give the slot's judge a script worker for its next request, if the task needs one; the worker ends with the block."""
-    if task.script is None:
+    """Give the slot's judge a script worker, if the task needs one and the judge has none; the worker ends with the block.
+
+    So a timing uses the script worker of its trial: it has a GPU context, compiled kernels and recordings of the script.
+    """
+    if task.script is None or (slot.script_worker is not None and not slot.script_worker.ended.done()):
         yield
         return
     child, _, end = await slot.server.spawn_for_another(
@@ -85,8 +88,10 @@ async def script_worker(slot: Slot, channel: AsyncChannel, task: Task, target: s
             raise WorkerDied("the judge was lost before its first request") from error
         finally:
             end.close()
+        slot.script_worker = child
         yield
     finally:
+        slot.script_worker = None
         child.end()
 
 

@@ -29,7 +29,7 @@ from harness.wire.channels.async_channel import AsyncChannel
 from harness.wire.channels.channel import ENCODER
 from harness.wire.channels.stack_samples import last_line
 from harness.wire.device import Target
-from harness.wire.errors import DeviceFull, WorkerDied, is_out_of_memory
+from harness.wire.errors import DeviceFull, HarnessError, WorkerDied, is_out_of_memory
 from harness.wire.findings import left_behind, name_running_line
 from harness.wire.messages.clock import EXAM, SUSTAINED, WHOLE, Effort
 from harness.wire.messages.guest import Alive
@@ -50,11 +50,11 @@ from suites.task import Task
 
 from .compilation import Compiler, CompileResults, note_unrun_configs, note_unrun_kernels
 from .full_sizes import add_needs, find_errors, run_at_full_sizes
-from .judged_task import MOST_REPORT_BYTES, resolve_task, script_worker
+from .judged_task import MOST_REPORT_BYTES, resolve_task, script_worker, with_calls
 from .modes import Cases, Exam, Mode, Rough
 from .retries import settle
 from .sheet import Sheet
-from .timing.baselines import USUAL, Against
+from .timing.baselines import USUAL, Against, timing_baseline
 from .timing.conclusions import require_serving
 from .timing.performance import Crowded, Performance
 from .verdicts import conclude
@@ -261,11 +261,35 @@ class Trial:
         return error
 
     async def _compile(self) -> tuple[CompileResults, float]:
-        """Compile for all targets; returns when that was done, by `time.monotonic`, too."""
+        """Compile for all targets; returns when that was done, by `time.monotonic`, too. Ends once the baseline is compiled."""
         request = self._request
         keeps = request.keep_texts is not None
         compiler = Compiler(self._pool, request.task, request.source, self._limits, keep_texts=keeps)
-        return await compiler.compile_all(request.targets, self._specified), time.monotonic()
+        baseline = asyncio.create_task(self._compile_baseline(), name="compile/baseline")
+        try:
+            compiled, ended_s = await compiler.compile_all(request.targets, self._specified), time.monotonic()
+            await baseline
+            return compiled, ended_s
+        finally:
+            await end_task(baseline)
+
+    async def _compile_baseline(self) -> None:
+        """Compile the kernels of a baseline that is not recorded yet: its recorder holds a lease, and then only loads them.
+
+        After a `HarnessError` its recorder compiles them, or the performance stage says why there is no baseline.
+        """
+        request, pool = self._request, self._pool
+        if self._on_cpu or request.against is None:
+            return
+        with suppress(HarnessError):
+            baseline = request.against.baseline
+            if baseline is None:
+                baseline = await asyncio.to_thread(timing_baseline, request.task)
+            source, target = with_calls(request.task, baseline.source), request.targets[0]
+            is_known = source == request.source or pool.kernels.holds(source)
+            is_recorded = pool.baseline_calls.has(source, target.name, request.timing_seed)
+            if "triton.jit" in source and not is_known and not is_recorded:
+                await Compiler(pool, request.task, source, self._limits).compile(target, self._specified)
 
     async def _compile_error(self, *, before_call: bool = False) -> ErrorReport | None:
         """End the compile stage once; returns the error if the source does not compile for the first target.

@@ -7,11 +7,14 @@ recorded once, and played in every timing against the same baseline.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from harness.failures import first_failure
+from harness.wire import limits
 from harness.wire.device import Device
+from harness.wire.errors import WorkerDied
 from harness.wire.messages.clock import BASELINE, Measure
 from harness.wire.messages.timer import TapedCall
 
@@ -52,14 +55,22 @@ class Players:
         """Number of players of a GPU."""
         return len(self._kept.get(device.name, ())) + len(self._lent.get(device.name, ()))
 
-    async def take(self, device: Device, count: int, *, fresh: bool = False) -> Sequence[Player]:
-        """Lend `count` players to a timing, which has the GPU's exclusive lease. Missing players are started.
+    async def prepare(self, device: Device, count: int) -> None:
+        """Keep `count` more players, ready for their first timing. The caller holds the GPU's shared lease."""
+        try:
+            await self._spares.fill(device, [TIMER] * count)
+        except TimeoutError:
+            raise WorkerDied(f"players were not ready after {limits.GUEST_START_S:.0f} s") from None
+        started = [Player(await self._spares.take(TIMER, device)) for _ in range(count)]
+        self._kept.setdefault(device.name, []).extend(started)
 
-        With `fresh`, none of them served another timing.
-        """
+    async def take(self, device: Device, count: int) -> Sequence[Player]:
+        """Lend `count` players to a timing, which has the GPU's exclusive lease. Missing players are started."""
         lent = self._lent[device.name] = []
-        for player in self._kept.pop(device.name, ()):
-            if player.worker.child.ended.done() or (fresh and player.served):
+        kept = self._kept.get(device.name, [])
+        while kept and len(lent) < count:
+            player = kept.pop()
+            if player.worker.child.ended.done():
                 player.end()
             else:
                 lent.append(player)
@@ -77,7 +88,7 @@ class Players:
         except BaseException:
             self.give_back(device)
             raise
-        return lent[:count]
+        return lent
 
     def give_back(self, device: Device, *, tapes: int = 0, reusable: bool = False) -> None:
         """End a timing's use of its players, which played so many tapes. Worn players end, and all if not `reusable`."""
@@ -102,7 +113,7 @@ class BaselineCalls:
     """The calls that the timings of one pool recorded."""
 
     def __init__(self) -> None:
-        self._kept: dict[Hashable, dict[str, TapedCall]] = {}
+        self._kept: dict[tuple[Any, ...], dict[str, TapedCall]] = {}
 
     @property
     def is_empty(self) -> bool:
@@ -117,6 +128,10 @@ class BaselineCalls:
             self._kept[key] = calls  # the newest is last
         return calls
 
+    def has(self, source: str, target: str, seed: int) -> bool:
+        """Whether a timing with this seed recorded calls of this baseline."""
+        return any(key[1:4] == (source, target, seed) for key in self._kept)
+
     def keep(self, measure: Measure, calls: Mapping[str, TapedCall]) -> None:
         """Keep the calls that a timing recorded."""
         self._kept[_key(measure)] = dict(calls)
@@ -124,7 +139,7 @@ class BaselineCalls:
             del self._kept[next(iter(self._kept))]
 
 
-def _key(measure: Measure) -> Hashable:
+def _key(measure: Measure) -> tuple[Any, ...]:
     cases = tuple(
         (case.name, case.dtype, tuple(sorted(case.gpu.items()))) for case in measure.task.open_cases
     )

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 
 import msgspec
 
-from harness.failures import first_failure
+from harness.failures import end_task, first_failure
 from harness.hardware.product import Product
 from harness.hardware.recognition import product_of
 from harness.node.telemetry.samples import Watched
@@ -22,6 +22,7 @@ from harness.node.telemetry.watcher import Telemetry
 from harness.processes.pool import DevicePool
 from harness.processes.process_endings import doubt_end, error_of_end
 from harness.processes.slot import Slot
+from harness.processes.starting.players import Players
 from harness.processes.starting.servers import Child
 from harness.processes.starting.spares import TIMER, Worker
 from harness.stages.judged_task import MOST_REPORT_BYTES, script_worker, with_calls
@@ -35,6 +36,8 @@ from harness.wire.messages.clock import (
     BASELINE,
     CANDIDATE,
     CLOCK_REPORTS,
+    EXAM,
+    PLAYERS,
     WHOLE,
     BaselineRecorded,
     ClockRequest,
@@ -74,13 +77,19 @@ class Performance:
     alone: Awaitable[int] | None = None
     """Counts the processes that the candidate left behind. Timers start before it is done, timing after it."""
     exam: bool = False
-    """An exam gets players that served no other timing."""
+    """An exam gets players of its own, which start before it waits for the exclusive lease."""
     _children: list[tuple[str, Child]] = field(default_factory=list)
     """Timers, each with its side."""
     _before: DeviceReading | None = None
     _watching: bool = False
     _players: list[Child] = field(default_factory=list)
-    """The pool's players of this GPU, while the clock uses them."""
+    """The players that the clock uses now."""
+    _preparing: asyncio.Task[None] | None = None
+    """Starts the players of an exam."""
+    _lender: Players = field(init=False)
+
+    def __post_init__(self) -> None:
+        self._lender = Players(self.pool.spares) if self.exam else self.pool.players
 
     @property
     def _product(self) -> Product | None:
@@ -261,6 +270,9 @@ class Performance:
 
     async def _serve_clock(self, channel: AsyncChannel, measure: Measure, leases: AsyncExitStack) -> Measured:
         """Answer the clock's requests until it sends `Measured`; the exclusive lease goes into `leases`."""
+        if self.exam:
+            preparing = self._lender.prepare(self.slot.device, EXAM.looks * PLAYERS)
+            self._preparing = asyncio.create_task(preparing, name="players of an exam")
         await self._send(channel, measure)
         while True:
             try:
@@ -281,6 +293,8 @@ class Performance:
                     if self.alone is not None and await self.alone:
                         raise Crowded
                     self.alone = None
+                    if self._preparing is not None:
+                        await self._preparing
                     await leases.enter_async_context(self.pool.leases.timing(self.slot))
                     await self._begin_watch()
                     await self._send(channel, Proceed())
@@ -290,20 +304,29 @@ class Performance:
                     return report
 
     async def _keep_kernels(self, baseline: str) -> None:
-        """Keep the baseline's compiled kernels, because the next candidate is timed against the same baseline."""
+        """Keep the baseline's compiled kernels, because the next candidate is timed against the same baseline.
+
+        Those of its recorder replace those of the compile stage, which lack kernels of other modules and libraries.
+        """
         child = next((child for side, child in self._children if side == BASELINE), None)
-        if child is not None and child.scratch is not None and not self.pool.kernels.holds(baseline):
+        if child is not None and child.scratch is not None:
             await asyncio.to_thread(self.pool.kernels.keep, baseline, child.scratch, libraries=True)
 
     def _end_timers(self) -> Coroutine[None, None, None]:
         """End all timers at once; awaiting the result waits until their process trees are gone."""
-        children, self._children = self._children, []
-        for _, child in children:
+        children, self._children = [child for _, child in self._children], []
+        for child in children:
             child.end()
+        preparing, self._preparing = self._preparing, None
+        if preparing is not None:
+            preparing.cancel()  # from now on it keeps no player
+            children += self._lender.drop(self.slot.device)
 
         async def wait() -> None:
+            if preparing is not None:
+                await end_task(preparing)
             if children:
-                await asyncio.wait([child.ended for _, child in children], timeout=2 * limits.END_S)
+                await asyncio.wait([child.ended for child in children], timeout=2 * limits.END_S)
 
         return wait()
 
@@ -330,7 +353,7 @@ class Performance:
         self._give_players_back(reusable=False)
         if before:  # a process that ends delays those that time
             await asyncio.wait([child.ended for child in before], timeout=limits.END_S)
-        players = await self.pool.players.take(self.slot.device, count, fresh=self.exam)
+        players = await self._lender.take(self.slot.device, count)
         self._players = [player.worker.child for player in players]
         for player in players:
             timer = Timer(side="", pid=player.worker.pid, served=player.served)
@@ -339,7 +362,7 @@ class Performance:
     def _give_players_back(self, *, tapes: int = 0, reusable: bool) -> None:
         if self._players:
             self._players = []
-            self.pool.players.give_back(self.slot.device, tapes=tapes, reusable=reusable)
+            self._lender.give_back(self.slot.device, tapes=tapes, reusable=reusable)
 
     async def _take_timer(self, side: str, source: str) -> Worker:
         """A timer with the compiled kernels of its source."""

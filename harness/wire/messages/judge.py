@@ -30,9 +30,9 @@ class Begin(msgspec.Struct, frozen=True, tag="begin"):
 
 
 class Attach(msgspec.Struct, frozen=True, tag="attach"):
-    """A script worker for the next request; the judge's end of its channel comes as a descriptor.
+    """A script worker for the next requests; the judge's end of its channel comes as a descriptor.
 
-    Only for tasks whose cases are calls of a script. The judge closes the channel after the next request.
+    Only for tasks that have calls of a script as cases. It replaces the script worker of earlier requests.
     """
 
     target: str

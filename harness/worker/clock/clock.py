@@ -165,8 +165,11 @@ class Clock:
         # The case that is timed first comes last: a vault that is too small drops what was used longest ago.
         for case in reversed(self._task.open_cases):
             self._case = case.name
-            self._sources.compile(recorders, case, unseen=1)
-        self._end_phase("compile")
+            self._sources.begin_compile(recorders, case)
+            self._inputs.draw(case, unseen=1)
+            self._end_phase("inputs, right outputs")
+            self._sources.end_compile(recorders)
+            self._end_phase("compile")
         tunes = [link for link in recorders if "autotune" in self._measure.sources[link.side]]
         self._record_calls([link for link in recorders if link not in tunes])
         self._start_untaped(recorders)
@@ -218,7 +221,9 @@ class Clock:
             more = self._sources.start([side], self._measure.effort.pairs - len(own))
             for case in reversed(self._task.open_cases):
                 self._case = case.name
-                self._sources.compile(more, case, unseen=1)
+                self._sources.begin_compile(more, case)
+                self._inputs.draw(case, unseen=1)
+                self._sources.end_compile(more)
             self._from_source[side] = [*own, *more]
             for pair, link in enumerate(self._from_source[side]):
                 link.pair = pair

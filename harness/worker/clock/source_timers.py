@@ -64,15 +64,14 @@ class SourceTimers:
             self._engine.alive()
         return links
 
-    def compile(self, links: Sequence[TimerLine], case: Case, *, unseen: int) -> None:
-        """Let timers compile a case's launches without running them, and draw the case's values at the same time.
-
-        If compiling fails, the first call compiles.
-        """
+    def begin_compile(self, links: Sequence[TimerLine], case: Case) -> None:
+        """Let timers compile a case's launches without running them; `end_compile` waits for them."""
         arguments, size_bytes = lay_out(self._inputs.values(case, 0).inputs)
         for link in links:
             self._inputs.send(link, self._measure, case, arguments, size_bytes)
-        self._inputs.draw(case, unseen=unseen)
+
+    def end_compile(self, links: Sequence[TimerLine]) -> None:
+        """Wait until a case is compiled. If that fails, the first call compiles."""
         for link in links:
             with suppress(CandidateRaised):
                 link.receive(Prepared, wall_s=self._measure.limits.call_s)

@@ -35,7 +35,7 @@ from .wrong_answers import Strength
 def main(channel: Channel, spawn: Spawn) -> None:
     """Serve requests of the engine until it closes the channel. An exception ends the process, and the engine sees its end.
 
-    Between requests the line to the script worker is closed and memory is given back; problems and inputs stay loaded.
+    Between requests memory is given back; problems, inputs and the line to the script worker stay.
     """
     syscalls.prctl(syscalls.PR_SET_DUMPABLE, 0)
     torch.set_num_threads(1)
@@ -63,7 +63,6 @@ def main(channel: Channel, spawn: Spawn) -> None:
                 judge.measure(request)
             case Begin():
                 judge.judge(request, frame.descriptors)
-        judge.runs.detach()
         gc.collect()
         place.give_back(all_of_it=True)
         if judge.problems > loaded:  # exclude the modules of a new problem from later collections

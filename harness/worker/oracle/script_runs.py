@@ -44,7 +44,7 @@ class SlowScript(CannotJudge):
 
 
 class ScriptRuns:
-    """The line to the script worker of the current request, and the recordings of all requests."""
+    """The line to the latest script worker, and the recordings of all requests."""
 
     def __init__(self, announce_wait: Callable[[], None] = lambda: None) -> None:
         """`announce_wait` is called before each wait for the script worker, which may take minutes."""
@@ -54,11 +54,11 @@ class ScriptRuns:
         self._is_ready = False
         """True after the script worker's greeting."""
         self._failure: BadProblem | None = None
-        """Why the script worker of the current request answers nothing more."""
+        """Why the script worker answers nothing more."""
         self._kept: OrderedDict[tuple[Hashable, int, int], RanScript] = OrderedDict()
 
     def attach(self, channel: Channel, target: str) -> None:
-        """Use a script worker for the next request."""
+        """Use a script worker for the next requests."""
         self.detach()
         self._channel, self._target, self._is_ready, self._failure = channel, target, False, None
 

@@ -33,6 +33,7 @@ from harness.wire.messages.clock import (
     Measure,
     Measured,
     ProcessTimes,
+    Timer,
 )
 from harness.wire.messages.guest import Alive
 from harness.wire.messages.judge import Proceed
@@ -259,23 +260,43 @@ served: list[list[bool]] = []
 
 
 @pytest.mark.parametrize(
-    ("options", "script", "is_kept"),
+    ("script", "is_kept"),
     [
-        ({}, playing(), True),
-        ({}, playing(reusable=False), False),
-        ({}, playing(tapes=200), False),
-        ({"exam": True}, playing(), False),
+        (playing(), True),
+        (playing(reusable=False), False),
+        (playing(tapes=200), False),
     ],
-    ids=["kept", "failed", "worn", "exam"],
+    ids=["kept", "failed", "worn"],
 )
-async def test_players_outlive_a_timing(options: dict[str, bool], script: Script, *, is_kept: bool) -> None:
+async def test_players_outlive_a_timing(script: Script, *, is_kept: bool) -> None:
     pool = Pool()
     served.clear()
     await measure_with(script, pool)
-    await measure_with(playing(), pool, **options)
+    await measure_with(playing(), pool)
     assert served == [[False] * PLAYERS, [is_kept] * PLAYERS]
     assert len(pool.server.processes) == 2 + PLAYERS + 2 + (0 if is_kept else PLAYERS)
     assert len(pool.server.alive) == PLAYERS, "the players of the last timing wait for the next"
+    pool.players.drop(GPU)
+    await pool.server.all_ended()
+
+
+async def test_players_of_an_exam_are_its_own_and_start_before_the_lease() -> None:
+    pool, started, of_looks = Pool(), list[int](), list[Timer]()
+    await measure_with(playing(), pool)
+
+    async def script(clock: ScriptedClock, pool: Pool) -> None:
+        await clock.reach_lease()
+        started.append(len(pool.server.processes))
+        of_looks.extend([*await clock.take_players(), *await clock.take_players()])
+        started.append(len(pool.server.processes))
+        await clock.send(
+            Measured(times=times(baseline=1.0, candidate=0.5), floor=None, players_reusable=True)
+        )
+
+    await measure_with(script, pool, exam=True)
+    assert started[0] == started[1]
+    assert (len({player.pid for player in of_looks}), any(player.served for player in of_looks)) == (6, False)
+    assert len(pool.server.alive) == PLAYERS, "the players of other timings outlive an exam"
     pool.players.drop(GPU)
     await pool.server.all_ended()
 
